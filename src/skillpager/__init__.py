@@ -1,0 +1,1 @@
+"""SkillPager: the smallest part of a skill that suffices for a query."""

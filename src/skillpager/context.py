@@ -1,0 +1,322 @@
+"""Stage 8: chosen nodes become a Context: document order, breadcrumbs, lead-ins, elision markers.
+
+A page is nodes and the joints between them. The joint of two shown nodes that follow each other
+in the source is the source between them, so a stretch of a page is the author's own text. Any
+other joint is a gap: an elision marker, the headings that the reader needs to see, and the
+lead-in of a list that is entered in its middle. A gap that costs no more than its marker is shown
+instead. A joint depends on its two nodes alone, which lets `PageMeter` price a growing page
+exactly and without rendering it.
+
+Reference: paper §3.2, Context Assembly; contract 5 of `docs/design.md`.
+"""
+
+from bisect import bisect_left, insort
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from xml.sax.saxutils import quoteattr
+
+from skillpager.types import (
+    Context,
+    Heading,
+    Node,
+    Omission,
+    Selection,
+    SkillIndex,
+    Style,
+    TokenCounter,
+)
+
+# the page ends of a joint: before the first node, behind the last
+START, END = -1, -2
+
+
+@dataclass(frozen=True, slots=True)
+class _Joint:
+    """What stands between two shown nodes, and what it leaves out."""
+
+    text: str
+    omitted: tuple[Omission, ...] = ()
+    filled: tuple[int, ...] = ()
+
+
+class Page:
+    """Renders pages of one index in one style; joints are computed once and kept."""
+
+    def __init__(
+        self, index: SkillIndex, counter: TokenCounter, *, style: Style = Style.MARKED, show: str = ""
+    ) -> None:
+        """Prepare to render.
+
+        Args:
+            index: The skill's index.
+            counter: Counts tokens of the rendered text.
+            style: `marked` or `xml` for elision markers, `plain` for the paper's concatenation.
+            show: Command that prints omitted nodes when their ids follow it; empty for none.
+        """
+        self.index = index
+        self.counter = counter
+        self.style = style
+        self._show = show
+        self._files = {file.path: file for file in index.skill.files}
+        self._paths = _heading_paths(index)
+        self._joints: dict[tuple[int, int], _Joint] = {}
+        self._costs: dict[tuple[int, int], int] = {}
+
+    def render(self, ordinals: Iterable[int], *, selection: Selection | None = None) -> Context:
+        """Return the context that shows the given nodes, however many tokens it takes.
+
+        Args:
+            ordinals: Nodes to show, in any order.
+            selection: Why they were chosen.
+        """
+        chosen = sorted(set(ordinals))
+        joints = [self.joint(before, after) for before, after in pairwise([START, *chosen, END])]
+        shown = sorted({*chosen, *(ordinal for joint in joints for ordinal in joint.filled)})
+        if len(shown) == len(self.index.nodes) and self.style is not Style.PLAIN:
+            return self._context(self._frame(whole_text(self.index), len(shown)), shown, (), selection)
+        texts = [joints[0].text]
+        for ordinal, joint in zip(chosen, joints[1:], strict=True):
+            texts += [self.index.nodes[ordinal].text, joint.text]
+        omitted = tuple(omission for joint in joints for omission in joint.omitted)
+        return self._context(self._frame("".join(texts), len(shown)), shown, omitted, selection)
+
+    def excerpt(self, ordinals: Iterable[int]) -> Context:
+        """Return the nodes of a page fault: as `render`, without legend and outer markers."""
+        chosen = sorted(set(ordinals))
+        if not chosen:
+            return self._context("", [], (), None)
+        joints = [self.joint(before, after) for before, after in pairwise(chosen)]
+        shown = sorted({*chosen, *(ordinal for joint in joints for ordinal in joint.filled)})
+        opening = "" if self.style is Style.PLAIN else "".join(self._opening(START, chosen[0]))
+        texts = [opening.lstrip("\n"), self.index.nodes[chosen[0]].text]
+        for ordinal, joint in zip(chosen[1:], joints, strict=True):
+            texts += [joint.text, self.index.nodes[ordinal].text]
+        omitted = tuple(omission for joint in joints for omission in joint.omitted)
+        return self._context("".join(texts), shown, omitted, None)
+
+    def empty(self, selection: Selection | None) -> Context:
+        """Return the context of a budget that not even the markers fit: no text, all omitted."""
+        return self._context("", [], self.joint(START, END).omitted, selection)
+
+    def joint(self, before: int, after: int) -> _Joint:
+        """Return what stands between two shown nodes; `START` and `END` are the ends of the page."""
+        key = (before, after)
+        if key not in self._joints:
+            self._joints[key] = self._make_joint(before, after)
+        return self._joints[key]
+
+    def joint_cost(self, before: int, after: int) -> int:
+        """Return the tokens of a joint."""
+        key = (before, after)
+        if key not in self._costs:
+            text = self.joint(before, after).text
+            self._costs[key] = self.counter.count(text) if text else 0
+        return self._costs[key]
+
+    def frame_cost(self) -> int:
+        """Return the tokens of what surrounds every page of this skill: legend or tags."""
+        return self.counter.count(self._frame("", len(self.index.nodes) - 1)) if self.index.nodes else 0
+
+    # ---- the whole page
+
+    def _context(
+        self, text: str, shown: Sequence[int], omitted: tuple[Omission, ...], selection: Selection | None
+    ) -> Context:
+        return Context(
+            text=text,
+            style=self.style,
+            nodes=tuple(self.index.nodes[ordinal] for ordinal in shown),
+            tokens=self.counter.count(text),
+            full_tokens=self.index.full_tokens,
+            tokens_exact=self.counter.exact,
+            omitted=omitted,
+            complete=len(shown) == len(self.index.nodes),
+            selection=selection,
+        )
+
+    def _frame(self, body: str, shown: int) -> str:
+        """Put the legend, or the tags, around a page."""
+        if self.style is Style.PLAIN:
+            return body
+        complete = shown == len(self.index.nodes)
+        legend = "" if complete else self._legend(shown)
+        if self.style is Style.MARKED:
+            return legend + body
+        name = quoteattr(self.index.skill.name)
+        flag = ' complete="true"' if complete else ""
+        return f"<skill_content name={name}{flag}>\n{legend}{body.rstrip()}\n</skill_content>"
+
+    def _legend(self, shown: int) -> str:
+        total = len(self.index.nodes)
+        how = f" Read omitted parts with: {self._show} n3-n5" if self._show else ""
+        return f'[Page of skill "{self.index.skill.name}": {shown} of {total} parts; its files are intact.{how}]\n\n'
+
+    # ---- joints
+
+    def _make_joint(self, before: int, after: int) -> _Joint:
+        if self.style is Style.PLAIN:
+            return _Joint("\n\n" if before != START and after != END else "", self._omissions(before, after))
+        if after == _next(before, len(self.index.nodes)):
+            return _Joint(_source_between(self.index, before, after))
+        gap = self._gap(before, after)
+        price = self.counter.count(gap.text)
+        if sum(omission.tokens for omission in gap.omitted) <= price:
+            source = _source_between(self.index, before, after)
+            if self.counter.count(source) <= price:
+                inside = range(_first(before), after if after != END else len(self.index.nodes))
+                return _Joint(source, (), tuple(inside))
+        return gap
+
+    def _gap(self, before: int, after: int) -> _Joint:
+        omitted = self._omissions(before, after)
+        marks = "\n\n".join(self._marker(omission) for omission in omitted)
+        lead = "\n\n" if before != START else ""
+        if after == END:
+            return _Joint(f"{lead}{marks}\n", omitted)
+        return _Joint(f"{lead}{marks}\n\n{''.join(self._opening(before, after))}", omitted)
+
+    def _opening(self, before: int, after: int) -> Iterable[str]:
+        """Yield what a reader needs before a node that does not follow its predecessor."""
+        node = self.index.nodes[after]
+        previous = self.index.nodes[before] if before >= 0 else None
+        if self._changes_file(previous, node):
+            yield _file_mark(node)
+        known = self._paths[before] if previous and not self._changes_file(previous, node) else ()
+        for heading in self._paths[after]:
+            if heading not in known:
+                yield f"{heading.text}\n\n"
+        context = node.list_context
+        lead_in = context.lead_in_span if context else None
+        if context and lead_in and (previous is None or not _covers(previous, lead_in.file, lead_in.start)):
+            yield f"{context.lead_in}\n"
+
+    def _changes_file(self, previous: Node | None, node: Node) -> bool:
+        if len(self._files) == 1:
+            return False
+        return previous.span.file != node.span.file if previous else node.span.file != self._entry()
+
+    def _entry(self) -> str:
+        return self.index.skill.files[0].path
+
+    def _omissions(self, before: int, after: int) -> tuple[Omission, ...]:
+        """Return what lies between two nodes, one omission for each file."""
+        nodes = self.index.nodes[_first(before) : after if after != END else len(self.index.nodes)]
+        by_file: dict[str, list[Node]] = {}
+        for node in nodes:
+            by_file.setdefault(node.span.file, []).append(node)
+        return tuple(_omission(file, group) for file, group in by_file.items())
+
+    def _marker(self, omission: Omission) -> str:
+        lines = _range("L", omission.start_line, omission.end_line)
+        if len(self._files) > 1:
+            lines = f"{omission.file} {lines}"
+        types = ", ".join(f"{count} {kind}" for kind, count in omission.types.items())
+        first, last = omission.nodes[0], omission.nodes[-1]
+        nodes = first if first == last else f"{first}-{last}"
+        about = "" if self.counter.exact else "about "
+        show = f"; show {nodes}" if self._show else f"; {nodes}"
+        return f"[… omitted {lines}: {types}, {about}{omission.tokens} tokens{show}]"
+
+
+class PageMeter:
+    """A `TokenMeter` that prices a page as it grows, node by node, without rendering it."""
+
+    def __init__(self, page: Page) -> None:
+        """Start with an empty page."""
+        self._page = page
+        self._shown: list[int] = []
+        self.tokens = page.frame_cost() + page.joint_cost(START, END)
+
+    def cost(self, ordinal: int) -> int:
+        """Return the tokens of the page if node `ordinal` were added."""
+        place = bisect_left(self._shown, ordinal)
+        before = self._shown[place - 1] if place else START
+        after = self._shown[place] if place < len(self._shown) else END
+        price = self._page.joint_cost
+        joints = price(before, ordinal) + price(ordinal, after) - price(before, after)
+        return self.tokens + self._page.index.nodes[ordinal].tokens + joints
+
+    def add(self, ordinal: int) -> None:
+        """Add node `ordinal` to the page."""
+        self.tokens = self.cost(ordinal)
+        insort(self._shown, ordinal)
+
+
+def whole_text(index: SkillIndex) -> str:
+    """Return the whole skill without front matter; from the second file on, each under its name."""
+    return _source_between(index, START, END).strip("\r\n") + "\n"
+
+
+def _source_between(index: SkillIndex, before: int, after: int) -> str:
+    """Return the source between two nodes; where a new file begins, its name in between."""
+    paths = [file.path for file in index.skill.files]
+    first = index.nodes[before].span if before >= 0 else None
+    last = index.nodes[after].span if after >= 0 else None
+    number = paths.index(first.file) if first else 0
+    final = paths.index(last.file) if last else len(paths) - 1
+    text = ""
+    for file in index.skill.files[number : final + 1]:
+        start = first.end if first and file.path == first.file else file.body_start
+        end = last.start if last and file.path == last.file else len(file.text)
+        source = file.text[start:end]
+        if file.path != paths[number]:
+            text = f"{text.rstrip()}\n\n[file: {file.path}]\n\n"
+            source = source.lstrip("\r\n")
+        text += source
+    return text
+
+
+def _heading_paths(index: SkillIndex) -> list[tuple[Heading, ...]]:
+    """Return the headings that each node stands under, outermost first."""
+    paths: list[tuple[Heading, ...]] = []
+    order = {file.path: number for number, file in enumerate(index.skill.files)}
+    headings = [((order[heading.span.file], heading.span.start), heading) for heading in index.headings]
+    position = 0
+    path: tuple[Heading, ...] = ()
+    for node in index.nodes:
+        here = (order[node.span.file], node.span.start)
+        if path and path[-1].span.file != node.span.file:
+            path = ()
+        while position < len(headings) and headings[position][0] < here:
+            heading = headings[position][1]
+            same_file = heading.span.file == node.span.file
+            path = (*(h for h in path if h.level < heading.level), heading) if same_file else ()
+            position += 1
+        paths.append(path)
+    return paths
+
+
+def _omission(file: str, nodes: Sequence[Node]) -> Omission:
+    counts = Counter(node.type for node in nodes)
+    return Omission(
+        file=file,
+        start_line=nodes[0].span.start_line,
+        end_line=nodes[-1].span.end_line,
+        nodes=tuple(node.id for node in nodes),
+        types=dict(counts.most_common()),
+        tokens=sum(node.tokens for node in nodes),
+    )
+
+
+def _covers(node: Node, file: str, offset: int) -> bool:
+    """Tell whether `node` holds, or stands behind, a place of its file."""
+    return node.span.file == file and node.span.end > offset
+
+
+def _file_mark(node: Node) -> str:
+    return f"[file: {node.span.file}]\n\n"
+
+
+def _range(prefix: str, first: int, last: int) -> str:
+    return f"{prefix}{first}" if first == last else f"{prefix}{first}-{last}"
+
+
+def _first(before: int) -> int:
+    return before + 1 if before >= 0 else 0
+
+
+def _next(before: int, count: int) -> int:
+    following = _first(before)
+    return following if following < count else END

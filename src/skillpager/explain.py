@@ -1,0 +1,87 @@
+"""Debug text: `outline` of an index and `trace` of a selection.
+
+Both are also the golden format of the tests, so they hold no times, paths or colours.
+"""
+
+from collections import Counter
+
+from skillpager.types import Heading, Node, Selection, SkillIndex, Tile
+
+# longest part of a node's text that a line shows
+SNIPPET_CHARS = 72
+
+
+def outline(index: SkillIndex) -> str:
+    """Return the skill as a tree of headings and nodes: id, type, confidence, lines, tokens, text."""
+    lines = [summary(index)]
+    file = None
+    depth = 0
+    for tile in document_order(index):
+        if tile.span.file != file:
+            file, depth = tile.span.file, 0
+            lines.append(file)
+        if isinstance(tile, Heading):
+            depth = tile.level
+            lines.append(f"{'  ' * depth}{'#' * tile.level} {tile.title}")
+        elif isinstance(tile, Node):
+            lines.append(f"{'  ' * (depth + 1)}{_node_line(tile)}")
+    return "\n".join(lines) + "\n"
+
+
+def summary(index: SkillIndex) -> str:
+    """Return one line: name, number of nodes by type, tokens, files."""
+    counts = Counter(node.type for node in index.nodes)
+    types = ", ".join(f"{count} {kind}" for kind, count in counts.most_common())
+    files = len(index.skill.files)
+    plural = "" if files == 1 else "s"
+    shown = f" ({types})" if types else ""
+    return (
+        f"{index.skill.name}: {len(index.nodes)} nodes{shown}, {index.full_tokens} tokens, {files} file{plural}"
+    )
+
+
+def trace(selection: Selection) -> str:
+    """Return why each node was picked, in pick order, and why each other one was not."""
+    budget = selection.budget
+    lines = [
+        f"strategy {selection.strategy}, max_nodes {budget.max_nodes}, max_tokens {budget.max_tokens}, "
+        f"query {snippet(selection.query)!r}",
+        "rank  node   type            relevance  redundancy  marginal  tokens   total",
+    ]
+    for pick in selection.picks:
+        lines.append(
+            f"{pick.rank:>4}  {pick.node.id:<5}  {pick.node.type:<14}  {pick.relevance:>9.4f}  "
+            f"{pick.redundancy:>10.4f}  {pick.marginal:>8.4f}  {pick.tokens:>6}  {pick.total_tokens:>6}"
+        )
+    for skip in selection.skipped:
+        lines.append(
+            f"   -  {skip.node.id:<5}  {skip.node.type:<14}  {skip.relevance:>9.4f}  "
+            f"{skip.redundancy:>10.4f}  {skip.marginal:>8.4f}  {skip.node.tokens:>6}  {skip.reason}"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def document_order(index: SkillIndex) -> list[Tile]:
+    """Return headings and nodes together in document order."""
+    order = {file.path: number for number, file in enumerate(index.skill.files)}
+    tiles: list[Tile] = [*index.headings, *index.nodes]
+    return sorted(tiles, key=lambda tile: (order[tile.span.file], tile.span.start))
+
+
+def snippet(text: str, width: int = SNIPPET_CHARS) -> str:
+    """Return `text` on one line, white space folded, cut to `width` characters."""
+    folded = " ".join(text[: width * 4].split())
+    return folded if len(folded) <= width else folded[: width - 1].rstrip() + "…"
+
+
+def line_range(node: Node) -> str:
+    """Return the lines of a node, such as `L12` or `L12-18`."""
+    span = node.span
+    return f"L{span.start_line}" if span.start_line == span.end_line else f"L{span.start_line}-{span.end_line}"
+
+
+def _node_line(node: Node) -> str:
+    return (
+        f"{node.id} {node.type} {node.type_confidence:.2f} {line_range(node)} {node.tokens}t "
+        f"{node.kind}: {snippet(node.text)}"
+    )

@@ -1,0 +1,98 @@
+"""Many skills: where they are found, and which one a name means.
+
+Conventional folders, nearest first: those of the settings, then `.agents/skills` and
+`.claude/skills` of the project, then of the user. A skill found first shadows a later one of the
+same name.
+"""
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from skillpager.errors import SkillError
+from skillpager.skill import ENTRY_FILE, read_skill
+
+SKILL_FOLDERS = (".agents/skills", ".claude/skills")
+SKIPPED_FOLDERS = frozenset({".git", "node_modules", "__pycache__", ".venv"})
+
+# folders below a search folder that are looked into
+MAX_DEPTH = 4
+
+
+@dataclass(frozen=True, slots=True)
+class FoundSkill:
+    """A skill that discovery found.
+
+    Attributes:
+        name: Its name.
+        description: Its description, possibly empty.
+        path: Its folder.
+        shadowed_by: Folder of the skill of the same name that is used instead; None if none is.
+        problem: Why it cannot be read; None if it can.
+    """
+
+    name: str
+    description: str
+    path: Path
+    shadowed_by: Path | None
+    problem: str | None
+
+
+def search_folders(
+    extra: Sequence[Path] = (), *, project: Path | None = None, home: Path | None = None
+) -> list[Path]:
+    """Return the folders that skills are looked for in, nearest first, whether they exist or not."""
+    project = Path.cwd() if project is None else project
+    home = Path.home() if home is None else home
+    conventional = [base / folder for base in (project, home) for folder in SKILL_FOLDERS]
+    return list(dict.fromkeys([*extra, *conventional]))
+
+
+def discover(folders: Iterable[Path]) -> list[FoundSkill]:
+    """Return every skill below the folders, in their order and then by path."""
+    found: list[FoundSkill] = []
+    first: dict[str, Path] = {}
+    seen: set[Path] = set()
+    for path in (path for folder in folders for path in _skill_folders(folder)):
+        if path.resolve() in seen:
+            continue
+        seen.add(path.resolve())
+        try:
+            skill = read_skill(path, scope="body")
+        except SkillError as error:
+            found.append(FoundSkill(path.name, "", path, None, str(error)))
+            continue
+        shadow = first.setdefault(skill.name, path)
+        found.append(
+            FoundSkill(skill.name, skill.description, path, None if shadow == path else shadow, None)
+        )
+    return found
+
+
+def locate(skill: str, folders: Sequence[Path]) -> Path:
+    """Return the path that a person means by `skill`: a path if it exists, else a skill's name.
+
+    Raises:
+        SkillError: It is neither; names that come close are listed.
+    """
+    path = Path(skill).expanduser()
+    if path.exists() or os.sep in skill or path.suffix.lower() in (".md", ".markdown"):
+        return path
+    skills = [found for found in discover(folders) if found.problem is None]
+    for found in skills:
+        if found.name == skill and found.shadowed_by is None:
+            return found.path
+    close = [found.name for found in skills if skill.lower() in found.name.lower()]
+    hint = f"did you mean {', '.join(sorted(set(close)))}?" if close else "`skillpager list` shows the known ones."
+    raise SkillError(f"There is no file, folder or known skill {skill!r}: {hint}")
+
+
+def _skill_folders(folder: Path) -> Iterator[Path]:
+    """Yield the folders with a SKILL.md at or below `folder`; a skill's own folders are not entered."""
+    for parent, folders, files in os.walk(folder, followlinks=True):
+        depth = len(Path(parent).relative_to(folder).parts)
+        if ENTRY_FILE in files:
+            yield Path(parent)
+            folders.clear()
+        folders[:] = sorted(set(folders) - SKIPPED_FOLDERS) if depth < MAX_DEPTH else []

@@ -1,0 +1,82 @@
+"""What Markdown means to SkillPager: one CommonMark parser, line offsets and links.
+
+Both readers of Markdown use it: `skill` for the files a skill names, `fragments` for its blocks.
+"""
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+from urllib.parse import unquote, urlsplit
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+# markdown-it stops at 20 nested containers, deeper text would be taken for a plain paragraph
+MAX_NESTING = 64
+
+# CommonMark line endings; `str.splitlines` would also split at form feeds and U+2028
+LINE_END = re.compile(r"\r\n|\r|\n")
+
+_MARKDOWN_PATH = re.compile(r"(?<![\w/.:-])[\w./-]*[\w-]\.(?:md|markdown)\b", re.IGNORECASE)
+_LINK_TARGET = re.compile(r"!?\[([^\]]*)\](?:\([^)]*\)|\[[^\]]*\])")
+_INLINE_MARKUP = re.compile(r"[`*~]+|(?<!\w)_+|_+(?!\w)|<[^>]+>")
+
+
+class Lines:
+    """Where the lines of a text begin: converts between lines and offsets."""
+
+    def __init__(self, text: str) -> None:
+        """Scan `text` once."""
+        self.starts = [0, *(match.end() for match in LINE_END.finditer(text))]
+        self._length = len(text)
+
+    def start(self, line: int) -> int:
+        """Return the offset at which 0-based `line` begins; the text's length behind its last line."""
+        return self.starts[line] if line < len(self.starts) else self._length
+
+    def number(self, offset: int) -> int:
+        """Return the 1-based number of the line that holds `offset`."""
+        return bisect_right(self.starts, offset)
+
+
+def parse_blocks(text: str) -> list[Token]:
+    """Return the block tokens of CommonMark with tables; inline content is left unparsed."""
+    parser = MarkdownIt("commonmark", {"maxNesting": MAX_NESTING}).enable("table")
+    parser.disable("inline")
+    return parser.parse(text)
+
+
+def linked_paths(text: str) -> list[str]:
+    """Return the relative paths of Markdown files that a text links to or names, in order, each once.
+
+    A path counts in a link, in inline code and in running text (authors write all three), never
+    inside a code block. Fragments and queries are cut off; targets with a scheme, and absolute
+    ones, are left out.
+    """
+    parser = MarkdownIt("commonmark", {"maxNesting": MAX_NESTING}).enable("table")
+    found = (path for token in parser.parse(text) if token.children for path in _paths(token.children))
+    return list(dict.fromkeys(found))
+
+
+def _paths(children: list[Token]) -> Iterator[str]:
+    for child in children:
+        if child.type == "link_open":
+            yield from _link_path(str(child.attrGet("href") or ""))
+        elif child.type in ("text", "code_inline"):
+            yield from (path for path in _MARKDOWN_PATH.findall(child.content) if not path.startswith("/"))
+
+
+def _link_path(href: str) -> Iterator[str]:
+    try:
+        parts = urlsplit(href)
+    except ValueError:
+        return
+    path = unquote(parts.path)
+    if not parts.scheme and not parts.netloc and not path.startswith("/"):
+        if path.lower().endswith((".md", ".markdown")):
+            yield path
+
+
+def plain_text(inline: str) -> str:
+    """Return inline Markdown without links, emphasis, code ticks and tags, white space folded."""
+    return " ".join(_INLINE_MARKUP.sub("", _LINK_TARGET.sub(r"\1", inline)).split())

@@ -1,0 +1,152 @@
+"""The merge rules of paper §3.1: ordered, named, each one function over two adjacent pieces.
+
+A rule says whether the piece on the right joins the one on the left. Rules run one after the
+other over all pieces of a file; pieces of different sections never join. Code blocks are intact
+by construction: they are one piece from the start.
+
+Reference: paper §3.1, Fragment Splitting.
+"""
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+from skillpager.blocks import Piece
+from skillpager.types import TileKind
+
+# items of one list, and rows of one table, are grouped up to this many characters; chosen for
+# the paper's granularity (benchmarks/granularity.md)
+MAX_LIST_GROUP_CHARS = 80
+MAX_TABLE_GROUP_CHARS = 400
+
+_TAIL_CHARS = 40
+_HEAD_CHARS = 80
+_MARKUP = r"[\s*_>\"'“„(（\[-]*"
+_COLON = re.compile(r"[:：][*_\s`\"'”)]*\Z")
+_OPEN_CONDITION = re.compile(
+    r"\b(?:if|when|whenever|otherwise|unless|while|once|until|wenn|falls|sonst)[*_\s,]*\Z", re.IGNORECASE
+)
+_CONDITION = re.compile(
+    _MARKUP + r"(?:(?:if|when|whenever|otherwise|unless|in case|as long as|wenn|falls|sofern|andernfalls|si)\b"
+    r"|如果|若|当|假如|否则|除非|一旦|もし|만약)",
+    re.IGNORECASE,
+)
+_CONNECTIVE = re.compile(
+    _MARKUP + r"(?:(?:or|and|e\.\s?g\.|i\.\s?e\.|that is|oder|und|z\.\s?B\.|d\.\s?h\.|o|y)(?![\w.])"
+    r"|或者?|以及|并且|例如|比如|即|または|および)",
+    re.IGNORECASE,
+)
+_PROSE = (TileKind.SENTENCE, TileKind.QUOTE)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A named merge rule.
+
+    Attributes:
+        name: Its name in the documentation and tests.
+        joins: Tells whether the right piece joins the left one; arguments are left, right, text.
+    """
+
+    name: str
+    joins: Callable[[Piece, Piece, str], bool]
+
+
+def colon_joins_next(left: Piece, right: Piece, text: str) -> bool:
+    """A sentence or item that ends with a colon is a local header of what follows it."""
+    if not _COLON.search(text, max(left.last, left.end - _TAIL_CHARS), left.end):
+        return False
+    if left.kind is TileKind.LIST_ITEM:
+        return right.place is not None and left.place is not None and _is_inside(right, left)
+    return left.kind in _PROSE
+
+
+def condition_joins_next(left: Piece, right: Piece, text: str) -> bool:
+    """A sentence that opens a condition, or ends with its first word, needs the sentence behind it."""
+    if left.kind is not TileKind.SENTENCE or right.kind is not TileKind.SENTENCE or left.block != right.block:
+        return False
+    if _OPEN_CONDITION.search(text, max(left.last, left.end - _TAIL_CHARS), left.end):
+        return True
+    return bool(_CONDITION.match(text, left.last, min(left.end, left.last + _HEAD_CHARS)))
+
+
+def connective_joins_previous(left: Piece, right: Piece, text: str) -> bool:
+    """A sentence that begins with or, and, e.g., i.e. … completes the one before it."""
+    if right.kind is not TileKind.SENTENCE or left.kind is TileKind.LINK_DEFINITION:
+        return False
+    return bool(_CONNECTIVE.match(text, right.start, min(right.end, right.start + _HEAD_CHARS)))
+
+
+def list_items_grouped(left: Piece, right: Piece, text: str) -> bool:
+    """Short items of one list form a group; a nested item never takes in what stands above its list."""
+    del text
+    if left.place is None or right.place is None or right.kind is not TileKind.LIST_ITEM:
+        return False
+    if left.kind is not TileKind.LIST_ITEM or left.place.group != right.place.group:
+        return False
+    return right.place.depth >= left.place.depth and right.end - left.start <= MAX_LIST_GROUP_CHARS
+
+
+def table_rows_grouped(left: Piece, right: Piece, text: str) -> bool:
+    """Rows of one table form a group, so that a short table is one fragment."""
+    del text
+    if left.place is None or right.place is None or right.kind is not TileKind.TABLE:
+        return False
+    same_table = left.place.group == right.place.group
+    return same_table and right.end - left.start <= MAX_TABLE_GROUP_CHARS
+
+
+RULES = (
+    Rule("colon_joins_next", colon_joins_next),
+    Rule("condition_joins_next", condition_joins_next),
+    Rule("connective_joins_previous", connective_joins_previous),
+    Rule("list_items_grouped", list_items_grouped),
+    Rule("table_rows_grouped", table_rows_grouped),
+)
+
+
+def merge(pieces: Iterable[Piece], text: str, *, rules: Iterable[Rule] = RULES) -> list[Piece]:
+    """Return the pieces after each rule has run once over all of them, in order.
+
+    Args:
+        pieces: Pieces, headings and thematic breaks of one file, in document order.
+        text: The file they are ranges of.
+        rules: The rules to run, first to last.
+    """
+    merged = list(pieces)
+    for rule in rules:
+        merged = _run(rule, merged, text)
+    return merged
+
+
+def _run(rule: Rule, pieces: list[Piece], text: str) -> list[Piece]:
+    merged: list[Piece] = []
+    for piece in pieces:
+        left = merged[-1] if merged else None
+        if left is not None and _may_join(left, piece) and rule.joins(left, piece, text):
+            merged[-1] = _joined(left, piece)
+        else:
+            merged.append(piece)
+    return merged
+
+
+def _may_join(left: Piece, right: Piece) -> bool:
+    structural = (TileKind.HEADING, None)
+    return left.section == right.section and left.kind not in structural and right.kind not in structural
+
+
+def _joined(left: Piece, right: Piece) -> Piece:
+    """Join two pieces; a local header takes the kind and place of what it introduces."""
+    introduces = left.kind in _PROSE and right.kind not in _PROSE
+    kind = right.kind if introduces else left.kind
+    # the lead-in of the first item is now inside the piece
+    place = replace(right.place, lead_in=None) if introduces and right.place else left.place
+    return replace(left, kind=kind, place=place, end=right.end, block=right.block, last=right.last)
+
+
+def _is_inside(inner: Piece, outer: Piece) -> bool:
+    """Tell whether `inner` belongs to the list item `outer`: nested deeper, or its own continuation."""
+    if inner.place is None or outer.place is None or inner.place.group != outer.place.group:
+        return False
+    deeper = inner.place.depth > outer.place.depth
+    return deeper or inner.place.lead_in == (outer.start, outer.end)

@@ -1,0 +1,96 @@
+"""Names to parts: which encoder, classifier and strategy a setting means, and the cache key."""
+
+import hashlib
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+from skillpager.errors import SettingsError
+from skillpager.settings import Settings
+from skillpager.strategies import Full, Mmr, TopK
+from skillpager.types import Classifier, Encoder, Recipe, Skill, Strategy
+
+STRATEGIES = ("mmr", "topk", "full")
+ENCODERS = ("builtin", "hashing", "sentence-transformers:<model>", "openai:<model>")
+CLASSIFIERS = ("local", "llm")
+
+
+def make_encoder(name: str, settings: Settings) -> Encoder:
+    """Return the encoder that `name` means; weights are loaded on first use.
+
+    Raises:
+        SettingsError: The name is unknown, or its model is missing.
+        MissingExtraError: Its package is not installed.
+    """
+    family, _, model = name.partition(":")
+    if name == "builtin":
+        from skillpager.encoders.builtin import BuiltinEncoder
+
+        return BuiltinEncoder()
+    if name == "hashing":
+        from skillpager.encoders.hashing import HashingEncoder
+
+        return HashingEncoder()
+    if family == "sentence-transformers" and model:
+        from skillpager.encoders.sentence_transformers import SentenceTransformersEncoder
+
+        return SentenceTransformersEncoder(model)
+    if family == "openai" and model:
+        from skillpager.encoders.openai import OpenAIEncoder
+
+        return OpenAIEncoder(model, base_url=settings.embed_base_url, api_key=settings.embed_api_key)
+    raise SettingsError(f"Unknown encoder {name!r}: choose one of {', '.join(ENCODERS)}.")
+
+
+def make_classifier(name: str, settings: Settings) -> Classifier:
+    """Return the classifier that `name` means.
+
+    Raises:
+        SettingsError: The name is unknown, or the LLM's model is not set.
+        MissingExtraError: Its package is not installed.
+    """
+    if name == "local":
+        from skillpager.classifiers.local import LocalClassifier
+
+        return LocalClassifier()
+    if name == "llm":
+        from skillpager.classifiers.llm import LLMClassifier
+
+        if not settings.llm_model:
+            raise SettingsError(
+                "The llm classifier needs a model: set SKILLPAGER_LLM_MODEL (and SKILLPAGER_LLM_BASE_URL, "
+                "SKILLPAGER_LLM_API_KEY for another endpoint than OpenAI's)."
+            )
+        return LLMClassifier(
+            settings.llm_model,
+            base_url=settings.llm_base_url,
+            api_key=settings.llm_api_key,
+            cache_dir=settings.cache_dir / "llm",
+        )
+    raise SettingsError(f"Unknown classifier {name!r}: choose one of {', '.join(CLASSIFIERS)}.")
+
+
+def make_strategy(name: str, *, mmr_lambda: float) -> Strategy:
+    """Return the strategy called `name`.
+
+    Raises:
+        SettingsError: The name is unknown, or `mmr_lambda` is outside 0 to 1.
+    """
+    if not 0.0 <= mmr_lambda <= 1.0:
+        raise SettingsError(f"mmr_lambda is {mmr_lambda}: it must lie between 0 and 1 (1 = relevance only).")
+    known: dict[str, Strategy] = {"mmr": Mmr(mmr_lambda), "topk": TopK(), "full": Full()}
+    if name not in known:
+        raise SettingsError(f"Unknown strategy {name!r}: choose one of {', '.join(known)}.")
+    return known[name]
+
+
+def index_key(skill: Skill, recipe: Recipe) -> str:
+    """Return the cache key: SHA-256 over the files' paths and digests and the recipe, hexadecimal."""
+    files = [[file.path, file.digest] for file in skill.files]
+    content = json.dumps([skill.name, files, asdict(recipe)], sort_keys=True)
+    return hashlib.sha256(content.encode()).hexdigest()
+
+
+def cache_folder(settings: Settings) -> Path:
+    """Return the folder of the index store."""
+    return settings.cache_dir / "indexes"

@@ -1,0 +1,85 @@
+"""Where the sentences of a Markdown paragraph begin.
+
+sentencex (Wikimedia; Latin, CJK and some 240 other languages) proposes boundaries; a boundary
+inside inline code, a link, a tag or a URL is dropped, and so is one after an abbreviation or
+before a lower-case word, because joining two sentences costs a few tokens while cutting one in
+half loses its meaning.
+"""
+
+import re
+from bisect import bisect_right
+
+import sentencex
+
+# sentencex picks abbreviations by language; skills in Latin script are English or share its list
+LANGUAGE = "en"
+
+# text is segmented in windows, because the segmenter's time is not linear in its input
+WINDOW = 20_000
+
+_PROTECTED = re.compile(
+    # every repetition is bounded, so that no text makes the search quadratic
+    r"(?<!`)(?P<ticks>`{1,8})(?!`).{1,2000}?(?<!`)(?P=ticks)(?!`)"  # inline code
+    r"|!?\[(?:[^\[\]]|\[[^\[\]]{0,200}\]){0,500}\]\((?:[^()\s]|\([^()\s]{0,200}\)|\s){0,1000}\)"  # link
+    r"|<[^<>\s][^<>]{0,1000}>"  # autolink or tag
+    r"|(?:https?|ftp|file)://[^\s<>]+"  # bare URL
+    r"|\*\*[^*\n]{1,80}\*\*",  # a bold run, such as **Note.**, is one unit
+    re.DOTALL,
+)
+_TERMINATED = re.compile(r"[.!?…。！？｡][\"'”’»)\]）」』】*_]*\s*\Z")
+_ABBREVIATION = re.compile(
+    r"(?<![\w])(?:e\.\s?g|i\.\s?e|etc|vs|cf|approx|incl|excl|resp|est|max|min|avg|no|nos|fig|figs|sec|"
+    r"ch|vol|ed|eds|al|dr|mr|mrs|ms|prof|st|jr|sr|inc|ltd|co|dept|ver|z\.\s?b|d\.\s?h|u\.\s?a|bzw|ca|ggf|"
+    r"usw|evtl|inkl|p\.\s?ex|p|pp|[A-Za-z])\.[\"')\]*_]*\s*\Z",
+    re.IGNORECASE,
+)
+_WIDE = re.compile(r"[。！？｡]")
+_CLOSERS = re.compile(r"[*_\"'”’»)\]）」』】]*\s*")
+
+
+def sentence_starts(text: str) -> list[int]:
+    """Return the offsets at which the sentences of a paragraph begin; the first is 0.
+
+    Args:
+        text: Inline Markdown of one paragraph, line breaks included.
+    """
+    protected = [match.span() for match in _PROTECTED.finditer(text)]
+    begins = [begin for begin, _ in protected]
+    starts = [0]
+    for boundary in _proposed(text):
+        place = bisect_right(begins, boundary) - 1
+        inside = place >= 0 and protected[place][0] < boundary < protected[place][1]
+        if not inside and _ends_sentence(text, starts[-1], boundary):
+            starts.append(boundary)
+    return starts
+
+
+def _proposed(text: str) -> list[int]:
+    """Return the segmenter's boundaries, found window by window in long texts."""
+    found: list[int] = []
+    begin = 0
+    while begin < len(text):
+        window = text[begin : begin + WINDOW]
+        proposals = sentencex.get_sentence_boundaries(LANGUAGE, window)
+        cuts = [_behind_closers(text, begin + proposal["start_index"]) for proposal in proposals]
+        found += [cut for cut in cuts if cut > (found[-1] if found else 0)]
+        complete = begin + WINDOW >= len(text)
+        begin = len(text) if complete else max(cuts[-1], begin + WINDOW // 2)
+    return found
+
+
+def _behind_closers(text: str, boundary: int) -> int:
+    """Move a boundary that falls between a full stop and its closing markup, as in `**Done.** Next`."""
+    closers = _CLOSERS.match(text, boundary) if boundary and not text[boundary - 1].isspace() else None
+    return closers.end() if closers else boundary
+
+
+def _ends_sentence(text: str, start: int, boundary: int) -> bool:
+    """Tell whether a proposed boundary is one: terminated, no abbreviation, no lower-case word next."""
+    before = text[max(start, boundary - 40) : boundary]
+    if not _TERMINATED.search(before):
+        return False
+    if _WIDE.search(before[-3:]):
+        return True
+    following = text[boundary : boundary + 1]
+    return before[-1:].isspace() and not following.islower() and not _ABBREVIATION.search(before)

@@ -1,0 +1,155 @@
+"""Settings: keyword, else environment, else project file, else user file, else default.
+
+A project file comes with a `git clone` and is not trusted: it may only set how pages look, never
+an endpoint, a model or a folder.
+"""
+
+import logging
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+
+import platformdirs
+
+from skillpager.errors import SettingsError
+from skillpager.skill import MAX_SKILL_BYTES
+
+logger = logging.getLogger(__name__)
+
+APP = "skillpager"
+PROJECT_FILE = "skillpager.toml"
+DEFAULT_MAX_CACHE_BYTES = 1024**3
+
+# what an untrusted project file may set
+PROJECT_KEYS = frozenset({"scope", "style", "strategy", "mmr_lambda", "max_nodes", "max_tokens"})
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything that can be set outside of a call.
+
+    Attributes:
+        cache_dir: Folder of the index store and of paid answers.
+        skills_dir: Folders to look for skills in, before the conventional ones.
+        encoder: `builtin`, `hashing`, `sentence-transformers:<model>` or `openai:<model>`.
+        classifier: `local` or `llm`.
+        embedded_text: What of a node is embedded: `heading` or `bare`.
+        llm_base_url: Chat endpoint, OpenAI-compatible.
+        llm_api_key: Its key.
+        llm_model: Its model.
+        embed_base_url: Embeddings endpoint, OpenAI-compatible.
+        embed_api_key: Its key.
+        max_bytes: Largest skill, all files together, in bytes.
+        max_cache_bytes: Size over which the least recently used indexes are evicted.
+        scope: Default of `page`: `skill` or `body`.
+        style: Default of `page`: `marked`, `plain` or `xml`.
+        strategy: Default of `page`.
+        mmr_lambda: Default of `page`.
+        max_nodes: Default of `page`; None for the dynamic 20 / 60.
+        max_tokens: Default of `page`; None for no ceiling.
+    """
+
+    cache_dir: Path = platformdirs.user_cache_path(APP)
+    skills_dir: tuple[Path, ...] = ()
+    encoder: str = "builtin"
+    classifier: str = "local"
+    embedded_text: str = "heading"
+    llm_base_url: str | None = None
+    llm_api_key: str | None = None
+    llm_model: str | None = None
+    embed_base_url: str | None = None
+    embed_api_key: str | None = None
+    max_bytes: int = MAX_SKILL_BYTES
+    max_cache_bytes: int = DEFAULT_MAX_CACHE_BYTES
+    scope: str = "skill"
+    style: str = "marked"
+    strategy: str = "mmr"
+    mmr_lambda: float = 0.7
+    max_nodes: int | None = None
+    max_tokens: int | None = None
+
+    def __repr__(self) -> str:
+        """Return the settings with keys hidden, so that no log or traceback shows one."""
+        shown = {item.name: getattr(self, item.name) for item in fields(self)}
+        hidden = {name: "…" for name, value in shown.items() if name.endswith("_key") and value}
+        return f"Settings({', '.join(f'{name}={value!r}' for name, value in {**shown, **hidden}.items())})"
+
+
+def load_settings(
+    *,
+    environ: Mapping[str, str] | None = None,
+    project_file: Path | None = Path(PROJECT_FILE),
+    user_file: Path | None = None,
+) -> Settings:
+    """Return the settings of this process.
+
+    Args:
+        environ: Environment variables; the process's own by default.
+        project_file: `skillpager.toml` of the current folder; only page defaults are taken from it.
+        user_file: `config.toml` of the user's configuration folder.
+
+    Raises:
+        SettingsError: A file or value is not valid; the message names the place and the value.
+    """
+    environment = os.environ if environ is None else environ
+    user_file = user_file or platformdirs.user_config_path(APP) / "config.toml"
+    settings = _from_file(Settings(), user_file, trusted=True)
+    if project_file is not None:
+        settings = _from_file(settings, project_file, trusted=False)
+    return _from_environment(settings, environment)
+
+
+def _from_environment(settings: Settings, environ: Mapping[str, str]) -> Settings:
+    fallbacks = {"llm_base_url": "OPENAI_BASE_URL", "embed_base_url": "OPENAI_BASE_URL"}
+    fallbacks |= {"llm_api_key": "OPENAI_API_KEY", "embed_api_key": "OPENAI_API_KEY"}
+    changes: dict[str, object] = {}
+    for item in fields(Settings):
+        own = f"SKILLPAGER_{item.name.upper()}"
+        if value := environ.get(own, ""):
+            changes[item.name] = _convert(item.name, value, f"the environment variable {own}")
+        elif (fallback := environ.get(fallbacks.get(item.name, ""))) and not getattr(settings, item.name):
+            changes[item.name] = fallback
+    return replace(settings, **changes)  # type: ignore[arg-type]
+
+
+def _from_file(settings: Settings, path: Path, *, trusted: bool) -> Settings:
+    try:
+        loaded = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return settings
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{path} is not valid TOML ({error}): mend or remove the file.") from error
+    known = {item.name for item in fields(Settings)}
+    changes: dict[str, object] = {}
+    for name, value in loaded.items():
+        if name not in known:
+            raise SettingsError(f"{path}: unknown setting {name!r}; known are {', '.join(sorted(known))}.")
+        if not trusted and name not in PROJECT_KEYS:
+            logger.warning("%s: %s is ignored, a project may only set %s", path, name, sorted(PROJECT_KEYS))
+            continue
+        changes[name] = _convert(name, value, str(path))
+    return replace(settings, **changes)  # type: ignore[arg-type]
+
+
+def _convert(name: str, value: object, place: str) -> object:
+    try:
+        if name in ("max_bytes", "max_cache_bytes", "max_nodes", "max_tokens"):
+            return _whole_number(value)
+        if name == "mmr_lambda":
+            return float(str(value))
+        if name == "cache_dir":
+            return Path(str(value)).expanduser()
+        if name == "skills_dir":
+            parts = value if isinstance(value, list) else str(value).split(os.pathsep)
+            return tuple(Path(str(part)).expanduser() for part in parts if str(part))
+    except ValueError as error:
+        raise SettingsError(f"{name} in {place} is {value!r}: {error}.") from error
+    return str(value)
+
+
+def _whole_number(value: object) -> int:
+    if isinstance(value, bool) or not str(value).isdigit():
+        raise ValueError("it must be a whole number, 0 or more")
+    return int(str(value))

@@ -1,0 +1,234 @@
+"""Stage 1: a path or a text becomes a Skill.
+
+A skill is a folder with a `SKILL.md` (Agent Skills specification), any single Markdown file, or a
+string. Reading is lenient: what is odd becomes a warning; only what cannot be read is an error.
+"""
+
+import hashlib
+import logging
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from skillpager import frontmatter
+from skillpager.errors import SkillError
+from skillpager.markdown import linked_paths
+from skillpager.types import Skill, SourceFile
+
+logger = logging.getLogger(__name__)
+
+ENTRY_FILE = "SKILL.md"
+SCOPES = ("skill", "body")
+DEFAULT_SCOPE = "skill"
+
+# largest skill that is read, all files together; override with `max_bytes` or SKILLPAGER_MAX_BYTES
+MAX_SKILL_BYTES = 8 * 1024 * 1024
+
+# Agent Skills specification
+MAX_NAME = 64
+MAX_DESCRIPTION = 1024
+_NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+
+_BINARY_PROBE_BYTES = 8192
+
+
+def read_skill(path: Path | str, *, scope: str = DEFAULT_SCOPE, max_bytes: int = MAX_SKILL_BYTES) -> Skill:
+    """Return the skill at `path`: a skill folder, its `SKILL.md`, or any Markdown file.
+
+    Args:
+        path: Folder or file.
+        scope: `skill` for `SKILL.md` and the Markdown files of its folder that it links to,
+            directly or through each other; `body` for the one file alone. A Markdown file of
+            another name is always read alone.
+        max_bytes: Largest sum of file sizes.
+
+    Returns:
+        The skill, its entry file first.
+
+    Raises:
+        SkillError: Nothing readable is there, it is empty, binary, not UTF-8 or too large.
+        ValueError: `scope` is unknown.
+    """
+    if scope not in SCOPES:
+        raise ValueError(f"scope must be one of {', '.join(SCOPES)}, not {scope!r}")
+    entry = find_entry(Path(path))
+    reader = _Reader(entry.parent, max_bytes)
+    first = reader.read(entry)
+    if not first.text.strip("\ufeff \t\r\n"):
+        raise SkillError(f"{entry} is empty: a skill needs at least one line of Markdown.")
+    files = [first]
+    if scope == "skill" and entry.name.lower() == ENTRY_FILE.lower():
+        files += _linked_files(first, reader)
+    return _skill(files, fallback=_fallback_name(entry), root=entry.parent.resolve(), notes=reader.warnings)
+
+
+def skill_from_text(text: str, *, name: str = "skill", max_bytes: int = MAX_SKILL_BYTES) -> Skill:
+    """Return a skill made of one string; its single file is called `SKILL.md`.
+
+    Args:
+        text: Markdown, with or without front matter.
+        name: Name to use when the front matter has none.
+        max_bytes: Largest size of `text` in UTF-8.
+
+    Raises:
+        SkillError: `text` is empty, too large or holds lone surrogates.
+    """
+    if not text.strip("\ufeff \t\r\n"):
+        raise SkillError("The skill text is empty: pass at least one line of Markdown.")
+    try:
+        data = text.encode()
+    except UnicodeEncodeError as error:
+        raise SkillError(
+            f"The skill text holds a lone surrogate at character {error.start}, which no UTF-8 file can "
+            'hold: read the source with errors="replace".'
+        ) from error
+    _check_size(len(data), max_bytes, "The skill text")
+    return _skill([_source_file(ENTRY_FILE, data, text)], fallback=name, root=None, notes=[])
+
+
+def find_entry(path: Path) -> Path:
+    """Return the Markdown file that `path` means: itself, or the `SKILL.md` of a folder.
+
+    Raises:
+        SkillError: Neither is there.
+    """
+    if path.is_dir():
+        for name in (ENTRY_FILE, ENTRY_FILE.lower()):
+            if (path / name).is_file():
+                return path / name
+        raise SkillError(f"{path} has no {ENTRY_FILE}: name a folder that has one, or a Markdown file.")
+    if not path.exists():
+        raise SkillError(
+            f"There is no skill at {path}: name a skill folder, a Markdown file, or a skill that "
+            "`skillpager list` shows."
+        )
+    if not path.is_file():
+        raise SkillError(f"{path} is not a regular file: name a Markdown file or a skill folder.")
+    return path
+
+
+class _Reader:
+    """Reads the files of one skill inside its root, counting bytes and collecting warnings."""
+
+    def __init__(self, root: Path, max_bytes: int) -> None:
+        self.root = root
+        self.real_root = root.resolve()
+        self.warnings: list[str] = []
+        self._max_bytes = max_bytes
+        self._bytes = 0
+
+    def read(self, path: Path) -> SourceFile:
+        try:
+            self._bytes += path.stat().st_size
+            _check_size(self._bytes, self._max_bytes, str(path))
+            data = path.read_bytes()
+        except OSError as error:
+            raise SkillError(f"{path} cannot be read: {error.strerror or error}.") from error
+        return _source_file(path.relative_to(self.root).as_posix(), data, _decode(path, data))
+
+    def resolve(self, target: str, *, source: SourceFile) -> Path | None:
+        """Return the file that `target`, named in `source`, means; None when it is not in the skill.
+
+        The path counts from the naming file, else from the root (as the specification has it).
+        """
+        for base in dict.fromkeys(((self.root / source.path).parent, self.root)):
+            candidate = base / target
+            try:
+                real = candidate.resolve()
+                inside = real.is_relative_to(self.real_root)
+                if inside and real.is_file():
+                    return self.root / real.relative_to(self.real_root)
+                if not inside and candidate.is_file():
+                    self.warnings.append(f"{source.path} links to {target}, outside the skill: left out")
+                    return None
+            except (OSError, ValueError):
+                continue
+        logger.debug("%s names %s, which is not in the skill", source.path, target)
+        return None
+
+
+def _linked_files(first: SourceFile, reader: _Reader) -> Iterator[SourceFile]:
+    """Yield the files reachable from `first`, breadth first, each once."""
+    seen = {first.path}
+    queue = [first]
+    while queue:
+        source = queue.pop(0)
+        for target in linked_paths(source.text[source.body_start :]):
+            path = reader.resolve(target, source=source)
+            if path is None or path.relative_to(reader.root).as_posix() in seen:
+                continue
+            seen.add(path.relative_to(reader.root).as_posix())
+            try:
+                linked = reader.read(path)
+            except SkillError as error:
+                if reader_is_full(error):
+                    raise
+                reader.warnings.append(f"left out: {error}")
+                continue
+            queue.append(linked)
+            yield linked
+
+
+class _TooLargeError(SkillError):
+    """A skill over the size limit: never skipped like an unreadable linked file."""
+
+
+def reader_is_full(error: SkillError) -> bool:
+    """Tell whether `error` is about the size limit of the whole skill."""
+    return isinstance(error, _TooLargeError)
+
+
+def _check_size(size: int, max_bytes: int, what: str) -> None:
+    if size > max_bytes:
+        raise _TooLargeError(
+            f"{what} brings the skill to {size:,} bytes, over the limit of {max_bytes:,}: page a smaller "
+            "file, or raise the limit with SKILLPAGER_MAX_BYTES."
+        )
+
+
+def _decode(path: Path, data: bytes) -> str:
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise SkillError(f"{path} is UTF-16: save it as UTF-8.")
+    if b"\0" in data[:_BINARY_PROBE_BYTES]:
+        raise SkillError(f"{path} is a binary file: name a Markdown file.")
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise SkillError(
+            f"{path}:{line} is not UTF-8 (byte 0x{data[error.start]:02x} at offset {error.start}): "
+            "save the file as UTF-8."
+        ) from error
+
+
+def _source_file(path: str, data: bytes, text: str) -> SourceFile:
+    digest = hashlib.sha256(data).hexdigest()
+    return SourceFile(path=path, text=text, digest=digest, body_start=frontmatter.find_body(text))
+
+
+def _skill(files: list[SourceFile], *, fallback: str, root: Path | None, notes: list[str]) -> Skill:
+    entry = files[0]
+    fields, warnings = frontmatter.parse(entry.text[: entry.body_start], file=entry.path)
+    name = fields.pop("name", "").strip() or fallback
+    description = fields.pop("description", "").strip()
+    if entry.body_start > 1:  # a byte order mark alone is no front matter
+        folder = root.name if root and entry.path.lower() == ENTRY_FILE.lower() else None
+        warnings += _specification_warnings(name, description, folder)
+    return Skill(name, description, fields, tuple(files), root, tuple(warnings + notes))
+
+
+def _specification_warnings(name: str, description: str, folder: str | None) -> list[str]:
+    warnings = []
+    if len(name) > MAX_NAME or not _NAME.fullmatch(name):
+        warnings.append(f"name {name!r} is not {MAX_NAME} or fewer lower-case letters, digits and hyphens")
+    if folder is not None and name != folder:
+        warnings.append(f"name {name!r} differs from its folder {folder!r}")
+    if not description:
+        warnings.append("the front matter has no description")
+    if len(description) > MAX_DESCRIPTION:
+        warnings.append(f"description has {len(description)} characters, over {MAX_DESCRIPTION}")
+    return warnings
+
+
+def _fallback_name(entry: Path) -> str:
+    return entry.resolve().parent.name if entry.name.lower() == ENTRY_FILE.lower() else entry.stem
