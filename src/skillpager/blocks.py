@@ -209,8 +209,8 @@ def _with_uncovered_text(pieces: list[Piece], text: str, body_start: int) -> lis
     covered: list[Piece] = []
     position = body_start
     for piece in pieces:
-        if piece.end <= position:
-            continue
+        if piece.end <= position or not text[piece.start : piece.end].strip():
+            continue  # a separator such as U+2028 alone is a paragraph to CommonMark, blank space to us
         start = max(piece.start, position)
         covered += _uncovered(text, position, start, before=piece)
         covered.append(piece if start == piece.start else replace(piece, start=start, last=start))

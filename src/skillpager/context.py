@@ -31,12 +31,16 @@ from skillpager.types import (
 # the page ends of a joint: before the first node, behind the last
 START, END = -1, -2
 
+# joints that one renderer keeps, about 500 bytes each
+MAX_KEPT_JOINTS = 20_000
+
 
 @dataclass(frozen=True, slots=True)
 class _Joint:
     """What stands between two shown nodes, and what it leaves out."""
 
     text: str
+    tokens: int
     omitted: tuple[Omission, ...] = ()
     filled: tuple[int, ...] = ()
 
@@ -62,7 +66,6 @@ class Page:
         self._files = {file.path: file for file in index.skill.files}
         self._paths = _heading_paths(index)
         self._joints: dict[tuple[int, int], _Joint] = {}
-        self._costs: dict[tuple[int, int], int] = {}
 
     def render(self, ordinals: Iterable[int], *, selection: Selection | None = None) -> Context:
         """Return the context that shows the given nodes, however many tokens it takes.
@@ -103,17 +106,16 @@ class Page:
     def joint(self, before: int, after: int) -> _Joint:
         """Return what stands between two shown nodes; `START` and `END` are the ends of the page."""
         key = (before, after)
-        if key not in self._joints:
-            self._joints[key] = self._make_joint(before, after)
-        return self._joints[key]
+        joint = self._joints.get(key)
+        if joint is None:
+            if len(self._joints) >= MAX_KEPT_JOINTS:
+                self._joints.clear()
+            joint = self._joints[key] = self._make_joint(before, after)
+        return joint
 
     def joint_cost(self, before: int, after: int) -> int:
         """Return the tokens of a joint."""
-        key = (before, after)
-        if key not in self._costs:
-            text = self.joint(before, after).text
-            self._costs[key] = self.counter.count(text) if text else 0
-        return self._costs[key]
+        return self.joint(before, after).tokens
 
     def frame_cost(self) -> int:
         """Return the tokens of what surrounds every page of this skill: legend or tags."""
@@ -151,31 +153,38 @@ class Page:
     def _legend(self, shown: int) -> str:
         total = len(self.index.nodes)
         how = f" Read omitted parts with: {self._show} n3-n5" if self._show else ""
-        return f'[Page of skill "{self.index.skill.name}": {shown} of {total} parts; its files are intact.{how}]\n\n'
+        what = f'Page of skill "{self.index.skill.name}": {shown} of {total} parts; its files are intact.'
+        return f"[{what}{how}]\n\n"
 
     # ---- joints
 
     def _make_joint(self, before: int, after: int) -> _Joint:
         if self.style is Style.PLAIN:
-            return _Joint("\n\n" if before != START and after != END else "", self._omissions(before, after))
+            text = "\n\n" if before != START and after != END else ""
+            return _Joint(text, self.counter.count(text), self._omissions(before, after))
         if after == _next(before, len(self.index.nodes)):
-            return _Joint(_source_between(self.index, before, after))
+            source = self._source(before, after)
+            return _Joint(source, self.counter.count(source))
         gap = self._gap(before, after)
-        price = self.counter.count(gap.text)
-        if sum(omission.tokens for omission in gap.omitted) <= price:
-            source = _source_between(self.index, before, after)
-            if self.counter.count(source) <= price:
+        if sum(omission.tokens for omission in gap.omitted) <= gap.tokens:
+            source = self._source(before, after)
+            price = self.counter.count(source)
+            if price <= gap.tokens:
                 inside = range(_first(before), after if after != END else len(self.index.nodes))
-                return _Joint(source, (), tuple(inside))
+                return _Joint(source, price, (), tuple(inside))
         return gap
+
+    def _source(self, before: int, after: int) -> str:
+        source = _source_between(self.index, before, after)
+        return source.lstrip("\r\n") if before == START else source
 
     def _gap(self, before: int, after: int) -> _Joint:
         omitted = self._omissions(before, after)
         marks = "\n\n".join(self._marker(omission) for omission in omitted)
         lead = "\n\n" if before != START else ""
-        if after == END:
-            return _Joint(f"{lead}{marks}\n", omitted)
-        return _Joint(f"{lead}{marks}\n\n{''.join(self._opening(before, after))}", omitted)
+        opening = "" if after == END else f"\n{''.join(self._opening(before, after))}"
+        text = f"{lead}{marks}\n{opening}"
+        return _Joint(text, self.counter.count(text), omitted)
 
     def _opening(self, before: int, after: int) -> Iterable[str]:
         """Yield what a reader needs before a node that does not follow its predecessor."""

@@ -5,7 +5,7 @@ Both are also the golden format of the tests, so they hold no times, paths or co
 
 from collections import Counter
 
-from skillpager.types import Heading, Node, Selection, SkillIndex, Tile
+from skillpager.types import Heading, Node, Pick, Selection, SkillIndex, Skip, Tile
 
 # longest part of a node's text that a line shows
 SNIPPET_CHARS = 72
@@ -32,12 +32,10 @@ def summary(index: SkillIndex) -> str:
     """Return one line: name, number of nodes by type, tokens, files."""
     counts = Counter(node.type for node in index.nodes)
     types = ", ".join(f"{count} {kind}" for kind, count in counts.most_common())
-    files = len(index.skill.files)
-    plural = "" if files == 1 else "s"
     shown = f" ({types})" if types else ""
-    return (
-        f"{index.skill.name}: {len(index.nodes)} nodes{shown}, {index.full_tokens} tokens, {files} file{plural}"
-    )
+    files = len(index.skill.files)
+    size = f"{index.full_tokens} tokens, {files} file{'' if files == 1 else 's'}"
+    return f"{index.skill.name}: {len(index.nodes)} nodes{shown}, {size}"
 
 
 def trace(selection: Selection) -> str:
@@ -48,16 +46,8 @@ def trace(selection: Selection) -> str:
         f"query {snippet(selection.query)!r}",
         "rank  node   type            relevance  redundancy  marginal  tokens   total",
     ]
-    for pick in selection.picks:
-        lines.append(
-            f"{pick.rank:>4}  {pick.node.id:<5}  {pick.node.type:<14}  {pick.relevance:>9.4f}  "
-            f"{pick.redundancy:>10.4f}  {pick.marginal:>8.4f}  {pick.tokens:>6}  {pick.total_tokens:>6}"
-        )
-    for skip in selection.skipped:
-        lines.append(
-            f"   -  {skip.node.id:<5}  {skip.node.type:<14}  {skip.relevance:>9.4f}  "
-            f"{skip.redundancy:>10.4f}  {skip.marginal:>8.4f}  {skip.node.tokens:>6}  {skip.reason}"
-        )
+    lines += [_pick_line(pick) for pick in selection.picks]
+    lines += [_skip_line(skip) for skip in selection.skipped]
     return "\n".join(lines) + "\n"
 
 
@@ -77,11 +67,27 @@ def snippet(text: str, width: int = SNIPPET_CHARS) -> str:
 def line_range(node: Node) -> str:
     """Return the lines of a node, such as `L12` or `L12-18`."""
     span = node.span
-    return f"L{span.start_line}" if span.start_line == span.end_line else f"L{span.start_line}-{span.end_line}"
+    return (
+        f"L{span.start_line}" if span.start_line == span.end_line else f"L{span.start_line}-{span.end_line}"
+    )
 
 
 def _node_line(node: Node) -> str:
     return (
         f"{node.id} {node.type} {node.type_confidence:.2f} {line_range(node)} {node.tokens}t "
         f"{node.kind}: {snippet(node.text)}"
+    )
+
+
+def _pick_line(pick: Pick) -> str:
+    return (
+        f"{pick.rank:>4}  {pick.node.id:<5}  {pick.node.type:<14}  {pick.relevance:>9.4f}  "
+        f"{pick.redundancy:>10.4f}  {pick.marginal:>8.4f}  {pick.tokens:>6}  {pick.total_tokens:>6}"
+    )
+
+
+def _skip_line(skip: Skip) -> str:
+    return (
+        f"   -  {skip.node.id:<5}  {skip.node.type:<14}  {skip.relevance:>9.4f}  "
+        f"{skip.redundancy:>10.4f}  {skip.marginal:>8.4f}  {skip.node.tokens:>6}  {skip.reason}"
     )

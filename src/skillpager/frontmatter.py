@@ -22,10 +22,10 @@ _FIELD = re.compile(r"^([A-Za-z_][\w.-]*):[ \t]+(?![\"'|>\[{&*!#])(.*?)[ \t]*$")
 class _BoundedLoader(yaml.SafeLoader):
     """SafeLoader without aliases, so that no document can grow beyond its own text."""
 
-    def compose_node(self, parent: yaml.Node | None, index: object) -> yaml.Node | None:
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         if self.check_event(yaml.AliasEvent):
             raise yaml.YAMLError("aliases are not allowed in front matter")
-        return super().compose_node(parent, index)  # type: ignore[no-untyped-call, no-any-return]
+        return super().compose_node(parent, index)
 
 
 def find_body(text: str) -> int:
@@ -103,7 +103,9 @@ def _text(value: object) -> str:
         return ""
     if isinstance(value, bool):
         return "true" if value else "false"
-    return json.dumps(value, ensure_ascii=False, default=str) if isinstance(value, list | dict) else str(value)
+    return (
+        json.dumps(value, ensure_ascii=False, default=str) if isinstance(value, list | dict) else str(value)
+    )
 
 
 def _quote_values(body: str) -> str:

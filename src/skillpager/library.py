@@ -84,7 +84,9 @@ def locate(skill: str, folders: Sequence[Path]) -> Path:
         if found.name == skill and found.shadowed_by is None:
             return found.path
     close = [found.name for found in skills if skill.lower() in found.name.lower()]
-    hint = f"did you mean {', '.join(sorted(set(close)))}?" if close else "`skillpager list` shows the known ones."
+    hint = "`skillpager list` shows the known ones."
+    if close:
+        hint = f"did you mean {', '.join(sorted(set(close)))}?"
     raise SkillError(f"There is no file, folder or known skill {skill!r}: {hint}")
 
 

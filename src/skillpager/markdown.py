@@ -72,9 +72,9 @@ def _link_path(href: str) -> Iterator[str]:
     except ValueError:
         return
     path = unquote(parts.path)
-    if not parts.scheme and not parts.netloc and not path.startswith("/"):
-        if path.lower().endswith((".md", ".markdown")):
-            yield path
+    relative = not parts.scheme and not parts.netloc and not path.startswith("/")
+    if relative and path.lower().endswith((".md", ".markdown")):
+        yield path
 
 
 def plain_text(inline: str) -> str:

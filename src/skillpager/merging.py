@@ -27,7 +27,8 @@ _OPEN_CONDITION = re.compile(
     r"\b(?:if|when|whenever|otherwise|unless|while|once|until|wenn|falls|sonst)[*_\s,]*\Z", re.IGNORECASE
 )
 _CONDITION = re.compile(
-    _MARKUP + r"(?:(?:if|when|whenever|otherwise|unless|in case|as long as|wenn|falls|sofern|andernfalls|si)\b"
+    _MARKUP
+    + r"(?:(?:if|when|whenever|otherwise|unless|in case|as long as|wenn|falls|sofern|andernfalls|si)\b"
     r"|如果|若|当|假如|否则|除非|一旦|もし|만약)",
     re.IGNORECASE,
 )

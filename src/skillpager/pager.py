@@ -1,44 +1,34 @@
 """SkillPager: the one module that chains the stages, offline and online.
 
-    index   skill → fragments → encoder, classifier → graph → store
-    page    index, query → strategy → context
+index   skill → fragments → encoder, classifier → graph → store
+page    index, query → strategy → context
 """
 
 import logging
 import threading
-from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import fields, replace
 from functools import cached_property
 from pathlib import Path
 
-import numpy as np
-
 from skillpager import explain
 from skillpager.addresses import find_nodes
+from skillpager.building import Builder
 from skillpager.context import Page, PageMeter
-from skillpager.encoders.documents import embedded_text
 from skillpager.errors import SettingsError, StoreError
-from skillpager.fragments import SPLITTER_VERSION, split_skill
-from skillpager.graph import infer_edges
+from skillpager.kept import Kept
 from skillpager.recipes import cache_folder, index_key, make_classifier, make_encoder, make_strategy
 from skillpager.settings import Settings, load_settings
 from skillpager.skill import SCOPES, read_skill, skill_from_text
-from skillpager.sources import Stamps, stamp_files
+from skillpager.sources import stamp_files
 from skillpager.stores import SqliteStore
 from skillpager.strategies import Full
 from skillpager.strategies.budget import NodeMeter, resolve
 from skillpager.tokens import default_counter
 from skillpager.types import (
     Budget,
-    Classification,
     Classifier,
     Context,
     Encoder,
-    FloatArray,
-    Fragment,
-    Heading,
-    Node,
     Query,
     Recipe,
     Skill,
@@ -50,13 +40,6 @@ from skillpager.types import (
 )
 
 logger = logging.getLogger(__name__)
-
-# version of what a store holds; raise it when the meaning of a stored field changes
-FORMAT_VERSION = 1
-
-# bounds of what one process keeps: nodes of all indexes together (about 3 kB each), queries
-MAX_KEPT_NODES = 50_000
-MAX_KEPT_QUERIES = 1_024
 
 SkillSource = Path | str | Skill | SkillIndex
 
@@ -97,12 +80,9 @@ class SkillPager:
         self._store = store
         self.token_counter = token_counter or default_counter()
         self._embedded_text = embedded_text or self.settings.embedded_text
-        self._lock = threading.RLock()
+        self._kept = Kept()
+        self._lock = threading.Lock()
         self._builds: dict[str, threading.Lock] = {}
-        self._indexes: OrderedDict[str, SkillIndex] = OrderedDict()
-        self._sources: dict[tuple[str, str], tuple[Stamps, str]] = {}
-        self._queries: OrderedDict[str, FloatArray] = OrderedDict()
-        self._pages: OrderedDict[tuple[str, Style, str], Page] = OrderedDict()
 
     # ---- parts
 
@@ -125,6 +105,11 @@ class SkillPager:
             return SqliteStore(folder, max_bytes=self.settings.max_cache_bytes)
         return self._store
 
+    def close(self) -> None:
+        """Close the store; the pager can still be used and opens it again."""
+        if "store" in self.__dict__ and isinstance(self.store, SqliteStore):
+            self.store.close()
+
     # ---- offline
 
     def index(self, skill: SkillSource, *, scope: str | None = None) -> SkillIndex:
@@ -142,31 +127,21 @@ class SkillPager:
         """
         if isinstance(skill, SkillIndex):
             return skill
-        scope = self._scope(scope)
         if isinstance(skill, Skill):
             return self._index_of(skill)
         if isinstance(skill, str) and ("\n" in skill or "\r" in skill):
             return self._index_of(skill_from_text(skill, max_bytes=self.settings.max_bytes))
-        place = (str(skill), scope)
-        kept = self._kept_source(place)
-        return kept if kept is not None else self._index_path(Path(skill), scope, place)
+        return self._index_path(Path(skill), self._scope(scope))
 
     def is_stored(self, skill: Skill) -> bool:
         """Tell whether the index of `skill` need not be built."""
         key = index_key(skill, self.recipe)
-        return key in self._indexes or self.store.load(key, skill) is not None
+        return self._kept.index(key) is not None or self.store.load(key, skill) is not None
 
     @property
     def recipe(self) -> Recipe:
         """All that an index depends on besides the files of the skill."""
-        return Recipe(
-            splitter=SPLITTER_VERSION,
-            classifier=self.classifier.id,
-            encoder=self.encoder.id,
-            embedded_text=self._embedded_text,
-            token_counter=self.token_counter.id,
-            format=FORMAT_VERSION,
-        )
+        return self._builder.recipe
 
     # ---- online
 
@@ -211,10 +186,11 @@ class SkillPager:
         chosen = self._strategy(strategy, mmr_lambda)
         budget = self._budget(max_nodes, max_tokens)
         index = self.index(skill, scope=scope)
-        page = self._page(index, chosen_style, show)
+        page = self._kept.page(index, self.token_counter, chosen_style, show)
         if chosen_style is not Style.PLAIN and _fits_whole(index, budget):
             chosen, budget = Full(), Budget(len(index.nodes), budget.max_tokens)
-        return self._select(page, chosen, self._query(query), budget)
+        embedding = self._kept.query(query, self.encoder.encode_query)
+        return _select(page, chosen, Query(query, embedding), budget)
 
     def expand(
         self,
@@ -238,7 +214,8 @@ class SkillPager:
         """
         index = self.index(skill, scope=scope)
         addresses = [nodes] if isinstance(nodes, str) else nodes
-        return self._page(index, self._style(style), "").excerpt(find_nodes(index, addresses))
+        page = self._kept.page(index, self.token_counter, self._style(style), "")
+        return page.excerpt(find_nodes(index, addresses))
 
     def outline(self, skill: SkillSource, *, scope: str | None = None) -> str:
         """Return the skill as a tree of headings and nodes: id, type, lines, tokens, first words.
@@ -248,159 +225,46 @@ class SkillPager:
         """
         return explain.outline(self.index(skill, scope=scope))
 
-    # ---- reading and keeping
+    # ---- reading and building
 
-    def _index_path(self, path: Path, scope: str, place: tuple[str, str]) -> SkillIndex:
-        skill = read_skill(path, scope=scope, max_bytes=self.settings.max_bytes)
-        stamps = stamp_files(skill)
-        index = self._index_of(skill)
-        with self._lock:
-            if stamps is not None:
-                self._sources[place] = (stamps, index.key)
-        return index
+    @cached_property
+    def _builder(self) -> Builder:
+        return Builder(self.encoder, self.classifier, self.token_counter, self._embedded_text)
 
-    def _kept_source(self, place: tuple[str, str]) -> SkillIndex | None:
-        """Return the index kept for a path when none of its files has changed."""
-        known = self._sources.get(place)
-        if known is None or known[0].changed():
-            return None
-        return self._kept(known[1])
-
-    def _kept(self, key: str) -> SkillIndex | None:
-        with self._lock:
-            if key in self._indexes:
-                self._indexes.move_to_end(key)
-            return self._indexes.get(key)
-
-    def _keep(self, index: SkillIndex) -> SkillIndex:
-        with self._lock:
-            self._indexes[index.key] = index
-            self._indexes.move_to_end(index.key)
-            while len(self._indexes) > 1 and self._kept_nodes() > MAX_KEPT_NODES:
-                gone, _ = self._indexes.popitem(last=False)
-                self._pages = OrderedDict((k, page) for k, page in self._pages.items() if k[0] != gone)
-                self._sources = {k: known for k, known in self._sources.items() if known[1] != gone}
-        return index
-
-    def _kept_nodes(self) -> int:
-        return sum(len(index.nodes) for index in self._indexes.values())
+    def _index_path(self, path: Path, scope: str) -> SkillIndex:
+        place = (str(path), scope)
+        kept = self._kept.index_at(place)
+        if kept is None:
+            skill = read_skill(path, scope=scope, max_bytes=self.settings.max_bytes)
+            stamps = stamp_files(skill)
+            kept = self._index_of(skill)
+            self._kept.keep_source(place, stamps, kept.key)
+        return kept
 
     def _index_of(self, skill: Skill) -> SkillIndex:
-        recipe = self.recipe
-        key = index_key(skill, recipe)
-        kept = self._kept(key)
-        if kept is not None:
+        """Return the index of a skill that was read; one thread builds it, others wait."""
+        key = index_key(skill, self.recipe)
+        if kept := self._kept.index(key):
             return kept
         with self._lock:
             build = self._builds.setdefault(key, threading.Lock())
         try:
             with build:
-                kept = self._kept(key) or self.store.load(key, skill)
-                return self._keep(kept if kept is not None else self._build(skill, recipe, key))
+                return self._kept.index(key) or self._kept.keep(self._load_or_build(skill, key))
         finally:
             with self._lock:
                 self._builds.pop(key, None)
 
-    # ---- building
-
-    def _build(self, skill: Skill, recipe: Recipe, key: str) -> SkillIndex:
-        tiles = split_skill(skill)
-        fragments = [tile for tile in tiles if isinstance(tile, Fragment)]
-        headings = tuple(tile for tile in tiles if isinstance(tile, Heading))
-        embeddings = self._embed(self.encoder, fragments, recipe.embedded_text)
-        verdicts = self._classify(fragments, embeddings, recipe)
-        nodes = tuple(map(self._node, fragments, verdicts))
-        edges = infer_edges(nodes, embeddings)
-        index = SkillIndex(skill, nodes, headings, edges, embeddings, recipe, key, full_tokens=0)
-        index = replace(index, full_tokens=self._full_tokens(skill))
-        self._save(index)
-        return index
-
-    def _save(self, index: SkillIndex) -> None:
-        """Store an index; when that fails the page is still made, and the failure is reported."""
+    def _load_or_build(self, skill: Skill, key: str) -> SkillIndex:
+        stored = self.store.load(key, skill)
+        if stored is not None:
+            return stored
+        index = self._builder.build(skill, key)
         try:
             self.store.save(index)
-        except StoreError as error:
-            logger.warning("the index of %s is not kept: %s", index.skill.name, error)
-
-    def _embed(self, encoder: Encoder, fragments: Sequence[Fragment], form: str) -> FloatArray:
-        rows = encoder.encode_documents([embedded_text(fragment, form) for fragment in fragments])
-        if rows.shape != (len(fragments), encoder.dim):
-            raise ValueError(f"{encoder.id} returned {rows.shape}, expected {(len(fragments), encoder.dim)}")
-        return np.ascontiguousarray(rows, dtype=np.float32)
-
-    def _classify(
-        self, fragments: Sequence[Fragment], embeddings: FloatArray, recipe: Recipe
-    ) -> list[Classification]:
-        verdicts = self.classifier.classify(fragments, self._rows(fragments, embeddings, recipe))
-        if len(verdicts) != len(fragments):
-            raise ValueError(f"{self.classifier.id} returned {len(verdicts)} verdicts for {len(fragments)}")
-        return verdicts
-
-    def _rows(
-        self, fragments: Sequence[Fragment], embeddings: FloatArray, recipe: Recipe
-    ) -> FloatArray | None:
-        """Return the rows that the classifier reads: the index's own when they are the same."""
-        wanted = self.classifier.embedding
-        if wanted is None:
-            return None
-        if wanted == f"{recipe.encoder}/{recipe.embedded_text}":
-            return embeddings
-        return self._embed(self._builtin, fragments, wanted.rpartition("/")[2])
-
-    @cached_property
-    def _builtin(self) -> Encoder:
-        return make_encoder("builtin", self.settings)
-
-    def _node(self, fragment: Fragment, verdict: Classification) -> Node:
-        values = {item.name: getattr(fragment, item.name) for item in fields(Fragment)}
-        return Node(
-            **values,
-            id=f"n{fragment.ordinal}",
-            type=verdict.type,
-            type_confidence=verdict.confidence,
-            tokens=self.token_counter.count(fragment.text),
-        )
-
-    def _full_tokens(self, skill: Skill) -> int:
-        return sum(self.token_counter.count(file.text[file.body_start :]) for file in skill.files)
-
-    # ---- selecting
-
-    def _select(self, page: Page, strategy: Strategy, query: Query, budget: Budget) -> Context:
-        limit = budget.max_tokens
-        meter = PageMeter(page) if limit is not None else NodeMeter(page.index.nodes)
-        selection = strategy.select(page.index, query, budget=budget, meter=meter)
-        chosen = [pick.node.ordinal for pick in selection.picks]
-        context = page.render(chosen, selection=selection)
-        while limit is not None and context.tokens > limit:
-            if not chosen:
-                return page.empty(selection)
-            chosen.pop()  # the meter prices parts, the limit holds for the whole: give back the last pick
-            context = page.render(chosen, selection=selection)
-        return context
-
-    def _page(self, index: SkillIndex, style: Style, show: str) -> Page:
-        key = (index.key, style, show)
-        with self._lock:
-            page = self._pages.get(key)
-            if page is None or page.index is not index:
-                page = self._pages[key] = Page(index, self.token_counter, style=style, show=show)
-            self._pages.move_to_end(key)
-            if len(self._pages) > 4 * max(1, len(self._indexes)):
-                self._pages.popitem(last=False)
-            return page
-
-    def _query(self, text: str) -> Query:
-        with self._lock:
-            row = self._queries.get(text)
-        if row is None:
-            row = self.encoder.encode_query(text)
-            with self._lock:
-                self._queries[text] = row
-                if len(self._queries) > MAX_KEPT_QUERIES:
-                    self._queries.popitem(last=False)
-        return Query(text, row)
+        except StoreError as error:  # the page can still be made
+            logger.warning("the index of %s is not kept: %s", skill.name, error)
+        return index
 
     # ---- settings of a call
 
@@ -422,6 +286,21 @@ class SkillPager:
             if value is not None and value < 0:
                 raise SettingsError(f"{name} is {value}: it must be 0 or more.")
         return Budget(nodes, tokens)
+
+
+def _select(page: Page, strategy: Strategy, query: Query, budget: Budget) -> Context:
+    """Return the page that a strategy chooses, within `max_tokens` to the last token."""
+    limit = budget.max_tokens
+    meter = PageMeter(page) if limit is not None else NodeMeter(page.index.nodes)
+    selection = strategy.select(page.index, query, budget=budget, meter=meter)
+    chosen = [pick.node.ordinal for pick in selection.picks]
+    context = page.render(chosen, selection=selection)
+    while limit is not None and context.tokens > limit:
+        if not chosen:
+            return page.empty(selection)
+        chosen.pop()  # the meter prices parts, the limit holds for the whole: give back the last pick
+        context = page.render(chosen, selection=selection)
+    return context
 
 
 def _fits_whole(index: SkillIndex, budget: Budget) -> bool:

@@ -8,7 +8,7 @@ import logging
 import os
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
 import platformdirs
@@ -51,7 +51,7 @@ class Settings:
         max_tokens: Default of `page`; None for no ceiling.
     """
 
-    cache_dir: Path = platformdirs.user_cache_path(APP)
+    cache_dir: Path = field(default_factory=lambda: platformdirs.user_cache_path(APP))
     skills_dir: tuple[Path, ...] = ()
     encoder: str = "builtin"
     classifier: str = "local"
@@ -102,15 +102,27 @@ def load_settings(
 
 
 def _from_environment(settings: Settings, environ: Mapping[str, str]) -> Settings:
-    fallbacks = {"llm_base_url": "OPENAI_BASE_URL", "embed_base_url": "OPENAI_BASE_URL"}
-    fallbacks |= {"llm_api_key": "OPENAI_API_KEY", "embed_api_key": "OPENAI_API_KEY"}
     changes: dict[str, object] = {}
     for item in fields(Settings):
         own = f"SKILLPAGER_{item.name.upper()}"
         if value := environ.get(own, ""):
             changes[item.name] = _convert(item.name, value, f"the environment variable {own}")
-        elif (fallback := environ.get(fallbacks.get(item.name, ""))) and not getattr(settings, item.name):
-            changes[item.name] = fallback
+    settings = replace(settings, **changes)  # type: ignore[arg-type]
+    return _with_openai_variables(settings, environ)
+
+
+def _with_openai_variables(settings: Settings, environ: Mapping[str, str]) -> Settings:
+    """Fall back to OPENAI_BASE_URL and OPENAI_API_KEY.
+
+    The key goes along only with OpenAI's own address or the one of OPENAI_BASE_URL, never to
+    another host that a setting names.
+    """
+    changes: dict[str, str | None] = {}
+    for kind in ("llm", "embed"):
+        if getattr(settings, f"{kind}_base_url") is None:
+            changes[f"{kind}_base_url"] = environ.get("OPENAI_BASE_URL") or None
+            if getattr(settings, f"{kind}_api_key") is None:
+                changes[f"{kind}_api_key"] = environ.get("OPENAI_API_KEY") or None
     return replace(settings, **changes)  # type: ignore[arg-type]
 
 

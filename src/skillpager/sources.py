@@ -1,8 +1,8 @@
 """Whether the files of a skill may have changed since they were read, told from their metadata."""
 
-import os
 import time
 from dataclasses import dataclass
+from pathlib import Path
 
 from skillpager.types import Skill
 
@@ -16,7 +16,7 @@ Stamp = tuple[int, int, int]
 class Stamps:
     """Modification time, size and inode of a skill's files and of the folders they lie in."""
 
-    paths: tuple[str, ...]
+    paths: tuple[Path, ...]
     stamps: tuple[Stamp, ...]
 
     def changed(self) -> bool:
@@ -32,7 +32,7 @@ def stamp_files(skill: Skill) -> Stamps | None:
     if skill.root is None:
         return None
     files = [skill.root / file.path for file in skill.files]
-    paths = tuple(dict.fromkeys([*map(str, files), *(str(path.parent) for path in files)]))
+    paths = tuple(dict.fromkeys([*files, *(path.parent for path in files)]))
     try:
         stamps = tuple(_stamp(path) for path in paths)
     except OSError:
@@ -41,6 +41,6 @@ def stamp_files(skill: Skill) -> Stamps | None:
     return Stamps(paths, stamps) if all(stamp[0] < settled for stamp in stamps) else None
 
 
-def _stamp(path: str) -> Stamp:
-    status = os.stat(path)
+def _stamp(path: Path) -> Stamp:
+    status = path.stat()
     return status.st_mtime_ns, status.st_size, status.st_ino

@@ -1,8 +1,8 @@
 """Selection strategies: one family, one Protocol (`skillpager.types.Strategy`).
 
-    mmr    Maximal Marginal Relevance under a budget (paper §3.2), the default
-    topk   the most relevant nodes
-    full   every node
+mmr    Maximal Marginal Relevance under a budget (paper §3.2), the default
+topk   the most relevant nodes
+full   every node
 """
 
 from skillpager.strategies.full import Full

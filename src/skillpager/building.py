@@ -1,0 +1,124 @@
+"""The offline stage of one skill: fragments, embeddings, types and edges become a SkillIndex.
+
+Reference: paper §3.1.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+
+import numpy as np
+
+from skillpager.encoders.documents import embedded_text
+from skillpager.fragments import SPLITTER_VERSION, split_skill
+from skillpager.graph import infer_edges
+from skillpager.types import (
+    Classification,
+    Classifier,
+    Encoder,
+    FloatArray,
+    Fragment,
+    Heading,
+    Node,
+    Recipe,
+    Skill,
+    SkillIndex,
+    TokenCounter,
+)
+
+# version of what a store holds; raise it when the meaning of a stored field changes
+FORMAT_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Builder:
+    """Builds indexes with one set of parts.
+
+    Attributes:
+        encoder: Embeds the nodes.
+        classifier: Types the nodes.
+        token_counter: Counts their tokens.
+        embedded_text: What of a node is embedded: `heading` or `bare`.
+    """
+
+    encoder: Encoder
+    classifier: Classifier
+    token_counter: TokenCounter
+    embedded_text: str
+
+    @cached_property
+    def recipe(self) -> Recipe:
+        """All that an index depends on besides the files of the skill."""
+        return Recipe(
+            splitter=SPLITTER_VERSION,
+            classifier=self.classifier.id,
+            encoder=self.encoder.id,
+            embedded_text=self.embedded_text,
+            token_counter=self.token_counter.id,
+            format=FORMAT_VERSION,
+        )
+
+    def build(self, skill: Skill, key: str) -> SkillIndex:
+        """Return the index of `skill` under the cache key `key`.
+
+        Raises:
+            EncoderError: The encoder fails.
+            ClassifierError: The classifier fails.
+            ValueError: A part returns the wrong number of rows or verdicts.
+        """
+        tiles = split_skill(skill)
+        fragments = [tile for tile in tiles if isinstance(tile, Fragment)]
+        embeddings = embed(self.encoder, fragments, self.embedded_text)
+        nodes = tuple(map(self._node, fragments, self._classify(fragments, embeddings)))
+        return SkillIndex(
+            skill=skill,
+            nodes=nodes,
+            headings=tuple(tile for tile in tiles if isinstance(tile, Heading)),
+            edges=infer_edges(nodes, embeddings),
+            embeddings=embeddings,
+            recipe=self.recipe,
+            key=key,
+            full_tokens=sum(self.token_counter.count(file.text[file.body_start :]) for file in skill.files),
+        )
+
+    def _classify(self, fragments: Sequence[Fragment], embeddings: FloatArray) -> list[Classification]:
+        verdicts = self.classifier.classify(fragments, self._rows(fragments, embeddings))
+        if len(verdicts) != len(fragments):
+            raise ValueError(f"{self.classifier.id} gave {len(verdicts)} verdicts on {len(fragments)} nodes")
+        return verdicts
+
+    def _rows(self, fragments: Sequence[Fragment], embeddings: FloatArray) -> FloatArray | None:
+        """Return the rows that the classifier reads: the index's own when they are the same."""
+        wanted = self.classifier.embedding
+        if wanted is None:
+            return None
+        if wanted == f"{self.encoder.id}/{self.embedded_text}":
+            return embeddings
+        from skillpager.encoders.builtin import BuiltinEncoder
+
+        encoder = BuiltinEncoder()
+        if not wanted.startswith(f"{encoder.id}/"):
+            raise ValueError(f"{self.classifier.id} reads the rows of {wanted}, which nobody makes")
+        return embed(encoder, fragments, wanted.rpartition("/")[2])
+
+    def _node(self, fragment: Fragment, verdict: Classification) -> Node:
+        values = {item.name: getattr(fragment, item.name) for item in fields(Fragment)}
+        return Node(
+            **values,
+            id=f"n{fragment.ordinal}",
+            type=verdict.type,
+            type_confidence=verdict.confidence,
+            tokens=self.token_counter.count(fragment.text),
+        )
+
+
+def embed(encoder: Encoder, fragments: Sequence[Fragment], form: str) -> FloatArray:
+    """Return `(len(fragments), encoder.dim)` float32, C-contiguous unit rows in the order of fragments.
+
+    Raises:
+        ValueError: The encoder returns rows of another number or length.
+    """
+    rows = encoder.encode_documents([embedded_text(fragment, form) for fragment in fragments])
+    if rows.shape != (len(fragments), encoder.dim):
+        raise ValueError(f"{encoder.id} returned {rows.shape}, expected {(len(fragments), encoder.dim)}")
+    return np.ascontiguousarray(rows, dtype=np.float32)

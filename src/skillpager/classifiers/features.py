@@ -1,0 +1,147 @@
+"""What the local classifier sees of a fragment besides its embedding: words, shape and place.
+
+Every feature is a number of the fragment or of its neighbours; the order is that of `NAMES`, and a
+change of it needs a new model.
+"""
+
+import math
+import re
+from collections.abc import Sequence
+
+import numpy as np
+
+from skillpager.types import FloatArray, Fragment, TileKind
+
+KINDS = (
+    TileKind.SENTENCE,
+    TileKind.LIST_ITEM,
+    TileKind.CODE,
+    TileKind.TABLE,
+    TileKind.QUOTE,
+    TileKind.HTML,
+    TileKind.LINK_DEFINITION,
+)
+
+# cues in the text, each a 0/1 feature
+TEXT_CUES = {
+    "modal": r"\b(?:must|required?|requires|requirements?|always|never|only|do not|don't|should)\b",
+    "never": r"\b(?:never|do not|don't|avoid|must not|not use)\b",
+    "install": r"\b(?:install\w*|pip|npm|apt|brew|uv add|credentials?|api key|token|env(?:ironment)? var\w*)\b",
+    "need": r"\b(?:needs?|prerequisites?|before (?:you|using|starting|running)|depends on|assumes?|ensure)\b",
+    "error": r"\b(?:errors?|fail\w*|exceptions?|crash\w*|timeouts?|retry|fallback|broken|wrong|invalid|missing)\b",
+    "mistake": r"\b(?:mistakes?|pitfalls?|anti-?patterns?|gotchas?|bad|problem|issue|fix|solution|cause)\b",
+    "example": r"\b(?:examples?|e\.g\.|for instance|such as|output|input|sample|demo)\b",
+    "default": r"\b(?:defaults?|optional|options?|flags?|parameters?|arguments?|values?|range|min|max)\b",
+    "is_a": r"\b(?:is an?|are|means|refers to|describes|represents|provides|allows|supports|enables)\b",
+    "because": r"\b(?:because|since|why|therefore|reason|so that|this (?:means|ensures|is))\b",
+    "when_use": r"\b(?:when to use|use this|when (?:you|the user|working|asked))\b",
+    "sequence": r"\b(?:first|then|next|after|finally|step \d+|once)\b",
+    "condition": r"^\W*(?:if|when|unless|otherwise|before|after)\b",
+    "reference": r"\b(?:see|refer to|read|documentation|docs|link|https?)\b",
+    "flag": r"(?<!\w)--?[a-z][\w-]+",
+    "url": r"https?://",
+    "assignment": r"\w+\s*=\s*\S",
+    "call": r"\w+\(",
+    "placeholder": r"<[a-z][\w -]*>|\{[a-z_]+\}",
+    "question": r"\?",
+    "bold_lead": r"^\W*\*\*[^*]+\*\*\s*[:—–-]|^\W*\*\*[^*]+:\*\*",
+    "code_lead": r"^\s*(?:[-*+]|\d+[.)])\s+`[^`]+`",
+    "ordered": r"^\s*\d+[.)]\s",
+    "checkbox": r"^\s*[-*+]\s+\[[ xX]\]",
+    "shell": r"```(?:bash|sh|shell|console|zsh)|^\s*\$ ",
+    "python": r"```(?:python|py)",
+    "data": r"```(?:json|ya?ml|toml|ini|xml|sql|csv)",
+    "plain_fence": r"```\s*(?:text|markdown|md)?\s*\n",
+    "good_bad": r"[✅❌✓✗]|\b(?:good|bad|wrong|right|correct|instead)\b",
+    "arrow": r"→|->|=>",
+    "comment": r"^\s*#",
+    "imperative": (
+        r"^\W*(?:\d+[.)]\s*)?(?:\*\*)?(?:use|run|create|add|set|check|write|read|open|call|start|stop|build|make|"
+        r"ensure|verify|define|select|choose|identify|review|test|update|configure|install|generate|load|save|"
+        r"import|include|keep|avoid|apply|follow|ask|look|find|get|put|move|remove|delete|compare|document|"
+        r"implement|execute|perform|prepare|analy[sz]e|validate|confirm|determine|consider|provide|specify|"
+        r"extract|convert|send|wait|go|do|let|see|skip|report|return|show|present|invoke|launch|replace)\b"
+    ),
+}
+
+# cues in the headings above, each a 0/1 feature for the innermost heading and one for all of them
+HEADING_CUES = {
+    "setup": r"prereq|install|require|setup|set up|before|constraint|dependenc|authenticat|environment|must|rules?\b",
+    "trouble": r"troubl|error|pitfall|mistake|issue|problem|gotcha|anti-?pattern|debug|fail|red flag|common|avoid",
+    "example": r"example|usage|quick ?start|sample|demo|template|snippet|pattern|recipe|use case",
+    "param": r"param|option|config|argument|field|flag|variable|propert|setting|format|type|schema|api|tools?\b",
+    "concept": r"overview|introduc|about|concept|background|what|why|principle|philosophy|purpose|architect|resource",
+    "when": r"when|use this|trigger|scope|activat",
+    "step": r"step|workflow|process|how|instruct|phase|procedure|task|checklist|guide|implement|creat|\d+[.:)]",
+    "best": r"best|practice|tip|guideline|recommend|note|quality|performance",
+    "output": r"output|result|report|response|return|deliver",
+    "reference": r"reference|link|further|related|see also|document|next",
+}
+
+_TEXT = tuple(re.compile(pattern, re.IGNORECASE | re.MULTILINE) for pattern in TEXT_CUES.values())
+_HEADING = tuple(re.compile(pattern, re.IGNORECASE) for pattern in HEADING_CUES.values())
+
+# how much of a fragment the cues are looked for in
+CUE_CHARS = 1200
+
+NAMES = (
+    *(f"kind:{kind}" for kind in KINDS),
+    *(f"text:{name}" for name in TEXT_CUES),
+    *(f"heading:{name}" for name in HEADING_CUES),
+    *(f"path:{name}" for name in HEADING_CUES),
+    *("depth", "chars", "lines", "words_per_line", "code_share", "upper_share", "digit_share"),
+    *("place", "list_size", "list_position", "has_lead_in", "first_of_section", "last_of_section"),
+)
+
+
+def describe(fragments: Sequence[Fragment]) -> FloatArray:
+    """Return `(len(fragments), len(NAMES))` float32 features, row i of `fragments[i]`, unscaled.
+
+    Args:
+        fragments: All fragments of one skill, in document order.
+    """
+    rows = [_row(fragments, place) for place in range(len(fragments))]
+    return np.array(rows, dtype=np.float32).reshape(len(fragments), len(NAMES))
+
+
+def _row(fragments: Sequence[Fragment], place: int) -> list[float]:
+    fragment = fragments[place]
+    text = fragment.text[:CUE_CHARS]
+    path = fragment.heading_path
+    innermost, whole = (path[-1], " / ".join(path)) if path else ("", "")
+    return [
+        *(float(fragment.kind is kind) for kind in KINDS),
+        *(float(bool(cue.search(text))) for cue in _TEXT),
+        *(float(bool(cue.search(innermost))) for cue in _HEADING),
+        *(float(bool(cue.search(whole))) for cue in _HEADING),
+        *_shape(text, len(fragment.text), len(path)),
+        *_place(fragments, place),
+    ]
+
+
+def _shape(text: str, length: int, depth: int) -> list[float]:
+    chars = max(1, len(text))
+    lines = text.count("\n") + 1
+    return [
+        float(depth),
+        math.log1p(length),
+        math.log1p(lines),
+        len(text.split()) / lines,
+        text.count("`") / chars,
+        sum(map(str.isupper, text)) / chars,
+        sum(map(str.isdigit, text)) / chars,
+    ]
+
+
+def _place(fragments: Sequence[Fragment], place: int) -> list[float]:
+    fragment = fragments[place]
+    context = fragment.list_context
+    path = fragment.heading_path
+    return [
+        place / max(1, len(fragments) - 1),
+        math.log1p(context.size) if context else 0.0,
+        context.position / max(1, context.size) if context else 0.0,
+        float(bool(context and context.lead_in)),
+        float(place == 0 or fragments[place - 1].heading_path != path),
+        float(place == len(fragments) - 1 or fragments[place + 1].heading_path != path),
+    ]

@@ -1,0 +1,143 @@
+"""The options that several commands share, and the values that shells complete."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+SHOWN_DESCRIPTION = 60
+
+
+def complete_skill(incomplete: str) -> list[tuple[str, str]]:
+    """Return the known skills whose names begin with `incomplete`, each with its description."""
+    from skillpager.errors import SkillPagerError
+    from skillpager.explain import snippet
+    from skillpager.library import discover, search_folders
+    from skillpager.settings import load_settings
+
+    try:
+        found = discover(search_folders(load_settings().skills_dir))
+    except SkillPagerError:
+        # a shell that completes has no place for an error; the command itself will tell
+        return []
+    usable = [skill for skill in found if skill.problem is None and skill.shadowed_by is None]
+    return [
+        (skill.name, snippet(skill.description, SHOWN_DESCRIPTION))
+        for skill in usable
+        if skill.name.startswith(incomplete)
+    ]
+
+
+def complete_scope(incomplete: str) -> list[str]:
+    """Return the scopes that begin with `incomplete`."""
+    from skillpager.skill import SCOPES
+
+    return [scope for scope in SCOPES if scope.startswith(incomplete)]
+
+
+def complete_style(incomplete: str) -> list[str]:
+    """Return the styles that begin with `incomplete`."""
+    from skillpager.types import Style
+
+    return [style.value for style in Style if style.startswith(incomplete)]
+
+
+def complete_strategy(incomplete: str) -> list[str]:
+    """Return the strategies that begin with `incomplete`."""
+    from skillpager.recipes import STRATEGIES
+
+    return [strategy for strategy in STRATEGIES if strategy.startswith(incomplete)]
+
+
+def complete_encoder(incomplete: str) -> list[str]:
+    """Return the encoders, or families of them, that begin with `incomplete`."""
+    from skillpager.recipes import ENCODERS
+
+    return [name.partition("<")[0] for name in ENCODERS if name.startswith(incomplete)]
+
+
+def complete_classifier(incomplete: str) -> list[str]:
+    """Return the classifiers that begin with `incomplete`."""
+    from skillpager.recipes import CLASSIFIERS
+
+    return [name for name in CLASSIFIERS if name.startswith(incomplete)]
+
+
+def complete_edge_kind(incomplete: str) -> list[str]:
+    """Return the edge kinds that begin with `incomplete`."""
+    from skillpager.types import EdgeKind
+
+    return [kind.value for kind in EdgeKind if kind.startswith(incomplete)]
+
+
+SkillArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="SKILL",
+        help="Skill folder, Markdown file, or name of a known skill; - for Markdown on stdin.",
+        autocompletion=complete_skill,
+        show_default=False,
+    ),
+]
+Scope = Annotated[
+    str | None,
+    typer.Option(
+        "--scope",
+        metavar="SCOPE",
+        help="skill: SKILL.md and the files it links to (default). body: SKILL.md alone.",
+        autocompletion=complete_scope,
+    ),
+]
+StyleName = Annotated[
+    str | None,
+    typer.Option(
+        "--style",
+        metavar="STYLE",
+        help="marked: with headings and marks of what is left out (default). plain: the nodes alone. "
+        "xml: marked, in a tag.",
+        autocompletion=complete_style,
+    ),
+]
+StrategyName = Annotated[
+    str | None,
+    typer.Option(
+        "--strategy",
+        metavar="NAME",
+        help="mmr (default), topk or full.",
+        autocompletion=complete_strategy,
+    ),
+]
+EncoderName = Annotated[
+    str | None,
+    typer.Option(
+        "--encoder",
+        metavar="NAME",
+        help="builtin (default), sentence-transformers:MODEL, openai:MODEL or hashing.",
+        autocompletion=complete_encoder,
+    ),
+]
+ClassifierName = Annotated[
+    str | None,
+    typer.Option(
+        "--classifier",
+        metavar="NAME",
+        help="local (default) or llm.",
+        autocompletion=complete_classifier,
+    ),
+]
+CacheDir = Annotated[
+    Path | None,
+    typer.Option("--cache-dir", metavar="DIR", help="Folder of the stored indexes.", file_okay=True),
+]
+EdgeKindNames = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--kind",
+        metavar="KIND",
+        help="Only these edges: sequence, semantic, reference or condition; may be repeated.",
+        autocompletion=complete_edge_kind,
+    ),
+]
+AsJson = Annotated[
+    bool, typer.Option("--json", help="Print JSON; errors and warnings are JSON lines on stderr.")
+]

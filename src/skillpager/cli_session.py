@@ -1,0 +1,139 @@
+"""What a command works with: settings with its options applied, a pager, and the skill that is meant."""
+
+import codecs
+import shlex
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from skillpager.cli_messages import UsageError, note, warn
+from skillpager.errors import SettingsError, SkillError
+from skillpager.library import locate, search_folders
+from skillpager.settings import Settings, load_settings
+
+if TYPE_CHECKING:
+    from skillpager.pager import SkillPager
+    from skillpager.types import SkillIndex
+
+STDIN = "-"
+
+
+def choose_settings(
+    *, encoder: str | None = None, classifier: str | None = None, cache_dir: Path | None = None
+) -> Settings:
+    """Return the settings of this process, options before all.
+
+    Raises:
+        SettingsError: A file, variable or option is not valid.
+    """
+    settings = load_settings()
+    return replace(
+        settings,
+        encoder=encoder or settings.encoder,
+        classifier=classifier or settings.classifier,
+        cache_dir=cache_dir or settings.cache_dir,
+    )
+
+
+def open_pager(
+    *, encoder: str | None = None, classifier: str | None = None, cache_dir: Path | None = None
+) -> "SkillPager":
+    """Return a pager with the options applied.
+
+    Raises:
+        SettingsError: A file, variable or option is not valid.
+    """
+    # numpy and the splitter, which the commands that need no pager do without
+    from skillpager.pager import SkillPager
+
+    return SkillPager(settings=choose_settings(encoder=encoder, classifier=classifier, cache_dir=cache_dir))
+
+
+def load_skill(pager: "SkillPager", skill: str, *, scope: str | None) -> "SkillIndex":
+    """Return the index of the skill that a person means; what is odd about it is said on stderr.
+
+    Raises:
+        SkillPagerError: The skill cannot be found, read or indexed.
+    """
+    index = pager.index(find_source(skill, pager.settings), scope=scope)
+    tell_oddities(index)
+    return index
+
+
+def find_source(skill: str, settings: Settings) -> Path | str:
+    """Return the path that a person means by `skill`, or the Markdown on stdin for `-`.
+
+    Raises:
+        SkillError: There is no such skill, or stdin is not UTF-8 text.
+    """
+    return _markdown(settings.max_bytes) if skill == STDIN else find_skill(skill, settings)
+
+
+def find_skill(skill: str, settings: Settings) -> Path:
+    """Return the path that a person means by `skill`.
+
+    Raises:
+        SkillError: There is no such file, folder or skill.
+    """
+    return locate(skill, search_folders(settings.skills_dir))
+
+
+def tell_oddities(index: "SkillIndex") -> None:
+    """Say the warnings of a skill."""
+    for warning in index.skill.warnings:
+        warn(f"{index.skill.name}: {warning}")
+
+
+def read_query(query: str, *, skill: str) -> str:
+    """Return the query, from stdin when it is `-`.
+
+    Raises:
+        UsageError: Skill and query are both to come from stdin.
+        SettingsError: The query is not UTF-8.
+    """
+    if query == STDIN:
+        if skill == STDIN:
+            raise UsageError("SKILL and QUERY cannot both come from stdin: name one of them.")
+        query = sys.stdin.buffer.read().decode(errors="surrogateescape").strip()
+    try:
+        query.encode()
+    except UnicodeEncodeError as error:
+        raise SettingsError("The query is not UTF-8: write or save it as UTF-8.") from error
+    return query
+
+
+def show_command(skill: str, *, scope: str | None) -> str:
+    """Return the command that shows nodes of `skill` when their ids follow it; empty for stdin."""
+    if skill == STDIN:
+        return ""
+    chosen = f" --scope {shlex.quote(scope)}" if scope else ""
+    return f"skillpager show {shlex.quote(skill)}{chosen}"
+
+
+def tell_estimates(pager: "SkillPager") -> None:
+    """Say that token counts are estimates, when they are."""
+    if not pager.token_counter.exact:
+        note('Token counts are estimates: `pip install "skillpager[tokens]"` makes them exact.')
+
+
+def _markdown(max_bytes: int) -> str:
+    """Return the Markdown on stdin, no more of it than shows that it is too large.
+
+    Raises:
+        SkillError: It is not UTF-8 text.
+    """
+    data = sys.stdin.buffer.read(max_bytes + 8)
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise SkillError("The skill on stdin is UTF-16: save it as UTF-8.")
+    if b"\0" in data:
+        raise SkillError("The skill on stdin is binary: pipe Markdown in.")
+    try:
+        text = codecs.getincrementaldecoder("utf-8")().decode(data, final=len(data) <= max_bytes)
+    except UnicodeDecodeError as error:
+        raise SkillError(
+            f"The skill on stdin is not UTF-8 (byte 0x{data[error.start]:02x} at offset {error.start}): "
+            "save it as UTF-8."
+        ) from error
+    # the pager takes a string without a line break for a path
+    return text if "\n" in text or "\r" in text else f"{text}\n"

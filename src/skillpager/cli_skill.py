@@ -1,0 +1,194 @@
+"""The commands on one skill: `page`, `outline`, `show`, `graph`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from skillpager import cli_session as session
+from skillpager.cli_messages import UsageError, note, print_json, print_text, print_trace, reported
+from skillpager.cli_options import (
+    AsJson,
+    CacheDir,
+    ClassifierName,
+    EdgeKindNames,
+    EncoderName,
+    Scope,
+    SkillArgument,
+    StrategyName,
+    StyleName,
+)
+
+
+@reported
+def page(
+    skill: SkillArgument,
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="What is to be done; - for stdin.")],
+    max_nodes: Annotated[
+        int | None,
+        typer.Option(
+            "--max-nodes", "-k", metavar="N", help="Most nodes to pick. [20 up to 100 nodes, else 60]"
+        ),
+    ] = None,
+    max_tokens: Annotated[
+        int | None,
+        typer.Option("--max-tokens", metavar="N", help="Ceiling on the page, marks included. [none]"),
+    ] = None,
+    mmr_lambda: Annotated[
+        float | None,
+        typer.Option("--lambda", metavar="X", help="Relevance (1) against variety (0). [0.7]"),
+    ] = None,
+    strategy: StrategyName = None,
+    scope: Scope = None,
+    style: StyleName = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Print to stderr why each node was picked or not.")
+    ] = False,
+    encoder: EncoderName = None,
+    classifier: ClassifierName = None,
+    cache_dir: CacheDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print the part of SKILL that suffices for QUERY.
+
+    What is left out is marked with its lines and with the command that shows it. With --json the
+    selection, which --explain prints, is included.
+
+    \b
+    Examples:
+      skillpager page examples/skills/postgres-backup "restore one table from a dump"
+      skillpager page examples/skills/kubernetes-debugging "pod stuck in Pending" --max-tokens 800
+      skillpager page examples/skills/postgres-backup "restore one table" -k 8 --explain
+      echo "restore one table" | skillpager page examples/skills/postgres-backup - --json
+      cat examples/skills/git-bisect/SKILL.md | skillpager page - "skip a commit" -k 3
+    """
+    from skillpager.cli_views import saving
+    from skillpager.explain import trace
+    from skillpager.serialize import context_json
+
+    query = session.read_query(query, skill=skill)
+    pager = session.open_pager(encoder=encoder, classifier=classifier, cache_dir=cache_dir)
+    source = session.find_source(skill, pager.settings)
+    context = pager.page(
+        source,
+        query,
+        max_nodes=max_nodes,
+        max_tokens=max_tokens,
+        strategy=strategy,
+        mmr_lambda=mmr_lambda,
+        scope=scope,
+        style=style,
+        show=session.show_command(skill, scope=scope),
+    )
+    index = pager.index(source, scope=scope)
+    session.tell_oddities(index)
+    if as_json:
+        print_json(context_json(context))
+    else:
+        print_text(context.text)
+        if explain and context.selection:
+            print_trace(trace(context.selection))
+    note(saving(context, len(index.nodes)))
+
+
+@reported
+def outline(
+    skill: SkillArgument,
+    scope: Scope = None,
+    encoder: EncoderName = None,
+    classifier: ClassifierName = None,
+    cache_dir: CacheDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print the tree of headings and nodes of SKILL.
+
+    Each node is told with its id, type, lines, tokens and first words.
+
+    \b
+    Examples:
+      skillpager outline examples/skills/git-bisect
+      skillpager outline examples/skills/kubernetes-debugging --scope body --json
+    """
+    from skillpager.cli_views import print_outline
+    from skillpager.serialize import index_json
+
+    pager = session.open_pager(encoder=encoder, classifier=classifier, cache_dir=cache_dir)
+    found = session.load_skill(pager, skill, scope=scope)
+    session.tell_estimates(pager)
+    if as_json:
+        print_json(index_json(found))
+    else:
+        print_outline(found, exact=pager.token_counter.exact)
+
+
+@reported
+def show(
+    skill: SkillArgument,
+    nodes: Annotated[
+        list[str],
+        typer.Argument(metavar="NODE", help="Ids (n12), ranges (n12-n16) or lines (L30-57)."),
+    ],
+    scope: Scope = None,
+    style: StyleName = None,
+    encoder: EncoderName = None,
+    classifier: ClassifierName = None,
+    cache_dir: CacheDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print nodes of SKILL that a page left out.
+
+    \b
+    Examples:
+      skillpager show examples/skills/git-bisect n2
+      skillpager show examples/skills/postgres-backup n3-n5 L40-52
+      skillpager show examples/skills/kubernetes-debugging references/storage.md:L1-20 --style plain
+    """
+    from skillpager.serialize import context_json
+
+    pager = session.open_pager(encoder=encoder, classifier=classifier, cache_dir=cache_dir)
+    context = pager.expand(session.load_skill(pager, skill, scope=scope), nodes, style=style)
+    if as_json:
+        print_json(context_json(context))
+    else:
+        print_text(context.text)
+
+
+@reported
+def graph(
+    skill: SkillArgument,
+    kinds: EdgeKindNames = None,
+    dot: Annotated[bool, typer.Option("--dot", help="Print Graphviz source.")] = False,
+    mermaid: Annotated[bool, typer.Option("--mermaid", help="Print a Mermaid flowchart.")] = False,
+    png: Annotated[Path | None, typer.Option("--png", metavar="FILE", help="Write a PNG picture.")] = None,
+    svg: Annotated[Path | None, typer.Option("--svg", metavar="FILE", help="Write an SVG picture.")] = None,
+    scope: Scope = None,
+    encoder: EncoderName = None,
+    classifier: ClassifierName = None,
+    cache_dir: CacheDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print the edges between the nodes of SKILL, or draw them.
+
+    \b
+    Examples:
+      skillpager graph examples/skills/git-bisect --kind reference --kind condition
+      skillpager graph examples/skills/git-bisect --mermaid
+      skillpager graph examples/skills/git-bisect --dot > git-bisect.dot
+      skillpager graph examples/skills/git-bisect --svg git-bisect.svg
+    """
+    from skillpager import cli_graph
+    from skillpager.graph_view import to_dot, to_mermaid
+    from skillpager.serialize import graph_json
+
+    if sum([dot, mermaid, as_json]) > 1:
+        raise UsageError("Choose one of --dot, --mermaid and --json.")
+    chosen = cli_graph.edge_kinds(kinds or [])
+    pager = session.open_pager(encoder=encoder, classifier=classifier, cache_dir=cache_dir)
+    found = cli_graph.only_kinds(session.load_skill(pager, skill, scope=scope), chosen)
+    cli_graph.write_pictures(found, [path for path in (png, svg) if path is not None])
+    if as_json:
+        print_json(graph_json(found))
+    elif dot or mermaid:
+        print_text(to_dot(found) if dot else to_mermaid(found))
+    elif png is None and svg is None:
+        cli_graph.print_edges(found)

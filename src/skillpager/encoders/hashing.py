@@ -1,0 +1,102 @@
+"""A deterministic encoder without weights: texts that share words, or parts of words, are near each other.
+
+It stands in for a real encoder where tests must not depend on one; it knows nothing of meaning.
+
+Reference: Weinberger et al. 2009, Feature Hashing for Large Scale Multitask Learning, arXiv:0902.2206.
+"""
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import cache
+from hashlib import blake2b
+
+import numpy as np
+
+from skillpager.types import FloatArray
+
+DEFAULT_DIM = 256
+VERSION = 1
+# a whole word says more than any of its parts
+WORD_WEIGHT = 2.0
+# letters of scripts that set no spaces: there one and two characters do what words do elsewhere
+_UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
+_WORD = re.compile(rf"{_UNSPACED.pattern}+|(?:(?!{_UNSPACED.pattern})\w)+")
+
+
+class HashingEncoder:
+    """Signed hashes of words and character n-grams, counted and scaled to unit length.
+
+    A text is normalised (NFKC, case folded) and cut into words. A word counts `WORD_WEIGHT`, and each three
+    or four neighbouring characters of it, its edges included, count one. In scripts without spaces each one
+    or two neighbouring characters count one. A feature's BLAKE2 hash names its place in the row and its sign.
+    A text without features has the first unit vector as its row.
+
+    Args:
+        dim: Length of a row.
+    """
+
+    def __init__(self, dim: int = DEFAULT_DIM) -> None:
+        if dim < 1:
+            raise ValueError(f"dim must be at least 1: {dim}")
+        self._dim = dim
+
+    @property
+    def id(self) -> str:
+        """Name of the method, its version and the length of a row."""
+        return f"hashing-{VERSION}:{self._dim}"
+
+    @property
+    def dim(self) -> int:
+        """Length of a row."""
+        return self._dim
+
+    def encode_documents(self, texts: Sequence[str]) -> FloatArray:
+        """Return `(len(texts), dim)` float32, rows unit length, in the order of `texts`."""
+        hashed = cache(self._hashed)
+        rows = np.zeros((len(texts), self._dim))
+        for row, text in zip(rows, texts, strict=True):
+            for word, count in Counter(_words(text)).items():
+                places, weights = hashed(word)
+                np.add.at(row, places, count * weights)
+        return _unit(rows)
+
+    def encode_query(self, text: str) -> FloatArray:
+        """Return `(dim,)` float32, unit length: the row that `encode_documents` gives."""
+        row: FloatArray = self.encode_documents([text])[0]
+        return row
+
+    def _hashed(self, word: str) -> tuple[np.ndarray[tuple[int], np.dtype[np.intp]], FloatArray]:
+        pairs = [(_hash(feature), weight) for feature, weight in _features(word)]
+        places = np.array([number % self._dim for number, _ in pairs], np.intp)
+        # the lowest bit decides the sign, so that it is free of the place only for an odd number above it
+        signs = np.array([weight if number >> 63 else -weight for number, weight in pairs], np.float32)
+        return places, signs
+
+
+def _words(text: str) -> Iterator[str]:
+    for match in _WORD.finditer(unicodedata.normalize("NFKC", text).casefold()):
+        yield match.group()
+
+
+def _features(word: str) -> Iterator[tuple[str, float]]:
+    if _UNSPACED.match(word):
+        sizes = (1, 2)
+    else:
+        yield word, WORD_WEIGHT
+        word, sizes = f"<{word}>", (3, 4)
+    for size in sizes:
+        for start in range(len(word) - size + 1):
+            yield word[start : start + size], 1.0
+
+
+def _hash(feature: str) -> int:
+    return int.from_bytes(blake2b(feature.encode("utf-8", "replace"), digest_size=8).digest(), "little")
+
+
+def _unit(rows: np.ndarray[tuple[int, int], np.dtype[np.float64]]) -> FloatArray:
+    norms = np.linalg.norm(rows, axis=1, keepdims=True)
+    rows[norms[:, 0] == 0, 0] = 1
+    unit: FloatArray = (rows / np.where(norms == 0, 1, norms)).astype(np.float32)
+    return unit

@@ -1,0 +1,175 @@
+"""Embeddings from any OpenAI-compatible endpoint: OpenAI, Ollama, vLLM and the like."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from skillpager.endpoint import Endpoint, EndpointError, sendable
+from skillpager.errors import EncoderError
+from skillpager.types import FloatArray
+
+BATCH_SIZE = 64
+TIMEOUT = 60.0
+# fewer than for classifying, because someone waits for the answer to a query
+MAX_RETRIES = 3
+# OpenAI refuses texts of more than 8,192 tokens instead of cutting them; a token has at least one byte
+MAX_TEXT_CHARS = 8000
+KEY_VARIABLE = "SKILLPAGER_EMBED_API_KEY"
+
+
+class OpenAIEncoder:
+    """An embedding model behind an endpoint. Safe for many threads.
+
+    A text is cut at `MAX_TEXT_CHARS` characters; an empty one is sent as a space, which endpoints demand.
+
+    Args:
+        model: Name of the model, as the endpoint knows it.
+        base_url: Where the API begins, such as `http://localhost:11434/v1`; None for OpenAI's own.
+        api_key: The key; None where the endpoint wants none. No environment variable is read.
+        batch_size: Texts per request.
+        timeout: Seconds without an answer after which a request has failed.
+        max_retries: Most repetitions of one request; the waits between double from 1 s.
+        sleep: Waits so many seconds before a repetition.
+
+    Raises:
+        SettingsError: The model is empty, or `base_url` or `api_key` cannot be used.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        batch_size: int = BATCH_SIZE,
+        timeout: float = TIMEOUT,
+        max_retries: int = MAX_RETRIES,
+        sleep: Callable[[float], object] | None = None,
+    ) -> None:
+        if batch_size < 1:
+            raise ValueError(f"batch_size must be at least 1: {batch_size}")
+        self._endpoint = Endpoint(
+            model,
+            base_url=base_url,
+            api_key=api_key,
+            key_variable=KEY_VARIABLE,
+            purpose="The openai encoder",
+            timeout=timeout,
+            max_retries=max_retries,
+            sleep=sleep,
+        )
+        self._batch_size = batch_size
+        self._dim: int | None = None
+
+    @property
+    def id(self) -> str:
+        """Host and model: the same model at another address counts as another encoder."""
+        return f"openai:{self._endpoint.id}"
+
+    @property
+    def dim(self) -> int:
+        """Length of a row; costs one small request when nothing has been encoded yet.
+
+        Raises:
+            EncoderError: The endpoint gives no usable answer.
+            MissingExtraError: The `openai` package is not installed.
+        """
+        return self._rows([" "]).shape[1] if self._dim is None else self._dim
+
+    def encode_documents(self, texts: Sequence[str]) -> FloatArray:
+        """Return `(len(texts), dim)` float32, rows unit length, in the order of `texts`.
+
+        Raises:
+            EncoderError: The endpoint gives no usable answer.
+            MissingExtraError: The `openai` package is not installed.
+        """
+        starts = range(0, len(texts), self._batch_size)
+        batches = [self._rows(texts[start : start + self._batch_size]) for start in starts]
+        return np.concatenate(batches) if batches else np.empty((0, self.dim), dtype=np.float32)
+
+    def encode_query(self, text: str) -> FloatArray:
+        """Return `(dim,)` float32, unit length.
+
+        Raises:
+            EncoderError: The endpoint gives no usable answer.
+            MissingExtraError: The `openai` package is not installed.
+        """
+        row: FloatArray = self._rows([text])[0]
+        return row
+
+    def _rows(self, texts: Sequence[str]) -> FloatArray:
+        # not every server knows the base64 that the client would ask for
+        body = {
+            "input": [sendable(text[:MAX_TEXT_CHARS]) or " " for text in texts],
+            "encoding_format": "float",
+        }
+        try:
+            answer = self._endpoint.persist(lambda: self._endpoint.post("embeddings", body))
+        except EndpointError as error:
+            raise EncoderError(f"{self._complaint}: {error}.") from None
+        try:
+            rows = unit_rows(embeddings_in_order(answer, len(texts)))
+        except ValueError as error:
+            raise EncoderError(f"{self._complaint}: {self._endpoint.bad_answer(error)}.") from None
+        self._check_dim(rows.shape[1])
+        return rows
+
+    def _check_dim(self, dim: int) -> None:
+        if self._dim is None:
+            self._dim = dim
+        if dim != self._dim:
+            raise EncoderError(
+                f"{self._complaint}: the endpoint {self._endpoint.address} answers with {dim} numbers a "
+                f"text and did with {self._dim} before, so another model now serves that name: restart, and "
+                "index the skills again."
+            )
+
+    @property
+    def _complaint(self) -> str:
+        return f'Texts could not be embedded by the model "{self._endpoint.model}"'
+
+
+def embeddings_in_order(answer: object, count: int) -> list[list[float]]:
+    """Return the embeddings of a decoded answer by their `index`, all of one length.
+
+    Raises:
+        ValueError: There are not exactly `count`, an index is missing or double, or lengths differ.
+    """
+    match answer:
+        case {"data": list(items)}:
+            rows = dict(_indexed(item) for item in items)
+        case {"error": {"message": str(message)}}:
+            raise ValueError(f'an error under status 200: "{message}"')
+        case _:
+            raise ValueError("there are no embeddings in it")
+    if len(items) != count or sorted(rows) != list(range(count)):
+        raise ValueError(f"{len(items)} embeddings with {len(rows)} different indexes for {count} texts")
+    lengths = {len(row) for row in rows.values()}
+    if len(lengths) != 1 or 0 in lengths:
+        raise ValueError(f"embeddings of different or no length: {sorted(lengths)}")
+    return [rows[index] for index in range(count)]
+
+
+def _indexed(item: object) -> tuple[int, list[float]]:
+    match item:
+        case {"index": int(index), "embedding": list(numbers)}:
+            return index, numbers
+    raise ValueError("an item without index and embedding")
+
+
+def unit_rows(rows: Sequence[Sequence[float]]) -> FloatArray:
+    """Return `(n, dim)` float32, each row of `rows` divided by its length.
+
+    Raises:
+        ValueError: A row holds something that is no finite number, or nothing but zeros.
+    """
+    try:
+        numbers = np.asarray(rows, dtype=np.float64)
+    except TypeError as error:
+        raise ValueError("an embedding that does not consist of numbers") from error
+    with np.errstate(over="ignore"):
+        norms = np.linalg.norm(numbers, axis=1, keepdims=True)
+    if not (np.isfinite(norms).all() and norms.all()):
+        raise ValueError("an embedding with nothing but zeros, or with something that is no number")
+    unit: FloatArray = (numbers / norms).astype(np.float32)
+    return unit

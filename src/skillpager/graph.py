@@ -1,0 +1,246 @@
+"""Stage 5: typed nodes and their embeddings to edges, one pure function per edge kind.
+
+Paging never reads an edge; they serve the graph baselines and the drawings. All is a few passes
+over the nodes with dictionary look-ups; only the cosines are quadratic, in blocked matrix products.
+
+Reference: paper §3.1, Edge Inference.
+"""
+
+__all__ = ["condition_edges", "infer_edges", "reference_edges", "semantic_edges", "sequence_edges"]
+
+import re
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skillpager.mentions import (
+    Section,
+    collect_names,
+    find_sections,
+    linked_sections,
+    mentioned_sections,
+)
+from skillpager.types import Edge, EdgeKind, FloatArray, Node, NodeType
+
+SEMANTIC_THRESHOLD = 0.85  # paper §3.1
+MAX_NEIGHBOURS = 16  # keeps a document of one line repeated a sparse graph
+BLOCK_ROWS = 1024  # a block of cosines is 4 MB
+MICRO = 10**6  # cosines are compared in millionths: further digits depend on the machine
+COLUMN_BITS = 32
+LAST_COLUMN = 2**COLUMN_BITS - 1
+
+CUE = re.compile(
+    r"\b(?:before|after|once|until|till|unless|if|when|first|prior to|requir\w+|prerequisites?|must|mandatory"
+    r"|only|ensur\w+|make sure|verify|confirm|check that|needs?|needed|depends? on|assum\w+|provided that"
+    r"|as long as|never|do not|don't|install\w*|set ?up"
+    r"|bevor|vorher|vor de[mr]|nachdem|sobald|solange|wenn|falls|nur|erst|muss|müssen|benötig\w+|erforder\w+"
+    r"|voraussetzung\w*|sicherstellen|stellen sie sicher)\b"
+    r"|之前|以前|之后|必须|需要|要求|确保|除非|只有|前提|如果|直到|当.{1,20}时",
+    re.IGNORECASE,
+)
+CODE_SPAN = re.compile(r"(?<!`)`([^`\s]{4,80})`(?!`)")  # shorter ones stand everywhere
+
+
+def infer_edges(nodes: Sequence[Node], embeddings: FloatArray) -> tuple[Edge, ...]:
+    """Return the edges of all four kinds, sorted by source, target and kind.
+
+    Args:
+        nodes: All nodes of one skill, in document order.
+        embeddings: `(len(nodes), dim)` float32, rows unit length, row i belongs to `nodes[i]`.
+
+    Raises:
+        ValueError: There is not one row per node.
+
+    Reference: paper §3.1, Edge Inference.
+    """
+    semantic = semantic_edges(nodes, embeddings)
+    edges = (*sequence_edges(nodes), *semantic, *reference_edges(nodes), *condition_edges(nodes))
+    return tuple(sorted(edges, key=lambda edge: (edge.source, edge.target, edge.kind)))
+
+
+def sequence_edges(nodes: Sequence[Node]) -> tuple[Edge, ...]:
+    """Return an edge from each node to the next one of the same file."""
+    return tuple(
+        Edge(before.ordinal, after.ordinal, EdgeKind.SEQUENCE, 1.0)
+        for before, after in pairwise(nodes)
+        if before.span.file == after.span.file
+    )
+
+
+def semantic_edges(
+    nodes: Sequence[Node],
+    embeddings: FloatArray,
+    *,
+    threshold: float = SEMANTIC_THRESHOLD,
+    max_neighbours: int = MAX_NEIGHBOURS,
+) -> tuple[Edge, ...]:
+    """Return an edge from the earlier to the later node of each pair whose cosine exceeds `threshold`.
+
+    The weight is the cosine, rounded to millionths. A node keeps its `max_neighbours` most similar
+    later nodes; ties go to the earlier one. Memory is a few blocks, however many the nodes.
+
+    Args:
+        nodes: All nodes of one skill, in document order.
+        embeddings: `(len(nodes), dim)` float32, rows unit length, row i belongs to `nodes[i]`.
+        threshold: The paper's τ.
+        max_neighbours: Most semantic edges that leave one node.
+
+    Raises:
+        ValueError: There is not one row per node, or `threshold` or `max_neighbours` is out of range.
+    """
+    if len(embeddings) != len(nodes):
+        raise ValueError(f"{len(nodes)} nodes need as many rows, not {len(embeddings)}")
+    if not 0 <= threshold <= 1 or max_neighbours < 1:
+        raise ValueError(
+            f"threshold {threshold} is not in [0, 1], or max_neighbours {max_neighbours} below 1"
+        )
+    floor = round(threshold * MICRO)
+    return tuple(
+        Edge(nodes[earlier].ordinal, nodes[later].ordinal, EdgeKind.SEMANTIC, micros / MICRO)
+        for start in range(0, len(nodes), BLOCK_ROWS)
+        for earlier, later, micros in _neighbours(embeddings, start, floor, max_neighbours)
+    )
+
+
+def _neighbours(embeddings: FloatArray, start: int, floor: int, count: int) -> Iterator[tuple[int, int, int]]:
+    """Yield earlier row, later row and cosine in millionths, above `floor`, for the block from `start`."""
+    block = embeddings[start : start + BLOCK_ROWS]
+    best = np.zeros((len(block), count), dtype=np.int64)
+    for column in range(start, len(embeddings), BLOCK_ROWS):
+        cosines = block @ embeddings[column : column + BLOCK_ROWS].T
+        if column == start:
+            cosines[np.tri(len(block), dtype=bool)] = -1
+        least = np.maximum(best.min(axis=1) >> COLUMN_BITS, floor)
+        rows = np.flatnonzero(_micros(cosines.max(axis=1)) > least)
+        if len(rows):
+            keys = np.hstack([best[rows], _sort_keys(_micros(cosines[rows]), column, floor)])
+            best[rows] = np.partition(keys, -count, axis=1)[:, -count:]
+    for row, slot in zip(*np.nonzero(best), strict=True):
+        key = int(best[row, slot])
+        yield start + int(row), LAST_COLUMN - (key & LAST_COLUMN), key >> COLUMN_BITS
+
+
+def _micros(cosines: FloatArray) -> NDArray[np.int64]:
+    """Return cosines in millionths, at most one."""
+    return np.rint(np.minimum(cosines, 1) * np.float64(MICRO)).astype(np.int64)
+
+
+def _sort_keys(micros: NDArray[np.int64], column: int, floor: int) -> NDArray[np.int64]:
+    """Return keys that order by cosine, then by earlier column, and are 0 for a cosine not above `floor`.
+
+    Distinct keys make the result of a partition, which is not stable, independent of the machine.
+    """
+    columns = np.arange(column, column + micros.shape[1], dtype=np.int64)
+    return np.where(micros > floor, (micros << COLUMN_BITS) + LAST_COLUMN - columns, 0)
+
+
+def reference_edges(nodes: Sequence[Node]) -> tuple[Edge, ...]:
+    """Return an edge from each node to the first node of every section or file that it names.
+
+    A section is named by its heading without the number, by its numbered label ("Step 3"), by an
+    identifier in its heading (`--flag`, `snake_case`, `CamelCase`, `file.ext`, `call()`) or by a
+    Markdown link; a file by its path or name. Words match whole, in any case. Headings that many
+    documents have name nothing ("this overview"), unless pointed at ("see Overview"). Of several
+    sections of one name the closest is meant: the first in the smallest section around the node
+    that has one. No node refers to a section that it stands in.
+    """
+    names = collect_names(find_sections(nodes))
+    found = {
+        (node.ordinal, nodes[section.first].ordinal)
+        for node in nodes
+        for section in (*mentioned_sections(node, names), *linked_sections(node, names))
+    }
+    return tuple(Edge(source, target, EdgeKind.REFERENCE, 1.0) for source, target in sorted(found))
+
+
+def condition_edges(nodes: Sequence[Node]) -> tuple[Edge, ...]:
+    """Return edges from each precondition with a dependency cue to the steps that it constrains.
+
+    The cue ("before", "requires", "only if", …) stands in the node, in the lead-in of its list or
+    in its nearest heading. The first of these rules that finds a step decides:
+
+    1. the first step of every section that the node names, as for `reference_edges`;
+    2. the next step of the file that has a code span of the node;
+    3. the next step of the node's section, subsections included;
+    4. the nearest step before it in its section ("Run it. Requires Docker.");
+    5. the next step of the section around its own, as a section "Prerequisites" holds no steps.
+    """
+    sections, steps = find_sections(nodes), _find_steps(nodes)
+    names, around = collect_names(sections), _sections_around(sections, len(nodes))
+    found = {
+        (node.ordinal, nodes[step].ordinal)
+        for position, node in enumerate(nodes)
+        if node.type is NodeType.PRECONDITION and _has_cue(node)
+        for step in _constrained(node, position, [*mentioned_sections(node, names)], steps, around[position])
+    }
+    return tuple(Edge(source, target, EdgeKind.CONDITION, 1.0) for source, target in sorted(found))
+
+
+def _has_cue(node: Node) -> bool:
+    lead_in = node.list_context.lead_in if node.list_context else ""
+    return any(CUE.search(text) for text in (node.text, lead_in, *node.heading_path[-1:]))
+
+
+@dataclass(frozen=True, slots=True)
+class _Steps:
+    """Positions of the step nodes, ascending: all of them, and those that hold a certain code span."""
+
+    all: list[int] = field(default_factory=list)
+    by_span: defaultdict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
+
+
+def _find_steps(nodes: Sequence[Node]) -> _Steps:
+    steps = _Steps()
+    for position, node in enumerate(nodes):
+        if node.type is NodeType.STEP:
+            steps.all.append(position)
+            for span in _code_spans(node):
+                steps.by_span[span].append(position)
+    return steps
+
+
+def _constrained(
+    node: Node, position: int, named: Sequence[Section], steps: _Steps, around: Sequence[Section]
+) -> list[int]:
+    """Return where the steps that a precondition constrains are, by the first rule that finds one."""
+    file, outer, own = around[0], around[-2:][0], around[-1]
+    same_spans = (steps.by_span[span] for span in _code_spans(node) & steps.by_span.keys())
+    rules = (
+        [_first(steps.all, section.first, section.end) for section in named],
+        [_first(positions, position, file.end) for positions in same_spans],
+        [_first(steps.all, position, own.end)],
+        [_last(steps.all, own.first, position)],
+        [_first(steps.all, position, outer.end)],
+    )
+    found = ([step for step in candidates if step is not None] for candidates in rules)
+    return next(filter(None, found), [])
+
+
+def _sections_around(sections: Sequence[Section], count: int) -> list[list[Section]]:
+    """Return the sections that each of `count` nodes stands in, outermost first."""
+    around: list[list[Section]] = [[] for _ in range(count)]
+    for section in sections:
+        for position in range(section.first, section.end):
+            around[position].append(section)
+    return around
+
+
+def _code_spans(node: Node) -> set[str]:
+    return set(CODE_SPAN.findall(node.text.casefold()))
+
+
+def _first(positions: Sequence[int], start: int, end: int) -> int | None:
+    """Return the first of the ascending `positions` in `[start, end)`."""
+    index = bisect_left(positions, start)
+    return positions[index] if index < len(positions) and positions[index] < end else None
+
+
+def _last(positions: Sequence[int], start: int, end: int) -> int | None:
+    """Return the last of the ascending `positions` in `[start, end)`."""
+    index = bisect_left(positions, end) - 1
+    return positions[index] if index >= 0 and positions[index] >= start else None

@@ -1,0 +1,234 @@
+"""Which sections a node mentions: the files and headings of a skill, their names, and finding these in text.
+
+Part of stage 5 (`graph`). Names are looked up token by token in one dictionary, so that the cost is
+that of reading the text, however many headings there are.
+"""
+
+__all__ = ["Names", "Section", "collect_names", "find_sections", "linked_sections", "mentioned_sections"]
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from posixpath import basename, dirname, join, normpath
+from urllib.parse import unquote
+
+from skillpager.types import Node, TileKind
+
+MIN_LETTERS, MIN_IDEOGRAPHS = 4, 3  # shorter names are everyday words
+MAX_WORDS = 8  # longer headings are sentences, which nobody cites word for word
+MAX_TITLE = 200  # characters of a heading that are looked at, so that no pattern meets a 2 MB line
+
+Trail = tuple[str, ...]  # a file and the headings that are open in it, outermost first
+
+_IDEOGRAPH = r"\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+# Link destinations and URLs are tokens of their own, so that their words name nothing; so is the
+# punctuation at the end of a phrase, so that no name is found across it.
+TOKEN = re.compile(
+    r"\]\([^)\s]*|https?://\S+|(?<![\w-])--[^\W\d_][\w-]*"
+    rf"|[{_IDEOGRAPH}]|[^\W{_IDEOGRAPH}]+|[.,;:!?](?=\s|$)|[()|]"
+)
+_SEPARATORS = r"(?:[^\w-]|-(?!-))*"  # all but the dashes of a flag
+NUMBER = re.compile(
+    rf"{_SEPARATORS}"
+    r"(?P<label>(?:step|phase|stage|part|section|appendix|chapter|schritt|teil|abschnitt)\s+\d+\w?\b)?"
+    rf"(?:\d+(?:\.\d+)*(?=[.):\s]))?{_SEPARATORS}",
+    re.IGNORECASE,
+)
+ASIDE = re.compile(r"\([^)]*\)\s*$")
+WORD = re.compile(r"--[a-z][\w-]+|\w+(?:\.\w+)*(?:\(\))?")
+CODE_LIKE = re.compile(r"^--|\w_\w|\.[^\W\d]|\(\)|[a-z]\d*[A-Z]")
+LINK = re.compile(r"\]\(\s*<?([^)>\s]+)|^ {0,3}\[[^\]\n]+\]:\s*<?([^>\s]+)", re.MULTILINE)
+
+FOLDERS = frozenset({"assets", "references", "resources", "scripts"})  # stand in paths, and name nothing
+# Headings of many documents are named only by way of a pointer
+POINTERS = ("see {}", "see the {}", "see section {}", "{} section", "section {}", "siehe {}")
+GENERIC = frozenset(
+    """about|advanced|advanced usage|anti patterns|approach|arguments|background|basic usage|basics
+    |best practices|checklist|code|commands|common issues|common mistakes|common patterns|common pitfalls
+    |common workflows|concepts|configuration|considerations|constraints|context|core capabilities
+    |core concepts|criteria|data|dataset|datasets|definition|dependencies|description|design|details
+    |development|documentation|environment|error handling|errors|example|example usage|examples|features
+    |file|files|filter|final|flow|format|formats|further reading|general|getting started|goal|goals|guide
+    |guidelines|how it works|how to use|implementation|important|input|inputs|install|installation
+    |instructions|integration|introduction|key concepts|key features|key points|language|license|limitations
+    |links|list|main|method|methods|model|models|name|next steps|note|notes|option|options|output
+    |output format|outputs|overview|parameters|pattern|patterns|performance|pitfalls|prerequisites
+    |principles|problem|process|processes|project|purpose|python|query|quick reference|quick start
+    |quickstart|reference|related skills|report|requirements|resource|response|result
+    |results|rule|rules|running|scope|script|security|see also|select|setup|solution|step|steps
+    |structure|style|summary|support|syntax|task|tasks|template|templates|test|testing|tests|text
+    |the process|tips|title|tool|tools|troubleshooting|type|types|usage|users|variables|version|warning
+    |what this does|when not to use|when to use|when to use this skill|workflow|workflows
+    |ablauf|allgemein|anleitung|beispiel|beispiele|einleitung|fehler|grundlagen|hinweis|hinweise|nutzung
+    |schritte|übersicht|überblick|verwendung|voraussetzungen|zusammenfassung
+    |使 用 方 法|使 用 说 明|注 意 事 项|常 见 问 题|快 速 开 始""".replace("\n    ", "").split("|")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """The nodes of one file, or under one heading with its subsections.
+
+    Attributes:
+        trail: The file alone, or the file and the headings down to this one.
+        first: Position of the first node.
+        end: Position behind the last node.
+    """
+
+    trail: Trail
+    first: int
+    end: int
+
+    def holds(self, node: Node) -> bool:
+        """Return whether `node` stands in this section."""
+        return _trail(node)[: len(self.trail)] == self.trail
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What the sections of a skill are called. Names are tokens joined by spaces.
+
+    Attributes:
+        places: The section that a name means within a trail; the empty trail is the whole skill.
+        beginnings: Every name and every beginning of one, in whole tokens.
+        anchors: Sections by file and anchor, as code hosts make anchors; a file has the anchor "".
+    """
+
+    places: dict[tuple[Trail, str], Section] = field(default_factory=dict)
+    beginnings: set[str] = field(default_factory=set)
+    anchors: dict[tuple[str, str], Section] = field(default_factory=dict)
+
+
+def find_sections(nodes: Sequence[Node]) -> list[Section]:
+    """Return every file and every heading that has nodes: in document order, outer before inner."""
+    sections: list[Section] = []
+    unclosed: list[tuple[Trail, int]] = []
+    for position, node in enumerate(nodes):
+        trail = _trail(node)
+        while unclosed and trail[: len(unclosed)] != unclosed[-1][0]:
+            sections.append(Section(*unclosed.pop(), position))
+        unclosed += [(trail[:depth], position) for depth in range(len(unclosed) + 1, len(trail) + 1)]
+    sections += [Section(trail, first, len(nodes)) for trail, first in unclosed]
+    return sorted(sections, key=lambda section: (section.first, len(section.trail)))
+
+
+def collect_names(sections: Sequence[Section]) -> Names:
+    """Return the names of all sections; titles go before identifiers, then the earlier first."""
+    names = Names(anchors=_anchors(sections))
+    for naming in (_titles, _identifiers):
+        for section in sections:
+            for name in filter(_is_specific, naming(section)):
+                for pointed in POINTERS if name in GENERIC else ("{}",):
+                    _add(names, pointed.format(name), section)
+    return names
+
+
+def mentioned_sections(node: Node, names: Names) -> Iterator[Section]:
+    """Yield the sections that the text of `node` names and that it does not stand in.
+
+    Of several sections of one name the closest is meant: the first in the smallest section around
+    the node that has one.
+    """
+    trail = _trail(node)
+    scopes = [trail[:depth] for depth in range(len(trail), -1, -1)]
+    for name in _names_in(_tokens(node.text), names):
+        section = next(names.places[scope, name] for scope in scopes if (scope, name) in names.places)
+        if not section.holds(node):
+            yield section
+
+
+def linked_sections(node: Node, names: Names) -> Iterator[Section]:
+    """Yield the sections that Markdown links in `node` lead to and that it does not stand in.
+
+    A link to an unknown anchor leads to its file.
+    """
+    if node.kind is TileKind.CODE:
+        return
+    for inline, definition in LINK.findall(node.text):
+        path, _, anchor = unquote(inline or definition).partition("#")
+        file = normpath(join(dirname(node.span.file), path)) if path else node.span.file
+        section = names.anchors.get((file, anchor.casefold()), names.anchors.get((file, "")))
+        if section and not section.holds(node):
+            yield section
+
+
+def _trail(node: Node) -> Trail:
+    return (node.span.file, *node.heading_path)
+
+
+def _tokens(text: str) -> list[str]:
+    return TOKEN.findall(text.casefold())
+
+
+def _name(text: str) -> str:
+    return " ".join(_tokens(text)).strip(" .,;:!?()|")
+
+
+def _titles(section: Section) -> Iterator[str]:
+    """Yield path and name of a file; of a heading its text without number or aside, and "Step 3"."""
+    title = section.trail[-1][:MAX_TITLE]
+    number = NUMBER.match(title)
+    if len(section.trail) == 1:
+        yield from (_name(title), _name(basename(title)))
+    elif number:
+        bare = title[number.end() :]
+        yield from (_name(bare), _name(ASIDE.sub("", bare)), _name(number["label"] or ""))
+
+
+def _identifiers(section: Section) -> list[str]:
+    """Return the words of a heading that look like code, as names."""
+    words = [word for title in section.trail[1:][-1:] for word in WORD.findall(title)]
+    return [_name(word) for word in words if CODE_LIKE.search(word)]
+
+
+def _is_specific(name: str) -> bool:
+    """Return whether a name is long enough to point somewhere, and short enough to be cited."""
+    words = name.split(" ")
+    ideographs = sum(len(word) == 1 and word > "\u3040" for word in words)
+    long_enough = ideographs >= MIN_IDEOGRAPHS or len(name) - 2 * ideographs >= MIN_LETTERS
+    return long_enough and len(words) <= MAX_WORDS + ideographs and name not in FOLDERS
+
+
+def _add(names: Names, name: str, section: Section) -> None:
+    words = name.split(" ")
+    names.beginnings.update(" ".join(words[:count]) for count in range(1, len(words) + 1))
+    for depth in range(len(section.trail)):
+        names.places.setdefault((section.trail[:depth], name), section)
+
+
+def _names_in(tokens: Sequence[str], names: Names) -> list[str]:
+    """Return the names in `tokens`, each once: at each token the longest, names inside it left out."""
+    found: dict[str, None] = {}
+    end = 0
+    for start, token in enumerate(tokens):
+        if token in names.beginnings and start >= end:
+            end = _longest(tokens, start, names)
+            found[" ".join(tokens[start:end])] = None
+    found.pop("", None)
+    return list(found)
+
+
+def _longest(tokens: Sequence[str], start: int, names: Names) -> int:
+    """Return the end of the longest name that begins at token `start`, or `start`."""
+    name, end = "", start
+    for position in range(start, len(tokens)):
+        name = f"{name} {tokens[position]}" if name else tokens[position]
+        if name not in names.beginnings:
+            break
+        if ((), name) in names.places:
+            end = position + 1
+    return end
+
+
+def _anchors(sections: Sequence[Section]) -> dict[tuple[str, str], Section]:
+    """Return `Names.anchors`; of two headings with one text the second gets `-1`, and so on."""
+    anchors: dict[tuple[str, str], Section] = {}
+    repeats: Counter[tuple[str, str]] = Counter()
+    for section in sections:
+        file, title = section.trail[0], "".join(section.trail[1:][-1:])
+        anchor = re.sub(r"[^\w\- ]", "", title.casefold()).replace(" ", "-")
+        count = repeats[file, anchor]
+        repeats[file, anchor] += 1
+        anchors.setdefault((file, f"{anchor}-{count}" if count else anchor), section)
+    return anchors

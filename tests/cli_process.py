@@ -1,0 +1,82 @@
+"""The command line as a real process: run it, read what it says, give it a terminal."""
+
+import json
+import os
+import pty
+import select
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+SAMPLES = ROOT / "examples" / "skills"
+TIME_LIMIT = 60.0
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a process left behind."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """All of stdout, decoded."""
+        return json.loads(self.out)
+
+    @property
+    def error(self) -> dict[str, str]:
+        """The error on the last line of stderr, decoded."""
+        error: dict[str, str] = json.loads(self.err.splitlines()[-1])["error"]
+        return error
+
+
+def command(*arguments: str | Path) -> list[str]:
+    """Return the command line of `skillpager` with `arguments`."""
+    return [sys.executable, "-m", "skillpager", *map(str, arguments)]
+
+
+def environment(cache: Path, **changes: str) -> dict[str, str]:
+    """Return an environment with a home folder and a cache of its own."""
+    home = cache.parent / "home"
+    home.mkdir(exist_ok=True)
+    known = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR")}
+    own = {"HOME": str(home), "SKILLPAGER_CACHE_DIR": str(cache), "COLUMNS": "100", "TERM": "xterm-256color"}
+    return {**known, **own, **changes}
+
+
+def run(*arguments: str | Path, env: dict[str, str], stdin: bytes = b"", cwd: Path = ROOT) -> Ran:
+    """Run the command to its end."""
+    done = subprocess.run(
+        command(*arguments), input=stdin, capture_output=True, env=env, cwd=cwd, timeout=TIME_LIMIT
+    )
+    return Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def run_on_terminal(*arguments: str | Path, env: dict[str, str], cwd: Path = ROOT) -> Ran:
+    """Run the command with stdout and stderr on one terminal; `out` holds both."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        command(*arguments), stdin=theirs, stdout=theirs, stderr=theirs, env=env, cwd=cwd, close_fds=True
+    )
+    os.close(theirs)
+    said = b""
+    try:
+        while select.select([ours], [], [], TIME_LIMIT)[0]:
+            said += os.read(ours, 65536)
+    except OSError:
+        pass  # the terminal of a process that has ended
+    os.close(ours)
+    return Ran(process.wait(TIME_LIMIT), said.decode().replace("\r\n", "\n"), "")
+
+
+def hide(folder: Path, *packages: str) -> str:
+    """Return a PYTHONPATH under which `packages` are not installed."""
+    folder.mkdir()
+    lines = ["import sys", *(f"sys.modules[{package!r}] = None" for package in packages)]
+    (folder / "sitecustomize.py").write_text("\n".join(lines))
+    return os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH", "")]))

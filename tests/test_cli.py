@@ -1,0 +1,518 @@
+"""The command line as a real process: what each command prints, where, and with which exit code."""
+
+import json
+import re
+import shlex
+import signal
+import sqlite3
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from cli_process import ROOT, SAMPLES, Ran, command, environment, hide, run, run_on_terminal
+from openai_server import OpenAIServer, Reply, openai_server  # noqa: F401
+from skillpager import SkillPager
+from skillpager.settings import Settings
+
+POSTGRES = "examples/skills/postgres-backup"
+BISECT = "examples/skills/git-bisect"
+KUBERNETES = "examples/skills/kubernetes-debugging"
+QUERY = "restore one table from a dump"
+
+Run = Callable[..., Ran]
+
+
+@pytest.fixture(scope="session")
+def warm_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache that holds every sample skill."""
+    cache = tmp_path_factory.mktemp("cli") / "cache"
+    done = run("index", SAMPLES, env=environment(cache))
+    assert done.code == 0, done.err
+    return cache
+
+
+@pytest.fixture
+def skillpager(warm_cache: Path) -> Run:
+    """Run the command on the warm cache: `skillpager("page", …, stdin=…, cwd=…, VARIABLE=…)`."""
+
+    def start(*arguments: str | Path, stdin: bytes = b"", cwd: Path = ROOT, **variables: str) -> Ran:
+        return run(*arguments, env=environment(warm_cache, **variables), stdin=stdin, cwd=cwd)
+
+    return start
+
+
+# ---- page
+
+
+def test_page_is_what_the_library_makes(skillpager: Run, warm_cache: Path) -> None:
+    done = skillpager("page", POSTGRES, QUERY, "-k", "8")
+    pager = SkillPager(settings=Settings(cache_dir=warm_cache))
+    page = pager.page(SAMPLES / "postgres-backup", QUERY, max_nodes=8, show=f"skillpager show {POSTGRES}")
+    assert done.code == 0
+    assert done.out == page.text
+    saved = 1 - page.tokens / page.full_tokens
+    assert done.err == f"{len(page.nodes)} of 56 nodes, {page.tokens:,} tokens, {100 * saved:.1f} % saved\n"
+
+
+def test_page_of_a_skill_that_fits_is_the_whole_skill(skillpager: Run) -> None:
+    done = skillpager("page", BISECT, "skip a commit")
+    source = (SAMPLES / "git-bisect" / "SKILL.md").read_text()
+    assert done.out.strip() == source.partition("---\n\n")[2].strip()
+    assert re.fullmatch(r"the whole skill fits: 13 nodes, \d+ tokens\n", done.err)
+
+
+def test_estimates_are_labelled(warm_cache: Path, tmp_path: Path) -> None:
+    env = environment(tmp_path / "cache", PYTHONPATH=hide(tmp_path / "hidden", "rs_bpe"))
+    done = run("page", POSTGRES, QUERY, "-k", "8", env=env)
+    assert re.search(r"nodes, about [\d,]+ tokens, about [\d.]+ % saved\n$", done.err)
+    assert ", about " in done.out
+    outline = run("outline", POSTGRES, env=env)
+    assert 'estimates: `pip install "skillpager[tokens]"`' in outline.err
+
+
+def test_page_json_holds_every_field_and_nothing_else_is_on_stdout(skillpager: Run) -> None:
+    done = skillpager("page", POSTGRES, QUERY, "-k", "8", "--json")
+    assert done.err == ""
+    page = done.json
+    assert set(page) == {
+        *("text", "style", "tokens", "full_tokens", "tokens_exact", "token_reduction", "complete"),
+        *("nodes", "omitted", "selection"),
+    }
+    assert page["complete"] is False
+    assert page["token_reduction"] == 1 - page["tokens"] / page["full_tokens"]
+    assert set(page["nodes"][0]) == {
+        *("id", "type", "type_confidence", "kind", "file", "start_line", "end_line", "heading_path"),
+        *("tokens", "text"),
+    }
+    assert all(node["text"] in page["text"] for node in page["nodes"])
+    selection = page["selection"]
+    assert selection["strategy"] == "mmr"
+    assert selection["budget"] == {"max_nodes": 8, "max_tokens": None}
+    assert len(selection["picks"]) == 8
+    assert len(selection["picks"]) + len(selection["skipped"]) == 56
+    shown = {node["id"] for node in page["nodes"]}
+    omitted = {node for gap in page["omitted"] for node in gap["nodes"]}
+    assert not shown & omitted
+    assert len(shown | omitted) == 56
+
+
+def test_page_options_reach_the_pager(skillpager: Run) -> None:
+    options = [
+        "--max-tokens",
+        "500",
+        "--lambda",
+        "1",
+        "--strategy",
+        "topk",
+        "--style",
+        "xml",
+        "--scope",
+        "body",
+    ]
+    page = skillpager("page", KUBERNETES, "pod stuck in Pending", *options, "--json").json
+    assert page["tokens"] <= 500
+    assert page["style"] == "xml"
+    assert page["text"].startswith("<skill_content")
+    assert page["selection"]["strategy"] == "topk"
+    assert page["selection"]["budget"]["max_tokens"] == 500
+    assert {node["file"] for node in page["nodes"]} == {"SKILL.md"}
+    assert f"skillpager show {KUBERNETES} --scope body n3-n5" in page["text"]
+
+
+def test_explain_prints_the_trace_to_stderr_even_when_quiet(skillpager: Run) -> None:
+    done = skillpager("page", POSTGRES, QUERY, "-k", "3", "--explain", "--quiet")
+    header, columns, *rows = done.err.splitlines()
+    assert header == f"strategy mmr, max_nodes 3, max_tokens None, query {QUERY!r}"
+    assert columns.split()[:3] == ["rank", "node", "type"]
+    assert [row.split()[0] for row in rows[:4]] == ["0", "1", "2", "-"]
+    assert len(rows) == 56
+    assert done.out.startswith('[Page of skill "postgres-backup"')
+
+
+def test_query_comes_from_stdin(skillpager: Run) -> None:
+    piped = skillpager("page", POSTGRES, "-", "-k", "5", stdin=f"{QUERY}\n".encode())
+    assert piped.code == 0
+    assert piped.out == skillpager("page", POSTGRES, QUERY, "-k", "5").out
+
+
+def test_skill_comes_from_stdin_and_no_command_is_promised(skillpager: Run) -> None:
+    source = (SAMPLES / "postgres-backup" / "SKILL.md").read_bytes()
+    done = skillpager("page", "-", QUERY, "-k", "5", stdin=source)
+    assert done.code == 0
+    assert "… omitted L" in done.out
+    assert "skillpager show" not in done.out
+    assert "; show n" not in done.out
+
+
+def test_skill_is_found_by_name_and_from_elsewhere(skillpager: Run, tmp_path: Path) -> None:
+    done = skillpager("page", "git-bisect", "skip", cwd=tmp_path, SKILLPAGER_SKILLS_DIR=str(SAMPLES))
+    assert done.code == 0
+    assert "answer `git bisect skip`" in done.out
+
+
+@pytest.mark.parametrize("scope", [[], ["--scope", "body"]])
+def test_commands_in_a_page_work_when_pasted(warm_cache: Path, tmp_path: Path, scope: list[str]) -> None:
+    folder = tmp_path / "my skills"
+    folder.mkdir()
+    (folder / "k8s").symlink_to(SAMPLES / "kubernetes-debugging")
+    env = environment(warm_cache)
+    page = run(
+        "page", "my skills/k8s", "pod stuck in Pending", "-k", "5", *scope, "--json", env=env, cwd=tmp_path
+    )
+    offer = re.search(r"Read omitted parts with: (skillpager show .*) n3-n5\]", page.json["text"])
+    assert offer is not None
+    words = shlex.split(offer[1])
+    assert words[:3] == ["skillpager", "show", "my skills/k8s"]
+    marked = re.findall(r"; show (n\d+(?:-n\d+)?)\]", page.json["text"])
+    assert len(marked) == len(page.json["omitted"]) > 1
+    shown = run(*words[1:], *marked, "--json", env=env, cwd=tmp_path)
+    assert shown.code == 0, shown.err
+    fetched = {node["id"] for node in shown.json["nodes"]}
+    assert fetched >= {node for gap in page.json["omitted"] for node in gap["nodes"]}
+
+
+# ---- outline, show, graph
+
+
+def test_outline_in_a_pipe_is_the_plain_tree(skillpager: Run, warm_cache: Path) -> None:
+    pager = SkillPager(settings=Settings(cache_dir=warm_cache))
+    assert skillpager("outline", BISECT).out == pager.outline(SAMPLES / "git-bisect")
+
+
+def test_outline_json_holds_headings_and_nodes(skillpager: Run) -> None:
+    outline = skillpager("outline", KUBERNETES, "--json").json
+    assert outline["name"] == "kubernetes-debugging"
+    assert len(outline["files"]) == 4
+    assert outline["headings"][0]["level"] == 1
+    assert [node["id"] for node in outline["nodes"]] == [f"n{n}" for n in range(len(outline["nodes"]))]
+    body = skillpager("outline", KUBERNETES, "--scope", "body", "--json").json
+    assert body["files"] == ["SKILL.md"]
+    assert len(body["nodes"]) < len(outline["nodes"])
+
+
+def test_outline_on_a_terminal_is_a_coloured_tree(warm_cache: Path) -> None:
+    coloured = run_on_terminal("outline", BISECT, env=environment(warm_cache)).out
+    assert "└── " in coloured
+    assert re.search(r"\x1b\[[\d;]*3\d", coloured)
+    grey = run_on_terminal("outline", BISECT, env=environment(warm_cache, NO_COLOR="1")).out
+    assert "└── " in grey
+    assert not re.search(r"\x1b\[[\d;]*[34]\d", grey)
+
+
+def test_control_characters_do_not_reach_a_terminal(tmp_path: Path) -> None:
+    evil = tmp_path / "evil.md"
+    evil.write_text("# T \x1b]0;owned\x07\n\nRun \x1b[2Jthis.\n")
+    env = environment(tmp_path / "cache")
+    for name, *arguments in (("outline",), ("page", "run"), ("show", "n0")):
+        said = run_on_terminal(name, evil, *arguments, env=env).out
+        assert "owned" in said or name == "show"
+        assert "\x1b]0" not in said
+        assert "\x1b[2J" not in said
+    assert run("page", evil, "run", env=env).out == evil.read_text()
+
+
+def test_show_takes_ids_ranges_and_lines(skillpager: Run) -> None:
+    lines = (SAMPLES / "git-bisect" / "SKILL.md").read_text().splitlines()
+    done = skillpager("show", BISECT, "n1", "L26-33", "--style", "plain", "--json")
+    ids = [node["id"] for node in done.json["nodes"]]
+    assert ids[0] == "n1"
+    assert done.json["selection"] is None
+    assert lines[25] in done.json["text"]
+    assert (
+        skillpager("show", BISECT, ",".join(ids), "--style", "plain").out.strip() == done.json["text"].strip()
+    )
+    ranged = skillpager("show", BISECT, "n2-n4", "--json").json
+    assert [node["id"] for node in ranged["nodes"]] == ["n2", "n3", "n4"]
+
+
+def test_graph_lists_edges_and_filters_them(skillpager: Run) -> None:
+    every = skillpager("graph", BISECT)
+    header, *rows = [line.split("\t") for line in every.out.splitlines()]
+    assert header[:4] == ["source", "kind", "target", "weight"]
+    assert every.err == f"{len(rows)} edges between 13 nodes\n"
+    assert {row[1] for row in rows} > {"sequence"}
+    some = skillpager("graph", BISECT, "--kind", "sequence", "--json").json
+    assert {edge["kind"] for edge in some["edges"]} == {"sequence"}
+    assert len(some["edges"]) == sum(row[1] == "sequence" for row in rows)
+
+
+def test_graph_is_drawn(skillpager: Run, tmp_path: Path) -> None:
+    assert skillpager("graph", BISECT, "--mermaid").out.startswith("---\ntitle:")
+    png, svg = tmp_path / "a.png", tmp_path / "a.svg"
+    done = skillpager("graph", BISECT, "--dot", "--png", png, "--svg", svg)
+    assert done.out.startswith("digraph")
+    assert done.err == f"{png} written\n{svg} written\n"
+    assert png.read_bytes().startswith(b"\x89PNG")
+    assert b"<svg" in svg.read_bytes()
+
+
+# ---- index, list, cache
+
+
+def test_index_tells_what_it_did_and_skips_what_is_cached(tmp_path: Path) -> None:
+    env = environment(tmp_path / "cache")
+    first = run("index", SAMPLES / "git-bisect", SAMPLES / "csv-cleaning" / "SKILL.md", env=env)
+    header, *rows = [line.split("\t") for line in first.out.splitlines()]
+    assert header == ["skill", "nodes", "tokens", "time", "path"]
+    assert [row[0] for row in rows] == ["git-bisect", "csv-cleaning"]
+    assert all(re.fullmatch(r"\d+\.\d\d s", row[3]) for row in rows)
+    again = run("index", SAMPLES / "git-bisect", SAMPLES / "git-bisect", env=env)
+    assert [line.split("\t")[3] for line in again.out.splitlines()] == ["time", "cached"]
+
+
+def test_one_bad_skill_does_not_stop_the_others(skillpager: Run, tmp_path: Path) -> None:
+    bad = tmp_path / "bad" / "SKILL.md"
+    bad.parent.mkdir()
+    bad.write_bytes(b"\xff\xfe# x")
+    done = skillpager("index", bad.parent, BISECT, "no-such-skill", "--json", "--jobs", "1")
+    assert done.code == 1
+    assert [skill["name"] for skill in done.json["skills"]] == ["git-bisect"]
+    assert done.json["skills"][0]["cached"] is True
+    assert [failure["path"] for failure in done.json["failed"]] == [str(bad.parent), "no-such-skill"]
+    errors = [json.loads(line)["error"] for line in done.err.splitlines()]
+    assert [error["type"] for error in errors] == ["SkillError", "SkillError"]
+    assert "UTF-16" in errors[0]["message"]
+
+
+def test_index_without_arguments_takes_the_known_skills(skillpager: Run, tmp_path: Path) -> None:
+    place = tmp_path / ".agents" / "skills"
+    place.mkdir(parents=True)
+    (place / "git-bisect").symlink_to(SAMPLES / "git-bisect")
+    done = skillpager("index", cwd=tmp_path)
+    assert done.code == 0
+    assert [line.split("\t")[0] for line in done.out.splitlines()] == ["skill", "git-bisect"]
+
+
+def test_progress_is_for_terminals_only(warm_cache: Path) -> None:
+    shown = run_on_terminal("index", SAMPLES, env=environment(warm_cache))
+    assert "\x1b[?25l" in shown.out  # a live display hides the cursor
+    assert "cached" in shown.out
+    quiet = run_on_terminal("index", SAMPLES, "--quiet", env=environment(warm_cache))
+    assert "\x1b[?25l" not in quiet.out
+
+
+def test_list_tells_shadowed_and_broken_skills(skillpager: Run, tmp_path: Path) -> None:
+    for folder, text in (("a/one", "# One"), ("b/one", "# Other one"), ("b/two", "")):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "SKILL.md").write_text(text)
+    done = skillpager("list", "a", "b", cwd=tmp_path)
+    assert done.code == 0
+    rows = [line.split("\t")[:3] for line in done.out.splitlines()]
+    assert rows == [
+        ["skill", "state", "path"],
+        ["one", "ok", "a/one"],
+        ["one", "shadowed", "b/one"],
+        ["two", "broken", "b/two"],
+    ]
+    assert "warning: b/one is shadowed by a/one" in done.err
+    assert "warning: b/two cannot be read" in done.err
+    skills = skillpager("list", "a", "b", "--json", cwd=tmp_path).json["skills"]
+    assert [skill["shadowed_by"] for skill in skills] == [None, "a/one", None]
+    assert "empty" in skills[2]["problem"]
+
+
+def test_list_of_nothing_says_where_it_looked(skillpager: Run, tmp_path: Path) -> None:
+    done = skillpager("list", cwd=tmp_path)
+    assert (done.code, done.out) == (0, "")
+    assert done.err.startswith("no skills in ")
+    assert ".claude/skills" in done.err
+
+
+def test_cache_is_shown_verified_evicted_and_cleared(tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    env = environment(cache)
+    run("index", SAMPLES / "git-bisect", SAMPLES / "csv-cleaning", env=env)
+    info = run("cache", "info", "--json", env=env).json
+    assert {entry["name"] for entry in info["entries"]} == {"git-bisect", "csv-cleaning"}
+    assert info["size"] > 1000
+    assert run("cache", "verify", env=env).code == 0
+
+    with sqlite3.connect(info["path"]) as database:
+        database.execute(
+            "UPDATE nodes SET tokens = 9 WHERE index_id = (SELECT id FROM indexes WHERE name = 'git-bisect')"
+        )
+    damaged = run("cache", "verify", env=env)
+    assert damaged.code == 1
+    assert damaged.out.splitlines()[1].startswith("git-bisect\t")
+
+    assert run("cache", "evict", "--max-size", "1GB", "--json", env=env).json["removed"] == []
+    asked = run("cache", "clear", env=env)
+    assert asked.code == 2
+    assert "--yes" in asked.err
+    assert run("cache", "clear", "--yes", env=env).err == "2 indexes deleted\n"
+    assert run("cache", "info", env=env).out == "skill\tnodes\tsize\tused\tkey\tfolder\n"
+
+
+# ---- doctor, version, completion
+
+
+def test_doctor_finds_all_well_and_shows_no_key(skillpager: Run) -> None:
+    done = skillpager("doctor", SKILLPAGER_STYLE="xml", SKILLPAGER_LLM_API_KEY="sk-secret")
+    assert done.code == 0, done.out
+    assert re.search(r"^  style +xml  \(environment\)$", done.out, re.MULTILINE)
+    assert re.search(r"^  scope +skill  \(default\)$", done.out, re.MULTILINE)
+    assert re.search(r"^  self-test +ok: indexed in [\d.]+ s, paged in [\d.]+ s$", done.out, re.MULTILINE)
+    assert "sk-secret" not in done.out
+
+
+def test_doctor_tells_where_settings_come_from_and_what_is_missing(skillpager: Run, tmp_path: Path) -> None:
+    (tmp_path / "skillpager.toml").write_text('style = "plain"\n')
+    (tmp_path / "config" / "skillpager").mkdir(parents=True)
+    (tmp_path / "config" / "skillpager" / "config.toml").write_text('encoder = "hashing"\nscope = "body"\n')
+    variables = {"XDG_CONFIG_HOME": str(tmp_path / "config")}
+    found = skillpager("doctor", "--json", "--classifier", "local", cwd=tmp_path, **variables).json
+    origins = {name: setting["origin"] for name, setting in found["settings"].items()}
+    assert origins["style"] == "project file"
+    assert origins["scope"] == origins["encoder"] == "user file"
+    assert origins["cache_dir"] == "environment"
+    assert origins["mmr_lambda"] == "default"
+    assert found["healthy"] is True
+    assert set(found["extras"]) >= {"openai", "plot", "st", "tokens"}
+
+
+def test_doctor_fails_when_paging_does(skillpager: Run, openai_server: OpenAIServer) -> None:  # noqa: F811
+    openai_server.script(Reply(401, {"error": {"message": "bad key"}}))
+    variables = {"SKILLPAGER_EMBED_BASE_URL": openai_server.base_url, "SKILLPAGER_EMBED_API_KEY": "sk-wrong"}
+    done = skillpager("doctor", "--encoder", "openai:m", **variables)
+    assert done.code == 1
+    assert re.search(r"^  self-test +FAILED: .*401", done.out, re.MULTILINE)
+    assert re.search(r"^  encoder +openai:m  \(option\)$", done.out, re.MULTILINE)
+    assert "sk-wrong" not in done.out
+
+
+def test_version(skillpager: Run) -> None:
+    assert re.fullmatch(r"skillpager \d+\.\d+\.\d+\S*\n", skillpager("--version").out)
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_script(skillpager: Run, shell: str) -> None:
+    done = skillpager(_SKILLPAGER_COMPLETE=f"source_{shell}")
+    assert done.code == 0
+    assert "_SKILLPAGER_COMPLETE=complete_" in done.out
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("skillpager pa", ["page"]),
+        ("skillpager page git-b", ["git-bisect"]),
+        ("skillpager page git-bisect x --style m", ["marked"]),
+        ("skillpager graph git-bisect --kind s", ["sequence", "semantic"]),
+        ("skillpager page git-bisect x --encoder o", ["openai:"]),
+    ],
+)
+def test_completion_of_names(skillpager: Run, words: str, expected: list[str]) -> None:
+    place = str(len(words.split()) - 1)
+    variables = {"_SKILLPAGER_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": place}
+    assert skillpager(SKILLPAGER_SKILLS_DIR=str(SAMPLES), **variables).out.split() == expected
+
+
+# ---- messages, signals, streams
+
+
+def test_quiet_and_verbose(skillpager: Run, tmp_path: Path) -> None:
+    odd = tmp_path / "odd.md"
+    odd.write_text("---\nname: Odd Name\n---\nText.\n")
+    assert "warning: Odd Name: " in skillpager("page", odd, "text").err
+    assert skillpager("page", odd, "text", "--quiet").err == ""
+    missing = skillpager("page", "nowhere.md", "text", "-v")
+    assert "Traceback" in missing.err
+    assert missing.err.splitlines()[-1].startswith("error: ")
+
+
+def test_warnings_are_json_lines_with_json(skillpager: Run, tmp_path: Path) -> None:
+    odd = tmp_path / "odd.md"
+    odd.write_text("---\nname: Odd Name\n---\nText.\n")
+    lines = [json.loads(line) for line in skillpager("outline", odd, "--json").err.splitlines()]
+    assert lines
+    assert all("Odd Name" in line["warning"]["message"] for line in lines)
+
+
+def test_interrupt_ends_with_130_and_without_traceback(tmp_path: Path) -> None:
+    with OpenAIServer() as server:
+        server.script(Reply(hang=True))
+        env = environment(tmp_path / "cache", SKILLPAGER_EMBED_BASE_URL=server.base_url)
+        process = subprocess.Popen(
+            command("index", BISECT, "--encoder", "openai:m"), env=env, cwd=ROOT, stderr=subprocess.PIPE
+        )
+        deadline = time.monotonic() + 30
+        while not server.asked and time.monotonic() < deadline:
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=10)
+    assert process.returncode == 130
+    assert err == b""
+
+
+def test_a_reader_that_leaves_is_no_error(warm_cache: Path) -> None:
+    process = subprocess.Popen(
+        command("graph", KUBERNETES, "--json", "-q"),
+        env=environment(warm_cache),
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.read(1)
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    process.stderr.close()
+    assert process.wait(30) == 0
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a device that is always full")
+def test_output_that_cannot_be_written(warm_cache: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            command("outline", BISECT),
+            env=environment(warm_cache),
+            cwd=ROOT,
+            stdout=full,
+            stderr=subprocess.PIPE,
+        )
+    assert done.returncode == 1
+    assert done.stderr == b"error: The output cannot be written or read: No space left on device.\n"
+
+
+def test_a_fault_of_ours_asks_to_be_reported(tmp_path: Path) -> None:
+    program = textwrap.dedent(
+        """
+        from skillpager.cli import app, main
+        from skillpager.cli_messages import reported
+
+        def fault() -> None:
+            raise RuntimeError("unforeseen")
+
+        app.command()(reported(fault))
+        main()
+        """
+    )
+    env = environment(tmp_path / "cache")
+    start = [sys.executable, "-c", program, "fault"]
+    done = subprocess.run(start, env=env, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: This is a fault of SkillPager (RuntimeError: unforeseen)")
+    assert "/issues" in done.stderr
+    assert "Traceback" not in done.stderr
+    verbose = subprocess.run([*start, "-v"], env=env, capture_output=True, text=True)
+    assert "Traceback" in verbose.stderr
+
+
+def test_output_is_utf8_in_any_locale(skillpager: Run) -> None:
+    done = skillpager(
+        "page", "examples/skills/zhongwen-boke-fabu", "部署", LC_ALL="C", PYTHONIOENCODING="ascii"
+    )
+    assert done.code == 0
+    assert "博客" in done.out
+
+
+def test_without_arguments_help_is_shown(warm_cache: Path) -> None:
+    done = run(env=environment(warm_cache))
+    assert done.code == 2
+    assert "Usage: skillpager [OPTIONS] COMMAND" in done.out + done.err

@@ -1,0 +1,72 @@
+"""docs/cli.md says what `--help` says, and every example of it works when pasted."""
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import ModuleType
+
+from cli_process import ROOT, SAMPLES, environment
+
+# typer's versions differ in how they write arguments and where they break lines
+_DIALECT = re.compile(r" <[\w\[\]]+>|\.\.\.|[{}]|\s+")
+
+
+def generator() -> ModuleType:
+    """Return docs/generate_cli.py as a module."""
+    spec = importlib.util.spec_from_file_location("generate_cli", ROOT / "docs" / "generate_cli.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def examples() -> list[str]:
+    """Return every command line that follows `Examples:` in a help text."""
+    found = []
+    for _, text in generator().helps():
+        _, _, after = text.partition("Examples:\n")
+        found += [line.strip() for line in after.partition("\n\n")[0].splitlines()]
+    return found
+
+
+def test_docs_are_what_help_says() -> None:
+    page = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    remedy = "run `python docs/generate_cli.py`"
+    assert _DIALECT.sub(" ", page).split() == _DIALECT.sub(" ", generator().render()).split(), remedy
+
+
+def test_every_command_has_examples() -> None:
+    helps = {words: text for words, text in generator().helps() if words != ("cache",)}
+    assert len(helps) == 12
+    assert [words for words, text in helps.items() if "Examples:\n    " not in text] == []
+
+
+def test_examples_work_when_pasted(tmp_path: Path) -> None:
+    (tmp_path / "examples").mkdir()
+    (tmp_path / "examples" / "skills").symlink_to(SAMPLES)
+    program = tmp_path / "bin" / "skillpager"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m skillpager "$@"\n')
+    program.chmod(0o755)
+    path = f"{program.parent}{os.pathsep}{os.environ['PATH']}"
+
+    env = environment(tmp_path / "cache", PATH=path)
+
+    def paste(line: str) -> str:
+        done = subprocess.run(
+            ["bash", "-o", "pipefail", "-c", line], env=env, cwd=tmp_path, capture_output=True, text=True
+        )
+        return "" if done.returncode == 0 else f"{line}: {done.returncode}\n{done.stdout}{done.stderr}"
+
+    lines = examples()
+    assert len(lines) > 20
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        failures = [failure for failure in pool.map(paste, lines) if failure]
+    assert failures == []
+    assert (tmp_path / "git-bisect.svg").read_bytes().startswith(b"<?xml")
+    assert (tmp_path / "git-bisect.dot").read_text().startswith("digraph")

@@ -1,0 +1,183 @@
+"""Contexts: document order, breadcrumbs, lead-ins, markers that tell the truth, hard ceilings."""
+
+import re
+
+import pytest
+from conftest import SAMPLES
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from skillpager import SkillPager
+from skillpager.addresses import find_nodes
+from skillpager.context import Page, PageMeter, whole_text
+from skillpager.types import SkillIndex, Style
+
+DOCUMENT = """---
+name: demo
+description: A demo.
+---
+# Demo
+
+Intro sentence that explains what the demo is about in general terms and more.
+
+## Setup
+
+Install the following tools before you begin with anything else at all:
+
+- The first tool, which is needed for building the whole thing from source code.
+- The second tool, which is needed for testing the whole thing on your machine.
+- The third tool, which is needed for shipping the whole thing to its many users.
+
+## Use
+
+Run it. Then stop it again when the work is done and nobody needs it any longer.
+
+### Details
+
+A detail that matters little to most readers but is long enough to be left out.
+Another detail that matters just as little and that is also rather long indeed.
+"""
+
+
+@pytest.fixture
+def demo(hashing_pager: SkillPager) -> SkillIndex:
+    """The index of DOCUMENT."""
+    return hashing_pager.index(DOCUMENT)
+
+
+def page_of(index: SkillIndex, pager: SkillPager, *, style: Style = Style.MARKED) -> Page:
+    """Return a renderer with a show command."""
+    return Page(index, pager.token_counter, style=style, show="skillpager show demo")
+
+
+def ordinal(index: SkillIndex, words: str) -> int:
+    """Return the node that holds `words`."""
+    return next(node.ordinal for node in index.nodes if words in node.text)
+
+
+def test_a_page_reads_like_the_document(demo: SkillIndex, hashing_pager: SkillPager) -> None:
+    chosen = [ordinal(demo, "Then stop"), ordinal(demo, "The second tool"), ordinal(demo, "The third tool")]
+    context = page_of(demo, hashing_pager).render(chosen)
+    text = context.text
+    assert text.startswith('[Page of skill "demo": ')
+    assert "its files are intact. Read omitted parts with: skillpager show demo n3-n5]" in text
+    order = ["# Demo", "## Setup", "Install the following", "- The second", "- The third", "## Use", "Then stop"]
+    assert [text.index(part) for part in order] == sorted(text.index(part) for part in order)
+    assert "- The second tool, which is needed for testing the whole thing on your machine.\n- The third" in text
+    assert text.count("# Demo") == 1
+    assert "### Details" not in text
+    assert not context.complete
+    assert context.tokens == hashing_pager.token_counter.count(text)
+
+
+def test_every_gap_is_a_marker_whose_numbers_are_true(demo: SkillIndex, hashing_pager: SkillPager) -> None:
+    context = page_of(demo, hashing_pager).render([ordinal(demo, "The second tool")])
+    markers = re.findall(r"\[… omitted L(\d+)(?:-(\d+))?: ([^;]+), (?:about )?(\d+) tokens; show (\S+)\]", context.text)
+    assert len(markers) == len(context.omitted) == 2
+    for (first, last, types, tokens, nodes), omission in zip(markers, context.omitted, strict=True):
+        assert (int(first), int(last or first)) == (omission.start_line, omission.end_line)
+        assert int(tokens) == omission.tokens
+        assert types == ", ".join(f"{count} {kind}" for kind, count in omission.types.items())
+        named = [f"n{number}" for number in find_nodes(demo, [nodes])]
+        assert tuple(named) == omission.nodes
+    shown = {node.id for node in context.nodes}
+    hidden = {name for omission in context.omitted for name in omission.nodes}
+    assert shown | hidden == {node.id for node in demo.nodes}
+    assert not shown & hidden
+
+
+def test_a_gap_that_costs_no_more_than_its_marker_is_shown(hashing_pager: SkillPager) -> None:
+    text = "# T\n\nA first sentence of the document. Short one. A last sentence of the document.\n"
+    index = hashing_pager.index(text)
+    context = page_of(index, hashing_pager).render([0, 2])
+    assert "Short one." in context.text
+    assert [node.ordinal for node in context.nodes] == [0, 1, 2]
+
+
+def test_all_nodes_are_the_whole_document(demo: SkillIndex, hashing_pager: SkillPager) -> None:
+    context = page_of(demo, hashing_pager).render(range(len(demo.nodes)))
+    assert context.complete
+    assert context.omitted == ()
+    assert context.text == DOCUMENT.split("---\n", 2)[2]
+
+
+def test_plain_is_the_papers_concatenation(demo: SkillIndex, hashing_pager: SkillPager) -> None:
+    chosen = [ordinal(demo, "Then stop"), ordinal(demo, "The second tool")]
+    context = page_of(demo, hashing_pager, style=Style.PLAIN).render(chosen)
+    assert context.text == "\n\n".join(demo.nodes[number].text for number in sorted(chosen))
+    assert context.omitted  # what is left out is still known
+
+
+def test_xml_wraps_the_marked_page_for_hosts(demo: SkillIndex, hashing_pager: SkillPager) -> None:
+    page = page_of(demo, hashing_pager, style=Style.XML)
+    part = page.render([ordinal(demo, "Then stop")]).text
+    assert part.startswith('<skill_content name="demo">\n[Page of skill')
+    assert part.endswith("\n</skill_content>")
+    whole = page.render(range(len(demo.nodes))).text
+    assert whole.startswith('<skill_content name="demo" complete="true">\n# Demo')
+
+
+def test_files_are_named_where_they_begin(hashing_pager: SkillPager) -> None:
+    index = hashing_pager.index(SAMPLES / "kubernetes-debugging")
+    page = page_of(index, hashing_pager)
+    files = [file.path for file in index.skill.files]
+    marks = re.findall(r"^\[file: (.+)\]$", whole_text(index), re.MULTILINE)
+    assert marks == files[1:]
+    node = next(node for node in index.nodes if node.span.file == files[2])
+    text = page.render([0, node.ordinal]).text
+    assert f"[file: {files[2]}]\n\n" in text
+    assert f"omitted {files[1]} L" in text
+
+
+def test_an_excerpt_is_the_nodes_with_their_headings(demo: SkillIndex, hashing_pager: SkillPager) -> None:
+    chosen = ordinal(demo, "The third tool")
+    text = page_of(demo, hashing_pager).excerpt([chosen]).text
+    lead_in = "Install the following tools before you begin with anything else at all:"
+    assert text == f"# Demo\n\n## Setup\n\n{lead_in}\n{demo.nodes[chosen].text}"
+    assert page_of(demo, hashing_pager).excerpt([]).text == ""
+
+
+@pytest.fixture(scope="module")
+def sample_indexes(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[SkillIndex, SkillPager]]:
+    """Indexes of all samples, with hashing embeddings."""
+    pager = SkillPager(encoder="hashing", store=tmp_path_factory.mktemp("indexes"))
+    found = [(pager.index(path), pager) for path in sorted(SAMPLES.iterdir())]
+    pager.close()
+    return found
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_the_meter_prices_what_is_rendered(
+    sample_indexes: list[tuple[SkillIndex, SkillPager]], data: st.DataObject
+) -> None:
+    index, pager = data.draw(st.sampled_from(sample_indexes))
+    page = page_of(index, pager, style=data.draw(st.sampled_from(list(Style))))
+    meter = PageMeter(page)
+    chosen = data.draw(st.lists(st.integers(0, len(index.nodes) - 1), unique=True, min_size=1, max_size=25))
+    for number in chosen:
+        expected = meter.cost(number)
+        meter.add(number)
+        assert meter.tokens == expected
+    context = page.render(chosen)
+    if not context.complete:
+        # parts counted one by one never come out far below the whole, nor more than a token a part above
+        assert context.tokens <= meter.tokens + 2
+        assert meter.tokens <= context.tokens + 3 * len(chosen) + 6
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_the_ceiling_is_hard(sample_indexes: list[tuple[SkillIndex, SkillPager]], data: st.DataObject) -> None:
+    index, pager = data.draw(st.sampled_from(sample_indexes))
+    limit = data.draw(st.integers(0, 3000))
+    context = pager.page(
+        index,
+        data.draw(st.sampled_from(["restore one table", "404", "Deployment stuck", "周五 发布"])),
+        max_tokens=limit,
+        strategy=data.draw(st.sampled_from(["mmr", "topk", "full"])),
+        style=data.draw(st.sampled_from(list(Style))),
+        show="skillpager show x",
+    )
+    assert context.tokens <= limit
+    assert context.tokens == pager.token_counter.count(context.text)

@@ -1,0 +1,164 @@
+"""Fragments tile the source, for the samples, every trap and arbitrary text."""
+
+import pytest
+from conftest import SAMPLES, TRAPS
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from skillpager.fragments import split_file, split_skill
+from skillpager.skill import read_skill, skill_from_text
+from skillpager.types import Fragment, Heading, SourceFile, Tile, TileKind
+
+# Markdown-like text: the pieces that make a parser stumble, in any order
+MARKDOWN = st.lists(
+    st.one_of(
+        st.sampled_from(
+            ["# ", "## ", "- ", "  - ", "1. ", "> ", "```", "~~~", "`", "| a | b |", "|---|---|", "\n", "\n\n"]
+            + ["\r\n", "\r", "\t", "    ", "---", "===", "***", "[x]: http://a.b", "<div>", "</div>", "<!--"]
+            + ["Sentence one. Two!", "If so, go. Then", "note:", "e.g. ", "。好", "\ufeff", "\u2028", "\f", "\0"]
+        ),
+        st.text(max_size=12),
+    ),
+    max_size=40,
+).map("".join)
+
+
+def file_of(text: str) -> SourceFile:
+    """Return a file with `text` as its body."""
+    return SourceFile(path="SKILL.md", text=text, digest="", body_start=0)
+
+
+def fragments(text: str) -> list[Fragment]:
+    """Return the fragments of a body."""
+    return [tile for tile in split_file(file_of(text)) if isinstance(tile, Fragment)]
+
+
+def check_tiling(file: SourceFile, tiles: list[Tile]) -> None:
+    """Assert contract 1 for one file."""
+    assert "".join(tile.text for tile in tiles) == file.text
+    position = 0
+    for tile in tiles:
+        assert (tile.span.start, tile.span.end) == (position, position + len(tile.text))
+        assert 1 <= tile.span.start_line <= tile.span.end_line
+        position = tile.span.end
+        if tile.kind is TileKind.BLANK:
+            assert not tile.text.strip() or set(tile.text.strip()) <= set("-*_ \t>")
+        if isinstance(tile, Fragment):
+            assert tile.text.strip()
+
+
+@settings(max_examples=3000, deadline=None)
+@given(MARKDOWN)
+def test_any_text_is_tiled(text: str) -> None:
+    file = file_of(text)
+    check_tiling(file, split_file(file))
+
+
+@pytest.mark.parametrize("path", sorted(TRAPS.glob("*.md")), ids=lambda path: path.stem)
+def test_traps_are_tiled_with_the_right_lines(path: object) -> None:
+    skill = read_skill(str(path))
+    (file,) = skill.files
+    tiles = split_skill(skill)
+    check_tiling(file, tiles)
+    lines = file.text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    for tile in tiles:
+        if isinstance(tile, Fragment | Heading):
+            first = tile.text.replace("\r\n", "\n").replace("\r", "\n").split("\n")[0]
+            assert first in lines[tile.span.start_line - 1]
+
+
+@pytest.mark.parametrize("path", sorted(SAMPLES.iterdir()), ids=lambda path: path.name)
+def test_samples_are_tiled_and_numbered_through_all_files(path: object) -> None:
+    skill = read_skill(str(path))
+    tiles = split_skill(skill)
+    for file in skill.files:
+        check_tiling(file, [tile for tile in tiles if tile.span.file == file.path])
+    ordinals = [tile.ordinal for tile in tiles if isinstance(tile, Fragment)]
+    assert ordinals == list(range(len(ordinals)))
+
+
+def test_splitting_is_a_function_of_the_text() -> None:
+    skill = read_skill(SAMPLES / "odd-markdown")
+    assert split_skill(skill) == split_skill(read_skill(SAMPLES / "odd-markdown"))
+
+
+@pytest.mark.parametrize(
+    ("text", "headings"),
+    [
+        ("# A\n\n```\n# not one\n```\n", ["A"]),
+        ("Title\n=====\n\nSub\n---\n\ntext", ["Title", "Sub"]),
+        ("# A #\n\n#hash\n\n## *B* `c` [d](e)", ["A", "B c d"]),
+        ("> # quoted\n\n- # listed\n", []),
+    ],
+)
+def test_headings(text: str, headings: list[str]) -> None:
+    assert [tile.title for tile in split_file(file_of(text)) if isinstance(tile, Heading)] == headings
+
+
+def test_heading_paths_follow_levels_not_order() -> None:
+    text = "intro\n\n# A\n\na\n\n### B\n\nb\n\n## C\n\nc\n\n# A\n\nd"
+    assert [item.heading_path for item in fragments(text)] == [(), ("A",), ("A", "B"), ("A", "C"), ("A",)]
+
+
+def test_list_items_carry_their_lead_in_as_a_field() -> None:
+    long = "that is long enough to stand alone because short items are grouped together. Yes."
+    first, second = fragments(f"# H\n\nDo the following:\n\n- one {long}\n- two {long}\n")
+    assert first.text.startswith("Do the following:")
+    assert first.list_context is not None
+    assert first.list_context.lead_in == ""  # it is inside the fragment
+    assert second.list_context is not None
+    assert second.list_context.lead_in == "Do the following:"
+    assert (second.list_context.position, second.list_context.size) == (1, 2)
+    assert second.text.startswith("- two")
+    assert second.heading_path == ("H",)
+
+
+def test_a_nested_item_is_led_in_by_its_parent() -> None:
+    parent = "- Parent item that says something which is long enough to be a fragment by itself here"
+    child = "  - Child item that says something which is long enough to be a fragment by itself too"
+    last = fragments(f"{parent}\n{child}\n")[-1]
+    assert last.text == child
+    assert last.list_context is not None
+    assert last.list_context.lead_in == parent
+
+
+def test_later_parts_of_a_long_table_carry_its_header() -> None:
+    head = "| option | meaning |\n|---|---|\n"
+    rows = "\n".join(f"| --option-{number} | {'text ' * 15}|" for number in range(20))
+    parts = fragments(head + rows)
+    assert len(parts) > 3
+    assert {part.kind for part in parts} == {TileKind.TABLE}
+    assert all(part.list_context and part.list_context.lead_in == head.rstrip() for part in parts[1:])
+
+
+def test_link_definitions_and_too_deep_nesting_are_not_lost() -> None:
+    kinds = [item.kind for item in fragments("Text [a].\n\n[a]: http://x.org\n[b]: http://y.org\n")]
+    assert kinds == [TileKind.SENTENCE, TileKind.LINK_DEFINITION]
+    deep = "\n".join("  " * depth + "- item" for depth in range(90))
+    assert "".join(item.text for item in fragments(deep)).count("item") == 90
+
+
+def test_a_two_megabyte_line_is_split_at_its_sentences() -> None:
+    parts = fragments("A sentence of some words stands here. " * 55_000)
+    assert len(parts) == 55_000
+
+
+def test_granularity_is_about_the_papers() -> None:
+    """Paper §4.1: a median of 38 nodes at a median of 4,163 characters, 110 characters a node."""
+    skills = [read_skill(path, scope="body") for path in sorted(SAMPLES.iterdir())]
+    counts = [sum(isinstance(tile, Fragment) for tile in split_skill(skill)) for skill in skills]
+    sizes = [len(skill.files[0].text) - skill.files[0].body_start for skill in skills]
+    assert 80 < sum(sizes) / sum(counts) < 160
+
+
+def test_text_from_a_string_is_split_like_a_file() -> None:
+    skill = skill_from_text("---\nname: x\n---\n# A\n\nOne. Two.\n")
+    assert [tile.kind for tile in split_skill(skill)] == [
+        TileKind.FRONT_MATTER,
+        TileKind.HEADING,
+        TileKind.BLANK,
+        TileKind.SENTENCE,
+        TileKind.BLANK,
+        TileKind.SENTENCE,
+        TileKind.BLANK,
+    ]

@@ -1,0 +1,501 @@
+"""Edges: each kind on small documents, and what holds for all of them."""
+
+import re
+import time
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from skillpager import graph
+from skillpager.graph import condition_edges, infer_edges, reference_edges, semantic_edges, sequence_edges
+from skillpager.types import Edge, EdgeKind, FloatArray, ListContext, Node, NodeType, Span, TileKind
+
+TYPES = {f"{kind}:": kind for kind in NodeType}
+KINDS = {"code:": TileKind.CODE, "item:": TileKind.LIST_ITEM}
+
+
+def document(source: str) -> tuple[Node, ...]:
+    """Return a node per line of `source`.
+
+    `# Title` opens a heading and `=== path` a file; a line may begin with a node type, such as
+    `step:`, or a tile kind; `(lead-in) ` before its text makes it an item of a list.
+    """
+    nodes: list[Node] = []
+    file = "SKILL.md"
+    path: tuple[str, ...] = ()
+    for number, line in enumerate((line.strip() for line in source.strip().splitlines()), start=1):
+        if line.startswith("=== "):
+            file, path = line[4:], ()
+        elif heading := re.fullmatch(r"(#+) (.*)", line):
+            path = (*path[: len(heading[1]) - 1], heading[2])
+        elif line:
+            nodes.append(_node(line, len(nodes), number, file, path))
+    return tuple(nodes)
+
+
+def _node(line: str, ordinal: int, number: int, file: str, path: tuple[str, ...]) -> Node:
+    prefix, _, rest = line.partition(" ")
+    text = rest if prefix in TYPES or prefix in KINDS else line
+    lead_in = re.match(r"\((.*?)\) ", text)
+    return Node(
+        kind=KINDS.get(prefix, TileKind.SENTENCE),
+        span=Span(file, number, number, number, number + len(text)),
+        text=text[lead_in.end() :] if lead_in else text,
+        ordinal=ordinal,
+        heading_path=path,
+        list_context=ListContext(lead_in[1], None, 0, 1) if lead_in else None,
+        id=f"n{ordinal}",
+        type=TYPES.get(prefix, NodeType.CONCEPT),
+        type_confidence=1.0,
+        tokens=len(text) // 4 + 1,
+    )
+
+
+def bag_of_words(nodes: Sequence[Node], dim: int = 64) -> FloatArray:
+    """Return `(len(nodes), dim)` unit rows that are equal for equal words."""
+    rows = np.zeros((len(nodes), dim), dtype=np.float32)
+    for row, node in zip(rows, nodes, strict=True):
+        for word in node.text.lower().split():
+            row[sum(word.encode()) % dim] += 1
+    unit: FloatArray = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    return unit
+
+
+def pairs(edges: Sequence[Edge]) -> set[tuple[int, int]]:
+    return {(edge.source, edge.target) for edge in edges}
+
+
+# ---- sequence
+
+
+def test_sequence_links_neighbours_within_a_file() -> None:
+    nodes = document("""
+        one
+        two
+        three
+        === references/more.md
+        four
+        five
+    """)
+    assert [(e.source, e.target) for e in sequence_edges(nodes)] == [(0, 1), (1, 2), (3, 4)]
+    assert {(e.kind, e.weight) for e in sequence_edges(nodes)} == {(EdgeKind.SEQUENCE, 1.0)}
+
+
+@pytest.mark.parametrize("source", ["", "alone"])
+def test_one_node_or_none_has_no_edges(source: str) -> None:
+    nodes = document(source)
+    assert infer_edges(nodes, np.ones((len(nodes), 1), dtype=np.float32)) == ()
+
+
+# ---- semantic
+
+
+def test_semantic_links_the_earlier_to_the_later_of_similar_nodes() -> None:
+    nodes = document("""
+        restart the server now
+        bake a cake
+        now restart the server
+    """)
+    assert semantic_edges(nodes, bag_of_words(nodes)) == (Edge(0, 2, EdgeKind.SEMANTIC, 1.0),)
+
+
+@pytest.mark.parametrize(
+    ("cosine", "linked"), [(0.8501, True), (0.85, False), (0.8499, False), (-1.0, False)]
+)
+def test_the_cosine_must_exceed_the_threshold(cosine: float, linked: bool) -> None:
+    rows = np.array([[1, 0], [cosine, np.sqrt(1 - cosine**2)]], dtype=np.float32)
+    edges = semantic_edges(document("a\nb"), rows)
+    assert [edge.weight for edge in edges] == ([pytest.approx(cosine, abs=1e-6)] if linked else [])
+
+
+def test_a_pair_at_the_threshold_is_left_out_beside_one_above_it() -> None:
+    rows = np.array([[1, 0], [0.85, np.sqrt(1 - 0.85**2)], [1, 0]], dtype=np.float32)
+    assert pairs(semantic_edges(document("a\nb\nc"), rows)) == {(0, 2)}
+
+
+def clustered_rows(count: int, *, seed: int) -> FloatArray:
+    """Return unit rows in loose groups, so that many cosines lie on either side of the threshold."""
+    random = np.random.default_rng(seed)
+    centres = random.standard_normal((max(count // 8, 1), 16))
+    rows = centres[random.integers(len(centres), size=count)] + 0.45 * random.standard_normal((count, 16))
+    unit: FloatArray = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+    return unit
+
+
+def naive_neighbours(rows: FloatArray, *, threshold: float, most: int) -> set[tuple[int, int]]:
+    """Return what `semantic_edges` must, pair by pair."""
+    found = set()
+    for i in range(len(rows)):
+        cosines = {j: round(float(rows[i] @ rows[j]), 6) for j in range(i + 1, len(rows))}
+        close = sorted((j for j in cosines if cosines[j] > threshold), key=lambda j: (-cosines[j], j))
+        found |= {(i, j) for j in close[:most]}
+    return found
+
+
+@pytest.mark.parametrize("block", [1, 7, 64, 1024])
+@pytest.mark.parametrize("most", [1, 3, 200])
+def test_semantic_edges_equal_a_naive_search(block: int, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(graph, "BLOCK_ROWS", block)
+    rows = clustered_rows(150, seed=block)
+    nodes = document("\n".join(["line"] * 150))
+    expected = naive_neighbours(rows, threshold=0.85, most=most)
+    assert len(expected) > 50
+    assert pairs(semantic_edges(nodes, rows, max_neighbours=most)) == expected
+
+
+def test_weights_are_cosines() -> None:
+    rows = clustered_rows(100, seed=3)
+    for edge in semantic_edges(document("\n".join(["line"] * 100)), rows):
+        assert edge.weight == pytest.approx(float(rows[edge.source] @ rows[edge.target]), abs=2e-6)
+        assert 0.85 < edge.weight <= 1
+
+
+def test_a_repeated_line_keeps_its_nearest_repetitions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(graph, "BLOCK_ROWS", 50)
+    nodes = document("\n".join(["the same line"] * 300))
+    edges = semantic_edges(nodes, bag_of_words(nodes), max_neighbours=4)
+    assert pairs(edges) == {(i, j) for i in range(300) for j in range(i + 1, min(i + 5, 300))}
+
+
+def test_an_empty_row_is_similar_to_nothing() -> None:
+    assert semantic_edges(document("a\nb"), np.zeros((2, 4), dtype=np.float32)) == ()
+
+
+def test_rows_must_match_nodes() -> None:
+    with pytest.raises(ValueError, match="2 nodes need as many rows, not 3"):
+        infer_edges(document("a\nb"), np.ones((3, 4), dtype=np.float32))
+
+
+@pytest.mark.parametrize("wrong", [{"threshold": 1.5}, {"threshold": -0.1}, {"max_neighbours": 0}])
+def test_limits_are_checked(wrong: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        semantic_edges(document("a"), np.ones((1, 4), dtype=np.float32), **wrong)  # type: ignore[arg-type]
+
+
+# ---- reference
+
+
+@pytest.mark.parametrize(
+    ("heading", "text"),
+    [
+        ("Rate limits", "Mind the rate limits of the service."),
+        ("Rate limits", "Mind the **Rate**\tlimits."),
+        ("Rate limits", "RATE-LIMITS apply."),
+        ("3.2 Rate limits", "Mind the rate limits."),
+        ("🚦 Rate limits (important)", "Mind the rate limits."),
+        ("Step 3: Deploy it", "Then repeat step 3."),
+        ("Phase 2", "Continue with Phase 2."),
+        ("Schritt 4: Prüfen", "Weiter mit Schritt 4."),
+        ("The --dry-run flag", "Call it with `--dry-run` first."),
+        ("Using SessionStore", "`SessionStore` keeps it."),
+        ("create_user", "Call `create_user(name)`."),
+        ("open() and close()", "Never forget close()."),
+        ("settings.yaml", "It reads `conf/settings.yaml`."),
+        ("Überprüfung der Ausgabe", "Danach folgt die Überprüfung der Ausgabe."),
+        ("速率限制", "请先阅读速率限制部分。"),
+        ("Rate limits", "See [below](#rate-limits)."),
+        ("What's new?", "See [the news](#whats-new)."),
+        ("Überblick", "Siehe [hier](#%C3%BCberblick)."),
+        ("Troubleshooting", "If it fails, see Troubleshooting."),
+        ("Configuration", "Read the configuration section."),
+    ],
+)
+def test_a_mention_of_a_heading_is_a_reference(heading: str, text: str) -> None:
+    nodes = document(f"# Skill\n{text}\n## {heading}\nfirst node\nsecond node")
+    assert reference_edges(nodes) == (Edge(0, 1, EdgeKind.REFERENCE, 1.0),)
+
+
+@pytest.mark.parametrize(
+    ("heading", "text"),
+    [
+        ("Rate limits", "A pirate limits himself."),
+        ("Rate limits", "At that rate, limits are reached."),
+        ("Rate limits", "At that rate. Limits are reached."),
+        ("Rate limits", "Read https://example.com/rate-limits today."),
+        ("Rate limits", "Read [this](https://example.com#rate-limits)."),
+        ("Rate limits", "See [this](#rate-limit)."),
+        ("Overview", "This overview is short."),
+        ("Usage", "Its usage is simple."),
+        ("Notes", "Take notes."),
+        ("Examples", "Examples follow."),
+        ("References", "See references/api.md."),
+        ("API", "Any API will do."),
+        ("5", "Use 5 of them."),
+        ("--verbose", "A verbose text."),
+        ("安装", "请先安装。"),
+        ("Go", "Go on."),
+    ],
+)
+def test_no_reference(heading: str, text: str) -> None:
+    assert reference_edges(document(f"# Skill\n{text}\n## {heading}\nnode")) == ()
+
+
+def test_links_in_code_are_not_links() -> None:
+    assert reference_edges(document("# Skill\ncode: f[x](#see-this-one)\n## See this one\nnode")) == ()
+
+
+def test_no_node_refers_to_a_section_it_stands_in() -> None:
+    nodes = document("""
+        # Rate limits
+        Rate limits are low.
+        ## Quota tables
+        Quota tables list the rate limits, see [there](#rate-limits).
+    """)
+    assert reference_edges(nodes) == ()
+
+
+def test_a_heading_without_own_text_stands_for_its_first_subsection() -> None:
+    nodes = document("""
+        # Skill
+        Mind the error codes.
+        ## Error codes
+        ### Client side
+        four hundred
+    """)
+    assert pairs(reference_edges(nodes)) == {(0, 1)}
+
+
+def test_the_closest_section_of_a_name_is_meant() -> None:
+    nodes = document("""
+        # Linux
+        Do as step 2 says.
+        ## Step 2
+        on Linux
+        # Windows
+        Do as step 2 says.
+        ## Step 2
+        on Windows
+        # Elsewhere
+        Do as step 2 says.
+    """)
+    assert pairs(reference_edges(nodes)) == {(0, 1), (2, 3), (4, 1)}
+
+
+def test_the_longest_name_wins_and_hides_those_inside_it() -> None:
+    nodes = document("""
+        # Skill
+        Obey the rate limits for uploads.
+        ## Rate limits
+        general
+        ## Rate limits for uploads
+        special
+        ## Uploads
+        other
+    """)
+    assert pairs(reference_edges(nodes)) == {(0, 2)}
+
+
+def test_files_are_named_by_link_path_and_name() -> None:
+    nodes = document("""
+        # Skill
+        See [the reference](references/api%20v2.md#paging).
+        See `references/style.md`.
+        See style.md.
+        See [nothing](missing.md) or [mail](mailto:a@example.com).
+        === references/api v2.md
+        # Interface
+        calls
+        ## Paging
+        pages
+        See [style](../references/style.md) and [up](../SKILL.md#nowhere).
+        === references/style.md
+        words
+        [main]: ../SKILL.md
+    """)
+    assert pairs(reference_edges(nodes)) == {(0, 5), (1, 7), (2, 7), (6, 7), (6, 0), (8, 0)}
+
+
+def test_repeated_headings_have_numbered_anchors() -> None:
+    nodes = document("""
+        # Skill
+        Go [there](#notes-1).
+        ## Notes
+        first
+        # Notes
+        second
+    """)
+    assert pairs(reference_edges(nodes)) == {(0, 2)}
+
+
+# ---- condition
+
+
+def test_a_precondition_constrains_the_next_step_of_its_section() -> None:
+    nodes = document("""
+        # Deploy
+        step: Fetch the script.
+        precondition: Make sure that the tests pass.
+        concept: Deploying takes a minute.
+        step: Run the script.
+        step: Watch the log.
+        # Undo
+        step: Run it backwards.
+    """)
+    assert condition_edges(nodes) == (Edge(1, 3, EdgeKind.CONDITION, 1.0),)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Before you start, drink tea.",
+        "Only after approval.",
+        "Requires Docker.",
+        "You must own the file.",
+        "Only if nobody works.",
+        "Not until noon.",
+        "Prior to release, ask.",
+        "Ensure that it is off.",
+        "Make sure it is off.",
+        "Unless told otherwise, wait.",
+        "When the light is green.",
+        "Vor dem Start ist zu warten.",
+        "Erfordert Docker.",
+        "Das Gerät muss aus sein.",
+        "运行之前保存文件。",
+        "必须先登录。",
+        "(Requirements:) Python 3.11",
+    ],
+)
+def test_cues(text: str) -> None:
+    assert pairs(condition_edges(document(f"# A\nprecondition: {text}\nstep: Go."))) == {(0, 1)}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "# A\nprecondition: Python 3.11\nstep: Go.",  # no cue
+        "# A\nconcept: Requires Docker.\nstep: Go.",  # no precondition
+        "# A\nprecondition: Requires Docker.\nexample: Go.",  # no step
+        "# A\n## B\n### C\nprecondition: Requires Docker.\n## D\nstep: Go.",  # a step too far away
+        "precondition: Requires Docker.\n=== other.md\nstep: Go.",  # another file
+    ],
+)
+def test_no_condition(source: str) -> None:
+    assert condition_edges(document(source)) == ()
+
+
+def test_the_nearest_heading_can_hold_the_cue() -> None:
+    assert pairs(condition_edges(document("# Prerequisites\nprecondition: Docker\nstep: Go."))) == {(0, 1)}
+
+
+def test_a_named_section_goes_before_the_next_step() -> None:
+    nodes = document("""
+        # Skill
+        precondition: Save the file before step 2.
+        step: Look around.
+        ## Step 1
+        step: Open it.
+        ## Step 2
+        concept: This takes long.
+        step: Overwrite it.
+    """)
+    assert pairs(condition_edges(nodes)) == {(0, 4)}
+
+
+def test_a_shared_code_span_goes_before_the_next_step() -> None:
+    nodes = document("""
+        # Prerequisites
+        precondition: `API_TOKEN` must be set.
+        step: Look around.
+        # Work
+        step: Run with `API_TOKEN`.
+        step: Stop `API_TOKEN`.
+    """)
+    assert pairs(condition_edges(nodes)) == {(0, 2)}
+
+
+def test_a_precondition_after_its_step_constrains_the_step_before() -> None:
+    nodes = document("""
+        # Build
+        step: Unpack it.
+        step: Build it.
+        precondition: Requires a compiler.
+        # Test
+        step: Test it.
+    """)
+    assert pairs(condition_edges(nodes)) == {(2, 1)}
+
+
+def test_a_section_without_steps_constrains_what_follows_it() -> None:
+    nodes = document("""
+        # Skill
+        ## Prerequisites
+        precondition: Docker must run.
+        ## Usage
+        step: Start it.
+    """)
+    assert pairs(condition_edges(nodes)) == {(0, 1)}
+
+
+# ---- all kinds
+
+WORDS = [
+    "Rate limits",
+    "step 2",
+    "`--dry-run`",
+    "[x](#rate-limits)",
+    "[y](b.md)",
+    "Requires",
+    "go",
+    "🚀",
+    "速率限制",
+]
+TITLES = ["Rate limits", "Step 2: Run", "The --dry-run flag", "Overview", "速率限制", ""]
+
+
+@st.composite
+def documents(draw: st.DrawFn) -> str:
+    """Draw the source of a document whose nodes mention its headings at random."""
+    lines = []
+    for _ in range(draw(st.integers(0, 30))):
+        text = " ".join(draw(st.lists(st.sampled_from(WORDS), min_size=1, max_size=4)))
+        heading = f"{'#' * draw(st.integers(1, 4))} {draw(st.sampled_from(TITLES))}"
+        node = f"{draw(st.sampled_from(list(TYPES)))} {text}"
+        lines.append(draw(st.sampled_from([heading, node, node, node, "=== b.md", "=== a.md"])))
+    return "\n".join(lines)
+
+
+@given(documents())
+@settings(max_examples=150, deadline=None)
+def test_edges_are_sound_sorted_and_distinct(source: str) -> None:
+    nodes = document(source)
+    edges = infer_edges(nodes, bag_of_words(nodes))
+    keys = [(edge.source, edge.target, edge.kind) for edge in edges]
+    assert keys == sorted(set(keys))
+    for edge in edges:
+        assert 0 <= edge.source < len(nodes)
+        assert 0 <= edge.target < len(nodes)
+        assert edge.source != edge.target
+        assert edge.weight == 1.0 or edge.kind is EdgeKind.SEMANTIC
+    conditions = [edge for edge in edges if edge.kind is EdgeKind.CONDITION]
+    assert all(nodes[edge.source].type is NodeType.PRECONDITION for edge in conditions)
+    assert all(nodes[edge.target].type is NodeType.STEP for edge in conditions)
+    assert infer_edges(nodes, bag_of_words(nodes)) == edges
+
+
+def test_many_headings_and_mentions_are_not_quadratic() -> None:
+    sections = [
+        f"## Topic number {i} of many\nprecondition: Requires topic number {i * 7 % 4000} of many.\nstep: Go."
+        for i in range(4000)
+    ]
+    nodes = document("\n".join(sections))
+    start = time.perf_counter()
+    counts = Counter(edge.kind for edge in (*reference_edges(nodes), *condition_edges(nodes)))
+    # about 0.3 s; comparing every node with every heading takes minutes
+    assert time.perf_counter() - start < 10
+    assert counts[EdgeKind.REFERENCE] > 3900
+    assert counts[EdgeKind.CONDITION] == 4000
+
+
+@pytest.mark.parametrize(
+    "text", ["](" * 50_000, "[" * 100_000, "a_" * 100_000, "`" * 100_000, "word " * 50_000]
+)
+def test_odd_long_lines_are_read_in_linear_time(text: str) -> None:
+    nodes = document(f"# {text}\nprecondition: {text}\n## Words\nstep: {text}")
+    start = time.perf_counter()
+    infer_edges(nodes, np.eye(2, dtype=np.float32))
+    assert time.perf_counter() - start < 5

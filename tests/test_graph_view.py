@@ -1,0 +1,261 @@
+"""Drawings: sources that Graphviz and Mermaid read, pictures in which nothing overlaps."""
+
+import io
+import re
+import shutil
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from skillpager.errors import MissingExtraError, SettingsError
+from skillpager.graph import infer_edges
+from skillpager.graph_view import EDGE_COLORS, TYPE_COLORS, draw, summarize, to_dot, to_mermaid
+from skillpager.types import EdgeKind, NodeType, Recipe, Skill, SkillIndex
+from test_graph import bag_of_words, document
+
+SOURCE = """
+# Deploy
+concept: A deploy replaces the running version.
+precondition: Make sure that the tests pass, see rate limits.
+step: Run `deploy --now`.
+step: Run `deploy --now` once more.
+## Rate limits
+param: `--rate` takes a number.
+example: deploy --rate 3
+error_handling: On error 429 wait, then repeat it.
+"""
+HOSTILE = (
+    """say "hi" \\n {a|b} [x] (y) <b>bold</b> &amp; `code` #35; """
+    """é 速率 🚀 --> end ${x} $\\frac1 ]] }} %% ; x"""
+)
+
+
+def index_of(source: str, name: str = "deploy") -> SkillIndex:
+    """Return an index of a `document`."""
+    nodes = document(source)
+    rows = bag_of_words(nodes)
+    skill = Skill(name, "", {}, (), None)
+    recipe = Recipe("1", "given", "bag", "bare", "none", 1)
+    return SkillIndex(skill, nodes, (), infer_edges(nodes, rows), rows, recipe, "key", 0)
+
+
+def long_source(count: int) -> str:
+    """Return a document of `count` nodes of all types, with headings that are mentioned."""
+    lines = ["# A long document"]
+    for i in range(count):
+        if i % 7 == 0:
+            lines.append(f"{'#' * (2 + i % 3)} Section about topic {i}")
+        mention = f"see section about topic {i * 3 % count // 7 * 7}"
+        lines.append(f"{list(NodeType)[i % 6]}: Line {i} must say what to do, {mention}, and goes on and on.")
+    return "\n".join(lines)
+
+
+# ---- DOT
+
+DOT_STRING = r'"(?:[^"\\]|\\.)*"'
+DOT_VALUE = rf"(?:{DOT_STRING}|\w+)"
+DOT_STATEMENT = re.compile(rf"  (?:node|n\d+|n\d+ -> n\d+) \[\w+={DOT_VALUE}(?:, \w+={DOT_VALUE})*\];")
+
+
+def assert_is_dot(source: str, index: SkillIndex) -> None:
+    """Fail unless `source` has the form of a digraph with the index's nodes and edges."""
+    first, *statements, last = source.removesuffix("\n").split("\n")
+    assert re.fullmatch(rf"digraph {DOT_STRING} {{", first)
+    assert last == "}"
+    assert [line for line in statements if not DOT_STATEMENT.fullmatch(line)] == []
+    assert sum(" -> " in line.partition("[")[0] for line in statements) == len(index.edges)
+    assert len(statements) == 1 + len(index.nodes) + len(index.edges)
+
+
+def test_dot_has_every_node_and_edge() -> None:
+    index = index_of(SOURCE)
+    source = to_dot(index)
+    assert_is_dot(source, index)
+    assert f'n2 [label="n2 · step\\nRun `deploy --now`.", color="{TYPE_COLORS[NodeType.STEP]}"' in source
+    for edge in index.edges:
+        assert re.search(
+            rf'n{edge.source} -> n{edge.target} \[.*"{EDGE_COLORS[edge.kind]}".*"{edge.kind}"', source
+        )
+
+
+@given(st.text(max_size=60), st.text(max_size=20))
+@settings(max_examples=100, deadline=None)
+def test_dot_survives_any_text(text: str, name: str) -> None:
+    index = index_of(SOURCE, name)
+    odd = replace(index, nodes=(replace(index.nodes[0], text=text), *index.nodes[1:]))
+    assert_is_dot(to_dot(odd), odd)
+
+
+@pytest.mark.skipif(shutil.which("dot") is None, reason="Graphviz is not installed")
+@pytest.mark.parametrize("source", [SOURCE, f"# A\n{HOSTILE}\n{HOSTILE[::-1]}", "", long_source(40)])
+def test_graphviz_reads_dot(source: str) -> None:
+    index = index_of(source, name=HOSTILE)
+    made = subprocess.run(["dot", "-Tsvg"], input=to_dot(index).encode(), capture_output=True, check=True)
+    assert made.stderr == b""
+    words = " ".join(ElementTree.fromstring(made.stdout).itertext())
+    assert all(summarize(node)[:5] in words for node in index.nodes)
+
+
+@pytest.mark.skipif(shutil.which("dot") is None, reason="Graphviz is not installed")
+def test_graphviz_shows_the_text_as_it_is() -> None:
+    index = index_of('# A\na "b" \\n <i> &amp; `c`')
+    made = subprocess.run(["dot", "-Tsvg"], input=to_dot(index).encode(), capture_output=True, check=True)
+    words = "".join(ElementTree.fromstring(made.stdout).itertext()).replace("\N{NO-BREAK SPACE}", " ")
+    assert 'a "b" \\n <i> &amp; `c`' in words
+
+
+# ---- Mermaid
+
+
+def mermaid_labels(source: str) -> dict[str, str]:
+    """Return the labels of the nodes as Mermaid shows them, failing on any line that it would not read."""
+    labels = {}
+    title, *lines = source.removesuffix("\n").split("\n")[1:]
+    assert title.startswith("title: ")
+    assert lines[:2] == ["---", "flowchart TD"]
+    for line in lines[2:]:
+        if node := re.fullmatch(r'  (n\d+)\["([^"`<>\[\]{}|]*)<br/>([^"`<>\[\]{}|()]*)"\]:::\w+', line):
+            decoded = re.sub(r"#(\d+);", lambda code: chr(int(code[1])), node[3])
+            labels[node[1]] = f"{node[2]} {decoded}"
+        else:
+            assert re.fullmatch(
+                r"  (?:n\d+ (?:-->|-\.->|==>|-->\|condition\|) n\d+|(?:classDef|linkStyle) [\w,]+ [\w:#,-]+)",
+                line,
+            )
+    return labels
+
+
+def test_mermaid_has_every_node_and_edge() -> None:
+    index = index_of(SOURCE)
+    source = to_mermaid(index)
+    assert mermaid_labels(source)["n2"] == "n2 · step Run `deploy --now`."
+    assert len(mermaid_labels(source)) == len(index.nodes)
+    assert len(re.findall(r"^  n\d+ \S+ n\d+$", source, re.MULTILINE)) == len(index.edges)
+    styled = re.findall(r"linkStyle ([\d,]+)", source)
+    assert sorted(int(n) for group in styled for n in group.split(",")) == list(range(len(index.edges)))
+
+
+def test_mermaid_shows_the_text_as_it_is() -> None:
+    index = index_of(f"# A\n{HOSTILE}")
+    assert mermaid_labels(to_mermaid(index))["n0"] == f"n0 · concept {summarize(index.nodes[0])}"
+
+
+@given(st.text(max_size=60), st.text(max_size=20))
+@settings(max_examples=100, deadline=None)
+def test_mermaid_survives_any_text(text: str, name: str) -> None:
+    index = index_of(SOURCE, name)
+    odd = replace(index, nodes=(replace(index.nodes[0], text=text), *index.nodes[1:]))
+    assert mermaid_labels(to_mermaid(odd))["n0"] == f"n0 · concept {summarize(odd.nodes[0])}"
+
+
+@pytest.mark.parametrize(
+    ("text", "summary"),
+    [
+        ("- **Bold** claim", "Bold claim"),
+        ("```bash\npip install it\n```", "pip install it"),
+        ("See [the docs](https://example.com/x).", "See the docs."),
+        ("| a | b |\n|---|---|\n| 1 | 2 |", "a | b | 1 | 2 |"),
+        ("two\n\n  lines\x00\u200b", "two lines"),
+        ("x" * 41, "x" * 39 + "…"),
+        ("", ""),
+    ],
+)
+def test_summaries_are_one_short_line(text: str, summary: str) -> None:
+    assert summarize(replace(document("a")[0], text=text)) == summary
+
+
+# ---- pictures
+
+
+def test_types_and_edge_kinds_have_distinct_colours() -> None:
+    assert list(TYPE_COLORS) == list(NodeType)
+    assert list(EDGE_COLORS) == list(EdgeKind)
+    colours = [*TYPE_COLORS.values(), *EDGE_COLORS.values()]
+    assert len(set(colours)) == len(colours)
+    assert all(re.fullmatch("#[0-9A-F]{6}", colour) for colour in colours)
+
+
+@pytest.mark.parametrize("count", [0, 1, 25, 300])
+def test_pictures_are_well_formed_and_not_blank(count: int) -> None:
+    pytest.importorskip("matplotlib")
+    from PIL import Image
+
+    index = index_of(long_source(count))
+    ElementTree.fromstring(draw(index, "svg"))
+    pixels = np.asarray(Image.open(io.BytesIO(draw(index, "png"))).convert("RGB"))
+    assert pixels.shape[1] == 1440
+    assert len(np.unique(pixels[:, 0], axis=0)) == 1, "something is cut off at the left edge"
+    assert len(np.unique(pixels[:, -1], axis=0)) == 1, "something is cut off at the right edge"
+    assert (pixels != 255).any(axis=2).mean() > 0.005
+
+
+def test_a_picture_shows_every_type_in_its_colour() -> None:
+    pytest.importorskip("matplotlib")
+    picture = draw(index_of(SOURCE), "svg").decode().upper()
+    for colour in (*TYPE_COLORS.values(), *EDGE_COLORS.values()):
+        assert colour in picture
+
+
+@pytest.mark.parametrize("form", ["svg", "png"])
+def test_the_same_graph_gives_the_same_bytes(form: str) -> None:
+    pytest.importorskip("matplotlib")
+    assert draw(index_of(SOURCE), form) == draw(index_of(SOURCE), form)
+    assert draw(index_of(SOURCE), form) != draw(index_of(SOURCE, name="other"), form)
+
+
+def test_a_picture_carries_no_date_and_leaves_settings_alone() -> None:
+    matplotlib = pytest.importorskip("matplotlib")
+    before, modules = matplotlib.rcParams.copy(), set(sys.modules)
+    assert b"<dc:date>" not in draw(index_of(SOURCE), "svg")
+    assert matplotlib.rcParams.copy() == before
+    assert "matplotlib.pyplot" not in set(sys.modules) - modules
+
+
+@pytest.mark.parametrize("count", [25, 60, 300])
+def test_no_text_overlaps_or_leaves_the_picture(count: int) -> None:
+    pytest.importorskip("matplotlib")
+    from skillpager import graph_picture
+
+    figure = graph_picture._figure(index_of(long_source(count), name="a rather long name " * 9))
+    figure.draw_without_rendering()
+    boxes = [text.get_window_extent() for text in figure.axes[0].texts]
+    assert len(boxes) > 10 + (2 * count if count < 90 else 0)
+    for number, box in enumerate(boxes):
+        assert box.x0 >= 0
+        assert box.x1 <= figure.bbox.width
+        assert not [other for other in boxes[:number] if box.overlaps(other)]
+
+
+@pytest.mark.parametrize("form", ["svg", "png"])
+def test_hostile_text_is_drawn(form: str) -> None:
+    pytest.importorskip("matplotlib")
+    index = index_of(f"# {HOSTILE}\n{HOSTILE}\nstep: -- --> ]]> \x07\nstep: " + "W" * 500, name=HOSTILE)
+    picture = draw(index, form)
+    assert len(picture) > 5000
+    if form == "svg":
+        ElementTree.fromstring(picture)
+
+
+@pytest.mark.parametrize("name", ["graph.png", Path("some.dir/graph.PNG"), "png", ".png"])
+def test_the_file_name_decides_the_format(name: str | Path) -> None:
+    pytest.importorskip("matplotlib")
+    assert draw(index_of(SOURCE), name).startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("name", ["graph.pdf", "graph", "", "graph.svg/"])
+def test_other_formats_are_refused(name: str) -> None:
+    with pytest.raises(SettingsError, match=re.escape(f'"{name}": name a file that ends in .svg or .png')):
+        draw(index_of(SOURCE), name)
+
+
+def test_without_matplotlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(MissingExtraError, match=r'pip install "skillpager\[plot\]"'):
+        draw(index_of(SOURCE), "png")

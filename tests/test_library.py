@@ -1,0 +1,72 @@
+"""Discovery in the conventional folders, shadowing, and what a name means."""
+
+from pathlib import Path
+
+import pytest
+from conftest import SAMPLES
+
+from skillpager.errors import SkillError
+from skillpager.library import discover, locate, search_folders
+
+
+def make(folder: Path, name: str, description: str = "d") -> Path:
+    """Write a small skill."""
+    path = folder / name
+    path.mkdir(parents=True)
+    (path / "SKILL.md").write_text(f"---\nname: {name}\ndescription: {description}\n---\ntext\n", encoding="utf-8")
+    return path
+
+
+def test_project_folders_come_before_the_users(tmp_path: Path) -> None:
+    folders = search_folders([tmp_path / "own"], project=tmp_path / "p", home=tmp_path / "h")
+    assert [str(folder.relative_to(tmp_path)) for folder in folders] == [
+        "own",
+        "p/.agents/skills",
+        "p/.claude/skills",
+        "h/.agents/skills",
+        "h/.claude/skills",
+    ]
+
+
+def test_a_nearer_skill_shadows_a_farther_one(tmp_path: Path) -> None:
+    near, far = make(tmp_path / "near", "same"), make(tmp_path / "far", "same")
+    make(tmp_path / "far", "other")
+    found = discover([tmp_path / "near", tmp_path / "far", tmp_path / "missing"])
+    assert [(skill.name, skill.path, skill.shadowed_by) for skill in found] == [
+        ("same", near, None),
+        ("other", tmp_path / "far" / "other", None),
+        ("same", far, near),
+    ]
+    assert locate("same", [tmp_path / "near", tmp_path / "far"]) == near
+
+
+def test_version_control_and_packages_are_not_searched(tmp_path: Path) -> None:
+    make(tmp_path / "a" / "b", "deep")
+    make(tmp_path / ".git", "hidden")
+    make(tmp_path / "node_modules", "package")
+    assert [skill.name for skill in discover([tmp_path])] == ["deep"]
+
+
+def test_a_broken_skill_is_listed_with_its_problem(tmp_path: Path) -> None:
+    make(tmp_path, "good")
+    (tmp_path / "bad").mkdir()
+    (tmp_path / "bad" / "SKILL.md").write_bytes(b"\0\0")
+    problems = {skill.name: skill.problem for skill in discover([tmp_path])}
+    assert problems["good"] is None
+    assert "binary" in str(problems["bad"])
+
+
+def test_a_folder_that_links_to_itself_ends(tmp_path: Path) -> None:
+    make(tmp_path, "one")
+    (tmp_path / "loop").symlink_to(tmp_path, target_is_directory=True)
+    assert [skill.name for skill in discover([tmp_path])] == ["one"]
+
+
+def test_a_path_is_taken_as_it_is_and_an_unknown_name_says_what_is_close(tmp_path: Path) -> None:
+    assert locate(str(SAMPLES / "git-bisect"), []) == SAMPLES / "git-bisect"
+    assert locate("missing/skill.md", []) == Path("missing/skill.md")
+    make(tmp_path, "postgres-backup")
+    with pytest.raises(SkillError, match=r"known skill 'postgres': did you mean postgres-backup\?"):
+        locate("postgres", [tmp_path])
+    with pytest.raises(SkillError, match="`skillpager list` shows"):
+        locate("zzz", [tmp_path])

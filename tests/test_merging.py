@@ -1,0 +1,106 @@
+"""The merge rules of the paper, one by one and in their order."""
+
+import pytest
+
+from skillpager.blocks import split_blocks
+from skillpager.merging import RULES, Rule, merge
+
+BY_NAME = {rule.name: rule for rule in RULES}
+
+
+def merged(text: str, *names: str) -> list[str]:
+    """Return the pieces of `text` after the rules called `names`, headings left out."""
+    pieces = merge(split_blocks(text, 0), text, rules=[BY_NAME[name] for name in names])
+    return [text[piece.start : piece.end] for piece in pieces if not piece.level and piece.kind]
+
+
+def test_the_rules_run_in_the_order_of_the_paper() -> None:
+    assert [rule.name for rule in RULES] == [
+        "colon_joins_next",
+        "condition_joins_next",
+        "connective_joins_previous",
+        "list_items_grouped",
+        "table_rows_grouped",
+    ]
+    assert all(isinstance(rule, Rule) and rule.joins.__doc__ for rule in RULES)
+
+
+@pytest.mark.parametrize("fence", ["```\na. B. C.\n\n# d\n```", "~~~\nif x:\n\ny. Z.\n~~~", "    a. B.\n\n    c. D."])
+def test_code_blocks_are_one_piece_from_the_start(fence: str) -> None:
+    assert merged(f"One. Two.\n\n{fence}\n\nThree.") == ["One.", "Two.", fence, "Three."]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("First. Run this:\n\n```\nx\n```\n\nEnd.", ["First.", "Run this:\n\n```\nx\n```", "End."]),
+        ("**Steps:**\n\n- a\n- b", ["**Steps:**\n\n- a", "- b"]),
+        ("Values:\n\n| a |\n|---|\n| 1 |", ["Values:\n\n| a |\n|---|\n| 1 |"]),
+        ("步骤：\n\n- 甲\n- 乙", ["步骤：\n\n- 甲", "- 乙"]),
+        ("- outer:\n  - inner\n- next", ["- outer:\n  - inner", "- next"]),
+        ("- first:\n- second", ["- first:", "- second"]),
+        ("Look:\n\n# Heading\n\nText.", ["Look:", "Text."]),
+        ("Look:\n\n---\n\nText.", ["Look:", "Text."]),
+        ("The ratio is 1:2. Fine.", ["The ratio is 1:2.", "Fine."]),
+    ],
+)
+def test_colon_joins_next(text: str, expected: list[str]) -> None:
+    assert merged(text, "colon_joins_next") == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("If it fails, look. The log tells why. Go on.", ["If it fails, look. The log tells why.", "Go on."]),
+        ("**When** it is late, stop. Sleep.", ["**When** it is late, stop. Sleep."]),
+        ("Otherwise wait. Then go. Done.", ["Otherwise wait. Then go.", "Done."]),
+        ("Unless told so, stop. Ask.", ["Unless told so, stop. Ask."]),
+        ("如果失败，请停止。查看日志。继续。", ["如果失败，请停止。查看日志。", "继续。"]),
+        ("Wenn es klemmt, warte. Dann weiter. Ende.", ["Wenn es klemmt, warte. Dann weiter.", "Ende."]),
+        ("If it fails, look.\n\nThe next paragraph.", ["If it fails, look.", "The next paragraph."]),
+        ("The specific one. Two.", ["The specific one.", "Two."]),
+        ("Iffy things. Two.", ["Iffy things.", "Two."]),
+    ],
+)
+def test_condition_joins_next(text: str, expected: list[str]) -> None:
+    assert merged(text, "condition_joins_next") == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Use make. Or use just. Fine.", ["Use make. Or use just.", "Fine."]),
+        ("Use make. E.g. a target. Fine.", ["Use make. E.g. a target.", "Fine."]),
+        ("```\na\n```\n\nor\n\n```\nb\n```", ["```\na\n```\n\nor", "```\nb\n```"]),
+        ("用它。或者用别的。好。", ["用它。或者用别的。", "好。"]),
+        ("Use make. Order matters.", ["Use make.", "Order matters."]),
+        ("Use make. Android too.", ["Use make.", "Android too."]),
+    ],
+)
+def test_connective_joins_previous(text: str, expected: list[str]) -> None:
+    assert merged(text, "connective_joins_previous") == expected
+
+
+def test_short_list_items_are_grouped_and_long_ones_stand_alone() -> None:
+    long = "- " + "word " * 30
+    text = f"- one\n- two\n- three\n{long}\n- four"
+    assert merged(text, "list_items_grouped") == ["- one\n- two\n- three", long.rstrip(), "- four"]
+
+
+def test_items_of_two_lists_never_group() -> None:
+    assert merged("- one\n\nText.\n\n- two", "list_items_grouped") == ["- one", "Text.", "- two"]
+
+
+def test_a_nested_item_does_not_take_in_the_next_outer_one() -> None:
+    text = "- outer\n" + "  - " + "inner " * 12 + "\n- next"
+    assert merged(text, "list_items_grouped")[-1] == "- next"
+
+
+def test_a_short_table_is_one_piece_and_a_long_one_is_cut_between_rows() -> None:
+    head = "| name | use |\n|---|---|\n"
+    short = head + "| a | b |\n| c | d |"
+    assert merged(short, "table_rows_grouped") == [short]
+    rows = [f"| name {number:03} | {'use ' * 12}|" for number in range(40)]
+    parts = merged(head + "\n".join(rows), "table_rows_grouped")
+    assert len(parts) > 5
+    assert "\n".join(parts) == head + "\n".join(rows)

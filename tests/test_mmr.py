@@ -1,0 +1,169 @@
+"""MMR to the letter: against a naive oracle, pyversity and langchain-core, and its edge cases."""
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from index_builder import build_index
+
+from skillpager.strategies import Full, Mmr, TopK
+from skillpager.strategies.budget import NodeMeter, dynamic_max_nodes
+from skillpager.types import Budget, FloatArray, Query, Selection, SkillIndex, SkipReason
+
+
+def unit_rows(seed: int, count: int, dim: int = 24, *, shift: float = 0.0) -> FloatArray:
+    """Return deterministic unit rows; `shift` makes them alike."""
+    rows = np.random.default_rng(seed).normal(size=(count, dim)).astype(np.float32) + np.float32(shift)
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def index_of(rows: FloatArray, *, tokens: Sequence[int] | None = None, seed: int = 0) -> SkillIndex:
+    """Return an index with the given embeddings, and token counts if given."""
+    index = build_index(len(rows), dim=rows.shape[1], seed=seed)
+    sizes = [node.tokens for node in index.nodes] if tokens is None else tokens
+    nodes = tuple(replace(node, tokens=size) for node, size in zip(index.nodes, sizes, strict=True))
+    return replace(index, embeddings=rows, nodes=nodes)
+
+
+def select(
+    index: SkillIndex, query: FloatArray, strategy: Mmr | TopK | Full, **limits: int | None
+) -> Selection:
+    """Run a strategy over bare nodes."""
+    meter = NodeMeter(index.nodes)
+    return strategy.select(index, Query("q", query), budget=Budget(**limits), meter=meter)
+
+
+def ordinals(selection: Selection) -> list[int]:
+    """Return the picked nodes in pick order."""
+    return [pick.node.ordinal for pick in selection.picks]
+
+
+def naive_mmr(rows: FloatArray, query: FloatArray, k: int, weight: float) -> list[int]:
+    """The paper's loop, one candidate at a time."""
+    chosen: list[int] = []
+    while len(chosen) < min(k, len(rows)):
+        best, best_value = -1, -np.inf
+        for node in range(len(rows)):
+            if node in chosen:
+                continue
+            redundancy = max((np.round(rows[node] @ rows[other], 6) for other in chosen), default=0.0)
+            value = weight * np.round(rows[node] @ query, 6) - (1 - weight) * redundancy
+            if value > best_value + 1e-6:
+                best, best_value = node, value
+        if best_value < 0:
+            break
+        chosen.append(best)
+    return chosen
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    seed=st.integers(0, 10_000),
+    count=st.integers(1, 60),
+    k=st.integers(0, 30),
+    weight=st.sampled_from([0.0, 0.3, 0.5, 0.7, 0.9, 1.0]),
+    shift=st.sampled_from([0.0, 0.3]),
+)
+def test_mmr_equals_the_naive_loop(seed: int, count: int, k: int, weight: float, shift: float) -> None:
+    rows = unit_rows(seed, count + 1, shift=shift)
+    index = index_of(rows[1:])
+    assert ordinals(select(index, rows[0], Mmr(weight), max_nodes=k)) == naive_mmr(rows[1:], rows[0], k, weight)
+
+
+@pytest.mark.parametrize(("count", "k"), [(50, 20), (500, 20), (500, 60), (2000, 60)])
+def test_mmr_picks_what_pyversity_and_langchain_pick(count: int, k: int) -> None:
+    from langchain_core.vectorstores.utils import maximal_marginal_relevance
+    from pyversity import Strategy, diversify
+
+    rows = unit_rows(count + k, count + 1, dim=64, shift=0.25)
+    query, pool = rows[0], rows[1:]
+    ours = ordinals(select(index_of(pool), query, Mmr(0.7), max_nodes=k))
+    theirs = diversify(pool, pool @ query, k=k, strategy=Strategy.MMR, diversity=0.3)
+    assert ours == list(theirs.indices)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        langchain = maximal_marginal_relevance(query, list(pool), lambda_mult=0.7, k=k)
+    assert ours == langchain
+
+
+def test_lambda_one_is_sorting_by_relevance() -> None:
+    rows = unit_rows(3, 81, shift=0.4)
+    index = index_of(rows[1:])
+    assert ordinals(select(index, rows[0], Mmr(1.0), max_nodes=30)) == ordinals(
+        select(index, rows[0], TopK(), max_nodes=30)
+    )
+
+
+def test_redundancy_is_zero_at_the_first_pick_and_negative_cosines_count_afterwards() -> None:
+    rows = np.array([[1, 0], [-1, 0], [0, 1]], dtype=np.float32)
+    query = np.array([1, 0], dtype=np.float32)
+    first, second = select(index_of(rows), query, Mmr(0.5), max_nodes=3).picks[:2]
+    assert (first.node.ordinal, first.redundancy, first.marginal) == (0, 0.0, 0.5)
+    # node 1: 0.5 * -1 - 0.5 * -1 = 0 = node 2; the tie goes to the earlier node
+    assert (second.node.ordinal, second.redundancy, second.marginal) == (1, -1.0, 0.0)
+
+
+def test_selection_stops_when_the_best_marginal_is_below_zero() -> None:
+    rows = np.array([[1, 0], [1, 0], [0.6, 0.8]], dtype=np.float32)
+    query = np.array([1, 0], dtype=np.float32)
+    selection = select(index_of(rows), query, Mmr(0.3), max_nodes=3)
+    assert ordinals(selection) == [0]
+    assert {skip.reason for skip in selection.skipped} == {SkipReason.NEGATIVE_MARGINAL}
+    assert selection.skipped[0].marginal == pytest.approx(0.3 - 0.7)
+
+
+def test_ties_go_to_the_earlier_node() -> None:
+    rows = np.tile(unit_rows(1, 1), (40, 1))
+    assert ordinals(select(index_of(rows), rows[0], Mmr(0.9), max_nodes=5)) == [0, 1, 2, 3, 4]
+    assert ordinals(select(index_of(rows), rows[0], TopK(), max_nodes=5)) == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(("count", "expected"), [(1, 20), (100, 20), (101, 60), (5000, 60)])
+def test_the_dynamic_budget_is_the_papers(count: int, expected: int) -> None:
+    assert dynamic_max_nodes(count) == expected
+    rows = unit_rows(count, count, shift=1.0)
+    assert select(index_of(rows), rows[0], TopK()).budget.max_nodes == min(expected, count)
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 1000), limit=st.integers(0, 400), strategy=st.sampled_from([Mmr(0.9), TopK(), Full()]))
+def test_max_tokens_is_never_exceeded_and_every_node_has_a_verdict(
+    seed: int, limit: int, strategy: Mmr | TopK | Full
+) -> None:
+    rows = unit_rows(seed, 40, shift=0.5)
+    index = index_of(rows, seed=seed)
+    selection = select(index, rows[0], strategy, max_tokens=limit)
+    assert sum(pick.node.tokens for pick in selection.picks) <= limit
+    if selection.picks:
+        assert selection.picks[-1].total_tokens == sum(pick.tokens for pick in selection.picks)
+    verdicts = sorted([*ordinals(selection), *(skip.node.ordinal for skip in selection.skipped)])
+    assert verdicts == list(range(40))
+
+
+def test_a_node_that_does_not_fit_is_skipped_for_a_smaller_one() -> None:
+    rows = np.array([[1, 0], [0.9, 0.435889894], [0.8, 0.6]], dtype=np.float32)
+    index = index_of(rows, tokens=[10, 90, 10])
+    selection = select(index, rows[0], Mmr(1.0), max_tokens=30)
+    assert ordinals(selection) == [0, 2]
+    assert [(skip.node.ordinal, skip.reason) for skip in selection.skipped] == [(1, SkipReason.MAX_TOKENS)]
+
+
+def test_full_takes_everything_in_document_order() -> None:
+    rows = unit_rows(5, 150)
+    assert ordinals(select(index_of(rows), rows[0], Full())) == list(range(150))
+
+
+@pytest.mark.parametrize("weight", [-0.1, 1.1, float("nan")])
+def test_lambda_outside_zero_to_one_is_refused(weight: float) -> None:
+    with pytest.raises(ValueError, match="mmr_lambda must be between 0 and 1"):
+        Mmr(weight)
+
+
+def test_an_empty_pool_gives_an_empty_selection() -> None:
+    empty = index_of(np.zeros((0, 8), dtype=np.float32))
+    for strategy in (Mmr(), TopK(), Full()):
+        assert select(empty, unit_rows(1, 1, 8)[0], strategy).picks == ()

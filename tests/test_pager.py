@@ -1,0 +1,251 @@
+"""SkillPager end to end with the shipped parts: index once, page, expand, notice changes."""
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import SAMPLES
+
+import skillpager
+from skillpager import SkillPager, SkillPagerError
+from skillpager.errors import NodeNotFoundError, SettingsError
+from skillpager.settings import Settings
+from skillpager.skill import read_skill
+from skillpager.strategies import Mmr
+from skillpager.types import Classification, FloatArray, NodeType, Style
+
+BACKUP = SAMPLES / "postgres-backup"
+QUERY = "Restore a single table from last night's dump."
+
+
+class CountingEncoder:
+    """The hashing encoder, counting how often it is called."""
+
+    def __init__(self) -> None:
+        from skillpager.encoders.hashing import HashingEncoder
+
+        self._encoder = HashingEncoder()
+        self.id, self.dim = self._encoder.id, self._encoder.dim
+        self.documents = self.queries = 0
+
+    def encode_documents(self, texts: list[str]) -> FloatArray:
+        self.documents += 1
+        time.sleep(0.02)  # long enough for threads to meet
+        return self._encoder.encode_documents(texts)
+
+    def encode_query(self, text: str) -> FloatArray:
+        self.queries += 1
+        return self._encoder.encode_query(text)
+
+
+def test_the_public_names_are_sorted_and_there() -> None:
+    assert skillpager.__all__ == sorted(skillpager.__all__)
+    assert all(hasattr(skillpager, name) for name in skillpager.__all__)
+
+
+def test_a_page_of_a_real_skill_holds_what_the_query_needs(pager: SkillPager) -> None:
+    context = pager.page(BACKUP, QUERY)
+    assert "pg_restore" in context.text
+    assert "## Restore one table" in context.text
+    assert context.tokens < 0.7 * context.full_tokens
+    assert not context.complete
+    assert len(context.nodes) >= 20
+    assert context.selection is not None
+    assert len(context.selection.picks) == 20
+    ordinals = [node.ordinal for node in context.nodes]
+    assert ordinals == sorted(ordinals)
+
+
+def test_paging_is_deterministic(pager: SkillPager, tmp_path: Path) -> None:
+    other = SkillPager(settings=Settings(cache_dir=tmp_path))
+    assert other.page(BACKUP, QUERY).text == pager.page(BACKUP, QUERY).text
+    other.close()
+
+
+def test_embeddings_are_unit_rows_in_the_order_of_nodes(pager: SkillPager) -> None:
+    index = pager.index(BACKUP)
+    assert index.embeddings.shape == (len(index.nodes), pager.encoder.dim)
+    assert index.embeddings.dtype == np.float32
+    np.testing.assert_allclose(np.linalg.norm(index.embeddings, axis=1), 1, atol=1e-5)
+    assert [node.id for node in index.nodes] == [f"n{number}" for number in range(len(index.nodes))]
+    assert {edge.kind for edge in index.edges} >= {"sequence"}
+    assert all(0 < node.type_confidence <= 1 for node in index.nodes)
+
+
+def test_a_small_skill_passes_through_whole_and_says_so(pager: SkillPager) -> None:
+    context = pager.page(SAMPLES / "git-bisect", "find the commit that broke the build", max_nodes=100)
+    assert context.complete
+    assert context.text.lstrip().startswith("#")
+    assert context.tokens <= context.full_tokens
+
+
+def test_plain_style_is_the_paper_and_never_passes_through(pager: SkillPager) -> None:
+    context = pager.page(SAMPLES / "git-bisect", "bisect", mmr_lambda=0.3, style="plain", max_nodes=100)
+    assert context.selection is not None
+    assert context.selection.strategy == "mmr"
+    assert len(context.nodes) < len(pager.index(SAMPLES / "git-bisect").nodes)
+
+
+def test_text_paths_skills_and_indexes_are_all_skills(pager: SkillPager) -> None:
+    text = (BACKUP / "SKILL.md").read_text(encoding="utf-8")
+    pages = {
+        pager.page(source, QUERY).text
+        for source in (BACKUP, str(BACKUP), BACKUP / "SKILL.md", text, read_skill(BACKUP), pager.index(BACKUP))
+    }
+    assert len(pages) == 1
+
+
+def test_expand_is_a_page_fault(pager: SkillPager) -> None:
+    context = pager.page(BACKUP, QUERY)
+    omission = max(context.omitted, key=lambda omission: omission.tokens)
+    fault = pager.expand(BACKUP, f"{omission.nodes[0]}-{omission.nodes[-1]}")
+    assert tuple(node.id for node in fault.nodes) == omission.nodes
+    lines = pager.expand(BACKUP, [f"L{omission.start_line}-{omission.end_line}"])
+    assert set(omission.nodes) <= {node.id for node in lines.nodes}
+    with pytest.raises(NodeNotFoundError, match="no node 'n999'"):
+        pager.expand(BACKUP, "n999")
+
+
+def test_an_index_is_built_once_and_loaded_by_the_next_process(tmp_path: Path) -> None:
+    encoder = CountingEncoder()
+    first = SkillPager(encoder=encoder, store=tmp_path)
+    index = first.index(BACKUP)
+    first.page(BACKUP, QUERY)
+    first.close()
+    second = SkillPager(encoder=encoder, store=tmp_path)
+    again = second.index(BACKUP)
+    second.close()
+    assert encoder.documents == 1
+    assert again.nodes == index.nodes
+    assert again.edges == index.edges
+    np.testing.assert_array_equal(again.embeddings, index.embeddings)
+
+
+def test_another_part_makes_another_index(tmp_path: Path) -> None:
+    keys = set()
+    for form in ("heading", "bare"):
+        pager = SkillPager(encoder="hashing", embedded_text=form, store=tmp_path)
+        keys.add(pager.index(BACKUP).key)
+        keys.add(pager.index(BACKUP, scope="body").key)  # one file alone: the same index
+        pager.close()
+    assert len(keys) == 2
+
+
+def test_a_changed_file_is_noticed_and_an_unchanged_one_is_not_read_again(tmp_path: Path) -> None:
+    encoder = CountingEncoder()
+    pager = SkillPager(encoder=encoder, store=tmp_path / "cache")
+    path = tmp_path / "notes.md"
+    for words in ("one", "two", "one"):
+        path.write_text(f"# Notes\n\nSay {words}.\n", encoding="utf-8")
+        assert f"Say {words}." in pager.page(path, "say").text
+    assert encoder.documents == 2
+    pager.close()
+
+
+def test_a_linked_file_that_changes_is_noticed(tmp_path: Path, hashing_pager: SkillPager) -> None:
+    (tmp_path / "SKILL.md").write_text("# S\n\nSee [a](a.md).\n", encoding="utf-8")
+    for words in ("first", "second"):
+        (tmp_path / "a.md").write_text(f"The {words} version.\n", encoding="utf-8")
+        assert f"The {words} version." in hashing_pager.page(tmp_path, "version").text
+
+
+def test_threads_share_one_build(tmp_path: Path) -> None:
+    encoder = CountingEncoder()
+    pager = SkillPager(encoder=encoder, store=tmp_path)
+    barrier = threading.Barrier(8)
+
+    def work(number: int) -> str:
+        barrier.wait()
+        return pager.page(BACKUP, QUERY if number % 2 else "encrypt a dump").text
+
+    with ThreadPoolExecutor(8) as pool:
+        texts = list(pool.map(work, range(8)))
+    assert encoder.documents == 1
+    assert len(set(texts)) == 2
+    pager.close()
+
+
+def test_queries_are_encoded_once(tmp_path: Path) -> None:
+    encoder = CountingEncoder()
+    pager = SkillPager(encoder=encoder, store=tmp_path)
+    for _ in range(3):
+        pager.page(BACKUP, QUERY)
+    assert encoder.queries == 1
+    pager.close()
+
+
+def test_an_own_classifier_and_strategy_plug_in(tmp_path: Path) -> None:
+    class Everything:
+        id = "everything-is-a-step"
+        embedding = None
+
+        def classify(self, fragments: list[object], rows: None) -> list[Classification]:
+            assert rows is None
+            return [Classification(NodeType.STEP, 1.0)] * len(fragments)
+
+    pager = SkillPager(encoder="hashing", classifier=Everything(), store=tmp_path)
+    context = pager.page(BACKUP, QUERY, strategy=Mmr(0.9), style=Style.XML)
+    assert {node.type for node in context.nodes} == {NodeType.STEP}
+    assert pager.classifier.id == "everything-is-a-step"
+    assert pager.store.entries()[0].name == "postgres-backup"
+    pager.close()
+
+
+def test_front_matter_alone_is_an_empty_page(hashing_pager: SkillPager) -> None:
+    context = hashing_pager.page("---\nname: a\ndescription: b\n---\n", "anything")
+    assert context.complete
+    assert context.nodes == ()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"strategy": "best"}, "Unknown strategy 'best': choose one of mmr, topk, full"),
+        ({"style": "html"}, "Unknown style 'html'"),
+        ({"scope": "all"}, "Unknown scope 'all': choose one of skill, body"),
+        ({"mmr_lambda": 1.5}, "mmr_lambda is 1.5"),
+        ({"max_nodes": -1}, "max_nodes is -1"),
+        ({"max_tokens": -5}, "max_tokens is -5"),
+        ({"query": "  "}, "The query is empty"),
+    ],
+)
+def test_a_wrong_argument_is_a_clear_error(
+    hashing_pager: SkillPager, arguments: dict[str, object], message: str
+) -> None:
+    call = {"query": QUERY, **arguments}
+    with pytest.raises(SettingsError, match=message):
+        hashing_pager.page(BACKUP, call.pop("query"), **call)  # type: ignore[arg-type]
+
+
+def test_unknown_parts_are_clear_errors(tmp_path: Path) -> None:
+    for name in ("word2vec", "openai:", "sentence-transformers"):
+        with pytest.raises(SettingsError, match="Unknown encoder"):
+            SkillPager(encoder=name, store=tmp_path).index(BACKUP)
+    with pytest.raises(SettingsError, match="SKILLPAGER_LLM_MODEL"):
+        SkillPager(encoder="hashing", classifier="llm", store=tmp_path).index(BACKUP)
+
+
+def test_a_store_that_cannot_be_written_costs_a_warning_not_the_page(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    from skillpager.errors import StoreError
+    from skillpager.stores import SqliteStore
+
+    class FullDisk(SqliteStore):
+        def save(self, index: skillpager.SkillIndex) -> None:
+            raise StoreError("no space left")
+
+    pager = SkillPager(encoder="hashing", store=FullDisk(tmp_path))
+    assert pager.page(BACKUP, QUERY).nodes
+    assert "is not kept: no space left" in caplog.text
+    pager.close()
+
+
+def test_every_error_of_a_user_has_one_base() -> None:
+    from skillpager import errors
+
+    kinds = [value for value in vars(errors).values() if isinstance(value, type)]
+    assert all(issubclass(kind, SkillPagerError) for kind in kinds if issubclass(kind, Exception))

@@ -1,0 +1,51 @@
+"""Sentence boundaries: Latin and CJK, never inside code, links, URLs or after abbreviations."""
+
+import time
+
+import pytest
+
+from skillpager.sentences import sentence_starts
+
+
+def split(text: str) -> list[str]:
+    """Return the sentences of `text`, cut at their starts."""
+    starts = [*sentence_starts(text), len(text)]
+    return [text[start:end] for start, end in zip(starts, starts[1:], strict=False)]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("One. Two! Three? Four.", ["One. ", "Two! ", "Three? ", "Four."]),
+        ("Use `a. B` now. Then stop.", ["Use `a. B` now. ", "Then stop."]),
+        ("Use ``a`. B`` now. Stop.", ["Use ``a`. B`` now. ", "Stop."]),
+        ("See [the docs. Part 2](http://x.org/a. b) first. Go.", ["See [the docs. Part 2](http://x.org/a. b) first. ", "Go."]),
+        ("Open https://x.org/a.B?c.D! Now go.", ["Open https://x.org/a.B?c.D! ", "Now go."]),
+        ("A tag <img alt='a. B'> here. Done.", ["A tag <img alt='a. B'> here. ", "Done."]),
+        ("Tools, e.g. Make, help. Use one.", ["Tools, e.g. Make, help. ", "Use one."]),
+        ("Ask Dr. Miller et al. Jones vs. Smith.", ["Ask Dr. Miller et al. Jones vs. Smith."]),
+        ("Version 1.2.3 is out. Upgrade.", ["Version 1.2.3 is out. ", "Upgrade."]),
+        ("Run npm ci. then build.", ["Run npm ci. then build."]),
+        ("**Done.** Next one. *Yes.* No.", ["**Done.** ", "Next one. ", "*Yes.* ", "No."]),
+        ("第一句。第二句！第三句？", ["第一句。", "第二句！", "第三句？"]),
+        ("使用 `pip. X` 安装。版本 v1.2 发布了。", ["使用 `pip. X` 安装。", "版本 v1.2 发布了。"]),
+        ("Nutze z. B. Make. Dann weiter.", ["Nutze z. B. Make. ", "Dann weiter."]),
+        ("No end", ["No end"]),
+        ("", [""]),
+    ],
+)
+def test_boundaries(text: str, expected: list[str]) -> None:
+    assert split(text) == expected
+
+
+def test_a_long_text_is_cut_in_windows_without_losing_boundaries() -> None:
+    sentence = "This sentence stands in a very long paragraph. "
+    starts = sentence_starts(sentence * 3000)
+    assert starts == [number * len(sentence) for number in range(3000)]
+
+
+@pytest.mark.parametrize("unit", ["`", "[a", "[a](", "<a ", "**a", "((", "```a` ", "a.", "。", "x"])
+def test_no_text_makes_the_search_quadratic(unit: str) -> None:
+    begin = time.perf_counter()
+    sentence_starts(unit * (100_000 // len(unit)))
+    assert time.perf_counter() - begin < 5

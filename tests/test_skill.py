@@ -1,0 +1,174 @@
+"""Reading skills: front matter, links, encodings, limits; odd is a warning, unreadable an error."""
+
+from pathlib import Path
+
+import pytest
+from conftest import SAMPLES, TRAPS
+
+from skillpager.errors import SkillError
+from skillpager.skill import read_skill, skill_from_text
+
+
+def write(folder: Path, text: str | bytes, name: str = "SKILL.md") -> Path:
+    """Write one file and return its path."""
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def test_a_folder_its_entry_file_and_the_linked_files_are_one_skill() -> None:
+    skill = read_skill(SAMPLES / "kubernetes-debugging")
+    assert [file.path for file in skill.files] == [
+        "SKILL.md",
+        "references/networking.md",
+        "references/storage.md",
+        "references/exit-codes.md",
+    ]
+    assert all("Pelican-42" not in file.text for file in skill.files)  # the marker of the unlinked file
+    assert skill == read_skill(SAMPLES / "kubernetes-debugging" / "SKILL.md")
+    assert skill.warnings == ()
+
+
+def test_scope_body_is_the_entry_file_alone() -> None:
+    skill = read_skill(SAMPLES / "kubernetes-debugging", scope="body")
+    assert [file.path for file in skill.files] == ["SKILL.md"]
+
+
+def test_front_matter_of_the_specification_is_read() -> None:
+    text = (
+        "---\nname: a-skill\ndescription: What it does\nlicense: MIT\nmetadata:\n  author: me\n  tags: [x, 1]\n"
+        "allowed-tools: Read Bash\n---\n# Title\n"
+    )
+    skill = skill_from_text(text)
+    assert (skill.name, skill.description) == ("a-skill", "What it does")
+    assert skill.metadata["license"] == "MIT"
+    assert skill.metadata["metadata"] == '{"author": "me", "tags": ["x", 1]}'
+    assert skill.files[0].text[skill.files[0].body_start :] == "# Title\n"
+    assert skill.warnings == ()
+
+
+def test_unquoted_colons_are_read_with_a_warning() -> None:
+    skill = read_skill(TRAPS / "unquoted-colon.md")
+    assert ": " in skill.description
+    assert "not valid YAML" in skill.warnings[0]
+    assert "unquoted-colon.md:" in skill.warnings[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "body"),
+    [
+        ("# No front matter\n", "# No front matter\n"),
+        ("---\n\nA thematic break first.\n\n---\n\nText.\n", "---\n\nA thematic break first.\n\n---\n\nText.\n"),
+        ("---\nnever: closed\n\ntext\n", "---\nnever: closed\n\ntext\n"),
+        ("---\n---\nbody", "body"),
+        ("\ufeff---\nname: a\n---\nbody", "body"),
+        ("\ufeffbody", "body"),
+        ("---\r\nname: a\r\n---\r\nbody\r\n", "body\r\n"),
+        ("---\rname: a\r---\rbody", "body"),
+        ("---\nname: a\n---", ""),
+        ("---\r\nname: a\r\n---", ""),
+        ("---\nname: a\n...\nbody", "body"),
+        ("----\nname: a\n----\nbody", "----\nname: a\n----\nbody"),
+    ],
+)
+def test_where_the_body_begins(text: str, body: str) -> None:
+    (file,) = skill_from_text(text).files
+    assert file.text == text
+    assert file.text[file.body_start :] == body
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        "name: [unclosed",
+        "name: a\n\tdescription: tab",
+        "a: &x [1]\nb: *x",
+        "name: " + "[" * 3000,
+        "name: 2020-13-45",
+        "- a\n- b",
+        "name: 'a\ndescription: b",
+    ],
+)
+def test_broken_front_matter_warns_and_never_raises(block: str) -> None:
+    skill = skill_from_text(f"---\nkey: v\n{block}\n---\ntext\n", name="fallback")
+    assert skill.files[0].text.endswith("text\n")
+    assert skill.warnings
+
+
+def test_the_specification_is_checked_with_warnings(tmp_path: Path) -> None:
+    path = write(tmp_path / "folder", f"---\nname: Other Name\ndescription: {'d' * 1100}\n---\ntext\n")
+    warnings = " | ".join(read_skill(path).warnings)
+    assert "'Other Name' is not" in warnings
+    assert "differs from its folder 'folder'" in warnings
+    assert "1100 characters" in warnings
+
+
+def test_links_are_followed_through_each_other_but_never_out_of_the_folder(tmp_path: Path) -> None:
+    root = tmp_path / "skill"
+    write(root, "See [a](references/a.md#part), `references/b.md` and [out](../secret.md).\n```\nno.md\n```\n")
+    write(root, "Back to [the skill](../SKILL.md), on to c.md.\n", "references/a.md")
+    write(root, "# B\n", "references/b.md")
+    write(root, "# C\n", "references/c.md")
+    write(root, "# not linked\n", "no.md")
+    write(tmp_path, "secret\n", "secret.md")
+    (root / "link.md").symlink_to(tmp_path / "secret.md")
+    skill = read_skill(root)
+    names = ["SKILL.md", "references/a.md", "references/b.md", "references/c.md"]
+    assert [file.path for file in skill.files] == names
+    assert any("outside the skill" in warning for warning in skill.warnings)
+    write(root, "See [l](link.md).\n")
+    assert len(read_skill(root).files) == 1
+
+
+def test_an_unreadable_linked_file_is_left_out_with_a_warning(tmp_path: Path) -> None:
+    write(tmp_path, "See [a](a.md) and [b](b.md).\n")
+    write(tmp_path, b"\xff\xfe\x00", "a.md")
+    write(tmp_path, "fine\n", "b.md")
+    skill = read_skill(tmp_path)
+    assert [file.path for file in skill.files] == ["SKILL.md", "b.md"]
+    assert any("UTF-16" in warning for warning in skill.warnings)
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "is empty"),
+        (b" \n\t\n", "is empty"),
+        (b"\xef\xbb\xbf\n", "is empty"),
+        (b"text\0more", "is a binary file"),
+        (b"line\nb\xe4d", r"SKILL\.md:2 is not UTF-8 \(byte 0xe4"),
+        ("text".encode("utf-16"), "is UTF-16: save it as UTF-8"),
+    ],
+)
+def test_what_cannot_be_read_is_one_clear_error(tmp_path: Path, data: bytes, message: str) -> None:
+    with pytest.raises(SkillError, match=message):
+        read_skill(write(tmp_path, data))
+
+
+def test_missing_paths_say_the_way_out(tmp_path: Path) -> None:
+    with pytest.raises(SkillError, match="There is no skill at .*skillpager list"):
+        read_skill(tmp_path / "nothing")
+    with pytest.raises(SkillError, match=r"has no SKILL\.md"):
+        read_skill(tmp_path)
+
+
+def test_the_size_limit_counts_all_files(tmp_path: Path) -> None:
+    write(tmp_path, "See [a](a.md).\n")
+    write(tmp_path, "x" * 2000, "a.md")
+    assert len(read_skill(tmp_path, max_bytes=3000).files) == 2
+    with pytest.raises(SkillError, match=r"over the limit of 1,000.*SKILLPAGER_MAX_BYTES"):
+        read_skill(tmp_path, max_bytes=1000)
+
+
+def test_strings_are_checked_too() -> None:
+    with pytest.raises(SkillError, match="empty"):
+        skill_from_text("  \n")
+    with pytest.raises(SkillError, match="lone surrogate at character 1"):
+        skill_from_text("a\ud800b")
+    assert skill_from_text("text\n", name="given").name == "given"
+
+
+def test_an_unknown_scope_is_a_programmers_mistake() -> None:
+    with pytest.raises(ValueError, match="scope must be one of skill, body"):
+        read_skill(SAMPLES / "git-bisect", scope="all")

@@ -1,0 +1,785 @@
+"""The SQLite store: round trips, many processes, kills, damage, errors, eviction."""
+
+import gc
+import logging
+import multiprocessing
+import os
+import random
+import re
+import shutil
+import sqlite3
+import stat
+import subprocess
+import sys
+import tempfile
+import textwrap
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import replace
+from multiprocessing.context import BaseContext
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+import store_workers
+from index_builder import assert_same_index, build_index, indexes
+from skillpager.errors import StoreError
+from skillpager.stores import DamagedEntry, SqliteStore
+from skillpager.stores.database import DAMAGED_KEPT, Database
+from skillpager.stores.migrations import MIGRATIONS, migrate
+from skillpager.stores.rows import to_rows
+from skillpager.types import Edge, EdgeKind, ListContext, SkillIndex, Span
+
+KILLS = 20
+ROUNDS = 60
+FLIPS = 100
+TRUNCATIONS = 25
+HEADER_BYTES = 100
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def store(folder: Path) -> Iterator[SqliteStore]:
+    with closing(SqliteStore(folder)) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def processes() -> Iterator[BaseContext]:
+    """Processes that share nothing with this one and start fast."""
+    method = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
+    context = multiprocessing.get_context(method)
+    context.set_forkserver_preload(["store_workers"])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", os.pathsep.join(path for path in sys.path if path))
+        yield context
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that other users can reach, unlike `tmp_path`."""
+    path = Path(tempfile.mkdtemp())
+    path.chmod(0o755)
+    yield path
+    for found in [path, *path.rglob("*")]:
+        found.chmod(0o755)
+    shutil.rmtree(path)
+
+
+@pytest.fixture
+def without_privileges() -> Iterator[Callable[[], None]]:
+    """A function that makes file permissions count, even for root."""
+    if not hasattr(os, "geteuid"):
+        pytest.skip("file permissions are not those of POSIX")
+    user = os.geteuid()
+    yield lambda: os.seteuid(65534) if user == 0 else None
+    os.seteuid(user)
+
+
+def filled(folder: Path, *names: str, dim: int = 8) -> list[SkillIndex]:
+    """Return indexes after saving them to a store that is closed again."""
+    saved = [build_index(20, dim=dim, seed=i, name=name) for i, name in enumerate(names)]
+    with closing(SqliteStore(folder)) as store:
+        for index in saved:
+            store.save(index)
+    return saved
+
+
+def set_used(store: SqliteStore, index: SkillIndex, used: float) -> None:
+    with closing(sqlite3.connect(store.path)) as connection:
+        connection.execute("UPDATE indexes SET used = ? WHERE key = ?", (used, index.key))
+        connection.commit()
+
+
+def flip(path: Path, needle: bytes) -> None:
+    """Flip one bit of the last byte of `needle` in a file."""
+    data = bytearray(path.read_bytes())
+    data[data.index(needle) + len(needle) - 1] ^= 1
+    path.write_bytes(data)
+
+
+# ---- round trip
+
+
+@pytest.fixture(scope="module")
+def growing_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqliteStore]:
+    """A store of many indexes; at the end all of them must be sound."""
+    with closing(SqliteStore(tmp_path_factory.mktemp("growing"))) as opened:
+        yield opened
+        assert opened.verify() == []
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(index=indexes())
+def test_every_index_comes_back_equal(growing_store: SqliteStore, index: SkillIndex) -> None:
+    growing_store.save(index)
+    assert_same_index(growing_store.load(index.key, index.skill), index)
+
+
+def test_an_index_outlives_its_process(folder: Path, store: SqliteStore) -> None:
+    (index,) = filled(folder, "one")
+    assert_same_index(store.load(index.key, index.skill), index)
+
+
+def test_an_unknown_key_gives_none(store: SqliteStore) -> None:
+    assert store.load("0" * 64, build_index().skill) is None
+
+
+def test_saving_again_replaces(store: SqliteStore) -> None:
+    old, new = build_index(seed=1), build_index(seed=2)
+    assert old.key == new.key
+    store.save(old)
+    store.save(new)
+    assert_same_index(store.load(new.key, new.skill), new)
+    assert len(store.entries()) == 1
+
+
+def test_the_same_content_may_have_other_file_names(store: SqliteStore) -> None:
+    index = build_index()
+    store.save(index)
+    file = replace(index.skill.files[0], path="renamed.md")
+    found = store.load(index.key, replace(index.skill, files=(file,)))
+    assert found is not None
+    assert {node.span.file for node in found.nodes} == {"renamed.md"}
+    assert [node.text for node in found.nodes] == [node.text for node in index.nodes]
+
+
+def test_loaded_embeddings_are_read_only(store: SqliteStore) -> None:
+    index = build_index()
+    store.save(index)
+    found = store.load(index.key, index.skill)
+    assert found is not None
+    assert not found.embeddings.flags.writeable
+
+
+def test_numpy_numbers_are_stored_as_plain_ones(store: SqliteStore) -> None:
+    edge = Edge(0, 1, EdgeKind.SEMANTIC, np.float32(0.1))  # type: ignore[arg-type]
+    index = replace(build_index(), edges=(edge,), full_tokens=np.int64(7))  # type: ignore[arg-type]
+    store.save(index)
+    assert_same_index(store.load(index.key, index.skill), index)
+
+
+def test_names_that_are_not_unicode_are_shown_escaped(store: SqliteStore) -> None:
+    index = build_index()
+    store.save(replace(index, skill=replace(index.skill, name="a\udc80", root=Path("/b\udcff"))))
+    (entry,) = store.entries()
+    assert (entry.name, entry.root) == ("a\\udc80", "/b\\udcff")
+
+
+BROKEN: dict[str, Callable[[SkillIndex], SkillIndex]] = {
+    "ordinal": lambda index: replace(index, nodes=index.nodes[1:], embeddings=index.embeddings[1:]),
+    "embeddings": lambda index: replace(index, embeddings=index.embeddings[1:]),
+    "text": lambda index: replace(index, nodes=(replace(index.nodes[0], text="?"), *index.nodes[1:])),
+    "file": lambda index: replace(index, skill=build_index(name="other").skill),
+    "Out of range float": lambda index: replace(index, edges=(Edge(0, 1, EdgeKind.SEMANTIC, float("nan")),)),
+    "has no span": lambda index: with_lead_in(index, ListContext("lead-in", None, 0, 1)),
+    "another file": lambda index: with_lead_in(index, ListContext("", Span("b.md", 1, 1, 0, 0), 0, 1)),
+}
+
+
+def with_lead_in(index: SkillIndex, context: ListContext) -> SkillIndex:
+    return replace(index, nodes=(replace(index.nodes[0], list_context=context), *index.nodes[1:]))
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_an_index_that_breaks_its_contract_is_refused(what: str, store: SqliteStore) -> None:
+    with pytest.raises(ValueError, match=what):
+        store.save(BROKEN[what](build_index()))
+    assert store.entries() == []
+
+
+# ---- listing, eviction
+
+
+def test_entries_tell_what_is_stored(folder: Path, store: SqliteStore) -> None:
+    before = time.time()
+    first, second = filled(folder, "first", "second")
+    entries = store.entries()
+    assert [entry.key for entry in entries] == [second.key, first.key]
+    assert [(entry.name, entry.root, entry.nodes) for entry in entries] == [
+        ("second", str(Path("/skills/second")), 20),
+        ("first", str(Path("/skills/first")), 20),
+    ]
+    assert all(before <= entry.created == entry.used <= time.time() for entry in entries)
+    assert all(entry.size > first.embeddings.nbytes for entry in entries)
+
+
+def test_a_load_notes_its_time_once_a_minute(store: SqliteStore) -> None:
+    index = build_index()
+    store.save(index)
+    set_used(store, index, time.time() - 30)
+    used = store.entries()[0].used
+    store.load(index.key, index.skill)
+    assert store.entries()[0].used == used
+    set_used(store, index, time.time() - 90)
+    store.load(index.key, index.skill)
+    assert time.time() - store.entries()[0].used < 30
+
+
+def test_removing_counts_what_there_was(folder: Path, store: SqliteStore) -> None:
+    first, second = filled(folder, "first", "second")
+    assert store.remove([first.key, "0" * 64]) == 1
+    assert [entry.key for entry in store.entries()] == [second.key]
+    assert store.remove([]) == 0
+
+
+def test_removing_takes_every_row_with_it(folder: Path, store: SqliteStore) -> None:
+    (index,) = filled(folder, "one")
+    store.remove([index.key])
+    with closing(sqlite3.connect(store.path)) as connection:
+        for table in ("indexes", "files", "headings", "nodes", "edges", "embeddings"):
+            assert connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,)
+
+
+def test_eviction_takes_the_longest_unused_first(folder: Path, store: SqliteStore) -> None:
+    saved = filled(folder, "a", "b", "c", "d", dim=384)
+    for index, used in zip(saved, (30.0, 10.0, 40.0, 20.0), strict=True):
+        set_used(store, index, used)
+    size = store.size
+    removed = store.evict(size - 40_000)
+    assert removed == [saved[1].key, saved[3].key]
+    assert store.size <= size - 40_000
+    assert store.evict(size) == []
+    assert [entry.key for entry in store.entries()] == [saved[2].key, saved[0].key]
+
+
+def test_saves_stay_under_the_cap(folder: Path) -> None:
+    cap = 400_000
+    with closing(SqliteStore(folder, max_bytes=cap)) as store:
+        for i in range(20):
+            store.save(build_index(20, dim=384, name=f"skill-{i}"))
+        names = [entry.name for entry in store.entries()]
+        assert names == [f"skill-{i}" for i in range(19, 19 - len(names), -1)]
+        assert 4 < len(names) < 20
+    assert 0.7 * cap < store.size <= cap
+
+
+def test_an_index_over_the_cap_is_not_stored(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (small,) = filled(folder, "small")
+    with closing(SqliteStore(folder, max_bytes=100_000)) as store:
+        store.save(build_index(100, dim=384, name="large"))
+        assert [entry.key for entry in store.entries()] == [small.key]
+    assert '"large" is not stored' in caplog.text
+
+
+def test_clearing_gives_the_disk_back(folder: Path, store: SqliteStore) -> None:
+    filled(folder, *"abcdef", dim=384)
+    full = store.size
+    folder.joinpath("index.db.damaged-1").write_bytes(b"damaged")
+    store.clear()
+    assert store.entries() == []
+    assert store.size < full / 2
+    assert not list(folder.glob("*damaged*"))
+
+
+def test_the_folder_is_for_its_owner_alone(folder: Path, store: SqliteStore) -> None:
+    assert not folder.exists()
+    assert store.size == 0
+    store.entries()
+    if os.name == "posix":
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+# ---- threads and processes
+
+
+def test_threads_share_a_store(store: SqliteStore) -> None:
+    failures: list[BaseException] = []
+
+    def work(number: int) -> None:
+        try:
+            for seed in range(8):
+                index = build_index(10, seed=seed, name=f"skill-{number}")
+                store.save(index)
+                assert_same_index(store.load(index.key, index.skill), index)
+        except BaseException as failure:
+            failures.append(failure)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert len(store.entries()) == 8
+
+
+def test_processes_open_fresh_stores_together(processes: BaseContext, folder: Path) -> None:
+    names = ["one", "two", "three"]
+    barrier = processes.Barrier(len(names))
+    children = [
+        processes.Process(target=store_workers.open_fresh_stores, args=(folder, name, ROUNDS, barrier))
+        for name in names
+    ]
+    run_all(children)
+    for number in range(ROUNDS):
+        with closing(SqliteStore(folder / str(number))) as store:
+            assert sorted(entry.name for entry in store.entries()) == sorted(names)
+            assert store.verify() == []
+        assert [path.name for path in folder.joinpath(str(number)).iterdir()] == ["index.db"]
+
+
+def test_readers_never_see_half_an_index(processes: BaseContext, folder: Path) -> None:
+    children = [
+        processes.Process(target=store_workers.write_some, args=(folder, 10 * seed, 1.5)) for seed in range(3)
+    ]
+    children += [processes.Process(target=store_workers.read_some, args=(folder, 1.5)) for _ in range(2)]
+    run_all(children)
+    with closing(SqliteStore(folder)) as store:
+        assert store.verify() == []
+        assert 3 <= len(store.entries()) <= 4
+
+
+def test_kills_leave_whole_indexes(processes: BaseContext, folder: Path) -> None:
+    rng = random.Random(7)
+    with closing(SqliteStore(folder)) as watcher:
+        for seed in range(KILLS):
+            ready = processes.Event()
+            child = processes.Process(target=store_workers.write_for_ever, args=(folder, seed, ready))
+            child.start()
+            assert ready.wait(20)
+            time.sleep(rng.uniform(0, 0.06))
+            child.kill()
+            child.join()
+            child.close()
+            # In turns: with a connection that was open all the time, and recovering from cold.
+            with closing(watcher if seed % 2 else SqliteStore(folder)) as store:
+                assert_all_whole(store)
+        assert len(watcher.entries()) == len(store_workers.SKILLS)
+    assert [path.name for path in folder.iterdir()] == ["index.db"]
+
+
+def assert_all_whole(store: SqliteStore) -> None:
+    assert store.verify() == []
+    for entry in store.entries():
+        skill = build_index(store_workers.N_NODES, name=entry.name).skill
+        found = store.load(entry.key, skill)
+        assert found is not None
+        expected = build_index(store_workers.N_NODES, seed=found.full_tokens, name=entry.name)
+        assert_same_index(found, expected)
+
+
+def run_all(children: list[multiprocessing.Process]) -> None:
+    for child in children:
+        child.start()
+    for child in children:
+        child.join(60)
+    assert [child.exitcode for child in children] == [0] * len(children)
+
+
+FORK_IN_THE_MIDDLE = """
+    import os, sys, threading, time
+    from pathlib import Path
+    from index_builder import assert_same_index, build_index
+    from skillpager.stores import SqliteStore
+    from skillpager.stores.database import Database
+
+    store = SqliteStore(Path(sys.argv[1]))
+    first, second = build_index(name="first"), build_index(name="second")
+    store.save(first)
+    database = Database(store.path)
+    writing = threading.Event()
+
+    def write_slowly(connection):
+        writing.set()
+        time.sleep(0.3)
+
+    thread = threading.Thread(target=database.write, args=(write_slowly,))
+    thread.start()
+    writing.wait()
+    child = os.fork()
+    if not child:
+        assert database.read(lambda connection: "read") == "read"
+        assert_same_index(store.load(first.key, first.skill), first)
+        store.save(second)
+        store.close()
+        database.close()
+        os._exit(0)
+    thread.join()
+    assert_same_index(store.load(first.key, first.skill), first)
+    assert os.waitpid(child, 0)[1] == 0
+    assert_same_index(store.load(second.key, second.skill), second)
+    assert store.verify() == []
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_a_forked_child_uses_connections_and_locks_of_its_own(folder: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    script = textwrap.dedent(FORK_IN_THE_MIDDLE)
+    subprocess.run([sys.executable, "-c", script, str(folder)], env=environment, check=True, timeout=20)
+
+
+def test_opening_a_new_file_waits_for_another_that_does(folder: Path) -> None:
+    folder.mkdir()
+    store = SqliteStore(folder)
+    with closing(sqlite3.connect(store.path, isolation_level=None, check_same_thread=False)) as other:
+        other.execute("CREATE TABLE first_page (number)")
+        other.execute("DROP TABLE first_page")
+        other.execute("BEGIN IMMEDIATE")
+        release = threading.Timer(0.2, other.execute, args=("COMMIT",))
+        release.start()
+        assert store.entries() == []
+        release.join()
+    store.close()
+
+
+def test_a_store_that_is_forgotten_is_closed(folder: Path) -> None:
+    SqliteStore(folder).entries()
+    gc.collect()
+    assert [path.name for path in folder.iterdir()] == ["index.db"]
+
+
+def test_a_deleted_database_is_begun_afresh(folder: Path, store: SqliteStore) -> None:
+    (index,) = filled(folder, "one")
+    assert store.load(index.key, index.skill) is not None
+    shutil.rmtree(folder)
+    assert store.load(index.key, index.skill) is None
+    store.save(index)
+    assert_same_index(store.load(index.key, index.skill), index)
+
+
+# ---- damage
+
+
+def test_a_flipped_bit_in_an_embedding_is_found(
+    folder: Path, store: SqliteStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    index, other = filled(folder, "one", "two")
+    flip(store.path, index.embeddings[3].tobytes())
+    assert store.verify() == [DamagedEntry(index.key, "one", "its checksum does not match")]
+    assert store.load(index.key, index.skill) is None
+    (message,) = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert re.search(f'"one".*{re.escape(str(store.path))}.*rebuilt', message)
+    assert [entry.key for entry in store.entries()] == [other.key]
+    store.save(index)
+    assert_same_index(store.load(index.key, index.skill), index)
+    assert store.verify() == []
+
+
+@pytest.mark.parametrize("needle", [b"error_handling", b"precondition", b"Section 1", b"sequence"])
+def test_a_flipped_bit_in_a_row_is_found(needle: bytes, folder: Path, store: SqliteStore) -> None:
+    (index,) = filled(folder, "one")
+    flip(store.path, needle)
+    assert store.load(index.key, index.skill) is None
+    assert store.entries() == []
+
+
+def test_rows_of_another_skill_are_refused(
+    folder: Path, store: SqliteStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    (index,) = filled(folder, "one")
+    assert store.load(index.key, build_index(20, name="other").skill) is None
+    assert "digests" in caplog.text
+    assert store.entries() == []
+
+
+def test_a_file_that_is_no_database_is_moved_aside(
+    folder: Path, store: SqliteStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder.mkdir()
+    garbage = random.Random(1).randbytes(20_000)
+    store.path.write_bytes(garbage)
+    (damage,) = store.verify()
+    assert (damage.key, damage.name) == ("", str(store.path))
+    assert store.path.read_bytes() == garbage
+    index = build_index()
+    store.save(index)
+    assert_same_index(store.load(index.key, index.skill), index)
+    assert folder.joinpath("index.db.damaged-1").read_bytes() == garbage
+    assert f"{store.path} is damaged" in caplog.text
+    assert "damaged-1" in caplog.text
+
+
+def test_a_damaged_structure_is_mended_with_the_entry(folder: Path, store: SqliteStore) -> None:
+    (index,) = filled(folder, "one")
+    # A changed declaration makes SQLite hand out other values than were written.
+    flip(store.path, b"weight REA")
+    assert [damage.key for damage in store.verify()] == [""]
+    assert store.load(index.key, index.skill) is None
+    store.save(index)
+    assert store.verify() == []
+
+
+def test_clearing_mends_the_file(folder: Path, store: SqliteStore) -> None:
+    filled(folder, "one")
+    flip(store.path, b"weight REA")
+    store.clear()
+    assert store.verify() == []
+    assert [path.name for path in folder.glob("*damaged*")] == []
+
+
+def test_only_the_last_damaged_files_are_kept(folder: Path) -> None:
+    folder.mkdir()
+    for number in range(1, DAMAGED_KEPT + 3):
+        folder.joinpath("index.db").write_bytes(b"no database" * number)
+        with closing(SqliteStore(folder)) as store:
+            assert store.entries() == []
+    kept = {path.name for path in folder.glob("*damaged*")}
+    assert kept == {f"index.db.damaged-{number}" for number in range(3, DAMAGED_KEPT + 3)}
+
+
+def test_a_file_damaged_while_open_is_moved_aside(folder: Path, store: SqliteStore) -> None:
+    index, lost = filled(folder, "one", "two")
+    assert_same_index(store.load(index.key, index.skill), index)
+    with closing(SqliteStore(folder)) as other, closing(SqliteStore(folder)) as third:
+        assert len(other.entries()) == 2
+        with store.path.open("r+b") as file:
+            file.write(bytes(store.path.stat().st_size))
+        assert other.load(index.key, index.skill) is None
+        other.save(index)
+        # The first store still has the old file open. It must turn to the new one and, when it lets go of
+        # the old one, must not take the log of the new one away.
+        assert store.load(lost.key, lost.skill) is None
+        store.close()
+        other.save(lost)
+        assert_same_index(third.load(index.key, index.skill), index)
+        assert_same_index(third.load(lost.key, lost.skill), lost)
+        assert third.verify() == []
+    assert len(list(folder.glob("*.damaged-?"))) == 1
+
+
+def test_a_truncated_file_never_breaks_a_load(folder: Path) -> None:
+    index, _ = filled(folder, "one", "two")
+    path = folder / "index.db"
+    whole = path.read_bytes()
+    for length in range(0, len(whole), len(whole) // TRUNCATIONS):
+        path.write_bytes(whole[:length])
+        with closing(SqliteStore(folder)) as store:
+            assert_right_or_none(store, index)
+
+
+def test_flipped_bits_anywhere_give_the_right_index_or_none(folder: Path) -> None:
+    index, _ = filled(folder, "one", "two")
+    path = folder / "index.db"
+    whole = path.read_bytes()
+    rng = random.Random(3)
+    lost = 0
+    for _ in range(FLIPS):
+        data = bytearray(whole)
+        data[rng.randrange(HEADER_BYTES, len(data))] ^= 1 << rng.randrange(8)
+        path.write_bytes(data)
+        with closing(SqliteStore(folder)) as store:
+            lost += assert_right_or_none(store, index)
+    assert 0 < lost < FLIPS
+
+
+def assert_right_or_none(store: SqliteStore, index: SkillIndex) -> bool:
+    """Return whether the index was lost; fail when it is wrong or cannot be stored again."""
+    found = store.load(index.key, index.skill)
+    if found is not None:
+        assert_same_index(found, index)
+    store.save(index)
+    if store.load(index.key, index.skill) is None:
+        # What was overwritten may have lain on damaged pages: by now they are noticed.
+        store.save(index)
+    assert_same_index(store.load(index.key, index.skill), index)
+    return found is None
+
+
+# ---- errors
+
+
+def test_a_newer_file_is_left_alone(folder: Path, store: SqliteStore) -> None:
+    filled(folder, "one")
+    with closing(sqlite3.connect(store.path)) as connection:
+        connection.execute(f"PRAGMA user_version = {len(MIGRATIONS) + 1}")
+    before = store.path.read_bytes()
+    with pytest.raises(
+        StoreError, match=r"index\.db was written by a newer SkillPager.*SKILLPAGER_CACHE_DIR"
+    ):
+        store.entries()
+    assert store.path.read_bytes() == before
+
+
+def test_a_database_of_another_program_is_left_alone(folder: Path, store: SqliteStore) -> None:
+    folder.mkdir()
+    with closing(sqlite3.connect(store.path)) as connection:
+        connection.execute("CREATE TABLE bookmarks (url TEXT)")
+    with pytest.raises(StoreError, match=r"another program.*SKILLPAGER_CACHE_DIR"):
+        store.save(build_index())
+    with closing(sqlite3.connect(store.path)) as connection:
+        assert connection.execute("SELECT name FROM sqlite_master").fetchall() == [("bookmarks",)]
+
+
+def test_a_writer_that_never_ends_is_named(folder: Path) -> None:
+    (index,) = filled(folder, "one")
+    with (
+        closing(SqliteStore(folder, busy_timeout=0.2)) as store,
+        closing(sqlite3.connect(store.path, isolation_level=None)) as writer,
+    ):
+        writer.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreError, match=r"index\.db is locked by another process.*SKILLPAGER_CACHE_DIR"):
+            store.save(index)
+        start = time.monotonic()
+        assert_same_index(store.load(index.key, index.skill), index)
+        assert time.monotonic() - start < 0.2
+
+
+def test_noting_a_use_waits_for_nobody(folder: Path) -> None:
+    (index,) = filled(folder, "one")
+    with closing(SqliteStore(folder, busy_timeout=20)) as store:
+        set_used(store, index, 1.0)
+        with closing(sqlite3.connect(store.path, isolation_level=None)) as writer:
+            writer.execute("BEGIN IMMEDIATE")
+            start = time.monotonic()
+            assert_same_index(store.load(index.key, index.skill), index)
+            assert time.monotonic() - start < 5
+        assert store.entries()[0].used == 1.0
+
+
+def test_a_file_in_place_of_the_folder(tmp_path: Path) -> None:
+    tmp_path.joinpath("file").write_text("not a folder")
+    for folder in (tmp_path / "file", tmp_path / "file" / "cache"):
+        store = SqliteStore(folder)
+        with pytest.raises(StoreError, match=r"file.*cannot be made.*SKILLPAGER_CACHE_DIR"):
+            store.save(build_index())
+
+
+def test_a_folder_in_place_of_the_file(folder: Path, store: SqliteStore) -> None:
+    store.path.mkdir(parents=True)
+    with pytest.raises(StoreError, match=r"index\.db cannot be opened.*SKILLPAGER_CACHE_DIR"):
+        store.save(build_index())
+    assert store.path.is_dir()
+
+
+def test_a_folder_that_cannot_be_made(open_folder: Path, without_privileges: Callable[[], None]) -> None:
+    open_folder.chmod(0o555)
+    without_privileges()
+    store = SqliteStore(open_folder / "cache")
+    with pytest.raises(StoreError, match=r"cache cannot be made.*Permission.*SKILLPAGER_CACHE_DIR"):
+        store.save(build_index())
+
+
+@pytest.mark.parametrize("in_use", [False, True])
+def test_a_read_only_folder_still_serves_loads(
+    in_use: bool, open_folder: Path, without_privileges: Callable[[], None]
+) -> None:
+    folder = open_folder / "cache"
+    (index,) = filled(folder, "one")
+    with closing(SqliteStore(folder)) as writer:
+        if in_use:
+            writer.save(index)
+        set_used(writer, index, 1.0)
+        for path in folder.iterdir():
+            path.chmod(0o444)
+        folder.chmod(0o555)
+        without_privileges()
+        with closing(SqliteStore(folder)) as store:
+            assert_same_index(store.load(index.key, index.skill), index)
+            assert store.verify() == []
+            with pytest.raises(StoreError, match=r"index\.db is read-only.*SKILLPAGER_CACHE_DIR"):
+                store.save(index)
+            assert_same_index(store.load(index.key, index.skill), index)
+
+
+def test_a_file_without_permission(open_folder: Path, without_privileges: Callable[[], None]) -> None:
+    folder = open_folder / "cache"
+    (index,) = filled(folder, "one")
+    folder.chmod(0o755)
+    folder.joinpath("index.db").chmod(0)
+    without_privileges()
+    store = SqliteStore(folder)
+    with pytest.raises(StoreError, match=r"index\.db cannot be opened.*SKILLPAGER_CACHE_DIR"):
+        store.load(index.key, index.skill)
+    assert [path.name for path in folder.iterdir()] == ["index.db"]
+
+
+def test_a_full_file_keeps_what_it_has(folder: Path) -> None:
+    (index,) = filled(folder, "one")
+    with closing(Database(folder / "index.db")) as database:
+
+        def overfill(connection: sqlite3.Connection) -> None:
+            connection.execute("PRAGMA max_page_count = 1").fetchall()
+            connection.execute("UPDATE embeddings SET data = zeroblob(1000000)")
+
+        with pytest.raises(StoreError, match=r"does not fit on the disk.*SKILLPAGER_CACHE_DIR"):
+            database.write(overfill)
+    with closing(SqliteStore(folder)) as store:
+        assert_same_index(store.load(index.key, index.skill), index)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of one mebibyte, where one may be mounted."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk)]
+    if not shutil.which("mount") or subprocess.run(command, capture_output=True, check=False).returncode:
+        pytest.skip("needs the right to mount a file system")
+    yield disk
+    subprocess.run(["umount", str(disk)], check=True)
+
+
+def save_until_full(store: SqliteStore, saved: list[SkillIndex]) -> None:
+    for number in range(100):
+        index = build_index(20, dim=384, name=f"skill-{number}")
+        store.save(index)
+        saved.append(index)
+
+
+def test_a_full_disk_is_named_and_nothing_is_lost(small_disk: Path) -> None:
+    saved: list[SkillIndex] = []
+    with closing(SqliteStore(small_disk / "cache")) as store:
+        with pytest.raises(StoreError, match=r"(not fit on the disk|disk may be full).*SKILLPAGER_CACHE_DIR"):
+            save_until_full(store, saved)
+        assert len(saved) > 3
+        for index in saved:
+            assert_same_index(store.load(index.key, index.skill), index)
+        assert store.verify() == []
+
+
+@pytest.mark.parametrize("left", [0, 4096, 20_000, 40_000, 60_000, 90_000])
+def test_a_disk_too_full_to_begin(small_disk: Path, left: int) -> None:
+    filler = small_disk / "filler"
+    filler.write_bytes(bytes(shutil.disk_usage(small_disk).free - left))
+    index = build_index()
+    with closing(SqliteStore(small_disk / "cache")) as store:
+        with pytest.raises(StoreError, match="SKILLPAGER_CACHE_DIR"):
+            save_until_full(store, [])
+        filler.unlink()
+        store.save(index)
+        assert_same_index(store.load(index.key, index.skill), index)
+    assert not list(store.path.parent.glob("*damaged*"))
+
+
+# ---- migrations
+
+
+def test_a_migration_is_one_more_entry(folder: Path) -> None:
+    (index,) = filled(folder, "one")
+    path = folder / "index.db"
+    newer = (*MIGRATIONS, ("ALTER TABLE indexes ADD COLUMN note TEXT", "UPDATE indexes SET note = 'old'"))
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        for _ in range(2):
+            migrate(connection, path, newer)
+            assert connection.execute("PRAGMA user_version").fetchone() == (len(newer),)
+            assert connection.execute("SELECT key, note FROM indexes").fetchall() == [(index.key, "old")]
+
+
+def test_a_migration_that_fails_changes_nothing(folder: Path, store: SqliteStore) -> None:
+    (index,) = filled(folder, "one")
+    newer = (*MIGRATIONS, ("DROP TABLE edges", "DROP TABLE no_such_table"))
+    with (
+        closing(sqlite3.connect(store.path, isolation_level=None)) as connection,
+        pytest.raises(sqlite3.OperationalError, match="no_such_table"),
+    ):
+        migrate(connection, store.path, newer)
+    assert_same_index(store.load(index.key, index.skill), index)
+
+
+def test_every_column_of_the_tables_is_written(folder: Path, store: SqliteStore) -> None:
+    (index,) = filled(folder, "one")
+    rows = to_rows(index, created=1.0)
+    with closing(sqlite3.connect(store.path)) as connection:
+        for table, expected in rows.tables.items():
+            found = connection.execute(f"SELECT * FROM {table} ORDER BY ordinal").fetchall()
+            assert [row[1:] for row in found] == expected, table
