@@ -3,10 +3,10 @@
 import re
 
 import pytest
-from conftest import SAMPLES
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from conftest import SAMPLES
 from skillpager import SkillPager
 from skillpager.addresses import find_nodes
 from skillpager.context import Page, PageMeter, whole_text
@@ -61,9 +61,19 @@ def test_a_page_reads_like_the_document(demo: SkillIndex, hashing_pager: SkillPa
     text = context.text
     assert text.startswith('[Page of skill "demo": ')
     assert "its files are intact. Read omitted parts with: skillpager show demo n3-n5]" in text
-    order = ["# Demo", "## Setup", "Install the following", "- The second", "- The third", "## Use", "Then stop"]
+    order = [
+        "# Demo",
+        "## Setup",
+        "Install the following",
+        "- The second",
+        "- The third",
+        "## Use",
+        "Then stop",
+    ]
     assert [text.index(part) for part in order] == sorted(text.index(part) for part in order)
-    assert "- The second tool, which is needed for testing the whole thing on your machine.\n- The third" in text
+    assert (
+        "- The second tool, which is needed for testing the whole thing on your machine.\n- The third" in text
+    )
     assert text.count("# Demo") == 1
     assert "### Details" not in text
     assert not context.complete
@@ -72,7 +82,9 @@ def test_a_page_reads_like_the_document(demo: SkillIndex, hashing_pager: SkillPa
 
 def test_every_gap_is_a_marker_whose_numbers_are_true(demo: SkillIndex, hashing_pager: SkillPager) -> None:
     context = page_of(demo, hashing_pager).render([ordinal(demo, "The second tool")])
-    markers = re.findall(r"\[… omitted L(\d+)(?:-(\d+))?: ([^;]+), (?:about )?(\d+) tokens; show (\S+)\]", context.text)
+    markers = re.findall(
+        r"\[… omitted L(\d+)(?:-(\d+))?: ([^;]+), (?:about )?(\d+) tokens; show (\S+)\]", context.text
+    )
     assert len(markers) == len(context.omitted) == 2
     for (first, last, types, tokens, nodes), omission in zip(markers, context.omitted, strict=True):
         assert (int(first), int(last or first)) == (omission.start_line, omission.end_line)
@@ -168,7 +180,9 @@ def test_the_meter_prices_what_is_rendered(
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_the_ceiling_is_hard(sample_indexes: list[tuple[SkillIndex, SkillPager]], data: st.DataObject) -> None:
+def test_the_ceiling_is_hard(
+    sample_indexes: list[tuple[SkillIndex, SkillPager]], data: st.DataObject
+) -> None:
     index, pager = data.draw(st.sampled_from(sample_indexes))
     limit = data.draw(st.integers(0, 3000))
     context = pager.page(

@@ -1,10 +1,10 @@
 """Fragments tile the source, for the samples, every trap and arbitrary text."""
 
 import pytest
-from conftest import SAMPLES, TRAPS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from conftest import SAMPLES, TRAPS
 from skillpager.fragments import split_file, split_skill
 from skillpager.skill import read_skill, skill_from_text
 from skillpager.types import Fragment, Heading, SourceFile, Tile, TileKind
@@ -13,9 +13,33 @@ from skillpager.types import Fragment, Heading, SourceFile, Tile, TileKind
 MARKDOWN = st.lists(
     st.one_of(
         st.sampled_from(
-            ["# ", "## ", "- ", "  - ", "1. ", "> ", "```", "~~~", "`", "| a | b |", "|---|---|", "\n", "\n\n"]
+            [
+                "# ",
+                "## ",
+                "- ",
+                "  - ",
+                "1. ",
+                "> ",
+                "```",
+                "~~~",
+                "`",
+                "| a | b |",
+                "|---|---|",
+                "\n",
+                "\n\n",
+            ]
             + ["\r\n", "\r", "\t", "    ", "---", "===", "***", "[x]: http://a.b", "<div>", "</div>", "<!--"]
-            + ["Sentence one. Two!", "If so, go. Then", "note:", "e.g. ", "。好", "\ufeff", "\u2028", "\f", "\0"]
+            + [
+                "Sentence one. Two!",
+                "If so, go. Then",
+                "note:",
+                "e.g. ",
+                "。好",
+                "\ufeff",
+                "\u2028",
+                "\f",
+                "\0",
+            ]
         ),
         st.text(max_size=12),
     ),

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-from conftest import SAMPLES
 
+from conftest import SAMPLES
 from skillpager.errors import SkillError
 from skillpager.library import discover, locate, search_folders
 
@@ -13,7 +13,9 @@ def make(folder: Path, name: str, description: str = "d") -> Path:
     """Write a small skill."""
     path = folder / name
     path.mkdir(parents=True)
-    (path / "SKILL.md").write_text(f"---\nname: {name}\ndescription: {description}\n---\ntext\n", encoding="utf-8")
+    (path / "SKILL.md").write_text(
+        f"---\nname: {name}\ndescription: {description}\n---\ntext\n", encoding="utf-8"
+    )
     return path
 
 

@@ -25,7 +25,9 @@ def test_the_rules_run_in_the_order_of_the_paper() -> None:
     assert all(isinstance(rule, Rule) and rule.joins.__doc__ for rule in RULES)
 
 
-@pytest.mark.parametrize("fence", ["```\na. B. C.\n\n# d\n```", "~~~\nif x:\n\ny. Z.\n~~~", "    a. B.\n\n    c. D."])
+@pytest.mark.parametrize(
+    "fence", ["```\na. B. C.\n\n# d\n```", "~~~\nif x:\n\ny. Z.\n~~~", "    a. B.\n\n    c. D."]
+)
 def test_code_blocks_are_one_piece_from_the_start(fence: str) -> None:
     assert merged(f"One. Two.\n\n{fence}\n\nThree.") == ["One.", "Two.", fence, "Three."]
 
@@ -94,6 +96,15 @@ def test_items_of_two_lists_never_group() -> None:
 def test_a_nested_item_does_not_take_in_the_next_outer_one() -> None:
     text = "- outer\n" + "  - " + "inner " * 12 + "\n- next"
     assert merged(text, "list_items_grouped")[-1] == "- next"
+
+
+def test_an_item_that_is_only_a_title_joins_its_first_nested_item() -> None:
+    long = "word " * 30
+    text = f"4. Tag\n\n   1. {long}\n   2. {long}"
+    assert merged(text, "list_items_grouped") == [
+        f"4. Tag\n\n   1. {long}".rstrip(),
+        f"   2. {long}".rstrip(),
+    ]
 
 
 def test_a_short_table_is_one_piece_and_a_long_one_is_cut_between_rows() -> None:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from index_builder import build_index
 
+from index_builder import build_index
 from skillpager.strategies import Full, Mmr, TopK
 from skillpager.strategies.budget import NodeMeter, dynamic_max_nodes
 from skillpager.types import Budget, FloatArray, Query, Selection, SkillIndex, SkipReason
@@ -71,7 +71,9 @@ def naive_mmr(rows: FloatArray, query: FloatArray, k: int, weight: float) -> lis
 def test_mmr_equals_the_naive_loop(seed: int, count: int, k: int, weight: float, shift: float) -> None:
     rows = unit_rows(seed, count + 1, shift=shift)
     index = index_of(rows[1:])
-    assert ordinals(select(index, rows[0], Mmr(weight), max_nodes=k)) == naive_mmr(rows[1:], rows[0], k, weight)
+    assert ordinals(select(index, rows[0], Mmr(weight), max_nodes=k)) == naive_mmr(
+        rows[1:], rows[0], k, weight
+    )
 
 
 @pytest.mark.parametrize(("count", "k"), [(50, 20), (500, 20), (500, 60), (2000, 60)])
@@ -130,7 +132,9 @@ def test_the_dynamic_budget_is_the_papers(count: int, expected: int) -> None:
 
 
 @settings(max_examples=60, deadline=None)
-@given(seed=st.integers(0, 1000), limit=st.integers(0, 400), strategy=st.sampled_from([Mmr(0.9), TopK(), Full()]))
+@given(
+    seed=st.integers(0, 1000), limit=st.integers(0, 400), strategy=st.sampled_from([Mmr(0.9), TopK(), Full()])
+)
 def test_max_tokens_is_never_exceeded_and_every_node_has_a_verdict(
     seed: int, limit: int, strategy: Mmr | TopK | Full
 ) -> None:

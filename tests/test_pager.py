@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import SAMPLES
 
 import skillpager
+from conftest import SAMPLES
 from skillpager import SkillPager, SkillPagerError
 from skillpager.errors import NodeNotFoundError, SettingsError
 from skillpager.settings import Settings
@@ -93,7 +93,14 @@ def test_text_paths_skills_and_indexes_are_all_skills(pager: SkillPager) -> None
     text = (BACKUP / "SKILL.md").read_text(encoding="utf-8")
     pages = {
         pager.page(source, QUERY).text
-        for source in (BACKUP, str(BACKUP), BACKUP / "SKILL.md", text, read_skill(BACKUP), pager.index(BACKUP))
+        for source in (
+            BACKUP,
+            str(BACKUP),
+            BACKUP / "SKILL.md",
+            text,
+            read_skill(BACKUP),
+            pager.index(BACKUP),
+        )
     }
     assert len(pages) == 1
 

@@ -1,6 +1,7 @@
 """Sentence boundaries: Latin and CJK, never inside code, links, URLs or after abbreviations."""
 
 import time
+from itertools import pairwise
 
 import pytest
 
@@ -10,7 +11,7 @@ from skillpager.sentences import sentence_starts
 def split(text: str) -> list[str]:
     """Return the sentences of `text`, cut at their starts."""
     starts = [*sentence_starts(text), len(text)]
-    return [text[start:end] for start, end in zip(starts, starts[1:], strict=False)]
+    return [text[start:end] for start, end in pairwise(starts)]
 
 
 @pytest.mark.parametrize(
@@ -19,7 +20,10 @@ def split(text: str) -> list[str]:
         ("One. Two! Three? Four.", ["One. ", "Two! ", "Three? ", "Four."]),
         ("Use `a. B` now. Then stop.", ["Use `a. B` now. ", "Then stop."]),
         ("Use ``a`. B`` now. Stop.", ["Use ``a`. B`` now. ", "Stop."]),
-        ("See [the docs. Part 2](http://x.org/a. b) first. Go.", ["See [the docs. Part 2](http://x.org/a. b) first. ", "Go."]),
+        (
+            "See [the docs. Part 2](http://x.org/a. b) first. Go.",
+            ["See [the docs. Part 2](http://x.org/a. b) first. ", "Go."],
+        ),
         ("Open https://x.org/a.B?c.D! Now go.", ["Open https://x.org/a.B?c.D! ", "Now go."]),
         ("A tag <img alt='a. B'> here. Done.", ["A tag <img alt='a. B'> here. ", "Done."]),
         ("Tools, e.g. Make, help. Use one.", ["Tools, e.g. Make, help. ", "Use one."]),

@@ -20,7 +20,9 @@ def load(tmp_path: Path, *, user: str = "", project: str = "", **environ: str) -
 
 def test_the_nearest_place_wins(tmp_path: Path) -> None:
     user = 'strategy = "full"\nmax_nodes = 5\nmmr_lambda = 0.5\nencoder = "hashing"'
-    settings = load(tmp_path, user=user, project="max_nodes = 7\nmmr_lambda = 0.6", SKILLPAGER_MMR_LAMBDA="0.9")
+    settings = load(
+        tmp_path, user=user, project="max_nodes = 7\nmmr_lambda = 0.6", SKILLPAGER_MMR_LAMBDA="0.9"
+    )
     assert (settings.strategy, settings.max_nodes, settings.mmr_lambda) == ("full", 7, 0.9)
     assert settings.encoder == "hashing"
     assert load(tmp_path).mmr_lambda == 0.7
@@ -45,7 +47,11 @@ def test_a_project_file_cannot_redirect_or_load_anything(
 
 
 def test_openai_variables_are_the_fallback(tmp_path: Path) -> None:
-    environ = {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": "http://localhost:1/v1", "SKILLPAGER_LLM_API_KEY": "own"}
+    environ = {
+        "OPENAI_API_KEY": "k",
+        "OPENAI_BASE_URL": "http://localhost:1/v1",
+        "SKILLPAGER_LLM_API_KEY": "own",
+    }
     settings = load(tmp_path, **environ)
     assert (settings.llm_api_key, settings.embed_api_key) == ("own", "k")
     assert settings.embed_base_url == settings.llm_base_url == "http://localhost:1/v1"
@@ -58,7 +64,9 @@ def test_the_openai_key_is_not_sent_to_another_host(tmp_path: Path) -> None:
 
 
 def test_lists_of_folders_and_home(tmp_path: Path) -> None:
-    settings = load(tmp_path, SKILLPAGER_SKILLS_DIR=os.pathsep.join(["~/a", "/b"]), SKILLPAGER_CACHE_DIR="~/c")
+    settings = load(
+        tmp_path, SKILLPAGER_SKILLS_DIR=os.pathsep.join(["~/a", "/b"]), SKILLPAGER_CACHE_DIR="~/c"
+    )
     assert settings.skills_dir == (Path.home() / "a", Path("/b"))
     assert settings.cache_dir == Path.home() / "c"
 

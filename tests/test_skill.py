@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-from conftest import SAMPLES, TRAPS
 
+from conftest import SAMPLES, TRAPS
 from skillpager.errors import SkillError
 from skillpager.skill import read_skill, skill_from_text
 
@@ -59,7 +59,10 @@ def test_unquoted_colons_are_read_with_a_warning() -> None:
     ("text", "body"),
     [
         ("# No front matter\n", "# No front matter\n"),
-        ("---\n\nA thematic break first.\n\n---\n\nText.\n", "---\n\nA thematic break first.\n\n---\n\nText.\n"),
+        (
+            "---\n\nA thematic break first.\n\n---\n\nText.\n",
+            "---\n\nA thematic break first.\n\n---\n\nText.\n",
+        ),
         ("---\nnever: closed\n\ntext\n", "---\nnever: closed\n\ntext\n"),
         ("---\n---\nbody", "body"),
         ("\ufeff---\nname: a\n---\nbody", "body"),
@@ -106,7 +109,9 @@ def test_the_specification_is_checked_with_warnings(tmp_path: Path) -> None:
 
 def test_links_are_followed_through_each_other_but_never_out_of_the_folder(tmp_path: Path) -> None:
     root = tmp_path / "skill"
-    write(root, "See [a](references/a.md#part), `references/b.md` and [out](../secret.md).\n```\nno.md\n```\n")
+    write(
+        root, "See [a](references/a.md#part), `references/b.md` and [out](../secret.md).\n```\nno.md\n```\n"
+    )
     write(root, "Back to [the skill](../SKILL.md), on to c.md.\n", "references/a.md")
     write(root, "# B\n", "references/b.md")
     write(root, "# C\n", "references/c.md")
@@ -147,7 +152,7 @@ def test_what_cannot_be_read_is_one_clear_error(tmp_path: Path, data: bytes, mes
 
 
 def test_missing_paths_say_the_way_out(tmp_path: Path) -> None:
-    with pytest.raises(SkillError, match="There is no skill at .*skillpager list"):
+    with pytest.raises(SkillError, match=r"There is no skill at .*skillpager list"):
         read_skill(tmp_path / "nothing")
     with pytest.raises(SkillError, match=r"has no SKILL\.md"):
         read_skill(tmp_path)

@@ -58,15 +58,13 @@ class Graph:
         """Add a constant list of 64-bit integers; return its name."""
         return self.constant(f"integers{values}", np.array(values, np.int64))
 
-    def split(self, operator: str, *inputs: str, outputs: int, **attributes: object) -> list[str]:
+    def split(self, operator: str, *inputs: str, outputs: int, **attributes: Any) -> list[str]:
         """Add a node with several outputs; return their names."""
         names = [f"{operator}_{len(self.nodes)}_{place}" for place in range(outputs)]
         self.nodes.append(helper.make_node(operator, inputs, names, **attributes))
         return names
 
-    def node(
-        self, operator: str, *inputs: str, domain: str = "", output: str = "", **attributes: object
-    ) -> str:
+    def node(self, operator: str, *inputs: str, domain: str = "", output: str = "", **attributes: Any) -> str:
         """Add a node; return the name of its output."""
         output = output or f"{operator}_{len(self.nodes)}"
         self.nodes.append(helper.make_node(operator, inputs, [output], domain=domain, **attributes))
@@ -127,7 +125,8 @@ def smoothing_factors(peaks: Floats, weight: Floats) -> Floats:
     """
     factors = peaks**SMOOTHING / np.abs(weight).max(1) ** (1 - SMOOTHING)
     exponents = np.log2(factors)
-    return np.exp2(np.rint(exponents - exponents.mean())).astype(np.float32)
+    rounded: Floats = np.exp2(np.rint(exponents - exponents.mean())).astype(np.float32)
+    return rounded
 
 
 def quantise_weight(weight: Floats) -> tuple[NDArray[np.int8], Floats]:

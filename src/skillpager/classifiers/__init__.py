@@ -1,5 +1,5 @@
 """Node classifiers: one family, one Protocol (`skillpager.types.Classifier`).
 
-    local   a small shipped model, offline, the default
-    llm     any OpenAI-compatible chat endpoint, extra `[openai]`
+local   a small shipped model, offline, the default
+llm     any OpenAI-compatible chat endpoint, extra `[openai]`
 """

@@ -82,7 +82,8 @@ class LocalClassifier:
 
     def _predict(self, features: FloatArray) -> FloatArray:
         model = self._model
-        return _softmax((features @ model["weight"] + model["bias"]) / model["temperature"])
+        logits: FloatArray = (features @ model["weight"] + model["bias"]) / model["temperature"]
+        return _softmax(logits)
 
 
 def assemble(fragments: Sequence[Fragment], rows: FloatArray) -> FloatArray:
@@ -111,4 +112,5 @@ def _shifted(values: FloatArray, by: int) -> FloatArray:
 
 def _softmax(logits: FloatArray) -> FloatArray:
     powers = np.exp(logits - logits.max(axis=1, keepdims=True))
-    return powers / powers.sum(axis=1, keepdims=True)
+    shares: FloatArray = powers / powers.sum(axis=1, keepdims=True)
+    return shares

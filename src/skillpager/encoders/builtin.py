@@ -37,6 +37,9 @@ class BuiltinEncoder:
     Args:
         threads: Runs at the same time; None for one per processor that the process may use.
         folder: Where `model.onnx` and `tokenizer.json` lie.
+
+    Raises:
+        ValueError: `threads` is below 1.
     """
 
     def __init__(self, *, threads: int | None = None, folder: Path = MODEL_FOLDER) -> None:
@@ -150,8 +153,8 @@ def _load(folder: Path) -> _Model:
     # both packages raise Exception itself
     except Exception as error:
         raise EncoderError(
-            f"The built-in encoder cannot be loaded from {folder} ({error}): the installation is damaged, run "
-            "`pip install --force-reinstall --no-deps skillpager`."
+            f"The built-in encoder cannot be loaded from {folder} ({error}): the installation is damaged, so "
+            "run `pip install --force-reinstall --no-deps skillpager`."
         ) from error
     return _Model(session, tokenizer)
 

@@ -13,6 +13,7 @@ from functools import cache
 from hashlib import blake2b
 
 import numpy as np
+from numpy.typing import NDArray
 
 from skillpager.types import FloatArray
 
@@ -35,6 +36,9 @@ class HashingEncoder:
 
     Args:
         dim: Length of a row.
+
+    Raises:
+        ValueError: `dim` is below 1.
     """
 
     def __init__(self, dim: int = DEFAULT_DIM) -> None:
@@ -67,12 +71,12 @@ class HashingEncoder:
         row: FloatArray = self.encode_documents([text])[0]
         return row
 
-    def _hashed(self, word: str) -> tuple[np.ndarray[tuple[int], np.dtype[np.intp]], FloatArray]:
+    def _hashed(self, word: str) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
         pairs = [(_hash(feature), weight) for feature, weight in _features(word)]
         places = np.array([number % self._dim for number, _ in pairs], np.intp)
-        # the lowest bit decides the sign, so that it is free of the place only for an odd number above it
-        signs = np.array([weight if number >> 63 else -weight for number, weight in pairs], np.float32)
-        return places, signs
+        # the highest bit gives the sign, for the lower ones give the place
+        weights = np.array([weight if number >> 63 else -weight for number, weight in pairs])
+        return places, weights
 
 
 def _words(text: str) -> Iterator[str]:
@@ -95,7 +99,7 @@ def _hash(feature: str) -> int:
     return int.from_bytes(blake2b(feature.encode("utf-8", "replace"), digest_size=8).digest(), "little")
 
 
-def _unit(rows: np.ndarray[tuple[int, int], np.dtype[np.float64]]) -> FloatArray:
+def _unit(rows: NDArray[np.float64]) -> FloatArray:
     norms = np.linalg.norm(rows, axis=1, keepdims=True)
     rows[norms[:, 0] == 0, 0] = 1
     unit: FloatArray = (rows / np.where(norms == 0, 1, norms)).astype(np.float32)

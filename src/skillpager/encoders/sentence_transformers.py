@@ -1,8 +1,10 @@
-"""Embeddings from any model of the sentence-transformers package, such as `BAAI/bge-m3` (paper §4)."""
+"""Embeddings from any model of the sentence-transformers package, such as the paper's `BAAI/bge-m3`."""
 
 import threading
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,11 +22,15 @@ class SentenceTransformersEncoder:
     """A sentence-transformers model in this process. Safe for many threads; loaded at first use.
 
     Prompts that the model has for queries and documents are used. Code that a model brings along is not run.
+    A model that is not on disk is downloaded from the Hugging Face hub.
 
     Args:
-        model: Name on the Hugging Face hub, such as `BAAI/bge-m3`, or the path of a folder.
+        model: Name on the hub, such as `BAAI/bge-m3`, or the path of a folder.
         device: Where it runs, such as `cpu`, `cuda` or `mps`; None for the best there is.
         batch_size: Texts per batch.
+
+    Raises:
+        ValueError: `batch_size` is below 1.
     """
 
     def __init__(self, model: str, *, device: str | None = None, batch_size: int = BATCH_SIZE) -> None:
@@ -34,7 +40,7 @@ class SentenceTransformersEncoder:
         self._device = device
         self._batch_size = batch_size
         self._model: SentenceTransformer | None = None
-        # tokenizers of this family refuse a second thread
+        # held while encoding too: fast tokenizers refuse a second thread
         self._lock = threading.RLock()
 
     @property
@@ -47,7 +53,78 @@ class SentenceTransformersEncoder:
         """Length of a row; loads the model.
 
         Raises:
-            EncoderError: The model cannot be loaded.
+            EncoderError: The model cannot be loaded or run.
             MissingExtraError: The `sentence-transformers` package is not installed.
         """
-        return self._encode([""], self._loaded().encode_document).shape[1]
+        known = self._loaded().get_embedding_dimension()
+        return known or len(self.encode_query(""))
+
+    def encode_documents(self, texts: Sequence[str]) -> FloatArray:
+        """Return `(len(texts), dim)` float32, rows unit length, in the order of `texts`.
+
+        Raises:
+            EncoderError: The model cannot be loaded or run.
+            MissingExtraError: The `sentence-transformers` package is not installed.
+        """
+        if not texts:
+            return np.empty((0, self.dim), np.float32)
+        return self._encode(self._loaded().encode_document, texts)
+
+    def encode_query(self, text: str) -> FloatArray:
+        """Return `(dim,)` float32, unit length.
+
+        Raises:
+            EncoderError: The model cannot be loaded or run.
+            MissingExtraError: The `sentence-transformers` package is not installed.
+        """
+        row: FloatArray = self._encode(self._loaded().encode_query, [text])[0]
+        return row
+
+    def _encode(self, encode: Callable[..., Any], texts: Sequence[str]) -> FloatArray:
+        try:
+            with self._lock:
+                rows = encode(list(texts), batch_size=self._batch_size, show_progress_bar=False)
+            # scaled here, because a model in 16 bits would leave rows of unit length only to three digits
+            return unit_rows(rows)
+        except (RuntimeError, ValueError) as error:
+            raise EncoderError(
+                f'The sentence-transformers model "{self._name}" cannot embed {len(texts)} texts in batches '
+                f"of {self._batch_size} ({_first_line(error)}): choose another model, a smaller batch size or "
+                "another device."
+            ) from error
+
+    def _loaded(self) -> "SentenceTransformer":
+        with self._lock:
+            if self._model is None:
+                self._model = self._load()
+            return self._model
+
+    def _load(self) -> "SentenceTransformer":
+        package = require_extra("sentence_transformers", extra="st", purpose=f'The encoder "{self.id}"')
+        try:
+            with _no_progress_bars():
+                model: SentenceTransformer = package.SentenceTransformer(self._name, device=self._device)
+                return model
+        # what is raised depends on which of four packages finds the fault
+        except Exception as error:
+            raise EncoderError(
+                f'The sentence-transformers model "{self._name}" cannot be loaded ({_first_line(error)}): '
+                "give the name of a model on the Hugging Face hub, such as BAAI/bge-m3, or the path of a folder "
+                "that holds one; without network it must have been downloaded before."
+            ) from error
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0] or type(error).__name__
+
+
+@contextmanager
+def _no_progress_bars() -> Iterator[None]:
+    logging = import_module("transformers.utils.logging")
+    enabled = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if enabled:
+            logging.enable_progress_bar()

