@@ -130,8 +130,9 @@ def _chain(n_nodes: int, *, seed: int) -> tuple[Edge, ...]:
 
 # ---- strategy
 
-_TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=60)
-_NAME = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=12)
+_CHARACTERS = st.characters(codec="utf-8")
+_TEXT = st.text(_CHARACTERS, max_size=60)
+_NAME = st.text(_CHARACTERS, min_size=1, max_size=12)
 _UNIT = st.floats(0, 1)
 
 

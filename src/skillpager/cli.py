@@ -28,6 +28,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 
+# the encoder itself uses every processor; a second skill fills the time in which the first is split
 DEFAULT_JOBS = 2
 
 

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Sequence
 from functools import cached_property
 from importlib.resources import files
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -75,7 +76,7 @@ class LocalClassifier:
         try:
             with self._lock, path.open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
                 return {name: arrays[name] for name in arrays.files}
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, BadZipFile) as error:
             raise ClassifierError(
                 f"The shipped classifier {path} cannot be read ({error}): reinstall skillpager."
             ) from error

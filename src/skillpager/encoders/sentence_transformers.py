@@ -22,7 +22,8 @@ class SentenceTransformersEncoder:
     """A sentence-transformers model in this process. Safe for many threads; loaded at first use.
 
     Prompts that the model has for queries and documents are used. Code that a model brings along is not run.
-    A model that is not on disk is downloaded from the Hugging Face hub.
+    A model that is not on disk is downloaded from the Hugging Face hub. A text in which the model finds
+    nothing has the first unit vector as its row.
 
     Args:
         model: Name on the hub, such as `BAAI/bge-m3`, or the path of a folder.
@@ -84,13 +85,15 @@ class SentenceTransformersEncoder:
         try:
             with self._lock:
                 rows = encode(list(texts), batch_size=self._batch_size, show_progress_bar=False)
+            # static models give zeros for a text without a word they know
+            rows[~rows.any(axis=1), 0] = 1
             # scaled here, because a model in 16 bits would leave rows of unit length only to three digits
             return unit_rows(rows)
         except (RuntimeError, ValueError) as error:
             raise EncoderError(
                 f'The sentence-transformers model "{self._name}" cannot embed {len(texts)} texts in batches '
-                f"of {self._batch_size} ({_first_line(error)}): choose another model, a smaller batch size or "
-                "another device."
+                f"of {self._batch_size} ({_first_line(error)}): choose another model, a smaller batch size "
+                "or another device."
             ) from error
 
     def _loaded(self) -> "SentenceTransformer":
@@ -109,8 +112,8 @@ class SentenceTransformersEncoder:
         except Exception as error:
             raise EncoderError(
                 f'The sentence-transformers model "{self._name}" cannot be loaded ({_first_line(error)}): '
-                "give the name of a model on the Hugging Face hub, such as BAAI/bge-m3, or the path of a folder "
-                "that holds one; without network it must have been downloaded before."
+                "give the name of a model on the Hugging Face hub, such as BAAI/bge-m3, or the path of a "
+                "folder that holds one; without network it must have been downloaded before."
             ) from error
 
 

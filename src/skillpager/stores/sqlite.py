@@ -57,6 +57,15 @@ class SqliteStore:
 
     The file is opened when first needed. A folder that can be read but not written still serves
     loads. Entries that were not used for longest go when the file grows over `max_bytes`.
+
+    Args:
+        path: Folder of the store; made, for its owner alone, when first needed.
+        max_bytes: Size to keep the database under; None for no limit.
+        busy_timeout: Seconds to wait for other processes before giving up.
+
+    Attributes:
+        path: The database file.
+        max_bytes: As given.
     """
 
     def __init__(
@@ -66,13 +75,6 @@ class SqliteStore:
         max_bytes: int | None = DEFAULT_MAX_BYTES,
         busy_timeout: float = BUSY_TIMEOUT,
     ) -> None:
-        """Name the folder; nothing is opened or made yet.
-
-        Args:
-            path: Folder of the store; made, for its owner alone, when something is stored.
-            max_bytes: Size to keep the database under; None for no limit.
-            busy_timeout: Seconds to wait for other processes before giving up.
-        """
         self.path = path.absolute() / FILE_NAME
         self.max_bytes = max_bytes
         self._database = Database(self.path, busy_timeout=busy_timeout)

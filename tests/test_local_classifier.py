@@ -1,0 +1,80 @@
+"""The shipped classifier: six types, calibrated confidence, sensible on text nobody trained on."""
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import ROOT, SAMPLES
+
+from skillpager import SkillPager
+from skillpager.classifiers.features import NAMES, describe
+from skillpager.classifiers.local import LocalClassifier
+from skillpager.errors import ClassifierError
+from skillpager.types import NodeType
+
+
+def test_the_model_reads_what_the_default_encoder_makes(pager: SkillPager) -> None:
+    assert LocalClassifier().embedding == f"{pager.encoder.id}/{pager.recipe.embedded_text}"
+
+
+def test_every_type_occurs_in_the_samples_with_a_probability(pager: SkillPager) -> None:
+    nodes = [node for path in sorted(SAMPLES.iterdir()) for node in pager.index(path).nodes]
+    assert set(Counter(node.type for node in nodes)) == set(NodeType)
+    assert all(1 / 6 - 1e-6 <= node.type_confidence <= 1 for node in nodes)
+
+
+@pytest.mark.parametrize(
+    ("section", "text", "expected"),
+    [
+        ("Prerequisites", "- Install the client with `pip install client` before you begin.", NodeType.PRECONDITION),
+        ("Troubleshooting", "- The upload fails with error 413: the file is too large, split it.", NodeType.ERROR_HANDLING),
+        ("Examples", "```python\nprint(client.get('a'))\n```", NodeType.EXAMPLE),
+        ("Parameters", "| `--retries` | number of attempts, default 3 |\n|---|---|\n| `--timeout` | seconds |", NodeType.PARAM),
+        ("Workflow", "1. Open the report and write down the three largest values.", NodeType.STEP),
+        ("Overview", "A rate limit is the number of requests that a server allows in a window.", NodeType.CONCEPT),
+    ],
+)
+def test_clear_cases(pager: SkillPager, section: str, text: str, expected: NodeType) -> None:
+    (node,) = pager.index(f"# Tool\n\n## {section}\n\n{text}\n").nodes
+    assert node.type is expected
+
+
+def test_types_do_not_depend_on_the_encoder_of_the_index(pager: SkillPager, hashing_pager: SkillPager) -> None:
+    path = SAMPLES / "csv-cleaning"
+    ours, others = pager.index(path).nodes, hashing_pager.index(path).nodes
+    assert [node.type for node in ours] == [node.type for node in others]
+
+
+def test_features_are_finite_and_named(pager: SkillPager) -> None:
+    nodes = pager.index(SAMPLES / "odd-markdown").nodes
+    features = describe(nodes)
+    assert features.shape == (len(nodes), len(NAMES))
+    assert np.isfinite(features).all()
+    assert describe([]).shape == (0, len(NAMES))
+
+
+def test_rows_are_required_and_must_match(pager: SkillPager) -> None:
+    nodes = pager.index(SAMPLES / "git-bisect").nodes
+    with pytest.raises(ValueError, match="one row of builtin:"):
+        LocalClassifier().classify(nodes, None)
+    assert LocalClassifier().classify([], np.zeros((0, 384), np.float32)) == []
+
+
+def test_a_damaged_model_is_a_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "types.npz").write_bytes(b"PK\x03\x04 no archive")
+    monkeypatch.setattr("skillpager.classifiers.local.MODEL", str(tmp_path / "types.npz"))
+    with pytest.raises(ClassifierError, match="cannot be read .*reinstall skillpager"):
+        _ = LocalClassifier().id
+
+
+def test_the_card_tells_the_scores_of_the_training_run() -> None:
+    folder = ROOT / "src" / "skillpager" / "models" / "types"
+    scores = json.loads((folder / "training.json").read_text(encoding="utf-8"))
+    card = (folder / "README.md").read_text(encoding="utf-8")
+    assert scores["accuracy"] >= 0.70
+    for key in ("accuracy", "macro_f1"):
+        assert f"{100 * scores[key]:.1f} %" in card
+    for value in scores["f1"].values():
+        assert f"{100 * value:.1f}" in card
