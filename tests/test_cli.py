@@ -21,6 +21,7 @@ from skillpager.settings import Settings
 
 POSTGRES = "examples/skills/postgres-backup"
 BISECT = "examples/skills/git-bisect"
+RELEASE = "examples/skills/release-checklist"
 KUBERNETES = "examples/skills/kubernetes-debugging"
 QUERY = "restore one table from a dump"
 
@@ -231,12 +232,12 @@ def test_show_takes_ids_ranges_and_lines(skillpager: Run) -> None:
 
 
 def test_graph_lists_edges_and_filters_them(skillpager: Run) -> None:
-    every = skillpager("graph", BISECT)
+    every = skillpager("graph", RELEASE)
     header, *rows = [line.split("\t") for line in every.out.splitlines()]
     assert header[:4] == ["source", "kind", "target", "weight"]
-    assert every.err == f"{len(rows)} edges between 13 nodes\n"
+    assert every.err == f"{len(rows)} edges between 61 nodes\n"
     assert {row[1] for row in rows} > {"sequence"}
-    some = skillpager("graph", BISECT, "--kind", "sequence", "--json").json
+    some = skillpager("graph", RELEASE, "--kind", "sequence", "--json").json
     assert {edge["kind"] for edge in some["edges"]} == {"sequence"}
     assert len(some["edges"]) == sum(row[1] == "sequence" for row in rows)
 

@@ -25,20 +25,54 @@ def test_every_type_occurs_in_the_samples_with_a_probability(pager: SkillPager) 
     assert all(1 / 6 - 1e-6 <= node.type_confidence <= 1 for node in nodes)
 
 
-@pytest.mark.parametrize(
-    ("section", "text", "expected"),
-    [
-        ("Prerequisites", "- Install the client with `pip install client` before you begin.", NodeType.PRECONDITION),
-        ("Troubleshooting", "- The upload fails with error 413: the file is too large, split it.", NodeType.ERROR_HANDLING),
-        ("Examples", "```python\nprint(client.get('a'))\n```", NodeType.EXAMPLE),
-        ("Parameters", "| `--retries` | number of attempts, default 3 |\n|---|---|\n| `--timeout` | seconds |", NodeType.PARAM),
-        ("Workflow", "1. Open the report and write down the three largest values.", NodeType.STEP),
-        ("Overview", "A rate limit is the number of requests that a server allows in a window.", NodeType.CONCEPT),
-    ],
-)
-def test_clear_cases(pager: SkillPager, section: str, text: str, expected: NodeType) -> None:
-    (node,) = pager.index(f"# Tool\n\n## {section}\n\n{text}\n").nodes
-    assert node.type is expected
+CLEAR = """# Uploader
+
+## Overview
+
+An uploader sends files to a store in parts. A part is a stretch of bytes with a number and a checksum.
+
+## Prerequisites
+
+- Python 3.11 or later is required, and `pip install uploader` must have run before you begin.
+- You need an API key with write permission; never run this against the production store.
+
+## Workflow
+
+1. Open the report and write down the names of the three largest files in the folder.
+2. Run the check for each of them, then upload the files one after the other.
+
+## Examples
+
+```python
+from uploader import Client
+
+print(Client().send("a.txt"))
+```
+
+## Parameters
+
+| Option | Meaning |
+|---|---|
+| `--retries` | number of attempts, default 3 |
+| `--timeout` | seconds to wait for an answer, 1 to 600 |
+
+## Troubleshooting
+
+- **Error 413**: the upload fails because the file is too large. Split it and try again.
+- **Connection reset**: the server is overloaded. Wait a minute, then retry with fewer workers.
+"""
+
+
+def test_clear_cases(pager: SkillPager) -> None:
+    types = {node.heading_path[-1]: node.type for node in pager.index(CLEAR).nodes}
+    assert types == {
+        "Overview": NodeType.CONCEPT,
+        "Prerequisites": NodeType.PRECONDITION,
+        "Workflow": NodeType.STEP,
+        "Examples": NodeType.EXAMPLE,
+        "Parameters": NodeType.PARAM,
+        "Troubleshooting": NodeType.ERROR_HANDLING,
+    }
 
 
 def test_types_do_not_depend_on_the_encoder_of_the_index(pager: SkillPager, hashing_pager: SkillPager) -> None:

@@ -401,6 +401,9 @@ FORK_IN_THE_MIDDLE = """
     writing.wait()
     child = os.fork()
     if not child:
+        if os.path.isdir("/proc/self/fd"):
+            inherited = [os.path.realpath(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd")]
+            assert os.path.realpath(store.path) not in inherited
         assert database.read(lambda connection: "read") == "read"
         assert_same_index(store.load(first.key, first.skill), first)
         store.save(second)

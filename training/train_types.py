@@ -26,7 +26,7 @@ from skillpager.types import FloatArray, Fragment, NodeType
 
 FOLDS = 8
 SEED = 0
-TEXT_FORM = "heading"
+TEXT_FORM = "bare"
 MODEL_ID = "local-1"
 
 # strength of the L2 penalty, over standardised features times SCALE; chosen by the same

@@ -38,7 +38,7 @@ class Builder:
         encoder: Embeds the nodes.
         classifier: Types the nodes.
         token_counter: Counts their tokens.
-        embedded_text: What of a node is embedded: `heading` or `bare`.
+        embedded_text: What of a node is embedded: `bare` or `heading`.
     """
 
     encoder: Encoder

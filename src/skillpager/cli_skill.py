@@ -1,11 +1,13 @@
-"""The commands on one skill: `page`, `outline`, `show`, `graph`."""
+"""The commands on one skill: `page`, `outline`, `show`, `graph`.
+
+Commands import what they work with, so that `--help` and completion need not wait for it.
+"""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from skillpager import cli_session as session
 from skillpager.cli_messages import UsageError, note, print_json, print_text, print_trace, reported
 from skillpager.cli_options import (
     AsJson,
@@ -62,6 +64,7 @@ def page(
       echo "restore one table" | skillpager page examples/skills/postgres-backup - --json
       cat examples/skills/git-bisect/SKILL.md | skillpager page - "skip a commit" -k 3
     """
+    from skillpager import cli_session as session
     from skillpager.cli_views import saving
     from skillpager.explain import trace
     from skillpager.serialize import context_json
@@ -109,6 +112,7 @@ def outline(
       skillpager outline examples/skills/git-bisect
       skillpager outline examples/skills/kubernetes-debugging --scope body --json
     """
+    from skillpager import cli_session as session
     from skillpager.cli_views import print_outline
     from skillpager.serialize import index_json
 
@@ -143,6 +147,7 @@ def show(
       skillpager show examples/skills/postgres-backup n3-n5 L40-52
       skillpager show examples/skills/kubernetes-debugging references/storage.md:L1-20 --style plain
     """
+    from skillpager import cli_session as session
     from skillpager.serialize import context_json
 
     pager = session.open_pager(encoder=encoder, classifier=classifier, cache_dir=cache_dir)
@@ -177,6 +182,7 @@ def graph(
       skillpager graph examples/skills/git-bisect --svg git-bisect.svg
     """
     from skillpager import cli_graph
+    from skillpager import cli_session as session
     from skillpager.graph_view import to_dot, to_mermaid
     from skillpager.serialize import graph_json
 

@@ -68,7 +68,7 @@ class SkillPager:
             classifier: A classifier, or its name: `local`, `llm`.
             store: A store, or the folder of one.
             token_counter: Counts tokens; o200k_base where it can be had.
-            embedded_text: What of a node is embedded: `heading` (with its heading path) or `bare`.
+            embedded_text: What of a node is embedded: `bare` (its text) or `heading` (its heading path too).
             settings: Settings; environment and configuration files by default.
 
         Raises:

@@ -35,7 +35,7 @@ class Settings:
         skills_dir: Folders to look for skills in, before the conventional ones.
         encoder: `builtin`, `hashing`, `sentence-transformers:<model>` or `openai:<model>`.
         classifier: `local` or `llm`.
-        embedded_text: What of a node is embedded: `heading` or `bare`.
+        embedded_text: What of a node is embedded: `bare` or `heading`.
         llm_base_url: Chat endpoint, OpenAI-compatible.
         llm_api_key: Its key.
         llm_model: Its model.
@@ -55,7 +55,7 @@ class Settings:
     skills_dir: tuple[Path, ...] = ()
     encoder: str = "builtin"
     classifier: str = "local"
-    embedded_text: str = "heading"
+    embedded_text: str = "bare"
     llm_base_url: str | None = None
     llm_api_key: str | None = None
     llm_model: str | None = None
