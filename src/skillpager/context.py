@@ -14,8 +14,8 @@ from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from html import escape
 from itertools import pairwise
-from xml.sax.saxutils import quoteattr
 
 from skillpager.types import (
     Context,
@@ -146,9 +146,9 @@ class Page:
         legend = "" if complete else self._legend(shown)
         if self.style is Style.MARKED:
             return legend + body
-        name = quoteattr(self.index.skill.name)
+        name = escape(self.index.skill.name)
         flag = ' complete="true"' if complete else ""
-        return f"<skill_content name={name}{flag}>\n{legend}{body.rstrip()}\n</skill_content>"
+        return f"<skill_content name="{name}"{flag}>\n{legend}{body.rstrip()}\n</skill_content>"
 
     def _legend(self, shown: int) -> str:
         total = len(self.index.nodes)
