@@ -11,7 +11,7 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Annotated, TextIO
@@ -94,8 +94,7 @@ def reported(command: Callable[..., None]) -> Callable[..., None]:
         as_json = bool(arguments.get("as_json"))
         _listen(as_json=as_json, quiet=quiet, verbose=verbose)
         try:
-            command(**arguments)
-            sys.stdout.flush()
+            _finish(command, arguments)
         except (typer.Exit, typer.Abort, typer.BadParameter):
             raise
         except KeyboardInterrupt:
@@ -117,6 +116,14 @@ def reported(command: Callable[..., None]) -> Callable[..., None]:
     run.__signature__ = own.replace(parameters=[*own.parameters.values(), *options])  # type: ignore[attr-defined]
     run.__annotations__ = {**command.__annotations__, **added}
     return run
+
+
+def _finish(command: Callable[..., None], arguments: Mapping[str, object]) -> None:
+    """Run a command to its last byte: a pipe or disk that fails does so here, not at exit."""
+    try:
+        command(**arguments)
+    finally:
+        sys.stdout.flush()
 
 
 def _listen(*, as_json: bool, quiet: bool, verbose: bool) -> None:

@@ -79,6 +79,18 @@ SkillArgument = Annotated[
         show_default=False,
     ),
 ]
+QueryArgument = Annotated[str, typer.Argument(metavar="QUERY", help="What is to be done; - for stdin.")]
+MaxNodes = Annotated[
+    int | None,
+    typer.Option("--max-nodes", "-k", metavar="N", help="Most nodes to pick. [20 up to 100 nodes, else 60]"),
+]
+MaxTokens = Annotated[
+    int | None, typer.Option("--max-tokens", metavar="N", help="Ceiling on the page, marks included. [none]")
+]
+MmrLambda = Annotated[
+    float | None, typer.Option("--lambda", metavar="X", help="Relevance (1) against variety (0). [0.7]")
+]
+Explain = Annotated[bool, typer.Option("--explain", help="Print to stderr why each node was picked or not.")]
 Scope = Annotated[
     str | None,
     typer.Option(

@@ -2,6 +2,7 @@
 
 import codecs
 import shlex
+import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -103,12 +104,14 @@ def read_query(query: str, *, skill: str) -> str:
     return query
 
 
-def show_command(skill: str, *, scope: str | None) -> str:
+def show_command(skill: str, *, scope: str | None, cache_dir: Path | None) -> str:
     """Return the command that shows nodes of `skill` when their ids follow it; empty for stdin."""
     if skill == STDIN:
         return ""
-    chosen = f" --scope {shlex.quote(scope)}" if scope else ""
-    return f"skillpager show {shlex.quote(skill)}{chosen}"
+    options = [("--scope", scope), ("--cache-dir", cache_dir and str(cache_dir))]
+    chosen = [word for name, value in options if value for word in (name, value)]
+    words = ["skillpager", "show", skill, *chosen]
+    return subprocess.list2cmdline(words) if sys.platform == "win32" else shlex.join(words)
 
 
 def tell_estimates(pager: "SkillPager") -> None:

@@ -4,7 +4,7 @@ Commands import what they work with, so that `--help` and completion need not wa
 """
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,37 +15,32 @@ from skillpager.cli_options import (
     ClassifierName,
     EdgeKindNames,
     EncoderName,
+    Explain,
+    MaxNodes,
+    MaxTokens,
+    MmrLambda,
+    QueryArgument,
     Scope,
     SkillArgument,
     StrategyName,
     StyleName,
 )
 
+if TYPE_CHECKING:
+    from skillpager.types import Context, SkillIndex
+
 
 @reported
 def page(
     skill: SkillArgument,
-    query: Annotated[str, typer.Argument(metavar="QUERY", help="What is to be done; - for stdin.")],
-    max_nodes: Annotated[
-        int | None,
-        typer.Option(
-            "--max-nodes", "-k", metavar="N", help="Most nodes to pick. [20 up to 100 nodes, else 60]"
-        ),
-    ] = None,
-    max_tokens: Annotated[
-        int | None,
-        typer.Option("--max-tokens", metavar="N", help="Ceiling on the page, marks included. [none]"),
-    ] = None,
-    mmr_lambda: Annotated[
-        float | None,
-        typer.Option("--lambda", metavar="X", help="Relevance (1) against variety (0). [0.7]"),
-    ] = None,
+    query: QueryArgument,
+    max_nodes: MaxNodes = None,
+    max_tokens: MaxTokens = None,
+    mmr_lambda: MmrLambda = None,
     strategy: StrategyName = None,
     scope: Scope = None,
     style: StyleName = None,
-    explain: Annotated[
-        bool, typer.Option("--explain", help="Print to stderr why each node was picked or not.")
-    ] = False,
+    explain: Explain = False,
     encoder: EncoderName = None,
     classifier: ClassifierName = None,
     cache_dir: CacheDir = None,
@@ -65,9 +60,6 @@ def page(
       cat examples/skills/git-bisect/SKILL.md | skillpager page - "skip a commit" -k 3
     """
     from skillpager import cli_session as session
-    from skillpager.cli_views import saving
-    from skillpager.explain import trace
-    from skillpager.serialize import context_json
 
     query = session.read_query(query, skill=skill)
     pager = session.open_pager(encoder=encoder, classifier=classifier, cache_dir=cache_dir)
@@ -81,16 +73,24 @@ def page(
         mmr_lambda=mmr_lambda,
         scope=scope,
         style=style,
-        show=session.show_command(skill, scope=scope),
+        show=session.show_command(skill, scope=scope, cache_dir=cache_dir),
     )
-    index = pager.index(source, scope=scope)
-    session.tell_oddities(index)
+    _print_page(context, pager.index(source, scope=scope), explain=explain, as_json=as_json)
+
+
+def _print_page(context: "Context", index: "SkillIndex", *, explain: bool, as_json: bool) -> None:
+    from skillpager.cli_session import tell_oddities
+    from skillpager.cli_views import saving
+    from skillpager.explain import trace
+    from skillpager.serialize import context_json
+
+    tell_oddities(index)
     if as_json:
         print_json(context_json(context))
-    else:
-        print_text(context.text)
-        if explain and context.selection:
-            print_trace(trace(context.selection))
+        return
+    print_text(context.text)
+    if explain and context.selection:
+        print_trace(trace(context.selection))
     note(saving(context, len(index.nodes)))
 
 

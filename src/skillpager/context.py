@@ -148,7 +148,7 @@ class Page:
             return legend + body
         name = escape(self.index.skill.name)
         flag = ' complete="true"' if complete else ""
-        return f"<skill_content name="{name}"{flag}>\n{legend}{body.rstrip()}\n</skill_content>"
+        return f'<skill_content name="{name}"{flag}>\n{legend}{body.rstrip()}\n</skill_content>'
 
     def _legend(self, shown: int) -> str:
         total = len(self.index.nodes)
