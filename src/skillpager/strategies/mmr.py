@@ -42,7 +42,7 @@ class Mmr:
             raise ValueError(f"mmr_lambda must be between 0 and 1, not {self.mmr_lambda}")
 
     def select(self, index: SkillIndex, query: Query, *, budget: Budget, meter: TokenMeter) -> Selection:
-        """Return up to `max_nodes` picks in the order MMR makes them. O(n·d) for each pick."""
+        """Return up to `max_nodes` picks in the order MMR makes them; O(n·d) for each pick."""
         relevance = cosines(index.embeddings, query.embedding)
         picker = Picker(index.nodes, resolve(budget, len(index.nodes)), meter)
         pool = _Pool(index.embeddings, relevance, np.float32(self.mmr_lambda))
@@ -55,8 +55,14 @@ class Mmr:
             values = (float(relevance[best]), float(pool.redundancy[best]), float(pool.marginal[best]))
             picked = picker.admit(best, relevance=values[0], redundancy=values[1], marginal=values[2])
             pool.remove(best, picked=picked)
-        final = list(zip(pool.redundancy.tolist(), pool.unmasked().tolist(), strict=True))
-        return picker.selection(self.name, query.text, relevance, reason=reason, final=final.__getitem__)
+        return picker.selection(
+            self.name,
+            query.text,
+            relevance=relevance,
+            redundancy=pool.redundancy,
+            marginal=pool.final(),
+            reason=reason,
+        )
 
 
 class _Pool:
@@ -65,10 +71,10 @@ class _Pool:
     def __init__(self, embeddings: FloatArray, relevance: FloatArray, mmr_lambda: np.float32) -> None:
         self._embeddings = embeddings
         self._gain = mmr_lambda * relevance
+        self._open_gain = self._gain.copy()  # -inf once a candidate is removed
         self._penalty = np.float32(1) - mmr_lambda
         self.redundancy = np.zeros_like(relevance)
         self.marginal = self._gain.copy()
-        self._removed = np.zeros(len(relevance), dtype=bool)
         self._first = True
         self.left = len(relevance)
 
@@ -76,20 +82,20 @@ class _Pool:
         """Return the candidate of the largest marginal value, the earlier one of equals."""
         return int(self.marginal.argmax())
 
-    def unmasked(self) -> FloatArray:
+    def final(self) -> FloatArray:
         """Return every node's marginal value, removed ones included."""
         return self._gain - self._penalty * self.redundancy
 
     def remove(self, ordinal: int, *, picked: bool) -> None:
         """Take a candidate out; when it was picked, raise the redundancy of the rest."""
-        self._removed[ordinal] = True
         self.left -= 1
-        if picked:
-            cosine = cosines(self._embeddings, self._embeddings[ordinal])
-            # the first pick sets redundancy, negative cosines included
-            self.redundancy = cosine if self._first else np.maximum(self.redundancy, cosine)
-            self._first = False
-            self.marginal = self.unmasked()
-            self.marginal[self._removed] = -np.inf
+        self._open_gain[ordinal] = self.marginal[ordinal] = -np.inf
+        if not picked:
+            return
+        cosine = cosines(self._embeddings, self._embeddings[ordinal])
+        if self._first:  # the first pick sets redundancy, negative cosines included
+            self.redundancy, self._first = cosine, False
         else:
-            self.marginal[ordinal] = -np.inf
+            np.maximum(self.redundancy, cosine, out=self.redundancy)
+        np.multiply(self.redundancy, self._penalty, out=self.marginal)
+        np.subtract(self._open_gain, self.marginal, out=self.marginal)

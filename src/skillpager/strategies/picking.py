@@ -1,19 +1,24 @@
 """What every strategy that picks by score shares: admission under the budget, and the record of it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import compress, starmap
 
 import numpy as np
 
 from skillpager.types import Budget, FloatArray, Node, Pick, Selection, Skip, SkipReason, TokenMeter
 
-# float32 dot products differ in the last bits from machine to machine; rounded, ties stay ties
-COSINE_DECIMALS = 6
+# float32 dot products differ in the last bits from machine to machine; in whole millionths ties stay ties
+COSINE_STEPS = np.float32(1_000_000)
 
 
 def cosines(rows: FloatArray, row: FloatArray) -> FloatArray:
-    """Return `(n,)` float32, the cosine of each unit row of `(n, dim)` with one unit row `(dim,)`."""
-    return np.round(rows @ row, COSINE_DECIMALS)
+    """Return `(n,)` float32: the cosine of each unit row of `(n, dim)` with one unit row, to a millionth."""
+    products: FloatArray = rows @ row
+    products *= COSINE_STEPS
+    np.rint(products, out=products)
+    products /= COSINE_STEPS
+    return products
 
 
 @dataclass(slots=True)
@@ -56,10 +61,11 @@ class Picker:
         self,
         strategy: str,
         query: str,
-        relevance: FloatArray,
         *,
+        relevance: FloatArray,
+        redundancy: FloatArray,
+        marginal: FloatArray,
         reason: SkipReason,
-        final: Callable[[int], tuple[float, float]],
     ) -> Selection:
         """Return the finished selection.
 
@@ -67,14 +73,16 @@ class Picker:
             strategy: Name of the strategy.
             query: Text of the query.
             relevance: `(n,)` cosine of query and each node.
+            redundancy: `(n,)` largest cosine of each node with a pick, when the selection ended.
+            marginal: `(n,)` marginal value of each node, when the selection ended.
             reason: Why the nodes that were never refused were left out.
-            final: Redundancy and marginal value of such a node when the selection ended.
         """
-        picked = {pick.node.ordinal for pick in self.picks}
-        values = relevance.tolist()
-        skipped = []
-        for ordinal, node in enumerate(self.nodes):
-            if ordinal not in picked:
-                verdict = self.refused.get(ordinal) or (reason, *final(ordinal))
-                skipped.append(Skip(node, verdict[0], values[ordinal], verdict[1], verdict[2]))
+        columns = [relevance.tolist(), redundancy.tolist(), marginal.tolist()]
+        reasons = [reason] * len(self.nodes)
+        for ordinal, refusal in self.refused.items():
+            reasons[ordinal], columns[1][ordinal], columns[2][ordinal] = refusal
+        left_out = [True] * len(self.nodes)
+        for pick in self.picks:
+            left_out[pick.node.ordinal] = False
+        skipped = starmap(Skip, compress(zip(self.nodes, reasons, *columns, strict=True), left_out))
         return Selection(strategy, query, tuple(self.picks), tuple(skipped), self.budget)

@@ -34,7 +34,8 @@ class TopK:
         return picker.selection(
             self.name,
             query.text,
-            relevance,
+            relevance=relevance,
+            redundancy=np.zeros_like(relevance),
+            marginal=relevance,
             reason=SkipReason.MAX_NODES,
-            final=lambda ordinal: (0.0, values[ordinal]),
         )
