@@ -367,7 +367,7 @@ class Selection:
     strategy: str
     query: str
     picks: tuple[Pick, ...]
-    skipped: tuple[Skip, ...]
+    skipped: Sequence[Skip]
     budget: Budget
 
 

@@ -1,10 +1,11 @@
 """What every strategy that picks by score shares: admission under the budget, and the record of it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import compress, starmap
+from typing import overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from skillpager.types import Budget, FloatArray, Node, Pick, Selection, Skip, SkipReason, TokenMeter
 
@@ -77,12 +78,60 @@ class Picker:
             marginal: `(n,)` marginal value of each node, when the selection ended.
             reason: Why the nodes that were never refused were left out.
         """
-        columns = [relevance.tolist(), redundancy.tolist(), marginal.tolist()]
-        reasons = [reason] * len(self.nodes)
-        for ordinal, refusal in self.refused.items():
-            reasons[ordinal], columns[1][ordinal], columns[2][ordinal] = refusal
-        left_out = [True] * len(self.nodes)
-        for pick in self.picks:
-            left_out[pick.node.ordinal] = False
-        skipped = starmap(Skip, compress(zip(self.nodes, reasons, *columns, strict=True), left_out))
-        return Selection(strategy, query, tuple(self.picks), tuple(skipped), self.budget)
+        left_out = np.ones(len(self.nodes), dtype=bool)
+        left_out[[pick.node.ordinal for pick in self.picks]] = False
+        skipped = Skipped(
+            nodes=self.nodes,
+            ordinals=np.flatnonzero(left_out),
+            numbers=(relevance, redundancy, marginal),
+            reason=reason,
+            refused=self.refused,
+        )
+        return Selection(strategy, query, tuple(self.picks), skipped, self.budget)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Skipped(Sequence[Skip]):
+    """The nodes that were left out, in document order; each `Skip` is made when it is asked for.
+
+    A page reads none of them, and making them all would take longer than the selection itself.
+
+    Attributes:
+        nodes: The pool.
+        ordinals: Which nodes were left out.
+        numbers: `(n,)` relevance, redundancy and marginal value of every node at the end.
+        reason: Why the nodes that were never refused were left out.
+        refused: Reason, redundancy and marginal value of those that were.
+    """
+
+    nodes: Sequence[Node]
+    ordinals: NDArray[np.intp]
+    numbers: tuple[FloatArray, FloatArray, FloatArray]
+    reason: SkipReason
+    refused: Mapping[int, tuple[SkipReason, float, float]]
+
+    def __len__(self) -> int:
+        return len(self.ordinals)
+
+    @overload
+    def __getitem__(self, place: int) -> Skip: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> tuple[Skip, ...]: ...
+
+    def __getitem__(self, place: int | slice) -> Skip | tuple[Skip, ...]:
+        if isinstance(place, slice):
+            return tuple(map(self._skip, self.ordinals[place].tolist()))
+        return self._skip(int(self.ordinals[place]))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and tuple(self) == tuple(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def _skip(self, ordinal: int) -> Skip:
+        relevance, redundancy, marginal = (float(values[ordinal]) for values in self.numbers)
+        reason = self.reason
+        if ordinal in self.refused:
+            reason, redundancy, marginal = self.refused[ordinal]
+        return Skip(self.nodes[ordinal], reason, relevance, redundancy, marginal)
