@@ -12,8 +12,21 @@ print(page.text)
 print(f"{page.tokens} of {page.full_tokens} tokens")
 """
 
-from skillpager.errors import SkillPagerError
-from skillpager.pager import SkillPager
-from skillpager.types import Context, Node, NodeType, Skill, SkillIndex
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from skillpager.errors import SkillPagerError
+    from skillpager.pager import SkillPager
+    from skillpager.types import Context, Node, NodeType, Skill, SkillIndex
 
 __all__ = ["Context", "Node", "NodeType", "Skill", "SkillIndex", "SkillPager", "SkillPagerError"]
+
+_HOMES = {"SkillPager": "pager", "SkillPagerError": "errors"}
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name when it is first asked for, so that `skillpager --help` loads no numpy."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES.get(name, 'types')}"), name)

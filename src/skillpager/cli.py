@@ -107,7 +107,7 @@ def index(
     from skillpager import cli_index
     from skillpager.cli_session import open_pager, tell_estimates
 
-    pager = open_pager(encoder=encoder, classifier=classifier, cache_dir=cache_dir)
+    pager = open_pager(encoder=encoder, classifier=classifier, cache_dir=cache_dir, tell_batches=False)
     targets = cli_index.find_targets(paths or [], pager.settings)
     outcomes = cli_index.index_all(pager, targets, scope=scope, jobs=jobs)
     tell_estimates(pager)

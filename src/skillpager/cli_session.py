@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from skillpager.cli_messages import UsageError, note, warn
+from skillpager.cli_messages import UsageError, are_notes_heard, note, warn
 from skillpager.errors import SettingsError, SkillError
 from skillpager.library import locate, search_folders
 from skillpager.settings import Settings, load_settings
@@ -38,9 +38,13 @@ def choose_settings(
 
 
 def open_pager(
-    *, encoder: str | None = None, classifier: str | None = None, cache_dir: Path | None = None
+    *,
+    encoder: str | None = None,
+    classifier: str | None = None,
+    cache_dir: Path | None = None,
+    tell_batches: bool = True,
 ) -> "SkillPager":
-    """Return a pager with the options applied.
+    """Return a pager with the options applied; on a terminal it tells how far a language model is.
 
     Raises:
         SettingsError: A file, variable or option is not valid.
@@ -48,7 +52,14 @@ def open_pager(
     # numpy and the splitter, which the commands that need no pager do without
     from skillpager.pager import SkillPager
 
-    return SkillPager(settings=choose_settings(encoder=encoder, classifier=classifier, cache_dir=cache_dir))
+    settings = choose_settings(encoder=encoder, classifier=classifier, cache_dir=cache_dir)
+    watched = tell_batches and are_notes_heard() and sys.stderr.isatty()
+    return SkillPager(settings=settings, progress=_tell_batch if watched else None)
+
+
+def _tell_batch(done: int, total: int) -> None:
+    sys.stderr.write(f"\rtyping nodes: batch {done} of {total}" + ("\n" if done == total else ""))
+    sys.stderr.flush()
 
 
 def load_skill(pager: "SkillPager", skill: str, *, scope: str | None) -> "SkillIndex":

@@ -70,7 +70,16 @@ def saving(context: "Context", total: int) -> str:
     share = token_reduction(context)
     about = "" if context.tokens_exact else "about "
     words = f"{share:.1%} saved" if share >= 0 else f"{-share:.1%} longer than the whole skill"
-    return f"{len(context.nodes)} of {counted(total, 'node')}, {tokens}, {about}{words.replace('%', ' %')}"
+    line = f"{len(context.nodes)} of {counted(total, 'node')}, {tokens}, {about}{words.replace('%', ' %')}"
+    return f"{line}; a higher --lambda shows more" if _ended_early(context) else line
+
+
+def _ended_early(context: "Context") -> bool:
+    """Tell whether the selection stopped before its budget, because what was left repeats the page."""
+    from skillpager.types import SkipReason
+
+    chosen = context.selection
+    return chosen is not None and any(skip.reason is SkipReason.NEGATIVE_MARGINAL for skip in chosen.skipped)
 
 
 def token_count(tokens: int, *, exact: bool) -> str:

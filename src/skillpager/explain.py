@@ -34,7 +34,8 @@ def summary(index: SkillIndex) -> str:
     types = ", ".join(f"{count} {kind}" for kind, count in counts.most_common())
     shown = f" ({types})" if types else ""
     files = len(index.skill.files)
-    size = f"{index.full_tokens} tokens, {files} file{'' if files == 1 else 's'}"
+    about = "about " if index.recipe.token_counter.startswith("estimate") else ""
+    size = f"{about}{index.full_tokens} tokens, {files} file{'' if files == 1 else 's'}"
     return f"{index.skill.name}: {len(index.nodes)} nodes{shown}, {size}"
 
 

@@ -6,7 +6,7 @@ page    index, query → strategy → context
 
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -60,6 +60,7 @@ class SkillPager:
         token_counter: TokenCounter | None = None,
         embedded_text: str | None = None,
         settings: Settings | None = None,
+        progress: Callable[[int, int], None] | None = None,
     ) -> None:
         """Choose the parts; whatever is not given comes from the settings.
 
@@ -70,6 +71,7 @@ class SkillPager:
             token_counter: Counts tokens; o200k_base where it can be had.
             embedded_text: What of a node is embedded: `bare` (its text) or `heading` (its heading path too).
             settings: Settings; environment and configuration files by default.
+            progress: Called with the batches done and all batches while a language model types a skill.
 
         Raises:
             SettingsError: A setting or name is not valid.
@@ -80,6 +82,7 @@ class SkillPager:
         self._store = store
         self.token_counter = token_counter or default_counter()
         self._embedded_text = embedded_text or self.settings.embedded_text
+        self._progress = progress
         self._kept = Kept()
         self._lock = threading.Lock()
         self._builds: dict[str, threading.Lock] = {}
@@ -95,7 +98,9 @@ class SkillPager:
     def classifier(self) -> Classifier:
         """The classifier in use."""
         chosen = self._classifier
-        return make_classifier(chosen, self.settings) if isinstance(chosen, str) else chosen
+        if not isinstance(chosen, str):
+            return chosen
+        return make_classifier(chosen, self.settings, progress=self._progress)
 
     @cached_property
     def store(self) -> Store:

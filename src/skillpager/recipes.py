@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
@@ -42,8 +43,15 @@ def make_encoder(name: str, settings: Settings) -> Encoder:
     raise SettingsError(f"Unknown encoder {name!r}: choose one of {', '.join(ENCODERS)}.")
 
 
-def make_classifier(name: str, settings: Settings) -> Classifier:
+def make_classifier(
+    name: str, settings: Settings, *, progress: Callable[[int, int], None] | None = None
+) -> Classifier:
     """Return the classifier that `name` means.
+
+    Args:
+        name: `local` or `llm`.
+        settings: Endpoint, key and model of `llm`, and where its paid answers are kept.
+        progress: Called by `llm` with the batches done and all batches of a skill.
 
     Raises:
         SettingsError: The name is unknown, or the LLM's model is not set.
@@ -66,6 +74,7 @@ def make_classifier(name: str, settings: Settings) -> Classifier:
             base_url=settings.llm_base_url,
             api_key=settings.llm_api_key,
             cache_dir=settings.cache_dir / "llm",
+            progress=progress,
         )
     raise SettingsError(f"Unknown classifier {name!r}: choose one of {', '.join(CLASSIFIERS)}.")
 
