@@ -1,0 +1,171 @@
+"""The online stage: `page()` in a warm process by part, and the command line from a cold start."""
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import synthetic
+from options import SAMPLES, Options
+from processes import Spent, own_environment, skillpager, spend
+from results import Cell, Check, Report, Table
+from skillpager import SkillIndex, SkillPager
+from skillpager.context import Page
+from skillpager.settings import Settings
+from skillpager.strategies import Mmr
+from timing import MILLISECONDS, Stopwatch, median, percentile, seconds_of
+
+NODES = (50, 100, 500, 2_000)
+QUICK_NODES = (50,)
+QUERIES = 500
+QUICK_QUERIES = 10
+MOST_QUERIES = 5_000
+WARM_UP = 5
+COLD_STARTS = 10
+QUICK_COLD_STARTS = 1
+TOKEN_SHARE = 0.4
+CHECKED_NODES = 500
+
+PAGE_MS = 6.0
+REST_MS = 1.0
+COLD_SECONDS = 0.6
+
+COLD_QUERY = "Restore a single table from last night's dump."
+PARTS = ("query embedding", "selection", "context")
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """Milliseconds of each call of `page()`, whole and by part."""
+
+    total: list[float]
+    parts: dict[str, list[float]]
+
+    def rest(self, *left_out: str) -> list[float]:
+        """Return, for each call, what is not in the parts named."""
+        gone = [sum(values) for values in zip(*(self.parts[part] for part in left_out), strict=True)]
+        return [total - part for total, part in zip(self.total, gone, strict=True)]
+
+
+def measure(options: Options) -> Report:
+    """Return the report on the online stage."""
+    rows: list[list[Cell]] = []
+    checks: list[Check] = []
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        pager = SkillPager(encoder="builtin", classifier="local", store=folder, settings=Settings())
+        watch = _watched(pager)
+        queries = iter(synthetic.queries(MOST_QUERIES))
+        for nodes in QUICK_NODES if options.quick else NODES:
+            index = pager.index(synthetic.document(nodes * synthetic.CHARACTERS_PER_NODE))
+            cases = _cases(pager, watch, index, queries, number=QUICK_QUERIES if options.quick else QUERIES)
+            rows += [_row(len(index.nodes), case, calls) for case, calls in cases.items()]
+            if nodes == CHECKED_NODES:
+                checks = _checks(cases, len(index.nodes))
+        pager.close()
+        cold = _cold(folder / "cold", QUICK_COLD_STARTS if options.quick else COLD_STARTS)
+    columns = ["nodes", "call", "p50 (ms)", "p99 (ms)", *(f"{part} p50" for part in PARTS), "rest p50"]
+    warm = Table("`page()` in a warm process, index in memory", [*columns, "all but embedding p50"], rows)
+    seconds = median([run.seconds for run in cold[0]])
+    checks.append(Check("`skillpager page`, cold process, cached skill", seconds, COLD_SECONDS, "s"))
+    return Report("Online: from query to page", [warm, _cold_table(cold)], checks, _NOTE)
+
+
+_NOTE = (
+    "Synthetic skills made of the sample skills. “New query”: text not seen before; “same query”: its "
+    "embedding is kept. The medians of parts need not add up to the median of the whole."
+)
+
+
+def _watched(pager: SkillPager) -> Stopwatch:
+    watch = Stopwatch()
+    watch.on(pager.encoder, "encode_query", "query embedding")
+    watch.on(Mmr, "select", "selection")
+    watch.on(Page, "render", "context")
+    return watch
+
+
+def _cases(
+    pager: SkillPager, watch: Stopwatch, index: SkillIndex, queries: Iterator[str], *, number: int
+) -> dict[str, Calls]:
+    """Return the calls of each case, `number` of them, with queries nobody asked before."""
+    limit = int(TOKEN_SHARE * index.full_tokens)
+    for query in islice(queries, WARM_UP):
+        pager.page(index, query)
+    first, second = list(islice(queries, number)), list(islice(queries, number))
+
+    def plain(query: str) -> object:
+        return pager.page(index, query)
+
+    def limited(query: str) -> object:
+        return pager.page(index, query, max_tokens=limit)
+
+    share = f"max_tokens = {TOKEN_SHARE:.0%}".replace("%", " %")
+    return {
+        "new query": _calls(plain, watch, first),
+        "same query": _calls(plain, watch, first[-1:] * number),
+        f"new query, {share}": _calls(limited, watch, second),
+    }
+
+
+def _calls(page: Callable[[str], object], watch: Stopwatch, queries: Sequence[str]) -> Calls:
+    calls = Calls([], {part: [] for part in PARTS})
+    for query in queries:
+        watch.seconds.clear()
+        calls.total.append(MILLISECONDS * seconds_of(partial(page, query)))
+        for part, values in calls.parts.items():
+            values.append(MILLISECONDS * watch.seconds[part])
+    return calls
+
+
+def _row(nodes: int, case: str, calls: Calls) -> list[Cell]:
+    parts = [median(calls.parts[part]) for part in PARTS]
+    rest, but_embedding = median(calls.rest(*PARTS)), median(calls.rest("query embedding"))
+    return [nodes, case, median(calls.total), percentile(calls.total, 0.99), *parts, rest, but_embedding]
+
+
+def _checks(cases: dict[str, Calls], nodes: int) -> list[Check]:
+    calls = cases["new query"]
+    rest = median(calls.rest("query embedding"))
+    return [
+        Check(f"`page()` with a new query, {nodes} nodes, p50", median(calls.total), PAGE_MS, "ms"),
+        Check(f"all of it but the query embedding, {nodes} nodes, p50", rest, REST_MS, "ms"),
+    ]
+
+
+def _cold(cache: Path, repetitions: int) -> list[list[Spent]]:
+    """Return the costs of page, page with a limit, help, and an empty Python, in turn."""
+    page = ("page", SAMPLES / "postgres-backup", COLD_QUERY)
+    commands: list[list[str | Path]] = [
+        skillpager(*page),
+        skillpager(*page, "--max-tokens", "800"),
+        skillpager("--help"),
+        [sys.executable, "-c", "pass"],
+    ]
+    environment = own_environment(cache)
+    times: list[list[Spent]] = [[] for _ in commands]
+    for command in commands:
+        spend(command, environment=environment)
+    for _ in range(repetitions):
+        for command, values in zip(commands, times, strict=True):
+            values.append(spend(command, environment=environment))
+    return times
+
+
+def _cold_table(cold: Sequence[Sequence[Spent]]) -> Table:
+    names = (
+        "`skillpager page`",
+        "`skillpager page --max-tokens 800`",
+        "`skillpager --help`",
+        "`python -c pass`",
+    )
+    rows: list[list[Cell]] = []
+    for name, runs in zip(names, cold, strict=True):
+        seconds = median([run.seconds for run in runs])
+        cpu = median([run.processor_seconds for run in runs])
+        rows.append([name, seconds, cpu])
+    columns = ["command", "wall clock (s)", "processor time (s)"]
+    return Table("Cold process, cached sample skill, median", columns, rows)

@@ -1,0 +1,121 @@
+"""All benchmarks by one command, side by side: writes results.json and README.md.
+
+python benchmarks/run.py [--data DIR...] [--only SECTION,...] [--quick]
+
+DIR is a folder of `<id>.md` and `<id>.ann.json` (docs/evidence-format.md); quality is measured on the last.
+Without it the sample skills are measured, and quality is not.
+"""
+
+import argparse
+import importlib
+import multiprocessing
+import os
+import time
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
+
+import machine
+import readme
+from options import Options
+from results import Entry, Report, load, save
+
+SECTIONS = {
+    "offline": "offline",
+    "growth": "growth",
+    "online": "online",
+    "mmr": "mmr_kernel",
+    "quality": "quality",
+    "embedded_text": "embedded_text",
+    "granularity": "granularity",
+    "tokens": "tokens",
+}
+# the peers call BLAS with small matrices: its threads would measure the scheduler
+ENVIRONMENT = {"mmr": {"OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}}
+NICENESS = 5
+SCORER = "score.py"
+
+
+def main() -> None:
+    """Run the sections that the command line asks for."""
+    arguments = _parser().parse_args()
+    options = Options(tuple(arguments.data), _scorer(arguments), arguments.quick)
+    chosen = arguments.only.split(",") if arguments.only else list(SECTIONS)
+    if unknown := sorted(set(chosen) - set(SECTIONS)):
+        raise SystemExit(f"unknown section {', '.join(unknown)}: choose from {', '.join(SECTIONS)}")
+    os.nice(NICENESS)
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    path = arguments.out / "results.json"
+    for name in chosen:
+        entries = load(path)
+        entries[name] = _entry(name, options, chosen)
+        ordered = {known: entries[known] for known in SECTIONS if known in entries}
+        save(ordered, path)
+        (arguments.out / "README.md").write_text(readme.render(ordered), encoding="utf-8")
+        print(f"{name}: {entries[name].seconds:.0f} s")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", type=Path, nargs="+", default=[], metavar="DIR", help="annotated documents")
+    parser.add_argument(
+        "--scorer", type=Path, help=f"reference scorer (default: {SCORER} beside the last DIR)"
+    )
+    parser.add_argument("--only", default="", metavar="SECTION,...", help=f"some of {', '.join(SECTIONS)}")
+    parser.add_argument("--quick", action="store_true", help="see within seconds that everything runs")
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent, help="folder of the results")
+    return parser
+
+
+def _scorer(arguments: argparse.Namespace) -> Path | None:
+    if not arguments.data:
+        return None
+    scorer: Path = arguments.scorer or arguments.data[-1].resolve().parent / SCORER
+    for path in (*arguments.data, scorer):
+        if not path.exists():
+            raise SystemExit(f"{path} is not there")
+    return scorer
+
+
+def _entry(name: str, options: Options, chosen: Sequence[str]) -> Entry:
+    before, start = machine.load_average(), time.perf_counter()
+    report = _measured(name, options)
+    return Entry(
+        report=report,
+        date=datetime.now(UTC).isoformat(timespec="minutes"),
+        command=_command(options, chosen),
+        quick=options.quick,
+        seconds=time.perf_counter() - start,
+        load=(before, machine.load_average()),
+        machine=machine.describe(),
+    )
+
+
+def _measured(name: str, options: Options) -> Report:
+    """Return the report of a section, made in a process of its own: each starts with nothing loaded."""
+    os.environ.update(ENVIRONMENT.get(name, {}))
+    try:
+        with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+            return pool.submit(_section, name, options).result()
+    finally:
+        for variable in ENVIRONMENT.get(name, {}):
+            del os.environ[variable]
+
+
+def _section(name: str, options: Options) -> Report:
+    report: Report = importlib.import_module(SECTIONS[name]).measure(options)
+    return report
+
+
+def _command(options: Options, chosen: Sequence[str]) -> str:
+    """Return the command without anybody's paths."""
+    data = f" --data {' '.join(folder.name for folder in options.data)}" if options.data else ""
+    only = "" if list(chosen) == list(SECTIONS) else f" --only {','.join(chosen)}"
+    return f"python benchmarks/run.py{data}{only}{' --quick' if options.quick else ''}"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,66 @@
+"""The README tells the truth: its page is the page, its example runs, its links lead somewhere."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import ROOT
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+DEMO = re.search(r"```markdown\n(.*?)```", README, re.DOTALL)
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "benchmarks").glob("*.md")])
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> subprocess.CompletedProcess[str]:
+    """What `make demo` runs."""
+    command = re.search(r"^demo:.*\n\t\$\(BIN\)/skillpager (page \S+) \"(.+)\"$", (ROOT / "Makefile").read_text(), re.M)
+    assert command is not None
+    arguments = [*command[1].split(), command[2]]
+    environment = {"SKILLPAGER_CACHE_DIR": str(tmp_path_factory.mktemp("cache")), "PATH": "", "COLUMNS": "100"}
+    return subprocess.run(
+        [sys.executable, "-m", "skillpager", *arguments],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=ROOT,
+        env=environment,
+        encoding="utf-8",
+    )
+
+
+def test_the_page_in_the_readme_is_the_page_that_is_printed(demo: subprocess.CompletedProcess[str]) -> None:
+    assert DEMO is not None
+    position = 0
+    for part in DEMO[1].split("\n…\n"):
+        assert part.strip() in demo.stdout[position:]
+        position = demo.stdout.index(part.strip())
+
+
+def test_the_note_in_the_readme_is_the_note_that_is_printed(demo: subprocess.CompletedProcess[str]) -> None:
+    assert demo.stderr.strip() in README
+
+
+def test_the_library_example_runs(tmp_path: Path) -> None:
+    code = re.search(r"```python\n(.*?)```", README, re.DOTALL)
+    assert code is not None
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code[1]],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+        env={"SKILLPAGER_CACHE_DIR": str(tmp_path), "PATH": ""},
+        encoding="utf-8",
+    )
+    assert done.returncode == 0, done.stderr
+    assert "pg_restore" in done.stdout
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_relative_links_lead_somewhere(document: Path) -> None:
+    text = re.sub(r"```.*?```", "", document.read_text(encoding="utf-8"), flags=re.DOTALL)
+    for target in re.findall(r"\]\((?!https?:|#)([^)#\s]+)[^)]*\)", text):
+        assert (document.parent / target).exists(), target
