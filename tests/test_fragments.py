@@ -138,7 +138,7 @@ def test_list_items_carry_their_lead_in_as_a_field() -> None:
 
 
 def test_a_nested_item_is_led_in_by_its_parent() -> None:
-    parent = "- Parent item that says something which is long enough to be a fragment by itself here"
+    parent = "- Parent item that says something which is long enough to be a fragment by itself" + ", very" * 20
     child = "  - Child item that says something which is long enough to be a fragment by itself too"
     last = fragments(f"{parent}\n{child}\n")[-1]
     assert last.text == child

@@ -3,7 +3,7 @@
 import pytest
 
 from skillpager.blocks import split_blocks
-from skillpager.merging import RULES, Rule, merge
+from skillpager.merging import MAX_LIST_GROUP_CHARS, RULES, Rule, merge
 
 BY_NAME = {rule.name: rule for rule in RULES}
 
@@ -84,7 +84,7 @@ def test_connective_joins_previous(text: str, expected: list[str]) -> None:
 
 
 def test_short_list_items_are_grouped_and_long_ones_stand_alone() -> None:
-    long = "- " + "word " * 30
+    long = "- " + "word " * (MAX_LIST_GROUP_CHARS // 5)
     text = f"- one\n- two\n- three\n{long}\n- four"
     assert merged(text, "list_items_grouped") == ["- one\n- two\n- three", long.rstrip(), "- four"]
 
@@ -94,12 +94,13 @@ def test_items_of_two_lists_never_group() -> None:
 
 
 def test_a_nested_item_does_not_take_in_the_next_outer_one() -> None:
-    text = "- outer\n" + "  - " + "inner " * 12 + "\n- next"
-    assert merged(text, "list_items_grouped")[-1] == "- next"
+    inner = [f"  - {number} " + "inner " * 20 for number in range(2)]
+    text = "\n".join(["- outer", *inner, "- next"])
+    assert merged(text, "list_items_grouped") == [f"- outer\n{inner[0]}".rstrip(), inner[1].rstrip(), "- next"]
 
 
 def test_an_item_that_is_only_a_title_joins_its_first_nested_item() -> None:
-    long = "word " * 30
+    long = "word " * (MAX_LIST_GROUP_CHARS // 5)
     text = f"4. Tag\n\n   1. {long}\n   2. {long}"
     assert merged(text, "list_items_grouped") == [
         f"4. Tag\n\n   1. {long}".rstrip(),

@@ -40,7 +40,6 @@ class _Joint:
     """What stands between two shown nodes, and what it leaves out."""
 
     text: str
-    tokens: int
     omitted: tuple[Omission, ...] = ()
     filled: tuple[int, ...] = ()
 
@@ -66,6 +65,7 @@ class Page:
         self._files = {file.path: file for file in index.skill.files}
         self._paths = _heading_paths(index)
         self._joints: dict[tuple[int, int], _Joint] = {}
+        self._prices: dict[tuple[int, int], int] = {}
 
     def render(self, ordinals: Iterable[int], *, selection: Selection | None = None) -> Context:
         """Return the context that shows the given nodes, however many tokens it takes.
@@ -110,12 +110,18 @@ class Page:
         if joint is None:
             if len(self._joints) >= MAX_KEPT_JOINTS:
                 self._joints.clear()
+                self._prices.clear()
             joint = self._joints[key] = self._make_joint(before, after)
         return joint
 
     def joint_cost(self, before: int, after: int) -> int:
         """Return the tokens of a joint."""
-        return self.joint(before, after).tokens
+        key = (before, after)
+        price = self._prices.get(key)
+        if price is None:
+            text = self.joint(before, after).text
+            price = self._prices[key] = self.counter.count(text) if text else 0
+        return price
 
     def frame_cost(self) -> int:
         """Return the tokens of what surrounds every page of this skill: legend or tags."""
@@ -161,17 +167,16 @@ class Page:
     def _make_joint(self, before: int, after: int) -> _Joint:
         if self.style is Style.PLAIN:
             text = "\n\n" if before != START and after != END else ""
-            return _Joint(text, self.counter.count(text), self._omissions(before, after))
+            return _Joint(text, self._omissions(before, after))
         if after == _next(before, len(self.index.nodes)):
-            source = self._source(before, after)
-            return _Joint(source, self.counter.count(source))
+            return _Joint(self._source(before, after))
         gap = self._gap(before, after)
-        if sum(omission.tokens for omission in gap.omitted) <= gap.tokens:
+        # a text has no more tokens than bytes, which spares most gaps the counting
+        if sum(omission.tokens for omission in gap.omitted) <= len(gap.text.encode()):
             source = self._source(before, after)
-            price = self.counter.count(source)
-            if price <= gap.tokens:
+            if self.counter.count(source) <= self.counter.count(gap.text):
                 inside = range(_first(before), after if after != END else len(self.index.nodes))
-                return _Joint(source, price, (), tuple(inside))
+                return _Joint(source, (), tuple(inside))
         return gap
 
     def _source(self, before: int, after: int) -> str:
@@ -180,11 +185,10 @@ class Page:
 
     def _gap(self, before: int, after: int) -> _Joint:
         omitted = self._omissions(before, after)
-        marks = "\n\n".join(self._marker(omission) for omission in omitted)
+        marks = "\n\n".join(map(self._marker, omitted))
         lead = "\n\n" if before != START else ""
         opening = "" if after == END else f"\n{''.join(self._opening(before, after))}"
-        text = f"{lead}{marks}\n{opening}"
-        return _Joint(text, self.counter.count(text), omitted)
+        return _Joint(f"{lead}{marks}\n{opening}", omitted)
 
     def _opening(self, before: int, after: int) -> Iterable[str]:
         """Yield what a reader needs before a node that does not follow its predecessor."""

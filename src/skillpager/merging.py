@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 from skillpager.blocks import Piece
 from skillpager.types import TileKind
 
-# items of one list, and rows of one table, are grouped up to this many characters; chosen for
-# the paper's granularity (benchmarks/granularity.md)
-MAX_LIST_GROUP_CHARS = 80
+# items of one list, and rows of one table, are grouped up to this many characters: larger groups hold
+# more evidence at the same cost, these keep the paper's median of 38 nodes a skill (benchmarks/README.md)
+MAX_LIST_GROUP_CHARS = 180
 MAX_TABLE_GROUP_CHARS = 400
 MAX_TITLE_CHARS = 40
 

@@ -41,6 +41,9 @@ from skillpager.types import (
 
 logger = logging.getLogger(__name__)
 
+# strategies keep what they computed; one for each name and weight in use
+MAX_KEPT_STRATEGIES = 16
+
 SkillSource = Path | str | Skill | SkillIndex
 
 
@@ -84,6 +87,7 @@ class SkillPager:
         self._embedded_text = embedded_text or self.settings.embedded_text
         self._progress = progress
         self._kept = Kept()
+        self._strategies: dict[tuple[str, float], Strategy] = {}
         self._lock = threading.Lock()
         self._builds: dict[str, threading.Lock] = {}
 
@@ -282,7 +286,14 @@ class SkillPager:
     def _strategy(self, strategy: Strategy | str | None, mmr_lambda: float | None) -> Strategy:
         weight = self.settings.mmr_lambda if mmr_lambda is None else mmr_lambda
         chosen = strategy or self.settings.strategy
-        return make_strategy(chosen, mmr_lambda=weight) if isinstance(chosen, str) else chosen
+        if not isinstance(chosen, str):
+            return chosen
+        known = self._strategies.get((chosen, weight))
+        if known is None:
+            if len(self._strategies) >= MAX_KEPT_STRATEGIES:
+                self._strategies.clear()
+            known = self._strategies[chosen, weight] = make_strategy(chosen, mmr_lambda=weight)
+        return known
 
     def _budget(self, max_nodes: int | None, max_tokens: int | None) -> Budget:
         nodes = self.settings.max_nodes if max_nodes is None else max_nodes

@@ -13,14 +13,16 @@ from importlib.util import find_spec
 from skillpager.errors import require_extra
 from skillpager.types import TokenCounter
 
-_WORD = re.compile(r"[^\W\d_]+|\d+|\s+|[^\w\s]+|_+")
+_PIECE = re.compile(r"[^\W\d_]+|\d+|\s+|[^\w\s]+|_+")
 _WIDE = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af\u3040-\u30ff\uf900-\ufaff]")
 
-# fitted on o200k_base counts of public skills (benchmarks/tokens.md): letters per further token
-# of a word, digits per token, signs per token
-LETTERS_PER_TOKEN = 7.2
-DIGITS_PER_TOKEN = 3
-SIGNS_PER_TOKEN = 2.4
+# tokens by kind of piece, fitted on o200k_base counts of public skills (benchmarks/README.md); wide
+# and accented letters are rarer there, their figures come from running text
+PER_BREAK = 1.2
+PER_WORD, SHORT_WORD, PER_FURTHER_LETTER = 0.98, 5, 0.045
+PER_THREE_DIGITS = 1.7
+PER_SIGN, PER_FURTHER_SIGN = 0.75, 0.19
+PER_WIDE_LETTER, PER_ACCENTED_LETTER = 0.62, 0.28
 
 
 class O200kCounter:
@@ -46,26 +48,27 @@ class O200kCounter:
 class EstimatedCounter:
     """An estimate of o200k_base counts from words, digits and signs; no vocabulary needed."""
 
-    id = "estimate-1"
+    id = "estimate-2"
     exact = False
 
     def count(self, text: str) -> int:
         """Return about the number of o200k_base tokens of `text`."""
-        return math.ceil(sum(map(_estimate, _WORD.findall(text))))
+        return math.ceil(sum(map(_estimate, _PIECE.findall(text))))
 
 
 def _estimate(piece: str) -> float:
+    if piece == " ":
+        return 0.0
     if piece.isspace():
-        return 0.0 if piece == " " else 1.0
-    wide = len(_WIDE.findall(piece)) if not piece.isascii() else 0
-    if wide:
-        return 0.62 * wide + (len(piece) - wide) / 2
+        return PER_BREAK
+    if piece.isascii() and piece.isalpha():
+        return PER_WORD + PER_FURTHER_LETTER * max(0, len(piece) - SHORT_WORD)
     if piece.isdigit():
-        return math.ceil(len(piece) / DIGITS_PER_TOKEN)
+        return PER_THREE_DIGITS * math.ceil(len(piece) / 3)
     if piece.isalpha():
-        letters = LETTERS_PER_TOKEN if piece.isascii() else LETTERS_PER_TOKEN / 2
-        return 1.0 + max(0.0, len(piece) - letters) / letters
-    return math.ceil(len(piece) / SIGNS_PER_TOKEN)
+        wide = len(_WIDE.findall(piece))
+        return PER_WIDE_LETTER * wide + PER_ACCENTED_LETTER * (len(piece) - wide)
+    return PER_SIGN + PER_FURTHER_SIGN * (len(piece) - 1)
 
 
 @cache

@@ -9,7 +9,8 @@ the best marginal is below zero. All node types are in the pool; ties go to the 
 Reference: paper §3.2, equations (2) and (3); Carbonell and Goldstein 1998.
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -19,6 +20,36 @@ from skillpager.types import Budget, FloatArray, Query, Selection, SkillIndex, S
 
 DEFAULT_MMR_LAMBDA = 0.7  # paper §3.2
 
+# what one strategy keeps between queries: columns of so many indexes, so many bytes together
+MAX_KEPT_INDEXES = 8
+MAX_KEPT_BYTES = 16 * 1024**2
+
+
+class Columns:
+    """Keeps the cosines of all nodes with single nodes, within a bound, for a few indexes."""
+
+    def __init__(self) -> None:
+        """Start empty."""
+        self._kept: list[tuple[FloatArray, dict[int, FloatArray]]] = []
+
+    def of(self, embeddings: FloatArray) -> Callable[[int], FloatArray]:
+        """Return a function from an ordinal to `(n,)` cosines, which callers must not change."""
+        columns = next((columns for known, columns in self._kept if known is embeddings), None)
+        if columns is None:
+            columns = {}
+            self._kept = [(embeddings, columns), *self._kept[: MAX_KEPT_INDEXES - 1]]
+        most = MAX_KEPT_BYTES // (MAX_KEPT_INDEXES * embeddings.itemsize * max(1, len(embeddings)))
+
+        def column(ordinal: int) -> FloatArray:
+            found = columns.get(ordinal)
+            if found is None:
+                found = cosines(embeddings, embeddings[ordinal])
+                if len(columns) < most:
+                    columns[ordinal] = found
+            return found
+
+        return column
+
 
 @dataclass(frozen=True, slots=True)
 class Mmr:
@@ -27,10 +58,12 @@ class Mmr:
     Attributes:
         mmr_lambda: Weight of relevance, 0 to 1; 1 picks by relevance alone.
         name: `mmr`.
+        columns: Cosines of all nodes with earlier picks, kept for the next query on the same index.
     """
 
     mmr_lambda: float = DEFAULT_MMR_LAMBDA
     name: str = "mmr"
+    columns: Columns = field(default_factory=Columns, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Check the weight.
@@ -45,7 +78,7 @@ class Mmr:
         """Return up to `max_nodes` picks in the order MMR makes them; O(n·d) for each pick."""
         relevance = cosines(index.embeddings, query.embedding)
         picker = Picker(index.nodes, resolve(budget, len(index.nodes)), meter)
-        pool = _Pool(index.embeddings, relevance, np.float32(self.mmr_lambda))
+        pool = _Pool(self.columns.of(index.embeddings), relevance, np.float32(self.mmr_lambda))
         reason = SkipReason.MAX_NODES
         while not picker.full and pool.left:
             best = pool.best()
@@ -68,8 +101,10 @@ class Mmr:
 class _Pool:
     """Candidates with their current redundancy and marginal value; a removed one has marginal -inf."""
 
-    def __init__(self, embeddings: FloatArray, relevance: FloatArray, mmr_lambda: np.float32) -> None:
-        self._embeddings = embeddings
+    def __init__(
+        self, column: Callable[[int], FloatArray], relevance: FloatArray, mmr_lambda: np.float32
+    ) -> None:
+        self._column = column
         self._gain = mmr_lambda * relevance
         self._open_gain = self._gain.copy()  # -inf once a candidate is removed
         self._penalty = np.float32(1) - mmr_lambda
@@ -92,9 +127,9 @@ class _Pool:
         self._open_gain[ordinal] = self.marginal[ordinal] = -np.inf
         if not picked:
             return
-        cosine = cosines(self._embeddings, self._embeddings[ordinal])
+        cosine = self._column(ordinal)
         if self._first:  # the first pick sets redundancy, negative cosines included
-            self.redundancy, self._first = cosine, False
+            self.redundancy, self._first = cosine.copy(), False
         else:
             np.maximum(self.redundancy, cosine, out=self.redundancy)
         np.multiply(self.redundancy, self._penalty, out=self.marginal)
