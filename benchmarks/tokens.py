@@ -30,7 +30,7 @@ def measure(options: Options) -> Report:
     ]
     errors = Table("Error of the estimate against o200k_base", columns, rows, _SIGN)
     note = (
-        f"{len(texts)} {options.corpus()}. `estimate-1` serves where the extra `[tokens]` is not installed."
+        f"{len(texts)} {options.corpus()}. `estimate-2` serves where the extra `[tokens]` is not installed."
     )
     return Report("Token counts", [errors, _speed(texts)], note=note)
 
@@ -50,7 +50,7 @@ def _errors(name: str, texts: Sequence[str]) -> list[Cell]:
 def _speed(texts: Sequence[str]) -> Table:
     counters: dict[str, Callable[[str], int]] = {
         "o200k_base": O200kCounter().count,
-        "estimate-1": EstimatedCounter().count,
+        "estimate-2": EstimatedCounter().count,
     }
     size = sum(map(len, texts)) / 1e6
     rows: list[list[Cell]] = []
