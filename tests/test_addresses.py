@@ -1,8 +1,8 @@
 """What names nodes: ids, ranges, lines; and what to say when nothing stands there."""
 
 import pytest
-from conftest import SAMPLES
 
+from conftest import SAMPLES
 from skillpager import SkillIndex, SkillPager
 from skillpager.addresses import find_nodes
 from skillpager.errors import NodeNotFoundError

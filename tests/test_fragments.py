@@ -9,38 +9,33 @@ from skillpager.fragments import split_file, split_skill
 from skillpager.skill import read_skill, skill_from_text
 from skillpager.types import Fragment, Heading, SourceFile, Tile, TileKind
 
-# Markdown-like text: the pieces that make a parser stumble, in any order
+# what makes a parser stumble, one piece a line; a form feed, a line separator and a zero among them
+PIECES = [
+    *(
+        "# ",
+        "## ",
+        "- ",
+        "  - ",
+        "1. ",
+        "> ",
+        "```",
+        "~~~",
+        "`",
+        "| a | b |",
+        "|---|---|",
+        "---",
+        "===",
+        "***",
+    ),
+    *("\n", "\n\n", "\r\n", "\r", "\t", "    ", "\ufeff", "\u2028", "\f", "\0"),
+    *("[x]: http://a.b", "<div>", "</div>", "<!--"),
+    *("Sentence one. Two!", "If so, go. Then", "note:", "e.g. ", "。好"),
+]
+
+# Markdown-like text: the pieces in any order
 MARKDOWN = st.lists(
     st.one_of(
-        st.sampled_from(
-            [
-                "# ",
-                "## ",
-                "- ",
-                "  - ",
-                "1. ",
-                "> ",
-                "```",
-                "~~~",
-                "`",
-                "| a | b |",
-                "|---|---|",
-                "\n",
-                "\n\n",
-            ]
-            + ["\r\n", "\r", "\t", "    ", "---", "===", "***", "[x]: http://a.b", "<div>", "</div>", "<!--"]
-            + [
-                "Sentence one. Two!",
-                "If so, go. Then",
-                "note:",
-                "e.g. ",
-                "。好",
-                "\ufeff",
-                "\u2028",
-                "\f",
-                "\0",
-            ]
-        ),
+        st.sampled_from(PIECES),
         st.text(max_size=12),
     ),
     max_size=40,
@@ -138,7 +133,9 @@ def test_list_items_carry_their_lead_in_as_a_field() -> None:
 
 
 def test_a_nested_item_is_led_in_by_its_parent() -> None:
-    parent = "- Parent item that says something which is long enough to be a fragment by itself" + ", very" * 20
+    parent = (
+        "- Parent item that says something which is long enough to be a fragment by itself" + ", very" * 20
+    )
     child = "  - Child item that says something which is long enough to be a fragment by itself too"
     last = fragments(f"{parent}\n{child}\n")[-1]
     assert last.text == child

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import ROOT, SAMPLES
 
+from conftest import ROOT, SAMPLES
 from skillpager import SkillPager
 from skillpager.classifiers.features import NAMES, describe
 from skillpager.classifiers.local import LocalClassifier
@@ -75,7 +75,9 @@ def test_clear_cases(pager: SkillPager) -> None:
     }
 
 
-def test_types_do_not_depend_on_the_encoder_of_the_index(pager: SkillPager, hashing_pager: SkillPager) -> None:
+def test_types_do_not_depend_on_the_encoder_of_the_index(
+    pager: SkillPager, hashing_pager: SkillPager
+) -> None:
     path = SAMPLES / "csv-cleaning"
     ours, others = pager.index(path).nodes, hashing_pager.index(path).nodes
     assert [node.type for node in ours] == [node.type for node in others]
@@ -99,7 +101,7 @@ def test_rows_are_required_and_must_match(pager: SkillPager) -> None:
 def test_a_damaged_model_is_a_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "types.npz").write_bytes(b"PK\x03\x04 no archive")
     monkeypatch.setattr("skillpager.classifiers.local.MODEL", str(tmp_path / "types.npz"))
-    with pytest.raises(ClassifierError, match="cannot be read .*reinstall skillpager"):
+    with pytest.raises(ClassifierError, match=r"cannot be read .*reinstall skillpager"):
         _ = LocalClassifier().id
 
 

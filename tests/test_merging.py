@@ -96,7 +96,11 @@ def test_items_of_two_lists_never_group() -> None:
 def test_a_nested_item_does_not_take_in_the_next_outer_one() -> None:
     inner = [f"  - {number} " + "inner " * 20 for number in range(2)]
     text = "\n".join(["- outer", *inner, "- next"])
-    assert merged(text, "list_items_grouped") == [f"- outer\n{inner[0]}".rstrip(), inner[1].rstrip(), "- next"]
+    assert merged(text, "list_items_grouped") == [
+        f"- outer\n{inner[0]}".rstrip(),
+        inner[1].rstrip(),
+        "- next",
+    ]
 
 
 def test_an_item_that_is_only_a_title_joins_its_first_nested_item() -> None:

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from conftest import ROOT
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -16,10 +17,16 @@ DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> subprocess.CompletedProcess[str]:
     """What `make demo` runs."""
-    command = re.search(r"^demo:.*\n\t\$\(BIN\)/skillpager (page \S+) \"(.+)\"$", (ROOT / "Makefile").read_text(), re.M)
+    command = re.search(
+        r"^demo:.*\n\t\$\(BIN\)/skillpager (page \S+) \"(.+)\"$", (ROOT / "Makefile").read_text(), re.M
+    )
     assert command is not None
     arguments = [*command[1].split(), command[2]]
-    environment = {"SKILLPAGER_CACHE_DIR": str(tmp_path_factory.mktemp("cache")), "PATH": "", "COLUMNS": "100"}
+    environment = {
+        "SKILLPAGER_CACHE_DIR": str(tmp_path_factory.mktemp("cache")),
+        "PATH": "",
+        "COLUMNS": "100",
+    }
     return subprocess.run(
         [sys.executable, "-m", "skillpager", *arguments],
         capture_output=True,

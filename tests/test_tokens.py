@@ -3,8 +3,8 @@
 import sys
 
 import pytest
-from conftest import SAMPLES
 
+from conftest import SAMPLES
 from skillpager import SkillPager
 from skillpager.errors import MissingExtraError
 from skillpager.tokens import EstimatedCounter, O200kCounter, default_counter

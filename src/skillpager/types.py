@@ -407,7 +407,7 @@ class Context:
     Attributes:
         text: The rendered page.
         style: How it was rendered.
-        nodes: The nodes it holds, in document order.
+        nodes: The nodes it holds, in document order: the picks, and small gaps between them.
         tokens: Tokens of `text`.
         full_tokens: Tokens of the whole skill without front matter.
         tokens_exact: Whether the counts are o200k_base counts; False for estimates.
