@@ -153,7 +153,7 @@ def test_skill_comes_from_stdin_and_no_command_is_promised(skillpager: Run) -> N
     source = (SAMPLES / "postgres-backup" / "SKILL.md").read_bytes()
     done = skillpager("page", "-", QUERY, "-k", "5", stdin=source)
     assert done.code == 0
-    assert "… omitted L" in done.out
+    assert "[… L" in done.out
     assert "skillpager show" not in done.out
     assert "; show n" not in done.out
 
@@ -173,7 +173,7 @@ def test_commands_in_a_page_work_when_pasted(warm_cache: Path, tmp_path: Path, o
     page = run(
         "page", "my skills/k8s", "pod stuck in Pending", "-k", "5", *options, "--json", env=env, cwd=tmp_path
     )
-    offer = re.search(r"Read omitted parts with: (skillpager show .*) n3-n5\]", page.json["text"])
+    offer = re.search(r"read them with: (skillpager show .*) n3-n5\]", page.json["text"])
     assert offer is not None
     words = shlex.split(offer[1])
     assert words == ["skillpager", "show", "my skills/k8s", *options]

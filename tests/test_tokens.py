@@ -3,6 +3,8 @@
 import sys
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from conftest import SAMPLES
 from skillpager import SkillPager
@@ -18,6 +20,42 @@ def test_exact_counts(text: str, count: int) -> None:
     counter = O200kCounter()
     assert counter.exact
     assert counter.count(text) == count
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    st.lists(
+        st.one_of(
+            st.sampled_from(
+                [
+                    "\n",
+                    "\n\n",
+                    "\r\n",
+                    " ",
+                    "  ",
+                    "/",
+                    "//",
+                    "```",
+                    "- a",
+                    "# T",
+                    ".",
+                    ":",
+                    "'s",
+                    "12345",
+                    "。",
+                    "é",
+                ]
+            ),
+            st.text(max_size=8),
+        ),
+        max_size=60,
+    ).map("".join)
+)
+def test_counting_in_parts_is_counting_the_whole(text: str) -> None:
+    from rs_bpe.bpe import openai
+
+    long = f"{text}\n" * (1 + 1200 // (len(text) + 1))
+    assert O200kCounter().count(long) == openai.o200k_base().count(long)
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in SAMPLES.iterdir()))

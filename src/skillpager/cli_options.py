@@ -82,7 +82,12 @@ SkillArgument = Annotated[
 QueryArgument = Annotated[str, typer.Argument(metavar="QUERY", help="What is to be done; - for stdin.")]
 MaxNodes = Annotated[
     int | None,
-    typer.Option("--max-nodes", "-k", metavar="N", help="Most nodes to pick. [20 up to 100 nodes, else 60]"),
+    typer.Option(
+        "--max-nodes",
+        "-k",
+        metavar="N",
+        help="Most nodes to pick; small gaps between them are shown too. [20 up to 100 nodes, else 60]",
+    ),
 ]
 MaxTokens = Annotated[
     int | None, typer.Option("--max-tokens", metavar="N", help="Ceiling on the page, marks included. [none]")

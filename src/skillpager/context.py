@@ -11,15 +11,14 @@ Reference: paper §3.2, Context Assembly; contract 5 of `docs/design.md`.
 """
 
 from bisect import bisect_left, insort
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
 
+from skillpager.layout import END, START, heading_paths, omission_of, source_between, whole_text
 from skillpager.types import (
     Context,
-    Heading,
     Node,
     Omission,
     Selection,
@@ -27,9 +26,6 @@ from skillpager.types import (
     Style,
     TokenCounter,
 )
-
-# the page ends of a joint: before the first node, behind the last
-START, END = -1, -2
 
 # a gap is shown when it costs at most so many times its marker: beside what was picked it is worth more
 # than the mark saves (at 40 % of the tokens 36 % of pages suffice, 30 % at 1; no more above 4)
@@ -67,7 +63,7 @@ class Page:
         self.style = style
         self._show = show
         self._files = {file.path: file for file in index.skill.files}
-        self._paths = _heading_paths(index)
+        self._paths = heading_paths(index)
         self._joints: dict[tuple[int, int], _Joint] = {}
         self._prices: dict[tuple[int, int], int] = {}
 
@@ -162,10 +158,9 @@ class Page:
 
     def _legend(self, shown: int) -> str:
         total = len(self.index.nodes)
+        page = f'Page of skill "{self.index.skill.name}": {shown} of {total} parts, files intact.'
         how = f"; read them with: {self._show} n3-n5" if self._show else "."
-        what = f'Page of skill "{self.index.skill.name}": {shown} of {total} parts, files intact. "[… L2-9 …]" '
-        what += "stands for omitted lines"
-        return f"[{what}{how}]\n\n"
+        return f'[{page} "[… L2-9 …]" stands for omitted lines{how}]\n\n'
 
     # ---- joints
 
@@ -176,16 +171,16 @@ class Page:
         if after == _next(before, len(self.index.nodes)):
             return _Joint(self._source(before, after))
         gap = self._gap(before, after)
-        # a text has no more tokens than bytes, which spares most gaps the counting
-        if sum(omission.tokens for omission in gap.omitted) <= FILL_FACTOR * len(gap.text.encode()):
+        most = FILL_FACTOR * self.counter.count(gap.text)
+        if sum(omission.tokens for omission in gap.omitted) <= most:
             source = self._source(before, after)
-            if self.counter.count(source) <= FILL_FACTOR * self.counter.count(gap.text):
+            if self.counter.count(source) <= most:
                 inside = range(_first(before), after if after != END else len(self.index.nodes))
                 return _Joint(source, (), tuple(inside))
         return gap
 
     def _source(self, before: int, after: int) -> str:
-        source = _source_between(self.index, before, after)
+        source = source_between(self.index, before, after)
         return source.lstrip("\r\n") if before == START else source
 
     def _gap(self, before: int, after: int) -> _Joint:
@@ -203,7 +198,7 @@ class Page:
             yield _file_mark(node)
         known = self._paths[before] if previous and not self._changes_file(previous, node) else ()
         for heading in self._paths[after]:
-            if heading not in known:
+            if not any(heading is other for other in known):
                 yield f"{heading.text}\n\n"
         context = node.list_context
         lead_in = context.lead_in_span if context else None
@@ -224,7 +219,7 @@ class Page:
         by_file: dict[str, list[Node]] = {}
         for node in nodes:
             by_file.setdefault(node.span.file, []).append(node)
-        return tuple(_omission(file, group) for file, group in by_file.items())
+        return tuple(omission_of(file, group) for file, group in by_file.items())
 
     def _marker(self, omission: Omission) -> str:
         lines = _range("L", omission.start_line, omission.end_line)
@@ -260,62 +255,6 @@ class PageMeter:
         """Add node `ordinal` to the page."""
         self.tokens = self.cost(ordinal)
         insort(self._shown, ordinal)
-
-
-def whole_text(index: SkillIndex) -> str:
-    """Return the whole skill without front matter; from the second file on, each under its name."""
-    return _source_between(index, START, END).strip("\r\n") + "\n"
-
-
-def _source_between(index: SkillIndex, before: int, after: int) -> str:
-    """Return the source between two nodes; where a new file begins, its name in between."""
-    paths = [file.path for file in index.skill.files]
-    first = index.nodes[before].span if before >= 0 else None
-    last = index.nodes[after].span if after >= 0 else None
-    number = paths.index(first.file) if first else 0
-    final = paths.index(last.file) if last else len(paths) - 1
-    text = ""
-    for file in index.skill.files[number : final + 1]:
-        start = first.end if first and file.path == first.file else file.body_start
-        end = last.start if last and file.path == last.file else len(file.text)
-        source = file.text[start:end]
-        if file.path != paths[number]:
-            text = f"{text.rstrip()}\n\n[file: {file.path}]\n\n"
-            source = source.lstrip("\r\n")
-        text += source
-    return text
-
-
-def _heading_paths(index: SkillIndex) -> list[tuple[Heading, ...]]:
-    """Return the headings that each node stands under, outermost first."""
-    paths: list[tuple[Heading, ...]] = []
-    order = {file.path: number for number, file in enumerate(index.skill.files)}
-    headings = [((order[heading.span.file], heading.span.start), heading) for heading in index.headings]
-    position = 0
-    path: tuple[Heading, ...] = ()
-    for node in index.nodes:
-        here = (order[node.span.file], node.span.start)
-        if path and path[-1].span.file != node.span.file:
-            path = ()
-        while position < len(headings) and headings[position][0] < here:
-            heading = headings[position][1]
-            same_file = heading.span.file == node.span.file
-            path = (*(h for h in path if h.level < heading.level), heading) if same_file else ()
-            position += 1
-        paths.append(path)
-    return paths
-
-
-def _omission(file: str, nodes: Sequence[Node]) -> Omission:
-    counts = Counter(node.type for node in nodes)
-    return Omission(
-        file=file,
-        start_line=nodes[0].span.start_line,
-        end_line=nodes[-1].span.end_line,
-        nodes=tuple(node.id for node in nodes),
-        types=dict(counts.most_common()),
-        tokens=sum(node.tokens for node in nodes),
-    )
 
 
 def _covers(node: Node, file: str, offset: int) -> bool:

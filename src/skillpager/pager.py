@@ -175,7 +175,8 @@ class SkillPager:
         Args:
             skill: A path, Markdown text, a `Skill` or an index.
             query: What the agent is about to do.
-            max_nodes: Most nodes to pick; 20 up to 100 nodes, else 60, when not given.
+            max_nodes: Most nodes to pick, small gaps between them not counted; 20 up to 100 nodes,
+                else 60, when not given.
             max_tokens: Ceiling on the page's tokens, markers included.
             strategy: `mmr` (the default), `topk`, `full`, or a strategy.
             mmr_lambda: Weight of relevance against redundancy, 0 to 1; 0.7 when not given.

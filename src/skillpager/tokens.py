@@ -7,7 +7,8 @@ has no wheel for every Python, so it is the extra `[tokens]`.
 
 import math
 import re
-from functools import cache
+from collections.abc import Callable
+from functools import cache, lru_cache
 from importlib.util import find_spec
 
 from skillpager.errors import require_extra
@@ -25,6 +26,15 @@ PER_SIGN, PER_FURTHER_SIGN = 0.75, 0.19
 PER_WIDE_LETTER, PER_ACCENTED_LETTER = 0.72, 0.35
 
 
+# where o200k_base always ends a token: behind a line break, before what is neither space nor slash
+_SEAM = re.compile(r"(?<=\n)(?=[^\s/])")
+
+# longer texts are counted in parts, and the counts of short parts are kept, because pages share them
+WHOLE_CHARS = 1_000
+KEPT_PART_CHARS = 2_000
+KEPT_PARTS = 8_192
+
+
 class O200kCounter:
     """Exact o200k_base counts; special tokens count as the plain text they are."""
 
@@ -38,11 +48,17 @@ class O200kCounter:
             MissingExtraError: rs-bpe is not installed.
         """
         bpe = require_extra("rs_bpe.bpe", extra="tokens", purpose="Exact token counting")
-        self._count = bpe.openai.o200k_base().count
+        self._count: Callable[[str], int] = bpe.openai.o200k_base().count
+        self._count_kept = lru_cache(KEPT_PARTS)(self._count)
 
     def count(self, text: str) -> int:
         """Return the number of o200k_base tokens of `text`."""
-        return int(self._count(text))
+        if len(text) <= WHOLE_CHARS:
+            return self._count(text)
+        return sum(
+            self._count_kept(part) if len(part) <= KEPT_PART_CHARS else self._count(part)
+            for part in _SEAM.split(text)
+        )
 
 
 class EstimatedCounter:

@@ -170,6 +170,8 @@ class NodeType(StrEnum):
     ERROR_HANDLING = "error_handling"
     CONCEPT = "concept"
 
+    __hash__ = str.__hash__  # a member is the key that its text is; Enum's own hash differs and is slow
+
 
 @dataclass(frozen=True, slots=True)
 class Classification:

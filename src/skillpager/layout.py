@@ -1,0 +1,66 @@
+"""Where things stand in an index: the source between two nodes, heading paths, and gaps."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from skillpager.types import Heading, Node, Omission, SkillIndex
+
+# the ends of a page: before its first node, behind its last
+START, END = -1, -2
+
+
+def whole_text(index: SkillIndex) -> str:
+    """Return the whole skill without front matter; from the second file on, each under its name."""
+    return source_between(index, START, END).strip("\r\n") + "\n"
+
+
+def source_between(index: SkillIndex, before: int, after: int) -> str:
+    """Return the source between two nodes; where a new file begins, its name in between."""
+    paths = [file.path for file in index.skill.files]
+    first = index.nodes[before].span if before >= 0 else None
+    last = index.nodes[after].span if after >= 0 else None
+    number = paths.index(first.file) if first else 0
+    final = paths.index(last.file) if last else len(paths) - 1
+    text = ""
+    for file in index.skill.files[number : final + 1]:
+        start = first.end if first and file.path == first.file else file.body_start
+        end = last.start if last and file.path == last.file else len(file.text)
+        source = file.text[start:end]
+        if file.path != paths[number]:
+            text = f"{text.rstrip()}\n\n[file: {file.path}]\n\n"
+            source = source.lstrip("\r\n")
+        text += source
+    return text
+
+
+def heading_paths(index: SkillIndex) -> list[tuple[Heading, ...]]:
+    """Return the headings that each node stands under, outermost first."""
+    paths: list[tuple[Heading, ...]] = []
+    order = {file.path: number for number, file in enumerate(index.skill.files)}
+    headings = [((order[heading.span.file], heading.span.start), heading) for heading in index.headings]
+    position = 0
+    path: tuple[Heading, ...] = ()
+    for node in index.nodes:
+        here = (order[node.span.file], node.span.start)
+        if path and path[-1].span.file != node.span.file:
+            path = ()
+        while position < len(headings) and headings[position][0] < here:
+            heading = headings[position][1]
+            same_file = heading.span.file == node.span.file
+            path = (*(h for h in path if h.level < heading.level), heading) if same_file else ()
+            position += 1
+        paths.append(path)
+    return paths
+
+
+def omission_of(file: str, nodes: Sequence[Node]) -> Omission:
+    """Return the gap that hides neighbouring nodes of one file."""
+    counts = Counter(node.type for node in nodes)
+    return Omission(
+        file=file,
+        start_line=nodes[0].span.start_line,
+        end_line=nodes[-1].span.end_line,
+        nodes=tuple(node.id for node in nodes),
+        types=dict(counts.most_common()),
+        tokens=sum(node.tokens for node in nodes),
+    )
