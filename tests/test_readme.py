@@ -10,7 +10,7 @@ import pytest
 from conftest import ROOT
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-DEMO = re.search(r"```markdown\n(.*?)```", README, re.DOTALL)
+DEMO = re.search(r"````markdown\n(.*?)````", README, re.DOTALL)
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "benchmarks").glob("*.md")])
 
 
