@@ -171,3 +171,15 @@ def test_an_empty_pool_gives_an_empty_selection() -> None:
     empty = index_of(np.zeros((0, 8), dtype=np.float32))
     for strategy in (Mmr(), TopK(), Full()):
         assert select(empty, unit_rows(1, 1, 8)[0], strategy).picks == ()
+
+
+def test_a_strategy_that_is_kept_gives_what_a_fresh_one_gives() -> None:
+    indexes = [
+        index_of(unit_rows(seed, 60, shift=0.3)) for seed in range(12)
+    ]  # more than it keeps columns of
+    kept = Mmr(0.7)
+    for round_number in range(3):
+        for index in indexes:
+            query = unit_rows(100 + round_number, 1, shift=0.3)[0]
+            fresh = select(index, query, Mmr(0.7), max_nodes=15)
+            assert select(index, query, kept, max_nodes=15) == fresh

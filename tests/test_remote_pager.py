@@ -1,0 +1,52 @@
+"""SkillPager on remote parts, end to end: an embeddings endpoint and a chat endpoint on a real port."""
+
+from pathlib import Path
+
+from conftest import SAMPLES
+from openai_server import Asked, OpenAIServer, Reply, answers, good_reply, openai_server
+
+from skillpager import SkillPager
+from skillpager.settings import Settings
+from skillpager.types import NodeType
+
+__all__ = ["openai_server"]
+
+SKILL = SAMPLES / "postgres-backup"
+QUERY = "Restore a single table from last night's dump."
+
+
+def settings_of(server: OpenAIServer, folder: Path) -> Settings:
+    """Return settings that name the server for both purposes."""
+    return Settings(
+        cache_dir=folder,
+        encoder="openai:embedder",
+        classifier="llm",
+        embed_base_url=server.base_url,
+        llm_base_url=server.base_url,
+        llm_model="typer",
+    )
+
+
+def all_steps(asked: Asked) -> Reply:
+    """Answer like a chat model that takes everything for a step, and embed as the server does."""
+    if not asked.path.endswith("/chat/completions"):
+        return good_reply(asked)
+    return answers([{"index": n, "type": "step", "confidence": 0.9} for n in range(len(asked.texts))])
+
+
+def test_a_skill_is_embedded_and_typed_remotely_once(openai_server: OpenAIServer, tmp_path: Path) -> None:
+    openai_server.respond = all_steps
+    told: list[tuple[int, int]] = []
+    settings = settings_of(openai_server, tmp_path)
+    pager = SkillPager(settings=settings, progress=lambda done, total: told.append((done, total)))
+    first = pager.page(SKILL, QUERY)
+    assert {node.type for node in first.nodes} == {NodeType.STEP}
+    batches = -(-len(pager.index(SKILL).nodes) // 20)
+    assert told == [(done, batches) for done in range(batches + 1)]
+    asked = len(openai_server.asked)
+    pager.close()
+
+    again = SkillPager(settings=settings)
+    assert again.page(SKILL, QUERY).text == first.text
+    assert len(openai_server.asked) == asked + 1  # the query's embedding and nothing else
+    again.close()
