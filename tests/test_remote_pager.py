@@ -4,7 +4,6 @@ from pathlib import Path
 
 from conftest import SAMPLES
 from openai_server import Asked, OpenAIServer, Reply, answers, good_reply, openai_server
-
 from skillpager import SkillPager
 from skillpager.settings import Settings
 from skillpager.types import NodeType
