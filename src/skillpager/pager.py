@@ -142,11 +142,6 @@ class SkillPager:
             return self._index_of(skill_from_text(skill, max_bytes=self.settings.max_bytes))
         return self._index_path(Path(skill), self._scope(scope))
 
-    def is_stored(self, skill: Skill) -> bool:
-        """Tell whether the index of `skill` need not be built."""
-        key = index_key(skill, self.recipe)
-        return self._kept.index(key) is not None or self.store.load(key, skill) is not None
-
     @property
     def recipe(self) -> Recipe:
         """All that an index depends on besides the files of the skill."""

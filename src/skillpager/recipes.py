@@ -11,7 +11,13 @@ from skillpager.settings import Settings
 from skillpager.strategies import Full, Mmr, TopK
 from skillpager.types import Classifier, Encoder, Recipe, Skill, Strategy
 
-STRATEGIES = ("mmr", "topk", "full")
+# from a name to the strategy of one mmr_lambda, which only mmr heeds
+_STRATEGIES: dict[str, Callable[[float], Strategy]] = {
+    "mmr": Mmr,
+    "topk": lambda _: TopK(),
+    "full": lambda _: Full(),
+}
+STRATEGIES = tuple(_STRATEGIES)
 ENCODERS = ("builtin", "hashing", "sentence-transformers:<model>", "openai:<model>")
 CLASSIFIERS = ("local", "llm")
 
@@ -87,10 +93,9 @@ def make_strategy(name: str, *, mmr_lambda: float) -> Strategy:
     """
     if not 0.0 <= mmr_lambda <= 1.0:
         raise SettingsError(f"mmr_lambda is {mmr_lambda}: it must lie between 0 and 1 (1 = relevance only).")
-    known: dict[str, Strategy] = {"mmr": Mmr(mmr_lambda), "topk": TopK(), "full": Full()}
-    if name not in known:
-        raise SettingsError(f"Unknown strategy {name!r}: choose one of {', '.join(known)}.")
-    return known[name]
+    if name not in _STRATEGIES:
+        raise SettingsError(f"Unknown strategy {name!r}: choose one of {', '.join(STRATEGIES)}.")
+    return _STRATEGIES[name](mmr_lambda)
 
 
 def index_key(skill: Skill, recipe: Recipe) -> str:

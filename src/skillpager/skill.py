@@ -160,9 +160,9 @@ def _linked_files(first: SourceFile, reader: _Reader) -> Iterator[SourceFile]:
             seen.add(path.relative_to(reader.root).as_posix())
             try:
                 linked = reader.read(path)
+            except _TooLargeError:
+                raise
             except SkillError as error:
-                if reader_is_full(error):
-                    raise
                 reader.warnings.append(f"left out: {error}")
                 continue
             queue.append(linked)
@@ -171,11 +171,6 @@ def _linked_files(first: SourceFile, reader: _Reader) -> Iterator[SourceFile]:
 
 class _TooLargeError(SkillError):
     """A skill over the size limit: never skipped like an unreadable linked file."""
-
-
-def reader_is_full(error: SkillError) -> bool:
-    """Tell whether `error` is about the size limit of the whole skill."""
-    return isinstance(error, _TooLargeError)
 
 
 def _check_size(size: int, max_bytes: int, what: str) -> None:

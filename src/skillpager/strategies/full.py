@@ -5,11 +5,9 @@ Reference: paper §4.3.
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from skillpager.strategies.budget import resolve
-from skillpager.strategies.picking import Picker, cosines
-from skillpager.types import Budget, Query, Selection, SkillIndex, SkipReason, TokenMeter
+from skillpager.strategies.picking import Picker, cosines, select_in_order
+from skillpager.types import Budget, Query, Selection, SkillIndex, TokenMeter
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,16 +26,4 @@ class Full:
         limit = total if budget.max_nodes is None else budget.max_nodes
         picker = Picker(index.nodes, resolve(Budget(limit, budget.max_tokens), total), meter)
         relevance = cosines(index.embeddings, query.embedding)
-        values = relevance.tolist()
-        for ordinal in range(total):
-            if picker.full:
-                break
-            picker.admit(ordinal, relevance=values[ordinal], redundancy=0.0, marginal=values[ordinal])
-        return picker.selection(
-            self.name,
-            query.text,
-            relevance=relevance,
-            redundancy=np.zeros_like(relevance),
-            marginal=relevance,
-            reason=SkipReason.MAX_NODES,
-        )
+        return select_in_order(self.name, query.text, range(total), relevance, picker=picker)

@@ -1,6 +1,6 @@
 """What every strategy that picks by score shares: admission under the budget, and the record of it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import overload
 
@@ -88,6 +88,33 @@ class Picker:
             refused=self.refused,
         )
         return Selection(strategy, query, tuple(self.picks), skipped, self.budget)
+
+
+def select_in_order(
+    strategy: str, query: str, order: Iterable[int], relevance: FloatArray, *, picker: Picker
+) -> Selection:
+    """Return the selection that admits nodes in a fixed order, redundancy ignored, until it is full.
+
+    Args:
+        strategy: Name of the strategy.
+        query: Text of the query.
+        order: Ordinals, the first to be admitted first.
+        relevance: `(n,)` cosine of query and each node; also the marginal value that is recorded.
+        picker: Admits them under the budget.
+    """
+    values = relevance.tolist()
+    for ordinal in order:
+        if picker.full:
+            break
+        picker.admit(ordinal, relevance=values[ordinal], redundancy=0.0, marginal=values[ordinal])
+    return picker.selection(
+        strategy,
+        query,
+        relevance=relevance,
+        redundancy=np.zeros_like(relevance),
+        marginal=relevance,
+        reason=SkipReason.MAX_NODES,
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from skillpager.strategies.budget import resolve
-from skillpager.strategies.picking import Picker, cosines
-from skillpager.types import Budget, Query, Selection, SkillIndex, SkipReason, TokenMeter
+from skillpager.strategies.picking import Picker, cosines, select_in_order
+from skillpager.types import Budget, Query, Selection, SkillIndex, TokenMeter
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,16 +26,5 @@ class TopK:
         """Return up to `max_nodes` picks, the most relevant first."""
         relevance = cosines(index.embeddings, query.embedding)
         picker = Picker(index.nodes, resolve(budget, len(index.nodes)), meter)
-        values = relevance.tolist()
-        for ordinal in np.argsort(-relevance, kind="stable").tolist():
-            if picker.full:
-                break
-            picker.admit(ordinal, relevance=values[ordinal], redundancy=0.0, marginal=values[ordinal])
-        return picker.selection(
-            self.name,
-            query.text,
-            relevance=relevance,
-            redundancy=np.zeros_like(relevance),
-            marginal=relevance,
-            reason=SkipReason.MAX_NODES,
-        )
+        order = np.argsort(-relevance, kind="stable").tolist()
+        return select_in_order(self.name, query.text, order, relevance, picker=picker)
