@@ -20,7 +20,7 @@ $(VENV)/.core: pyproject.toml | $(VENV)/bin/python
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
-	$(PIP) install --editable '.[tokens,openai,plot,dev]'
+	$(PIP) install --editable '.[bench,hub,dev]'
 	@touch $@ $(VENV)/.core
 
 demo: $(VENV)/.core ## page a sample skill

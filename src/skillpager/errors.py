@@ -7,6 +7,8 @@
     ├── EncoderError        an encoder cannot be loaded, or its endpoint fails
     ├── ClassifierError     a classifier cannot be loaded, or its endpoint fails
     ├── StoreError          the index store cannot be opened, read or written
+    ├── StrategyError       a strategy's model cannot be loaded, or its endpoint fails
+    ├── BenchError          data or results of the benchmark are missing or wrong, or a judge fails
     └── NodeNotFoundError   a node, line range or section asked for is not in the skill
 
 Messages are one paragraph: what is wrong, where (file, line, value), and the way out.
@@ -14,6 +16,7 @@ Mistakes of a programmer are plain `ValueError` and `TypeError`.
 """
 
 __all__ = [
+    "BenchError",
     "ClassifierError",
     "EncoderError",
     "MissingExtraError",
@@ -22,6 +25,7 @@ __all__ = [
     "SkillError",
     "SkillPagerError",
     "StoreError",
+    "StrategyError",
     "require_extra",
 ]
 
@@ -55,6 +59,14 @@ class ClassifierError(SkillPagerError):
 
 class StoreError(SkillPagerError):
     """The index store cannot be opened, read or written."""
+
+
+class StrategyError(SkillPagerError):
+    """A strategy's model cannot be loaded, or its endpoint fails."""
+
+
+class BenchError(SkillPagerError):
+    """Data or results of the benchmark are missing or wrong, or a judge fails."""
 
 
 class NodeNotFoundError(SkillPagerError):

@@ -11,7 +11,6 @@ from skillpager.types import FloatArray, SkillIndex, Style, TokenCounter
 # nodes of all indexes together (about 3 kB each), renderers, and queries
 MAX_KEPT_NODES = 50_000
 MAX_KEPT_PAGES = 256
-MAX_KEPT_PAGES = 256
 MAX_KEPT_QUERIES = 1_024
 
 

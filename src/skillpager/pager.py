@@ -288,7 +288,7 @@ class SkillPager:
         if known is None:
             if len(self._strategies) >= MAX_KEPT_STRATEGIES:
                 self._strategies.clear()
-            known = self._strategies[chosen, weight] = make_strategy(chosen, mmr_lambda=weight)
+            known = self._strategies[chosen, weight] = make_strategy(chosen, self.settings, mmr_lambda=weight)
         return known
 
     def _budget(self, max_nodes: int | None, max_tokens: int | None) -> Budget:

@@ -1,0 +1,58 @@
+"""The evidence measure: does a context hold the lines that a query cannot do without?
+
+Deterministic and strict: the whole document scores 100 % by construction, and every part that an
+annotator held to be necessary counts. See `docs/evidence-format.md`.
+"""
+
+import re
+from collections.abc import Sequence
+
+# a page is sufficient that holds so much of all critical lines, and of each range of them
+SUFFICIENT_OVERALL = 0.9
+SUFFICIENT_EACH = 0.8
+# pieces with fewer letters and digits are no evidence
+MIN_PIECE_CHARS = 3
+
+_SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s+(?=[A-Z0-9`*\"\[(])")
+_LIST_MARKER = re.compile(r"^\s*([-*+]|\d+[.)])\s+")
+_NEITHER_LETTER_NOR_DIGIT = re.compile(r"[^\w]|_")
+
+
+def evidence_coverage(
+    context: str, lines: Sequence[str], ranges: Sequence[tuple[int, int]]
+) -> tuple[float, bool]:
+    """Return the share of the evidence that `context` holds, 0 to 1, and whether it is sufficient.
+
+    Letters and digits alone are compared, sentence by sentence; headings are no evidence. Without any
+    evidence the answer is 1 and True.
+
+    Args:
+        context: The text an agent would be given.
+        lines: The lines of the skill file.
+        ranges: First and last line of each stretch of evidence, 1-based and inclusive.
+    """
+    haystack = _letters(context)
+    counts = [counted for first, last in ranges if (counted := _count(haystack, lines[first - 1 : last]))[1]]
+    if not counts:
+        return 1.0, True
+    coverage = sum(found for found, _ in counts) / sum(total for _, total in counts)
+    each = all(found / total >= SUFFICIENT_EACH for found, total in counts)
+    return coverage, coverage >= SUFFICIENT_OVERALL and each
+
+
+def _count(haystack: str, lines: Sequence[str]) -> tuple[int, int]:
+    """Return how many letters of `lines` are in `haystack`, and how many there are."""
+    found = total = 0
+    for line in lines:
+        if line.lstrip().startswith("#"):
+            continue
+        for piece in _SENTENCE_END.split(_LIST_MARKER.sub("", line)):
+            needle = _letters(piece)
+            if len(needle) >= MIN_PIECE_CHARS:
+                total += len(needle)
+                found += len(needle) if needle in haystack else 0
+    return found, total
+
+
+def _letters(text: str) -> str:
+    return _NEITHER_LETTER_NOR_DIGIT.sub("", text.lower())

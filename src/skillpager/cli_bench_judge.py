@@ -1,0 +1,1 @@
+"""`skillpager bench queries` and `skillpager bench judge`."""
