@@ -1,0 +1,171 @@
+"""Methods to compare: a strategy with its knobs, named by a label.
+
+    NAME[:ARGUMENT][@option=value,…]      mmr    mmr@lambda=0.9,k=20    chunk_mmr:128    head@tokens=40%
+
+NAME[:ARGUMENT] is what `page --strategy` takes. Options:
+
+    lambda=0.9       weight of relevance
+    k=20  k=all      most nodes; without it 20 up to 100 nodes, else 60 (paper §3.2)
+    boundary=80      up to so many nodes k is 20, else 60
+    tokens=40%       ceiling on the context, as a share of the skill's tokens; k is `all` then unless given
+    tokens=1500      the same in tokens
+    encoder=NAME     another encoder than the run's
+    classifier=NAME  another classifier; `labels` are the annotators' types
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from skillpager.errors import BenchError
+from skillpager.recipes import STRATEGIES
+from skillpager.strategies.budget import MAX_NODES_LARGE, MAX_NODES_SMALL
+
+# more nodes than any skill has
+ALL_NODES = 10**9
+# the classifier that gives the annotators' own types
+LABELS = "labels"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Method:
+    """A strategy with its knobs; None leaves a knob to the run.
+
+    Attributes:
+        strategy: As `page --strategy` takes it.
+        mmr_lambda: Weight of relevance, 0 to 1.
+        max_nodes: Most nodes; None for the dynamic 20 / 60.
+        boundary: Number of nodes up to which the dynamic number is 20; None for the paper's 100.
+        share: Ceiling on the context as a share of the skill's tokens, 0 to 1.
+        max_tokens: Ceiling on the context in tokens.
+        encoder: Name of the encoder.
+        classifier: Name of the classifier, or `labels`.
+    """
+
+    strategy: str
+    mmr_lambda: float | None = None
+    max_nodes: int | None = None
+    boundary: int | None = None
+    share: float | None = None
+    max_tokens: int | None = None
+    encoder: str | None = None
+    classifier: str | None = None
+
+    @property
+    def label(self) -> str:
+        """The label that `parse_method` reads, options in the order of the module's table."""
+        limited = self.share is not None or self.max_tokens is not None
+        all_nodes = self.max_nodes == ALL_NODES
+        options = {
+            "lambda": None if self.mmr_lambda is None else f"{self.mmr_lambda:g}",
+            "k": None if self.max_nodes is None or (limited and all_nodes) else self.max_nodes,
+            "boundary": self.boundary,
+            "tokens": self.max_tokens if self.share is None else f"{100 * self.share:g}%",
+            "encoder": self.encoder,
+            "classifier": self.classifier,
+        }
+        if options["k"] == ALL_NODES:
+            options["k"] = "all"
+        told = ",".join(f"{name}={value}" for name, value in options.items() if value is not None)
+        return f"{self.strategy}@{told}" if told else self.strategy
+
+    def budget(self, n_nodes: int, full_tokens: int) -> tuple[int | None, int | None]:
+        """Return `max_nodes` and `max_tokens` for a skill of so many nodes and tokens.
+
+        Reference: paper §3.2, equation (4).
+        """
+        max_nodes = self.max_nodes
+        if max_nodes is None and self.boundary is not None:
+            max_nodes = MAX_NODES_SMALL if n_nodes <= self.boundary else MAX_NODES_LARGE
+        return max_nodes, self.max_tokens if self.share is None else int(self.share * full_tokens)
+
+
+def parse_method(label: str) -> Method:
+    """Return the method that a label names.
+
+    Raises:
+        BenchError: The strategy or an option is unknown, or a value is wrong.
+    """
+    strategy, _, told = label.strip().partition("@")
+    if strategy.partition(":")[0] not in STRATEGIES:
+        raise BenchError(f"Unknown method {label!r}: its strategy must be one of {', '.join(STRATEGIES)}.")
+    values: dict[str, object] = {}
+    for option in filter(None, told.split(",")):
+        name, _, text = option.partition("=")
+        if name not in _OPTIONS:
+            raise BenchError(f"Method {label!r} has the unknown option {name!r}: use {', '.join(_OPTIONS)}.")
+        try:
+            values |= _OPTIONS[name](text.strip())
+        except ValueError as error:
+            raise BenchError(f"Method {label!r}: {name} cannot be {text!r}: {error}.") from error
+    if values.keys() & {"share", "max_tokens"}:
+        values.setdefault("max_nodes", ALL_NODES)
+    return Method(strategy=strategy, **values)  # type: ignore[arg-type]
+
+
+def split_labels(text: str) -> list[str]:
+    """Return the labels of a list that is divided by commas, which options of a label are too.
+
+    A part such as `k=20` that names no strategy belongs to the label before it.
+    """
+    labels: list[str] = []
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        if labels and "=" in part and "@" not in part:
+            labels[-1] += f",{part}"
+        else:
+            labels.append(part)
+    return labels
+
+
+def _read_lambda(text: str) -> dict[str, object]:
+    return {"mmr_lambda": _between_0_and_1(float(text))}
+
+
+def _read_nodes(text: str) -> dict[str, object]:
+    return {"max_nodes": ALL_NODES if text == "all" else _whole(text)}
+
+
+def _read_boundary(text: str) -> dict[str, object]:
+    return {"boundary": _whole(text)}
+
+
+def _read_tokens(text: str) -> dict[str, object]:
+    if text.endswith("%"):
+        return {"share": _between_0_and_1(float(text[:-1]) / 100)}
+    return {"max_tokens": _whole(text)}
+
+
+def _read_encoder(text: str) -> dict[str, object]:
+    return {"encoder": _named(text)}
+
+
+def _read_classifier(text: str) -> dict[str, object]:
+    return {"classifier": _named(text)}
+
+
+_OPTIONS: dict[str, Callable[[str], dict[str, object]]] = {
+    "lambda": _read_lambda,
+    "k": _read_nodes,
+    "boundary": _read_boundary,
+    "tokens": _read_tokens,
+    "encoder": _read_encoder,
+    "classifier": _read_classifier,
+}
+
+
+def _between_0_and_1(value: float) -> float:
+    if not 0.0 <= value <= 1.0:
+        raise ValueError("it must lie between 0 and 1 (0 % and 100 %)")
+    return value
+
+
+def _whole(text: str) -> int:
+    if not re.fullmatch(r"[0-9]+", text):
+        raise ValueError("it must be a whole number, 0 or more")
+    return int(text)
+
+
+def _named(text: str) -> str:
+    if not text:
+        raise ValueError("it must be a name")
+    return text

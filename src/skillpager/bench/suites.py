@@ -1,0 +1,83 @@
+"""Suites: which methods stand in which table or figure.
+
+Reference: paper §4.3 (main), table 1 (graph), §5.2.2 (concept), §5.3 (lambda, k, boundary).
+"""
+
+from collections.abc import Sequence
+
+from skillpager.errors import BenchError
+
+# every method that runs offline on the shipped models, in the order of the tables
+OFFLINE = (
+    "full",
+    "topk_dependency",
+    "greedy_graph",
+    "chunk_mmr",
+    "mmr",
+    "mmr_graph",
+    "exec_only",
+    "head",
+    "sections",
+    "bm25",
+    "topk",
+    "hybrid",
+    "dpp",
+    "msd",
+    "cover",
+)
+BUDGET_SHARES = tuple(range(10, 100, 10))
+# the paper's λ; with an encoder of low cosines it stops early, so that a higher one is shown too
+BUDGET_METHODS = tuple(name for name in OFFLINE if name not in ("full", "exec_only", "mmr_graph"))
+BUDGET_LAMBDA = 0.9
+
+SUITES: dict[str, tuple[str, ...]] = {
+    "main": ("full", "topk_dependency", "greedy_graph", "chunk_mmr", "mmr"),
+    "offline": OFFLINE,
+    "graph": ("mmr", "mmr_graph", "full"),
+    "concept": ("concept_only", "exec_only", "density:0.3", "density:0.4", "density:0.5", "mmr", "full"),
+    "lambda": tuple(f"mmr@lambda={value}" for value in (0.3, 0.5, 0.7, 0.9)),
+    "k": (*(f"mmr@k={value}" for value in (5, 10, 20, 30, 40, 60)), "full"),
+    "boundary": tuple(f"mmr@boundary={value}" for value in (80, 100, 120)),
+    "budget": tuple(
+        f"{name}@{weight}tokens={share}%"
+        for name, weight in (*((name, "") for name in BUDGET_METHODS), ("mmr", f"lambda={BUDGET_LAMBDA},"))
+        for share in BUDGET_SHARES
+    ),
+    "granularity": ("mmr", *(f"chunk_mmr:{tokens}" for tokens in (64, 128, 256, 512))),
+    "encoder": ("mmr", "mmr@encoder=hashing"),
+    "classifier": (
+        "exec_only",
+        "exec_only@classifier=labels",
+        "concept_only",
+        "concept_only@classifier=labels",
+    ),
+}
+
+# `bench sweep` and `bench ablate`
+SWEEPS = ("lambda", "k", "boundary", "budget")
+ABLATIONS = ("concept", "graph", "granularity", "encoder", "classifier")
+
+
+def suite(name: str, *, extra: Sequence[str] = ()) -> tuple[str, ...]:
+    """Return the labels of a suite.
+
+    Args:
+        name: Name of the suite.
+        extra: Encoders or classifiers to add to the suite of that name.
+
+    Raises:
+        BenchError: There is no such suite, or it takes no further parts.
+    """
+    if name not in SUITES:
+        raise BenchError(f"Unknown suite {name!r}: choose one of {', '.join(SUITES)}.")
+    if not extra:
+        return SUITES[name]
+    if name == "encoder":
+        added = [f"mmr@encoder={part}" for part in extra]
+    elif name == "classifier":
+        added = [
+            f"{strategy}@classifier={part}" for part in extra for strategy in ("exec_only", "concept_only")
+        ]
+    else:
+        raise BenchError(f"The suite {name} takes no further parts: {', '.join(extra)}.")
+    return (*SUITES[name], *(label for label in added if label not in SUITES[name]))

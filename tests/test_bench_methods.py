@@ -1,0 +1,118 @@
+"""Labels of methods, and the suites made of them."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skillpager.bench.methods import ALL_NODES, Method, parse_method, split_labels
+from skillpager.bench.suites import BUDGET_SHARES, OFFLINE, SUITES, suite
+from skillpager.errors import BenchError
+from skillpager.recipes import STRATEGIES
+
+_NAMES = st.sampled_from(["builtin", "hashing", "openai:bge-m3", "sentence-transformers:org/model-1.5"])
+
+
+@st.composite
+def _methods(draw: st.DrawFn) -> Method:
+    share, tokens = draw(st.sampled_from([(None, None), (0.4, None), (None, 1500), (0.125, None)]))
+    nodes = draw(st.sampled_from([None, 0, 20, ALL_NODES]))
+    if nodes is None and (share is not None or tokens is not None):
+        nodes = ALL_NODES
+    return Method(
+        strategy=draw(st.sampled_from(["mmr", "density:0.3", "reranker:org/model"])),
+        mmr_lambda=draw(st.sampled_from([None, 0.0, 0.3, 0.9, 1.0])),
+        max_nodes=nodes,
+        boundary=draw(st.sampled_from([None, 80])),
+        share=share,
+        max_tokens=tokens,
+        encoder=draw(st.none() | _NAMES),
+        classifier=draw(st.sampled_from([None, "labels", "llm"])),
+    )
+
+
+@given(_methods())
+def test_a_label_names_its_method(method: Method) -> None:
+    assert parse_method(method.label) == method
+
+
+@given(st.lists(_methods(), max_size=5))
+def test_a_list_of_labels_is_divided_where_labels_end(methods: list[Method]) -> None:
+    labels = [method.label for method in methods]
+    assert split_labels(", ".join(labels)) == labels
+
+
+@pytest.mark.parametrize(
+    ("label", "same"),
+    [
+        ("mmr@k=20,lambda=0.90", "mmr@lambda=0.9,k=20"),
+        ("mmr@tokens=40.0%", "mmr@tokens=40%"),
+        ("mmr@k=all,tokens=40%", "mmr@tokens=40%"),
+        (" topk ", "topk"),
+    ],
+)
+def test_one_method_has_one_label(label: str, same: str) -> None:
+    assert parse_method(label).label == same
+
+
+@pytest.mark.parametrize(
+    ("label", "told"),
+    [
+        ("nosuch", "its strategy must be one of mmr"),
+        ("mmr@size=3", "unknown option 'size'"),
+        ("mmr@lambda=2", "between 0 and 1"),
+        ("mmr@lambda=x", "lambda cannot be 'x'"),
+        ("mmr@k=-1", "whole number"),
+        ("mmr@k=³", "whole number"),
+        ("mmr@tokens=140%", "between 0 and 1"),
+        ("mmr@encoder=", "must be a name"),
+    ],
+)
+def test_a_wrong_label_is_explained(label: str, told: str) -> None:
+    with pytest.raises(BenchError, match="ethod") as raised:
+        parse_method(label)
+    assert told in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("label", "nodes", "budget"),
+    [
+        ("mmr", 150, (None, None)),
+        ("mmr@boundary=80", 80, (20, None)),
+        ("mmr@boundary=80", 81, (60, None)),
+        ("mmr@boundary=80,k=5", 81, (5, None)),
+        ("mmr@tokens=40%", 50, (ALL_NODES, 400)),
+        ("mmr@k=10,tokens=1500", 50, (10, 1500)),
+    ],
+)
+def test_the_budget_of_a_method(label: str, nodes: int, budget: tuple[int | None, int | None]) -> None:
+    assert parse_method(label).budget(nodes, 1000) == budget
+
+
+@pytest.mark.parametrize("name", SUITES)
+def test_suites_hold_proper_labels_once_each(name: str) -> None:
+    labels = suite(name)
+    assert [parse_method(label).label for label in labels] == list(labels)
+    assert len(set(labels)) == len(labels)
+
+
+def test_every_strategy_without_a_model_is_compared() -> None:
+    needs_model = {"reranker", "llmlingua2", "openprovence", "llm_outline"}
+    elsewhere = {label.partition(":")[0] for label in SUITES["concept"]}
+    assert set(STRATEGIES) - needs_model == set(OFFLINE) | elsewhere
+
+
+def test_curves_have_a_point_for_each_tenth() -> None:
+    points = [parse_method(label) for label in SUITES["budget"] if label.startswith("topk@")]
+    assert [point.share for point in points] == [share / 100 for share in BUDGET_SHARES]
+
+
+def test_a_suite_takes_further_encoders_and_classifiers() -> None:
+    assert suite("encoder", extra=["openai:bge-m3", "hashing"])[2:] == ("mmr@encoder=openai:bge-m3",)
+    assert suite("classifier", extra=["llm"])[4:] == (
+        "exec_only@classifier=llm",
+        "concept_only@classifier=llm",
+    )
+    with pytest.raises(BenchError, match="takes no further parts"):
+        suite("lambda", extra=["hashing"])
+    with pytest.raises(BenchError, match="Unknown suite 'nosuch'"):
+        suite("nosuch")
