@@ -19,12 +19,9 @@ QUICK_SETTINGS = {name: paging for name, paging in SETTINGS.items() if paging ==
 def measure(options: Options) -> Report:
     """Return the report on the embedded text, measured on the last folder of the data."""
     title = "Embedded text: bare or with the heading path"
-    if not options.data or options.scorer is None:
+    if not options.data:
         return Report(title, [], note="Not measured: it needs `--data`.")
-    exams = {
-        form: Exam(options.data[-1], options.scorer, embedded_text=form, quick=options.quick)
-        for form in FORMS
-    }
+    exams = {form: Exam(options.data[-1], embedded_text=form, quick=options.quick) for form in FORMS}
     rows = []
     for name, paging in (QUICK_SETTINGS if options.quick else SETTINGS).items():
         for form, exam in exams.items():

@@ -79,14 +79,14 @@ def _sizes(documents: Sequence[Path]) -> list[Cell]:
 
 
 def _has_quality(options: Options) -> bool:
-    return bool(options.data) and options.scorer is not None
+    return bool(options.data)
 
 
 def _quality(options: Options) -> list[Cell]:
-    if not options.data or options.scorer is None:
+    if not options.data:
         return []
     # another store for each limit: it is no part of the cache key
-    exam = Exam(options.data[-1], options.scorer, quick=options.quick)
+    exam = Exam(options.data[-1], quick=options.quick)
     scores = [exam.score(paging) for paging in PAGINGS.values()]
     exam.close()
     return [score.brief for score in scores]

@@ -13,12 +13,10 @@ class Options:
 
     Attributes:
         data: Folders of `<id>.md` and `<id>.ann.json`; empty for the sample skills.
-        scorer: Script that measures evidence sufficiency; None without data.
         quick: Few repetitions and small inputs, to see that everything runs.
     """
 
     data: tuple[Path, ...] = ()
-    scorer: Path | None = None
     quick: bool = False
 
     def documents(self) -> list[Path]:

@@ -17,13 +17,13 @@ QUICK_NODES = (20,)
 
 def measure(options: Options) -> Report:
     """Return the report on quality, measured on the last folder of the data."""
-    if not options.data or options.scorer is None:
+    if not options.data:
         return Report("Quality", [], note="Not measured: it needs `--data`.")
-    exam = Exam(options.data[-1], options.scorer, quick=options.quick)
+    exam = Exam(options.data[-1], quick=options.quick)
     tables = [_strategies(exam), *(_sweep(exam, style, quick=options.quick) for style in STYLES)]
     if not options.quick:
         tables.append(_limits(exam))
-    note = f"{exam.queries} queries on {len(exam.indexes())} documents of `{options.data[-1].name}`. {_NOTE}"
+    note = f"{exam.queries} queries on {len(exam.skills)} documents of `{options.data[-1].name}`. {_NOTE}"
     exam.close()
     return Report("Quality: evidence sufficiency and token reduction", tables, note=note)
 

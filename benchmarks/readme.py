@@ -8,13 +8,14 @@ _HEAD = """# Benchmarks
 
 Everything here is made by one command; `results.json` holds the same numbers unrounded.
 
-    pip install "skillpager[tokens]" pyversity langchain-core
+    pip install "skillpager[bench]" langchain-core
     python benchmarks/run.py                          # on the sample skills, without quality
     python benchmarks/run.py --data train dev         # on folders of annotated documents, quality on the last
 
-Annotated documents are a folder in the [evidence format](../docs/evidence-format.md), with its scorer
-beside the folder or named by `--scorer`. `--only offline,online` runs some sections, `--quick` shows within
-seconds that everything runs. This file is written by the command: do not edit it.
+Annotated documents are a folder in the [evidence format](../docs/evidence-format.md); `skillpager bench
+data fetch` makes one. Strategies are compared in [docs/benchmark.md](../docs/benchmark.md). `--only
+offline,online` runs some sections, `--quick` shows within seconds that everything runs. This file is
+written by the command: do not edit it.
 """
 
 

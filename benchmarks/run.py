@@ -34,13 +34,12 @@ SECTIONS = {
 # the peers call BLAS with small matrices: its threads would measure the scheduler
 ENVIRONMENT = {"mmr": {"OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}}
 NICENESS = 5
-SCORER = "score.py"
 
 
 def main() -> None:
     """Run the sections that the command line asks for."""
     arguments = _parser().parse_args()
-    options = Options(tuple(arguments.data), _scorer(arguments), arguments.quick)
+    options = Options(_folders(arguments.data), arguments.quick)
     chosen = arguments.only.split(",") if arguments.only else list(SECTIONS)
     if unknown := sorted(set(chosen) - set(SECTIONS)):
         raise SystemExit(f"unknown section {', '.join(unknown)}: choose from {', '.join(SECTIONS)}")
@@ -61,23 +60,17 @@ def _parser() -> argparse.ArgumentParser:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--data", type=Path, nargs="+", default=[], metavar="DIR", help="annotated documents")
-    parser.add_argument(
-        "--scorer", type=Path, help=f"reference scorer (default: {SCORER} beside the last DIR)"
-    )
     parser.add_argument("--only", default="", metavar="SECTION,...", help=f"some of {', '.join(SECTIONS)}")
     parser.add_argument("--quick", action="store_true", help="see within seconds that everything runs")
     parser.add_argument("--out", type=Path, default=Path(__file__).parent, help="folder of the results")
     return parser
 
 
-def _scorer(arguments: argparse.Namespace) -> Path | None:
-    if not arguments.data:
-        return None
-    scorer: Path = arguments.scorer or arguments.data[-1].resolve().parent / SCORER
-    for path in (*arguments.data, scorer):
-        if not path.exists():
-            raise SystemExit(f"{path} is not there")
-    return scorer
+def _folders(paths: Sequence[Path]) -> tuple[Path, ...]:
+    for path in paths:
+        if not path.is_dir():
+            raise SystemExit(f"{path} is no folder")
+    return tuple(paths)
 
 
 def _entry(name: str, options: Options, chosen: Sequence[str]) -> Entry:

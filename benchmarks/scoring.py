@@ -1,29 +1,28 @@
-"""Pages for annotated queries, and the reference scorer's verdict on them.
+"""Pages for annotated queries, and whether they hold the evidence.
 
-The data: a folder of `<id>.md` and `<id>.ann.json` (docs/evidence-format.md). Sufficiency is measured by
-the scorer of the data set, a script that runs in a process of its own.
+The data: a folder of `<id>.md` and `<id>.ann.json` (docs/evidence-format.md). Strategies are compared by
+`skillpager bench` (docs/benchmark.md); here it is the pages of one strategy over the knobs of pages.
 """
 
-import json
-import re
-import subprocess
-import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import numpy as np
+
 from skillpager import SkillIndex, SkillPager
+from skillpager.bench.datasets import load_data, to_skill
+from skillpager.bench.judges.evidence import judge_evidence
+from skillpager.bench.records import QueryRecord, SkillRecord
+from skillpager.bench.statistics import bootstrap
 from skillpager.settings import Settings
 from skillpager.types import Context
 
 QUICK_SKILLS = 2
 # more nodes than any document has
 NO_LIMIT = 10**9
-_SCORE = re.compile(
-    r"queries (?P<queries>\d+)\s+evidence sufficiency (?P<sufficient>[\d.]+)% "
-    r"\[(?P<low>[\d.]+), (?P<high>[\d.]+)\]\s+coverage (?P<coverage>[\d.]+)%\s+"
-    r"token reduction (?P<micro>-?[\d.]+)% \(micro\), (?P<macro>-?[\d.]+)% \(macro\)"
-)
+PERCENT = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,16 +45,8 @@ class Paging:
 
 
 @dataclass(frozen=True, slots=True)
-class Annotated:
-    """One document and its queries, by id."""
-
-    path: Path
-    queries: dict[str, str]
-
-
-@dataclass(frozen=True, slots=True)
 class Score:
-    """The scorer's verdict, all in percent.
+    """The evidence in the pages of all queries, all in percent.
 
     Attributes:
         sufficient: Queries whose page holds the evidence.
@@ -98,60 +89,50 @@ COLUMNS = [
 class Exam:
     """The annotated documents of one folder, indexed once, paged and scored many times."""
 
-    def __init__(
-        self, folder: Path, scorer: Path, *, embedded_text: str | None = None, quick: bool = False
-    ) -> None:
+    def __init__(self, folder: Path, *, embedded_text: str | None = None, quick: bool = False) -> None:
         """Read annotations; indexes are built at the first score.
 
         Args:
             folder: The data.
-            scorer: The reference scorer.
             embedded_text: What of a node is embedded: `heading` or `bare`; the default when not given.
             quick: Use the first documents alone.
         """
-        self._scorer = scorer
         self._work = TemporaryDirectory()
-        work = Path(self._work.name)
-        found = sorted(folder.glob("*.ann.json"))[: QUICK_SKILLS if quick else None]
-        self._documents = [_annotated(path) for path in found]
-        self._split = _linked(found, work / "split") if quick else folder
-        settings = Settings(cache_dir=work / "cache", scope="body")
+        skills, queries = load_data(folder)
+        self.skills = skills[: QUICK_SKILLS if quick else None]
+        asked = {skill.id: skill for skill in self.skills}
+        self._cases = [(asked[query.skill], query) for query in queries if query.skill in asked]
+        settings = Settings(cache_dir=Path(self._work.name))
         self.pager = SkillPager(
             encoder="builtin", classifier="local", embedded_text=embedded_text, settings=settings
         )
-        self._indexes: dict[Path, SkillIndex] = {}
+        self._indexes: dict[str, SkillIndex] = {}
 
     @property
     def queries(self) -> int:
         """Number of queries."""
-        return sum(len(document.queries) for document in self._documents)
+        return len(self._cases)
 
-    def index(self, path: Path) -> SkillIndex:
+    def index(self, skill: SkillRecord) -> SkillIndex:
         """Return the index of a document."""
-        if path not in self._indexes:
-            self._indexes[path] = self.pager.index(path)
-        return self._indexes[path]
-
-    def indexes(self) -> list[SkillIndex]:
-        """Return the index of each document."""
-        return [self.index(document.path) for document in self._documents]
+        if skill.id not in self._indexes:
+            self._indexes[skill.id] = self.pager.index(to_skill(skill))
+        return self._indexes[skill.id]
 
     def score(self, paging: Paging) -> Score:
-        """Return the scorer's verdict on the pages of all queries."""
-        path = Path(self._work.name) / "contexts.jsonl"
-        with path.open("w", encoding="utf-8") as lines:
-            for document in self._documents:
-                index = self.index(document.path)
-                for identifier, query in document.queries.items():
-                    row = {"id": identifier, "context": self._page(index, query, paging).text}
-                    lines.write(json.dumps(row, ensure_ascii=False) + "\n")
-        return _run(self._scorer, self._split, path)
+        """Return what the pages of all queries hold, and what they cost."""
+        pages = [self._page(self.index(skill), query, paging) for skill, query in self._cases]
+        verdicts = [
+            judge_evidence(skill, query, page.text)
+            for (skill, query), page in zip(self._cases, pages, strict=True)
+        ]
+        return _score(pages, verdicts)
 
-    def _page(self, index: SkillIndex, query: str, paging: Paging) -> Context:
+    def _page(self, index: SkillIndex, query: QueryRecord, paging: Paging) -> Context:
         limit = None if paging.share is None else int(paging.share * index.full_tokens)
         return self.pager.page(
             index,
-            query,
+            query.query,
             style=paging.style,
             strategy=paging.strategy,
             mmr_lambda=paging.mmr_lambda,
@@ -165,27 +146,16 @@ class Exam:
         self._work.cleanup()
 
 
-def _annotated(path: Path) -> Annotated:
-    annotation = json.loads(path.read_text(encoding="utf-8"))
-    queries = {query["id"]: query["query"] for query in annotation.get("queries", [])}
-    return Annotated(path.with_name(f"{annotation['skill']}.md"), queries)
-
-
-def _linked(annotations: list[Path], folder: Path) -> Path:
-    """Return a folder with links to some documents, as a smaller data set."""
-    folder.mkdir()
-    for path in annotations:
-        document = _annotated(path).path
-        (folder / path.name).symlink_to(path.resolve())
-        (folder / document.name).symlink_to(document.resolve())
-    return folder
-
-
-def _run(scorer: Path, split: Path, contexts: Path) -> Score:
-    command = [sys.executable, str(scorer), str(split), str(contexts)]
-    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    found = _SCORE.search(said)
-    if found is None:
-        raise RuntimeError(f"the scorer said something else than a score: {said[-500:]!r}")
-    numbers = {name: float(value) for name, value in found.groupdict().items() if name != "queries"}
-    return Score(**numbers)
+def _score(pages: Sequence[Context], verdicts: Sequence[tuple[float, bool]]) -> Score:
+    coverage, sufficient = np.array(verdicts, dtype=float).T
+    interval = bootstrap(sufficient)
+    tokens = np.array([page.tokens for page in pages])
+    full = np.array([page.full_tokens for page in pages])
+    return Score(
+        sufficient=PERCENT * interval.value,
+        low=PERCENT * interval.low,
+        high=PERCENT * interval.high,
+        coverage=PERCENT * float(coverage.mean()),
+        micro=PERCENT * float(1 - tokens.sum() / full.sum()),
+        macro=PERCENT * float((1 - tokens / full).mean()),
+    )

@@ -9,21 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from conftest import ROOT, SAMPLES
+from conftest import ROOT
+from evidence_folder import write_evidence_folder
 
 RUN = ROOT / "benchmarks" / "run.py"
 TIME_LIMIT = 100.0
-# what the reference scorer prints, with the length of pages in place of a judgement
-SCORER = """
-import json, pathlib, sys
-split = pathlib.Path(sys.argv[1])
-asked = [q["id"] for path in split.glob("*.ann.json") for q in json.loads(path.read_text())["queries"]]
-pages = {row["id"]: row["context"] for row in map(json.loads, open(sys.argv[2], encoding="utf-8"))}
-assert sorted(asked) == sorted(pages) and all(pages.values())
-full = sum(len(path.read_text(encoding="utf-8")) for path in split.glob("*.md"))
-print(f"queries {len(asked)}  evidence sufficiency 50.00% [40.00, 60.00]  coverage 70.00%  token reduction "
-      f"{100 - 100 * sum(map(len, pages.values())) / full / len(asked):.2f}% (micro), 41.00% (macro), tokens: x")
-"""
 
 
 def bench(*arguments: str | Path) -> str:
@@ -47,20 +37,8 @@ def tables(readme: str) -> Iterator[list[str]]:
 
 @pytest.fixture
 def annotated(tmp_path: Path) -> Path:
-    """One sample skill with its queries, in the evidence format, and a scorer beside the folder."""
-    folder = tmp_path / "secret-place" / "dev"
-    folder.mkdir(parents=True)
-    name = "git-bisect"
-    text = (SAMPLES / name / "SKILL.md").read_text(encoding="utf-8")
-    (folder / f"{name}.md").write_text(text, encoding="utf-8")
-    lines = (SAMPLES.parent / "queries.jsonl").read_text(encoding="utf-8").splitlines()
-    rows = [row for row in map(json.loads, lines) if row["skill"] == name]
-    queries = [
-        {"id": f"q{n}", "query": row["query"], "critical": row["critical"]} for n, row in enumerate(rows)
-    ]
-    (folder / f"{name}.ann.json").write_text(json.dumps({"skill": name, "queries": queries}))
-    (folder.parent / "score.py").write_text(SCORER)
-    return folder
+    """One sample skill with its queries, in the evidence format."""
+    return write_evidence_folder(tmp_path / "secret-place" / "dev", "git-bisect")
 
 
 def test_processes_are_measured_on_the_sample_skills(tmp_path: Path) -> None:
@@ -77,11 +55,11 @@ def test_processes_are_measured_on_the_sample_skills(tmp_path: Path) -> None:
     assert all(value > 0 for value in checks.values())
 
 
-def test_quality_is_measured_by_the_scorer_and_paths_stay_out(tmp_path: Path, annotated: Path) -> None:
+def test_quality_is_measured_and_paths_stay_out(tmp_path: Path, annotated: Path) -> None:
     out = tmp_path / "out"
     bench("--data", annotated, "--only", "mmr,quality,embedded_text,granularity,tokens", "--out", out)
     readme = (out / "README.md").read_text(encoding="utf-8")
-    assert "50.0 | 40.0–60.0 | 70.0" in readme
+    assert "| full | marked | what a user gets | 100.0 | 100.0–100.0 | 100.0 |" in readme
     assert "80 (chosen)" in readme
     assert "| mmr | marked | what a user gets |" in readme
     assert "git bisect run" not in readme

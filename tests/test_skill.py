@@ -6,7 +6,7 @@ import pytest
 
 from conftest import SAMPLES, TRAPS
 from skillpager.errors import SkillError
-from skillpager.skill import read_skill, skill_from_text
+from skillpager.skill import read_skill, skill_from_files, skill_from_text
 
 
 def write(folder: Path, text: str | bytes, name: str = "SKILL.md") -> Path:
@@ -177,3 +177,27 @@ def test_strings_are_checked_too() -> None:
 def test_an_unknown_scope_is_a_programmers_mistake() -> None:
     with pytest.raises(ValueError, match="scope must be one of skill, body"):
         read_skill(SAMPLES / "git-bisect", scope="all")
+
+
+def test_texts_in_memory_are_the_files_of_a_skill() -> None:
+    folder = SAMPLES / "kubernetes-debugging"
+    read = read_skill(folder)
+    made = skill_from_files([(file.path, file.text) for file in read.files])
+    assert made.files == read.files
+    assert (made.name, made.description, made.metadata) == (read.name, read.description, read.metadata)
+    assert made.root is None
+
+
+@pytest.mark.parametrize(
+    ("files", "says"),
+    [
+        ([], "is empty"),
+        ([("SKILL.md", "\ufeff\r\n"), ("a.md", "text")], "is empty"),
+        ([("SKILL.md", "text"), ("a.md", "\ud800")], r"The file a\.md holds a lone surrogate at character 0"),
+        ([("SKILL.md", "text"), ("SKILL.md", "other")], r"The file SKILL\.md is there twice"),
+        ([("SKILL.md", "12345"), ("a.md", "67ä")], r"The file a\.md brings the skill to 9 bytes"),
+    ],
+)
+def test_texts_that_are_no_skill_are_refused(files: list[tuple[str, str]], says: str) -> None:
+    with pytest.raises(SkillError, match=says):
+        skill_from_files(files, max_bytes=8)

@@ -7,7 +7,7 @@ string. Reading is lenient: what is odd becomes a warning; only what cannot be r
 import hashlib
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from skillpager import frontmatter
@@ -54,7 +54,7 @@ def read_skill(path: Path | str, *, scope: str = DEFAULT_SCOPE, max_bytes: int =
     entry = find_entry(Path(path))
     reader = _Reader(entry.parent, max_bytes)
     first = reader.read(entry)
-    if not first.text.strip("\ufeff \t\r\n"):
+    if _is_blank(first.text):
         raise SkillError(f"{entry} is empty: a skill needs at least one line of Markdown.")
     files = [first]
     if scope == "skill" and entry.name.lower() == ENTRY_FILE.lower():
@@ -73,17 +73,36 @@ def skill_from_text(text: str, *, name: str = "skill", max_bytes: int = MAX_SKIL
     Raises:
         SkillError: `text` is empty, too large or holds lone surrogates.
     """
-    if not text.strip("\ufeff \t\r\n"):
+    return skill_from_files([(ENTRY_FILE, text)], name=name, max_bytes=max_bytes)
+
+
+def skill_from_files(
+    files: Sequence[tuple[str, str]], *, name: str = "skill", max_bytes: int = MAX_SKILL_BYTES
+) -> Skill:
+    """Return a skill made of texts that are in memory; links between them are not looked at.
+
+    Args:
+        files: Path relative to the skill's root, and Markdown; the entry file first.
+        name: Name to use when the entry file's front matter has none.
+        max_bytes: Largest sum of sizes in UTF-8.
+
+    Raises:
+        SkillError: There is no file, the first is empty, one holds lone surrogates, two have the same
+            path, or together they are too large.
+    """
+    if not files or _is_blank(files[0][1]):
         raise SkillError("The skill text is empty: pass at least one line of Markdown.")
-    try:
-        data = text.encode()
-    except UnicodeEncodeError as error:
-        raise SkillError(
-            f"The skill text holds a lone surrogate at character {error.start}, which no UTF-8 file can "
-            'hold: read the source with errors="replace".'
-        ) from error
-    _check_size(len(data), max_bytes, "The skill text")
-    return _skill([_source_file(ENTRY_FILE, data, text)], fallback=name, root=None, notes=[])
+    sources: dict[str, SourceFile] = {}
+    size = 0
+    for path, text in files:
+        what = "The skill text" if len(files) == 1 else f"The file {path}"
+        if path in sources:
+            raise SkillError(f"{what} is there twice: give each file of a skill a path of its own.")
+        data = _encoded(text, what)
+        size += len(data)
+        _check_size(size, max_bytes, what)
+        sources[path] = _source_file(path, data, text)
+    return _skill(list(sources.values()), fallback=name, root=None, notes=[])
 
 
 def find_entry(path: Path) -> Path:
@@ -171,6 +190,20 @@ def _linked_files(first: SourceFile, reader: _Reader) -> Iterator[SourceFile]:
 
 class _TooLargeError(SkillError):
     """A skill over the size limit: never skipped like an unreadable linked file."""
+
+
+def _is_blank(text: str) -> bool:
+    return not text.strip("\ufeff \t\r\n")
+
+
+def _encoded(text: str, what: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise SkillError(
+            f"{what} holds a lone surrogate at character {error.start}, which no UTF-8 file can "
+            'hold: read the source with errors="replace".'
+        ) from error
 
 
 def _check_size(size: int, max_bytes: int, what: str) -> None:

@@ -11,11 +11,11 @@ short is dropped, with a warning, when the file is read again.
 import json
 import logging
 import os
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote
+from uuid import uuid4
 
 from skillpager.bench.records import (
     JudgmentRecord,
@@ -100,7 +100,9 @@ class BenchFolder:
             raise BenchError(
                 f"{path} cannot be read ({error}): restore it, or use another folder."
             ) from error
-        return dict(loaded)
+        if not isinstance(loaded, dict):
+            raise BenchError(f"{path} is no JSON object: restore it, or use another folder.")
+        return loaded
 
     def update_manifest(self, changes: Mapping[str, JsonValue]) -> None:
         """Add entries to the manifest, atomically; entries of the same name are replaced."""
@@ -119,7 +121,9 @@ class BenchFolder:
 
 def file_name(label: str) -> str:
     """Return the name of a file for a method or judge, whatever characters it has."""
-    return quote(label, safe="@=,.+- ()")
+    name = quote(label, safe="@=,.+- ()")
+    # no hidden files, and no `..`, which is another folder
+    return f"%2E{name[1:]}" if name.startswith(".") else name
 
 
 def read_records(path: Path, kind: type[AnyRecord]) -> Iterator[AnyRecord]:
@@ -148,10 +152,13 @@ def read_records(path: Path, kind: type[AnyRecord]) -> Iterator[AnyRecord]:
 
 
 def append_records(path: Path, records: Iterable[Record]) -> None:
-    """Append records to a JSONL file, made if need be; a cut last line is removed first."""
+    """Append records to a JSONL file, made if need be; a cut last line is removed first.
+
+    A last line that lacks nothing but its line break is kept: it counts as done for those who read it.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("ab+") as file:
-        _drop_cut_line(file.fileno())
+        _mend_last_line(file.fileno())
         file.write("".join(f"{record.to_json()}\n" for record in records).encode())
 
 
@@ -163,18 +170,19 @@ def write_records(path: Path, records: Iterable[Record]) -> None:
 def write_text(path: Path, text: str) -> None:
     """Write a file anew, atomically; its folder is made if need be."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:40]}-", suffix=".tmp")
+    # not by `tempfile`, whose files nobody else may read
+    temporary = path.with_name(f".{path.name[:40]}-{uuid4().hex}.tmp")
     try:
-        with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as file:
+        with temporary.open("x", encoding="utf-8", newline="\n") as file:
             file.write(text)
-        Path(name).replace(path)
+        temporary.replace(path)
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
 
 
-def _drop_cut_line(descriptor: int) -> None:
-    """Cut a file back to its last line break."""
+def _mend_last_line(descriptor: int) -> None:
+    """End the last line of a file with a line break, or cut it off where it is not whole."""
     size = os.lseek(descriptor, 0, os.SEEK_END)
     end, block = size, 65_536
     while end > 0:
@@ -184,6 +192,19 @@ def _drop_cut_line(descriptor: int) -> None:
             end = start + found + 1
             break
         end = start
-    if end < size:
-        os.ftruncate(descriptor, end)
+    if end == size:
+        return
+    if _is_json(os.pread(descriptor, size - end, end)):
         os.lseek(descriptor, 0, os.SEEK_END)
+        os.write(descriptor, b"\n")
+    else:
+        os.ftruncate(descriptor, end)
+    os.lseek(descriptor, 0, os.SEEK_END)
+
+
+def _is_json(line: bytes) -> bool:
+    try:
+        json.loads(line)
+    except ValueError:
+        return False
+    return True

@@ -12,7 +12,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from pydantic import TypeAdapter, ValidationError
+from skillpager.errors import require_extra
+
+require_extra("pydantic", extra="bench", purpose="The benchmark")
+# behind the check, which says what to install
+from pydantic import TypeAdapter, ValidationError  # noqa: E402
 
 LineRange = tuple[int, int]
 

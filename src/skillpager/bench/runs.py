@@ -7,14 +7,13 @@ that two runs differ in their times and in nothing else.
 Reference: paper §4, §5.
 """
 
-import hashlib
-import json
 import logging
 import multiprocessing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from dataclasses import asdict, replace
 from importlib.metadata import version
+from pathlib import Path
 from typing import TypeVar
 
 from skillpager.bench.folder import NODES, QUERIES, SKILLS, BenchFolder, append_records, write_records
@@ -31,6 +30,8 @@ logger = logging.getLogger(__name__)
 Result = TypeVar("Result", SelectionRecord, JudgmentRecord)
 
 SEED = 42  # paper §4.1, §5.3.1
+# what tells one data set from another in the manifest
+DATA_IDENTITY = ("skills", "queries", "skills_sha256", "queries_sha256")
 
 
 def run_settings(settings: Settings, *, style: str) -> Settings:
@@ -48,9 +49,21 @@ def run_settings(settings: Settings, *, style: str) -> Settings:
 
 
 def prepare(
-    folder: BenchFolder, skills: Sequence[SkillRecord], queries: Sequence[QueryRecord], plan: Plan
+    folder: BenchFolder,
+    skills: Sequence[SkillRecord],
+    queries: Sequence[QueryRecord],
+    plan: Plan,
+    *,
+    data: JsonObject,
 ) -> None:
     """Put the data of a run into its folder, or check that it is the data that is there.
+
+    Args:
+        folder: The folder of the run.
+        skills: All skills.
+        queries: The queries about them.
+        plan: How contexts are made.
+        data: What the manifest says of the data, with its digests.
 
     Raises:
         BenchError: The folder holds a run on other data or with other parts, or there are no queries.
@@ -62,19 +75,27 @@ def prepare(
             "The evidence judge needs queries with critical lines, and this data has none: "
             "run with `--judge none` and judge with `skillpager bench judge`."
         )
-    described: JsonObject = {"seed": SEED, "run": _parts(plan), "run_data": _digests(skills, queries)}
-    known = folder.manifest()
-    for name, value in described.items():
-        if name in known and known[name] != value:
-            raise BenchError(
-                f"{folder.path} holds a run of another kind ({_difference(known[name], value)}): "
-                "choose another --out, or remove the folder."
-            )
+    parts = _parts(plan)
+    _check_same(folder, {"run": parts, "data": {name: data[name] for name in DATA_IDENTITY}})
     if not (folder.path / SKILLS).exists():
         write_records(folder.path / SKILLS, skills)
     if not (folder.path / QUERIES).exists():
         write_records(folder.path / QUERIES, queries)
-    folder.update_manifest({**described, "version": version("skillpager")})
+    folder.update_manifest({"data": data, "run": parts, "seed": SEED, "version": version("skillpager")})
+
+
+def _check_same(folder: BenchFolder, described: JsonObject) -> None:
+    """Refuse a folder whose results are of another kind; one without results can be used anew."""
+    known = folder.manifest()
+    if "run" not in known:
+        return
+    for name, now in described.items():
+        before = known.get(name)
+        if difference := _difference(before, now):
+            raise BenchError(
+                f"{folder.path} holds a run of another kind ({difference}): choose another --out, "
+                "or remove the folder."
+            )
 
 
 def run_methods(
@@ -225,7 +246,7 @@ def _put_in_order(
         write_records(folder.path / NODES, ordered)
 
 
-def _sort(path, records: Sequence[Result], order: Mapping[str, int]) -> None:
+def _sort(path: Path, records: Sequence[Result], order: Mapping[str, int]) -> None:
     """Write a file in the order of the queries, the last record of each, unless it is so."""
     latest = {record.query: record for record in records}
     ordered = [latest[query] for query in sorted(latest, key=order.__getitem__)]
@@ -239,25 +260,12 @@ def _parts(plan: Plan) -> JsonObject:
     return {**asdict(recipe), "style": plan.settings.style}
 
 
-def _digests(skills: Sequence[SkillRecord], queries: Sequence[QueryRecord]) -> JsonObject:
-    return {
-        "skills": len(skills),
-        "queries": len(queries),
-        "skills_sha256": _digest(skill.to_json() for skill in skills),
-        "queries_sha256": _digest(query.to_json() for query in queries),
-    }
-
-
-def _digest(lines: Iterable[str]) -> str:
-    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
-
-
-def _difference(known: object, now: object) -> str:
-    """Return in words where two manifest entries differ."""
-    if not isinstance(known, Mapping) or not isinstance(now, Mapping):
-        return f"{json.dumps(known)}, now {json.dumps(now)}"
-    names = sorted(name for name in {*known, *now} if known.get(name) != now.get(name))
-    return "; ".join(f"{name} {known.get(name)}, now {now.get(name)}" for name in names)
+def _difference(before: object, now: object) -> str:
+    """Return in words where a manifest entry has other values than these; empty when nowhere."""
+    if not isinstance(before, Mapping) or not isinstance(now, Mapping):
+        return f"{before}, now {now}"
+    names = [name for name in now if before.get(name) != now[name]]
+    return "; ".join(f"{name} {before.get(name)}, now {now[name]}" for name in names)
 
 
 def _described(folder: BenchFolder, labels: Sequence[str]) -> JsonObject:

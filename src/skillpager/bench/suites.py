@@ -53,8 +53,9 @@ SUITES: dict[str, tuple[str, ...]] = {
     ),
 }
 
-# `bench sweep` and `bench ablate`
-SWEEPS = ("lambda", "k", "boundary", "budget")
+# `bench sweep`: what is swept, and its suite
+SWEEPS = {"lambda": "lambda", "k": "k", "threshold": "boundary", "budget": "budget"}
+# `bench ablate`
 ABLATIONS = ("concept", "graph", "granularity", "encoder", "classifier")
 
 

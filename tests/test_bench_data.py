@@ -1,0 +1,669 @@
+"""Data of the benchmark: what is read from each source, what is refused, and that the same input gives the same bytes."""
+
+import gzip
+import hashlib
+import json
+import logging
+import random
+import shutil
+import tracemalloc
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cli_process import SAMPLES, environment, run
+from evidence_folder import write_evidence_folder
+from skillpager.bench import BenchFolder, QueryRecord, SkillRecord
+from skillpager.bench.datasets import load_data, read_evidence, to_skill, write_data
+from skillpager.bench.datasets.composition import check_composition
+from skillpager.bench.datasets.evals import read_evals
+from skillpager.bench.datasets.skillrouter import Census, Draw, allocate, draw_skills
+from skillpager.bench.datasets.tasks import read_task_queries
+from skillpager.errors import BenchError, SkillError
+from skillpager.skill import read_skill
+from skillrouter_folder import NAMESPACES, Line, pool, pool_of, truth, write_skillrouter_folder
+
+SIZES = {"other": 60, "development": 30, "data": 12, "design": 9, "devops": 7, "testing": 2, "documents": 1}
+TEXT = "---\nname: knots\ndescription: Tie knots.\n---\n# Knots\n\nPull the end.\n"
+
+
+def _bytes(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+# ---- evidence
+
+
+def _annotated(folder: Path, text: str = TEXT, *, name: str = "knots", **fields: object) -> Path:
+    folder.mkdir(exist_ok=True)
+    (folder / f"{name}.md").write_bytes(text.encode())
+    query = {
+        "id": f"{name}#1",
+        "query": "How?",
+        "difficulty": "easy",
+        "angle": "the end",
+        "critical": [[7, 7]],
+    }
+    annotation = {"skill": name, "types": [[7, 7, "step"]], "queries": [query], **fields}
+    (folder / f"{name}.ann.json").write_text(json.dumps(annotation))
+    return folder
+
+
+def _manifest(folder: Path, **fields: str) -> None:
+    digest = hashlib.sha256((folder / "knots.md").read_bytes()).hexdigest()
+    entry = {"id": "knots", "repo": "a/b", "commit": "c0ffee", "path": "x/Knots.md", "sha256": digest}
+    (folder / "manifest.json").write_text(json.dumps([{**entry, "license": "MIT", **fields}]))
+
+
+def test_evidence_becomes_records_with_provenance(tmp_path: Path) -> None:
+    folder = _annotated(tmp_path / "data", types_second=[[5, 7, "concept"]])
+    _manifest(folder)
+    [skill], [query] = read_evidence(folder, subset="dev")
+    assert (skill.id, skill.name, skill.description, skill.subset) == ("knots", "knots", "Tie knots.", "dev")
+    assert skill.files == (("Knots.md", TEXT),)
+    assert skill.types == ((7, 7, "step"),)
+    assert skill.types_second == ((5, 7, "concept"),)
+    digest = hashlib.sha256(TEXT.encode()).hexdigest()
+    place = {"repo": "a/b", "commit": "c0ffee", "path": "x/Knots.md"}
+    assert skill.source == {**place, "license": "MIT", "sha256": digest}
+    assert query == QueryRecord(
+        "knots#1", "knots", "How?", "annotator", "easy", "the end", critical=((7, 7),)
+    )
+
+
+def test_documents_are_kept_to_the_byte_without_a_manifest_too(tmp_path: Path) -> None:
+    text = "\ufeff# Knots\r\n\r\nPull.\r\nAgain.\n\r\n\t\r\nEnd"
+    folder = _annotated(tmp_path / "data", text, types=[], queries=[])
+    [skill], [] = read_evidence(folder)
+    assert skill.files == (("SKILL.md", text),)
+    assert skill.source == {"sha256": hashlib.sha256(text.encode()).hexdigest()}
+
+
+@given(st.text(alphabet="a#\r\n\u2028\x0c ", max_size=12))
+def test_lines_are_counted_as_a_text_file_is_read(
+    tmp_path_factory: pytest.TempPathFactory, text: str
+) -> None:
+    folder = _annotated(tmp_path_factory.mktemp("lines"), f"x{text}", types=[], queries=[])
+    lines = len((folder / "knots.md").read_text(encoding="utf-8").split("\n"))
+    _annotated(folder, f"x{text}", types=[[1, lines, "step"]], queries=[])
+    read_evidence(folder)
+    _annotated(folder, f"x{text}", types=[[1, lines + 1, "step"]], queries=[])
+    with pytest.raises(
+        BenchError, match=rf"lines 1 to {lines + 1}, but knots\.md has the lines 1 to {lines}:"
+    ):
+        read_evidence(folder)
+
+
+def _query(**fields: object) -> dict[str, object]:
+    return {"queries": [{"id": "q", "query": "How?", **fields}]}
+
+
+WRONG: dict[str, tuple[dict[str, object], str]] = {
+    "type": ({"types": [[7, 7, "steps"]]}, r"knots\.ann\.json.*types\.0\.2: Input should be 'step'"),
+    "range backwards": (_query(critical=[[1, 1], [7, 6]]), r"query 'q', critical\[1\] has the lines 7 to 6"),
+    "range from 0": (_query(supporting=[[0, 1]]), r"query 'q', supporting\[0\] has the lines 0 to 1"),
+    "range behind the end": ({"types_second": [[7, 9, "step"]]}, r"types_second\[0\].*the lines 1 to 8"),
+    "range of one": (_query(critical=[[7]]), r"knots\.ann\.json.*queries\.0\.critical"),
+    "no query": ({"queries": [{"id": "q"}]}, r"queries\.0\.query: Field required"),
+    "another skill": ({"skill": "../knots"}, r'annotates "\.\./knots".*\'knots\''),
+    "query id": ({"queries": [{"id": "q", "query": "a"}, {"id": "q", "query": "b"}]}, r"'q' is there twice"),
+}
+
+
+@pytest.mark.parametrize(("fields", "says"), WRONG.values(), ids=WRONG.keys())
+def test_wrong_annotations_are_named_with_file_and_place(
+    tmp_path: Path, fields: dict[str, object], says: str
+) -> None:
+    folder = _annotated(tmp_path / "data", **fields)
+    with pytest.raises(BenchError, match=says) as raised:
+        read_evidence(folder)
+    assert str(folder / "knots.ann.json") in str(raised.value)
+
+
+def _cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-3])
+
+
+BREAKS: dict[str, tuple[Callable[[Path], object], str]] = {
+    "no document": (
+        lambda folder: (folder / "knots.md").unlink(),
+        r"annotates knots\.md, which is not there",
+    ),
+    "Latin-1": (
+        lambda folder: (folder / "knots.md").write_bytes(b"M\xfcll"),
+        r"knots\.md is not UTF-8 \(offset 1\)",
+    ),
+    "empty": (
+        lambda folder: _annotated(folder, " \n", types=[], queries=[]),
+        r"knots\.md is no skill: .*empty",
+    ),
+    "no JSON": (lambda folder: _cut(folder / "knots.ann.json"), r"knots\.ann\.json is no annotation"),
+    "another document": (
+        lambda folder: _manifest(folder, sha256="0" * 64),
+        r"knots\.md has the SHA-256 [0-9a-f]{64}, but manifest\.json names 0000",
+    ),
+    "manifest": (
+        lambda folder: (folder / "manifest.json").write_text('[{"repo": 1}]'),
+        r"manifest\.json.*0\.id",
+    ),
+    "two owners": (
+        lambda folder: _annotated(folder, name="other", **_query_of("knots#1")),
+        r"first in knots",
+    ),
+}
+
+
+def _query_of(identifier: str) -> dict[str, object]:
+    return {"queries": [{"id": identifier, "query": "How?"}]}
+
+
+@pytest.mark.parametrize(("damage", "says"), BREAKS.values(), ids=BREAKS.keys())
+def test_damaged_folders_are_refused(tmp_path: Path, damage: Callable[[Path], object], says: str) -> None:
+    folder = _annotated(tmp_path / "data")
+    damage(folder)
+    with pytest.raises(BenchError, match=says):
+        read_evidence(folder)
+
+
+# ---- data of any form
+
+
+def test_a_run_takes_evidence_and_benchmark_folders_alike(tmp_path: Path) -> None:
+    evidence = write_evidence_folder(tmp_path / "samples", "git-bisect", "csv-cleaning")
+    skills, queries = load_data(evidence)
+    assert {skill.subset for skill in skills} == {"samples"}
+    write_data(
+        BenchFolder(tmp_path / "out"), skills, queries, source="evidence", details={"subset": "samples"}
+    )
+    assert load_data(tmp_path / "out") == (skills, queries)
+
+
+def test_a_folder_of_anything_else_is_refused(tmp_path: Path) -> None:
+    for path in (tmp_path, tmp_path / "missing", SAMPLES / "git-bisect" / "SKILL.md"):
+        with pytest.raises(BenchError, match=r"holds no data.*skills\.jsonl.*\.ann\.json"):
+            load_data(path)
+
+
+@pytest.mark.parametrize(
+    ("skills", "queries", "says"),
+    [
+        (["a", "b", "a"], [], r"the id 'a' is twice in skills\.jsonl"),
+        (["a"], ["q", "q"], r"the id 'q' is twice in queries\.jsonl"),
+        (["b"], ["q"], r"query 'q' is about the skill 'a', which is not in the data"),
+    ],
+)
+def test_data_that_does_not_hang_together_is_refused(
+    tmp_path: Path, skills: list[str], queries: list[str], says: str
+) -> None:
+    write_data(
+        BenchFolder(tmp_path),
+        [_skill(identifier) for identifier in skills],
+        [QueryRecord(identifier, "a", "?", "people") for identifier in queries],
+        source="test",
+        details={},
+    )
+    with pytest.raises(BenchError, match=says):
+        load_data(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "name", ["postgres-backup", "kubernetes-debugging", "zhongwen-boke-fabu", "odd-markdown"]
+)
+def test_a_record_is_the_skill_that_was_read(name: str) -> None:
+    skill = read_skill(SAMPLES / name)
+    files = tuple((file.path, file.text) for file in skill.files)
+    again = to_skill(SkillRecord("id", "unused", "unused", files))
+    # a text in memory has no folder that its name could differ from
+    assert replace(again, root=skill.root, warnings=skill.warnings) == skill
+
+
+def test_name_and_description_of_a_body_are_those_of_the_record() -> None:
+    skill = to_skill(SkillRecord("gt/knots", "knots", "Tie knots.", (("SKILL.md", "# Knots\n"),)))
+    assert (skill.name, skill.description) == ("knots", "Tie knots.")
+
+
+def test_a_record_without_text_is_no_skill() -> None:
+    with pytest.raises(SkillError, match="empty"):
+        to_skill(SkillRecord("a", "a", "", ()))
+
+
+# ---- writing
+
+
+def _skill(identifier: str, text: str = "# A\n\nDo it.\n") -> SkillRecord:
+    return SkillRecord(identifier, identifier, "", (("SKILL.md", text),))
+
+
+def _ask(identifier: str, origin: str = "people") -> QueryRecord:
+    return QueryRecord(identifier, "a", "How?", origin)
+
+
+def _write(folder: Path, skills: list[SkillRecord], queries: list[QueryRecord]) -> Any:
+    return write_data(BenchFolder(folder), skills, queries, source="test", details={"seed": 42})
+
+
+def test_the_manifest_tells_what_sha256sum_would(tmp_path: Path) -> None:
+    entry = _write(tmp_path, [_skill("a"), _skill("b", "ä\r\n")], [_ask("q")])
+    assert entry == BenchFolder(tmp_path).manifest()["data"]
+    assert (entry["source"], entry["seed"], entry["skills"], entry["queries"]) == ("test", 42, 2, 1)
+    for name in ("skills", "queries"):
+        assert (
+            entry[f"{name}_sha256"] == hashlib.sha256((tmp_path / f"{name}.jsonl").read_bytes()).hexdigest()
+        )
+
+
+def test_the_same_input_gives_the_same_bytes(tmp_path: Path) -> None:
+    _write(tmp_path, [_skill("a")], [_ask("q")])
+    before = _bytes(tmp_path)
+    _write(tmp_path, [_skill("a")], [_ask("q")])
+    assert _bytes(tmp_path) == before
+
+
+def test_other_data_replaces_data_on_which_nothing_rests(tmp_path: Path) -> None:
+    _write(tmp_path, [_skill("a")], [_ask("q")])
+    _write(tmp_path, [_skill("a"), _skill("b")], [])
+    assert [skill.id for skill in BenchFolder(tmp_path).skills()] == ["a", "b"]
+    assert BenchFolder(tmp_path).queries() == []
+
+
+@pytest.mark.parametrize("result", ["selections/mmr.jsonl", "judgments/evidence/mmr.jsonl"])
+def test_data_with_results_is_not_replaced(tmp_path: Path, result: str) -> None:
+    _write(tmp_path, [_skill("a")], [_ask("q")])
+    (tmp_path / result).parent.mkdir(parents=True)
+    (tmp_path / result).write_text("")
+    before = _bytes(tmp_path)
+    for skills, queries in (([_skill("b")], [_ask("q")]), ([_skill("a")], [_ask("r")])):
+        with pytest.raises(BenchError, match=rf"results for other data \({result}\): choose another --out"):
+            _write(tmp_path, skills, queries)
+    _write(tmp_path, [_skill("a")], [_ask("q")])
+    assert _bytes(tmp_path) == before
+
+
+def test_generated_queries_stay_with_their_skills(tmp_path: Path) -> None:
+    _write(tmp_path, [_skill("a")], [])
+    bought = _ask("a#1", "llm:localhost/m#ab")
+    _write(tmp_path, [_skill("a")], [bought])
+    assert _write(tmp_path, [_skill("a")], [])["queries"] == 1
+    assert BenchFolder(tmp_path).queries() == [bought]
+    for skills, queries in (([_skill("b")], []), ([_skill("a")], [_ask("q")])):
+        with pytest.raises(BenchError, match=r"generated queries \(llm:localhost/m#ab\)"):
+            _write(tmp_path, skills, queries)
+
+
+def test_no_skills_are_no_data(tmp_path: Path) -> None:
+    with pytest.raises(BenchError, match="has no skills"):
+        _write(tmp_path / "out", [], [])
+    assert not (tmp_path / "out").exists()
+
+
+# ---- SkillRouter
+
+
+def _lines() -> list[Line]:
+    return [truth("pdf"), truth("licenses", " \n"), truth("xlsx", "# Sheets\n"), *pool_of(SIZES)]
+
+
+def test_all_of_the_ground_truth_and_a_stratified_sample_of_the_pool(tmp_path: Path) -> None:
+    folder = write_skillrouter_folder(tmp_path / "data", _lines())
+    draw = draw_skills(folder, pool_skills=20)
+    assert [skill.id for skill in draw.skills[:2]] == ["gt/pdf", "gt/xlsx"]
+    assert [skill.subset for skill in draw.skills] == ["gt"] * 2 + ["pool"] * 20
+    drawn = Counter(skill.namespace for skill in draw.skills[2:])
+    # 20 of 121: 9.92, 4.96, 1.98, 1.49, 1.16, 0.33, 0.17
+    assert (
+        drawn
+        == {"other": 10, "development": 5, "data": 2, "design": 2, "devops": 1}
+        == +Counter(draw.allocation)
+    )
+    assert draw.census.empty == ["gt/licenses"]
+    assert draw.census.records == {"gt": 3, "pool": 121}
+
+
+def test_a_record_keeps_the_body_as_it_is(tmp_path: Path) -> None:
+    body = "# Sheets\r\n\r\nÄ 中 \U0001f9f6\n"
+    folder = write_skillrouter_folder(tmp_path / "data", [truth("xlsx", body)])
+    [skill] = draw_skills(folder).skills
+    assert skill.files == (("SKILL.md", body),)
+    assert (skill.name, skill.description, skill.namespace) == ("xlsx", "About xlsx.", "")
+    assert skill.source == {
+        "dataset": "pipizhao/SkillRouter-Eval-Core",
+        "partition": "easy",
+        "skill_id": "gt/xlsx",
+        "source": "gt",
+        "sha256": hashlib.sha256(body.encode()).hexdigest(),
+    }
+
+
+def test_the_draw_depends_on_neither_order_nor_parts(tmp_path: Path) -> None:
+    lines = _lines()
+    first = draw_skills(write_skillrouter_folder(tmp_path / "one", lines), pool_skills=20)
+    random.Random(1).shuffle(lines)
+    other = draw_skills(write_skillrouter_folder(tmp_path / "other", lines, parts=7), pool_skills=20)
+    assert other.skills == first.skills
+
+
+def test_within_a_namespace_those_are_drawn_whose_digest_is_smallest(tmp_path: Path) -> None:
+    folder = write_skillrouter_folder(tmp_path / "data", pool_of({"data": 50}))
+    ranked = sorted(
+        (f"data/skill-{number:05}" for number in range(50)),
+        key=lambda identifier: hashlib.sha256(f"7\n{identifier}".encode()).hexdigest(),
+    )
+    drawn = [skill.id for skill in draw_skills(folder, pool_skills=8, seed=7).skills]
+    assert drawn == sorted(ranked[:8])
+    assert drawn != [skill.id for skill in draw_skills(folder, pool_skills=8, seed=8).skills]
+
+
+def test_a_small_pool_is_taken_whole(tmp_path: Path) -> None:
+    folder = write_skillrouter_folder(tmp_path / "data", pool_of({"data": 3, "devops": 1}))
+    assert len(draw_skills(folder).skills) == 4
+
+
+@given(
+    st.integers(0, 300),
+    st.dictionaries(st.sampled_from(NAMESPACES), st.integers(0, 90_000), min_size=1).filter(
+        lambda sizes: any(sizes.values())
+    ),
+)
+def test_shares_are_proportional_to_within_one(total: int, sizes: dict[str, int]) -> None:
+    shares = allocate(total, sizes)
+    available = sum(sizes.values())
+    assert list(shares) == list(sizes)
+    assert sum(shares.values()) == min(total, available)
+    assert all(shares[name] <= sizes[name] for name in sizes)
+    if total < available:
+        assert all(abs(shares[name] - total * sizes[name] / available) < 1 for name in sizes)
+
+
+def test_of_equal_remainders_the_earlier_namespace_gains() -> None:
+    assert allocate(2, {"other": 5, "data": 5, "design": 5}) == {"other": 1, "data": 1, "design": 0}
+
+
+def test_memory_does_not_grow_with_the_pool(tmp_path: Path) -> None:
+    words = 80
+    sizes = {**dict.fromkeys(NAMESPACES, 2_000), "other": 8_000}
+    folder = write_skillrouter_folder(tmp_path / "data", pool_of(sizes, words=words))
+    text = sum(sizes.values()) * len(str(pool("data", 1, words=words)["body"]))
+    tracemalloc.start()
+    draw = draw_skills(folder)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(draw.skills) == 200
+    assert text > 30_000_000
+    # at most 200 records of each namespace are held, and those of the result are written once more
+    assert peak < 12_000_000
+
+
+def test_text_that_no_file_can_hold_is_mended(tmp_path: Path) -> None:
+    folder = write_skillrouter_folder(tmp_path / "data", [truth("pdf", "half \ud83d\ude00 of \ud83d one")])
+    assert draw_skills(folder).skills[0].text == "half \U0001f600 of ? one"
+
+
+def _replace_part(folder: Path, data: bytes) -> None:
+    (folder / "easy" / "part-00001.jsonl.gz").write_bytes(data)
+
+
+def _zip(*lines: str) -> bytes:
+    return gzip.compress("\n".join(lines).encode())
+
+
+LFS = b"version https://git-lfs.github.com/spec/v1\noid sha256:c997\nsize 21255877\n"
+DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
+    "Git LFS pointer": (
+        lambda folder: _replace_part(folder, LFS),
+        r"part-00001\.jsonl\.gz:1 is damaged.*git lfs pull",
+    ),
+    "cut part": (
+        lambda folder: _cut(folder / "easy" / "part-00001.jsonl.gz"),
+        r"part-00001\.jsonl\.gz:\d+ is damaged",
+    ),
+    "no JSON": (
+        lambda folder: _replace_part(folder, _zip('{"skill_id": "gt/a"}', "{")),
+        r"part-00001\.jsonl\.gz:2 is no skill of",
+    ),
+    "no id": (
+        lambda folder: _replace_part(folder, _zip('{"name": "a"}')),
+        r":1 is no skill.*skill_id: Field required",
+    ),
+    "same part twice": (
+        lambda folder: shutil.copy(folder / "easy/part-00000.jsonl.gz", folder / "easy/part-00009.jsonl.gz"),
+        r"part-00009\.jsonl\.gz:1 repeats the id 'gt/pdf'",
+    ),
+    "pool twice": (
+        lambda folder: shutil.copy(folder / "easy/part-00001.jsonl.gz", folder / "easy/part-00009.jsonl.gz"),
+        r"part-00009\.jsonl\.gz:\d+ repeats the id '\w+/skill-",
+    ),
+    "no parts": (lambda folder: shutil.rmtree(folder / "easy"), r"no easy/part-\*\.jsonl\.gz.*--download"),
+    "manifest": (
+        lambda folder: (folder / "manifest.json").write_text('{"easy": []}'),
+        r"manifest\.json does not describe easy/",
+    ),
+}
+
+
+@pytest.mark.parametrize(("damage", "says"), DAMAGES.values(), ids=DAMAGES.keys())
+def test_a_damaged_data_set_is_refused(tmp_path: Path, damage: Callable[[Path], object], says: str) -> None:
+    folder = write_skillrouter_folder(tmp_path / "data", _lines())
+    damage(folder)
+    with pytest.raises(BenchError, match=says):
+        check_composition(draw_skills(folder), folder)
+
+
+def test_a_data_set_of_other_things_has_no_skills(tmp_path: Path) -> None:
+    folder = write_skillrouter_folder(tmp_path / "data", [{"skill_id": "misc/a", "body": "# A"}])
+    with pytest.raises(BenchError, match="no record of easy/ is a ground-truth or pool skill"):
+        draw_skills(folder)
+
+
+def _paper_draw() -> Draw:
+    """Return a draw with the numbers of the paper."""
+    texts = ["x" * 166, "x" * 93_951, *["x" * 4_000] * 196, "x" * 4_163, *["x" * 5_000] * 196]
+    subsets = ["gt"] * 195 + ["pool"] * 200
+    skills = tuple(
+        replace(_skill(f"s{number}", text), subset=subset)
+        for number, (text, subset) in enumerate(zip(texts, subsets, strict=True))
+    )
+    census = Census(
+        10, Counter(gt=196, pool=78_165), ["gt/licenses"], 0, Counter(dict.fromkeys(NAMESPACES, 9))
+    )
+    return Draw(skills, census, {}, 42)
+
+
+def test_the_papers_own_composition_agrees_with_the_paper(tmp_path: Path) -> None:
+    parts = [{"path": f"easy/part-{number:05}.jsonl.gz", "records": 1} for number in range(10)]
+    (tmp_path / "manifest.json").write_text(json.dumps({"easy": {"records": 78_361, "parts": parts}}))
+    checks = check_composition(_paper_draw(), tmp_path)
+    assert [check for check in checks if not check.agrees] == []
+    assert len(checks) == 12
+
+
+def test_every_difference_from_the_paper_is_told(tmp_path: Path) -> None:
+    lines = [*_lines(), {"skill_id": "games/chess", "body": "# Chess"}, {"skill_id": "bare", "body": "# B"}]
+    folder = write_skillrouter_folder(tmp_path / "data", lines)
+    (folder / "easy" / "part-00002.jsonl.gz").unlink()
+    found = {
+        check.measure: check for check in check_composition(draw_skills(folder), folder) if not check.agrees
+    }
+    assert (found["gt records"].expected, found["gt records"].found) == ("196", "2")
+    assert found["namespaces"].found.startswith("data, design")
+    assert "games" in found["namespaces"].found
+    assert found["parts of easy/, by its manifest"].found == "2"
+    assert "records of easy/, by its manifest" in found
+    assert "not published" in found["median skill, characters"].reason
+
+
+TASKS = [
+    {
+        "task_id": "fill",
+        "instruction_text": "Fill it.",
+        "difficulty": "easy",
+        "domain": "law",
+        "tags": ["pdf"],
+    },
+    {"task_id": "mass", "instruction_text": "Weigh it.\n", "difficulty": "hard", "domain": "cad"},
+    {"task_id": "gone", "instruction_text": "Skip it.", "excluded": True},
+    {"task_id": "unlabelled", "instruction_text": "Nobody knows."},
+]
+RELEVANCE: dict[str, Line] = {
+    "fill": {"gt_skill_ids": ["gt/pdf"], "core_gt_ids": [], "task_type": "generic_only"},
+    "mass": {
+        "gt_skill_ids": ["gt/mesh", "gt/pdf", "gt/licenses"],
+        "core_gt_ids": ["gt/mesh", "gt/licenses"],
+        "relevance": {"gt/mesh": 3},
+        "task_type": "mixed",
+    },
+    "gone": {"gt_skill_ids": ["gt/pdf"]},
+}
+
+
+def test_scored_tasks_are_queries_about_their_core_skills(tmp_path: Path) -> None:
+    lines = [truth("mesh"), truth("pdf"), truth("licenses", "")]
+    folder = write_skillrouter_folder(tmp_path / "data", lines, tasks=TASKS, relevance=RELEVANCE)
+    skills = draw_skills(folder).skills
+    assert read_task_queries(folder, skills) == [
+        QueryRecord("gt/mesh#mass", "gt/mesh", "Weigh it.\n", "tasks", "hard", "cad")
+    ]
+
+
+def test_without_core_skills_all_skills_of_a_task_count(tmp_path: Path) -> None:
+    folder = write_skillrouter_folder(
+        tmp_path / "data", [truth("pdf")], tasks=TASKS, relevance={"fill": {"gt_skill_ids": ["gt/pdf"]}}
+    )
+    [query] = read_task_queries(folder, draw_skills(folder).skills)
+    assert query.id == "gt/pdf#fill"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "says"),
+    [
+        ("tasks.jsonl", None, r"has no tasks\.jsonl"),
+        ("relevance.json", None, r"has no relevance\.json"),
+        ("relevance.json", '{"a": 1}', r"relevance\.json cannot be read \(a: "),
+        ("tasks.jsonl", '{"task_id": "a"}\n', r"tasks\.jsonl:1 is no Task \(instruction_text"),
+    ],
+)
+def test_damaged_tasks_are_refused(tmp_path: Path, name: str, text: str | None, says: str) -> None:
+    folder = write_skillrouter_folder(tmp_path / "data", [truth("pdf")])
+    (folder / name).unlink()
+    if text is not None:
+        (folder / name).write_text(text)
+    with pytest.raises(BenchError, match=says):
+        read_task_queries(folder, draw_skills(folder).skills)
+
+
+# ---- evals
+
+
+def _with_evals(folder: Path, cases: object, sample: str = "kubernetes-debugging") -> Path:
+    shutil.copytree(SAMPLES / sample, folder)
+    (folder / "evals").mkdir()
+    (folder / "evals" / "evals.json").write_text(cases if isinstance(cases, str) else json.dumps(cases))
+    return folder
+
+
+def test_test_cases_of_a_skill_are_queries(tmp_path: Path) -> None:
+    cases = {
+        "skill_name": "kubernetes-debugging",
+        "evals": [
+            {
+                "id": 1,
+                "prompt": " Why? ",
+                "expected_output": "A cause.",
+                "files": [],
+                "expectations": ["Names it", "Short"],
+            },
+            {"prompt": "And now?", "assertions": [{"text": "Asks", "type": "judge"}, 7, None]},
+            {"id": "last", "prompt": "Done?"},
+        ],
+    }
+    folder = _with_evals(tmp_path / "kubernetes-debugging", cases)
+    [skill], queries = read_evals([folder])
+    assert [(query.id, query.query, query.expected) for query in queries] == [
+        ("kubernetes-debugging#1", "Why?", "A cause.\n- Names it\n- Short"),
+        ("kubernetes-debugging#2", "And now?", "- Asks\n- 7"),
+        ("kubernetes-debugging#last", "Done?", ""),
+    ]
+    assert {query.origin for query in queries} == {"evals"}
+    read = read_skill(folder)
+    assert len(read.files) > 1
+    assert skill.files == tuple((file.path, file.text) for file in read.files)
+    assert skill.source["folder"] == "kubernetes-debugging"
+
+
+def test_a_bare_list_and_other_names_are_understood(tmp_path: Path) -> None:
+    folder = _with_evals(tmp_path / "skill", [{"question": "Why?", "expected": "A cause."}])
+    _, [query] = read_evals([folder / "SKILL.md"])
+    assert (query.query, query.expected) == ("Why?", "A cause.")
+
+
+@pytest.mark.parametrize(
+    ("cases", "says"),
+    [
+        ({"skill_name": "x"}, 'has no list "evals"'),
+        ({"evals": ["text"]}, 'has no list "evals" of objects'),
+        ([], "has no test cases"),
+        ("{", "is no JSON"),
+        ([{"id": 1, "expected_output": "x"}], "case 1 has no prompt"),
+        ([{"id": 1, "prompt": "a"}, {"id": "1", "prompt": "b"}], "case 2 repeats the id 1"),
+    ],
+)
+def test_wrong_test_cases_are_refused(tmp_path: Path, cases: object, says: str) -> None:
+    folder = _with_evals(tmp_path / "skill", cases)
+    with pytest.raises(BenchError, match=says) as raised:
+        read_evals([folder])
+    assert str(folder / "evals" / "evals.json") in str(raised.value)
+
+
+def test_skills_without_test_cases_or_of_one_name_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(BenchError, match=r"The skill git-bisect has no test cases of its own.*bench queries"):
+        read_evals([SAMPLES / "git-bisect"])
+    twice = [_with_evals(tmp_path / name, [{"prompt": "Why?"}]) for name in ("one", "other")]
+    with pytest.raises(BenchError, match=r"other is the second skill of the name 'kubernetes-debugging'"):
+        read_evals(twice)
+
+
+# ---- the command line
+
+
+def test_the_command_compares_with_the_paper_and_is_repeatable(tmp_path: Path) -> None:
+    folder = write_skillrouter_folder(tmp_path / "data", _lines(), tasks=TASKS, relevance=RELEVANCE)
+    env, out = environment(tmp_path / "cache"), tmp_path / "out"
+    ran = run("bench", "data", "skillrouter", folder, "--out", out, env=env)
+    assert ran.code == 0
+    assert ran.out.splitlines()[0] == "measure\texpected\there\tagrees"
+    assert "gt records\t196\t3\tno" in ran.out
+    assert "warning: pool skills: 200 expected, 121 found" in ran.err
+    assert "123 skills and 0 queries" in ran.err
+    before = _bytes(out)
+    again = run("bench", "data", "skillrouter", folder, "--out", out, "--json", env=env)
+    assert _bytes(out) == before
+    assert again.json["data"]["allocation"] == SIZES
+    assert again.json["data"]["seed"] == 42
+    assert {"measure", "expected", "found", "reason", "agrees"} == set(again.json["composition"][0])
+    assert json.loads(again.err.splitlines()[0])["warning"]["message"].startswith("gt records: 196 expected")
+
+
+def test_the_commands_write_folders_that_load(tmp_path: Path) -> None:
+    env = environment(tmp_path / "cache")
+    evidence = write_evidence_folder(tmp_path / "samples", "git-bisect")
+    ran = run(
+        "bench", "data", "evidence", evidence, "--out", tmp_path / "a", "--subset", "own", "--json", env=env
+    )
+    assert ran.json["data"]["subset"] == "own"
+    assert {skill.subset for skill in load_data(tmp_path / "a")[0]} == {"own"}
+    skill = _with_evals(tmp_path / "kubernetes-debugging", [{"prompt": "Why?"}])
+    ran = run("bench", "data", "evals", skill, "--out", tmp_path / "b", env=env)
+    assert f"1 skill and 1 query are in {tmp_path / 'b'}" in ran.err
+    assert [query.query for query in load_data(tmp_path / "b")[1]] == ["Why?"]
+
+
+def test_the_library_says_nothing_when_all_is_well(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    folder = write_skillrouter_folder(tmp_path / "data", _lines())
+    with caplog.at_level(logging.INFO):
+        draw_skills(folder)
+    assert caplog.text == ""

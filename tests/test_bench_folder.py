@@ -1,0 +1,183 @@
+"""The benchmark folder: records come back as they were, nothing half-written is believed or lost."""
+
+import json
+import logging
+import stat
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skillpager.bench import (
+    BenchFolder,
+    JudgmentRecord,
+    NodeRecord,
+    QueryRecord,
+    SelectionRecord,
+    SkillRecord,
+)
+from skillpager.bench.folder import append_records, file_name, read_records, write_records, write_text
+from skillpager.bench.records import Record
+from skillpager.errors import BenchError
+
+SHARE = st.floats(0, 1)
+COUNTS = st.dictionaries(st.text(), st.integers(0, 99), max_size=3)
+RECORDS = st.one_of(
+    st.builds(SkillRecord, source=st.dictionaries(st.text(), st.text(), max_size=3)),
+    st.builds(QueryRecord),
+    st.builds(NodeRecord, confidence=SHARE),
+    st.builds(SelectionRecord, types=COUNTS, seconds=st.floats(0, 1e6)),
+    st.builds(JudgmentRecord, coverage=st.none() | SHARE),
+)
+
+
+def _query(number: int, text: str = "what now?") -> QueryRecord:
+    return QueryRecord(f"q{number}", "s", text, "annotator", critical=((1, 2), (5, 5)))
+
+
+def _judgment(judge: str, method: str) -> JudgmentRecord:
+    return JudgmentRecord("q1", "s", method, judge, True, (True, False, True), None, "", "0" * 64)
+
+
+@given(RECORDS)
+def test_any_record_is_one_line_and_comes_back_equal(record: Record) -> None:
+    line = record.to_json()
+    assert "\n" not in line
+    assert type(record).from_json(line) == record
+    assert type(record).from_json(line.encode()) == record
+
+
+@given(RECORDS)
+def test_fields_that_a_reader_does_not_know_are_ignored(record: Record) -> None:
+    known = json.loads(record.to_json())
+    assert type(record).from_json(json.dumps({**known, "added_later": [1]})) == record
+
+
+@given(st.lists(st.text(), max_size=5))
+def test_texts_with_any_line_ends_survive_a_file(
+    tmp_path_factory: pytest.TempPathFactory, texts: list[str]
+) -> None:
+    path = tmp_path_factory.mktemp("records") / "queries.jsonl"
+    written = [_query(number, text) for number, text in enumerate(texts)]
+    write_records(path, written)
+    assert list(read_records(path, QueryRecord)) == written
+
+
+def test_records_are_read_from_where_each_kind_is_written(tmp_path: Path) -> None:
+    folder = BenchFolder(tmp_path / "run")
+    judge, method = "llm:localhost:1/m#ab", "mmr:0.3@lambda=0.9,k=all"
+    append_records(folder.judgments_file(judge, method), [_judgment(judge, method)])
+    assert folder.judgments(judge, method) == [_judgment(judge, method)]
+    assert (
+        folder.judgments(judge, "mmr") == folder.selections("mmr") == folder.nodes() == folder.queries() == []
+    )
+
+
+def test_a_folder_without_skills_is_none(tmp_path: Path) -> None:
+    with pytest.raises(BenchError, match=r"no skills\.jsonl.*skillpager bench data"):
+        BenchFolder(tmp_path).skills()
+
+
+def test_a_last_line_that_was_cut_is_dropped_with_a_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "queries.jsonl"
+    append_records(path, [_query(1), _query(2)])
+    path.write_bytes(path.read_bytes()[:-9])
+    with caplog.at_level(logging.WARNING):
+        assert list(read_records(path, QueryRecord)) == [_query(1)]
+    assert f"{path}:2 was cut short" in caplog.text
+
+
+def test_a_cut_line_is_removed_before_the_next_is_appended(tmp_path: Path) -> None:
+    path = tmp_path / "queries.jsonl"
+    # longer than the block in which the last line break is looked for
+    append_records(path, [_query(1), _query(2, "long " * 40_000)])
+    path.write_bytes(path.read_bytes()[:-9])
+    append_records(path, [_query(3)])
+    assert list(read_records(path, QueryRecord)) == [_query(1), _query(3)]
+
+
+def test_a_file_of_nothing_but_a_cut_line_begins_anew(tmp_path: Path) -> None:
+    path = tmp_path / "queries.jsonl"
+    path.write_bytes(_query(1).to_json().encode()[:-1])
+    append_records(path, [_query(2)])
+    assert list(read_records(path, QueryRecord)) == [_query(2)]
+
+
+def test_a_whole_line_without_line_break_counts_and_stays(tmp_path: Path) -> None:
+    path = tmp_path / "queries.jsonl"
+    append_records(path, [_query(1), _query(2)])
+    path.write_bytes(path.read_bytes()[:-1])
+    assert len(list(read_records(path, QueryRecord))) == 2
+    append_records(path, [_query(3)])
+    assert list(read_records(path, QueryRecord)) == [_query(1), _query(2), _query(3)]
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        (b'{"id": "q2", "skill"', "EOF"),
+        (b'{"id": "q2"}', "skill"),
+        (b'{"id": 7, "skill": "s", "query": "", "origin": ""}', "id"),
+        (b"\xff\xfe", ""),
+    ],
+)
+def test_a_damaged_line_in_the_middle_is_an_error_with_its_place(
+    tmp_path: Path, line: bytes, says: str
+) -> None:
+    path = tmp_path / "queries.jsonl"
+    path.write_bytes(b"\n".join([_query(1).to_json().encode(), b"", line, _query(3).to_json().encode(), b""]))
+    with pytest.raises(BenchError, match=rf"queries\.jsonl:3 is no QueryRecord.*{says}"):
+        list(read_records(path, QueryRecord))
+
+
+@given(st.text(min_size=1, max_size=40), st.text(min_size=1, max_size=40))
+def test_labels_are_plain_visible_file_names_of_their_own(one: str, other: str) -> None:
+    name = file_name(one)
+    assert "/" not in name
+    assert "\0" not in name
+    assert not name.startswith(".")
+    assert (name == file_name(other)) == (one == other)
+
+
+@pytest.mark.parametrize("label", ["..", ".", "../up", "a/b", "mmr:0.3", "λ=0,9", "people:Jörg", "CON:?*"])
+def test_records_of_odd_labels_stay_in_the_folder(tmp_path: Path, label: str) -> None:
+    folder = BenchFolder(tmp_path / "run")
+    path = folder.judgments_file(label, label)
+    append_records(path, [_judgment(label, label)])
+    assert path.resolve().is_relative_to((tmp_path / "run" / "judgments").resolve())
+    assert folder.judgments(label, label) == [_judgment(label, label)]
+
+
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "manifest.json"
+    write_text(path, "old")
+    with pytest.raises(UnicodeEncodeError):
+        write_text(path, "new \ud800")
+    assert [file.name for file in tmp_path.iterdir()] == ["manifest.json"]
+    assert path.read_text() == "old"
+
+
+def test_written_files_are_as_readable_as_any(tmp_path: Path) -> None:
+    write_text(tmp_path / "written", "x\r\ny\n")
+    (tmp_path / "plain").write_text("x")
+    modes = {stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("written", "plain")}
+    assert len(modes) == 1
+    assert (tmp_path / "written").read_bytes() == b"x\r\ny\n"
+
+
+def test_manifest_entries_are_merged(tmp_path: Path) -> None:
+    folder = BenchFolder(tmp_path / "new")
+    assert folder.manifest() == {}
+    folder.update_manifest({"seed": 42, "data": {"source": "ä"}})
+    folder.update_manifest({"seed": 43})
+    assert folder.manifest() == {"seed": 43, "data": {"source": "ä"}}
+
+
+@pytest.mark.parametrize("text", ["{", "[1]", '"text"'])
+def test_a_damaged_manifest_is_an_error_with_its_path(tmp_path: Path, text: str) -> None:
+    (tmp_path / "manifest.json").write_text(text)
+    with pytest.raises(BenchError, match=r"manifest\.json"):
+        BenchFolder(tmp_path).manifest()

@@ -1,0 +1,234 @@
+"""Runs of the benchmark: what they write, that they resume, that they are the pager's own pages."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from evidence_folder import write_evidence_folder
+from skillpager.bench import BenchFolder, SelectionRecord, evidence_coverage
+from skillpager.bench.folder import write_records
+from skillpager.bench.reproduce import open_run, run_suites
+from skillpager.bench.runs import run_methods, run_settings
+from skillpager.bench.selecting import Plan
+from skillpager.bench.suites import OFFLINE
+from skillpager.errors import BenchError, SkillPagerError
+from skillpager.pager import SkillPager
+from skillpager.settings import Settings
+
+NAMES = ("git-bisect", "postgres-backup", "csv-cleaning")
+LABELS = ("full", "mmr", "mmr@lambda=0.9,k=5", "bm25@tokens=40%", "chunk_mmr:64")
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_evidence_folder(tmp_path_factory.mktemp("evidence") / "samples", *NAMES)
+
+
+@pytest.fixture(scope="module")
+def plan(tmp_path_factory: pytest.TempPathFactory) -> Plan:
+    settings = Settings(cache_dir=tmp_path_factory.mktemp("cache"))
+    return Plan(run_settings(settings, style="plain"))
+
+
+@pytest.fixture(scope="module")
+def done(data: Path, plan: Plan, tmp_path_factory: pytest.TempPathFactory) -> BenchFolder:
+    folder = open_run(data, tmp_path_factory.mktemp("run") / "run", plan)
+    run_suites(folder, {"chosen": LABELS}, plan, jobs=1)
+    return folder
+
+
+def _without_times(folder: BenchFolder) -> dict[str, list[SelectionRecord]]:
+    return {label: [replace(record, seconds=0) for record in folder.selections(label)] for label in LABELS}
+
+
+def test_each_query_has_a_selection_and_a_verdict_in_the_order_of_the_queries(done: BenchFolder) -> None:
+    order = [query.id for query in done.queries()]
+    assert len(order) == len(set(order)) > 5
+    for label in LABELS:
+        assert [record.query for record in done.selections(label)] == order
+        assert [record.query for record in done.judgments("evidence", label)] == order
+
+
+def test_a_context_is_the_page_that_the_library_makes(done: BenchFolder, data: Path, plan: Plan) -> None:
+    pager = SkillPager(settings=plan.settings)
+    queries = {query.id: query for query in done.queries()}
+    for label, options in {
+        "mmr": {},
+        "mmr@lambda=0.9,k=5": {"mmr_lambda": 0.9, "max_nodes": 5},
+        "chunk_mmr:64": {"strategy": "chunk_mmr:64"},
+    }.items():
+        for record in done.selections(label):
+            page = pager.page(data / f"{record.skill}.md", queries[record.query].query, **options)
+            assert record.context == page.text
+            assert (record.tokens, record.full_tokens) == (page.tokens, page.full_tokens)
+            assert record.nodes == tuple(node.id for node in page.nodes)
+    pager.close()
+
+
+def test_verdicts_are_the_measure_on_the_contexts(done: BenchFolder, data: Path) -> None:
+    queries = {query.id: query for query in done.queries()}
+    verdicts = set()
+    for label in LABELS:
+        for record, judged in zip(done.selections(label), done.judgments("evidence", label), strict=True):
+            lines = (data / f"{record.skill}.md").read_text(encoding="utf-8").split("\n")
+            expected = evidence_coverage(record.context or "", lines, queries[record.query].critical)
+            assert (judged.coverage, judged.sufficient) == expected
+            verdicts.add(judged.sufficient)
+    assert verdicts == {True, False}
+    assert all(record.sufficient for record in done.judgments("evidence", "full"))
+
+
+def test_token_budgets_are_kept(done: BenchFolder) -> None:
+    for record in done.selections("bm25@tokens=40%"):
+        assert 0 < record.tokens <= int(0.4 * record.full_tokens)
+
+
+def test_processes_change_nothing_but_the_times(
+    done: BenchFolder, data: Path, plan: Plan, tmp_path: Path
+) -> None:
+    folder = open_run(data, tmp_path / "run", plan)
+    run_suites(folder, {"chosen": LABELS}, plan, jobs=2)
+    assert _without_times(folder) == _without_times(done)
+    assert (folder.path / "nodes.jsonl").read_bytes() == (done.path / "nodes.jsonl").read_bytes()
+    assert folder.manifest() == done.manifest()
+
+
+def test_what_is_done_is_not_done_again(done: BenchFolder, plan: Plan) -> None:
+    before = {path: path.stat().st_mtime_ns for path in done.path.rglob("*.jsonl")}
+    assert run_suites(done, {"chosen": LABELS}, plan, jobs=1) == 0
+    assert {path: path.stat().st_mtime_ns for path in done.path.rglob("*.jsonl")} == before
+
+
+def test_what_is_missing_is_made_and_put_in_its_place(
+    done: BenchFolder, data: Path, plan: Plan, tmp_path: Path
+) -> None:
+    folder = open_run(data, tmp_path / "run", plan)
+    run_suites(folder, {"chosen": LABELS}, plan, jobs=1)
+    kept = folder.selections("mmr")
+    write_records(folder.selections_file("mmr"), kept[:2] + kept[3:])
+    verdicts = folder.judgments_file("evidence", "full")
+    verdicts.write_bytes(verdicts.read_bytes()[:-20])  # as a killed process leaves it
+    assert run_suites(folder, {"chosen": LABELS}, plan, jobs=1) == 2
+    assert _without_times(folder) == _without_times(done)
+
+
+def test_a_killed_run_goes_on_where_it_stopped(
+    done: BenchFolder, data: Path, plan: Plan, tmp_path: Path
+) -> None:
+    out = tmp_path / "run"
+    command = [sys.executable, "-m", "skillpager", "bench", "run", "--data", str(data), "--out", str(out)]
+    command += ["--methods", ",".join(LABELS), "--jobs", "1", "--cache-dir", str(plan.settings.cache_dir)]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    first = out / "selections" / "mmr.jsonl"
+    deadline = time.monotonic() + 60
+    while not first.exists() and time.monotonic() < deadline and process.poll() is None:
+        time.sleep(0.005)
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+    folder = open_run(None, out, plan)
+    made = sum(len(folder.selections(label)) for label in LABELS)
+    assert made > 0
+    total = len(LABELS) * len(folder.queries())
+    assert run_suites(folder, {"chosen": LABELS}, plan, jobs=1) <= total - made + len(folder.queries())
+    assert _without_times(folder) == _without_times(done)
+
+
+def test_every_offline_method_runs(data: Path, plan: Plan, tmp_path: Path) -> None:
+    folder = open_run(data, tmp_path / "run", plan)
+    queries = len(folder.queries())
+    assert run_suites(folder, {"offline": OFFLINE}, plan, jobs=1) == queries * len(OFFLINE)
+    for label in OFFLINE:
+        assert any(record.nodes for record in folder.selections(label)), label
+
+
+def test_the_labels_of_annotators_are_a_classifier(data: Path, plan: Plan, tmp_path: Path) -> None:
+    folder = open_run(data, tmp_path / "run", plan)
+    run_suites(
+        folder, {"classifier": ["exec_only@classifier=labels", "concept_only@classifier=labels"]}, plan
+    )
+    for record in folder.selections("exec_only@classifier=labels"):
+        assert set(record.types) <= {"example"}
+    for record in folder.selections("concept_only@classifier=labels"):
+        assert set(record.types) <= {"concept"}
+
+
+def test_texts_can_be_left_out(data: Path, plan: Plan, tmp_path: Path) -> None:
+    folder = open_run(data, tmp_path / "run", plan)
+    slim = replace(plan, keep_contexts=False)
+    run_suites(folder, {"chosen": ["mmr"]}, slim, jobs=1)
+    assert {record.context for record in folder.selections("mmr")} == {None}
+    assert run_suites(folder, {"chosen": ["mmr"]}, slim, jobs=1) == 0
+    # another judge needs them, so they are made
+    assert run_suites(folder, {"chosen": ["mmr"]}, plan, jobs=1) == len(folder.queries())
+    assert None not in {record.context for record in folder.selections("mmr")}
+
+
+def test_a_folder_holds_one_kind_of_run(done: BenchFolder, data: Path, plan: Plan, tmp_path: Path) -> None:
+    marked = replace(plan, settings=replace(plan.settings, style="marked"))
+    with pytest.raises(BenchError, match="style plain, now marked"):
+        open_run(data, done.path, marked)
+    hashing = replace(plan, settings=replace(plan.settings, encoder="hashing"))
+    with pytest.raises(BenchError, match="encoder builtin"):
+        open_run(data, done.path, hashing)
+    fewer = write_evidence_folder(tmp_path / "fewer", NAMES[0])
+    with pytest.raises(BenchError, match="skills 3, now 1"):
+        open_run(fewer, done.path, plan)
+
+
+def test_data_without_evidence_is_refused_by_the_evidence_judge(
+    data: Path, plan: Plan, tmp_path: Path
+) -> None:
+    folder = open_run(data, tmp_path / "run", plan)
+    bare = [replace(query, critical=()) for query in folder.queries()]
+    other = BenchFolder(tmp_path / "bare")
+    write_records(other.path / "skills.jsonl", folder.skills())
+    write_records(other.path / "queries.jsonl", bare)
+    with pytest.raises(BenchError, match="critical lines"):
+        open_run(other.path, None, plan)
+    open_run(other.path, None, replace(plan, judge_evidence=False))
+
+
+def test_a_failing_skill_does_not_stop_the_others(
+    data: Path, plan: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from skillpager.bench import selecting
+
+    folder = open_run(data, tmp_path / "run", plan)
+    select = selecting._page
+
+    def fail_on_one(*arguments: object) -> object:
+        if arguments[2].skill == NAMES[1]:  # type: ignore[attr-defined]
+            raise SkillPagerError("the model is gone.")
+        return select(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(selecting, "_page", fail_on_one)
+    with pytest.raises(
+        BenchError, match=f"1 of 3 skills failed, the first was {NAMES[1]}: the model is gone"
+    ):
+        run_methods(folder, ["mmr"], plan)
+    assert {record.skill for record in folder.selections("mmr")} == set(NAMES) - {NAMES[1]}
+    monkeypatch.undo()
+    assert run_methods(folder, ["mmr"], plan) == sum(query.skill == NAMES[1] for query in folder.queries())
+
+
+def test_a_users_page_defaults_do_not_change_a_run(plan: Plan) -> None:
+    own = replace(plan.settings, strategy="topk", mmr_lambda=0.2, max_nodes=3, max_tokens=9, scope="body")
+    assert run_settings(own, style="plain") == plan.settings
+
+
+def test_the_manifest_says_how_a_run_was_made(done: BenchFolder) -> None:
+    manifest = json.loads((done.path / "manifest.json").read_text(encoding="utf-8"))
+    assert manifest["seed"] == 42
+    assert manifest["suites"] == {"chosen": list(LABELS)}
+    assert manifest["methods"]["mmr@lambda=0.9,k=5"] == {"strategy": "mmr", "mmr_lambda": 0.9, "max_nodes": 5}
+    assert manifest["run"]["encoder"].startswith("builtin:")
+    assert manifest["run"]["style"] == "plain"
+    assert manifest["data"]["source"] == "evidence"
+    assert (manifest["data"]["subset"], manifest["data"]["skills"]) == ("samples", 3)
