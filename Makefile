@@ -47,9 +47,9 @@ golden: $(VENV)/.dev ## write the golden files and the CLI reference anew; revie
 bench: $(VENV)/.dev ## measure; DATA="DIR…" adds the evidence data
 	$(BIN)/python benchmarks/run.py $(if $(DATA),--data $(DATA))
 
-test-st: $(VENV)/.dev ## the sentence-transformers encoder on a real model (large download: torch)
+test-st: $(VENV)/.dev ## what needs torch: the sentence-transformers encoder, models of others (large download: torch)
 	$(PIP) install 'torch==2.13.0' --editable '.[st,train]'
-	$(BIN)/python -m pytest tests/test_encoders.py
+	$(BIN)/python -m pytest tests/test_encoders.py tests/test_model_strategies.py
 
 clean: ## remove the environment and all caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .hypothesis .import_linter_cache build dist

@@ -51,6 +51,11 @@ class Asked:
         return [fragment["text"] for fragment in self.message["fragments"]]
 
     @property
+    def prompt(self) -> str:
+        """The first user message of a chat request."""
+        return next(said["content"] for said in self.body["messages"] if said["role"] == "user")
+
+    @property
     def message(self) -> dict[str, Any]:
         """The user message of a chat request, decoded."""
         decoded: dict[str, Any] = json.loads(self.body["messages"][-1]["content"])
@@ -67,13 +72,18 @@ def always(reply: Reply) -> Callable[[Asked], Reply]:
     return lambda _: reply
 
 
-def completion(content: str | None, *, finish_reason: str = "stop", refusal: str | None = None) -> Reply:
+def completion(
+    content: str | None,
+    *,
+    finish_reason: str = "stop",
+    refusal: str | None = None,
+    usage: Mapping[str, object] | None = None,
+) -> Reply:
     """Return a chat answer with `content` as the model's words."""
     message = {"role": "assistant", "content": content, "refusal": refusal}
     choice = {"index": 0, "message": message, "finish_reason": finish_reason}
-    return Reply(
-        body={"id": "c1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
-    )
+    body = {"id": "c1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
+    return Reply(body={**body, "usage": usage} if usage else body)
 
 
 def verdicts(asked: Asked) -> list[dict[str, object]]:

@@ -9,6 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
+from skillpager.chunks import chunk_splitter, split_chunks
 from skillpager.encoders.documents import embedded_text
 from skillpager.fragments import SPLITTER_VERSION, split_skill
 from skillpager.graph import infer_edges
@@ -23,6 +24,7 @@ from skillpager.types import (
     Recipe,
     Skill,
     SkillIndex,
+    Tile,
     TokenCounter,
 )
 
@@ -39,18 +41,21 @@ class Builder:
         classifier: Types the nodes.
         token_counter: Counts their tokens.
         embedded_text: What of a node is embedded: `bare` or `heading`.
+        chunk_tokens: Most tokens of a window where the nodes are windows of the source; None for nodes
+            as the paper's method has them.
     """
 
     encoder: Encoder
     classifier: Classifier
     token_counter: TokenCounter
     embedded_text: str
+    chunk_tokens: int | None = None
 
     @cached_property
     def recipe(self) -> Recipe:
         """All that an index depends on besides the files of the skill."""
         return Recipe(
-            splitter=SPLITTER_VERSION,
+            splitter=SPLITTER_VERSION if self.chunk_tokens is None else chunk_splitter(self.chunk_tokens),
             classifier=self.classifier.id,
             encoder=self.encoder.id,
             embedded_text=self.embedded_text,
@@ -67,19 +72,27 @@ class Builder:
             ValueError: A part returns the wrong number of rows or verdicts.
         """
         tiles = split_skill(skill)
-        fragments = [tile for tile in tiles if isinstance(tile, Fragment)]
+        headings = tuple(tile for tile in tiles if isinstance(tile, Heading))
+        fragments = self._fragments(skill, tiles, headings)
         embeddings = embed(self.encoder, fragments, self.embedded_text)
         nodes = tuple(map(self._node, fragments, self._classify(fragments, embeddings)))
         return SkillIndex(
             skill=skill,
             nodes=nodes,
-            headings=tuple(tile for tile in tiles if isinstance(tile, Heading)),
+            headings=headings,
             edges=infer_edges(nodes, embeddings),
             embeddings=embeddings,
             recipe=self.recipe,
             key=key,
             full_tokens=sum(self.token_counter.count(file.text[file.body_start :]) for file in skill.files),
         )
+
+    def _fragments(
+        self, skill: Skill, tiles: Sequence[Tile], headings: Sequence[Heading]
+    ) -> Sequence[Fragment]:
+        if self.chunk_tokens is None:
+            return [tile for tile in tiles if isinstance(tile, Fragment)]
+        return split_chunks(skill, headings, self.token_counter, chunk_tokens=self.chunk_tokens)
 
     def _classify(self, fragments: Sequence[Fragment], embeddings: FloatArray) -> list[Classification]:
         verdicts = self.classifier.classify(fragments, self._rows(fragments, embeddings))
@@ -108,7 +121,7 @@ class Builder:
         values = {item.name: getattr(fragment, item.name) for item in fields(Fragment)}
         return Node(
             **values,
-            id=f"n{fragment.ordinal}",
+            id=f"{'n' if self.chunk_tokens is None else 'c'}{fragment.ordinal}",
             type=verdict.type,
             type_confidence=verdict.confidence,
             tokens=self.token_counter.count(fragment.text),

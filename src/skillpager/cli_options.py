@@ -43,10 +43,14 @@ def complete_style(incomplete: str) -> list[str]:
 
 
 def complete_strategy(incomplete: str) -> list[str]:
-    """Return the strategies that begin with `incomplete`."""
-    from skillpager.recipes import STRATEGIES
+    """Return the strategies that begin with `incomplete`; a colon follows where an argument must."""
+    from skillpager.registry import FAMILIES
 
-    return [strategy for strategy in STRATEGIES if strategy.startswith(incomplete)]
+    return [
+        f"{name}:" if family.argument and family.argument.required else name
+        for name, family in FAMILIES.items()
+        if name.startswith(incomplete)
+    ]
 
 
 def complete_encoder(incomplete: str) -> list[str]:
@@ -120,7 +124,9 @@ StrategyName = Annotated[
     typer.Option(
         "--strategy",
         metavar="NAME",
-        help="mmr (default), topk or full.",
+        help="mmr (default), topk, full; head, sections, bm25, hybrid, dpp, msd, cover; of the paper "
+        "chunk_mmr[:TOKENS], greedy_graph[:GAIN], topk_dependency, mmr_graph, exec_only, concept_only, "
+        "density[:SHARE]; with a model reranker:MODEL, llmlingua2:MODEL, openprovence:MODEL, llm_outline.",
         autocompletion=complete_strategy,
     ),
 ]

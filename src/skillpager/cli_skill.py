@@ -91,7 +91,10 @@ def _print_page(context: "Context", index: "SkillIndex", *, explain: bool, as_js
     print_text(context.text)
     if explain and context.selection:
         print_trace(trace(context.selection))
-    note(saving(context, len(index.nodes)))
+    selection = context.selection
+    # a strategy may pick from other pieces than the index's nodes
+    pieces = len(selection.picks) + len(selection.skipped) if selection else len(index.nodes)
+    note(saving(context, pieces))
 
 
 @reported

@@ -16,7 +16,17 @@ from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
 
-from skillpager.layout import END, START, heading_paths, omission_of, source_between, whole_text
+from skillpager.layout import (
+    END,
+    START,
+    address_of,
+    heading_paths,
+    line_range,
+    omission_of,
+    sample_address,
+    source_between,
+    whole_text,
+)
 from skillpager.types import (
     Context,
     Node,
@@ -159,7 +169,7 @@ class Page:
     def _legend(self, shown: int) -> str:
         total = len(self.index.nodes)
         page = f'Page of skill "{self.index.skill.name}": {shown} of {total} parts, files intact.'
-        how = f"; read them with: {self._show} n3-n5" if self._show else "."
+        how = f"; read them with: {self._show} {sample_address(self.index)}" if self._show else "."
         return f'[{page} "[… L2-9 …]" stands for omitted lines{how}]\n\n'
 
     # ---- joints
@@ -198,7 +208,8 @@ class Page:
             yield _file_mark(node)
         known = self._paths[before] if previous and not self._changes_file(previous, node) else ()
         for heading in self._paths[after]:
-            if not any(heading is other for other in known):
+            inside = previous is not None and _covers(previous, heading.span.file, heading.span.start)
+            if not inside and not any(heading is other for other in known):
                 yield f"{heading.text}\n\n"
         context = node.list_context
         lead_in = context.lead_in_span if context else None
@@ -222,14 +233,13 @@ class Page:
         return tuple(omission_of(file, group) for file, group in by_file.items())
 
     def _marker(self, omission: Omission) -> str:
-        lines = _range("L", omission.start_line, omission.end_line)
+        lines = line_range(omission)
         if len(self._files) > 1:
             lines = f"{omission.file} {lines}"
         types = ", ".join(omission.types)
-        first, last = omission.nodes[0], omission.nodes[-1]
-        nodes = first if first == last else f"{first}-{last}"
         about = "" if self.counter.exact else "about "
-        show = f"; show {nodes}" if self._show else f"; {nodes}"
+        address = address_of(self.index, omission)
+        show = f"; {'show ' if self._show else ''}{address}" if address else ""
         return f"[… {lines}, {about}{omission.tokens} tokens: {types}{show}]"
 
 
@@ -264,10 +274,6 @@ def _covers(node: Node, file: str, offset: int) -> bool:
 
 def _file_mark(node: Node) -> str:
     return f"[file: {node.span.file}]\n\n"
-
-
-def _range(prefix: str, first: int, last: int) -> str:
-    return f"{prefix}{first}" if first == last else f"{prefix}{first}-{last}"
 
 
 def _first(before: int) -> int:

@@ -46,7 +46,7 @@ class EndpointError(Exception):
     Attributes:
         retryable: Whether the same call may succeed later.
         retry_after: Seconds the endpoint asked to wait, 0 when it did not ask.
-        complaint: What the endpoint said against the request (status 400 or 422), else empty.
+        complaint: What the endpoint said against the request (status 400, 413 or 422), else empty.
     """
 
     def __init__(
@@ -214,7 +214,7 @@ class Endpoint:
             cause,
             retryable=status in RETRYABLE_STATUSES and wait <= MAX_RETRY_AFTER and not quota_spent,
             retry_after=wait,
-            complaint=said if status in (400, 422) else "",
+            complaint=said if status in (400, 413, 422) else "",
         )
 
     def _clause(self, status: int, said: str) -> str:

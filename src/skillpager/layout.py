@@ -1,5 +1,6 @@
 """Where things stand in an index: the source between two nodes, heading paths, and gaps."""
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 
@@ -7,6 +8,11 @@ from skillpager.types import Heading, Node, Omission, SkillIndex
 
 # the ends of a page: before its first node, behind its last
 START, END = -1, -2
+
+# how the commands that read omitted parts name a node, and a file whose lines they read
+_NODE_ID = re.compile(r"n\d+")
+_FILE_NAME = re.compile(r"[^\s:,]+")
+_LETTER_OR_DIGIT = re.compile(r"[^\W_]")
 
 
 def whole_text(index: SkillIndex) -> str:
@@ -64,3 +70,42 @@ def omission_of(file: str, nodes: Sequence[Node]) -> Omission:
         types=dict(counts.most_common()),
         tokens=sum(node.tokens for node in nodes),
     )
+
+
+def line_range(omission: Omission) -> str:
+    """Return the lines of a gap, such as `L12` or `L12-18`."""
+    first, last = omission.start_line, omission.end_line
+    return f"L{first}" if first == last else f"L{first}-{last}"
+
+
+def address_of(index: SkillIndex, omission: Omission) -> str:
+    """Return the address by which a gap of a page can be read: `n3-n5`, or lines where there are no nodes.
+
+    Empty when it has none: a window of the source that holds no node, or a file that no address can name.
+    """
+    first, last = omission.nodes[0], omission.nodes[-1]
+    if _NODE_ID.fullmatch(first):
+        return first if first == last else f"{first}-{last}"
+    if not _holds_nodes(index, omission):
+        return ""
+    if omission.file == index.skill.files[0].path:
+        return line_range(omission)
+    return f"{omission.file}:{line_range(omission)}" if _FILE_NAME.fullmatch(omission.file) else ""
+
+
+def sample_address(index: SkillIndex) -> str:
+    """Return an address of the kind that `address_of` returns, to show how one looks."""
+    return "n3-n5" if _NODE_ID.fullmatch(index.nodes[0].id) else "L3-9"
+
+
+def _holds_nodes(index: SkillIndex, omission: Omission) -> bool:
+    """Tell whether a gap of windows has text besides headings; thematic breaks have no letter or digit."""
+    hidden = set(omission.nodes)
+    spans = [node.span for node in index.nodes if node.id in hidden]
+    position, end = spans[0].start, spans[-1].end
+    source = next(file.text for file in index.skill.files if file.path == omission.file)
+    for heading in (heading.span for heading in index.headings if heading.span.file == omission.file):
+        if _LETTER_OR_DIGIT.search(source, position, min(heading.start, end)):
+            return True
+        position = max(position, heading.end)
+    return _LETTER_OR_DIGIT.search(source, position, end) is not None

@@ -4,31 +4,30 @@ index   skill → fragments → encoder, classifier → graph → store
 page    index, query → strategy → context
 """
 
-import logging
-import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
 from skillpager import explain
 from skillpager.addresses import find_nodes
 from skillpager.building import Builder
-from skillpager.context import Page, PageMeter
-from skillpager.errors import SettingsError, StoreError
+from skillpager.errors import SettingsError
 from skillpager.kept import Kept
-from skillpager.recipes import cache_folder, index_key, make_classifier, make_encoder, make_strategy
+from skillpager.paging import choose_budget, make_page
+from skillpager.recipes import cache_folder, make_classifier, make_encoder, make_strategy
 from skillpager.settings import Settings, load_settings
+from skillpager.shelf import Shelf
 from skillpager.skill import SCOPES, read_skill, skill_from_text
 from skillpager.sources import stamp_files
 from skillpager.stores import SqliteStore
-from skillpager.strategies import Full
-from skillpager.strategies.budget import NodeMeter, resolve
 from skillpager.tokens import default_counter
 from skillpager.types import (
-    Budget,
+    ChunkStrategy,
     Classifier,
     Context,
     Encoder,
+    FloatArray,
     Query,
     Recipe,
     Skill,
@@ -38,8 +37,6 @@ from skillpager.types import (
     Style,
     TokenCounter,
 )
-
-logger = logging.getLogger(__name__)
 
 # strategies keep what they computed; one for each name and weight in use
 MAX_KEPT_STRATEGIES = 16
@@ -87,9 +84,9 @@ class SkillPager:
         self._embedded_text = embedded_text or self.settings.embedded_text
         self._progress = progress
         self._kept = Kept()
+        self._shelf = Shelf(self._kept)
+        self._chunk_builders: dict[int, Builder] = {}
         self._strategies: dict[tuple[str, float], Strategy] = {}
-        self._lock = threading.Lock()
-        self._builds: dict[str, threading.Lock] = {}
 
     # ---- parts
 
@@ -137,9 +134,10 @@ class SkillPager:
         if isinstance(skill, SkillIndex):
             return skill
         if isinstance(skill, Skill):
-            return self._index_of(skill)
+            return self._index_of(skill, self._builder)
         if isinstance(skill, str) and ("\n" in skill or "\r" in skill):
-            return self._index_of(skill_from_text(skill, max_bytes=self.settings.max_bytes))
+            text = skill_from_text(skill, max_bytes=self.settings.max_bytes)
+            return self._index_of(text, self._builder)
         return self._index_path(Path(skill), self._scope(scope))
 
     @property
@@ -171,9 +169,10 @@ class SkillPager:
             skill: A path, Markdown text, a `Skill` or an index.
             query: What the agent is about to do.
             max_nodes: Most nodes to pick, small gaps between them not counted; 20 up to 100 nodes,
-                else 60, when not given.
+                else 60, when not given; strategies with a graph may add what these depend on.
             max_tokens: Ceiling on the page's tokens, markers included.
-            strategy: `mmr` (the default), `topk`, `full`, or a strategy.
+            strategy: `mmr` (the default), another `name` or `name:ARGUMENT` of `docs/strategies.md`, or a
+                strategy.
             mmr_lambda: Weight of relevance against redundancy, 0 to 1; 0.7 when not given.
             scope: `skill` or `body`; see `index`.
             style: `marked` (the default), `plain` or `xml`.
@@ -181,6 +180,8 @@ class SkillPager:
 
         Raises:
             SettingsError: A limit, λ, scope, style or strategy is not valid, or the query is empty.
+            MissingExtraError: The strategy needs a package that is not installed.
+            StrategyError: The strategy's model or endpoint fails.
             SkillPagerError: As for `index`.
 
         Reference: paper §3.2.
@@ -189,13 +190,36 @@ class SkillPager:
             raise SettingsError("The query is empty: say in a sentence what the agent is about to do.")
         chosen_style = self._style(style)
         chosen = self._strategy(strategy, mmr_lambda)
-        budget = self._budget(max_nodes, max_tokens)
-        index = self.index(skill, scope=scope)
-        page = self._kept.page(index, self.token_counter, chosen_style, show)
-        if chosen_style is not Style.PLAIN and _fits_whole(index, budget):
-            chosen, budget = Full(), Budget(len(index.nodes), budget.max_tokens)
-        embedding = self._kept.query(query, self.encoder.encode_query)
-        return _select(page, chosen, Query(query, embedding), budget)
+        budget = choose_budget(self.settings, max_nodes, max_tokens)
+        pool = self._pool(self.index(skill, scope=scope), chosen)
+        page = self._kept.page(pool, self.token_counter, chosen_style, show)
+        return make_page(page, chosen, Query(query, self.embed_query(query)), budget)
+
+    def pool(
+        self, skill: SkillSource, strategy: Strategy | str | None = None, *, scope: str | None = None
+    ) -> SkillIndex:
+        """Return what a strategy picks from: the skill's index, or one whose nodes are windows of the source.
+
+        Windows are built and kept as the index is, under a key of their own; their ids are `c0`, `c1`, ….
+
+        Args:
+            skill: As for `page`.
+            strategy: As for `page`.
+            scope: As for `index`.
+
+        Raises:
+            SettingsError: The scope or strategy is not valid.
+            SkillPagerError: As for `index`.
+        """
+        return self._pool(self.index(skill, scope=scope), self._strategy(strategy, None))
+
+    def embed_query(self, query: str) -> FloatArray:
+        """Return `(dim,)` float32, unit length: the embedding of a query, kept for the next call.
+
+        Raises:
+            EncoderError: The encoder fails.
+        """
+        return self._kept.query(query, self.encoder.encode_query)
 
     def expand(
         self,
@@ -242,34 +266,20 @@ class SkillPager:
         if kept is None:
             skill = read_skill(path, scope=scope, max_bytes=self.settings.max_bytes)
             stamps = stamp_files(skill)
-            kept = self._index_of(skill)
+            kept = self._index_of(skill, self._builder)
             self._kept.keep_source(place, stamps, kept.key)
         return kept
 
-    def _index_of(self, skill: Skill) -> SkillIndex:
-        """Return the index of a skill that was read; one thread builds it, others wait."""
-        key = index_key(skill, self.recipe)
-        if kept := self._kept.index(key):
-            return kept
-        with self._lock:
-            build = self._builds.setdefault(key, threading.Lock())
-        try:
-            with build:
-                return self._kept.index(key) or self._kept.keep(self._load_or_build(skill, key))
-        finally:
-            with self._lock:
-                self._builds.pop(key, None)
+    def _pool(self, index: SkillIndex, strategy: Strategy) -> SkillIndex:
+        if not isinstance(strategy, ChunkStrategy):
+            return index
+        size = strategy.chunk_tokens
+        builder = self._chunk_builders.setdefault(size, replace(self._builder, chunk_tokens=size))
+        made_of_windows = index.recipe.splitter == builder.recipe.splitter
+        return index if made_of_windows else self._index_of(index.skill, builder)
 
-    def _load_or_build(self, skill: Skill, key: str) -> SkillIndex:
-        stored = self.store.load(key, skill)
-        if stored is not None:
-            return stored
-        index = self._builder.build(skill, key)
-        try:
-            self.store.save(index)
-        except StoreError as error:  # the page can still be made
-            logger.warning("the index of %s is not kept: %s", skill.name, error)
-        return index
+    def _index_of(self, skill: Skill, builder: Builder) -> SkillIndex:
+        return self._shelf.index(skill, builder, self.store)
 
     # ---- settings of a call
 
@@ -290,36 +300,6 @@ class SkillPager:
                 self._strategies.clear()
             known = self._strategies[chosen, weight] = make_strategy(chosen, self.settings, mmr_lambda=weight)
         return known
-
-    def _budget(self, max_nodes: int | None, max_tokens: int | None) -> Budget:
-        nodes = self.settings.max_nodes if max_nodes is None else max_nodes
-        tokens = self.settings.max_tokens if max_tokens is None else max_tokens
-        for name, value in (("max_nodes", nodes), ("max_tokens", tokens)):
-            if value is not None and value < 0:
-                raise SettingsError(f"{name} is {value}: it must be 0 or more.")
-        return Budget(nodes, tokens)
-
-
-def _select(page: Page, strategy: Strategy, query: Query, budget: Budget) -> Context:
-    """Return the page that a strategy chooses, within `max_tokens` to the last token."""
-    limit = budget.max_tokens
-    meter = PageMeter(page) if limit is not None else NodeMeter(page.index.nodes)
-    selection = strategy.select(page.index, query, budget=budget, meter=meter)
-    chosen = [pick.node.ordinal for pick in selection.picks]
-    context = page.render(chosen, selection=selection)
-    while limit is not None and context.tokens > limit:
-        if not chosen:
-            return page.empty(selection)
-        chosen.pop()  # the meter prices parts, the limit holds for the whole: give back the last pick
-        context = page.render(chosen, selection=selection)
-    return context
-
-
-def _fits_whole(index: SkillIndex, budget: Budget) -> bool:
-    """Tell whether the whole skill is within the budget."""
-    limit = resolve(budget, len(index.nodes))
-    within_tokens = limit.max_tokens is None or index.full_tokens <= limit.max_tokens
-    return limit.max_nodes == len(index.nodes) and within_tokens
 
 
 def _one_of(name: str, value: str, known: Sequence[str]) -> str:

@@ -3,63 +3,16 @@
 import hashlib
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
 
 from skillpager.errors import SettingsError
+from skillpager.registry import FAMILIES, Argument
 from skillpager.settings import Settings
 from skillpager.types import Classifier, Encoder, Recipe, Skill, Strategy
 
-
-@dataclass(frozen=True, slots=True)
-class _Family:
-    """Strategies of one name.
-
-    Attributes:
-        place: Module below `skillpager.strategies`, and its class.
-        weighs: Whether it takes `mmr_lambda`.
-        argument: The field that `name:ARGUMENT` sets, and what makes its value of the text.
-        required: Whether the argument must be given.
-        settings: Whether the class is made by its method `from_settings`, which takes the settings first.
-        local: Whether it needs no model beyond the shipped ones, so that a project file may name it.
-    """
-
-    place: str
-    weighs: bool = False
-    argument: tuple[str, Callable[[str], object]] | None = None
-    required: bool = False
-    settings: bool = False
-    local: bool = True
-
-
-_STRATEGIES = {
-    "mmr": _Family("mmr:Mmr", weighs=True),
-    "topk": _Family("topk:TopK"),
-    "full": _Family("full:Full"),
-    # baselines and ablations of the paper
-    "greedy_graph": _Family("greedy_graph:GreedyGraph", argument=("threshold", float)),
-    "topk_dependency": _Family("topk_dependency:TopKDependency"),
-    "chunk_mmr": _Family("chunk_mmr:ChunkMmr", weighs=True, argument=("chunk_tokens", int)),
-    "mmr_graph": _Family("mmr_graph:MmrGraph", weighs=True),
-    "exec_only": _Family("exec_only:ExecOnly", weighs=True),
-    "concept_only": _Family("concept_only:ConceptOnly", weighs=True),
-    "density": _Family("density:Density", weighs=True, argument=("threshold", float)),
-    # what users would compare with
-    "head": _Family("head:Head"),
-    "sections": _Family("sections:Sections"),
-    "bm25": _Family("bm25:Bm25"),
-    "hybrid": _Family("hybrid:Hybrid"),
-    "dpp": _Family("dpp:Dpp", argument=("diversity", float)),
-    "msd": _Family("msd:Msd", argument=("diversity", float)),
-    "cover": _Family("cover:Cover", argument=("diversity", float)),
-    # models of others
-    "reranker": _Family("reranker:Reranker", argument=("model", str), required=True, local=False),
-    "llmlingua2": _Family("llmlingua2:LLMLingua2", argument=("model", str), required=True, local=False),
-    "openprovence": _Family("openprovence:OpenProvence", argument=("model", str), required=True, local=False),
-    "llm_outline": _Family("llm_outline:LLMOutline", settings=True, local=False),
-}
-STRATEGIES = tuple(_STRATEGIES)
+STRATEGIES = tuple(FAMILIES)
 ENCODERS = ("builtin", "hashing", "sentence-transformers:<model>", "openai:<model>")
 CLASSIFIERS = ("local", "llm")
 
@@ -137,36 +90,47 @@ def make_strategy(name: str, settings: Settings, *, mmr_lambda: float) -> Strate
     """
     if not 0.0 <= mmr_lambda <= 1.0:
         raise SettingsError(f"mmr_lambda is {mmr_lambda}: it must lie between 0 and 1 (1 = relevance only).")
-    base, _, argument = name.partition(":")
-    if base not in _STRATEGIES:
+    base, _, text = name.partition(":")
+    if base not in FAMILIES:
         raise SettingsError(f"Unknown strategy {name!r}: choose one of {', '.join(STRATEGIES)}.")
-    family = _STRATEGIES[base]
+    family = FAMILIES[base]
     values: dict[str, object] = {"mmr_lambda": mmr_lambda} if family.weighs else {}
-    values |= _argument_of(base, family, argument)
+    values |= _argument_values(base, family.argument, text)
     module, _, kind = family.place.partition(":")
     made = getattr(import_module(f"skillpager.strategies.{module}"), kind)
     try:
         strategy: Strategy = made.from_settings(settings, **values) if family.settings else made(**values)
     except ValueError as error:
-        raise SettingsError(f"Strategy {name!r} cannot be made: {error}.") from error
+        raise SettingsError(f"The strategy {name} cannot be used: {error}.") from error
     return strategy
 
 
-def _argument_of(base: str, family: _Family, text: str) -> dict[str, object]:
+def _argument_values(base: str, argument: Argument | None, text: str) -> dict[str, object]:
     """Return the keyword that `base:text` gives its strategy."""
-    if not text:
-        if family.required and family.argument:
+    if argument is None:
+        if text:
             raise SettingsError(
-                f"Strategy {base} needs a {family.argument[0]}: write {base}:{family.argument[0].upper()}."
+                f"The strategy {base} takes no argument such as {text!r}: write {base} alone; max_nodes and "
+                "max_tokens set how much a page may hold."
             )
         return {}
-    if family.argument is None:
-        raise SettingsError(f"Strategy {base} takes no argument: write {base}, not {base}:{text}.")
-    field, convert = family.argument
+    if not text:
+        if argument.required:
+            raise SettingsError(
+                f"The strategy {base} needs {argument.kind}: write {_sample(base, argument)}."
+            )
+        return {}
     try:
-        return {field: convert(text)}
+        return {argument.field: argument.read(text)}
     except ValueError as error:
-        raise SettingsError(f"Strategy {base}:{text}: {text!r} is no {field}: {error}.") from error
+        raise SettingsError(
+            f"The strategy {base} takes {argument.kind} as its {argument.field}, not {text!r}: "
+            f"write {_sample(base, argument)}."
+        ) from error
+
+
+def _sample(base: str, argument: Argument) -> str:
+    return f"{base}:{argument.sample or argument.field.upper()}"
 
 
 def index_key(skill: Skill, recipe: Recipe) -> str:

@@ -1,7 +1,7 @@
 """Settings: keyword, else environment, else project file, else user file, else default.
 
 A project file comes with a `git clone` and is not trusted: it may only set how pages look, never
-an endpoint, a model or a folder.
+an endpoint, a model, a strategy that needs one, or a folder.
 """
 
 import logging
@@ -14,6 +14,7 @@ from pathlib import Path
 import platformdirs
 
 from skillpager.errors import SettingsError
+from skillpager.registry import LOCAL_STRATEGIES, is_local
 from skillpager.skill import MAX_SKILL_BYTES
 
 logger = logging.getLogger(__name__)
@@ -45,7 +46,7 @@ class Settings:
         max_cache_bytes: Size over which the least recently used indexes are evicted.
         scope: Default of `page`: `skill` or `body`.
         style: Default of `page`: `marked`, `plain` or `xml`.
-        strategy: Default of `page`.
+        strategy: Default of `page`: `name` or `name:ARGUMENT` of `docs/strategies.md`.
         mmr_lambda: Default of `page`.
         max_nodes: Default of `page`; None for the dynamic 20 / 60.
         max_tokens: Default of `page`; None for no ceiling.
@@ -140,6 +141,12 @@ def _from_file(settings: Settings, path: Path, *, trusted: bool) -> Settings:
             raise SettingsError(f"{path}: unknown setting {name!r}; known are {', '.join(sorted(known))}.")
         if not trusted and name not in PROJECT_KEYS:
             logger.warning("%s: %s is ignored, a project may only set %s", path, name, sorted(PROJECT_KEYS))
+            continue
+        if not trusted and name == "strategy" and not is_local(str(value)):
+            local = ", ".join(LOCAL_STRATEGIES)
+            logger.warning(
+                "%s: strategy %r is ignored, a project may only name one of %s", path, value, local
+            )
             continue
         changes[name] = _convert(name, value, str(path))
     return replace(settings, **changes)  # type: ignore[arg-type]

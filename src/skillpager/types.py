@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -333,6 +333,10 @@ class SkipReason(StrEnum):
     MAX_NODES = "max_nodes"
     MAX_TOKENS = "max_tokens"
     NEGATIVE_MARGINAL = "negative_marginal"
+    BELOW_THRESHOLD = "below_threshold"
+    NOT_REACHED = "not_reached"
+    NOT_CHOSEN = "not_chosen"
+    NOT_IN_POOL = "not_in_pool"
 
 
 @dataclass(frozen=True, slots=True)
@@ -540,4 +544,20 @@ class Strategy(Protocol):
         """Name on the command line and in the benchmark."""
 
     def select(self, index: SkillIndex, query: Query, *, budget: Budget, meter: TokenMeter) -> Selection:
-        """Return what to show. Deterministic; ties go to the earlier node; the budget is never exceeded."""
+        """Return what to show. Deterministic; ties go to the earlier node.
+
+        `max_tokens` is never exceeded. `max_nodes` bounds what is picked for the query; a strategy may
+        pick nodes on top that those depend on, and says so.
+        """
+
+
+@runtime_checkable
+class ChunkStrategy(Strategy, Protocol):
+    """A strategy that picks from windows of the source instead of nodes.
+
+    The index that it is given holds such windows as its nodes.
+    """
+
+    @property
+    def chunk_tokens(self) -> int:
+        """Most tokens of a window."""

@@ -9,14 +9,17 @@ the best marginal is below zero. All node types are in the pool; ties go to the 
 Reference: paper §3.2, equations (2) and (3); Carbonell and Goldstein 1998.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from skillpager.strategies.budget import resolve
 from skillpager.strategies.picking import Picker, cosines
 from skillpager.types import Budget, FloatArray, Query, Selection, SkillIndex, SkipReason, TokenMeter
+
+BoolArray = NDArray[np.bool_]
 
 DEFAULT_MMR_LAMBDA = 0.7  # paper §3.2
 
@@ -76,26 +79,61 @@ class Mmr:
 
     def select(self, index: SkillIndex, query: Query, *, budget: Budget, meter: TokenMeter) -> Selection:
         """Return up to `max_nodes` picks in the order MMR makes them; O(n·d) for each pick."""
+        return self.select_among(index, query, budget=budget, meter=meter)
+
+    def select_among(
+        self,
+        index: SkillIndex,
+        query: Query,
+        *,
+        budget: Budget,
+        meter: TokenMeter,
+        candidates: BoolArray | None = None,
+        completions: Mapping[int, Sequence[int]] | None = None,
+    ) -> Selection:
+        """Return what `select` returns, from some of the nodes, or with what the picks depend on.
+
+        Args:
+            index: The skill's index.
+            query: The query.
+            budget: The budget; the dynamic `max_nodes` follows the number of all nodes.
+            meter: Prices the growing page.
+            candidates: `(n,)` bool, the nodes that may be picked; None for all.
+            completions: The nodes that a pick depends on, by its ordinal. They are picked right after it,
+                `max_nodes` does not count them, and the picks that follow are not made to differ from them.
+        """
         relevance = cosines(index.embeddings, query.embedding)
         picker = Picker(index.nodes, resolve(budget, len(index.nodes)), meter)
         pool = _Pool(self.columns.of(index.embeddings), relevance, np.float32(self.mmr_lambda))
-        reason = SkipReason.MAX_NODES
-        while not picker.full and pool.left:
-            best = pool.best()
-            if pool.marginal[best] < 0:
-                reason = SkipReason.NEGATIVE_MARGINAL
-                break
-            values = (float(relevance[best]), float(pool.redundancy[best]), float(pool.marginal[best]))
-            picked = picker.admit(best, relevance=values[0], redundancy=values[1], marginal=values[2])
-            pool.remove(best, picked=picked)
+        outside = [] if candidates is None else np.flatnonzero(~candidates).tolist()
+        for ordinal in outside:
+            pool.remove(ordinal, picked=False)
+        reason = _fill(picker, pool, completions or {})
+        final = pool.final()
+        picker.refuse(outside, SkipReason.NOT_IN_POOL, redundancy=pool.redundancy, marginal=final)
         return picker.selection(
             self.name,
             query.text,
             relevance=relevance,
             redundancy=pool.redundancy,
-            marginal=pool.final(),
+            marginal=final,
             reason=reason,
         )
+
+
+def _fill(picker: Picker, pool: "_Pool", completions: Mapping[int, Sequence[int]]) -> SkipReason:
+    """Pick until the budget, the pool or the marginal values end it; return why the rest is left out."""
+    while not picker.full and pool.left:
+        best = pool.best()
+        if pool.marginal[best] < 0:
+            return SkipReason.NEGATIVE_MARGINAL
+        relevance, redundancy, marginal = pool.numbers(best)
+        picked = picker.admit(best, relevance=relevance, redundancy=redundancy, marginal=marginal)
+        pool.remove(best, picked=picked)
+        for ordinal in completions.get(best, ()) if picked else ():
+            relevance, redundancy, marginal = pool.numbers(ordinal)
+            picker.complete(ordinal, relevance=relevance, redundancy=redundancy, marginal=marginal)
+    return SkipReason.MAX_NODES
 
 
 class _Pool:
@@ -105,6 +143,7 @@ class _Pool:
         self, column: Callable[[int], FloatArray], relevance: FloatArray, mmr_lambda: np.float32
     ) -> None:
         self._column = column
+        self._relevance = relevance
         self._gain = mmr_lambda * relevance
         self._open_gain = self._gain.copy()  # -inf once a candidate is removed
         self._penalty = np.float32(1) - mmr_lambda
@@ -120,6 +159,12 @@ class _Pool:
     def final(self) -> FloatArray:
         """Return every node's marginal value, removed ones included."""
         return self._gain - self._penalty * self.redundancy
+
+    def numbers(self, ordinal: int) -> tuple[float, float, float]:
+        """Return relevance, redundancy and marginal value of a node, removed or not."""
+        redundancy = self.redundancy[ordinal]
+        marginal = self._gain[ordinal] - self._penalty * redundancy
+        return float(self._relevance[ordinal]), float(redundancy), float(marginal)
 
     def remove(self, ordinal: int, *, picked: bool) -> None:
         """Take a candidate out; when it was picked, raise the redundancy of the rest."""

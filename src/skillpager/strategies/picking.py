@@ -30,22 +30,34 @@ class Picker:
         nodes: The pool, in document order.
         budget: The budget, `max_nodes` resolved.
         meter: Prices the growing page.
+        picks: What is picked, in order.
+        completions: Ordinals of the picks that others depend on; `max_nodes` does not count them.
+        refused: Reason, redundancy and marginal value of nodes that were refused, by ordinal.
+        total_tokens: Tokens of the page.
     """
 
     nodes: Sequence[Node]
     budget: Budget
     meter: TokenMeter
     picks: list[Pick] = field(default_factory=list)
+    completions: set[int] = field(default_factory=set)
     refused: dict[int, tuple[SkipReason, float, float]] = field(default_factory=dict)
     total_tokens: int = 0
+    _picked: set[int] = field(default_factory=set)
 
     @property
     def full(self) -> bool:
-        """Whether `max_nodes` are picked."""
-        return len(self.picks) >= (self.budget.max_nodes or 0)
+        """Whether `max_nodes` are picked, completions not counted."""
+        return len(self.picks) - len(self.completions) >= (self.budget.max_nodes or 0)
 
     def admit(self, ordinal: int, *, relevance: float, redundancy: float, marginal: float) -> bool:
-        """Pick a node, or refuse it because the page would exceed `max_tokens`; tell which."""
+        """Pick a node, or refuse it because the page would exceed `max_tokens`; tell which.
+
+        A completion stays the pick that it is, and counts from now on.
+        """
+        if ordinal in self.completions:
+            self.completions.remove(ordinal)
+            return True
         limit = self.budget.max_tokens
         total = self.meter.cost(ordinal)
         if limit is not None and total > limit:
@@ -56,7 +68,22 @@ class Picker:
         node = self.nodes[ordinal]
         self.picks.append(Pick(node, rank, relevance, redundancy, marginal, added, total))
         self.total_tokens = total
+        self._picked.add(ordinal)
         return True
+
+    def complete(self, ordinal: int, *, relevance: float, redundancy: float, marginal: float) -> None:
+        """Pick a node that a pick depends on, beyond `max_nodes`, unless it is picked or does not fit."""
+        if ordinal in self._picked:
+            return
+        if self.admit(ordinal, relevance=relevance, redundancy=redundancy, marginal=marginal):
+            self.completions.add(ordinal)
+
+    def refuse(
+        self, ordinals: Iterable[int], reason: SkipReason, *, redundancy: FloatArray, marginal: FloatArray
+    ) -> None:
+        """Record why nodes are left out, with their numbers from `(n,)` arrays."""
+        for ordinal in ordinals:
+            self.refused[ordinal] = (reason, float(redundancy[ordinal]), float(marginal[ordinal]))
 
     def selection(
         self,
@@ -91,7 +118,13 @@ class Picker:
 
 
 def select_in_order(
-    strategy: str, query: str, order: Iterable[int], relevance: FloatArray, *, picker: Picker
+    strategy: str,
+    query: str,
+    order: Iterable[int],
+    relevance: FloatArray,
+    *,
+    picker: Picker,
+    completions: Mapping[int, Sequence[int]] | None = None,
 ) -> Selection:
     """Return the selection that admits nodes in a fixed order, redundancy ignored, until it is full.
 
@@ -101,12 +134,15 @@ def select_in_order(
         order: Ordinals, the first to be admitted first.
         relevance: `(n,)` cosine of query and each node; also the marginal value that is recorded.
         picker: Admits them under the budget.
+        completions: The nodes that a pick depends on, by its ordinal; they are picked right after it.
     """
     values = relevance.tolist()
     for ordinal in order:
         if picker.full:
             break
-        picker.admit(ordinal, relevance=values[ordinal], redundancy=0.0, marginal=values[ordinal])
+        picked = picker.admit(ordinal, relevance=values[ordinal], redundancy=0.0, marginal=values[ordinal])
+        for other in completions.get(ordinal, ()) if picked and completions else ():
+            picker.complete(other, relevance=values[other], redundancy=0.0, marginal=values[other])
     return picker.selection(
         strategy,
         query,

@@ -1,0 +1,127 @@
+"""A chat completion as JSON: what a request says besides the messages, and what its answer holds.
+
+Pure functions for whatever asks a chat model through an `Endpoint`.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from skillpager.endpoint import sendable
+
+_REASONING = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
+_FENCED = re.compile(r"```(?:json)?\s*\n(.*)```", re.DOTALL)
+
+
+class RefusedError(ValueError):
+    """The model, or a filter before it, would not answer this question."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """Which optional parts of the protocol are used.
+
+    Attributes:
+        schema: Whether the answer is bound to a JSON schema, else only to be a JSON object.
+        temperature: Whether temperature 0 is asked for.
+    """
+
+    schema: bool = True
+    temperature: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of a conversation.
+
+    Attributes:
+        role: `system`, `user` or `assistant`.
+        content: Its text.
+    """
+
+    role: str
+    content: str
+
+
+def completion_body(
+    messages: Sequence[Message], *, schema: Mapping[str, object], schema_name: str, dialect: Dialect
+) -> dict[str, object]:
+    """Return what a chat request holds besides the model: JSON is asked for, and temperature 0."""
+    strict = {"name": schema_name, "strict": True, "schema": schema}
+    body: dict[str, object] = {
+        "messages": [{"role": said.role, "content": sendable(said.content)} for said in messages],
+        "response_format": (
+            {"type": "json_schema", "json_schema": strict} if dialect.schema else {"type": "json_object"}
+        ),
+    }
+    if dialect.temperature:
+        body["temperature"] = 0
+    return body
+
+
+def simpler_dialect(dialect: Dialect, complaint: str) -> Dialect | None:
+    """Return the dialect without what the endpoint complains of; None when that is no optional part."""
+    if dialect.temperature and re.search(r"temperature", complaint, re.IGNORECASE):
+        return Dialect(schema=dialect.schema, temperature=False)
+    if dialect.schema and re.search(
+        r"response.?format|json.?schema|structured.output", complaint, re.IGNORECASE
+    ):
+        return Dialect(schema=False, temperature=dialect.temperature)
+    return None
+
+
+def content_in(answer: object) -> str:
+    """Return what the model wrote.
+
+    Raises:
+        RefusedError: It would not answer.
+        ValueError: It wrote nothing usable.
+    """
+    match answer:
+        case {"choices": [{"message": {"refusal": str(refusal)}}, *_]} if refusal:
+            raise RefusedError(f'the model refused: "{refusal}"')
+        case {"choices": [{"finish_reason": "content_filter"}, *_]}:
+            raise RefusedError("it was withheld by the endpoint's content filter")
+        case {"choices": [{"finish_reason": "length"}, *_]}:
+            raise ValueError("it was cut off at the model's length limit")
+        case {"choices": [{"message": {"content": str(content)}}, *_]}:
+            return content
+        case {"error": {"message": str(message)}}:
+            raise ValueError(f'an error under status 200: "{message}"')
+    raise ValueError("there is no message in it")
+
+
+def json_in(content: str) -> object:
+    """Return the JSON that a model wrote, decoded.
+
+    Reasoning and a code fence around it are left out, and so is prose around a single object.
+
+    Raises:
+        ValueError: There is no JSON, or there are several objects; nothing is guessed.
+    """
+    answer = _REASONING.sub("", content).strip()
+    fenced = _FENCED.fullmatch(answer)
+    try:
+        decoded: object = json.loads(fenced[1] if fenced else answer)
+    except (ValueError, RecursionError) as error:
+        found = list(_objects_in(answer))
+        if len(found) > 1:
+            raise ValueError("it holds several JSON objects") from None
+        if not found:
+            raise ValueError(f"there is no JSON in it ({error})") from None
+        decoded = found[0]
+    return decoded
+
+
+def _objects_in(text: str) -> Iterator[object]:
+    """Yield the JSON objects that stand in prose, outermost ones only."""
+    decoder, start = json.JSONDecoder(), text.find("{")
+    while start >= 0:
+        try:
+            decoded, end = decoder.raw_decode(text, start)
+        except (ValueError, RecursionError):
+            end = start + 1
+        else:
+            yield decoded
+        start = text.find("{", end)

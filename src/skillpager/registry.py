@@ -1,0 +1,84 @@
+"""The strategies by name: where each one is, what it takes, and who may name it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """What stands behind the colon of `name:ARGUMENT`.
+
+    Attributes:
+        field: The field of the strategy that it sets.
+        read: Text to the field's value; raises `ValueError`.
+        kind: What it is, in words.
+        sample: One that is right; empty where there is none to recommend.
+        required: Whether it must be given.
+    """
+
+    field: str
+    read: Callable[[str], object]
+    kind: str
+    sample: str = ""
+    required: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Strategies of one name.
+
+    Attributes:
+        place: Module below `skillpager.strategies`, and its class.
+        weighs: Whether it takes `mmr_lambda`.
+        argument: What stands behind its colon; None for nothing.
+        settings: Whether the class is made by its method `from_settings`, which takes the settings first.
+        local: Whether it needs no model beyond the shipped ones, so that a project file may name it.
+    """
+
+    place: str
+    weighs: bool = False
+    argument: Argument | None = None
+    settings: bool = False
+    local: bool = True
+
+
+_MODEL = Argument("model", str, "a model", required=True)
+
+FAMILIES = {
+    "mmr": Family("mmr:Mmr", weighs=True),
+    "topk": Family("topk:TopK"),
+    "full": Family("full:Full"),
+    # baselines and ablations of the paper
+    "greedy_graph": Family(
+        "greedy_graph:GreedyGraph", argument=Argument("threshold", float, "a number", "0.1")
+    ),
+    "topk_dependency": Family("topk_dependency:TopKDependency"),
+    "chunk_mmr": Family(
+        "chunk_mmr:ChunkMmr", weighs=True, argument=Argument("chunk_tokens", int, "a whole number", "256")
+    ),
+    "mmr_graph": Family("mmr_graph:MmrGraph", weighs=True),
+    "exec_only": Family("exec_only:ExecOnly", weighs=True),
+    "concept_only": Family("concept_only:ConceptOnly", weighs=True),
+    "density": Family(
+        "density:Density", weighs=True, argument=Argument("threshold", float, "a number", "0.4")
+    ),
+    # what users would compare with
+    "head": Family("head:Head"),
+    "sections": Family("sections:Sections"),
+    "bm25": Family("bm25:Bm25"),
+    "hybrid": Family("hybrid:Hybrid"),
+    "dpp": Family("dpp:Dpp", argument=Argument("diversity", float, "a number", "0.5")),
+    "msd": Family("msd:Msd", argument=Argument("diversity", float, "a number", "0.01")),
+    "cover": Family("cover:Cover", argument=Argument("diversity", float, "a number", "0.005")),
+    # models of others
+    "reranker": Family("reranker:Reranker", argument=_MODEL, local=False),
+    "llmlingua2": Family("llmlingua2:LLMLingua2", argument=_MODEL, local=False),
+    "openprovence": Family("openprovence:OpenProvence", argument=_MODEL, local=False),
+    "llm_outline": Family("llm_outline:LLMOutline", settings=True, local=False),
+}
+LOCAL_STRATEGIES = tuple(name for name, family in FAMILIES.items() if family.local)
+
+
+def is_local(strategy: str) -> bool:
+    """Tell whether `name` or `name:ARGUMENT` is a strategy that loads no model and calls no endpoint."""
+    return strategy.partition(":")[0] in LOCAL_STRATEGIES

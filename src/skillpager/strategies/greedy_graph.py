@@ -1,0 +1,87 @@
+"""A walk over the graph from the entry node: local traversal, the paper's topology-guided baseline.
+
+The frontier holds every node that a directed edge of any kind enters from a node walked through. The gain
+of a frontier node is its relevance. The node of the largest gain is next, until that gain is below a
+threshold. Nothing is done against the entry bias: what no path of relevant nodes leads to is not found.
+
+Reference: paper §4.3, Greedy graph traversal; §3.3, From Graph Traversal to Global Retrieval.
+"""
+
+from dataclasses import dataclass
+from heapq import heappop, heappush
+
+import numpy as np
+
+from skillpager.strategies.budget import resolve
+from skillpager.strategies.picking import Picker, cosines
+from skillpager.types import Budget, Query, Selection, SkillIndex, SkipReason, TokenMeter
+
+# the paper gives no threshold; chosen on 155 skills with the built-in encoder, whose cosines of unrelated
+# texts lie about zero, for its 21.59 nodes of 57.43: 21.9 of 53.6 nodes, 58 % of tokens saved (paper 45.1 %)
+DEFAULT_THRESHOLD = -0.03
+
+ENTRY = 0
+
+
+@dataclass(frozen=True, slots=True)
+class GreedyGraph:
+    """The nodes that a greedy walk from the first node of the skill picks.
+
+    A node that does not fit `max_tokens` is walked through all the same, so that one large node at the
+    entry does not hide the rest.
+
+    Attributes:
+        threshold: Least gain that the walk goes on for, -1 to 1.
+        name: `greedy_graph`.
+    """
+
+    threshold: float = DEFAULT_THRESHOLD
+    name: str = "greedy_graph"
+
+    def __post_init__(self) -> None:
+        """Check the threshold.
+
+        Raises:
+            ValueError: `threshold` is no cosine.
+        """
+        if not -1.0 <= self.threshold <= 1.0:
+            raise ValueError(f"threshold must be between -1 and 1, not {self.threshold}")
+
+    def select(self, index: SkillIndex, query: Query, *, budget: Budget, meter: TokenMeter) -> Selection:
+        """Return up to `max_nodes` picks in the order of the walk; the entry node needs no gain."""
+        relevance = cosines(index.embeddings, query.embedding)
+        picker = Picker(index.nodes, resolve(budget, len(index.nodes)), meter)
+        none = np.zeros_like(relevance)
+        waiting = self._walk(picker, _successors(index), relevance.tolist())
+        picker.refuse(waiting, SkipReason.BELOW_THRESHOLD, redundancy=none, marginal=relevance)
+        return picker.selection(
+            self.name,
+            query.text,
+            relevance=relevance,
+            redundancy=none,
+            marginal=relevance,
+            reason=SkipReason.MAX_NODES if picker.full else SkipReason.NOT_REACHED,
+        )
+
+    def _walk(self, picker: Picker, successors: dict[int, list[int]], gains: list[float]) -> list[int]:
+        """Pick along the walk; return the frontier when the walk ended for want of gain."""
+        frontier = [(-gains[ENTRY], ENTRY)] if gains else []
+        reached = {ENTRY}
+        while frontier and not picker.full:
+            if frontier[0][1] != ENTRY and -frontier[0][0] < self.threshold:
+                return [ordinal for _, ordinal in frontier]
+            _, best = heappop(frontier)
+            picker.admit(best, relevance=gains[best], redundancy=0.0, marginal=gains[best])
+            for target in successors.get(best, ()):
+                if target not in reached:
+                    reached.add(target)
+                    heappush(frontier, (-gains[target], target))
+        return []
+
+
+def _successors(index: SkillIndex) -> dict[int, list[int]]:
+    """Return the targets of the edges out of each node that has any."""
+    targets: dict[int, list[int]] = {}
+    for edge in index.edges:
+        targets.setdefault(edge.source, []).append(edge.target)
+    return targets

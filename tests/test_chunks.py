@@ -1,0 +1,305 @@
+"""Windows of the source: they tile the body, fit their size, and their pages name lines that can be read."""
+
+import hashlib
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conftest import SAMPLES
+from skillpager import SkillPager
+from skillpager.chunks import chunk_splitter, split_chunks, split_windows
+from skillpager.context import Page
+from skillpager.errors import NodeNotFoundError
+from skillpager.fragments import SPLITTER_VERSION, split_skill
+from skillpager.skill import read_skill, skill_from_text
+from skillpager.strategies.chunk_mmr import ChunkMmr
+from skillpager.tokens import EstimatedCounter, default_counter
+from skillpager.types import (
+    Classification,
+    Fragment,
+    Heading,
+    NodeType,
+    Skill,
+    SourceFile,
+    Style,
+    TokenCounter,
+)
+
+KUBERNETES = SAMPLES / "kubernetes-debugging"
+QUERIES = ["pod stuck in Pending", "404", "restore one table", "周五 发布"]
+COUNTERS = [default_counter(), EstimatedCounter()]
+
+# words, white space of every kind, scripts without spaces, and signs
+_PARTS = st.sampled_from(
+    [
+        "word ",
+        "`code`",
+        "\n",
+        "\r\n",
+        "\r",
+        "  ",
+        "\t- item",
+        "\n\n    ",
+        "# Title\n",
+        "节点",
+        "é",
+        "x" * 70,
+        "🙂",
+        "---\n",
+    ]
+)
+TEXTS = st.one_of(st.lists(_PARTS, max_size=60).map("".join), st.text(max_size=80))
+
+
+class CharacterCounter:
+    """A token a character, and a record of how many characters were counted."""
+
+    id, exact = "characters", True
+
+    def __init__(self) -> None:
+        self.counted = 0
+
+    def count(self, text: str) -> int:
+        self.counted += len(text)
+        return len(text)
+
+
+class Steps:
+    """A classifier without a model, for tests in which types do not matter."""
+
+    id, embedding = "all-steps", None
+
+    def classify(self, fragments: Sequence[Fragment], rows: None) -> list[Classification]:
+        return [Classification(NodeType.STEP, 1.0)] * len(fragments)
+
+
+@pytest.fixture(scope="module")
+def plain_pager(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SkillPager]:
+    """A pager that loads no model."""
+    made = SkillPager(encoder="hashing", classifier=Steps(), store=tmp_path_factory.mktemp("chunks"))
+    yield made
+    made.close()
+
+
+def file_of(text: str, *, body_start: int = 0) -> SourceFile:
+    return SourceFile("SKILL.md", text, hashlib.sha256(text.encode()).hexdigest(), body_start)
+
+
+def windows(text: str, counter: TokenCounter, size: int) -> list[str]:
+    """Return the texts of the windows of a file without front matter."""
+    spans = split_windows(file_of(text), counter, chunk_tokens=size)
+    return [text[start:end] for start, end in spans]
+
+
+def chunks_of(skill: Skill, size: int) -> list[Fragment]:
+    headings = [tile for tile in split_skill(skill) if isinstance(tile, Heading)]
+    return split_chunks(skill, headings, default_counter(), chunk_tokens=size)
+
+
+@settings(max_examples=150, deadline=None)
+@given(text=TEXTS, size=st.integers(1, 40), counter=st.sampled_from(COUNTERS), start=st.integers(0, 20))
+def test_windows_tile_the_body_and_fit(text: str, size: int, counter: TokenCounter, start: int) -> None:
+    file = file_of(text, body_start=min(start, len(text)))
+    spans = list(split_windows(file, counter, chunk_tokens=size))
+    assert "".join(text[begin:end] for begin, end in spans) == text[file.body_start :]
+    assert all(begin < end for begin, end in spans)
+    assert all(end - begin == 1 or counter.count(text[begin:end]) <= size for begin, end in spans)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    words=st.lists(st.text("abc", min_size=1, max_size=9), min_size=1, max_size=80), size=st.integers(10, 40)
+)
+def test_a_window_holds_as_many_words_as_fit(words: list[str], size: int) -> None:
+    text = " ".join(words)
+    expected = [""]
+    for word in re.findall(r"\S+\s*", text):
+        if len(expected[-1]) + len(word) > size:
+            expected.append("")
+        expected[-1] += word
+    assert windows(text, CharacterCounter(), size) == expected
+
+
+def test_a_window_ends_at_white_space_and_an_indentation_goes_with_its_line() -> None:
+    text = "first words\n    indented\n\n  - item one\r\n  - item two\n"
+    found = windows(text, CharacterCounter(), 16)
+    assert found == ["first words\n", "    indented\n\n", "  - item one\r\n", "  - item two\n"]
+
+
+def test_text_without_white_space_is_cut_between_characters() -> None:
+    text = "节点选择策略" * 400
+    found = windows(text, default_counter(), 64)
+    assert "".join(found) == text
+    assert all(30 < default_counter().count(part) <= 64 for part in found[:-1])
+
+
+@pytest.mark.parametrize("unit", ["some words of a line ", "Zm9vYmFyYmF6", " "])
+def test_a_line_of_two_megabytes_is_counted_a_bounded_number_of_times(unit: str) -> None:
+    text = unit * (2_000_000 // len(unit))
+    counter = CharacterCounter()
+    found = windows(text, counter, 256)
+    assert "".join(found) == text
+    assert counter.counted < 25 * len(text)
+
+
+def test_chunks_leave_out_front_matter_and_blank_space_and_tell_true_lines() -> None:
+    skill = read_skill(KUBERNETES)
+    found = chunks_of(skill, 64)
+    assert [chunk.ordinal for chunk in found] == list(range(len(found)))
+    for file in skill.files:
+        own = [chunk for chunk in found if chunk.span.file == file.path]
+        assert "".join(chunk.text for chunk in own).strip() == file.text[file.body_start :].strip()
+        for chunk in own:
+            span = chunk.span
+            assert chunk.text == file.text[span.start : span.end]
+            assert span.start_line == file.text.count("\n", 0, span.start) + 1
+            assert span.end_line == file.text.count("\n", 0, span.end - 1) + 1
+    assert chunks_of(skill_from_text("---\nname: a\ndescription: b\n---\n \n\n", max_bytes=99), 64) == []
+
+
+def test_a_chunk_is_told_the_headings_it_stands_under() -> None:
+    text = "intro\n\n# A\n\none two three four five\n\n## B\n\nsix seven eight nine ten\n\n# C\n\nlast words of it\n"
+    skill = skill_from_text(text, max_bytes=999)
+    headings = [tile for tile in split_skill(skill) if isinstance(tile, Heading)]
+    found = split_chunks(skill, headings, CharacterCounter(), chunk_tokens=16)
+    paths = {chunk.text.split()[0]: chunk.heading_path for chunk in found}
+    a, b, c = ("A",), ("A", "B"), ("C",)
+    expected = {"intro": (), "two": a, "five": a, "seven": b, "nine": b, "last": c, "it": c}
+    assert paths == expected
+
+
+def test_the_pool_of_a_chunk_strategy_is_an_index_of_its_own(tmp_path: Path) -> None:
+    first = SkillPager(encoder="hashing", classifier=Steps(), store=tmp_path)
+    index, pool = first.index(KUBERNETES), first.pool(KUBERNETES, "chunk_mmr")
+    assert (index.recipe.splitter, pool.recipe.splitter) == (SPLITTER_VERSION, chunk_splitter(256))
+    assert index.key != pool.key
+    assert pool.full_tokens == index.full_tokens
+    assert [node.id for node in pool.nodes] == [f"c{number}" for number in range(len(pool.nodes))]
+    assert all(node.tokens <= 256 for node in pool.nodes)
+    assert first.pool(KUBERNETES) is index is first.pool(KUBERNETES, "exec_only")
+    assert first.pool(index, ChunkMmr(chunk_tokens=64)).recipe.splitter == chunk_splitter(64)
+    assert first.pool(pool, "chunk_mmr") is pool
+    first.close()
+    second = SkillPager(encoder="hashing", classifier=Steps(), store=tmp_path)
+    again = second.pool(KUBERNETES, "chunk_mmr")
+    assert (again.nodes, again.key) == (pool.nodes, pool.key)
+    assert len(second.store.entries()) == 3
+    second.close()
+
+
+def test_a_pool_is_built_once(plain_pager: SkillPager) -> None:
+    pool = plain_pager.pool(KUBERNETES, "chunk_mmr:64")
+    assert plain_pager.pool(plain_pager.index(KUBERNETES), "chunk_mmr:64") is pool
+    context = plain_pager.page(KUBERNETES, QUERIES[0], strategy="chunk_mmr:64", max_nodes=3)
+    assert all(node is pool.nodes[node.ordinal] for node in context.nodes)
+
+
+def test_the_number_of_chunks_decides_on_the_dynamic_budget(plain_pager: SkillPager) -> None:
+    text = "\n\n".join(
+        f"Sentence number {number} of a long text about {number * 7}." for number in range(700)
+    )
+    for size, expected in ((256, 20), (64, 60)):
+        context = plain_pager.page(
+            text, "long text", strategy=f"chunk_mmr:{size}", style="plain", mmr_lambda=1.0
+        )
+        assert context.selection is not None
+        assert len(context.selection.picks) == expected
+
+
+def test_a_page_of_chunks_is_true_and_reads_like_the_document(pager: SkillPager) -> None:
+    context = pager.page(
+        KUBERNETES, QUERIES[0], strategy="chunk_mmr:64", max_nodes=3, show="skillpager show k"
+    )
+    assert context.selection is not None
+    assert context.selection.strategy == "chunk_mmr"
+    assert "read them with: skillpager show k L3-9]" in context.text
+    assert context.tokens == pager.token_counter.count(context.text)
+    files = {file.path: file.text.splitlines(keepends=True) for file in read_skill(KUBERNETES).files}
+    for omission in context.omitted:
+        assert 1 <= omission.start_line <= omission.end_line <= len(files[omission.file])
+    positions = [context.text.index(node.text.strip()) for node in context.nodes]
+    assert positions == sorted(positions)
+
+
+def test_a_heading_that_a_shown_chunk_holds_is_not_repeated(plain_pager: SkillPager) -> None:
+    filler = " ".join(f"Filler {number} says nothing of use to anybody." for number in range(60))
+    text = f"# Top\n\n## Inside\n\nThe first words.\n\n{filler}\n\nThe last words.\n"
+    pool = plain_pager.pool(text, "chunk_mmr:16")
+    shown = [0, len(pool.nodes) - 1]
+    page = Page(pool, plain_pager.token_counter).render(shown).text
+    assert "## Inside" in pool.nodes[0].text
+    assert page.count("## Inside") == page.count("# Top\n") == 1
+    assert Page(pool, plain_pager.token_counter).render(shown[1:]).text.count("## Inside") == 1
+
+
+def addresses(text: str) -> list[str]:
+    """Return what the markers of a page tell to show."""
+    return re.findall(r"\[… [^\]]*; show ([^\]]+)\]", text)
+
+
+@settings(max_examples=40, deadline=None)
+@given(data=st.data())
+def test_what_a_marker_tells_to_show_can_be_shown(plain_pager: SkillPager, data: st.DataObject) -> None:
+    path = data.draw(st.sampled_from([KUBERNETES, SAMPLES / "postgres-backup"]))
+    context = plain_pager.page(
+        path,
+        data.draw(st.sampled_from(QUERIES)),
+        strategy=f"chunk_mmr:{data.draw(st.sampled_from([16, 64]))}",
+        max_nodes=data.draw(st.integers(0, 6)),
+        style=data.draw(st.sampled_from([Style.MARKED, Style.XML])),
+        show="skillpager show x",
+    )
+    told = addresses(context.text)
+    assert len(told) == len([omission for omission in context.omitted if omission.tokens])
+    for address, omission in zip(told, context.omitted, strict=True):
+        shown = plain_pager.expand(path, address).nodes
+        assert {node.span.file for node in shown} == {omission.file}
+        lines = range(omission.start_line, omission.end_line + 1)
+        assert all(node.span.start_line in lines or node.span.end_line in lines for node in shown[1:-1])
+
+
+def test_a_gap_without_nodes_is_marked_without_a_command(plain_pager: SkillPager) -> None:
+    headings = "\n\n".join(
+        f"## A heading number {number} of a document that is only headings" for number in range(40)
+    )
+    text = f"# Start\n\nThe first text stands here.\n\n{headings}\n\n***\n\n# End\n\nThe last text stands here.\n"
+    pool = plain_pager.pool(text, "chunk_mmr:16")
+    page = Page(pool, plain_pager.token_counter, show="skillpager show x")
+    whole = page.render([0]).text
+    assert len(addresses(whole)) == 1  # the last text is in that gap
+    last = next(node.ordinal for node in pool.nodes if "The last text" in node.text)
+    between = page.render([0, last]).text
+    gap = re.findall(r"\[… L\d+-\d+, [^\]]*\]", between)
+    assert gap
+    assert addresses(between) == []
+    with pytest.raises(NodeNotFoundError):
+        plain_pager.expand(text, "L10-20")
+
+
+def test_a_file_that_no_address_can_name_is_marked_without_a_command(
+    tmp_path: Path, plain_pager: SkillPager
+) -> None:
+    words = " ".join(f"Sentence {number} of the linked file." for number in range(60))
+    (tmp_path / "more words.md").write_text(f"# More\n\n{words}\n", encoding="utf-8")
+    (tmp_path / "more.md").write_text(f"# Further\n\n{words}\n", encoding="utf-8")
+    (tmp_path / "SKILL.md").write_text(
+        f"# S\n\n{words}\n\nSee [a](more%20words.md) and [b](more.md).\n", encoding="utf-8"
+    )
+    assert len(plain_pager.index(tmp_path).skill.files) == 3
+    text = plain_pager.page(
+        tmp_path, "q", strategy="chunk_mmr:16", max_nodes=0, show="skillpager show x"
+    ).text
+    assert re.search(r"\[… more words\.md L\d[^;\]]*\]", text)
+    told = addresses(text)
+    assert [address.partition("L")[0] for address in told] == ["", "more.md:"]
+    assert all(plain_pager.expand(tmp_path, address).nodes for address in told)
+
+
+def test_without_a_command_a_marker_of_chunks_names_lines(plain_pager: SkillPager) -> None:
+    text = plain_pager.page(KUBERNETES, QUERIES[0], strategy="chunk_mmr:64", max_nodes=3).text
+    assert not re.search(r"\bc\d+\b", text)
+    assert re.search(r"; L\d+-\d+\]", text)

@@ -1,0 +1,159 @@
+"""The strategies of pyversity: its order kept, our budget and record, and no warnings on odd rows."""
+
+import sys
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyversity import diversify
+
+from index_builder import unit_rows
+from skillpager.errors import MissingExtraError, SettingsError
+from skillpager.recipes import make_strategy
+from skillpager.settings import Settings
+from skillpager.strategies import TopK
+from skillpager.strategies.cover import Cover
+from skillpager.strategies.dpp import Dpp
+from skillpager.strategies.msd import Msd
+from strategy_cases import assert_sound, index_with, near, ordinals, run
+
+Diverse = Dpp | Msd | Cover
+EACH = pytest.mark.parametrize("kind", [Dpp, Msd, Cover], ids=lambda kind: kind().name)
+
+
+@EACH
+@pytest.mark.parametrize("diversity", [0.01, 0.3, 1.0])
+def test_the_order_and_the_scores_are_pyversitys(kind: type[Diverse], diversity: float) -> None:
+    rows = unit_rows(61, 64, seed=7)
+    query, pool = rows[0], rows[1:]
+    strategy = kind(diversity)
+    selection = run(strategy, index_with(pool), query, max_nodes=25)
+    relevance = np.round(pool @ query, 6)
+    theirs = diversify(pool, relevance, k=25, strategy=strategy.name, diversity=diversity)
+    assert ordinals(selection) == theirs.indices.tolist()
+    jitter = 1e-2 if kind is Dpp else 0  # of the kernel, which matters once little is left of a row
+    assert [pick.marginal for pick in selection.picks] == pytest.approx(
+        theirs.selection_scores.tolist(), abs=jitter
+    )
+    assert_sound(selection, index_with(pool), query)
+
+
+def test_dpp_picks_what_makes_the_determinant_largest() -> None:
+    rows = unit_rows(13, 6, seed=11)
+    query, pool = rows[0], rows[1:].astype(float)
+    relevance = pool @ query
+    weights = np.exp(0.5 * (relevance - relevance.mean()) / relevance.std())
+    kernel = weights[:, None] * (pool @ pool.T) * weights
+    chosen: list[int] = []
+    for _ in range(5):
+        volumes = [
+            -np.inf if node in chosen else np.linalg.det(kernel[np.ix_([*chosen, node], [*chosen, node])])
+            for node in range(12)
+        ]
+        chosen.append(int(np.argmax(volumes)))
+    assert ordinals(run(Dpp(0.5), index_with(rows[1:]), query, max_nodes=5)) == chosen
+
+
+def test_dpp_goes_by_relevance_when_the_rows_have_run_out_of_directions() -> None:
+    rows, query = near(*np.linspace(-0.9, 0.9, 30))
+    selection = run(Dpp(0.5), index_with(rows), query, max_nodes=30)
+    rest = ordinals(selection)[2:]  # two picks span the plane
+    assert rest == sorted(rest, reverse=True)
+
+
+def test_msd_adds_the_distances_up() -> None:
+    rows = unit_rows(21, 8, seed=12)
+    query, pool = rows[0], rows[1:]
+    chosen = [int(np.argmax(pool @ query))]
+    while len(chosen) < 8:
+        scores = 0.6 * (pool @ query) + 0.4 * (1 - pool @ pool[chosen].T).sum(axis=1)
+        scores[chosen] = -np.inf
+        chosen.append(int(np.argmax(scores)))
+    assert ordinals(run(Msd(0.4), index_with(pool), query, max_nodes=8)) == chosen
+
+
+def test_cover_prefers_the_node_that_stands_for_many() -> None:
+    rows = np.array([[0, 1], *[[1, 0]] * 5], dtype=np.float32)
+    query = np.array([0.6, 0.8], dtype=np.float32)
+    assert ordinals(run(Cover(1.0), index_with(rows), query, max_nodes=1)) == [1]
+    assert ordinals(run(Cover(0.0), index_with(rows), query, max_nodes=1)) == [0]
+
+
+@EACH
+def test_diversity_zero_is_relevance_alone_ties_to_the_earlier_node(kind: type[Diverse]) -> None:
+    rows, query = near(*[0.5, 0.9] * 40)
+    index = index_with(rows)
+    assert ordinals(run(kind(0), index, query, max_nodes=60)) == ordinals(
+        run(TopK(), index, query, max_nodes=60)
+    )
+
+
+@EACH
+def test_under_a_token_ceiling_the_order_is_that_of_all_nodes(kind: type[Diverse]) -> None:
+    rows = unit_rows(41, 16, seed=13)
+    query, pool = rows[0], rows[1:]
+    tokens = [90 if place % 3 == 0 else 10 for place in range(40)]
+    strategy = kind()
+    order = ordinals(run(strategy, index_with(pool), query, max_nodes=40))
+    spent, expected = 0, []
+    for ordinal in order:
+        if spent + tokens[ordinal] <= 205 and len(expected) < 12:
+            spent += tokens[ordinal]
+            expected.append(ordinal)
+    selection = run(strategy, index_with(pool, tokens=tokens), query, max_nodes=12, max_tokens=205)
+    assert ordinals(selection) == expected
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 1000),
+    count=st.integers(0, 30),
+    copies=st.integers(1, 3),
+    dim=st.sampled_from([2, 8]),
+    nodes=st.none() | st.integers(0, 40),
+    tokens=st.none() | st.integers(0, 400),
+    kind=st.sampled_from([Dpp, Msd, Cover]),
+    diversity=st.sampled_from([0, 0.01, 0.5, 1]),
+)
+def test_the_budget_holds_and_nothing_warns(
+    seed: int,
+    count: int,
+    copies: int,
+    dim: int,
+    nodes: int | None,
+    tokens: int | None,
+    kind: type[Diverse],
+    diversity: float,
+) -> None:
+    # more nodes than directions, and equal ones: what is left of a determinantal kernel is noise
+    rows = unit_rows(count + 1, dim, seed=seed)
+    query, index = rows[0], index_with(np.tile(rows[1:], (copies, 1)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        selection = run(kind(diversity), index, query, max_nodes=nodes, max_tokens=tokens)
+    assert_sound(selection, index, query)
+    if tokens is None and nodes is not None:
+        assert len(selection.picks) == min(nodes, len(index.nodes))
+    assert run(kind(diversity), index, query, max_nodes=nodes, max_tokens=tokens) == selection
+
+
+@EACH
+@pytest.mark.parametrize("diversity", [-0.1, 1.1, float("nan")])
+def test_a_diversity_outside_zero_to_one_is_refused(kind: type[Diverse], diversity: float) -> None:
+    with pytest.raises(ValueError, match="diversity must be between 0 and 1"):
+        kind(diversity)
+
+
+def test_the_command_line_says_what_is_wrong_with_a_diversity() -> None:
+    assert make_strategy("dpp:0.2", Settings(), mmr_lambda=0.7) == Dpp(0.2)
+    with pytest.raises(SettingsError, match=r"cover:2.* between 0 and 1"):
+        make_strategy("cover:2", Settings(), mmr_lambda=0.7)
+
+
+@EACH
+def test_without_pyversity_the_extra_is_named(kind: type[Diverse], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyversity", None)
+    with pytest.raises(MissingExtraError, match=r'pip install "skillpager\[strategies\]"'):
+        run(kind(), index_with(count=3))

@@ -1,0 +1,333 @@
+"""The paper's baselines and ablations against their definitions, and what holds for every local strategy."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conftest import SAMPLES
+from index_builder import build_index, unit_rows
+from skillpager import SkillPager
+from skillpager.context import Page
+from skillpager.paging import make_page
+from skillpager.recipes import make_strategy
+from skillpager.registry import LOCAL_STRATEGIES
+from skillpager.settings import Settings
+from skillpager.strategies import Mmr, TopK
+from skillpager.strategies.budget import NodeMeter
+from skillpager.strategies.concept_only import ConceptOnly
+from skillpager.strategies.density import Density
+from skillpager.strategies.exec_only import ExecOnly
+from skillpager.strategies.greedy_graph import GreedyGraph
+from skillpager.strategies.mmr_graph import MmrGraph
+from skillpager.strategies.topk_dependency import DEFAULT_SEEDS, TopKDependency
+from skillpager.types import (
+    Budget,
+    Edge,
+    EdgeKind,
+    FloatArray,
+    NodeType,
+    Query,
+    Selection,
+    SkillIndex,
+    SkipReason,
+    Strategy,
+    Style,
+)
+
+DIM = 8
+Links = Sequence[tuple[int, int]]
+
+
+def query_of(seed: int) -> Query:
+    return Query("q", unit_rows(1, DIM, seed=10_000 + seed)[0])
+
+
+def index_with(links: Links, *, n_nodes: int = 12, seed: int = 0) -> SkillIndex:
+    """Return an index with certain edges alone."""
+    kinds = list(EdgeKind)
+    edges = [Edge(a, b, kinds[(a + b) % len(kinds)], 1.0) for a, b in links if a < n_nodes and b < n_nodes]
+    return replace(build_index(n_nodes, dim=DIM, seed=seed), edges=tuple(edges))
+
+
+def index_of_types(types: Sequence[NodeType], *, seed: int = 0) -> SkillIndex:
+    """Return an index whose nodes have certain types."""
+    index = build_index(len(types), dim=DIM, seed=seed)
+    nodes = tuple(replace(node, type=kind) for node, kind in zip(index.nodes, types, strict=True))
+    return replace(index, nodes=nodes)
+
+
+def select(strategy: Strategy, index: SkillIndex, query: Query, **limits: int | None) -> Selection:
+    return strategy.select(index, query, budget=Budget(**limits), meter=NodeMeter(index.nodes))
+
+
+def ordinals(selection: Selection) -> list[int]:
+    return [pick.node.ordinal for pick in selection.picks]
+
+
+def reasons(selection: Selection) -> dict[int, SkipReason]:
+    return {skip.node.ordinal: skip.reason for skip in selection.skipped}
+
+
+def relevance_of(index: SkillIndex, query: Query) -> FloatArray:
+    cosines: FloatArray = np.round(index.embeddings @ query.embedding, 6).astype(np.float32)
+    return cosines
+
+
+LINKS = st.lists(
+    st.tuples(st.integers(0, 11), st.integers(0, 11)).filter(lambda link: link[0] != link[1]), max_size=40
+)
+SEEDS = st.integers(0, 500)
+
+
+# ---- greedy_graph
+
+
+@settings(max_examples=100, deadline=None)
+@given(links=LINKS, seed=SEEDS, threshold=st.sampled_from([-1.0, -0.2, 0.0, 0.2]), k=st.integers(0, 14))
+def test_the_walk_takes_the_best_of_the_frontier(links: Links, seed: int, threshold: float, k: int) -> None:
+    index, query = index_with(links, seed=seed), query_of(seed)
+    gain = relevance_of(index, query)
+    expected: list[int] = [0][:k]
+    while expected and len(expected) < k:
+        frontier = sorted({b for a, b in links if a in expected} - set(expected))
+        best = max(frontier, key=lambda node: (gain[node], -node), default=None)
+        if best is None or gain[best] < threshold:
+            break
+        expected.append(best)
+    selection = select(GreedyGraph(threshold), index, query, max_nodes=k)
+    assert ordinals(selection) == expected
+    assert [pick.marginal for pick in selection.picks] == [pytest.approx(float(gain[n])) for n in expected]
+
+
+def test_a_walk_tells_why_each_node_was_left_out() -> None:
+    index, query = index_with([(0, 1), (1, 2), (3, 4)], n_nodes=5), query_of(0)
+    rows = np.tile(query.embedding, (5, 1))
+    rows[2] *= -1
+    index = replace(index, embeddings=rows)
+    walked = select(GreedyGraph(0.5), index, query)
+    assert ordinals(walked) == [0, 1]
+    missed = SkipReason.NOT_REACHED
+    assert reasons(walked) == {2: SkipReason.BELOW_THRESHOLD, 3: missed, 4: missed}
+    assert reasons(select(GreedyGraph(-1.0), index, query)) == {3: missed, 4: missed}
+    assert set(reasons(select(GreedyGraph(0.5), index, query, max_nodes=1)).values()) == {
+        SkipReason.MAX_NODES
+    }
+
+
+def test_the_entry_node_needs_no_gain_and_is_walked_through_when_it_does_not_fit() -> None:
+    index, query = index_with([(0, 1), (1, 2)], n_nodes=3), query_of(0)
+    rows = np.tile(query.embedding, (3, 1))
+    rows[0] *= -1
+    index = replace(index, embeddings=rows)
+    assert ordinals(select(GreedyGraph(0.9), index, query)) == [0, 1, 2]
+    nodes = tuple(replace(node, tokens=size) for node, size in zip(index.nodes, [100, 5, 5], strict=True))
+    selection = select(GreedyGraph(0.9), replace(index, nodes=nodes), query, max_tokens=20)
+    assert ordinals(selection) == [1, 2]
+    assert reasons(selection) == {0: SkipReason.MAX_TOKENS}
+
+
+# ---- topk_dependency and mmr_graph
+
+
+def completed(seeds: Sequence[int], links: Links, gain: FloatArray) -> list[int]:
+    """Return seeds, each followed by the sources of the edges into it, the most relevant first."""
+    order: list[int] = []
+    for seed in seeds:
+        sources = sorted({a for a, b in links if b == seed}, key=lambda node: (-gain[node], node))
+        order += [node for node in (seed, *sources) if node not in order]
+    return order
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    links=LINKS, seed=SEEDS, k=st.integers(0, 14), seeds=st.sampled_from([TopKDependency(), MmrGraph(0.8)])
+)
+def test_each_seed_is_followed_by_its_predecessors(
+    links: Links, seed: int, k: int, seeds: TopKDependency | MmrGraph
+) -> None:
+    index, query = index_with(links, seed=seed), query_of(seed)
+    plain = TopK() if isinstance(seeds, TopKDependency) else Mmr(0.8)
+    found = ordinals(select(plain, index, query, max_nodes=k))
+    selection = select(seeds, index, query, max_nodes=k)
+    assert ordinals(selection) == completed(found, links, relevance_of(index, query))
+    assert selection.budget.max_nodes == min(k, 12)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    links=LINKS,
+    seed=SEEDS,
+    limit=st.integers(0, 160),
+    seeds=st.sampled_from([TopKDependency(), MmrGraph(1.0)]),
+)
+def test_a_token_budget_is_filled_by_seeds_and_their_predecessors_in_turn(
+    links: Links, seed: int, limit: int, seeds: TopKDependency | MmrGraph
+) -> None:
+    index, query = index_with(links, seed=seed), query_of(seed)
+    gain, sizes = relevance_of(index, query), [node.tokens for node in index.nodes]
+    expected: list[int] = []
+    for node in sorted(range(12), key=lambda node: (-gain[node], node)):
+        if isinstance(seeds, MmrGraph) and gain[node] < 0:
+            break
+        for candidate in completed([node], links, gain):
+            if candidate not in expected and sizes[candidate] + sum(sizes[n] for n in expected) <= limit:
+                expected.append(candidate)
+            elif candidate == node and node not in expected:
+                break
+    assert ordinals(select(seeds, index, query, max_tokens=limit, max_nodes=12)) == expected
+
+
+def test_a_predecessor_is_a_pick_with_its_numbers() -> None:
+    index, query = index_with([(7, n) for n in range(12)], seed=3), query_of(3)
+    selection = select(MmrGraph(1.0), index, query, max_nodes=2)
+    first, predecessor, second = selection.picks
+    assert (predecessor.node.ordinal, [pick.rank for pick in selection.picks]) == (7, [0, 1, 2])
+    cosine = float(index.embeddings[first.node.ordinal] @ index.embeddings[7])
+    assert predecessor.redundancy == pytest.approx(cosine, abs=1e-6)
+    assert predecessor.relevance == pytest.approx(float(index.embeddings[7] @ query.embedding), abs=1e-6)
+    # what follows differs from the seeds alone
+    between = float(index.embeddings[first.node.ordinal] @ index.embeddings[second.node.ordinal])
+    assert second.redundancy == pytest.approx(between, abs=1e-6)
+
+
+def test_a_predecessor_that_is_picked_later_counts_from_then_on() -> None:
+    rows = np.array([[1, 0], [0.9, 0.435889894], [0.8, 0.6], [0.7, 0.714142843]], dtype=np.float32)
+    index = replace(index_with([(1, 0)], n_nodes=4), embeddings=rows)
+    query = Query("q", np.array([1, 0], dtype=np.float32))
+    assert ordinals(select(TopKDependency(), index, query, max_nodes=2)) == [0, 1]
+    assert ordinals(select(TopKDependency(), index, query, max_nodes=3)) == [0, 1, 2]
+    assert ordinals(select(MmrGraph(1.0), index, query, max_nodes=2)) == [0, 1]
+
+
+def test_the_default_number_of_seeds_does_not_depend_on_the_skill() -> None:
+    for n_nodes in (4, 50, 150):
+        selection = select(TopKDependency(), index_with([], n_nodes=n_nodes), query_of(1))
+        assert len(selection.picks) == min(DEFAULT_SEEDS, n_nodes)
+
+
+# ---- concepts
+
+TYPES = st.lists(st.sampled_from(NodeType), min_size=1, max_size=30)
+
+
+@settings(max_examples=80, deadline=None)
+@given(types=TYPES, seed=SEEDS, k=st.integers(0, 20), kind=st.sampled_from([ExecOnly, ConceptOnly]))
+def test_a_reduced_pool_is_mmr_over_the_nodes_that_are_left(
+    types: list[NodeType], seed: int, k: int, kind: type[ExecOnly | ConceptOnly]
+) -> None:
+    index, query = index_of_types(types, seed=seed), query_of(seed)
+    kept = [
+        n for n, node_type in enumerate(types) if (node_type is NodeType.CONCEPT) == (kind is ConceptOnly)
+    ]
+    smaller = replace(build_index(len(kept), dim=DIM), embeddings=index.embeddings[kept])
+    expected = [kept[place] for place in ordinals(select(Mmr(0.8), smaller, query, max_nodes=k))]
+    selection = select(kind(0.8), index, query, max_nodes=k)
+    assert ordinals(selection) == expected
+    outside = {n for n, reason in reasons(selection).items() if reason is SkipReason.NOT_IN_POOL}
+    assert outside == set(range(len(types))) - set(kept)
+
+
+@pytest.mark.parametrize(
+    ("concepts", "threshold", "excluded"), [(4, 0.4, False), (5, 0.4, True), (5, 0.5, False), (3, 0.3, False)]
+)
+def test_concepts_are_excluded_above_the_threshold(concepts: int, threshold: float, excluded: bool) -> None:
+    types = [NodeType.CONCEPT] * concepts + [NodeType.STEP] * (10 - concepts)
+    index, query = index_of_types(types), query_of(2)
+    other = ExecOnly() if excluded else Mmr()
+    selection = select(Density(threshold=threshold), index, query, max_nodes=4)
+    assert ordinals(selection) == ordinals(select(other, index, query, max_nodes=4))
+    assert (SkipReason.NOT_IN_POOL in reasons(selection).values()) is excluded
+
+
+def test_the_dynamic_budget_follows_all_nodes() -> None:
+    types = [NodeType.CONCEPT] * 50 + [NodeType.STEP] * 51
+    index, query = index_of_types(types), query_of(4)
+    index = replace(index, embeddings=np.tile(query.embedding, (101, 1)))
+    assert len(select(ExecOnly(1.0), index, query).picks) == 51
+    assert len(select(ConceptOnly(1.0), index, query).picks) == 50
+    assert len(select(Density(1.0), index, query).picks) == 51
+
+
+@pytest.mark.parametrize("style", Style)
+def test_an_empty_pool_is_an_empty_page_that_says_so(pager: SkillPager, style: Style) -> None:
+    index = pager.index(SAMPLES / "postgres-backup")
+    steps = replace(index, nodes=tuple(replace(node, type=NodeType.STEP) for node in index.nodes))
+    page = Page(steps, pager.token_counter, style=style, show="skillpager show x")
+    query = Query("q", pager.embed_query("restore one table"))
+    context = make_page(page, ConceptOnly(), query, Budget())
+    assert context.nodes == ()
+    assert context.selection is not None
+    assert {skip.reason for skip in context.selection.skipped} == {SkipReason.NOT_IN_POOL}
+    assert [omission.nodes for omission in context.omitted] == [tuple(node.id for node in index.nodes)]
+    last = f"show n0-n{len(index.nodes) - 1}]"
+    assert context.text == "" if style is Style.PLAIN else last in context.text
+
+
+# ---- every local strategy
+
+PAGED = [SAMPLES / name for name in ("kubernetes-debugging", "postgres-backup", "git-bisect")]
+QUERIES = ["restore one table", "404", "Deployment stuck in Pending", "周五 发布", "???"]
+
+
+@pytest.fixture(scope="module")
+def sample_pager(tmp_path_factory: pytest.TempPathFactory) -> SkillPager:
+    """A pager with hashing embeddings that keeps the pools of all samples."""
+    return SkillPager(encoder="hashing", store=tmp_path_factory.mktemp("strategies"))
+
+
+@pytest.mark.parametrize("name", LOCAL_STRATEGIES)
+@settings(max_examples=25, deadline=None)
+@given(data=st.data())
+def test_what_holds_for_every_strategy(sample_pager: SkillPager, name: str, data: st.DataObject) -> None:
+    argument = ":64" if name == "chunk_mmr" else ""
+    skill = sample_pager.index(data.draw(st.sampled_from(PAGED)))
+    limit = data.draw(st.none() | st.integers(0, 2500))
+    call = {
+        "query": data.draw(st.sampled_from(QUERIES)),
+        "strategy": name + argument,
+        "max_nodes": data.draw(st.none() | st.integers(0, 40)),
+        "max_tokens": limit,
+        "style": data.draw(st.sampled_from(list(Style))),
+        "mmr_lambda": data.draw(st.sampled_from([0.0, 0.7, 1.0])),
+        "show": "skillpager show x",
+    }
+    context = sample_pager.page(skill, **call)
+    selection = context.selection
+    assert selection is not None
+    assert limit is None or context.tokens <= limit
+    assert context.tokens == sample_pager.token_counter.count(context.text)
+    pool = sample_pager.pool(skill, name + argument)
+    picked = ordinals(selection)
+    assert sorted([*picked, *reasons(selection)]) == list(range(len(pool.nodes)))
+    assert [pick.rank for pick in selection.picks] == list(range(len(picked)))
+    assert all(pick.node is pool.nodes[pick.node.ordinal] for pick in selection.picks)
+    again = SkillPager(encoder=sample_pager.encoder, store=sample_pager.store).page(skill, **call)
+    assert (again.text, again.selection) == (context.text, selection)
+
+
+@pytest.mark.parametrize("name", LOCAL_STRATEGIES)
+def test_ties_go_to_the_earlier_node(name: str) -> None:
+    index = build_index(40, dim=DIM, seed=1)
+    nodes = tuple(replace(node, type=NodeType.STEP, text="same", tokens=3) for node in index.nodes)
+    if name == "concept_only":
+        nodes = tuple(replace(node, type=NodeType.CONCEPT) for node in nodes)
+    heading = replace(index.headings[0], span=replace(index.headings[0].span, start=0, end=1))
+    index = replace(
+        index, nodes=nodes, headings=(heading,), embeddings=np.tile(index.embeddings[:1], (40, 1))
+    )
+    strategy = make_strategy(name, Settings(), mmr_lambda=0.9)
+    selection = select(strategy, index, Query("same", index.embeddings[0]), max_nodes=6)
+    assert sorted(ordinals(selection)) == list(range(len(selection.picks)))
+    assert len(selection.picks) >= 6
+
+
+@pytest.mark.parametrize("name", LOCAL_STRATEGIES)
+def test_a_skill_without_nodes_gives_an_empty_selection(name: str) -> None:
+    strategy = make_strategy(name, Settings(), mmr_lambda=0.7)
+    empty = replace(build_index(0, dim=DIM), embeddings=np.zeros((0, DIM), dtype=np.float32))
+    selection = select(strategy, empty, query_of(0))
+    assert (selection.picks, tuple(selection.skipped), selection.strategy) == ((), (), name)

@@ -1,0 +1,160 @@
+"""Names to strategies: each is found, wrong ones are clear errors, and a project file names no model."""
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from conftest import ROOT, SAMPLES
+from skillpager import SkillPager
+from skillpager.cli_options import StrategyName, complete_strategy
+from skillpager.errors import MissingExtraError, SettingsError
+from skillpager.recipes import STRATEGIES, make_strategy
+from skillpager.registry import FAMILIES, is_local
+from skillpager.settings import Settings, load_settings
+
+BISECT = SAMPLES / "git-bisect"
+REMOTE = ("reranker", "llmlingua2", "openprovence", "llm_outline")
+
+
+def made(name: str, mmr_lambda: float = 0.7) -> object:
+    return make_strategy(
+        name, Settings(llm_model="m", llm_base_url="http://127.0.0.1:9/v1"), mmr_lambda=mmr_lambda
+    )
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_every_name_makes_the_strategy_of_that_name(name: str) -> None:
+    argument = FAMILIES[name].argument
+    full = f"{name}:{argument.sample or 'some/model'}" if argument else name
+    strategy = made(full)
+    assert getattr(strategy, "name") == name  # noqa: B009, a strategy's type is not known here
+    if argument:
+        assert getattr(strategy, argument.field) == argument.read(argument.sample or "some/model")
+    if FAMILIES[name].weighs:
+        assert getattr(made(name, 0.25), "mmr_lambda") == 0.25  # noqa: B009
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("nosuch", "Unknown strategy 'nosuch': choose one of mmr, topk, full, greedy_graph"),
+        ("", "Unknown strategy ''"),
+        ("density:abc", "density takes a number as its threshold, not 'abc': write density:0.4"),
+        ("density:2", "density:2 cannot be used: threshold must be between 0 and 1, not 2.0"),
+        ("density:nan", "density:nan cannot be used: threshold"),
+        ("greedy_graph:-3", "threshold must be between -1 and 1, not -3.0"),
+        (
+            "chunk_mmr:1.5",
+            "chunk_mmr takes a whole number as its chunk_tokens, not '1.5': write chunk_mmr:256",
+        ),
+        ("chunk_mmr:3", "chunk_tokens must be 16 or more, not 3"),
+        ("topk:5", "topk takes no argument such as '5': write topk alone; max_nodes and max_tokens"),
+        ("reranker", "reranker needs a model: write reranker:MODEL"),
+        ("llmlingua2:", "llmlingua2 needs a model: write llmlingua2:MODEL"),
+        ("dpp:7", "dpp:7 cannot be used: diversity must be between 0 and 1, not 7.0"),
+    ],
+)
+def test_a_wrong_name_or_argument_is_a_clear_error(name: str, message: str) -> None:
+    with pytest.raises(SettingsError, match=re.escape(message)):
+        made(name)
+
+
+def test_a_model_that_is_not_set_is_a_clear_error() -> None:
+    with pytest.raises(SettingsError, match="SKILLPAGER_LLM_MODEL"):
+        make_strategy("llm_outline", Settings(), mmr_lambda=0.7)
+
+
+@pytest.mark.parametrize(
+    ("name", "module", "extra"),
+    [
+        ("bm25", "bm25s", "strategies"),
+        ("hybrid", "bm25s", "strategies"),
+        ("dpp", "pyversity", "strategies"),
+        ("msd", "pyversity", "strategies"),
+        ("cover", "pyversity", "strategies"),
+        ("reranker:some/model", "sentence_transformers", "st"),
+    ],
+)
+def test_a_missing_package_is_named_with_its_extra(
+    plain_pager: SkillPager, monkeypatch: pytest.MonkeyPatch, name: str, module: str, extra: str
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(MissingExtraError, match=re.escape(f'pip install "skillpager[{extra}]"')):
+        plain_pager.page(BISECT, "skip a commit", strategy=name, style="plain")
+
+
+@pytest.fixture(scope="module")
+def plain_pager(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SkillPager]:
+    """A pager that keeps the index of one sample."""
+    pager = SkillPager(encoder="hashing", settings=Settings(cache_dir=tmp_path_factory.mktemp("recipes")))
+    yield pager
+    pager.close()
+
+
+def project(tmp_path: Path, strategy: str) -> Settings:
+    """Load settings from a project file that names a strategy."""
+    file = tmp_path / "skillpager.toml"
+    file.write_text(f'strategy = "{strategy}"\nmax_nodes = 3\n', encoding="utf-8")
+    return load_settings(environ={}, project_file=file, user_file=tmp_path / "none.toml")
+
+
+@pytest.mark.parametrize(
+    "name", [*(f"{name}:evil/model" for name in REMOTE), *REMOTE, "nosuch", "MMR", " mmr"]
+)
+def test_a_project_file_cannot_name_a_strategy_with_a_model(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, name: str
+) -> None:
+    settings = project(tmp_path, name)
+    assert (settings.strategy, settings.max_nodes) == ("mmr", 3)
+    assert f"strategy {name!r} is ignored, a project may only name one of mmr, topk" in caplog.text
+
+
+@pytest.mark.parametrize("name", ["head", "density:0.3", "chunk_mmr:64"])
+def test_a_project_file_can_name_a_strategy_without_a_model(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, name: str
+) -> None:
+    assert project(tmp_path, name).strategy == name
+    assert caplog.text == ""
+
+
+def test_the_users_own_settings_can_name_any_strategy(tmp_path: Path) -> None:
+    user = tmp_path / "config.toml"
+    user.write_text('strategy = "llm_outline"\n', encoding="utf-8")
+    assert load_settings(environ={}, project_file=None, user_file=user).strategy == "llm_outline"
+    environ = {"SKILLPAGER_STRATEGY": "reranker:some/model"}
+    assert load_settings(environ=environ, project_file=None, user_file=user).strategy == "reranker:some/model"
+
+
+def test_what_is_local_is_told_by_the_name_before_the_colon() -> None:
+    assert {name for name in STRATEGIES if not is_local(name)} == set(REMOTE)
+    assert is_local("density:reranker")
+    assert not is_local("reranker:mmr")
+
+
+def test_shells_complete_strategies_with_the_colon_that_a_model_needs() -> None:
+    assert complete_strategy("re") == ["reranker:"]
+    assert complete_strategy("m") == ["mmr", "mmr_graph", "msd"]
+    assert len(complete_strategy("")) == len(STRATEGIES)
+
+
+def test_the_help_and_the_documentation_name_every_strategy() -> None:
+    told = get_args(StrategyName)[1].help
+    assert set(STRATEGIES) <= set(re.findall(r"\w+", told))
+    page = (ROOT / "docs" / "strategies.md").read_text(encoding="utf-8")
+    assert re.findall(r"^### `(\w+)", page, re.MULTILINE) == list(STRATEGIES)
+
+
+@pytest.mark.parametrize(
+    ("name", "field"), [(name, a.field) for name, f in FAMILIES.items() if (a := f.argument)]
+)
+def test_the_documentation_tells_the_default_of_every_argument(name: str, field: str) -> None:
+    page = (ROOT / "docs" / "strategies.md").read_text(encoding="utf-8")
+    section = page.partition(f"### `{name}`\n")[2].partition("\n##")[0]
+    assert f"`{name}:" in section
+    if name not in REMOTE:
+        default = f"{getattr(made(name), field):g}".replace("-", "−")
+        assert re.search(rf"(?<![\d.]){re.escape(default)}(?![\d])", section)

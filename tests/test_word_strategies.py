@@ -1,0 +1,229 @@
+"""BM25 and its fusion with dense ranks: terms, an independent formula, and what is kept between queries."""
+
+import math
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from bm25s.stopwords import STOPWORDS_EN
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conftest import ROOT
+from index_builder import build_index, unit_rows
+from skillpager import SkillPager
+from skillpager.errors import MissingExtraError
+from skillpager.strategies import per_index
+from skillpager.strategies.bm25 import Bm25, WordScores
+from skillpager.strategies.headings import text_under_headings
+from skillpager.strategies.hybrid import Hybrid
+from skillpager.strategies.per_index import PerIndex
+from skillpager.strategies.terms import STOP_WORDS, terms_of
+from skillpager.types import SkillIndex, Strategy
+from strategy_cases import assert_sound, index_with, ordinals, run
+
+# ---- terms
+
+
+@pytest.mark.parametrize("written", ["max_nodes", "maxNodes", "MaxNodes", "--max-nodes", "MAX_NODES"])
+def test_an_identifier_has_the_same_terms_however_it_is_written(written: str) -> None:
+    assert terms_of(f"set `{written}` now") == ["set", "maxnodes", "max", "node", "now"]
+
+
+@pytest.mark.parametrize(
+    ("text", "terms"),
+    [
+        ("HTTPServer", ["httpserver", "http", "server"]),
+        ("parseJSON2Dict", ["parsejson2dict", "parse", "json", "2", "dict"]),
+        ("10_000", ["10000", "10", "000"]),
+        ("__init__", ["init"]),
+        ("src/app.py", ["src", "app", "py"]),
+        ("The tests of a class", ["test", "class"]),
+        ("gas bus is", ["gas", "bus"]),
+        ("Über naïve résumés", ["über", "naïve", "résumé"]),
+        ("ﬁle Ｆｕｌｌ STRASSE straße", ["file", "full", "strasse", "strasse"]),
+        ("数据库", ["数据", "据库"]),
+        ("用git提交", ["用", "git", "提交"]),
+        ("テスト 한국어", ["テス", "スト", "한국", "국어"]),
+        ("-- _ … 🚀", []),
+    ],
+)
+def test_terms(text: str, terms: list[str]) -> None:
+    assert terms_of(text) == terms
+
+
+def test_the_stop_words_are_those_of_bm25s() -> None:
+    assert frozenset(STOPWORDS_EN) == STOP_WORDS
+
+
+@given(st.text(max_size=200))
+def test_any_text_has_terms_without_blank_or_empty_ones(text: str) -> None:
+    assert all(term and not any(letter.isspace() for letter in term) for term in terms_of(text))
+
+
+# ---- bm25
+
+
+def naive_bm25(
+    documents: list[list[str]], query: list[str], *, k1: float = 1.5, b: float = 0.75
+) -> list[float]:
+    """Lucene's BM25, one document and one query term at a time."""
+    mean = sum(map(len, documents)) / len(documents)
+    scores = []
+    for document in documents:
+        score = 0.0
+        for term in query:
+            holding = sum(term in other for other in documents)
+            idf = math.log(1 + (len(documents) - holding + 0.5) / (holding + 0.5))
+            count = document.count(term)
+            score += idf * count / (count + k1 * (1 - b + b * len(document) / mean))
+        scores.append(score)
+    return scores
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    documents=st.lists(
+        st.lists(st.sampled_from(["node", "edge", "page", "数据库", "max_nodes"]), max_size=8).map(" ".join),
+        min_size=1,
+        max_size=12,
+    ),
+    query=st.lists(st.sampled_from(["node", "page", "maxNodes", "数据", "absent"]), max_size=6).map(" ".join),
+)
+def test_scores_are_those_of_the_formula(documents: list[str], query: str) -> None:
+    index = index_with(texts=documents)
+    terms = [terms_of(text_under_headings(node)) for node in index.nodes]
+    scores = WordScores().of(index, query)
+    assert scores == pytest.approx(naive_bm25(terms, terms_of(query)), abs=1e-5)
+    assert ordinals(run(Bm25(), index, text=query)) == np.argsort(-scores, kind="stable").tolist()
+
+
+def test_headings_count_as_words_of_the_node() -> None:
+    index = index_with(texts=["the same words"] * 20)
+    selection = run(Bm25(), index, text="What does section 1 say?", max_nodes=3)
+    assert ordinals(selection) == [8, 9, 10]
+
+
+def test_a_query_without_known_words_gives_the_beginning() -> None:
+    for text in ("zzz", "the of", "…"):
+        selection = run(Bm25(), index_with(count=30), text=text, max_nodes=3)
+        assert ordinals(selection) == [0, 1, 2]
+        assert selection.picks[0].marginal == 0
+
+
+def test_a_skill_without_words_is_no_obstacle(pager: SkillPager) -> None:
+    page = pager.page("……\n\n——\n", "…", strategy="bm25", style="plain")
+    assert len(page.nodes) == len(pager.index("……\n\n——\n").nodes)
+
+
+def test_chinese_is_found(pager: SkillPager) -> None:
+    text = "# 备份\n\n备份每天运行一次。\n\n数据库连接失败时请检查密码。\n\n日志保存三十天。\n"
+    page = pager.page(text, "连接失败怎么办", strategy="bm25", style="plain", max_nodes=1)
+    assert [node.text.strip() for node in page.nodes] == ["数据库连接失败时请检查密码。"]
+
+
+def test_nothing_is_printed_and_the_order_does_not_depend_on_the_process() -> None:
+    script = (
+        "import logging\n"
+        "logging.basicConfig()\n"
+        "from index_builder import build_index\n"
+        "from strategy_cases import ordinals, run\n"
+        "from skillpager.strategies.bm25 import Bm25\n"
+        "print(ordinals(run(Bm25(), build_index(40), text='line 7 says what to do in section 3')))\n"
+    )
+    expected = ordinals(run(Bm25(), build_index(40), text="line 7 says what to do in section 3"))
+    for seed in ("1", "2"):
+        done = subprocess.run(
+            [sys.executable, "-W", "error", "-c", script],
+            env={"PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT / "tests")},
+            capture_output=True,
+            text=True,
+        )
+        assert (done.stdout, done.stderr) == (f"{expected}\n", "")
+
+
+def test_without_bm25s_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "bm25s", None)
+    for strategy in (Bm25(), Hybrid()):
+        with pytest.raises(MissingExtraError, match=r'pip install "skillpager\[strategies\]"'):
+            run(strategy, index_with(count=3))
+
+
+# ---- hybrid
+
+
+def test_the_fused_score_is_the_sum_of_reciprocal_ranks() -> None:
+    index = index_with(texts=["apple", "pear apple apple", "plum", "pear"])
+    query = index.embeddings[2]
+    dense = np.argsort(-(index.embeddings @ query), kind="stable").tolist()
+    lexical = [1, 0]  # node 1 says it twice; 2 and 3 do not have the word and no rank
+    expected = {
+        node: 1 / (60 + 1 + dense.index(node))
+        + (1 / (60 + 1 + lexical.index(node)) if node in lexical else 0)
+        for node in range(4)
+    }
+    selection = run(Hybrid(), index, query, text="apple")
+    assert ordinals(selection) == sorted(expected, key=lambda node: -expected[node])
+    for pick in selection.picks:
+        assert pick.marginal == pytest.approx(expected[pick.node.ordinal], rel=1e-6)
+
+
+def test_without_a_word_in_common_hybrid_is_dense() -> None:
+    rows = unit_rows(31, 8, seed=5)
+    index = index_with(rows[1:])
+    dense = np.argsort(-(rows[1:] @ rows[0]), kind="stable").tolist()
+    assert ordinals(run(Hybrid(), index, rows[0], text="zzz", max_nodes=30)) == dense
+
+
+# ---- both
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=st.integers(0, 1000),
+    count=st.integers(0, 30),
+    nodes=st.none() | st.integers(0, 35),
+    tokens=st.none() | st.integers(0, 400),
+    strategy=st.sampled_from([Bm25(), Hybrid()]),
+)
+def test_the_budget_holds_and_every_number_is_true(
+    seed: int, count: int, nodes: int | None, tokens: int | None, strategy: Strategy
+) -> None:
+    rows = unit_rows(count + 1, 8, seed=seed)
+    index = index_with(rows[1:])
+    selection = run(strategy, index, rows[0], text="line 4 of section 1", max_nodes=nodes, max_tokens=tokens)
+    assert_sound(selection, index, rows[0])
+
+
+def test_a_strategy_that_is_kept_gives_what_a_fresh_one_gives() -> None:
+    indexes = [build_index(size) for size in range(3, 15)]  # more than it keeps
+    for kept, fresh in ((Bm25(), Bm25), (Hybrid(), Hybrid)):
+        for text in ("line 3", "section 1 résumé"):
+            for index in indexes:
+                assert run(kept, index, text=text) == run(fresh(), index, text=text)
+
+
+def test_what_is_kept_is_bounded_and_the_newest_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(per_index, "MAX_KEPT_NODES", 25)
+    made: list[str] = []
+
+    def make(index: SkillIndex) -> str:
+        made.append(index.skill.name)
+        return index.skill.name
+
+    one, two, large = (
+        build_index(size, name=name) for size, name in ((10, "one"), (10, "two"), (99, "large"))
+    )
+    kept: PerIndex[str] = PerIndex()
+    for index in (one, two, one, two):
+        assert kept.of(index, make) == index.skill.name
+    assert made == ["one", "two"]
+    for index in (large, large, one, one):
+        kept.of(index, make)
+    assert made == ["one", "two", "large", "one"]
+    for size in range(3, 3 + per_index.MAX_KEPT_INDEXES):
+        monkeypatch.setattr(per_index, "MAX_KEPT_NODES", 10_000)
+        kept.of(build_index(size, name=str(size)), make)
+    kept.of(one, make)
+    assert made[-1] == "one"
