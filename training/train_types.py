@@ -9,7 +9,6 @@ calibrates a fold is fitted on the other folds. The shipped weights are then fit
 
 import argparse
 import json
-from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,12 +16,13 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import confusion_matrix, f1_score
 
+from skillpager.bench.validation.node_types import label_fragments
 from skillpager.classifiers.local import TYPES, assemble
 from skillpager.encoders.builtin import BuiltinEncoder
 from skillpager.encoders.documents import embedded_text
 from skillpager.fragments import split_skill
 from skillpager.skill import read_skill
-from skillpager.types import FloatArray, Fragment, NodeType
+from skillpager.types import FloatArray, Fragment
 
 FOLDS = 8
 SEED = 0
@@ -46,17 +46,10 @@ class Data:
     names: list[str]
 
 
-def label_nodes(fragments: list[Fragment], ranges: list[tuple[int, int, str]]) -> list[int]:
-    """Return for each fragment the type that most of its characters are annotated with; -1 for none."""
-    by_line = {line: kind for start, end, kind in ranges for line in range(start, end + 1)}
-    labels = []
-    for fragment in fragments:
-        votes: Counter[str] = Counter()
-        for number, line in enumerate(fragment.text.split("\n"), fragment.span.start_line):
-            if line.strip() and number in by_line:
-                votes[by_line[number]] += len(line.strip())
-        labels.append(TYPES.index(NodeType(votes.most_common(1)[0][0])) if votes else -1)
-    return labels
+def label_numbers(fragments: list[Fragment], ranges: list[tuple[int, int, str]]) -> list[int]:
+    """Return for each fragment the number of its annotated type, -1 for none."""
+    types = label_fragments(fragments, ranges)
+    return [-1 if kind is None else TYPES.index(kind) for kind in types]
 
 
 def load(folders: list[Path]) -> Data:
@@ -69,8 +62,8 @@ def load(folders: list[Path]) -> Data:
         fragments = [tile for tile in split_skill(document) if isinstance(tile, Fragment)]
         rows = encoder.encode_documents([embedded_text(fragment, TEXT_FORM) for fragment in fragments])
         features.append(assemble(fragments, rows))
-        labels += label_nodes(fragments, annotation["types"])
-        second += label_nodes(fragments, annotation.get("types_second", []))
+        labels += label_numbers(fragments, annotation["types"])
+        second += label_numbers(fragments, annotation.get("types_second", []))
         skill += [len(names)] * len(fragments)
         names.append(annotation["skill"])
     return Data(np.concatenate(features), np.array(labels), np.array(second), np.array(skill), names)

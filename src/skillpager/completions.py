@@ -18,6 +18,10 @@ class RefusedError(ValueError):
     """The model, or a filter before it, would not answer this question."""
 
 
+class CutOffError(ValueError):
+    """The answer ended at the model's length limit."""
+
+
 @dataclass(frozen=True, slots=True)
 class Dialect:
     """Which optional parts of the protocol are used.
@@ -76,6 +80,7 @@ def content_in(answer: object) -> str:
 
     Raises:
         RefusedError: It would not answer.
+        CutOffError: The answer is not whole.
         ValueError: It wrote nothing usable.
     """
     match answer:
@@ -84,7 +89,7 @@ def content_in(answer: object) -> str:
         case {"choices": [{"finish_reason": "content_filter"}, *_]}:
             raise RefusedError("it was withheld by the endpoint's content filter")
         case {"choices": [{"finish_reason": "length"}, *_]}:
-            raise ValueError("it was cut off at the model's length limit")
+            raise CutOffError("it was cut off at the model's length limit")
         case {"choices": [{"message": {"content": str(content)}}, *_]}:
             return content
         case {"error": {"message": str(message)}}:

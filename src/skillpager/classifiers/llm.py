@@ -19,13 +19,12 @@ from pathlib import Path
 
 from skillpager.classifiers.llm_prompt import (
     PROMPT_VERSION,
-    Dialect,
     batch_message,
     read_verdicts,
     request_body,
-    simpler_dialect,
     verdicts_in,
 )
+from skillpager.completions import Dialect, simpler_dialect
 from skillpager.endpoint import Endpoint, EndpointError, quoted
 from skillpager.errors import ClassifierError
 from skillpager.types import Classification, FloatArray, Fragment

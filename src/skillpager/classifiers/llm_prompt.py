@@ -5,10 +5,9 @@ Reference: paper §3.1, Node Classification.
 
 import hashlib
 import json
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from skillpager.completions import CutOffError, Dialect, Message, completion_body, content_in, json_in
 from skillpager.endpoint import quoted, sendable
 from skillpager.types import Classification, Fragment, NodeType
 
@@ -76,26 +75,17 @@ _PROMPT = json.dumps([SYSTEM_PROMPT, ANSWER_SCHEMA, RENDERING])
 PROMPT_VERSION = hashlib.sha256(_PROMPT.encode()).hexdigest()[:12]
 
 
-@dataclass(frozen=True, slots=True)
-class Dialect:
-    """Which optional parts of the protocol are used.
-
-    Attributes:
-        schema: Whether the answer is bound to a JSON schema, else only to be a JSON object.
-        temperature: Whether temperature 0 is asked for.
-    """
-
-    schema: bool = True
-    temperature: bool = True
-
-
 def verdicts_in(answer: object, count: int) -> list[Classification]:
     """Return the verdicts of a decoded chat completion, in the order of their indexes.
 
     Raises:
         ValueError: The model wrote nothing usable, or `read_verdicts` refuses it.
     """
-    return read_verdicts(json.loads(_json_part(_content(answer))), count)
+    try:
+        content = content_in(answer)
+    except CutOffError as error:
+        raise ValueError(f"{error} (a smaller batch size shortens it)") from None
+    return read_verdicts(json_in(content), count)
 
 
 def read_verdicts(data: object, count: int) -> list[Classification]:
@@ -135,52 +125,10 @@ def _verdict(item: object) -> tuple[int, Classification]:
     raise ValueError(f"an item without index, type and confidence: {quoted(repr(item))}")
 
 
-def _content(answer: object) -> str:
-    """Return what the model wrote; ValueError when it wrote nothing usable."""
-    match answer:
-        case {"choices": [{"message": {"refusal": str(refusal)}}, *_]} if refusal:
-            raise ValueError(f'the model refused: "{refusal}"')
-        case {"choices": [{"finish_reason": "length"}, *_]}:
-            raise ValueError("it was cut off at the model's length limit (a smaller batch size shortens it)")
-        case {"choices": [{"finish_reason": "content_filter"}, *_]}:
-            raise ValueError("it was withheld by the endpoint's content filter")
-        case {"choices": [{"message": {"content": str(content)}}, *_]}:
-            return content
-        case {"error": {"message": str(message)}}:
-            raise ValueError(f'an error under status 200: "{message}"')
-    raise ValueError("there is no message in it")
-
-
-def _json_part(content: str) -> str:
-    """Return `content` without the reasoning and the code fence that some servers leave around the JSON."""
-    answer = re.sub(r"\A\s*<think>.*?</think>", "", content, flags=re.DOTALL).strip()
-    fenced = re.fullmatch(r"```(?:json)?\s*\n(.*)```", answer, flags=re.DOTALL)
-    return fenced[1] if fenced else answer
-
-
 def request_body(message: str, dialect: Dialect) -> dict[str, object]:
     """Return what a chat request holds besides the model."""
-    schema = {"name": "node_types", "strict": True, "schema": ANSWER_SCHEMA}
-    body: dict[str, object] = {
-        "messages": [{"role": "system", "content": SYSTEM_PROMPT}, {"role": "user", "content": message}],
-        "response_format": (
-            {"type": "json_schema", "json_schema": schema} if dialect.schema else {"type": "json_object"}
-        ),
-    }
-    if dialect.temperature:
-        body["temperature"] = 0
-    return body
-
-
-def simpler_dialect(dialect: Dialect, complaint: str) -> Dialect | None:
-    """Return the dialect without what the endpoint complains of; None when that is no optional part."""
-    if dialect.temperature and re.search(r"temperature", complaint, re.IGNORECASE):
-        return Dialect(schema=dialect.schema, temperature=False)
-    if dialect.schema and re.search(
-        r"response.?format|json.?schema|structured.output", complaint, re.IGNORECASE
-    ):
-        return Dialect(schema=False, temperature=dialect.temperature)
-    return None
+    messages = [Message("system", SYSTEM_PROMPT), Message("user", message)]
+    return completion_body(messages, schema=ANSWER_SCHEMA, schema_name="node_types", dialect=dialect)
 
 
 def batch_message(fragments: Sequence[Fragment], start: int, end: int) -> str:

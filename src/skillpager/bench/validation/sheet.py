@@ -1,0 +1,296 @@
+"""The annotation sheet: a CSV file that people answer in a spreadsheet or on the page of `web`.
+
+    case,skill,description,query,context,label,note     is this context sufficient for this query?
+    case,skill,headings,before,node,after,label,note    which type has this node?
+
+UTF-8 with a byte order mark and CRLF between rows, because spreadsheets read nothing else everywhere. Text
+of skills is untrusted: a cell that a spreadsheet would take for a formula begins with an apostrophe,
+which is taken off when the sheet is read.
+"""
+
+import csv
+import io
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+
+from skillpager.bench.folder import write_text
+from skillpager.errors import BenchError
+
+CASE, LABEL, NOTE = "case", "label", "note"
+BYTE_ORDER_MARK = "\ufeff"
+# comma is what is written; spreadsheets of some languages save with the others
+DELIMITERS = (",", ";", "\t")
+# the largest that `csv` takes on every platform: a context may be a whole skill, its default is 128 Ki
+MAX_CELL = 2**31 - 1
+# a cell of Excel and LibreOffice holds no more characters
+SPREADSHEET_CELL = 32_767
+# also full-width forms, which some spreadsheets read as the ASCII ones, behind any white space
+_FORMULA = re.compile(r"[\s']*[=+\-@＝＋－＠]|'*[\t\r\n\0]")
+
+
+class SheetKind(StrEnum):
+    """What a sheet asks."""
+
+    SUFFICIENCY = "sufficiency"
+    TYPES = "types"
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """An answer that a sheet takes.
+
+    Attributes:
+        label: What stands in the sheet.
+        keys: Keys of the page, which are also read as the answer in a sheet.
+        meaning: When it is the answer.
+    """
+
+    label: str
+    keys: tuple[str, ...]
+    meaning: str
+
+
+SUFFICIENT, INSUFFICIENT = "sufficient", "insufficient"
+
+CHOICES: Mapping[SheetKind, tuple[Choice, ...]] = {
+    # the criterion of paper §4.2
+    SheetKind.SUFFICIENCY: (
+        Choice(
+            SUFFICIENT,
+            ("s", "y"),
+            "The context holds every step, parameter and essential constraint of the skill that the query "
+            "needs.",
+        ),
+        Choice(INSUFFICIENT, ("i", "n"), "Something that the query needs is missing."),
+    ),
+    # the roles of paper §3.1
+    SheetKind.TYPES: (
+        Choice("step", ("1",), "Something to do: instructions, checklists, decisions, code to run in order."),
+        Choice(
+            "example", ("2",), "Something shown: demonstration code, transcripts, sample input or output."
+        ),
+        Choice("param", ("3",), "Something to set or choose from: options, fields, values, limits, tools."),
+        Choice(
+            "precondition", ("4",), "Something that must hold: requirements, standing rules, when not to."
+        ),
+        Choice(
+            "error_handling", ("5",), "Something that goes wrong: symptoms, pitfalls, recovery, fallbacks."
+        ),
+        Choice("concept", ("6",), "Something to know: definitions, reasons, overviews, comparisons, links."),
+    ),
+}
+
+# the texts of a case, between its id and its label
+COLUMNS: Mapping[SheetKind, tuple[str, ...]] = {
+    SheetKind.SUFFICIENCY: ("skill", "description", "query", "context"),
+    SheetKind.TYPES: ("skill", "headings", "before", "node", "after"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One row of a sheet.
+
+    Attributes:
+        id: Ties it to the key.
+        texts: What is shown, in the order of the sheet's `COLUMNS`.
+        label: The answer, empty before it is given.
+        note: Remark of the annotator.
+    """
+
+    id: str
+    texts: tuple[str, ...]
+    label: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """A sheet in the order of its rows; nothing in it tells method, judge or predicted type."""
+
+    kind: SheetKind
+    cases: tuple[Case, ...]
+
+
+def write_sheet(path: Path, sheet: Sheet) -> None:
+    """Write a sheet, atomically; line breaks inside cells become LF."""
+    rows = [[case.id, *case.texts, case.label, case.note] for case in sheet.cases]
+    _write_table(path, _Table(",", [CASE, *COLUMNS[sheet.kind], LABEL, NOTE], rows, []))
+
+
+def read_sheet(path: Path) -> Sheet:
+    """Return a sheet as it was written, or as a spreadsheet saved it.
+
+    Raises:
+        BenchError: The file is missing, not UTF-8, no sheet, or has a label or case that cannot be.
+    """
+    table = _read_table(path)
+    kind = _kind(path, table.header)
+    place = {name: table.header.index(name) for name in (CASE, *COLUMNS[kind], LABEL, NOTE)}
+    cases: dict[str, Case] = {}
+    for row, line in zip(table.rows, table.lines, strict=True):
+        name = row[place[CASE]].strip()
+        if not name or name in cases:
+            fault = f"the case {name} for the second time" if name else "no case id"
+            raise BenchError(f"{path}:{line} has {fault}: restore or remove the row.")
+        try:
+            label = read_label(kind, row[place[LABEL]])
+        except ValueError as error:
+            raise BenchError(f"{path}:{line}: {error}.") from None
+        texts = tuple(row[place[column]] for column in COLUMNS[kind])
+        cases[name] = Case(name, texts, label, row[place[NOTE]])
+    return Sheet(kind, tuple(cases.values()))
+
+
+def write_answer(path: Path, case: str, *, label: str, note: str) -> None:
+    """Write the answer to one case into a sheet, atomically; all other cells stay as they are.
+
+    Raises:
+        BenchError: The sheet cannot be read.
+        ValueError: It has no such case, or does not take the label.
+    """
+    table = _read_table(path)
+    kind = _kind(path, table.header)
+    answer = {LABEL: read_label(kind, label), NOTE: note}
+    own = table.header.index(CASE)
+    row = next((row for row in table.rows if row[own].strip() == case), None)
+    if row is None:
+        raise ValueError(f"there is no case {case!r}")
+    for column, text in answer.items():
+        row[table.header.index(column)] = text
+    _write_table(path, table)
+
+
+def read_label(kind: SheetKind, text: str) -> str:
+    """Return the label that a cell means, empty for an empty cell; case and white space do not count.
+
+    Raises:
+        ValueError: A sheet of this kind has no such label.
+    """
+    told = re.sub(r"[\s-]+", "_", text.strip().lower())
+    if not told:
+        return ""
+    for choice in CHOICES[kind]:
+        if told == choice.label or told in choice.keys:
+            return choice.label
+    known = ", ".join(f"{choice.label} ({'/'.join(choice.keys)})" for choice in CHOICES[kind])
+    raise ValueError(f"unknown label {text.strip()!r}: write one of {known}")
+
+
+def verdict_label(sufficient: bool) -> str:
+    """Return the label of a verdict."""
+    return SUFFICIENT if sufficient else INSUFFICIENT
+
+
+def copy_for_annotator(path: Path, annotator: str) -> Path:
+    """Return the annotator's own copy of a sheet, `SHEET.NAME.csv`, made without answers if it is not there.
+
+    Raises:
+        BenchError: The name cannot be part of a file name, or the sheet cannot be read.
+    """
+    if not re.fullmatch(r"[\w-]+", annotator):
+        raise BenchError(f"The annotator {annotator!r} cannot name a file: use letters, digits, - and _.")
+    own = path.with_name(f"{path.stem}.{annotator}{path.suffix}")
+    if not own.exists():
+        sheet = read_sheet(path)
+        write_sheet(own, replace(sheet, cases=tuple(Case(case.id, case.texts) for case in sheet.cases)))
+    return own
+
+
+def overlong_cases(sheet: Sheet) -> list[str]:
+    """Return the cases that have a text which a cell of a spreadsheet cannot hold."""
+    return [case.id for case in sheet.cases if any(len(text) >= SPREADSHEET_CELL for text in case.texts)]
+
+
+def neutral(text: str) -> str:
+    """Return `text` so that no spreadsheet takes it for a formula."""
+    return f"'{text}" if _FORMULA.match(text) else text
+
+
+def restored(cell: str) -> str:
+    """Return the text of which `neutral` made `cell`."""
+    return cell[1:] if cell.startswith("'") and _FORMULA.match(cell[1:]) else cell
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """Header and rows of a CSV file, restored; `lines[i]` is the line at which `rows[i]` begins."""
+
+    delimiter: str
+    header: list[str]
+    rows: list[list[str]]
+    lines: list[int]
+
+
+def _read_table(path: Path) -> _Table:
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except FileNotFoundError:
+        raise BenchError(
+            f"There is no sheet {path}: make one with `skillpager bench validate sample`."
+        ) from None
+    except UnicodeDecodeError as error:
+        raise BenchError(
+            f'{path} is not UTF-8 (offset {error.start}): save it as "CSV UTF-8", or restore it.'
+        ) from error
+    try:
+        with _large_cells():
+            return _parse_table(text)
+    except csv.Error as error:
+        raise BenchError(f"{path} is no CSV file ({error}): restore it.") from error
+
+
+def _parse_table(text: str) -> _Table:
+    first_line = text.partition("\n")[0]
+    delimiter = max(DELIMITERS, key=first_line.count)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+    header = [cell.strip().lower() for cell in next(reader, [])]
+    table = _Table(delimiter, header, [], [])
+    begins = reader.line_num + 1
+    for row in reader:
+        if any(row):
+            table.rows.append(_as_wide(map(restored, row), len(header)))
+            table.lines.append(begins)
+        begins = reader.line_num + 1
+    return table
+
+
+def _as_wide(cells: Iterable[str], width: int) -> list[str]:
+    """Return a row of `width` cells or more: spreadsheets leave out empty ones at its end."""
+    row = list(cells)
+    return row + [""] * (width - len(row))
+
+
+def _write_table(path: Path, table: _Table) -> None:
+    stream = io.StringIO(newline="")
+    stream.write(BYTE_ORDER_MARK)
+    writer = csv.writer(stream, delimiter=table.delimiter, lineterminator="\r\n")
+    writer.writerow(table.header)
+    writer.writerows([neutral(_with_line_feeds(cell)) for cell in row] for row in table.rows)
+    write_text(path, stream.getvalue())
+
+
+def _with_line_feeds(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _kind(path: Path, header: Sequence[str]) -> SheetKind:
+    for kind, columns in COLUMNS.items():
+        if {CASE, *columns, LABEL, NOTE} <= set(header):
+            return kind
+    known = " or ".join(",".join([CASE, *columns, LABEL, NOTE]) for columns in COLUMNS.values())
+    raise BenchError(f"{path}:1 is not the header of a sheet: it must have the columns {known}.")
+
+
+@contextmanager
+def _large_cells() -> Iterator[None]:
+    """Let `csv` read cells of any length for a while."""
+    usual = csv.field_size_limit(MAX_CELL)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(usual)

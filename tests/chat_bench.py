@@ -1,0 +1,210 @@
+"""Benchmark folders made of the sample skills, and a server that plays query writer and judge."""
+
+import hashlib
+import json
+import logging
+import os
+import pty
+import re
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from typer.testing import CliRunner
+
+from cli_process import command
+from openai_server import Asked, OpenAIServer, Reply, completion
+from skillpager.bench.chat import ChatModel
+from skillpager.bench.folder import QUERIES, SKILLS, BenchFolder, write_records
+from skillpager.bench.judges.judging import Docket, choose_methods, collect_cases
+from skillpager.bench.judges.llm import LLMJudge, judge_id
+from skillpager.bench.judges.votes import VoteLog
+from skillpager.bench.records import QueryRecord, SelectionRecord, SkillRecord
+from skillpager.bench.spending import Prices, Spending
+from skillpager.cli import app
+from skillpager.endpoint import Endpoint
+from skillpager.skill import find_entry, read_skill
+
+SAMPLES = Path(__file__).parent.parent / "examples" / "skills"
+USAGE = {"prompt_tokens": 1000, "completion_tokens": 100, "total_tokens": 1100, "cached": {"tokens": 7}}
+# one answer with this usage costs 1.2
+PRICES = Prices(1000.0, 2000.0)
+KEY = "sk-test-0123456789"
+
+
+def sample_skills(count: int | None = None) -> list[SkillRecord]:
+    """Return the sample skills, the first ones by name."""
+    records = []
+    for path in sorted(SAMPLES.iterdir())[:count]:
+        skill = read_skill(path, scope="body")
+        text = find_entry(path).read_bytes().decode()
+        records.append(
+            SkillRecord(path.name, skill.name, skill.description, (("SKILL.md", text),), "samples")
+        )
+    return records
+
+
+def sample_queries(skills: list[SkillRecord]) -> list[QueryRecord]:
+    """Return the annotated queries about some sample skills."""
+    known = {skill.id for skill in skills}
+    number: Counter[str] = Counter()
+    records = []
+    for line in (SAMPLES.parent / "queries.jsonl").read_text(encoding="utf-8").splitlines():
+        query = json.loads(line)
+        if query["skill"] in known:
+            number[query["skill"]] += 1
+            name = f"{query['skill']}-q{number[query['skill']]}"
+            ranges = tuple((first, last) for first, last in query["critical"])
+            records.append(QueryRecord(name, query["skill"], query["query"], "annotator", critical=ranges))
+    return records
+
+
+def write_skills(path: Path, count: int | None = None) -> BenchFolder:
+    """Write a folder that has skills and nothing else."""
+    write_records(path / SKILLS, sample_skills(count))
+    return BenchFolder(path)
+
+
+def selection(query: QueryRecord, method: str, context: str | None) -> SelectionRecord:
+    """Return a selection with a context; its other numbers are of no account."""
+    digest = hashlib.sha256((context or "").encode()).hexdigest()
+    return SelectionRecord(query.id, query.skill, method, (), (), {}, 1, 1, 1, 1, 1, 0.0, context, digest)
+
+
+def write_run(path: Path, *, skills: int = 3, queries: int | None = None) -> BenchFolder:
+    """Write a folder with the methods `full` and `head`, of which `head` is the first half of the text.
+
+    `mmr` chooses what `full` does, so that both have the same cases.
+    """
+    folder = write_skills(path, skills)
+    texts = {skill.id: skill.text for skill in folder.skills()}
+    asked = sample_queries(folder.skills())[:queries]
+    write_records(path / QUERIES, asked)
+    for method, share in (("full", 1.0), ("mmr", 1.0), ("head", 0.5)):
+        chosen = [
+            selection(query, method, texts[query.skill][: int(share * len(texts[query.skill]))])
+            for query in asked
+        ]
+        write_records(folder.selections_file(method), chosen)
+    return folder
+
+
+def chat_model(
+    server: OpenAIServer | str,
+    *,
+    model: str = "tiny",
+    max_retries: int = 3,
+    timeout: float = 10.0,
+    spending: Spending | None = None,
+    sleep: Callable[[float], object] | None = lambda _: None,
+) -> ChatModel:
+    """Return a model behind the server that does not wait before it asks again."""
+    endpoint = Endpoint(
+        model,
+        base_url=server if isinstance(server, str) else server.base_url,
+        api_key=KEY,
+        key_variable="SKILLPAGER_LLM_API_KEY",
+        purpose="the test",
+        timeout=timeout,
+        max_retries=max_retries,
+        sleep=sleep,
+    )
+    return ChatModel(endpoint, spending=spending)
+
+
+def llm_judge(folder: BenchFolder, chat: ChatModel, *, votes: int = 3) -> LLMJudge:
+    """Return the judge with the votes of the folder."""
+    return LLMJudge(chat, VoteLog(folder, judge_id(chat.id)), votes=votes)
+
+
+def docket_of(folder: BenchFolder, methods: str | None = None) -> Docket:
+    """Return the cases of a folder."""
+    return collect_cases(folder, choose_methods(folder, methods))
+
+
+def quoted_part(asked: Asked, name: str) -> str:
+    """Return what a prompt quotes under a name."""
+    found = re.search(rf"<{name}-([0-9a-f]+)>\n(.*)\n</{name}-\1>", asked.prompt, re.DOTALL)
+    assert found, name
+    return found[2]
+
+
+def items(skill: str, count: int = 5) -> list[dict[str, str]]:
+    """Return good queries about a skill."""
+    levels = ["easy", "medium", "hard", "medium", "easy", "hard"]
+    return [
+        {"query": f"Please do task {n} of {skill}.", "difficulty": levels[n % 6], "angle": f"part {n}"}
+        for n in range(count)
+    ]
+
+
+def write_good(asked: Asked, count: int = 5) -> Reply:
+    """Answer as a good query writer."""
+    written = {"queries": items(quoted_part(asked, "name"), count)}
+    return completion(json.dumps(written), usage=USAGE)
+
+
+def verdict(sufficient: object, reason: str = "nothing is missing") -> Reply:
+    """Return the answer of a judge."""
+    return completion(json.dumps({"reason": reason, "sufficient": sufficient}), usage=USAGE)
+
+
+def judge_by_length(asked: Asked) -> Reply:
+    """Answer as a judge that likes contexts which end as documents do."""
+    return verdict(quoted_part(asked, "context").endswith("\n"))
+
+
+def wait_until(condition: Callable[[], object], limit: float = 20.0) -> None:
+    """Return when the condition holds."""
+    end = time.monotonic() + limit
+    while not condition():
+        assert time.monotonic() < end, "it never came"
+        time.sleep(0.01)
+
+
+def without_contexts(folder: BenchFolder, method: str) -> None:
+    """Take the contexts out of the selections of a method."""
+    records = [replace(record, context=None) for record in folder.selections(method)]
+    write_records(folder.selections_file(method), records)
+
+
+def replies(*bodies: Any) -> list[Reply]:
+    """Return chat answers with these words, strings as they are and anything else as JSON."""
+    return [completion(body if isinstance(body, str) else json.dumps(body), usage=USAGE) for body in bodies]
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a command said within this process."""
+
+    code: int
+    out: str
+    err: str
+
+
+def invoke(*arguments: str | Path, **variables: str) -> Said:
+    """Run a command within this process, which spares the imports of a new one."""
+    root, ours = logging.getLogger(), logging.getLogger("skillpager")
+    handlers, level = list(root.handlers), ours.level
+    try:
+        done = CliRunner().invoke(app, list(map(str, arguments)), env=variables, catch_exceptions=False)
+    finally:
+        root.handlers[:] = handlers
+        ours.setLevel(level)
+    return Said(done.exit_code, done.stdout, done.stderr)
+
+
+def invoke_on_terminal(*arguments: str | Path, env: dict[str, str], typed: str) -> Said:
+    """Run a command on a terminal of its own on which something is typed."""
+    ours, theirs = pty.openpty()
+    os.write(ours, typed.encode())
+    process = subprocess.Popen(command(*arguments), stdin=theirs, stdout=theirs, stderr=theirs, env=env)
+    code = process.wait(60)
+    os.close(theirs)
+    said = os.read(ours, 65_536).decode()
+    os.close(ours)
+    return Said(code, said, "")

@@ -1,0 +1,687 @@
+"""Judges: the evidence measure against a restatement of it, and the model's votes over a real local server."""
+
+import itertools
+import json
+import re
+import signal
+import subprocess
+import threading
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chat_bench import (
+    PRICES,
+    chat_model,
+    docket_of,
+    invoke,
+    judge_by_length,
+    llm_judge,
+    quoted_part,
+    replies,
+    sample_queries,
+    sample_skills,
+    selection,
+    verdict,
+    wait_until,
+    without_contexts,
+    write_run,
+)
+from cli_process import command, environment, run
+from openai_server import Asked, OpenAIServer, Reply, completion, error, openai_server
+from skillpager.bench import BenchFolder, QueryRecord, evidence_coverage
+from skillpager.bench.asking import Blame, NoAnswerError
+from skillpager.bench.folder import QUERIES, write_records
+from skillpager.bench.judges import Case, EvidenceJudge, Judge, Verdict, judge_evidence, judge_prompt
+from skillpager.bench.judges.cases import majority
+from skillpager.bench.judges.judging import choose_methods, judge_cases
+from skillpager.bench.judges.llm import judge_id
+from skillpager.bench.judges.votes import VotedJudge, VoteLog, VoteRecord
+from skillpager.bench.query_prompt import query_question
+from skillpager.bench.spending import Spending
+from skillpager.errors import BenchError, SettingsError
+
+__all__ = ["openai_server"]
+
+
+@pytest.fixture
+def server(openai_server: OpenAIServer) -> OpenAIServer:
+    openai_server.respond = judge_by_length
+    return openai_server
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> BenchFolder:
+    return write_run(tmp_path / "bench")
+
+
+# ---- the evidence measure
+
+
+def restated(context: str, lines: Sequence[str], ranges: Sequence[tuple[int, int]]) -> tuple[float, bool]:
+    """Say the measure again, letter by letter and without regular expressions over whole texts."""
+
+    def letters(text: str) -> str:
+        return "".join(letter for letter in text.lower() if re.match(r"\w", letter) and letter != "_")
+
+    def sentences(line: str) -> list[str]:
+        line = re.sub(r"^\s*([-*+]|\d+[.)])\s+", "", line)
+        parts, start = [], 0
+        for end in range(1, len(line)):
+            gap = len(line[end:]) - len(line[end:].lstrip())
+            behind = line[end + gap : end + gap + 1]
+            begins = behind != "" and behind in 'ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789`*"[('
+            if line[end - 1] in ".!?。！？" and gap and begins and end >= start:
+                parts.append(line[start:end])
+                start = end + gap
+        return [*parts, line[start:]]
+
+    page = letters(context)
+    shares: list[tuple[int, int]] = []
+    for first, last in ranges:
+        evidence = [line for line in lines[first - 1 : last] if line.strip()[:1] != "#"]
+        pieces = [letters(piece) for line in evidence for piece in sentences(line)]
+        pieces = [piece for piece in pieces if len(piece) > 2]
+        if pieces:
+            held = sum(len(piece) for piece in pieces if piece in page)
+            shares.append((held, sum(map(len, pieces))))
+    if not shares:
+        return 1.0, True
+    coverage = sum(held for held, _ in shares) / sum(total for _, total in shares)
+    return coverage, coverage >= 0.9 and min(held / total for held, total in shares) >= 0.8
+
+
+SKILLS = {skill.id: skill for skill in sample_skills()}
+ANNOTATED = sample_queries(list(SKILLS.values()))
+
+
+def lines_of(query: QueryRecord) -> list[str]:
+    return SKILLS[query.skill].text.split("\n")
+
+
+@given(query=st.sampled_from(ANNOTATED), data=st.data())
+@settings(max_examples=60, deadline=None)
+def test_the_measure_is_its_restatement(query: QueryRecord, data: st.DataObject) -> None:
+    lines = lines_of(query)
+    shown = data.draw(st.lists(st.booleans(), min_size=len(lines), max_size=len(lines)))
+    context = "\n".join(line for line, there in zip(lines, shown, strict=True) if there)
+    assert evidence_coverage(context, lines, query.critical) == restated(context, lines, query.critical)
+
+
+TEXTS = st.text(alphabet="aB1 .!?`#-*_\nü。", max_size=60)
+
+
+@given(text=TEXTS, context=TEXTS, data=st.data())
+@settings(max_examples=200, deadline=None)
+def test_the_measure_is_its_restatement_on_odd_texts(text: str, context: str, data: st.DataObject) -> None:
+    lines = text.split("\n")
+    line = st.integers(1, len(lines))
+    ranges = data.draw(st.lists(st.tuples(line, line), max_size=3))
+    assert evidence_coverage(context, lines, ranges) == restated(context, lines, ranges)
+
+
+@pytest.mark.parametrize("query", ANNOTATED, ids=lambda query: query.id)
+def test_the_whole_document_is_sufficient_and_nothing_is_not(query: QueryRecord) -> None:
+    skill = SKILLS[query.skill]
+    assert judge_evidence(skill, query, skill.text) == (1.0, True)
+    assert judge_evidence(skill, query, "") == (0.0, False)
+
+
+@given(query=st.sampled_from(ANNOTATED), data=st.data())
+@settings(max_examples=50, deadline=None)
+def test_more_context_never_lowers_the_coverage(query: QueryRecord, data: st.DataObject) -> None:
+    lines = lines_of(query)
+    kept = data.draw(st.lists(st.sampled_from(range(len(lines))), unique=True))
+    some, more = sorted(kept[: len(kept) // 2]), sorted(kept)
+    less, coverage = (
+        evidence_coverage("\n".join(lines[number] for number in part), lines, query.critical)[0]
+        for part in (some, more)
+    )
+    assert less <= coverage
+
+
+def test_markup_and_wrapping_do_not_count() -> None:
+    query = ANNOTATED[0]
+    plain = re.sub(r"[`*_>|-]|\s+", " ", SKILLS[query.skill].text)
+    assert judge_evidence(SKILLS[query.skill], query, plain) == (1.0, True)
+
+
+@pytest.mark.parametrize("ending", ["\r\n", "\r"])
+def test_line_endings_do_not_move_the_lines(ending: str) -> None:
+    query = ANNOTATED[0]
+    skill = SKILLS[query.skill]
+    other = replace(skill, files=(("SKILL.md", skill.text.replace("\n", ending)),))
+    evidence = "\n".join(lines_of(query)[query.critical[0][0] - 1 : query.critical[0][1]])
+    assert judge_evidence(other, query, evidence) == judge_evidence(skill, query, evidence)
+    assert judge_evidence(other, query, evidence)[0] > 0
+
+
+def test_the_evidence_judge_is_a_judge() -> None:
+    judge: Judge = EvidenceJudge()
+    query = ANNOTATED[0]
+    skill = SKILLS[query.skill]
+    found = judge.judge(Case(skill, query, skill.text))
+    assert (judge.id, found) == ("evidence", Verdict(True, (True,), 1.0))
+
+
+def test_the_evidence_judge_needs_annotated_data() -> None:
+    query = replace(ANNOTATED[0], critical=())
+    with pytest.raises(
+        BenchError, match=rf"needs annotated data, and query {query.id} has no critical lines"
+    ):
+        judge_evidence(SKILLS[query.skill], query, "")
+
+
+# ---- cases and majorities
+
+
+@given(st.lists(st.booleans(), min_size=1, max_size=9))
+def test_the_majority_is_the_more_frequent_vote(votes: list[bool]) -> None:
+    if votes.count(True) == votes.count(False):
+        with pytest.raises(ValueError, match="have no majority"):
+            majority(votes)
+    else:
+        assert majority(votes) == max((True, False), key=votes.count)
+
+
+def test_the_same_context_is_one_case_under_all_methods(folder: BenchFolder) -> None:
+    docket = docket_of(folder)
+    queries = len(folder.queries())
+    assert len(docket.cases) == 2 * queries
+    assert list(docket.appearances) == ["full", "head", "mmr"]
+    assert docket.appearances["full"] == docket.appearances["mmr"]
+    assert [seen.query for seen in docket.appearances["head"]] == [query.id for query in folder.queries()]
+
+
+def test_a_case_is_named_by_all_that_a_judge_may_see() -> None:
+    query = ANNOTATED[0]
+    skill = SKILLS[query.skill]
+    case = Case(skill, query, "a")
+    others = [
+        Case(replace(skill, name="n"), query, "a"),
+        Case(replace(skill, description="d"), query, "a"),
+        Case(skill, replace(query, query="q"), "a"),
+        Case(skill, replace(query, id="i"), "a"),
+        Case(skill, query, "b"),
+    ]
+    assert len({case.digest, *(other.digest for other in others)}) == 6
+    assert Case(replace(skill, id="x", files=()), replace(query, critical=()), "a").digest == case.digest
+
+
+def test_methods_are_chosen_by_label_and_suite(folder: BenchFolder) -> None:
+    folder.selections_file("mmr").rename(folder.selections_file("mmr@lambda=0.9,k=20"))
+    assert choose_methods(folder) == ["full", "head", "mmr@lambda=0.9,k=20"]
+    assert choose_methods(folder, "mmr@k=20,lambda=0.9,full") == ["mmr@lambda=0.9,k=20", "full"]
+    with pytest.raises(BenchError, match=r"no selections of topk_dependency, greedy_graph, chunk_mmr, mmr: "):
+        choose_methods(folder, "main")
+    with pytest.raises(BenchError, match="Unknown method 'best'"):
+        choose_methods(folder, "best")
+
+
+def test_selections_without_contexts_cannot_be_judged(folder: BenchFolder) -> None:
+    without_contexts(folder, "head")
+    assert choose_methods(folder) == ["full", "mmr"]
+    with pytest.raises(BenchError, match=r"head\.jsonl hold no contexts.*--contexts"):
+        docket_of(folder, "head")
+    without_contexts(folder, "full")
+    without_contexts(folder, "mmr")
+    with pytest.raises(BenchError, match="hold no contexts"):
+        choose_methods(folder)
+
+
+def test_a_folder_without_selections_is_explained(tmp_path: Path) -> None:
+    with pytest.raises(BenchError, match="no selections to judge: run `skillpager bench run`"):
+        choose_methods(BenchFolder(tmp_path))
+
+
+def test_a_selection_of_an_unknown_query_is_explained(folder: BenchFolder) -> None:
+    write_records(folder.path / QUERIES, folder.queries()[1:])
+    with pytest.raises(BenchError, match=r"full\.jsonl has a selection for query .* run` again"):
+        docket_of(folder)
+
+
+def test_the_evidence_judge_over_a_folder(folder: BenchFolder) -> None:
+    judging = judge_cases(folder, docket_of(folder), EvidenceJudge())
+    texts = {skill.id: skill for skill in folder.skills()}
+    queries = {query.id: query for query in folder.queries()}
+    for method in ("full", "head", "mmr"):
+        found = folder.judgments("evidence", method)
+        assert found == judging.judgments[method]
+        assert [record.query for record in found] == list(queries)
+        for record, chosen in zip(found, folder.selections(method), strict=True):
+            measured = judge_evidence(texts[record.skill], queries[record.query], chosen.context or "")
+            assert (record.coverage, record.sufficient) == measured
+            assert (record.votes, record.pattern) == ((record.sufficient,), "1-0")
+            assert record.context_sha256 == chosen.context_sha256
+    assert {record.sufficient for record in folder.judgments("evidence", "head")} == {True, False}
+    count = len(queries)
+    assert folder.manifest()["judges"] == {"evidence": {"cases": 2 * count, "judged": 2 * count}}
+
+
+# ---- the model's votes
+
+
+def test_three_votes_decide_and_their_pattern_is_kept(folder: BenchFolder, server: OpenAIServer) -> None:
+    told: Counter[str] = Counter()
+    patterns = list(itertools.product([True, False], repeat=3))
+
+    def respond(asked: Asked) -> Reply:
+        told[asked.prompt] += 1
+        pattern = patterns[list(told).index(asked.prompt) % 8]
+        vote = pattern[told[asked.prompt] - 1]
+        return verdict(vote, f"because of {vote}")
+
+    server.respond = respond
+    docket = docket_of(folder)
+    judging = judge_cases(folder, docket, llm_judge(folder, chat_model(server)))
+    assert set(told.values()) == {3}
+    assert len(told) == len(docket.cases)
+    assert judging.unjudged == []
+    records = folder.judgments(judging.judge, "full")
+    assert len(records) == len(folder.queries())
+    for record, pattern in zip(records, patterns, strict=False):
+        assert record.votes == pattern
+        assert record.sufficient == (sum(pattern) >= 2)
+        assert record.pattern == ("3-0" if sum(pattern) in (0, 3) else "2-1")
+        assert record.reason == f"because of {record.sufficient}"
+        assert record.coverage is None
+
+
+def test_the_judge_sees_query_context_and_what_the_skill_is_and_no_more(
+    folder: BenchFolder, server: OpenAIServer
+) -> None:
+    judge_cases(folder, docket_of(folder, "head"), llm_judge(folder, chat_model(server)))
+    query = folder.queries()[0]
+    skill = next(skill for skill in folder.skills() if skill.id == query.skill)
+    asked = next(asked for asked in server.asked if quoted_part(asked, "query") == query.query)
+    assert quoted_part(asked, "context") == folder.selections("head")[0].context
+    assert quoted_part(asked, "skill") == f"name: {skill.name}\ndescription: {skill.description}"
+    assert skill.text[len(skill.text) // 2 :] not in asked.prompt
+    assert asked.body["temperature"] == 0
+    assert "seed" not in asked.body
+    assert not any(method in asked.prompt.split("<context")[0] for method in ("head", "mmr"))
+    assert [said["role"] for said in asked.body["messages"]] == ["system", "user"]
+
+
+def test_the_judge_is_named_by_endpoint_model_and_prompt(folder: BenchFolder, server: OpenAIServer) -> None:
+    judge = llm_judge(folder, chat_model(server, model="Pro"))
+    assert judge.id == f"llm:{server.base_url.split('/')[2]}/Pro#{judge_prompt.PROMPT_DIGEST}"
+    with pytest.raises(ValueError, match="the log is that of"):
+        type(judge)(chat_model(server), VoteLog(folder, judge.id))
+    with pytest.raises(SettingsError, match="2 votes have no majority"):
+        llm_judge(folder, chat_model(server), votes=2)
+
+
+def test_a_second_run_asks_nothing_and_changes_nothing(folder: BenchFolder, server: OpenAIServer) -> None:
+    docket = docket_of(folder)
+    first = judge_cases(folder, docket, llm_judge(folder, chat_model(server)), jobs=4)
+    count = len(server.asked)
+    assert count == 3 * len(docket.cases)
+    before = {path: path.read_bytes() for path in folder.path.rglob("*.json*")}
+    second = judge_cases(folder, docket, llm_judge(folder, chat_model(server)), jobs=4)
+    assert len(server.asked) == count
+    assert second.judgments == first.judgments
+    assert {path: path.read_bytes() for path in folder.path.rglob("*.json*")} == before
+
+
+def test_the_same_context_under_another_method_costs_nothing(
+    folder: BenchFolder, server: OpenAIServer
+) -> None:
+    judge_cases(folder, docket_of(folder, "full"), llm_judge(folder, chat_model(server)))
+    count = len(server.asked)
+    judging = judge_cases(folder, docket_of(folder, "mmr"), llm_judge(folder, chat_model(server)))
+    assert len(server.asked) == count
+    assert [r.sufficient for r in judging.judgments["mmr"]] == [
+        r.sufficient for r in folder.judgments(judging.judge, "full")
+    ]
+
+
+def test_more_votes_ask_for_the_further_ones_alone(folder: BenchFolder, server: OpenAIServer) -> None:
+    docket = docket_of(folder, "head")
+    judge_cases(folder, docket, llm_judge(folder, chat_model(server)))
+    judging = judge_cases(folder, docket, llm_judge(folder, chat_model(server), votes=5))
+    assert len(server.asked) == 5 * len(docket.cases)
+    assert {len(found.votes) for found in judging.verdicts.values()} == {5}
+
+
+def test_votes_belong_to_one_model(folder: BenchFolder, server: OpenAIServer) -> None:
+    docket = docket_of(folder, "head")
+    for model in ("tiny", "other"):
+        judge_cases(folder, docket, llm_judge(folder, chat_model(server, model=model)))
+    assert len(server.asked) == 2 * 3 * len(docket.cases)
+
+
+def test_a_changed_context_is_judged_anew(folder: BenchFolder, server: OpenAIServer) -> None:
+    judging = judge_cases(folder, docket_of(folder, "head"), llm_judge(folder, chat_model(server)))
+    count = len(server.asked)
+    first, *others = folder.selections("head")
+    changed = selection(folder.queries()[0], "head", "something else")
+    write_records(folder.selections_file("head"), [changed, *others])
+    judge_cases(folder, docket_of(folder, "head"), llm_judge(folder, chat_model(server)))
+    assert len(server.asked) == count + 3
+    now = folder.judgments(judging.judge, "head")
+    assert now[0].context_sha256 == changed.context_sha256 != first.context_sha256
+    assert len(now) == len(others) + 1
+
+
+BAD: dict[str, Reply] = {
+    "prose": completion("It is sufficient."),
+    "a word": completion('{"reason": "…", "sufficient": "yes"}'),
+    "a number": completion('{"reason": "…", "sufficient": 1}'),
+    "no reason": completion('{"sufficient": true}'),
+    "no verdict": completion('{"reason": "…"}'),
+    "null": completion('{"reason": "…", "sufficient": null}'),
+    "two verdicts": completion('{"reason": "", "sufficient": true} {"reason": "", "sufficient": false}'),
+    "cut": completion('{"reason": "It is'),
+    "refusal": completion(None, refusal="no"),
+    "filter": completion("", finish_reason="content_filter"),
+    "empty choices": Reply(body={"choices": []}),
+    "lone surrogate": completion('{"reason": "\\ud800", "sufficient": true}'),
+    "429": error(429),
+    "500": error(500),
+    "reset": Reply(reset=True),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_bad_answer_is_asked_again_then_left_unjudged(
+    tmp_path: Path, server: OpenAIServer, name: str
+) -> None:
+    folder = write_run(tmp_path, skills=6, queries=3)
+    docket = docket_of(folder, "full")
+    victim = folder.queries()[1]
+
+    def respond(asked: Asked) -> Reply:
+        return BAD[name] if quoted_part(asked, "query") == victim.query else judge_by_length(asked)
+
+    server.respond = respond
+    judging = judge_cases(folder, docket, llm_judge(folder, chat_model(server, max_retries=2)))
+    assert len(server.asked) == 3 + 3 + 3
+    assert [query for query, _ in judging.unjudged] == [victim.id]
+    assert "(tried 3 times)" in judging.unjudged[0][1]
+    assert judging.stopped == ""
+    assert [r.query for r in folder.judgments(judging.judge, "full")] == [
+        query.id for query in folder.queries() if query != victim
+    ]
+    server.respond = judge_by_length
+    again = judge_cases(folder, docket, llm_judge(folder, chat_model(server)))
+    assert len(server.asked) == 9 + 3
+    assert [r.query for r in again.judgments["full"]] == [query.id for query in folder.queries()]
+
+
+def test_a_good_vote_survives_when_a_later_one_fails(tmp_path: Path, server: OpenAIServer) -> None:
+    folder = write_run(tmp_path, skills=6, queries=1)
+    docket = docket_of(folder, "full")
+    server.script(verdict(True), *[completion("no")] * 2)
+    judging = judge_cases(folder, docket, llm_judge(folder, chat_model(server, max_retries=1)))
+    assert len(judging.unjudged) == 1
+    assert folder.judgments(judging.judge, "full") == []
+    server.script(verdict(False), verdict(False))
+    again = judge_cases(folder, docket, llm_judge(folder, chat_model(server)))
+    assert len(server.asked) == 5
+    assert again.judgments["full"][0].votes == (True, False, False)
+
+
+def test_a_correction_is_no_part_of_the_next_vote(tmp_path: Path, server: OpenAIServer) -> None:
+    folder = write_run(tmp_path, skills=6, queries=1)
+    server.script(*replies("Sufficient!"))
+    judge_cases(folder, docket_of(folder, "full"), llm_judge(folder, chat_model(server)))
+    assert [len(asked.body["messages"]) for asked in server.asked] == [2, 4, 2, 2]
+
+
+def test_the_reason_is_kept_on_one_line(tmp_path: Path, server: OpenAIServer) -> None:
+    folder = write_run(tmp_path, skills=6, queries=1)
+    server.respond = lambda _: verdict(False, " a\nb\t" + "c" * 3000)
+    judging = judge_cases(folder, docket_of(folder, "full"), llm_judge(folder, chat_model(server)))
+    reason = judging.judgments["full"][0].reason
+    assert reason.startswith("a b ccc")
+    assert len(reason) == 2000
+
+
+def test_eight_at_a_time_and_never_more(tmp_path: Path, server: OpenAIServer) -> None:
+    folder = write_run(tmp_path, skills=10)
+    docket = docket_of(folder, "full,head")
+    server.gate = threading.Barrier(8)
+    cases = dict(list(docket.cases.items())[:16])
+    judging = judge_cases(folder, replace(docket, cases=cases), llm_judge(folder, chat_model(server)), jobs=8)
+    assert len(judging.verdicts) == 16
+    assert server.most_at_once == 8
+
+
+def test_votes_are_written_as_they_come(folder: BenchFolder, server: OpenAIServer) -> None:
+    chat = chat_model(server)
+    log = folder.path / "votes"
+    kept: list[int] = []
+
+    def respond(asked: Asked) -> Reply:
+        kept.append(sum(len(path.read_text().splitlines()) for path in log.glob("*")))
+        return judge_by_length(asked)
+
+    server.respond = respond
+    judge_cases(folder, docket_of(folder, "head"), llm_judge(folder, chat))
+    assert kept == list(range(len(server.asked)))
+
+
+def test_the_spend_limit_stops_and_the_next_run_goes_on(folder: BenchFolder, server: OpenAIServer) -> None:
+    docket = docket_of(folder)
+    spending = Spending(PRICES, max_cost=20.0)
+    chat = chat_model(server, spending=spending)
+    judging = judge_cases(folder, docket, llm_judge(folder, chat), jobs=4, halt=chat.halt)
+    assert "the limit of 20 is reached" in judging.stopped
+    assert judging.unjudged == []
+    paid = len(server.asked)
+    assert spending.bill.requests == paid
+    assert 0 < (spending.bill.cost or 0) <= 20.0
+    assert len(VoteLog(folder, judging.judge).path.read_text().splitlines()) == paid
+    again = judge_cases(folder, docket, llm_judge(folder, chat_model(server)), jobs=4)
+    assert len(server.asked) == 3 * len(docket.cases)
+    assert len(again.verdicts) == len(docket.cases)
+
+
+def test_a_run_that_stops_at_once_loses_no_judgment(folder: BenchFolder, server: OpenAIServer) -> None:
+    judging = judge_cases(folder, docket_of(folder, "head"), llm_judge(folder, chat_model(server)))
+    before = folder.judgments(judging.judge, "head")
+    server.respond = lambda _: error(401)
+    chat = chat_model(server)
+    again = judge_cases(folder, docket_of(folder, "full,head"), llm_judge(folder, chat), halt=chat.halt)
+    assert "refused the API key" in again.stopped
+    assert folder.judgments(judging.judge, "head") == before
+    assert folder.judgments(judging.judge, "full") == []
+
+
+def test_the_estimate_leaves_out_what_is_there(folder: BenchFolder, server: OpenAIServer) -> None:
+    docket = docket_of(folder)
+    judge = llm_judge(folder, chat_model(server, spending=Spending(PRICES)))
+    everything = judge.estimate(docket.cases.values())
+    assert everything.requests == 3 * len(docket.cases)
+    assert everything.cost == pytest.approx(PRICES.cost(everything.usage))
+    judge_cases(folder, docket_of(folder, "head"), judge)
+    rest = judge.estimate(docket.cases.values())
+    assert rest.requests == everything.requests - 3 * len(folder.queries())
+    assert judge.estimate(docket_of(folder, "head").cases.values()).requests == 0
+
+
+def test_the_documentation_quotes_both_prompts() -> None:
+    page = (Path(__file__).parent.parent / "docs" / "judging.md").read_text(encoding="utf-8")
+    assert judge_prompt.SYSTEM_PROMPT in page
+    assert query_question(SKILLS["git-bisect"], count=5).system in page
+
+
+# ---- the log of votes
+
+
+def vote(number: int = 1, sufficient: bool = True, case: str = "c") -> VoteRecord:
+    return VoteRecord(case, number, sufficient)
+
+
+def test_a_log_keeps_each_vote_once(tmp_path: Path) -> None:
+    log = VoteLog(BenchFolder(tmp_path), "people:anna")
+    assert log.add(vote(1), vote(2, False)) == 2
+    assert log.add(vote(1), vote(3)) == 1
+    again = VoteLog(BenchFolder(tmp_path), "people:anna")
+    assert [found.sufficient for found in again.on_case("c")] == [True, False, True]
+    assert again.on_case("d") == []
+    assert len(again.path.read_text().splitlines()) == 3
+
+
+def test_votes_behind_a_gap_do_not_count(tmp_path: Path) -> None:
+    log = VoteLog(BenchFolder(tmp_path), "j")
+    log.add(vote(1), vote(3))
+    assert [found.number for found in log.on_case("c")] == [1]
+
+
+def test_a_contradicting_vote_is_refused(tmp_path: Path) -> None:
+    log = VoteLog(BenchFolder(tmp_path), "j")
+    log.add(vote(1))
+    with pytest.raises(
+        BenchError, match=r"already holds vote 1 on case c .*, sufficient and not insufficient"
+    ):
+        log.add(vote(2), vote(1, sufficient=False))
+    assert len(log.path.read_text().splitlines()) == 1
+
+
+def test_a_line_cut_short_by_a_kill_is_asked_again(tmp_path: Path) -> None:
+    log = VoteLog(BenchFolder(tmp_path), "j")
+    log.add(vote(1), vote(2))
+    log.path.write_bytes(log.path.read_bytes()[:-9])
+    again = VoteLog(BenchFolder(tmp_path), "j")
+    assert [found.number for found in again.on_case("c")] == [1]
+    again.add(vote(2))
+    assert [found.number for found in VoteLog(BenchFolder(tmp_path), "j").on_case("c")] == [1, 2]
+
+
+def test_a_judge_with_few_votes_leaves_a_case_open(tmp_path: Path) -> None:
+    case = Case(SKILLS["git-bisect"], ANNOTATED[0], "a")
+    log = VoteLog(BenchFolder(tmp_path), "j")
+    log.add(vote(1, case=case.digest))
+    assert VotedJudge(log).judge(case).votes == (True,)
+    with pytest.raises(NoAnswerError, match="1 of 3 votes are there") as caught:
+        VotedJudge(log, votes=3).judge(case)
+    assert caught.value.blame is Blame.QUESTION
+
+
+# ---- the command
+
+
+def test_the_command_judges_by_evidence(folder: BenchFolder) -> None:
+    said = invoke("bench", "judge", folder.path)
+    assert said.code == 0
+    rows = [line.split("\t") for line in said.out.splitlines()]
+    assert rows[0] == ["method", "judged", "sufficient %"]
+    assert rows[1] == ["full", str(len(folder.queries())), "100.00"]
+    assert [row[0] for row in rows[1:]] == ["full", "head", "mmr"]
+
+
+def test_the_command_without_annotations_says_what_to_do(folder: BenchFolder) -> None:
+    write_records(folder.path / QUERIES, [replace(query, critical=()) for query in folder.queries()])
+    said = invoke("bench", "judge", folder.path)
+    assert said.code == 1
+    assert "needs annotated data" in said.err
+    assert "or the judge llm" in said.err
+
+
+def test_a_killed_run_goes_on_without_repeating_a_vote(tmp_path: Path, server: OpenAIServer) -> None:
+    folder = write_run(tmp_path / "bench")
+    env = environment(
+        tmp_path / "cache", SKILLPAGER_LLM_MODEL="tiny", SKILLPAGER_LLM_BASE_URL=server.base_url
+    )
+    line = command("bench", "judge", folder.path, "--judge", "llm", "--jobs", "2")
+    answered: list[str] = []
+    number = itertools.count()
+
+    def stall(asked: Asked) -> Reply:
+        if next(number) >= 10:
+            return Reply(hang=True)
+        answered.append(asked.prompt)
+        return judge_by_length(asked)
+
+    server.respond = stall
+    process = subprocess.Popen(line, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    log = VoteLog(folder, judge_id(chat_model(server).id)).path
+    wait_until(lambda: len(server.asked) == 12 and len(log.read_text().splitlines()) == 10)
+    process.kill()
+    assert process.wait() == -signal.SIGKILL
+    server.respond = judge_by_length
+    server.asked.clear()
+    ran = run(*line[3:], "--json", env=env)
+    assert ran.code == 0, ran.err
+    cases = docket_of(folder).cases
+    times = Counter(answered) + Counter(asked.prompt for asked in server.asked)
+    assert set(times.values()) == {3}
+    assert len(times) == len(cases)
+    assert ran.json["spent"]["requests"] == 3 * len(cases) - 10
+    counts = {row["method"]: (row["judged"], row["sufficient"]) for row in ran.json["methods"]}
+    queries = len(folder.queries())
+    assert counts["full"] == (queries, queries)
+    assert counts["head"] == (queries, 0)
+
+
+def llm(folder: BenchFolder, server: OpenAIServer) -> list[str]:
+    return [
+        *("bench", "judge", str(folder.path), "--judge", "llm"),
+        *("--model", "tiny", "--base-url", server.base_url),
+    ]
+
+
+def test_unjudged_cases_make_exit_code_1_and_the_others_stay(
+    folder: BenchFolder, server: OpenAIServer
+) -> None:
+    victim = folder.queries()[0]
+    server.respond = lambda asked: (
+        error(422, "not this one") if quoted_part(asked, "query") == victim.query else judge_by_length(asked)
+    )
+    said = invoke(*llm(folder, server), "--methods", "full", "--json")
+    assert said.code == 1
+    told = json.loads(said.out)
+    assert [case["query"] for case in told["unjudged"]] == [victim.id]
+    count = len(folder.queries())
+    assert told["methods"] == [{"method": "full", "judged": count - 1, "sufficient": count - 1}]
+    message = json.loads(said.err.splitlines()[-1])["error"]["message"]
+    assert message.startswith(f"1 of {count} cases are not judged: {victim.id}: the endpoint")
+    assert "What is done is kept: repeat the command to go on." in message
+
+
+def test_the_command_stops_at_the_limit_and_says_how_to_go_on(
+    folder: BenchFolder, server: OpenAIServer
+) -> None:
+    prices = ("--price-in", "1000", "--price-out", "2000", "--max-cost", "9", "--jobs", "1")
+    said = invoke(*llm(folder, server), *prices)
+    assert said.code == 1
+    assert "the run was stopped: the limit of 9 is reached" in said.err
+    assert "repeat the command to go on" in said.err
+    assert f"{len(server.asked)} requests, " in said.err
+    assert "at these prices" in said.err
+
+
+def test_a_dry_run_of_the_judge_asks_nothing(folder: BenchFolder, server: OpenAIServer) -> None:
+    said = invoke(*llm(folder, server), "--dry-run")
+    assert said.code == 0
+    assert said.out.startswith(f"{3 * len(docket_of(folder).cases)} requests, about ")
+    assert server.asked == []
+    assert not (folder.path / "judgments").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("--judge", "me"), 2, "Unknown judge 'me': choose evidence or llm"),
+        (("--judge", "llm"), 1, "bench judge needs a model"),
+        (("--judge", "llm", "--model", "m", "--votes", "4"), 1, "4 votes have no majority"),
+        (("--export", "batch", "--import", "x"), 2, "two commands"),
+        (("--import", "x", "--methods", "mmr"), 2, "leave --methods out"),
+        (("--export", "pdf", "--out", "x"), 2, "Unknown kind of export 'pdf'"),
+        (("--export", "prompts"), 2, "--export needs --out"),
+        (("--methods", "bm25"), 1, "has no selections of bm25"),
+    ],
+)
+def test_wrong_options_are_explained(
+    folder: BenchFolder, arguments: tuple[str, ...], code: int, words: str
+) -> None:
+    said = invoke("bench", "judge", folder.path, *arguments)
+    assert said.code == code
+    assert words in " ".join(said.err.split())
