@@ -1,22 +1,28 @@
 """The benchmark on the command line: `skillpager bench …`."""
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from skillpager import cli_bench_data, cli_bench_judge, cli_bench_validate
-from skillpager.cli_messages import UsageError, note, print_json, print_text, reported
+from skillpager.cli_bench_model import (
+    DEFAULT_JOBS,
+    DEFAULT_TIMEOUT,
+    BaseUrl,
+    MaxCost,
+    ModelName,
+    ModelOptions,
+    PriceIn,
+    PriceOut,
+    Yes,
+)
+from skillpager.cli_messages import reported
 from skillpager.cli_options import AsJson, CacheDir, ClassifierName, EncoderName
-
-if TYPE_CHECKING:
-    from skillpager.bench.folder import BenchFolder
-    from skillpager.bench.selecting import Plan
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
-EVIDENCE, NO_JUDGE = "evidence", "none"
+EVIDENCE = "evidence"
 
 
 @app.callback()
@@ -48,7 +54,7 @@ Out = Annotated[
 ]
 JudgeName = Annotated[
     str,
-    typer.Option("--judge", metavar="NAME", help="evidence, or none to judge later with `bench judge`."),
+    typer.Option("--judge", metavar="NAME", help="evidence, llm, or none to judge later with `bench judge`."),
 ]
 RunStyle = Annotated[
     str | None,
@@ -95,13 +101,19 @@ def run(
     encoder: EncoderName = None,
     classifier: ClassifierName = None,
     cache_dir: CacheDir = None,
+    model: ModelName = None,
+    base_url: BaseUrl = None,
+    price_in: PriceIn = None,
+    price_out: PriceOut = None,
+    max_cost: MaxCost = None,
+    yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
     """Run methods on the queries of a benchmark.
 
     A method is a strategy of `page --strategy`, with options after an @: lambda=0.9, k=20 (or all),
     boundary=80, tokens=40% (or a number), encoder=NAME, classifier=NAME. A suite stands for its methods:
-    main, offline, graph, concept, lambda, k, boundary, budget, granularity, encoder, classifier.
+    main, offline, graph, concept, lambda, k, size, boundary, budget, granularity, encoder, classifier.
     What is done already is not done again.
 
     \b
@@ -112,12 +124,16 @@ def run(
     """
     from skillpager.bench.methods import split_labels
     from skillpager.bench.suites import SUITES, suite
+    from skillpager.cli_bench_running import RunOptions, run_and_judge
 
-    plan = _plan(judge, style, encoder, classifier, cache_dir, contexts=contexts)
+    options = RunOptions(data, out, judge, style, jobs, contexts, encoder, classifier, cache_dir, as_json)
+    asked = ModelOptions(
+        model, base_url, DEFAULT_JOBS, DEFAULT_TIMEOUT, price_in, price_out, max_cost, False, yes, as_json
+    )
     parts = split_labels(methods)
     suites = {name: suite(name) for name in parts if name in SUITES}
     single = [label for label in parts if label not in SUITES]
-    _run(data, out, {**suites, **({"chosen": single} if single else {})}, plan, jobs=jobs, as_json=as_json)
+    run_and_judge({**suites, **({"chosen": single} if single else {})}, options, asked)
 
 
 @app.command()
@@ -125,7 +141,10 @@ def run(
 def sweep(
     knob: Annotated[
         str,
-        typer.Argument(metavar="KNOB", help="lambda, k, threshold (nodes up to which k is 20) or budget."),
+        typer.Argument(
+            metavar="KNOB",
+            help="lambda, k, size (k by size of the skill), threshold (size up to which k is 20) or budget.",
+        ),
     ],
     data: Data = None,
     out: Out = None,
@@ -146,10 +165,11 @@ def sweep(
       skillpager bench sweep budget --out results
     """
     from skillpager.bench.suites import SWEEPS, suite
+    from skillpager.cli_bench_running import RunOptions, known_suite, run_and_judge
 
-    name = _known(knob, SWEEPS, "sweep")
-    plan = _plan(judge, style, encoder, classifier, cache_dir, contexts=contexts)
-    _run(data, out, {name: suite(name)}, plan, jobs=jobs, as_json=as_json)
+    name = known_suite(knob, SWEEPS, "sweep")
+    options = RunOptions(data, out, judge, style, jobs, contexts, encoder, classifier, cache_dir, as_json)
+    run_and_judge({name: suite(name)}, options)
 
 
 @app.command()
@@ -183,10 +203,11 @@ def ablate(
       skillpager bench ablate encoder --out results --with openai:bge-m3
     """
     from skillpager.bench.suites import ABLATIONS, suite
+    from skillpager.cli_bench_running import RunOptions, known_suite, run_and_judge
 
-    name = _known(part, ABLATIONS, "ablation")
-    plan = _plan(judge, style, encoder, classifier, cache_dir, contexts=contexts)
-    _run(data, out, {name: suite(name, extra=with_ or [])}, plan, jobs=jobs, as_json=as_json)
+    name = known_suite(part, ABLATIONS, "ablation")
+    options = RunOptions(data, out, judge, style, jobs, contexts, encoder, classifier, cache_dir, as_json)
+    run_and_judge({name: suite(name, extra=with_ or [])}, options)
 
 
 app.command()(cli_bench_judge.judge)
@@ -212,8 +233,9 @@ def report(
       skillpager bench report results
     """
     from skillpager.bench.folder import BenchFolder
+    from skillpager.cli_bench_running import write_and_print_report
 
-    _write_report(BenchFolder(folder), judge, out)
+    write_and_print_report(BenchFolder(folder), judge, out)
 
 
 @app.command()
@@ -235,88 +257,7 @@ def reproduce(
       skillpager bench reproduce --data dev --out results
     """
     from skillpager.bench.suites import SUITES
+    from skillpager.cli_bench_running import RunOptions, make_contexts, write_and_print_report
 
-    plan = _plan(EVIDENCE, style, encoder, classifier, cache_dir, contexts=False)
-    folder = _made(data, out, SUITES, plan, jobs=jobs)
-    _write_report(folder, EVIDENCE, None)
-
-
-def _known(name: str, names: Mapping[str, str] | Sequence[str], what: str) -> str:
-    """Return the suite of a sweep or ablation."""
-    if name not in names:
-        raise UsageError(f"Unknown {what} {name!r}: choose one of {', '.join(names)}.")
-    return names[name] if isinstance(names, Mapping) else name
-
-
-def _plan(
-    judge: str,
-    style: str | None,
-    encoder: str | None,
-    classifier: str | None,
-    cache_dir: Path | None,
-    *,
-    contexts: bool,
-) -> "Plan":
-    from skillpager.bench.runs import run_settings
-    from skillpager.bench.selecting import Plan
-    from skillpager.cli_session import choose_settings
-
-    if judge not in (EVIDENCE, NO_JUDGE):
-        raise UsageError(
-            f"--judge can be {EVIDENCE} or {NO_JUDGE} here: other judges answer to `bench judge`."
-        )
-    settings = choose_settings(encoder=encoder, classifier=classifier, cache_dir=cache_dir)
-    judged = judge == EVIDENCE
-    return Plan(run_settings(settings, style=style or "plain"), keep_contexts=contexts, judge_evidence=judged)
-
-
-def _made(
-    data: Path | None,
-    out: Path | None,
-    suites: Mapping[str, Sequence[str]],
-    plan: "Plan",
-    *,
-    jobs: int | None,
-) -> "BenchFolder":
-    """Return the folder in which suites were run."""
-    from skillpager.bench.reproduce import open_run, run_suites
-    from skillpager.cli_progress import progress_bar
-
-    folder = open_run(data, out, plan)
-    with progress_bar("contexts") as progress:
-        made = run_suites(folder, suites, plan, jobs=jobs, progress=progress)
-    note(f"{made:,} contexts made, in {folder.path}")
-    return folder
-
-
-def _run(
-    data: Path | None,
-    out: Path | None,
-    suites: Mapping[str, Sequence[str]],
-    plan: "Plan",
-    *,
-    jobs: int | None,
-    as_json: bool,
-) -> None:
-    from skillpager.bench.methods import parse_method
-    from skillpager.bench.results import Results
-    from skillpager.bench.summary import COLUMNS, summarise
-    from skillpager.cli_views import print_table
-
-    folder = _made(data, out, suites, plan, jobs=jobs)
-    if not plan.judge_evidence:
-        note(f"not judged yet: `skillpager bench judge {folder.path}`")
-        return
-    labels = dict.fromkeys(parse_method(label).label for name in suites for label in suites[name])
-    rows = summarise(Results(folder, EVIDENCE), labels)
-    if as_json:
-        print_json({"out": str(folder.path), "methods": [row.to_json() for row in rows]})
-    else:
-        print_table(COLUMNS, [row.cells for row in rows], right=COLUMNS[1:])
-
-
-def _write_report(folder: "BenchFolder", judge: str, out: Path | None) -> None:
-    from skillpager.bench.report import write_report
-
-    written = write_report(folder, judge=judge, out=out or folder.path / "report")
-    print_text("\n".join(map(str, written)))
+    options = RunOptions(data, out, EVIDENCE, style, jobs, False, encoder, classifier, cache_dir)
+    write_and_print_report(make_contexts(SUITES, options), EVIDENCE, None)

@@ -81,6 +81,11 @@ class ModelOptions:
     yes: bool
     as_json: bool
 
+    @classmethod
+    def of_settings(cls, *, as_json: bool) -> "ModelOptions":
+        """Return the options of a command that leaves model and endpoint to the settings."""
+        return cls(None, None, DEFAULT_JOBS, DEFAULT_TIMEOUT, None, None, None, False, False, as_json)
+
 
 def open_model(options: ModelOptions, *, purpose: str, max_retries: int) -> "ChatModel":
     """Return the model that options and settings mean.

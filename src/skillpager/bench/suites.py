@@ -1,6 +1,6 @@
 """Suites: which methods stand in which table or figure.
 
-Reference: paper §4.3 (main), table 1 (graph), §5.2.2 (concept), §5.3 (lambda, k, boundary).
+Reference: paper §4.3 (main), table 1 (graph), §5.2.2 (concept), §5.3 (lambda, k, size, boundary).
 """
 
 from collections.abc import Sequence
@@ -38,6 +38,7 @@ SUITES: dict[str, tuple[str, ...]] = {
     "concept": ("concept_only", "exec_only", "density:0.3", "density:0.4", "density:0.5", "mmr", "full"),
     "lambda": tuple(f"mmr@lambda={value}" for value in (0.3, 0.5, 0.7, 0.9)),
     "k": (*(f"mmr@k={value}" for value in (5, 10, 20, 30, 40, 60)), "full"),
+    "size": ("mmr@k=20", "mmr@k=60"),
     "boundary": tuple(f"mmr@boundary={value}" for value in (80, 100, 120)),
     "budget": tuple(
         f"{name}@{weight}tokens={share}%"
@@ -55,7 +56,7 @@ SUITES: dict[str, tuple[str, ...]] = {
 }
 
 # `bench sweep`: what is swept, and its suite
-SWEEPS = {"lambda": "lambda", "k": "k", "threshold": "boundary", "budget": "budget"}
+SWEEPS = {"lambda": "lambda", "k": "k", "size": "size", "threshold": "boundary", "budget": "budget"}
 # `bench ablate`
 ABLATIONS = ("concept", "graph", "granularity", "encoder", "classifier")
 

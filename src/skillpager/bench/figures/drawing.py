@@ -1,0 +1,118 @@
+"""What all figures share: the value, the looks, and a way to the same bytes each time."""
+
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+from skillpager.errors import require_extra
+from skillpager.graph_view import TYPE_COLORS
+from skillpager.types import NodeType
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+WIDTH = 7.2  # inches, as the pictures of graphs
+DPI = 150
+INK, GREY, PALE = "#222222", "#6B6B6B", "#D0D0D0"
+# Okabe and Ito's colours, those of the node types
+BLUE, GREEN, ORANGE, PURPLE, RED, SKY = (
+    TYPE_COLORS[kind]
+    for kind in (
+        NodeType.CONCEPT,
+        NodeType.STEP,
+        NodeType.PARAM,
+        NodeType.EXAMPLE,
+        NodeType.ERROR_HANDLING,
+        NodeType.PRECONDITION,
+    )
+)
+# one for each line of a figure, with a marker as a second cue for print in grey
+LINES = tuple(zip((BLUE, RED, GREEN, ORANGE, PURPLE, SKY), "osD^vP", strict=True))
+# the paper's values, wherever they stand beside ours
+PAPER_LINE: dict[str, Any] = {
+    "color": GREY,
+    "marker": "d",
+    "markerfacecolor": "white",
+    "linestyle": (0, (2, 2)),
+    "linewidth": 1,
+}
+SMALL, TEXT = 7.5, 9  # points
+
+_settings = Lock()  # Matplotlib's settings belong to the process
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A figure.
+
+    Attributes:
+        name: Name of its files, also its anchor.
+        title: What it shows.
+        caption: How to read it.
+        alt: What a reader who cannot see it must know.
+        png: PNG file.
+        svg: SVG file.
+    """
+
+    name: str
+    title: str
+    caption: str
+    alt: str
+    png: bytes
+    svg: bytes
+
+
+@contextmanager
+def drawing() -> Iterator[None]:
+    """Draw under settings of our own, and leave Matplotlib's as they were."""
+    matplotlib = require_extra("matplotlib", extra="bench", purpose="A figure of the benchmark")
+    with _settings, matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(
+            {
+                "svg.hashsalt": "skillpager",
+                "text.hinting": "no_hinting",
+                "text.parse_math": False,
+                "font.size": TEXT,
+                "axes.spines.top": False,
+                "axes.spines.right": False,
+                "axes.edgecolor": GREY,
+                "axes.labelcolor": INK,
+                "axes.axisbelow": True,
+                "axes.unicode_minus": True,
+                "xtick.color": GREY,
+                "ytick.color": GREY,
+                "xtick.labelcolor": INK,
+                "ytick.labelcolor": INK,
+                "grid.color": "#E6E6E6",
+                "legend.frameon": False,
+                "legend.fontsize": SMALL,
+            }
+        )
+        yield
+
+
+def new_figure(height: float, width: float = WIDTH) -> "Figure":
+    """Return an empty figure, sizes in inches; the layout makes room for labels."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained", dpi=DPI)
+
+
+def save(figure: "Figure", *, name: str, title: str, caption: str, alt: str) -> Picture:
+    """Return a figure as PNG and SVG, without dates; the same figure gives the same bytes."""
+    png, svg = io.BytesIO(), io.BytesIO()
+    figure.savefig(png, format="png", dpi=DPI, metadata={"Software": None})
+    figure.savefig(svg, format="svg", metadata={"Date": None})
+    return Picture(name, title, caption, alt, png.getvalue(), svg.getvalue())
+
+
+def percent_axis(axes: "Axes", label: str) -> None:
+    """Scale the y axis from 0 to 100 %, and name it."""
+    axes.set_ylim(0, 101.5)
+    axes.set_ylabel(label)
+    axes.grid(axis="y")

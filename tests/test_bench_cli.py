@@ -1,0 +1,204 @@
+"""A researcher's session: every example of `skillpager bench`, pasted in an order in which they make sense."""
+
+import csv
+import json
+import shlex
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from chat_bench import Said, invoke, judge_by_length, write_good
+from evidence_folder import write_evidence_folder
+from openai_server import Asked, OpenAIServer, Reply, embedding, embeddings
+from skillpager.bench.folder import BenchFolder
+from skillpager.bench.suites import SUITES
+from skillrouter_folder import pool_of, truth, write_skillrouter_folder
+from test_cli_docs import examples
+
+SAMPLES = ("git-bisect", "csv-cleaning")
+
+# in parts, because some answer what others ask
+DATA = """
+skillpager bench data evidence dev --out bench-dev
+skillpager bench data skillrouter eval_core --out tasks --queries tasks
+skillpager bench data skillrouter eval_core --out skillrouter
+skillpager bench data evals ~/.claude/skills/csv-analyzer --out evals
+"""
+QUERIES = """
+skillpager bench queries skillrouter --model deepseek-chat --dry-run
+skillpager bench queries skillrouter --price-in 0.28 --price-out 0.42 --max-cost 5
+"""
+RUNS = """
+skillpager bench run --data skillrouter --judge none --methods main
+skillpager bench run --data dev --out results --methods offline
+skillpager bench run --out results --methods mmr@lambda=0.9,hybrid@tokens=40%
+skillpager bench run --out results --methods mmr --judge llm --price-in 0.28 --price-out 0.42
+skillpager bench sweep lambda --data dev --out results
+skillpager bench sweep budget --out results
+skillpager bench ablate concept --data dev --out results
+skillpager bench ablate encoder --out results --with openai:bge-m3
+skillpager bench report results
+skillpager bench reproduce --data dev --out results
+"""
+JUDGES = """
+skillpager bench judge results
+skillpager bench judge results --judge llm --model deepseek-reasoner --methods main --dry-run
+skillpager bench judge results --export prompts --out for-anna
+"""
+SAMPLING = """
+skillpager bench validate sample run --judge evidence --out judged.csv
+skillpager bench validate sample run --judge evidence --methods mmr,full --per-cell 4 --out few.csv
+skillpager bench validate types run --out typed.csv
+"""
+ANSWERED = """
+skillpager bench judge results --import for-anna/answers.csv --name anna
+skillpager bench validate score judged.csv --run run
+skillpager bench validate score typed.anna.csv typed.ben.csv --json
+"""
+SESSION = DATA + QUERIES + RUNS + JUDGES + SAMPLING + ANSWERED
+# what needs the network or serves until it is interrupted; both have tests of their own
+ELSEWHERE = ("bench data fetch", "--download", "bench validate serve")
+
+
+class Session:
+    """One folder in which commands follow each other.
+
+    Attributes:
+        folder: Where they run.
+        said: What each said.
+    """
+
+    def __init__(self, folder: Path, variables: dict[str, str]) -> None:
+        self.folder = folder
+        self.said: dict[str, Said] = {}
+        self._variables = variables
+
+    def paste(self, lines: str) -> None:
+        """Run commands; each must succeed."""
+        for line in filter(None, lines.splitlines()):
+            words = [word.replace("~", self._variables["HOME"], 1) for word in shlex.split(line)[1:]]
+            said = invoke(*words, **self._variables)
+            assert said.code == 0, f"{line}: {said.err}{said.out}"
+            self.said[line] = said
+
+
+def _reply(asked: Asked) -> Reply:
+    if asked.path.endswith("/embeddings"):
+        return embeddings([embedding(text, 64) for text in asked.texts])
+    return judge_by_length(asked) if "<context-" in asked.prompt else write_good(asked)
+
+
+def _answer(sheet: Path, copy: Path, column: str, answer: str) -> None:
+    """Fill every row of a sheet."""
+    with sheet.open(encoding="utf-8-sig", newline="") as file:
+        rows = list(csv.DictReader(file))
+    with copy.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows({**row, column: answer} for row in rows)
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+    folder = tmp_path_factory.mktemp("session")
+    write_evidence_folder(folder / "dev", *SAMPLES)
+    lines = [truth(f"tool-{number}") for number in range(3)]
+    write_skillrouter_folder(folder / "eval_core", [*lines, *pool_of({"devops": 2})])
+    skill = folder / "home" / ".claude" / "skills" / "csv-analyzer"
+    shutil.copytree(Path("examples/skills/csv-cleaning").resolve(), skill)
+    (skill / "evals").mkdir()
+    (skill / "evals" / "evals.json").write_text(json.dumps({"evals": [{"id": 1, "prompt": "Clean it."}]}))
+    with OpenAIServer() as server, pytest.MonkeyPatch.context() as patch:
+        server.respond = _reply
+        patch.chdir(folder)
+        variables = {
+            "HOME": str(folder / "home"),
+            "SKILLPAGER_CACHE_DIR": str(folder / "cache"),
+            "SKILLPAGER_LLM_MODEL": "tiny",
+            "SKILLPAGER_LLM_BASE_URL": server.base_url,
+            "SKILLPAGER_EMBED_BASE_URL": server.base_url,
+        }
+        made = Session(folder, variables)
+        made.paste(DATA + QUERIES + RUNS + JUDGES)
+        shutil.copytree("results", "run")
+        made.paste(SAMPLING)
+        _answer(Path("for-anna/answers.csv"), Path("for-anna/answers.csv"), "vote", "sufficient")
+        _answer(Path("judged.csv"), Path("judged.csv"), "label", "sufficient")
+        _answer(Path("typed.csv"), Path("typed.anna.csv"), "label", "concept")
+        _answer(Path("typed.csv"), Path("typed.ben.csv"), "label", "step")
+        made.paste(ANSWERED)
+        yield made
+
+
+def test_every_example_is_in_the_session() -> None:
+    shown = {line for line in examples() if " bench " in line}
+    left = {line for line in shown - set(SESSION.splitlines()) if not any(word in line for word in ELSEWHERE)}
+    assert left == set()
+
+
+def test_data_of_three_kinds_was_built(session: Session) -> None:
+    for name, source in {"bench-dev": "evidence", "skillrouter": "skillrouter", "evals": "evals"}.items():
+        folder = BenchFolder(session.folder / name)
+        assert folder.manifest()["data"]["source"] == source  # type: ignore[index]
+        assert folder.skills()
+    origins = {
+        query.origin.partition(":")[0] for query in BenchFolder(session.folder / "skillrouter").queries()
+    }
+    assert origins == {"llm"}
+
+
+def test_a_run_prints_a_row_for_each_method(session: Session) -> None:
+    said = session.said["skillpager bench run --data dev --out results --methods offline"].out
+    rows = [line.split("\t") for line in said.splitlines()]
+    assert [row[0] for row in rows[1:]] == list(SUITES["offline"])
+    full = dict(zip(rows[0], rows[1], strict=True))
+    assert (full["queries"], full["suff. %"], full["coverage %"]) == ("8", "100.0", "100.0")
+
+
+def test_one_command_runs_every_suite_and_writes_the_report(session: Session) -> None:
+    manifest = BenchFolder(session.folder / "results").manifest()
+    assert set(SUITES) <= set(manifest["suites"])  # type: ignore[arg-type]
+    report = (session.folder / "results" / "report" / "report.html").read_text(encoding="utf-8")
+    for table in ("Main results", "Concept", "λ", "Matched budgets"):
+        assert table in report
+    for figure in ("concept-ablation", "lambda-sweep", "k-sweep", "node-graph", "pareto", "matched-budgets"):
+        for kind in ("png", "svg"):
+            assert (
+                session.folder / "results" / "report" / "figures" / f"{figure}.{kind}"
+            ).stat().st_size > 1000
+
+
+def test_a_run_judged_by_a_model_asks_it(session: Session) -> None:
+    folder = BenchFolder(session.folder / "results")
+    [judge] = [path.name for path in (folder.path / "judgments").iterdir() if path.name.startswith("llm")]
+    records = folder.judgments(
+        "llm:" + judge.removeprefix("llm%3A").replace("%2F", "/").replace("%23", "#").replace("%3A", ":"),
+        "mmr",
+    )
+    assert len(records) == len(folder.queries())
+    assert {len(record.votes) for record in records} == {3}
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        (["run", "--methods", "nosuch", "--data", "dev", "--out", "x"], 1, "Unknown method 'nosuch'"),
+        (["run", "--data", "nowhere", "--out", "x"], 1, "nowhere holds no data"),
+        (["run"], 1, "There is no data"),
+        (["run", "--data", "dev"], 1, "name a folder for the results with --out"),
+        (["run", "--data", "dev", "--out", "x", "--judge", "me"], 2, "Unknown judge 'me'"),
+        (["run", "--out", "results", "--style", "marked"], 1, "style plain, now marked"),
+        (["sweep", "size-of-node", "--out", "results"], 2, "Unknown sweep"),
+        (["ablate", "queries", "--out", "results"], 2, "Unknown ablation"),
+        (["ablate", "graph", "--out", "results", "--with", "x"], 1, "takes no further parts: x"),
+        (["report", "dev"], 1, "is no benchmark folder"),
+        (["report", "results", "--judge", "nobody"], 1, "holds no verdicts of the judge 'nobody'"),
+    ],
+)
+def test_mistakes_are_explained(session: Session, words: list[str], code: int, told: str) -> None:
+    said = invoke("bench", *words)
+    assert said.code == code
+    assert told in said.err
+    assert "Traceback" not in said.err

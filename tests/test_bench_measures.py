@@ -1,0 +1,214 @@
+"""Measures: rows of queries first, aggregation last; and losslessness of stage 1."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench_results import judgment, results_of, selection, skill_record, write_results
+from conftest import SAMPLES, TRAPS
+from skillpager import SkillPager
+from skillpager.bench.folder import append_records, write_records
+from skillpager.bench.measures import (
+    AVERAGE_NODES,
+    CONCEPT_SHARE,
+    COVERAGE,
+    FRAGMENT_REDUCTION,
+    LATENCY_95,
+    LATENCY_MEDIAN,
+    MACRO_REDUCTION,
+    MEASURES,
+    MICRO_REDUCTION,
+    STRONG_VOTES,
+    SUFFICIENCY,
+    QueryRows,
+    join,
+)
+from skillpager.bench.preservation import Preservation, measure_preservation
+from skillpager.bench.records import NodeRecord, SkillRecord
+from skillpager.bench.results import Results
+from skillpager.errors import BenchError
+from skillpager.types import SkillIndex
+
+QUERIES = ["s0-q0", "s0-q1", "s1-q0"]
+
+
+def rows_of(*changes: dict[str, object], sufficient: tuple[bool, ...] = (True, False, True)) -> QueryRows:
+    """Return three rows, their selections changed."""
+    selections = [selection(query, "mmr", **change) for query, change in zip(QUERIES, changes, strict=True)]
+    verdicts = {q: judgment(q, "mmr", each) for q, each in zip(QUERIES, sufficient, strict=True)}
+    return join(selections, verdicts, QUERIES)
+
+
+def test_each_measure_is_what_its_definition_says() -> None:
+    rows = rows_of(
+        {"tokens": 50, "full_tokens": 100, "node_tokens": 40, "pool_tokens": 80, "seconds": 0.001},
+        {"tokens": 10, "full_tokens": 400, "node_tokens": 0, "pool_tokens": 320, "seconds": 0.003},
+        {"tokens": 300, "full_tokens": 300, "node_tokens": 300, "pool_tokens": 200, "seconds": 0.010},
+    )
+    assert SUFFICIENCY.of(rows) == pytest.approx(200 / 3)
+    assert COVERAGE.of(rows) == pytest.approx(250 / 3)
+    assert AVERAGE_NODES.of(rows) == 10
+    assert MICRO_REDUCTION.of(rows) == pytest.approx(100 * (1 - 360 / 800))
+    assert MACRO_REDUCTION.of(rows) == pytest.approx(100 * np.mean([0.5, 0.975, 0.0]))
+    assert FRAGMENT_REDUCTION.of(rows) == pytest.approx(100 * (1 - 340 / 600))
+    assert FRAGMENT_REDUCTION.per_query(rows).tolist() == pytest.approx([50, 100, -50])
+    assert LATENCY_MEDIAN.of(rows) == pytest.approx(3.0)
+    assert LATENCY_95.of(rows) == pytest.approx(9.3)
+    assert CONCEPT_SHARE.of(rows) == pytest.approx(40.0)
+
+
+def test_a_measure_without_numbers_is_not_a_number() -> None:
+    rows = rows_of({}, {}, {})
+    assert math.isnan(STRONG_VOTES.of(rows))
+    assert math.isnan(STRONG_VOTES.interval(rows).value)
+    assert all(math.isnan(measure.of(rows.of_queries([]))) for measure in MEASURES)
+
+
+def test_votes_that_agree_are_strong() -> None:
+    votes = [(True, True, True), (True, False, True), (False, False, False)]
+    verdicts = {
+        query: judgment(query, "mmr", sum(each) > 1, votes=each, coverage=None)
+        for query, each in zip(QUERIES, votes, strict=True)
+    }
+    rows = join([selection(query, "mmr") for query in QUERIES], verdicts, QUERIES)
+    assert STRONG_VOTES.of(rows) == pytest.approx(200 / 3)
+    assert math.isnan(COVERAGE.of(rows))
+
+
+def test_every_measure_says_what_it_is_and_where_it_comes_from() -> None:
+    assert len({measure.name for measure in MEASURES}) == len(MEASURES)
+    assert all(measure.definition.endswith(".") and measure.reference for measure in MEASURES)
+
+
+def test_a_quantile_has_no_interval() -> None:
+    with pytest.raises(ValueError, match="quantile"):
+        LATENCY_MEDIAN.interval(rows_of({}, {}, {}))
+
+
+@given(st.lists(st.tuples(st.integers(0, 500), st.integers(1, 500)), min_size=3, max_size=3))
+def test_micro_reduction_is_the_mean_of_the_queries_weighted_by_their_tokens(
+    pairs: list[tuple[int, int]],
+) -> None:
+    rows = rows_of(*({"tokens": tokens, "full_tokens": full} for tokens, full in pairs))
+    weighted = np.average(MICRO_REDUCTION.per_query(rows), weights=[full for _, full in pairs])
+    assert MICRO_REDUCTION.of(rows) == pytest.approx(weighted)
+    assert MACRO_REDUCTION.of(rows) == pytest.approx(MICRO_REDUCTION.per_query(rows).mean())
+
+
+# ---- rows
+
+
+def test_rows_stand_in_the_order_of_the_queries_and_lack_what_is_not_judged() -> None:
+    selections = [selection(query, "mmr") for query in reversed(QUERIES)]
+    verdicts = {"s1-q0": judgment("s1-q0", "mmr", True), "s0-q0": judgment("s0-q0", "mmr", False)}
+    rows = join(selections, verdicts, QUERIES)
+    assert rows.query == ("s0-q0", "s1-q0")
+    assert rows.skill == ("s0", "s1")
+    assert rows.sufficient.tolist() == [0, 1]
+
+
+def test_a_verdict_on_another_context_counts_as_none() -> None:
+    verdicts = {query: judgment(query, "mmr", True, context_sha256="old") for query in QUERIES}
+    assert len(join([selection(query, "mmr") for query in QUERIES], verdicts, QUERIES)) == 0
+
+
+def test_the_last_selection_of_a_query_counts() -> None:
+    twice = [selection("s0-q0", "mmr", tokens=1), selection("s0-q0", "mmr", tokens=2)]
+    assert join(twice, {"s0-q0": judgment("s0-q0", "mmr", True)}, QUERIES).tokens.tolist() == [2]
+
+
+def test_rows_of_some_queries_and_skills() -> None:
+    rows = rows_of({"tokens": 1}, {"tokens": 2}, {"tokens": 3})
+    assert rows.of_queries({"s0-q1", "s1-q0"}).tokens.tolist() == [2, 3]
+    assert rows.of_skills({"s0"}).query == ("s0-q0", "s0-q1")
+
+
+# ---- folders
+
+
+def test_methods_are_compared_on_the_queries_that_both_have(tmp_path: Path) -> None:
+    folder = write_results(tmp_path, {"mmr": [True], "full": [True]})
+    judged = folder.judgments("evidence", "full")
+    write_records(folder.judgments_file("evidence", "full"), judged[3:])
+    results = Results(folder, "evidence")
+    mmr, full = results.common("mmr", "full")
+    assert mmr.query == full.query == tuple(record.query for record in judged[3:])
+    assert len(results.rows("mmr")) == len(judged)
+
+
+def test_a_judge_without_verdicts_is_an_error_with_a_way_out(tmp_path: Path) -> None:
+    folder = write_results(tmp_path, {"mmr": [True]})
+    with pytest.raises(BenchError, match=r"'people:ann'.*bench judge"):
+        Results(folder, "people:ann")
+
+
+def test_ablations_are_on_the_ground_truth_where_there_is_one(tmp_path: Path) -> None:
+    mixed = results_of(tmp_path / "a", {"mmr": [True]}, subsets=("gt", "pool", "gt", "pool"))
+    assert mixed.ablation_skills == {"s0", "s2"}
+    assert results_of(tmp_path / "b", {"mmr": [True]}).ablation_skills == {"s0", "s1", "s2", "s3"}
+
+
+def test_rows_are_read_again_after_a_run_went_on(tmp_path: Path) -> None:
+    folder = write_results(tmp_path, {"mmr": [True]})
+    append_records(folder.selections_file("mmr"), [selection("s0-q0", "mmr", tokens=99)])
+    assert Results(folder, "evidence").rows("mmr").tokens[0] == 99
+
+
+# ---- losslessness
+
+
+def records_of(index: SkillIndex) -> tuple[SkillRecord, list[NodeRecord]]:
+    """Return an index as the records of a run."""
+    files = tuple((file.path, file.text) for file in index.skill.files)
+    nodes = [
+        NodeRecord(
+            "a",
+            n.id,
+            n.type,
+            1.0,
+            n.span.file,
+            n.span.start_line,
+            n.span.end_line,
+            n.span.start,
+            n.span.end,
+            1,
+        )
+        for n in index.nodes
+    ]
+    return SkillRecord("a", "a", "", files), nodes
+
+
+@pytest.mark.parametrize(
+    "path", [*sorted(SAMPLES.iterdir()), *sorted(TRAPS.glob("*.md"))], ids=lambda p: p.name
+)
+def test_stage_1_keeps_every_character(path: Path, hashing_pager: SkillPager) -> None:
+    skill, nodes = records_of(hashing_pager.index(path))
+    found = measure_preservation([skill], nodes)
+    texts = "".join(text for _, text in skill.files).replace("\ufeff", "")
+    assert found.characters == sum(not character.isspace() for character in texts)
+    assert (found.lost, found.repeated, found.kept) == (0, 0, 1.0)
+
+
+def test_nodes_of_other_texts_are_an_error() -> None:
+    node = NodeRecord("s0", "n7", "step", 1.0, "SKILL.md", 1, 1, 90, 9000, 1)
+    with pytest.raises(BenchError, match=r"Node n7 of skill 's0' is not in its file SKILL\.md"):
+        measure_preservation([skill_record(0)], [node])
+
+
+def test_characters_in_no_node_or_in_two_are_found() -> None:
+    skill = skill_record(0)
+    text = skill.text
+    body = text.index("Run")
+    step = NodeRecord("s0", "n0", "step", 1.0, "SKILL.md", 6, 6, body, text.index("\n\nA folder"), 1)
+    found = measure_preservation([skill], [step, step])
+    front, heading = sum(map(len, ("---", "name:skill-0", "---"))), len("#Skill0")
+    run = len("Run`make`infolder0now.")
+    assert found == Preservation(
+        once=0, repeated=run, structure=heading, front_matter=front, lost=len("Afolderisaplace0.")
+    )
+    assert found.kept == 0.0
+    assert Preservation().kept == 1.0

@@ -1,0 +1,196 @@
+"""The report: complete, self-contained, escaped, and fit for a phone, in a real headless Chromium."""
+
+import base64
+import re
+import shutil
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from markdown_it import MarkdownIt
+from playwright.sync_api import Browser, sync_playwright
+
+from bench_results import SUITES, whole_run, write_results
+from skillpager import SkillPager
+from skillpager.bench.folder import BenchFolder
+from skillpager.bench.report import write_report
+from skillpager.errors import BenchError
+from skillpager.settings import Settings
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on the PATH")
+HOSTILE = '<script>alert(1)</script>](x) & "it"'
+PHONE, DESKTOP = 390, 1200
+FIGURES = {
+    "concept-ablation",
+    "k-sweep",
+    "lambda-sweep",
+    "matched-budgets",
+    "matched-budgets-used",
+    "node-graph",
+    "pareto",
+}
+
+
+class Outline(HTMLParser):
+    """What a page refers to, and how its elements nest."""
+
+    VOID = frozenset({"meta", "img", "br", "link", "input", "hr"})
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.ids: list[str] = []
+        self.links: list[str] = []
+        self.sources: list[str] = []
+        self.tags: set[str] = set()
+        self.missing_alt = 0
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = dict(attrs)
+        self.tags.add(tag)
+        self.ids += [str(found["id"])] if "id" in found else []
+        self.links += [str(found["href"])] if "href" in found else []
+        self.sources += [str(found["src"])] if "src" in found else []
+        self.missing_alt += tag == "img" and not found.get("alt")
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def read_outline(path: Path) -> Outline:
+    """Return the outline of a page."""
+    outline = Outline()
+    outline.feed(path.read_text(encoding="utf-8"))
+    assert outline.open == []
+    return outline
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The report of a run of every suite, on skills one of which has a hostile name."""
+    folder = tmp_path_factory.mktemp("run")
+    made = write_results(
+        folder, whole_run(), suites=SUITES, names=("", HOSTILE, "", ""), subsets=(HOSTILE, *["dev"] * 3)
+    )
+    pager = SkillPager(encoder="hashing", settings=Settings(cache_dir=folder / "cache"))
+    write_report(made, judge="evidence", out=folder / "report", pager=pager)
+    pager.close()
+    return folder / "report"
+
+
+def test_a_report_is_a_page_a_text_tables_and_figures(report: Path) -> None:
+    assert {path.stem for path in (report / "figures").glob("*.svg")} == FIGURES
+    assert {path.stem for path in (report / "figures").glob("*.png")} == FIGURES
+    tables = {path.stem for path in (report / "tables").glob("*.csv")}
+    assert {"main-results", "claims", "all-methods", "pairwise", "matched-budgets", "k-sweep"} <= tables
+    assert not list(report.rglob("*.tmp"))
+
+
+def test_the_page_needs_nothing_else(report: Path) -> None:
+    outline = read_outline(report / "report.html")
+    assert not outline.tags & {"script", "link", "iframe", "object"}
+    assert len(outline.sources) == len(FIGURES)
+    assert all(source.startswith("data:image/svg+xml;base64,") for source in outline.sources)
+    assert all(base64.b64decode(source.partition(",")[2]).startswith(b"<?xml") for source in outline.sources)
+    assert all(link.startswith("#") and link[1:] in outline.ids for link in outline.links)
+    assert len(set(outline.ids)) == len(outline.ids)
+    assert outline.missing_alt == 0
+
+
+def test_what_is_not_ours_is_escaped(report: Path) -> None:
+    page, text = ((report / name).read_text(encoding="utf-8") for name in ("report.html", "report.md"))
+    assert "<script" not in page
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
+    html = MarkdownIt("gfm-like", {"linkify": False}).render(text)
+    assert "<script" not in html
+    assert 'href="x"' not in html
+
+
+def test_the_text_shows_every_table_and_figure(report: Path) -> None:
+    text = (report / "report.md").read_text(encoding="utf-8")
+    html = MarkdownIt("gfm-like", {"linkify": False}).render(text)
+    shown = re.findall(r'<img src="figures/([^"]+)\.svg"', html)
+    assert set(shown) == FIGURES
+    assert html.count("<table>") == len(list((report / "tables").glob("*.csv")))
+
+
+def test_what_did_not_run_is_named_and_not_made_up(tmp_path: Path, hashing_pager: SkillPager) -> None:
+    folder = write_results(tmp_path / "run", {"mmr": [True, False], "full": [True]})
+    files = write_report(folder, judge="evidence", out=tmp_path / "out", pager=hashing_pager)
+    text = (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
+    absent = text.partition("## Not in this report")[2]
+    assert "**k sweep**: not run: skillpager bench run --methods k" in absent
+    assert "**Main results**" in absent
+    assert tmp_path / "out" / "tables" / "main-results.csv" not in files
+    assert "78.89" not in text.partition("## Data and stage 1")[2].partition("## How it was measured")[0]
+
+
+def test_a_report_can_be_written_again(tmp_path: Path, hashing_pager: SkillPager) -> None:
+    folder = write_results(tmp_path / "run", {"mmr": [True, False], "full": [True]})
+    first = [
+        p.read_bytes()
+        for p in write_report(folder, judge="evidence", out=tmp_path / "out", pager=hashing_pager)
+    ]
+    again = [
+        p.read_bytes()
+        for p in write_report(folder, judge="evidence", out=tmp_path / "out", pager=hashing_pager)
+    ]
+    assert first == again
+
+
+def test_verdicts_of_another_judge_are_another_report(tmp_path: Path, hashing_pager: SkillPager) -> None:
+    folder = write_results(tmp_path / "run", {"mmr": [True, False]}, judge="llm:http://host/v1 m#1")
+    with pytest.raises(BenchError, match="evidence"):
+        write_report(folder, judge="evidence", out=tmp_path / "out", pager=hashing_pager)
+    write_report(folder, judge="llm:http://host/v1 m#1", out=tmp_path / "out", pager=hashing_pager)
+    assert "llm:http://host/v1 m#1" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+
+
+def test_a_skill_that_cannot_be_drawn_costs_one_figure(tmp_path: Path, hashing_pager: SkillPager) -> None:
+    folder = write_results(tmp_path / "run", {"mmr": [True]})
+    lines = (tmp_path / "run" / "skills.jsonl").read_text().splitlines()
+    lines[1] = re.sub(r'"files":\[\[.*?\]\]', '"files":[["SKILL.md",""]]', lines[1])
+    (tmp_path / "run" / "skills.jsonl").write_text("\n".join(lines) + "\n")
+    write_report(BenchFolder(folder.path), judge="evidence", out=tmp_path / "out", pager=hashing_pager)
+    text = (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
+    assert "**Node graph**: The skill text is empty" in text
+    assert "**Losslessness**: Node n0 of skill 's1' is not in its file" in text
+
+
+# ---- in a browser
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield opened
+        opened.close()
+
+
+@needs_chromium
+@pytest.mark.parametrize("width", [PHONE, DESKTOP])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_fits_the_screen_and_its_pictures_are_there(
+    width: int, scheme: str, report: Path, browser: Browser
+) -> None:
+    page = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)  # type: ignore[arg-type]
+    requests: list[str] = []
+    page.on("request", lambda request: requests.append(request.url))
+    page.goto((report / "report.html").as_uri())
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.evaluate("[...document.images].every(i => i.complete && i.naturalWidth > 300)")
+    assert not [url for url in requests if not url.startswith(("file:", "data:"))]
+    ink, ground = page.evaluate(
+        "[getComputedStyle(document.body).color, getComputedStyle(document.body).backgroundColor]"
+    )
+    assert (_lightness(ground) > _lightness(ink)) == (scheme == "light")
+    page.close()
+
+
+def _lightness(color: str) -> int:
+    return sum(map(int, re.findall(r"\d+", color)[:3]))

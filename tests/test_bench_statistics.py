@@ -1,0 +1,178 @@
+"""Statistics, against scipy, closed formulas and the paper's own intervals."""
+
+from math import comb
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from skillpager.bench import paper, statistics
+from skillpager.bench.paper import PaperRow, PaperTable
+from skillpager.bench.statistics import SAMPLES, Interval, bootstrap, bootstrap_p, compare, holm, mcnemar
+
+TABLES = (paper.MAIN, paper.CONCEPT, paper.LAMBDA, paper.NODE_BUDGET, paper.GRAPH)
+PUBLISHED = [(table, row) for table in TABLES for row in table.rows]
+
+
+def successes(count: int, total: int) -> np.ndarray:
+    """Return `total` verdicts, `count` of them positive."""
+    return np.arange(total) < count
+
+
+# ---- bootstrap
+
+
+@pytest.mark.parametrize(("table", "row"), PUBLISHED, ids=lambda value: getattr(value, "label", ""))
+def test_the_papers_intervals_are_reproduced(table: PaperTable, row: PaperRow) -> None:
+    count = round(row.sufficiency * table.queries / 100)
+    found = bootstrap(successes(count, table.queries)).scaled(100)
+    assert found.value == pytest.approx(row.sufficiency, abs=0.05)
+    assert (found.low, found.high) == pytest.approx((row.low, row.high), abs=0.21)
+
+
+def test_a_mean_agrees_with_scipys_bootstrap() -> None:
+    values = np.random.default_rng(1).gamma(2.0, size=300)
+    theirs = stats.bootstrap(
+        (values,), np.mean, n_resamples=SAMPLES, method="percentile", rng=7
+    ).confidence_interval
+    found = bootstrap(values)
+    assert found.value == pytest.approx(values.mean())
+    assert (found.low, found.high) == pytest.approx((theirs.low, theirs.high), abs=0.012)
+
+
+def test_a_ratio_agrees_with_a_naive_loop() -> None:
+    random = np.random.default_rng(3)
+    wholes = random.integers(100, 5000, size=60).astype(float)
+    parts = wholes * random.random(60)
+    drawn = random.integers(0, 60, size=(SAMPLES, 60))
+    ratios = parts[drawn].sum(axis=1) / wholes[drawn].sum(axis=1)
+    found = bootstrap(parts, wholes)
+    assert found.value == pytest.approx(parts.sum() / wholes.sum())
+    assert (found.low, found.high) == pytest.approx(tuple(np.quantile(ratios, [0.025, 0.975])), abs=0.006)
+
+
+def test_whole_clusters_are_drawn() -> None:
+    skills = [f"s{i // 5}" for i in range(100)]
+    per_skill = np.random.default_rng(5).integers(0, 2, size=20)
+    alike = np.repeat(per_skill, 5)
+    found = bootstrap(alike, clusters=skills)
+    assert found == bootstrap(per_skill)
+    queries = bootstrap(alike)
+    assert found.high - found.low > 1.8 * (queries.high - queries.low)
+
+
+def test_clusters_of_one_query_are_queries() -> None:
+    values = np.random.default_rng(2).random(40)
+    assert bootstrap(values, clusters=[f"s{i:02}" for i in range(40)]) == bootstrap(values)
+
+
+def test_blocks_do_not_change_the_interval(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = np.random.default_rng(2).random(50)
+    at_once = bootstrap(values)
+    monkeypatch.setattr(statistics, "BLOCK", 700)
+    assert bootstrap(values) == at_once
+
+
+@given(st.lists(st.booleans(), min_size=1, max_size=60), st.randoms())
+@settings(max_examples=25, deadline=None)
+def test_the_order_of_queries_does_not_matter_and_the_value_is_inside(
+    verdicts: list[bool], random: object
+) -> None:
+    found = bootstrap(verdicts)
+    shuffled = list(verdicts)
+    random.shuffle(shuffled)  # type: ignore[attr-defined]
+    assert bootstrap(shuffled) == found
+    assert 0 <= found.low <= found.value <= found.high <= 1
+
+
+def test_a_constant_has_no_spread() -> None:
+    assert bootstrap([1, 1, 1]) == Interval(1, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("parts", "wholes", "clusters"), [([], None, None), ([1, 2], [1], None), ([1, 2], None, ["s"])]
+)
+def test_what_does_not_fit_is_refused(
+    parts: list[float], wholes: list[float] | None, clusters: list[str] | None
+) -> None:
+    with pytest.raises(ValueError, match=r"must be|give each"):
+        bootstrap(parts, wholes, clusters=clusters)
+
+
+# ---- tests
+
+
+def test_the_p_of_a_difference_is_near_that_of_a_paired_t_test() -> None:
+    random = np.random.default_rng(11)
+    differences = random.normal(0.12, 1.0, size=400)
+    expected = stats.ttest_1samp(differences, 0).pvalue
+    assert bootstrap_p(differences) == pytest.approx(expected, abs=0.01)
+
+
+def test_the_p_of_no_difference_is_1_and_of_a_sure_one_the_least() -> None:
+    assert bootstrap_p(np.zeros(30)) == 1.0
+    assert bootstrap_p(np.ones(30)) == bootstrap_p(-np.ones(30)) == pytest.approx(2 / (SAMPLES + 1))
+
+
+def test_the_p_is_that_of_clusters() -> None:
+    differences = np.repeat([1, 1, 0, 1, -1, 1, 0, 1], 10)
+    skills = [f"s{i // 10}" for i in range(80)]
+    assert bootstrap_p(differences) < 0.001
+    assert bootstrap_p(differences, clusters=skills) > 0.02
+
+
+@given(st.integers(0, 60), st.integers(0, 60))
+def test_mcnemar_is_the_two_sided_binomial_test(first: int, second: int) -> None:
+    total, less = first + second, min(first, second)
+    tail = sum(comb(total, i) for i in range(less + 1)) / 2**total
+    assert mcnemar(first, second) == pytest.approx(min(1.0, 2 * tail))
+
+
+def test_methods_are_compared_on_each_query() -> None:
+    first, second = np.array([1, 1, 1, 0, 0, 1]), np.array([1, 0, 0, 0, 1, 1])
+    found = compare(first, second, clusters=["a", "a", "b", "b", "c", "c"])
+    assert (found.first_only, found.second_only) == (2, 1)
+    assert found.difference.value == found.clustered.value == pytest.approx(1 / 6)
+    assert found.p_mcnemar == 1.0
+    reverse = compare(second, first, clusters=["a", "a", "b", "b", "c", "c"])
+    assert reverse.difference.value == -found.difference.value
+
+
+def test_methods_on_different_queries_are_refused() -> None:
+    with pytest.raises(ValueError, match="3 and 2 queries"):
+        compare([1, 0, 1], [1, 0], clusters=["a", "a", "a"])
+
+
+def test_holms_example() -> None:
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([]) == []
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
+def test_holm_is_between_the_plain_and_the_bonferroni_p(p_values: list[float]) -> None:
+    corrected = holm(p_values)
+    assert all(
+        p <= c <= min(1.0, len(p_values) * p) + 1e-12 for p, c in zip(p_values, corrected, strict=True)
+    )
+    order = np.argsort(p_values)
+    assert np.all(np.diff(np.array(corrected)[order]) >= 0)
+
+
+# ---- the paper's numbers
+
+
+def test_the_papers_numbers_fit_its_text() -> None:
+    assert sum(count for count, _ in paper.NODE_TYPES.values()) == paper.NODES
+    assert all(
+        100 * count / paper.NODES == pytest.approx(share, abs=0.06)
+        for count, share in paper.NODE_TYPES.values()
+    )
+    drawn = paper.GROUND_TRUTH_SKILLS + paper.POOL_SKILLS
+    assert drawn == paper.SKILLS
+    written = paper.SKILLS * paper.QUERIES_PER_SKILL
+    assert written == paper.QUERIES
+    mean = paper.NODES / paper.SKILLS
+    assert mean == pytest.approx(paper.NODES_MEAN, abs=0.05)
+    assert all(row.low < row.sufficiency < row.high for _, row in PUBLISHED)
