@@ -161,7 +161,7 @@ def test_one_command_runs_every_suite_and_writes_the_report(session: Session) ->
     manifest = BenchFolder(session.folder / "results").manifest()
     assert set(SUITES) <= set(manifest["suites"])  # type: ignore[arg-type]
     report = (session.folder / "results" / "report" / "report.html").read_text(encoding="utf-8")
-    for table in ("Main results", "Concept", "λ", "Matched budgets"):
+    for table in ("Main results", "Concept nodes in the candidate pool", "λ", "Equal budgets"):
         assert table in report
     for figure in ("concept-ablation", "lambda-sweep", "k-sweep", "node-graph", "pareto", "matched-budgets"):
         for kind in ("png", "svg"):

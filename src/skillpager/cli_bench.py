@@ -225,6 +225,7 @@ def report(
             "--out", metavar="DIR", help="Where to write; RUN/report by default.", show_default=False
         ),
     ] = None,
+    cache_dir: CacheDir = None,
 ) -> None:
     """Write tables and figures of a run: report.html, report.md, tables/, figures/.
 
@@ -235,7 +236,7 @@ def report(
     from skillpager.bench.folder import BenchFolder
     from skillpager.cli_bench_running import write_and_print_report
 
-    write_and_print_report(BenchFolder(folder), judge, out)
+    write_and_print_report(BenchFolder(folder), judge, out, cache_dir=cache_dir)
 
 
 @app.command()
@@ -260,4 +261,4 @@ def reproduce(
     from skillpager.cli_bench_running import RunOptions, make_contexts, write_and_print_report
 
     options = RunOptions(data, out, EVIDENCE, style, jobs, False, encoder, classifier, cache_dir)
-    write_and_print_report(make_contexts(SUITES, options), EVIDENCE, None)
+    write_and_print_report(make_contexts(SUITES, options), EVIDENCE, None, cache_dir=cache_dir)

@@ -73,11 +73,15 @@ def make_contexts(suites: Mapping[str, Sequence[str]], options: RunOptions) -> "
     return folder
 
 
-def write_and_print_report(folder: "BenchFolder", judge: str, out: Path | None) -> None:
+def write_and_print_report(
+    folder: "BenchFolder", judge: str, out: Path | None, *, cache_dir: Path | None
+) -> None:
     """Write a report, and print the files."""
     from skillpager.bench.report import write_report
+    from skillpager.cli_session import open_pager
 
-    written = write_report(folder, judge=judge, out=out or folder.path / "report")
+    pager = open_pager(cache_dir=cache_dir)
+    written = write_report(folder, judge=judge, out=out or folder.path / "report", pager=pager)
     print_text("\n".join(map(str, written)))
 
 

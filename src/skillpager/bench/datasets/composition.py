@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from skillpager.bench import paper
 from skillpager.bench.datasets.skillrouter import (
     GROUND_TRUTH,
     MANIFEST,
@@ -17,13 +18,6 @@ from skillpager.errors import BenchError
 from skillpager.serialize import JsonObject
 
 # paper §4.1 and Table 2
-PAPER_TRUTH_RECORDS = 196
-PAPER_EMPTY = "gt/licenses"
-PAPER_TRUTH_SKILLS = 195
-PAPER_POOL_RECORDS = 78_165
-PAPER_POOL_SKILLS = 200
-PAPER_SKILLS = 395
-PAPER_SHORTEST, PAPER_LONGEST, PAPER_MEDIAN = 166, 93_951, 4_163
 
 # namespaces that are named; a foreign data set may have thousands
 MAX_LISTED = 20
@@ -71,16 +65,16 @@ def _against_paper(draw: Draw) -> Iterator[Check]:
     census = draw.census
     subsets = [skill.subset for skill in draw.skills]
     shortest, longest, median = draw.lengths
-    yield _number("gt records", PAPER_TRUTH_RECORDS, census.records[GROUND_TRUTH])
-    yield Check("gt records without a body", PAPER_EMPTY, ", ".join(sorted(census.empty)) or "none")
-    yield _number("gt skills", PAPER_TRUTH_SKILLS, subsets.count(GROUND_TRUTH))
-    yield _number("pool records", PAPER_POOL_RECORDS, census.records[POOL])
-    yield _number("pool skills", PAPER_POOL_SKILLS, subsets.count(POOL))
-    yield _number("skills", PAPER_SKILLS, len(subsets))
+    yield _number("gt records", paper.GROUND_TRUTH_RECORDS, census.records[GROUND_TRUTH])
+    yield Check("gt records without a body", paper.EMPTY_RECORD, ", ".join(sorted(census.empty)) or "none")
+    yield _number("gt skills", paper.GROUND_TRUTH_SKILLS, subsets.count(GROUND_TRUTH))
+    yield _number("pool records", paper.POOL_RECORDS, census.records[POOL])
+    yield _number("pool skills", paper.POOL_SKILLS, subsets.count(POOL))
+    yield _number("skills", paper.SKILLS, len(subsets))
     yield Check("namespaces", _names(NAMESPACES), _names(+census.namespaces), "others are not drawn from")
-    yield _number("shortest skill, characters", PAPER_SHORTEST, shortest, _OTHER_DRAW)
-    yield _number("longest skill, characters", PAPER_LONGEST, longest, _OTHER_DRAW)
-    yield _number("median skill, characters", PAPER_MEDIAN, median, _OTHER_DRAW)
+    yield _number("shortest skill, characters", paper.CHARACTERS_MIN, shortest, _OTHER_DRAW)
+    yield _number("longest skill, characters", paper.CHARACTERS_MAX, longest, _OTHER_DRAW)
+    yield _number("median skill, characters", paper.CHARACTERS_MEDIAN, median, _OTHER_DRAW)
 
 
 def _against_manifest(draw: Draw, path: Path) -> Iterator[Check]:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from statistics import fmean, median
 
 from skillpager.bench import paper
+from skillpager.bench.fitted import fitted_note
 from skillpager.bench.preservation import measure_preservation
 from skillpager.bench.results import Results
 from skillpager.bench.tables.table import Cell, Column, Row, Table
@@ -147,7 +148,8 @@ def parser_agreement(results: Results) -> Table | None:
         tuple(rows),
         note="Paper: a sample balanced over types, sources and sizes, labelled by people. Here: all labelled "
         f"nodes of {quality.skills} skills, in the proportions in which they occur; nodes without a label: "
-        f"{quality.unlabelled}. A second annotator is held against the first, as the parser is.",
+        f"{quality.unlabelled}. A second annotator is held against the first, as the parser is. "
+        f"{fitted_note(results)}".rstrip(),
         reference="paper §5.1",
     )
 
