@@ -17,9 +17,10 @@ from skillpager.bench import (
     SelectionRecord,
     SkillRecord,
 )
-from skillpager.bench.folder import append_records, file_name, read_records, write_records, write_text
+from skillpager.bench.folder import append_records, file_name, read_records, write_records
 from skillpager.bench.records import Record
 from skillpager.errors import BenchError
+from skillpager.files import write_file
 
 SHARE = st.floats(0, 1)
 COUNTS = st.dictionaries(st.text(), st.integers(0, 99), max_size=3)
@@ -153,15 +154,15 @@ def test_records_of_odd_labels_stay_in_the_folder(tmp_path: Path, label: str) ->
 
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
     path = tmp_path / "manifest.json"
-    write_text(path, "old")
+    write_file(path, "old")
     with pytest.raises(UnicodeEncodeError):
-        write_text(path, "new \ud800")
+        write_file(path, "new \ud800")
     assert [file.name for file in tmp_path.iterdir()] == ["manifest.json"]
     assert path.read_text() == "old"
 
 
 def test_written_files_are_as_readable_as_any(tmp_path: Path) -> None:
-    write_text(tmp_path / "written", "x\r\ny\n")
+    write_file(tmp_path / "written", "x\r\ny\n")
     (tmp_path / "plain").write_text("x")
     modes = {stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("written", "plain")}
     assert len(modes) == 1

@@ -11,8 +11,9 @@ from conftest import SAMPLES
 from index_builder import unit_rows
 from skillpager import SkillPager
 from skillpager.strategies.head import HEAD_TOKENS, Head
-from skillpager.strategies.headings import sections_of, text_under_headings
+from skillpager.strategies.headings import sections_of
 from skillpager.strategies.sections import Sections, section_scores
+from skillpager.texts import text_under_headings
 from skillpager.types import FloatArray, Query, SkillIndex, SkipReason, Strategy
 from strategy_cases import assert_sound, index_with, near, ordinals, reasons, run
 

@@ -16,10 +16,10 @@ from skillpager import SkillPager
 from skillpager.errors import MissingExtraError
 from skillpager.strategies import per_index
 from skillpager.strategies.bm25 import Bm25, WordScores
-from skillpager.strategies.headings import text_under_headings
 from skillpager.strategies.hybrid import Hybrid
 from skillpager.strategies.per_index import PerIndex
 from skillpager.strategies.terms import STOP_WORDS, terms_of
+from skillpager.texts import text_under_headings
 from skillpager.types import SkillIndex, Strategy
 from strategy_cases import assert_sound, index_with, ordinals, run
 

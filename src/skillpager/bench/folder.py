@@ -15,7 +15,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote
-from uuid import uuid4
 
 from skillpager.bench.records import (
     JudgmentRecord,
@@ -26,6 +25,7 @@ from skillpager.bench.records import (
     SkillRecord,
 )
 from skillpager.errors import BenchError
+from skillpager.files import write_file
 from skillpager.serialize import JsonObject, JsonValue
 
 logger = logging.getLogger(__name__)
@@ -107,7 +107,7 @@ class BenchFolder:
     def update_manifest(self, changes: Mapping[str, JsonValue]) -> None:
         """Add entries to the manifest, atomically; entries of the same name are replaced."""
         merged = {**self.manifest(), **changes}
-        write_text(self.path / MANIFEST, json.dumps(merged, indent=2, ensure_ascii=False) + "\n")
+        write_file(self.path / MANIFEST, json.dumps(merged, indent=2, ensure_ascii=False) + "\n")
 
     def _required(self, name: str, kind: type[AnyRecord]) -> Iterator[AnyRecord]:
         path = self.path / name
@@ -164,21 +164,7 @@ def append_records(path: Path, records: Iterable[Record]) -> None:
 
 def write_records(path: Path, records: Iterable[Record]) -> None:
     """Write a JSONL file anew, atomically."""
-    write_text(path, "".join(f"{record.to_json()}\n" for record in records))
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a file anew, atomically; its folder is made if need be."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    # not by `tempfile`, whose files nobody else may read
-    temporary = path.with_name(f".{path.name[:40]}-{uuid4().hex}.tmp")
-    try:
-        with temporary.open("x", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    write_file(path, "".join(f"{record.to_json()}\n" for record in records))
 
 
 def _mend_last_line(descriptor: int) -> None:

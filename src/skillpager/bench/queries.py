@@ -15,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 
 from skillpager.bench.asking import Asked, ask_all
 from skillpager.bench.chat import ChatModel
-from skillpager.bench.folder import QUERIES, BenchFolder, file_name, write_records, write_text
+from skillpager.bench.folder import QUERIES, BenchFolder, file_name, write_records
 from skillpager.bench.query_prompt import (
     PER_SKILL,
     WrittenQueries,
@@ -28,6 +28,7 @@ from skillpager.bench.questions import Answer
 from skillpager.bench.records import QueryRecord, SkillRecord
 from skillpager.bench.spending import Bill
 from skillpager.errors import BenchError
+from skillpager.files import write_file
 
 logger = logging.getLogger(__name__)
 
@@ -184,7 +185,7 @@ def _write_file(plan: QueryPlan, skill: SkillRecord) -> None:
         usage=answer.raw_usage,
         queries=answer.value,
     )
-    write_text(query_file(plan.folder, skill.id), f"{content.model_dump_json(indent=2)}\n")
+    write_file(query_file(plan.folder, skill.id), f"{content.model_dump_json(indent=2)}\n")
 
 
 def _kept_files(folder: BenchFolder, skills: Sequence[SkillRecord], plan: QueryPlan) -> dict[str, QueryFile]:

@@ -5,8 +5,6 @@ tables/<name>.csv                   figures/<name>.png, figures/<name>.svg
 """
 
 import base64
-import os
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +17,7 @@ from skillpager.bench.provenance import run_facts
 from skillpager.bench.results import Results
 from skillpager.bench.tables import Table, to_csv, to_html, to_markdown
 from skillpager.bench.tables.table import escape_markdown
+from skillpager.files import write_file
 from skillpager.pager import SkillPager
 
 TITLE = "IntraSkill-Bench"
@@ -73,7 +72,7 @@ def write_report(
         files[f"{FIGURES}/{picture.name}.png"] = picture.png
         files[f"{FIGURES}/{picture.name}.svg"] = picture.svg
     for name, data in files.items():
-        _write(out / name, data)
+        write_file(out / name, data)
     return [out / name for name in files]
 
 
@@ -131,16 +130,3 @@ def _block_markdown(block: Block) -> str:
         return to_markdown(block)
     title, alt, caption = map(escape_markdown, (block.title, block.alt, block.caption))
     return f"**{title}**\n\n![{alt}]({FIGURES}/{block.name}.svg)\n\n{caption}\n"
-
-
-def _write(path: Path, data: bytes) -> None:
-    """Write a file anew, atomically; its folder is made if need be."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-", suffix=".tmp")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise

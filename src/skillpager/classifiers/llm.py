@@ -9,7 +9,6 @@ Reference: paper §3.1, Node Classification (there with batches of 20).
 import hashlib
 import json
 import logging
-import os
 import tempfile
 import threading
 from collections.abc import Callable, Sequence
@@ -27,6 +26,7 @@ from skillpager.classifiers.llm_prompt import (
 from skillpager.completions import Dialect, simpler_dialect
 from skillpager.endpoint import Endpoint, EndpointError, quoted
 from skillpager.errors import ClassifierError
+from skillpager.files import write_file
 from skillpager.types import Classification, FloatArray, Fragment
 
 logger = logging.getLogger(__name__)
@@ -245,7 +245,7 @@ class LLMClassifier:
             for index, verdict in enumerate(verdicts)
         ]
         try:
-            _write_atomically(self._file(batch, self._cache_dir), json.dumps({"answers": answers}))
+            write_file(self._file(batch, self._cache_dir), json.dumps({"answers": answers}))
         except OSError as error:
             # the answer itself is in hand: a full disk must not lose a run that may yet succeed
             logger.warning("batch %d of %d cannot be kept: %s", batch.number, batch.total, error)
@@ -283,14 +283,3 @@ def _place(fragment: Fragment) -> str:
     span = fragment.span
     lines = f"{span.start_line}" if span.start_line == span.end_line else f"{span.start_line}-{span.end_line}"
     return f"{span.file}:{lines}"
-
-
-def _write_atomically(path: Path, text: str) -> None:
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=path.stem[:16], suffix=".tmp")
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise

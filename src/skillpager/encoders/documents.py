@@ -1,5 +1,6 @@
 """What text of a fragment is embedded."""
 
+from skillpager.texts import text_under_headings
 from skillpager.types import Fragment
 
 TEXT_FORMS = ("heading", "bare")
@@ -17,6 +18,4 @@ def embedded_text(fragment: Fragment, form: str) -> str:
     """
     if form not in TEXT_FORMS:
         raise ValueError(f"form must be one of {', '.join(TEXT_FORMS)}, not {form!r}")
-    if form == "bare" or not fragment.heading_path:
-        return fragment.text
-    return f"{' > '.join(fragment.heading_path)}\n{fragment.text}"
+    return fragment.text if form == "bare" else text_under_headings(fragment)

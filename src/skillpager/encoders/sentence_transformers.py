@@ -1,15 +1,14 @@
 """Embeddings from any model of the sentence-transformers package, such as the paper's `BAAI/bge-m3`."""
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from importlib import import_module
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from skillpager.encoders.openai import unit_rows
 from skillpager.errors import EncoderError, require_extra
+from skillpager.hub import no_progress_bars
 from skillpager.types import FloatArray
 
 if TYPE_CHECKING:
@@ -105,7 +104,7 @@ class SentenceTransformersEncoder:
     def _load(self) -> "SentenceTransformer":
         package = require_extra("sentence_transformers", extra="st", purpose=f'The encoder "{self.id}"')
         try:
-            with _no_progress_bars():
+            with no_progress_bars("The sentence-transformers encoder"):
                 model: SentenceTransformer = package.SentenceTransformer(self._name, device=self._device)
                 return model
         # what is raised depends on which of four packages finds the fault
@@ -119,15 +118,3 @@ class SentenceTransformersEncoder:
 
 def _first_line(error: Exception) -> str:
     return str(error).strip().partition("\n")[0] or type(error).__name__
-
-
-@contextmanager
-def _no_progress_bars() -> Iterator[None]:
-    logging = import_module("transformers.utils.logging")
-    enabled = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        if enabled:
-            logging.enable_progress_bar()

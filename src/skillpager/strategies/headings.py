@@ -1,9 +1,9 @@
-"""Sections of an index, and nodes with the headings they stand under."""
+"""Sections of an index."""
 
 from bisect import bisect_right
 from itertools import groupby
 
-from skillpager.types import Fragment, Node, SkillIndex
+from skillpager.types import Node, SkillIndex
 
 
 def sections_of(index: SkillIndex) -> list[list[int]]:
@@ -19,9 +19,3 @@ def sections_of(index: SkillIndex) -> list[list[int]]:
         return node.span.file, bisect_right(starts.get(node.span.file, []), node.span.start)
 
     return [[node.ordinal for node in nodes] for _, nodes in groupby(index.nodes, key=section)]
-
-
-def text_under_headings(fragment: Fragment) -> str:
-    """Return the heading path of a fragment, a line break and its text; the text alone without headings."""
-    path = " > ".join(fragment.heading_path)
-    return f"{path}\n{fragment.text}" if path else fragment.text

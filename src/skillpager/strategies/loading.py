@@ -8,7 +8,8 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skillpager.errors import SkillPagerError, StrategyError, require_extra
+from skillpager.errors import SkillPagerError, StrategyError
+from skillpager.hub import no_progress_bars
 from skillpager.types import FloatArray
 
 Model = TypeVar("Model")
@@ -48,7 +49,7 @@ class LoadedModel(Generic[Model]):
             StrategyError: The model cannot be loaded or run, or gives something else than `count` numbers.
             MissingExtraError: A package is not installed.
         """
-        with self._lock, _no_progress_bars(label):
+        with self._lock, no_progress_bars(f'The strategy "{label}"'):
             if self._model is None:
                 with _told_as(f'The model of "{label}" cannot be loaded', _LOAD_ADVICE):
                     self._model = load()
@@ -78,15 +79,3 @@ def _told_as(complaint: str, advice: str) -> Iterator[None]:
     except Exception as error:
         reason = str(error).strip().partition("\n")[0] or type(error).__name__
         raise StrategyError(f"{complaint} ({reason}): {advice}.") from error
-
-
-@contextmanager
-def _no_progress_bars(label: str) -> Iterator[None]:
-    logging = require_extra("transformers.utils.logging", extra="st", purpose=f'The strategy "{label}"')
-    enabled = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        if enabled:
-            logging.enable_progress_bar()

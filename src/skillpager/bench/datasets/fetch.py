@@ -9,8 +9,8 @@ from pathlib import Path
 from skillpager.bench.datasets.evidence import ANNOTATION, DOCUMENT, MANIFEST
 from skillpager.bench.datasets.origins import DocumentOrigin
 from skillpager.bench.datasets.published import Published
-from skillpager.bench.folder import write_text
 from skillpager.errors import BenchError
+from skillpager.files import write_file
 from skillpager.serialize import JsonObject
 
 # the servers of public repositories slow down those who ask for more at once
@@ -58,7 +58,7 @@ def fetch_documents(
         progress: Called with the documents done or missing, and all documents.
     """
     lines = ",\n".join(f" {document.provenance.to_json()}" for document in published)
-    write_text(out / MANIFEST, f"[\n{lines}\n]\n")
+    write_file(out / MANIFEST, f"[\n{lines}\n]\n")
     missing: dict[str, Missing] = {}
     pool = ThreadPoolExecutor(jobs)
     pending = {pool.submit(_restore, document, out, origin): document for document in published}
@@ -93,8 +93,8 @@ def _restore(document: Published, out: Path, origin: DocumentOrigin) -> None:
                 f"{document.path} of {document.repo} at {document.commit} is not the document that was "
                 f"annotated: its SHA-256 is {digest}, not {document.sha256}."
             )
-        write_text(path, data.decode())
-    write_text(out / (document.skill + ANNOTATION), document.annotation.to_json() + "\n")
+        write_file(path, data)
+    write_file(out / (document.skill + ANNOTATION), document.annotation.to_json() + "\n")
 
 
 def _digest(data: bytes) -> str:

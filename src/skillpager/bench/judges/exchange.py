@@ -15,7 +15,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from skillpager.bench.folder import write_text
 from skillpager.bench.judges.cases import Case
 from skillpager.bench.judges.judge_prompt import CRITERION, PROMPT_DIGEST, judge_question, material
 from skillpager.bench.judges.judging import Docket
@@ -24,6 +23,7 @@ from skillpager.bench.judges.votes import VoteLog
 from skillpager.bench.validation.drawing import SEED, in_drawn_order
 from skillpager.completions import Dialect, completion_body
 from skillpager.errors import BenchError
+from skillpager.files import write_file
 
 # limits of a file of the OpenAI batch API
 MAX_REQUESTS = 50_000
@@ -97,7 +97,7 @@ def export_batch(
     paths = []
     for number, part in enumerate(batch_parts(lines, max_requests, max_bytes), 1):
         paths.append(out / f"batch-{number:03}.jsonl")
-        write_text(paths[-1], "".join(part))
+        write_file(paths[-1], "".join(part))
     return paths
 
 
@@ -111,12 +111,12 @@ def export_prompts(docket: Docket, out: Path) -> Path:
     cases = _blind_order(docket)
     for case in cases:
         text = f"# Case {case.digest}\n\n{CRITERION}\n\n{SHEET_FORM}\n\n{material(case)}\n"
-        write_text(out / CASES_FOLDER / f"{case.digest}.md", text)
+        write_file(out / CASES_FOLDER / f"{case.digest}.md", text)
     sheet = io.StringIO(newline="")
     writer = csv.writer(sheet, lineterminator="\n")
     writer.writerow(ANSWER_COLUMNS)
     writer.writerows([case.digest, "", ""] for case in cases)
-    write_text(out / ANSWERS, sheet.getvalue())
+    write_file(out / ANSWERS, sheet.getvalue())
     return out / ANSWERS
 
 

@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
-from skillpager.bench.folder import write_text
 from skillpager.errors import BenchError
+from skillpager.files import write_file
 
 CASE, LABEL, NOTE = "case", "label", "note"
 BYTE_ORDER_MARK = "\ufeff"
@@ -271,7 +271,7 @@ def _write_table(path: Path, table: _Table) -> None:
     writer = csv.writer(stream, delimiter=table.delimiter, lineterminator="\r\n")
     writer.writerow(table.header)
     writer.writerows([neutral(_with_line_feeds(cell)) for cell in row] for row in table.rows)
-    write_text(path, stream.getvalue())
+    write_file(path, stream.getvalue())
 
 
 def _with_line_feeds(text: str) -> str:
