@@ -133,11 +133,23 @@ def test_rows_of_some_queries_and_skills() -> None:
 def test_methods_are_compared_on_the_queries_that_both_have(tmp_path: Path) -> None:
     folder = write_results(tmp_path, {"mmr": [True], "full": [True]})
     judged = folder.judgments("evidence", "full")
-    write_records(folder.judgments_file("evidence", "full"), judged[3:])
+    write_records(folder.judgments_file("evidence", "full"), judged[1:])
     results = Results(folder, "evidence")
     mmr, full = results.common("mmr", "full")
-    assert mmr.query == full.query == tuple(record.query for record in judged[3:])
+    assert mmr.query == full.query == tuple(record.query for record in judged[1:])
     assert len(results.rows("mmr")) == len(judged)
+
+
+def test_a_method_of_which_a_part_is_judged_is_left_out(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = write_results(tmp_path, {"mmr": [True], "full": [True]})
+    judged = folder.judgments("evidence", "full")
+    write_records(folder.judgments_file("evidence", "full"), judged[: len(judged) // 2])
+    results = Results(folder, "evidence")
+    assert results.has("mmr")
+    assert not results.has("full")
+    assert f"judged {len(judged) // 2} of {len(judged)} contexts, so that it is left out" in caplog.text
 
 
 def test_a_judge_without_verdicts_is_an_error_with_a_way_out(tmp_path: Path) -> None:

@@ -291,10 +291,10 @@ def test_a_curve_uses_the_queries_that_all_its_budgets_have(tmp_path: Path) -> N
     folder = write_results(tmp_path, {"head@tokens=10%": [True], "head@tokens=90%": [True]})
     write_records(
         folder.judgments_file("evidence", "head@tokens=90%"),
-        folder.judgments("evidence", "head@tokens=90%")[:7],
+        folder.judgments("evidence", "head@tokens=90%")[:19],
     )
     (curve,) = read_curves(Results(folder, "evidence"))
-    assert len(curve.query) == len(curve.areas) == 7
+    assert len(curve.query) == len(curve.areas) == 19
 
 
 def test_a_budget_is_taken_off_a_label() -> None:

@@ -39,7 +39,7 @@ from skillpager.types import (
 )
 
 # strategies keep what they computed; one for each name and weight in use
-MAX_KEPT_STRATEGIES = 16
+MAX_KEPT_STRATEGIES = 64
 
 SkillSource = Path | str | Skill | SkillIndex
 

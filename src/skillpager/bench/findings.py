@@ -109,8 +109,8 @@ def _of_claims(claims: Sequence[CheckedClaim]) -> Iterator[str]:
     if claims:
         counts = Counter(each.verdict for each in claims)
         yield (
-            f"Of {len(claims)} claims of the paper that can be checked here, {counts[Verdict.HOLDS]} hold, "
-            f"{counts[Verdict.FAILS]} do not, and {counts[Verdict.OPEN]} are open."
+            f"Claims of the paper that can be checked here: {len(claims)}. Of these, those that hold: "
+            f"{counts[Verdict.HOLDS]}; that do not: {counts[Verdict.FAILS]}; open: {counts[Verdict.OPEN]}."
         )
 
 

@@ -14,6 +14,10 @@ from skillpager.serialize import JsonObject
 
 logger = logging.getLogger(__name__)
 
+# a method is shown when so much of it is judged: a part, such as the contexts that it shares with another
+# method, is easier or harder than the whole
+MIN_JUDGED = 0.9
+
 # the paper's ablations and sweeps are on the skills with curated answers (§5.2.2)
 GROUND_TRUTH = "gt"
 
@@ -94,7 +98,10 @@ class Results:
         return tuple(map(str, labels)) if isinstance(labels, list) else ()
 
     def rows(self, label: str) -> QueryRows:
-        """Return the rows of a method, in the order of the queries; none if it was not run or not judged."""
+        """Return the rows of a method, in the order of the queries.
+
+        None if it was not run, or if less than `MIN_JUDGED` of its contexts were judged.
+        """
         if label not in self._rows:
             self._rows[label] = self._read(label)
         return self._rows[label]
@@ -115,11 +122,13 @@ class Results:
             return join((), {}, ())
         selections = read_records(self.folder.selections_file(label), SelectionRecord)
         rows = join(selections, judgments, [query.id for query in self.queries])
-        if 0 < len(rows) < len(self.queries):
+        judged, total = len(rows), len(self.queries)
+        if judged < total:
+            left_out = ", so that it is left out" if judged < MIN_JUDGED * total else ""
             logger.warning(
-                "%s: %s has judged %d of %d contexts", label, self.judge, len(rows), len(self.queries)
+                "%s: %s has judged %d of %d contexts%s", label, self.judge, judged, total, left_out
             )
-        return rows
+        return rows if judged >= MIN_JUDGED * total else rows.take(())
 
     def _entry(self, name: str) -> Mapping[str, object]:
         entry = self.manifest.get(name)
