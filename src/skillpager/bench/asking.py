@@ -80,8 +80,8 @@ def ask_all(
         try:
             pending = {pool.submit(_unless, halt, ask, item): item for item in items}
             for future in as_completed(pending):
-                _collect(future, pending[future], asked, watch)
-                if watch.verdict and not halt.is_set():
+                _collect(future, pending[future], asked, watch, halt)
+                if watch.verdict and not asked.stopped:
                     asked.stopped = watch.verdict
                     halt.set()
                 if progress:
@@ -116,11 +116,18 @@ def _unless(halt: threading.Event, ask: Callable[[Item], object], item: Item) ->
     """Ask unless the run has stopped; tell whether it was asked."""
     if halt.is_set():
         return False
-    ask(item)
+    try:
+        ask(item)
+    except NoAnswerError as failure:
+        if failure.blame is Blame.ACCESS:
+            halt.set()  # here, because the thread that collects may be late
+        raise
     return True
 
 
-def _collect(future: Future[bool], item: Item, asked: Asked[Item], watch: _Watch) -> None:
+def _collect(
+    future: Future[bool], item: Item, asked: Asked[Item], watch: _Watch, halt: threading.Event
+) -> None:
     try:
         answered = future.result()
     except SpendLimitError as reached:
@@ -128,7 +135,7 @@ def _collect(future: Future[bool], item: Item, asked: Asked[Item], watch: _Watch
         return
     except NoAnswerError as failure:
         # once the run has stopped, failures are cut short and tell nothing of their questions
-        if not watch.verdict:
+        if failure.blame is Blame.ACCESS or not halt.is_set():
             watch.see_failure(failure)
             if failure.blame is not Blame.ACCESS:
                 asked.failures.append((item, str(failure)))
