@@ -27,7 +27,7 @@ demo: $(VENV)/.core ## page a sample skill
 	$(BIN)/skillpager page examples/skills/postgres-backup "Restore a single table from last night's dump."
 
 test: $(VENV)/.dev ## run all tests
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto
 
 check: $(VENV)/.dev ## formatting, lint, types, docstrings, architecture, spelling
 	$(BIN)/ruff format --check .

@@ -25,6 +25,8 @@ skillpager bench data evidence dev --out bench-dev
 skillpager bench data skillrouter eval_core --out tasks --queries tasks
 skillpager bench data skillrouter eval_core --out skillrouter
 skillpager bench data evals ~/.claude/skills/csv-analyzer --out evals
+skillpager bench data skills examples/skills --queries examples/queries.jsonl --out samples
+skillpager bench data skills ~/.claude/skills --out mine
 """
 QUERIES = """
 skillpager bench queries skillrouter --model deepseek-chat --dry-run
@@ -60,6 +62,9 @@ skillpager bench validate score typed.anna.csv typed.ben.csv --json
 SESSION = DATA + QUERIES + RUNS + JUDGES + SAMPLING + ANSWERED
 # what needs the network or serves until it is interrupted; both have tests of their own
 ELSEWHERE = ("bench data fetch", "--download", "bench validate serve")
+
+
+SOURCES = {"bench-dev": "evidence", "skillrouter": "skillrouter", "evals": "evals", "samples": "skills"}
 
 
 class Session:
@@ -110,6 +115,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
     shutil.copytree(Path("examples/skills/csv-cleaning").resolve(), skill)
     (skill / "evals").mkdir()
     (skill / "evals" / "evals.json").write_text(json.dumps({"evals": [{"id": 1, "prompt": "Clean it."}]}))
+    (folder / "examples").symlink_to(Path("examples").resolve())
     with OpenAIServer() as server, pytest.MonkeyPatch.context() as patch:
         server.respond = _reply
         patch.chdir(folder)
@@ -138,8 +144,8 @@ def test_every_example_is_in_the_session() -> None:
     assert left == set()
 
 
-def test_data_of_three_kinds_was_built(session: Session) -> None:
-    for name, source in {"bench-dev": "evidence", "skillrouter": "skillrouter", "evals": "evals"}.items():
+def test_data_of_each_kind_was_built(session: Session) -> None:
+    for name, source in SOURCES.items():
         folder = BenchFolder(session.folder / name)
         assert folder.manifest()["data"]["source"] == source  # type: ignore[index]
         assert folder.skills()

@@ -24,6 +24,7 @@ from skillpager.bench.datasets import load_data, read_evidence, to_skill, write_
 from skillpager.bench.datasets.composition import check_composition
 from skillpager.bench.datasets.evals import read_evals
 from skillpager.bench.datasets.skillrouter import Census, Draw, allocate, draw_skills
+from skillpager.bench.datasets.skills import read_queries, read_skills
 from skillpager.bench.datasets.tasks import read_task_queries
 from skillpager.errors import BenchError, SkillError
 from skillpager.skill import read_skill
@@ -667,3 +668,65 @@ def test_the_library_says_nothing_when_all_is_well(tmp_path: Path, caplog: pytes
     with caplog.at_level(logging.INFO):
         draw_skills(folder)
     assert caplog.text == ""
+
+
+# ---- any skills
+
+
+def test_any_skills_are_read_with_all_their_files() -> None:
+    skills = read_skills([SAMPLES], subset="own")
+    assert [skill.id for skill in skills] == sorted(path.name for path in SAMPLES.iterdir())
+    debugging = next(skill for skill in skills if skill.id == "kubernetes-debugging")
+    assert debugging.files[0][0] == "SKILL.md"
+    assert len(debugging.files) > 1
+    assert read_skills([SAMPLES / "git-bisect", SAMPLES / "csv-cleaning" / "SKILL.md"], subset="own") == [
+        next(skill for skill in skills if skill.id == name) for name in ("git-bisect", "csv-cleaning")
+    ]
+
+
+def test_queries_of_ones_own_need_a_skill_and_a_question(tmp_path: Path) -> None:
+    skills = read_skills([SAMPLES / "git-bisect", SAMPLES / "csv-cleaning"], subset="own")
+    lines = [
+        {"skill": "csv-cleaning", "query": "Why?", "critical": [[3, 4]]},
+        {"skill": "git-bisect", "query": "How?", "id": "x", "origin": "annotator"},
+        {"skill": "csv-cleaning", "query": "When?"},
+    ]
+    file = tmp_path / "queries.jsonl"
+    file.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    queries = read_queries(file, skills)
+    assert [(query.id, query.origin) for query in queries] == [
+        ("x", "annotator"),
+        ("csv-cleaning#1", "people"),
+        ("csv-cleaning#2", "people"),
+    ]
+    assert queries[1].critical == ((3, 4),)
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ({"skill": "nosuch", "query": "Why?"}, "is about the skill 'nosuch'"),
+        ({"skill": "git-bisect"}, "queries.jsonl:1 is no OwnQuery"),
+        (
+            {"skill": "git-bisect", "query": "Why?", "critical": [[2, 9999]]},
+            "has the lines 2 to 9999, but SKILL.md",
+        ),
+        ({"skill": "git-bisect", "query": "Why?", "critical": [[0, 2]]}, "has the lines 0 to 2"),
+    ],
+)
+def test_wrong_queries_of_ones_own_are_explained(tmp_path: Path, line: dict[str, object], told: str) -> None:
+    file = tmp_path / "queries.jsonl"
+    file.write_text(json.dumps(line) + "\n")
+    with pytest.raises(BenchError) as raised:
+        read_queries(file, read_skills([SAMPLES / "git-bisect"], subset="own"))
+    assert told in str(raised.value)
+    assert str(file) in str(raised.value)
+
+
+def test_skills_of_ones_own_must_be_there_and_differ(tmp_path: Path) -> None:
+    with pytest.raises(BenchError, match="contains no skill"):
+        read_skills([tmp_path], subset="own")
+    with pytest.raises(BenchError, match="second skill of the name 'git-bisect'"):
+        read_skills([SAMPLES / "git-bisect", SAMPLES], subset="own")
+    with pytest.raises(BenchError, match="There is no file of queries"):
+        read_queries(tmp_path / "none.jsonl", [])

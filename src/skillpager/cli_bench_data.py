@@ -154,6 +154,44 @@ def evals(
 
 @app.command()
 @reported
+def skills(
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="SKILL", help="Skill folders, Markdown files, or folders that contain skills."
+        ),
+    ],
+    out: Out,
+    queries: Annotated[
+        Path | None,
+        typer.Option(
+            "--queries",
+            metavar="FILE",
+            help="JSONL of queries: skill, query, and critical lines where the evidence judge is to decide.",
+            show_default=False,
+        ),
+    ] = None,
+    subset: Annotated[str, typer.Option("--subset", metavar="NAME", help="Name of the subset.")] = "own",
+    as_json: AsJson = False,
+) -> None:
+    """Build a benchmark of any skills, all their files included.
+
+    Without --queries a model writes them: `skillpager bench queries`.
+
+    \b
+    Examples:
+      skillpager bench data skills examples/skills --queries examples/queries.jsonl --out samples
+      skillpager bench data skills ~/.claude/skills --out mine
+    """
+    from skillpager.bench.datasets.skills import read_queries, read_skills
+
+    records = read_skills(paths, subset=subset)
+    asked = read_queries(queries, records) if queries else []
+    _tell_written(_write(out, records, asked, source="skills", details={"subset": subset}), out, as_json)
+
+
+@app.command()
+@reported
 def fetch(
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder of evidence data to write.")],
     split: Annotated[Split, typer.Option("--split", help="Which annotations.")] = Split.DEV,

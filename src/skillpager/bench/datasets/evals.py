@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from skillpager.bench.datasets.skills import skill_record
 from skillpager.bench.records import QueryRecord, SkillRecord
 from skillpager.errors import BenchError
 from skillpager.serialize import JsonValue
@@ -42,7 +43,8 @@ def read_evals(paths: Sequence[Path]) -> tuple[list[SkillRecord], list[QueryReco
             raise BenchError(f"{path} is the second skill of the name {skill.name!r}: leave one of them out.")
         file = (skill.root or path) / EVALS
         data = _read(file, skill)
-        skills.append(_skill(skill, hashlib.sha256(data).hexdigest()))
+        digest = {"evals_sha256": hashlib.sha256(data).hexdigest()}
+        skills.append(skill_record(skill, subset=ORIGIN, source=digest))
         queries += _queries(file, data, skill)
     return skills, queries
 
@@ -108,19 +110,3 @@ def _text(value: JsonValue) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return ""
     return str(value).strip()
-
-
-def _skill(skill: Skill, evals_sha256: str) -> SkillRecord:
-    source = {
-        "folder": skill.root.name if skill.root else "",
-        "license": skill.metadata.get("license", ""),
-        "evals_sha256": evals_sha256,
-    }
-    return SkillRecord(
-        id=skill.name,
-        name=skill.name,
-        description=skill.description,
-        files=tuple((file.path, file.text) for file in skill.files),
-        subset=ORIGIN,
-        source={name: value for name, value in source.items() if value},
-    )
