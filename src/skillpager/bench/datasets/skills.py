@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
-from skillpager.bench.datasets.evidence import LINE_END
 from skillpager.bench.folder import read_records
 from skillpager.bench.records import LineRange, QueryRecord, Record, SkillRecord
 from skillpager.errors import BenchError
 from skillpager.library import discover
+from skillpager.markdown import LINE_END
 from skillpager.skill import read_skill
 from skillpager.types import Skill
 
