@@ -469,9 +469,7 @@ def _paper_draw() -> Draw:
         replace(_skill(f"s{number}", text), subset=subset)
         for number, (text, subset) in enumerate(zip(texts, subsets, strict=True))
     )
-    census = Census(
-        10, Counter(gt=196, pool=78_165), ["gt/licenses"], 0, Counter(dict.fromkeys(NAMESPACES, 9))
-    )
+    census = Census(10, Counter(gt=196, pool=78_165), ["gt/licenses"], Counter(dict.fromkeys(NAMESPACES, 9)))
     return Draw(skills, census, {}, 42)
 
 

@@ -297,8 +297,12 @@ def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A real model of 16 dimensions that takes milliseconds and puts a prompt before queries."""
     library = pytest.importorskip("sentence_transformers", reason="the st extra is not installed")
     import torch
-    from sentence_transformers.models import StaticEmbedding
     from tokenizers import Tokenizer
+
+    try:
+        from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+    except ImportError:  # before version 6
+        from sentence_transformers.models import StaticEmbedding
 
     tokenizer = Tokenizer.from_file(str(builtin.MODEL_FOLDER / "tokenizer.json"))
     weights = torch.randn(tokenizer.get_vocab_size(), 16, generator=torch.Generator().manual_seed(0))

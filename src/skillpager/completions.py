@@ -1,14 +1,17 @@
 """A chat completion as JSON: what a request says besides the messages, and what its answer holds.
 
-Pure functions for whatever asks a chat model through an `Endpoint`.
+For whatever asks a chat model through an `Endpoint`.
 """
 
 import json
+import logging
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from skillpager.endpoint import sendable
+from skillpager.endpoint import EndpointError, sendable
+
+logger = logging.getLogger(__name__)
 
 _REASONING = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
 _FENCED = re.compile(r"```(?:json)?\s*\n(.*)```", re.DOTALL)
@@ -46,6 +49,32 @@ class Message:
 
     role: str
     content: str
+
+
+class Negotiation:
+    """What one endpoint was found to insist on. Safe for many threads."""
+
+    def __init__(self) -> None:
+        """Begin with all optional parts."""
+        self._dialect = Dialect()
+
+    def send(self, post: Callable[[Dialect], object]) -> object:
+        """Return what `post` returns, called again without each optional part that the endpoint complains of.
+
+        Raises:
+            EndpointError: It failed for another reason.
+        """
+        while True:
+            dialect = self._dialect
+            try:
+                return post(dialect)
+            except EndpointError as error:
+                simpler = simpler_dialect(dialect, error.complaint)
+                if simpler is None:
+                    raise
+                if self._dialect == dialect:  # else another thread has learnt it already
+                    logger.warning("%s; asking without that", error)
+                    self._dialect = simpler
 
 
 def completion_body(

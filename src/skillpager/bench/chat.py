@@ -1,6 +1,5 @@
 """A chat model that is asked many things: retries, shared pauses, corrections, and what it all costs."""
 
-import logging
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -12,18 +11,17 @@ from skillpager.bench.spending import Bill, Spending, Usage
 from skillpager.completions import (
     Dialect,
     Message,
+    Negotiation,
     RefusedError,
     completion_body,
     content_in,
     json_in,
-    simpler_dialect,
 )
 from skillpager.endpoint import Endpoint, EndpointError
 from skillpager.errors import SettingsError
 from skillpager.settings import Settings
 from skillpager.tokens import default_counter
 
-logger = logging.getLogger(__name__)
 Value = TypeVar("Value")
 
 KEY_VARIABLE = "SKILLPAGER_LLM_API_KEY"
@@ -54,7 +52,7 @@ class ChatModel:
         self.halt = threading.Event()
         self._endpoint = endpoint
         self._pause = _Pause(self.halt)
-        self._dialect = Dialect()
+        self._negotiation = Negotiation()
 
     @property
     def id(self) -> str:
@@ -105,9 +103,9 @@ class ChatModel:
         return Answer(value, model_in(answer), told or conversation.counted(answer), raw_usage)
 
     def _post(self, conversation: "_Conversation[Value]") -> object:
-        """Return the decoded answer, asked for in the simplest way that the endpoint insists on."""
-        while True:
-            dialect = self._dialect
+        """Return the decoded answer, asked for in the way that the endpoint insists on."""
+
+        def post(dialect: Dialect) -> object:
             self._pause.wait()
             if self.halt.is_set():
                 raise EndpointError("it was not asked, because the run has stopped")
@@ -115,17 +113,11 @@ class ChatModel:
             try:
                 answer = self._endpoint.post("chat", conversation.body(dialect))
                 self._pay(conversation, answer)
-            except EndpointError as error:
-                simpler = simpler_dialect(dialect, error.complaint)
-                if simpler is None:
-                    raise
-                if self._dialect == dialect:
-                    logger.warning("%s; asking without that", error)
-                    self._dialect = simpler
-            else:
                 return answer
             finally:
                 self.spending.release(conversation.expected)
+
+        return self._negotiation.send(post)
 
     def _pay(self, conversation: "_Conversation[Value]", answer: object) -> None:
         told, _ = usage_in(answer)

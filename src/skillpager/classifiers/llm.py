@@ -23,7 +23,7 @@ from skillpager.classifiers.llm_prompt import (
     request_body,
     verdicts_in,
 )
-from skillpager.completions import Dialect, simpler_dialect
+from skillpager.completions import Negotiation
 from skillpager.endpoint import Endpoint, EndpointError, quoted
 from skillpager.errors import ClassifierError
 from skillpager.files import write_file
@@ -111,7 +111,7 @@ class LLMClassifier:
         self._concurrency = concurrency
         self._cache_dir = cache_dir
         self._progress = progress
-        self._dialect = Dialect()
+        self._negotiation = Negotiation()
 
     @property
     def id(self) -> str:
@@ -189,19 +189,13 @@ class LLMClassifier:
         return verdicts
 
     def _attempt(self, batch: _Batch) -> list[Classification]:
-        while True:
-            dialect = self._dialect
-            try:
-                answer = self._endpoint.post("chat", request_body(batch.message, dialect))
-                return verdicts_in(answer, len(batch.fragments))
-            except EndpointError as error:
-                simpler = simpler_dialect(dialect, error.complaint)
-                if simpler is None:
-                    raise
-                logger.warning("%s; asking without that", error)
-                self._dialect = simpler
-            except (ValueError, RecursionError) as error:
-                raise self._endpoint.bad_answer(error) from None
+        answer = self._negotiation.send(
+            lambda dialect: self._endpoint.post("chat", request_body(batch.message, dialect))
+        )
+        try:
+            return verdicts_in(answer, len(batch.fragments))
+        except (ValueError, RecursionError) as error:
+            raise self._endpoint.bad_answer(error) from None
 
     def _failed(self, batch: _Batch, cause: EndpointError, finished: int) -> str:
         first, last = _place(batch.fragments[0]), _place(batch.fragments[-1])

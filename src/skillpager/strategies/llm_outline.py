@@ -1,6 +1,5 @@
 """A language model picks nodes from the skill's outline, over any OpenAI-compatible endpoint."""
 
-import logging
 from collections.abc import Callable
 from typing import Protocol, Self
 
@@ -9,10 +8,10 @@ import numpy as np
 from skillpager.completions import (
     Dialect,
     Message,
+    Negotiation,
     completion_body,
     content_in,
     json_in,
-    simpler_dialect,
 )
 from skillpager.endpoint import Endpoint, EndpointError
 from skillpager.errors import SettingsError, StrategyError
@@ -26,8 +25,6 @@ from skillpager.strategies.llm_outline_prompt import (
 )
 from skillpager.strategies.scoring import ScoredPicker
 from skillpager.types import Budget, FloatArray, Query, Selection, SkillIndex, SkipReason, TokenMeter
-
-logger = logging.getLogger(__name__)
 
 TIMEOUT = 120.0
 # someone waits for the page
@@ -95,7 +92,7 @@ class LLMOutline:
             max_retries=max_retries,
             sleep=sleep,
         )
-        self._dialect = Dialect()
+        self._negotiation = Negotiation()
 
     @classmethod
     def from_settings(cls, settings: ModelSettings) -> Self:
@@ -144,15 +141,10 @@ class LLMOutline:
             ) from None
 
     def _post(self, messages: list[Message]) -> object:
-        """Return the decoded answer, asked for in the simplest way that the endpoint insists on."""
-        while True:
-            dialect = self._dialect
+        """Return the decoded answer, asked for in the way that the endpoint insists on."""
+
+        def post(dialect: Dialect) -> object:
             body = completion_body(messages, schema=ANSWER_SCHEMA, schema_name=SCHEMA_NAME, dialect=dialect)
-            try:
-                return self._endpoint.post("chat", body)
-            except EndpointError as error:
-                simpler = simpler_dialect(dialect, error.complaint)
-                if simpler is None:
-                    raise
-                logger.warning("%s; asking without that", error)
-                self._dialect = simpler
+            return self._endpoint.post("chat", body)
+
+        return self._negotiation.send(post)

@@ -67,14 +67,12 @@ class Census:
         parts: Number of part files.
         records: Records by subset, `gt` and `pool`.
         empty: Ids of records of the ground truth without a body.
-        pool_empty: Records of the pool without a body.
         namespaces: Pool records with a body by namespace.
     """
 
     parts: int = 0
     records: Counter[str] = field(default_factory=Counter)
     empty: list[str] = field(default_factory=list)
-    pool_empty: int = 0
     namespaces: Counter[str] = field(default_factory=Counter)
 
 
@@ -250,7 +248,6 @@ def _count(record: RouterSkill, census: Census) -> bool:
             census.empty.append(record.skill_id)
     else:
         census.records[POOL] += 1
-        census.pool_empty += not has_body
         census.namespaces[record.prefix] += has_body
     return has_body
 
