@@ -2,6 +2,7 @@
 
     skills.jsonl  queries.jsonl  nodes.jsonl
     selections/<method>.jsonl    judgments/<judge>/<method>.jsonl
+    queries/<skill>.json         votes/<judge>.jsonl    what models and people answered
     manifest.json                seeds, ids of models and prompts, versions, digests of the data
 
 Records are appended as they come, so that a killed run loses the line it was writing at most: a line cut
