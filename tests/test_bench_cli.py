@@ -199,8 +199,12 @@ def test_a_run_judged_by_a_model_asks_it(session: Session) -> None:
         (["sweep", "size-of-node", "--out", "results"], 2, "Unknown sweep"),
         (["ablate", "queries", "--out", "results"], 2, "Unknown ablation"),
         (["ablate", "graph", "--out", "results", "--with", "x"], 1, "takes no further parts: x"),
-        (["report", "dev"], 1, "is no benchmark folder"),
-        (["report", "results", "--judge", "nobody"], 1, "holds no verdicts of the judge 'nobody'"),
+        (["report", "dev"], 1, "dev holds no verdicts of the judge 'evidence'"),
+        (
+            ["report", "results", "--judge", "nobody"],
+            1,
+            "no verdicts of the judge 'nobody': name one of evidence",
+        ),
     ],
 )
 def test_mistakes_are_explained(session: Session, words: list[str], code: int, told: str) -> None:

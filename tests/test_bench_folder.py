@@ -182,3 +182,25 @@ def test_a_damaged_manifest_is_an_error_with_its_path(tmp_path: Path, text: str)
     (tmp_path / "manifest.json").write_text(text)
     with pytest.raises(BenchError, match=r"manifest\.json"):
         BenchFolder(tmp_path).manifest()
+
+
+def test_judges_are_found_by_how_their_ids_begin(tmp_path: Path) -> None:
+    folder = BenchFolder(tmp_path)
+    with pytest.raises(BenchError, match="bench judge` first"):
+        folder.find_judge("evidence")
+    judges = ["evidence", "llm:host:1/a/model#12", "llm:host:1/b#34"]
+    for judge in judges:
+        write_records(folder.judgments_file(judge, "mmr@k=5"), [])
+    assert folder.judges() == judges
+    assert folder.judged_methods(judges[1]) == ["mmr@k=5"]
+    assert folder.judged_methods("llm") == []
+    assert [folder.find_judge(name) for name in ("evidence", "ev", "llm:host:1/b", judges[1])] == [
+        "evidence",
+        "evidence",
+        judges[2],
+        judges[1],
+    ]
+    with pytest.raises(BenchError, match="several judges that begin with 'llm': name one of llm:host:1/a"):
+        folder.find_judge("llm")
+    with pytest.raises(BenchError, match="no verdicts of the judge 'ann': name one of evidence, llm"):
+        folder.find_judge("ann")

@@ -104,3 +104,17 @@ def test_the_readers_of_the_sample_agree_as_told() -> None:
         assert not any(
             a == "insufficient" and e == "sufficient" for a, e in zip(answers, evidence, strict=True)
         )
+
+
+def test_the_readers_of_types_agree_as_told() -> None:
+    with (RUN.parent / "samples" / "typed-96.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    parser, first, second = ([row[name] for row in rows] for name in ("parser", "reader_1", "reader_2"))
+    agreement = [
+        100 * sum(map(str.__eq__, *pair)) / len(rows)
+        for pair in ((first, second), (parser, first), (parser, second))
+    ]
+    section = DOCUMENT.split("### Types", 1)[1]
+    told = re.search(r"each other on ([\d.]+) %.*?classifier on ([\d.]+) and ([\d.]+) %", section, re.DOTALL)
+    assert told
+    assert list(map(float, told.groups())) == pytest.approx(agreement, abs=0.06)

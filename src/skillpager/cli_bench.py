@@ -218,7 +218,12 @@ app.add_typer(cli_bench_validate.app, name="validate")
 @reported
 def report(
     folder: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of the results.")],
-    judge: Annotated[str, typer.Option("--judge", metavar="ID", help="Whose verdicts.")] = EVIDENCE,
+    judge: Annotated[
+        str,
+        typer.Option(
+            "--judge", metavar="NAME", help="Whose verdicts: an id, or how one begins, such as llm."
+        ),
+    ] = EVIDENCE,
     out: Annotated[
         Path | None,
         typer.Option(

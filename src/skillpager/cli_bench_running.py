@@ -81,7 +81,9 @@ def write_and_print_report(
     from skillpager.cli_session import open_pager
 
     pager = open_pager(cache_dir=cache_dir)
-    written = write_report(folder, judge=judge, out=out or folder.path / "report", pager=pager)
+    written = write_report(
+        folder, judge=folder.find_judge(judge), out=out or folder.path / "report", pager=pager
+    )
     print_text("\n".join(map(str, written)))
 
 

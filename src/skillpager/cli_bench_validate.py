@@ -44,7 +44,9 @@ def validate() -> None:
 @reported
 def sample(
     folder: RunFolder,
-    judge: Annotated[str, typer.Option("--judge", metavar="JUDGE", help="Judge to validate.")],
+    judge: Annotated[
+        str, typer.Option("--judge", metavar="JUDGE", help="Judge to validate: an id, or how one begins.")
+    ],
     out: Out,
     methods: Annotated[
         str | None,
@@ -84,7 +86,8 @@ def sample(
     from skillpager.bench.validation.sample import METHODS, sample_judgments
 
     chosen = split_labels(methods) if methods else METHODS
-    drawn = sample_judgments(BenchFolder(folder), judge, methods=chosen, per_cell=per_cell, seed=seed)
+    run = BenchFolder(folder)
+    drawn = sample_judgments(run, run.find_judge(judge), methods=chosen, per_cell=per_cell, seed=seed)
     _write(drawn, out, ["method", "verdict", "votes"], as_json=as_json)
 
 

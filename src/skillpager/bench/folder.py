@@ -15,7 +15,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from skillpager.bench.records import (
     JudgmentRecord,
@@ -35,6 +35,7 @@ AnyRecord = TypeVar("AnyRecord", bound=Record)
 
 SKILLS, QUERIES, NODES = "skills.jsonl", "queries.jsonl", "nodes.jsonl"
 MANIFEST = "manifest.json"
+JSONL = ".jsonl"
 
 
 class BenchFolder:
@@ -70,11 +71,11 @@ class BenchFolder:
 
     def selections_file(self, method: str) -> Path:
         """Return where the selections of a method stand."""
-        return self.path / "selections" / f"{file_name(method)}.jsonl"
+        return self.path / "selections" / f"{file_name(method)}{JSONL}"
 
     def judgments_file(self, judge: str, method: str) -> Path:
         """Return where a judge's verdicts on a method stand."""
-        return self.path / "judgments" / file_name(judge) / f"{file_name(method)}.jsonl"
+        return self.path / "judgments" / file_name(judge) / f"{file_name(method)}{JSONL}"
 
     def selections(self, method: str) -> list[SelectionRecord]:
         """Return the selections of a method, none if it did not run."""
@@ -83,6 +84,34 @@ class BenchFolder:
     def judgments(self, judge: str, method: str) -> list[JudgmentRecord]:
         """Return a judge's verdicts on a method, none if it did not judge."""
         return list(read_records(self.judgments_file(judge, method), JudgmentRecord))
+
+    def methods(self) -> list[str]:
+        """Return the labels of the methods that have selections, sorted."""
+        return _labels((self.path / "selections").glob(f"*{JSONL}"))
+
+    def judges(self) -> list[str]:
+        """Return the ids of the judges that have judged something, sorted."""
+        return _labels(path for path in (self.path / "judgments").glob("*") if path.is_dir())
+
+    def judged_methods(self, judge: str) -> list[str]:
+        """Return the labels of the methods that a judge has judged, sorted."""
+        return _labels((self.path / "judgments" / file_name(judge)).glob(f"*{JSONL}"))
+
+    def find_judge(self, name: str) -> str:
+        """Return the judge of that id, or the only one whose id begins so, such as `llm`.
+
+        Raises:
+            BenchError: There is none, or there are several.
+        """
+        judges = self.judges()
+        found = [judge for judge in judges if judge == name] or [j for j in judges if j.startswith(name)]
+        if len(found) == 1:
+            return found[0]
+        known = (
+            f"name one of {', '.join(found or judges)}" if judges else "run `skillpager bench judge` first"
+        )
+        what = "has several judges that begin with" if found else "holds no verdicts of the judge"
+        raise BenchError(f"{self.path} {what} {name!r}: {known}.")
 
     # ---- manifest
 
@@ -118,6 +147,11 @@ class BenchFolder:
                 "make one with `skillpager bench data`."
             )
         return read_records(path, kind)
+
+
+def _labels(paths: Iterable[Path]) -> list[str]:
+    """Return the labels that files or folders were named for, sorted."""
+    return sorted(unquote(path.name.removesuffix(JSONL)) for path in paths)
 
 
 def file_name(label: str) -> str:

@@ -52,7 +52,7 @@ class Results:
         self.skills: list[SkillRecord] = folder.skills()
         self.queries: list[QueryRecord] = folder.queries()
         self._rows: dict[str, QueryRows] = {}
-        if not any(folder.judgments_file(judge, label).exists() for label in self.labels):
+        if not set(folder.judged_methods(judge)) & set(self.labels):
             raise BenchError(
                 f"{folder.path} holds no verdicts of the judge {judge!r} on a method that was run: "
                 "judge with `skillpager bench judge`, or name another with --judge."

@@ -6,7 +6,6 @@ The same context for the same query is one case, under however many methods.
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from urllib.parse import unquote
 
 from skillpager.bench.asking import ask_all
 from skillpager.bench.folder import BenchFolder, read_records, write_records
@@ -17,7 +16,6 @@ from skillpager.bench.suites import SUITES
 from skillpager.errors import BenchError
 from skillpager.serialize import JsonObject
 
-JSONL = ".jsonl"
 NO_CONTEXTS = (
     "hold no contexts, which a judge needs: remove them and run `skillpager bench run --contexts` again"
 )
@@ -82,9 +80,7 @@ def choose_methods(folder: BenchFolder, text: str | None = None) -> list[str]:
     Raises:
         BenchError: A method was not run, or none was.
     """
-    there = sorted(
-        unquote(path.name.removesuffix(JSONL)) for path in folder.path.glob(f"selections/*{JSONL}")
-    )
+    there = folder.methods()
     if not there:
         raise BenchError(f"{folder.path} has no selections to judge: run `skillpager bench run` first.")
     if text is None:

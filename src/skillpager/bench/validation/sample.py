@@ -9,8 +9,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
-from pathlib import Path
-from urllib.parse import unquote
 
 from skillpager.bench.folder import BenchFolder
 from skillpager.bench.methods import parse_method
@@ -133,20 +131,14 @@ def _verdicts(folder: BenchFolder, judge: str, method: str) -> Iterator[_Judged]
 
 def _nothing_judged(folder: BenchFolder, judge: str, method: str) -> str:
     """Return what is wrong and what could be asked for instead."""
-    place = folder.judgments_file(judge, method).parent
-    if methods := _names(place.glob("*.jsonl"), ".jsonl"):
+    if methods := folder.judged_methods(judge):
         return (
             f"Judge {judge} has no verdicts on {method} in {folder.path}: judge it with "
             f"`skillpager bench judge`, or choose --methods among {', '.join(methods)}."
         )
-    judges = _names(path for path in place.parent.glob("*") if path.is_dir())
+    judges = folder.judges()
     known = f"choose --judge among {', '.join(judges)}" if judges else "run `skillpager bench judge` first"
     return f"Judge {judge} has no verdicts in {folder.path}: {known}."
-
-
-def _names(paths: Iterable[Path], suffix: str = "") -> list[str]:
-    """Return the labels that files or folders were named for."""
-    return sorted(unquote(path.name.removesuffix(suffix)) for path in paths)
 
 
 def _shuffled(
