@@ -23,7 +23,6 @@ from skillpager.sources import stamp_files
 from skillpager.stores import SqliteStore
 from skillpager.tokens import default_counter
 from skillpager.types import (
-    ChunkStrategy,
     Classifier,
     Context,
     Encoder,
@@ -271,9 +270,10 @@ class SkillPager:
         return kept
 
     def _pool(self, index: SkillIndex, strategy: Strategy) -> SkillIndex:
-        if not isinstance(strategy, ChunkStrategy):
+        # a `ChunkStrategy` has it; asking for the attribute takes a fiftieth of `isinstance` with a Protocol
+        size: int | None = getattr(strategy, "chunk_tokens", None)
+        if size is None:
             return index
-        size = strategy.chunk_tokens
         builder = self._chunk_builders.setdefault(size, replace(self._builder, chunk_tokens=size))
         made_of_windows = index.recipe.splitter == builder.recipe.splitter
         return index if made_of_windows else self._index_of(index.skill, builder)

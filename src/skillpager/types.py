@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -551,7 +551,6 @@ class Strategy(Protocol):
         """
 
 
-@runtime_checkable
 class ChunkStrategy(Strategy, Protocol):
     """A strategy that picks from windows of the source instead of nodes.
 
