@@ -185,6 +185,8 @@ def test_a_damaged_manifest_is_an_error_with_its_path(tmp_path: Path, text: str)
 
 
 def test_judges_are_found_by_how_their_ids_begin(tmp_path: Path) -> None:
+    with pytest.raises(BenchError, match="There is no benchmark folder at"):
+        BenchFolder(tmp_path / "none").find_judge("evidence")
     folder = BenchFolder(tmp_path)
     with pytest.raises(BenchError, match="bench judge` first"):
         folder.find_judge("evidence")

@@ -103,6 +103,10 @@ class BenchFolder:
         Raises:
             BenchError: There is none, or there are several.
         """
+        if not self.path.is_dir():
+            raise BenchError(
+                f"There is no benchmark folder at {self.path}: make one with `skillpager bench run`."
+            )
         judges = self.judges()
         found = [judge for judge in judges if judge == name] or [j for j in judges if j.startswith(name)]
         if len(found) == 1:

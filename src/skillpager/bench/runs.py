@@ -21,7 +21,7 @@ from skillpager.bench.judges.evidence import EVIDENCE
 from skillpager.bench.methods import parse_method
 from skillpager.bench.records import JudgmentRecord, QueryRecord, SelectionRecord, SkillRecord
 from skillpager.bench.selecting import Outcome, Plan, Work, select_all
-from skillpager.errors import BenchError, SkillPagerError
+from skillpager.errors import BenchError, SkillPagerError, require_extra
 from skillpager.pager import SkillPager
 from skillpager.serialize import JsonObject
 from skillpager.settings import Settings
@@ -182,6 +182,8 @@ def _outcomes(
         for work in left:
             yield work, _attempt(work, plan)
         return
+    # here, because a worker that fails to begin breaks the pool without a word
+    require_extra("threadpoolctl", extra="bench", purpose="The benchmark")
     # a forked child would share the threads and locks of the parent's models
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(min(jobs, len(left)), context, initializer=_use_one_thread) as pool:
