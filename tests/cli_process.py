@@ -1,5 +1,6 @@
 """The command line as a real process: run it, read what it says, give it a terminal."""
 
+import errno
 import json
 import os
 import pty
@@ -69,8 +70,9 @@ def run_on_terminal(*arguments: str | Path, env: dict[str, str], cwd: Path = ROO
     try:
         while select.select([ours], [], [], TIME_LIMIT)[0]:
             said += os.read(ours, 65536)
-    except OSError:
-        pass  # the terminal of a process that has ended
+    except OSError as error:
+        if error.errno != errno.EIO:  # that of the terminal of a process that has ended
+            raise
     os.close(ours)
     return Ran(process.wait(TIME_LIMIT), said.decode().replace("\r\n", "\n"), "")
 

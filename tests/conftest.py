@@ -10,6 +10,8 @@ import pytest
 from skillpager import SkillPager
 from skillpager.settings import Settings
 
+pytest_plugins = ["chromium"]  # the fixture `browser`
+
 ROOT = Path(__file__).parent.parent
 SAMPLES = ROOT / "examples" / "skills"
 TRAPS = ROOT / "tests" / "fixtures" / "markdown"

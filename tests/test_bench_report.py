@@ -2,24 +2,21 @@
 
 import base64
 import re
-import shutil
-from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 from markdown_it import MarkdownIt
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser
 
 from bench_results import SUITES, whole_run, write_results
+from chromium import needs_chromium
 from skillpager import SkillPager
 from skillpager.bench.folder import BenchFolder
 from skillpager.bench.report import write_report
 from skillpager.errors import BenchError
 from skillpager.settings import Settings
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on the PATH")
 HOSTILE = '<script>alert(1)</script>](x) & "it"'
 PHONE, DESKTOP = 390, 1200
 FIGURES = {
@@ -162,14 +159,6 @@ def test_a_skill_that_cannot_be_drawn_costs_one_figure(tmp_path: Path, hashing_p
 
 
 # ---- in a browser
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield opened
-        opened.close()
 
 
 @needs_chromium

@@ -3,7 +3,6 @@
 import http.client
 import json
 import re
-import shutil
 import signal
 import subprocess
 import threading
@@ -13,18 +12,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
+from chromium import needs_chromium
 from cli_process import command, environment
 from skillpager.bench.judges.judge_prompt import CRITERION
 from skillpager.bench.validation.sheet import Case, Sheet, SheetKind, read_sheet, write_sheet
 from skillpager.bench.validation.web import GUIDE, MAX_BODY_BYTES, SheetServer, unwrapped
 from skillpager.errors import BenchError
 from test_bench_validation import HOSTILE, small_sheet
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on the PATH")
-
 
 # ---- the server
 
@@ -202,16 +198,6 @@ def test_serve_ends_cleanly(tmp_path: Path) -> None:
 
 
 # ---- the page
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """A headless Chromium."""
-    with sync_playwright() as playwright:
-        # a container has no user namespaces for the sandbox, and only pages of this machine are opened
-        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield opened
-        opened.close()
 
 
 @contextmanager

@@ -13,9 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from threading import Lock
 
-import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection, PathCollection
@@ -29,6 +27,7 @@ from numpy.typing import ArrayLike
 
 from skillpager.graph_view import EDGE_COLORS, TYPE_COLORS, summarize, visible
 from skillpager.mentions import find_sections
+from skillpager.plotting import own_settings
 from skillpager.types import Edge, EdgeKind, Node, SkillIndex
 
 WIDTH, MARGIN = 7.2, 0.15
@@ -49,8 +48,6 @@ TYPE_MARKERS = dict(zip(TYPE_COLORS, "sD^vXo", strict=True))  # a second cue, fo
 DOTS, DASHES = (0, (1, 1.3)), (0, (4, 1.6))
 STYLES: dict[str, LineStyleType] = {"sequence": "-", "semantic": DOTS, "reference": "-", "condition": DASHES}
 ARROW_GAPS = {"semantic": 0.0, "reference": 0.02, "condition": 0.07}  # so that no arrowhead hides another
-
-_settings = Lock()  # Matplotlib's settings belong to the process
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +88,8 @@ def render(index: SkillIndex, form: str) -> bytes:
     """Return the picture of a graph as `svg` or `png`."""
     metadata = {"Date": None} if form == "svg" else {"Software": None}
     picture = io.BytesIO()
-    with _settings, matplotlib.rc_context(), _silence(logging.getLogger("matplotlib.font_manager")):
-        matplotlib.rcdefaults()
-        matplotlib.rcParams.update({"svg.hashsalt": "skillpager", "text.hinting": "no_hinting"})
+    plain = own_settings({}, extra="plot", purpose="Drawing a graph")
+    with plain, _silence(logging.getLogger("matplotlib.font_manager")):
         _figure(index).savefig(picture, format=form, dpi=DPI, metadata=metadata)
     return picture.getvalue()
 

@@ -10,8 +10,7 @@ Reference: Lin and Bilmes 2011; pyversity.
 
 from dataclasses import dataclass
 
-from skillpager.strategies.versity import check_diversity, select_diverse
-from skillpager.types import Budget, Query, Selection, SkillIndex, TokenMeter
+from skillpager.strategies.versity import Diverse
 
 # on training data 0.005 is sufficient for 55.2 % of queries at half of the tokens, 0.05 for 51.2, 0.5 for
 # 23.4, and relevance alone for 55.6: coverage of the skill is not what a query asks for
@@ -19,8 +18,10 @@ DEFAULT_DIVERSITY = 0.005
 
 
 @dataclass(frozen=True, slots=True)
-class Cover:
-    """Greedy facility-location coverage.
+class Cover(Diverse):
+    """Greedy facility-location coverage; O(n²) for each pick.
+
+    Under `max_tokens` all nodes are put in order, which takes seconds for a thousand.
 
     Attributes:
         diversity: Weight of the coverage, 0 to 1; 0 picks by relevance alone.
@@ -29,21 +30,3 @@ class Cover:
 
     diversity: float = DEFAULT_DIVERSITY
     name: str = "cover"
-
-    def __post_init__(self) -> None:
-        """Check the diversity.
-
-        Raises:
-            ValueError: `diversity` is outside 0 to 1.
-        """
-        check_diversity(self.diversity)
-
-    def select(self, index: SkillIndex, query: Query, *, budget: Budget, meter: TokenMeter) -> Selection:
-        """Return up to `max_nodes` picks in pyversity's order; O(n²) for each.
-
-        Under `max_tokens` all nodes are put in order, which takes seconds for a thousand.
-
-        Raises:
-            MissingExtraError: The `pyversity` package is not installed.
-        """
-        return select_diverse(self.name, self.diversity, index, query, budget=budget, meter=meter)

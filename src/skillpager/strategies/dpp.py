@@ -8,9 +8,9 @@ Reference: Chen, Zhang and Zhou 2018, fast greedy MAP inference; pyversity.
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
-from skillpager.strategies.versity import check_diversity, select_diverse
-from skillpager.types import Budget, Query, Selection, SkillIndex, TokenMeter
+from skillpager.strategies.versity import Diverse
 
 # pyversity's own; on training data all from 0.1 to 0.5 are within 1 point of each other, at half of the
 # tokens 0.5 is ahead by 2
@@ -21,31 +21,16 @@ JITTER = 1e-3
 
 
 @dataclass(frozen=True, slots=True)
-class Dpp:
-    """Greedy MAP inference in a determinantal point process.
+class Dpp(Diverse):
+    """Greedy MAP inference in a determinantal point process; O(n·k·(d + k)).
+
+    At diversity 1 relevance has no say.
 
     Attributes:
-        diversity: 0 picks by relevance alone; at 1 relevance has no say.
+        diversity: Weight of diversity, 0 to 1; 0 picks by relevance alone.
         name: `dpp`.
     """
 
     diversity: float = DEFAULT_DIVERSITY
     name: str = "dpp"
-
-    def __post_init__(self) -> None:
-        """Check the diversity.
-
-        Raises:
-            ValueError: `diversity` is outside 0 to 1.
-        """
-        check_diversity(self.diversity)
-
-    def select(self, index: SkillIndex, query: Query, *, budget: Budget, meter: TokenMeter) -> Selection:
-        """Return up to `max_nodes` picks in pyversity's order; O(n·k·(d + k)).
-
-        Raises:
-            MissingExtraError: The `pyversity` package is not installed.
-        """
-        return select_diverse(
-            self.name, self.diversity, index, query, budget=budget, meter=meter, jitter=JITTER
-        )
+    jitter: ClassVar[float] = JITTER

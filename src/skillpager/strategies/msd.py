@@ -9,8 +9,7 @@ Reference: Borodin, Lee and Ye 2012; pyversity.
 
 from dataclasses import dataclass
 
-from skillpager.strategies.versity import check_diversity, select_diverse
-from skillpager.types import Budget, Query, Selection, SkillIndex, TokenMeter
+from skillpager.strategies.versity import Diverse
 
 # on training data 0.01 is sufficient for 58.3 % of queries at half of the tokens, 0.1 for 49.3, 0.5 for
 # 34.7, and relevance alone for 55.6
@@ -18,8 +17,8 @@ DEFAULT_DIVERSITY = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class Msd:
-    """Greedy max-sum diversification.
+class Msd(Diverse):
+    """Greedy max-sum diversification; O(n·d) for each pick.
 
     Attributes:
         diversity: Weight of the distances, 0 to 1; 0 picks by relevance alone.
@@ -28,19 +27,3 @@ class Msd:
 
     diversity: float = DEFAULT_DIVERSITY
     name: str = "msd"
-
-    def __post_init__(self) -> None:
-        """Check the diversity.
-
-        Raises:
-            ValueError: `diversity` is outside 0 to 1.
-        """
-        check_diversity(self.diversity)
-
-    def select(self, index: SkillIndex, query: Query, *, budget: Budget, meter: TokenMeter) -> Selection:
-        """Return up to `max_nodes` picks in pyversity's order; O(n·d) for each.
-
-        Raises:
-            MissingExtraError: The `pyversity` package is not installed.
-        """
-        return select_diverse(self.name, self.diversity, index, query, budget=budget, meter=meter)

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
 
@@ -94,7 +94,7 @@ def read_queries(path: Path, skills: Sequence[SkillRecord]) -> list[QueryRecord]
                 "the skills."
             )
         numbers[own.skill] += 1
-        record = _query_record(own, numbers[own.skill])
+        record = QueryRecord(**{**asdict(own), "id": own.id or f"{own.skill}#{numbers[own.skill]}"})
         if record.id in records:
             raise BenchError(f"{path}: the id {record.id!r} is there twice: ids must be unique.")
         _check_lines(path, record, known[own.skill])
@@ -111,20 +111,6 @@ def _places(path: Path) -> list[Path]:
     if not found:
         raise BenchError(f"{path} contains no skill: name a skill, or a folder with skills below it.")
     return found
-
-
-def _query_record(own: OwnQuery, number: int) -> QueryRecord:
-    return QueryRecord(
-        id=own.id or f"{own.skill}#{number}",
-        skill=own.skill,
-        query=own.query,
-        origin=own.origin,
-        difficulty=own.difficulty,
-        angle=own.angle,
-        critical=own.critical,
-        supporting=own.supporting,
-        expected=own.expected,
-    )
 
 
 def _check_lines(path: Path, query: QueryRecord, skill: SkillRecord) -> None:

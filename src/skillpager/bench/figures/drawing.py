@@ -1,14 +1,12 @@
 """What all figures share: the value, the looks, and a way to the same bytes each time."""
 
 import io
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from skillpager.errors import require_extra
 from skillpager.graph_view import TYPE_COLORS
+from skillpager.plotting import own_settings
 from skillpager.types import NodeType
 
 if TYPE_CHECKING:
@@ -42,7 +40,23 @@ PAPER_LINE: dict[str, Any] = {
 }
 SMALL, TEXT = 7.5, 9  # points
 
-_settings = Lock()  # Matplotlib's settings belong to the process
+_LOOKS = {
+    "text.parse_math": False,
+    "font.size": TEXT,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": GREY,
+    "axes.labelcolor": INK,
+    "axes.axisbelow": True,
+    "axes.unicode_minus": True,
+    "xtick.color": GREY,
+    "ytick.color": GREY,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "grid.color": "#E6E6E6",
+    "legend.frameon": False,
+    "legend.fontsize": SMALL,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,34 +80,13 @@ class Picture:
     svg: bytes
 
 
-@contextmanager
-def drawing() -> Iterator[None]:
-    """Draw under settings of our own, and leave Matplotlib's as they were."""
-    matplotlib = require_extra("matplotlib", extra="bench", purpose="A figure of the benchmark")
-    with _settings, matplotlib.rc_context():
-        matplotlib.rcdefaults()
-        matplotlib.rcParams.update(
-            {
-                "svg.hashsalt": "skillpager",
-                "text.hinting": "no_hinting",
-                "text.parse_math": False,
-                "font.size": TEXT,
-                "axes.spines.top": False,
-                "axes.spines.right": False,
-                "axes.edgecolor": GREY,
-                "axes.labelcolor": INK,
-                "axes.axisbelow": True,
-                "axes.unicode_minus": True,
-                "xtick.color": GREY,
-                "ytick.color": GREY,
-                "xtick.labelcolor": INK,
-                "ytick.labelcolor": INK,
-                "grid.color": "#E6E6E6",
-                "legend.frameon": False,
-                "legend.fontsize": SMALL,
-            }
-        )
-        yield
+def drawing() -> AbstractContextManager[None]:
+    """Return the context in which figures are drawn; Matplotlib's settings are left as they were.
+
+    Raises:
+        MissingExtraError: Matplotlib is not installed; when the context is entered.
+    """
+    return own_settings(_LOOKS, extra="bench", purpose="A figure of the benchmark")
 
 
 def new_figure(height: float, width: float = WIDTH) -> "Figure":
