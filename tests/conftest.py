@@ -5,12 +5,17 @@ import socket
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from skillpager import SkillPager
 from skillpager.settings import Settings
 
 pytest_plugins = ["chromium"]  # the fixture `browser`
+
+# how long one example takes tells of the machine, on which other tests run; pytest-timeout bounds the whole
+hypothesis.settings.register_profile("skillpager", deadline=None)
+hypothesis.settings.load_profile("skillpager")
 
 ROOT = Path(__file__).parent.parent
 SAMPLES = ROOT / "examples" / "skills"
