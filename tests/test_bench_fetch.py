@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import signal
 import subprocess
 import threading
@@ -27,7 +28,10 @@ from skillpager.skill import MAX_SKILL_BYTES
 from skillpager.types import NodeType
 from skillrouter_folder import pool_of, truth, write_skillrouter_folder
 
-SIZES = {"train": (155, 775), "dev": (40, 200)}
+SIZES = {"train": (155, 3565), "dev": (40, 200)}
+ANNOTATIONS = Path(read_evidence.__code__.co_filename).parents[1] / "annotations"
+# places of the first series of queries and of the two parts of the second
+SERIES = ((0, 5), (5, 13), (13, None))
 WAIT = 20.0
 
 
@@ -319,10 +323,9 @@ def test_the_package_carries_annotations_without_documents(split: str) -> None:
 
 
 def test_the_published_files_are_small_and_hold_no_text() -> None:
-    folder = Path(read_evidence.__code__.co_filename).parents[1] / "annotations"
-    files = sorted(folder.glob(f"*{SUFFIX}"))
+    files = sorted(ANNOTATIONS.glob(f"*{SUFFIX}"))
     assert [file.stem for file in files] == ["dev", "train"]
-    assert sum(file.stat().st_size for file in files) < 800_000
+    assert sum(file.stat().st_size for file in files) < 1_600_000
     fields = {"skill", "repo", "commit", "path", "sha256", "license", "types", "types_second", "queries"}
     for file in files:
         assert {frozenset(json.loads(line)) for line in file.read_text(encoding="utf-8").splitlines()} == {
@@ -330,9 +333,32 @@ def test_the_published_files_are_small_and_hold_no_text() -> None:
         }
 
 
-def test_all_of_dev_has_a_second_annotator_and_59_of_train() -> None:
-    assert all(document.types_second for document in read_published("dev"))
-    assert sum(bool(document.types_second) for document in read_published("train")) == 59
+def test_the_card_counts_what_is_published() -> None:
+    card = (ANNOTATIONS / "CARD.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)\.jsonl` \| (\d+) \| ([\d,]+) \|", card, re.MULTILINE)
+    told = {split: (int(documents), int(queries.replace(",", ""))) for split, documents, queries in rows}
+    assert told == SIZES
+
+
+@pytest.mark.parametrize("split", ["train", "dev"])
+def test_queries_come_in_the_series_of_the_card(split: str) -> None:
+    for document in read_published(split):
+        queries = document.queries
+        assert [query.id for query in queries] == [
+            f"{document.skill}#{number}" for number in range(1, len(queries) + 1)
+        ]
+        first, *second = (Counter(query.difficulty for query in queries[a:b]) for a, b in SERIES)
+        assert first.total() == 5
+        assert first >= Counter(easy=1, medium=2, hard=1)
+        further = [Counter(easy=2, medium=4, hard=2), Counter(easy=2, medium=4, hard=4)]
+        assert second == (further if split == "train" else [Counter(), Counter()])
+
+
+@pytest.mark.parametrize("split", ["train", "dev"])
+def test_every_document_has_a_second_annotator_of_its_own_mind(split: str) -> None:
+    published = read_published(split)
+    assert all(document.types_second for document in published)
+    assert any(document.types_second != document.types for document in published)
 
 
 def test_no_document_is_in_both_splits() -> None:

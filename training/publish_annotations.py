@@ -1,15 +1,19 @@
 """Write the annotations that come with the package: everything but the documents' text.
 
-    python training/publish_annotations.py DATA [--out src/skillpager/bench/annotations]
+    python training/publish_annotations.py DATA [--more MORE] [--out src/skillpager/bench/annotations]
 
 DATA holds a folder of annotated documents for each split, `train` and `dev` (docs/evidence-format.md).
-Every document must be in its folder's manifest, or it could not be restored.
+Every document must be in its folder's manifest, or it could not be restored. MORE holds further
+annotations of the same documents, also a folder for each split with files `<id>.ann.json`: queries, and the
+second annotator's types where DATA has none.
 """
 
 import argparse
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
-from skillpager.bench.datasets.evidence import read_documents
+from skillpager.bench.datasets.evidence import ANNOTATION, Annotation, Document, read_documents
 from skillpager.bench.datasets.published import SUFFIX, Published, without_text
 from skillpager.bench.folder import write_records
 
@@ -17,9 +21,26 @@ SPLITS = ("train", "dev")
 OUT = Path(__file__).parent.parent / "src" / "skillpager" / "bench" / "annotations"
 
 
-def publish(folder: Path, out: Path) -> list[Published]:
+def with_more(documents: Iterator[Document], folder: Path) -> Iterator[Document]:
+    """Yield the documents with the further annotations of a folder."""
+    for document in documents:
+        path = folder / f"{document.annotation.skill}{ANNOTATION}"
+        if path.is_file():
+            more = Annotation.from_json(path.read_text(encoding="utf-8"))
+            own = document.annotation
+            merged = replace(
+                own,
+                queries=own.queries + more.queries,
+                types_second=own.types_second or more.types_second,
+            )
+            document = replace(document, annotation=merged)
+        yield document
+
+
+def publish(folder: Path, more: Path, out: Path) -> list[Published]:
     """Write the annotations of one split and return them."""
-    published = sorted(without_text(read_documents(folder)), key=lambda record: record.skill)
+    documents = with_more(read_documents(folder), more)
+    published = sorted(without_text(documents), key=lambda record: record.skill)
     homeless = [record.skill for record in published if not (record.repo and record.commit and record.path)]
     if homeless:
         raise SystemExit(f"{folder}/manifest.json does not say where {', '.join(homeless)} come from.")
@@ -33,11 +54,12 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("data", type=Path)
+    parser.add_argument("--more", type=Path, default=Path("more"), help="further annotations")
     parser.add_argument("--out", type=Path, default=OUT)
     options = parser.parse_args()
     for split in SPLITS:
         path = options.out / f"{split}{SUFFIX}"
-        published = publish(options.data / split, path)
+        published = publish(options.data / split, options.more / split, path)
         queries = sum(len(record.queries) for record in published)
         print(f"{path}: {len(published)} documents, {queries} queries, {path.stat().st_size:,} bytes")
 
