@@ -6,7 +6,9 @@ from dataclasses import replace
 import numpy as np
 
 from index_builder import build_index, unit_rows
+from skillpager.sequences import SequenceNet
 from skillpager.strategies.budget import NodeMeter
+from skillpager.strategies.navigator import NeedModel, ShippedModel
 from skillpager.types import Budget, FloatArray, Query, Selection, SkillIndex, SkipReason, Strategy
 
 
@@ -53,6 +55,17 @@ def run(
         row = np.zeros(index.embeddings.shape[1], dtype=np.float32)
     asked = Query(text, row.astype(np.float32))
     return strategy.select(index, asked, budget=Budget(**limits), meter=NodeMeter(index.nodes))
+
+
+def indifferent() -> NeedModel:
+    """Return the shipped navigator's model without its last layer: every node is needed alike."""
+    model = ShippedModel().read()
+    last = (".out.weight", ".direct.weight")
+    arrays = {
+        name: np.zeros_like(array) if name.endswith(last) else array
+        for name, array in model.net.arrays.items()
+    }
+    return replace(model, net=SequenceNet(arrays))
 
 
 def ordinals(selection: Selection) -> list[int]:

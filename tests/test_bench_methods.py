@@ -4,10 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skillpager.bench.methods import ALL_NODES, Method, parse_method, split_labels
+from skillpager.bench.methods import ALL_NODES, ESTIMATING, Method, parse_method, split_labels
 from skillpager.bench.suites import BUDGET_SHARES, OFFLINE, SUITES, suite
 from skillpager.errors import BenchError
-from skillpager.recipes import STRATEGIES
+from skillpager.paging import estimates
+from skillpager.recipes import STRATEGIES, make_strategy
+from skillpager.registry import LOCAL_STRATEGIES
+from skillpager.settings import Settings
 
 _NAMES = st.sampled_from(["builtin", "hashing", "openai:bge-m3", "sentence-transformers:org/model-1.5"])
 
@@ -18,13 +21,16 @@ def _methods(draw: st.DrawFn) -> Method:
     nodes = draw(st.sampled_from([None, 0, 20, ALL_NODES]))
     if nodes is None and (share is not None or tokens is not None):
         nodes = ALL_NODES
+    strategy = draw(st.sampled_from(["mmr", "density:0.3", "reranker:org/model", "navigator"]))
+    chances = st.sampled_from([None, 0.05, 0.9, 1.0] if strategy in ESTIMATING else [None])
     return Method(
-        strategy=draw(st.sampled_from(["mmr", "density:0.3", "reranker:org/model"])),
+        strategy=strategy,
         mmr_lambda=draw(st.sampled_from([None, 0.0, 0.3, 0.9, 1.0])),
         max_nodes=nodes,
         boundary=draw(st.sampled_from([None, 80])),
         share=share,
         max_tokens=tokens,
+        sufficiency=draw(chances),
         encoder=draw(st.none() | _NAMES),
         classifier=draw(st.sampled_from([None, "labels", "llm"])),
     )
@@ -48,6 +54,7 @@ def test_a_list_of_labels_is_divided_where_labels_end(methods: list[Method]) -> 
         ("mmr@tokens=40.0%", "mmr@tokens=40%"),
         ("mmr@k=all,tokens=40%", "mmr@tokens=40%"),
         (" topk ", "topk"),
+        ("navigator@sufficiency=0.90,tokens=40%", "navigator@tokens=40%,sufficiency=0.9"),
     ],
 )
 def test_one_method_has_one_label(label: str, same: str) -> None:
@@ -57,7 +64,7 @@ def test_one_method_has_one_label(label: str, same: str) -> None:
 @pytest.mark.parametrize(
     ("label", "told"),
     [
-        ("nosuch", "its strategy must be one of mmr"),
+        ("nosuch", f"its strategy must be one of {', '.join(STRATEGIES)}."),
         ("mmr@size=3", "unknown option 'size'"),
         ("mmr@lambda=2", "between 0 and 1"),
         ("mmr@lambda=x", "lambda cannot be 'x'"),
@@ -65,6 +72,11 @@ def test_one_method_has_one_label(label: str, same: str) -> None:
         ("mmr@k=³", "whole number"),
         ("mmr@tokens=140%", "between 0 and 1"),
         ("mmr@encoder=", "must be a name"),
+        ("navigator@sufficiency=90", "between 0 and 1"),
+        ("navigator@sufficiency=nan", "between 0 and 1"),
+        ("navigator@sufficiency=0", "above 0"),
+        ("navigator@sufficiency=high", "sufficiency cannot be 'high'"),
+        ("mmr@sufficiency=0.9", "mmr does not estimate sufficiency, only navigator does"),
     ],
 )
 def test_a_wrong_label_is_explained(label: str, told: str) -> None:
@@ -82,6 +94,7 @@ def test_a_wrong_label_is_explained(label: str, told: str) -> None:
         ("mmr@boundary=80,k=5", 81, (5, None)),
         ("mmr@tokens=40%", 50, (ALL_NODES, 400)),
         ("mmr@k=10,tokens=1500", 50, (10, 1500)),
+        ("navigator@sufficiency=0.9", 50, (None, None)),
     ],
 )
 def test_the_budget_of_a_method(label: str, nodes: int, budget: tuple[int | None, int | None]) -> None:
@@ -99,6 +112,18 @@ def test_every_strategy_without_a_model_is_compared() -> None:
     needs_model = {"reranker", "llmlingua2", "openprovence", "llm_outline"}
     elsewhere = {label.partition(":")[0] for label in SUITES["concept"]}
     assert set(STRATEGIES) - needs_model == set(OFFLINE) | elsewhere
+
+
+def test_the_default_of_page_stands_beside_the_whole_document_and_has_a_curve() -> None:
+    assert OFFLINE[:2] == ("full", "navigator")
+    assert {"navigator@tokens=10%", "navigator@tokens=90%"} <= set(SUITES["budget"])
+
+
+def test_sufficiency_is_for_the_strategies_that_estimate_it() -> None:
+    made = {name: make_strategy(name, Settings(), mmr_lambda=0.7) for name in LOCAL_STRATEGIES}
+    assert {name for name, strategy in made.items() if estimates(strategy)} == set(ESTIMATING)
+    assert parse_method("navigator@sufficiency=0.9").sufficiency == 0.9
+    assert parse_method("navigator").sufficiency is None
 
 
 def test_curves_have_a_point_for_each_tenth() -> None:

@@ -18,12 +18,22 @@ from skillpager.bench.reproduce import open_run, run_suites
 from skillpager.bench.runs import run_methods, run_settings
 from skillpager.bench.selecting import Plan
 from skillpager.bench.suites import OFFLINE
+from skillpager.encoders.builtin import ENCODER_ID
 from skillpager.errors import BenchError, SkillPagerError
 from skillpager.pager import SkillPager
 from skillpager.settings import Settings
 
 NAMES = ("git-bisect", "postgres-backup", "csv-cleaning")
-LABELS = ("full", "mmr", "mmr@lambda=0.9,k=5", "bm25@tokens=40%", "chunk_mmr:64")
+LABELS = (
+    "full",
+    "navigator",
+    "navigator@sufficiency=0.5",
+    "navigator@tokens=40%",
+    "mmr",
+    "mmr@lambda=0.9,k=5",
+    "bm25@tokens=40%",
+    "chunk_mmr:64",
+)
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +70,9 @@ def test_a_context_is_the_page_that_the_library_makes(done: BenchFolder, data: P
     pager = SkillPager(settings=plan.settings)
     queries = {query.id: query for query in done.queries()}
     for label, options in {
-        "mmr": {},
+        "navigator": {},
+        "navigator@sufficiency=0.5": {"sufficiency": 0.5},
+        "mmr": {"strategy": "mmr"},
         "mmr@lambda=0.9,k=5": {"mmr_lambda": 0.9, "max_nodes": 5},
         "chunk_mmr:64": {"strategy": "chunk_mmr:64"},
     }.items():
@@ -85,8 +97,9 @@ def test_verdicts_are_the_measure_on_the_contexts(done: BenchFolder, data: Path)
     assert all(record.sufficient for record in done.judgments("evidence", "full"))
 
 
-def test_token_budgets_are_kept(done: BenchFolder) -> None:
-    for record in done.selections("bm25@tokens=40%"):
+@pytest.mark.parametrize("label", ["bm25@tokens=40%", "navigator@tokens=40%"])
+def test_token_budgets_are_kept(done: BenchFolder, label: str) -> None:
+    for record in done.selections(label):
         assert 0 < record.tokens <= int(0.4 * record.full_tokens)
 
 
@@ -219,7 +232,8 @@ def test_a_failing_skill_does_not_stop_the_others(
 
 
 def test_a_users_page_defaults_do_not_change_a_run(plan: Plan) -> None:
-    own = replace(plan.settings, strategy="topk", mmr_lambda=0.2, max_nodes=3, max_tokens=9, scope="body")
+    pages = {"strategy": "topk", "mmr_lambda": 0.2, "max_nodes": 3, "max_tokens": 9, "sufficiency": 0.5}
+    own = replace(plan.settings, scope="body", **pages)
     assert run_settings(own, style="plain") == plan.settings
 
 
@@ -228,7 +242,8 @@ def test_the_manifest_says_how_a_run_was_made(done: BenchFolder) -> None:
     assert manifest["seed"] == 42
     assert manifest["suites"] == {"chosen": list(LABELS)}
     assert manifest["methods"]["mmr@lambda=0.9,k=5"] == {"strategy": "mmr", "mmr_lambda": 0.9, "max_nodes": 5}
-    assert manifest["run"]["encoder"].startswith("builtin:")
+    assert manifest["methods"]["navigator@sufficiency=0.5"] == {"strategy": "navigator", "sufficiency": 0.5}
+    assert manifest["run"]["encoder"] == ENCODER_ID
     assert manifest["run"]["style"] == "plain"
     assert manifest["data"]["source"] == "evidence"
     assert (manifest["data"]["subset"], manifest["data"]["skills"]) == ("samples", 3)

@@ -1,8 +1,10 @@
 """Tables: their forms, the paper's beside ours, our own, and the paper's claims."""
 
 import csv
+import hashlib
 import io
 import math
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,10 +13,11 @@ import pytest
 from markdown_it import MarkdownIt
 
 from bench_results import FULL_TOKENS, SUITES, TOKENS, results_of, whole_run, write_results
-from skillpager.bench import claims, paper
+from skillpager.bench import claims, fitted, paper
 from skillpager.bench.claims import CLAIMS, Expectation, Verdict, check_claims, judge_claim
 from skillpager.bench.comparisons import compare_methods, default_methods
 from skillpager.bench.curves import read_curves, without_budget
+from skillpager.bench.datasets.published import Published
 from skillpager.bench.findings import find_out
 from skillpager.bench.folder import write_records
 from skillpager.bench.frontier import Point, frontier
@@ -25,6 +28,8 @@ from skillpager.bench.suites import SUITES as REAL_SUITES
 from skillpager.bench.tables import Column, Row, Table, ablations, budgets, compared, data, methods, sizes
 from skillpager.bench.tables.glossary import MEANINGS, glossary
 from skillpager.bench.tables.table import Bounds, Cell, PValue, format_cell, to_csv, to_html, to_markdown
+from skillpager.classifiers.local import LocalClassifier
+from skillpager.encoders.builtin import ENCODER_ID
 from skillpager.recipes import STRATEGIES
 
 HOSTILE = '<script>alert(1)</script> | *a* `b` [c](d) _e_ \\ & "f"'
@@ -228,6 +233,71 @@ def test_the_parser_is_measured_against_labels(results: Results) -> None:
     assert len(table.columns) == 3  # there is no second annotator
 
 
+# ---- skills that the shipped models were made from
+
+
+def results_with(path: Path, **parts: str) -> Results:
+    """Return results of a run with other parts."""
+    folder = write_results(path, {"mmr": [True], "greedy_graph": [False]})
+    folder.update_manifest({"run": {"encoder": "hashing-256", "classifier": "local-1", **parts}})
+    return Results(folder, "evidence")
+
+
+def publish(monkeypatch: pytest.MonkeyPatch, results: Results, *skills: int) -> None:
+    """Make these skills of the results the published ones: the first of `train`, the others of `dev`."""
+    digests = [hashlib.sha256(results.skills[place].text.encode()).hexdigest() for place in skills]
+    published = [Published("s", "o/n", "c", "p", digest, "MIT", (), (), ()) for digest in digests]
+    parts = {"train": published[:1], "dev": published[1:]}
+    monkeypatch.setattr(fitted, "read_published", parts.__getitem__)
+
+
+def test_results_on_skills_of_the_training_say_whom_they_flatter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = results_with(tmp_path, encoder=ENCODER_ID)
+    publish(monkeypatch, found, 0, 2, 3)
+    note = fitted.trained_note(found)
+    assert "flatter every method that uses the built-in encoder" in note
+    assert "it and the navigator were trained on 3 of these 4 skills" in note
+    assert "cross-validation, see docs/models.md" in note
+    for table in (compared.main_results(found), methods.all_methods(found)):
+        assert table is not None
+        assert table.note.endswith(f" {note}")
+        assert note in to_markdown(table)
+
+
+def test_results_on_other_skills_or_by_another_encoder_say_nothing_of_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unseen = results_with(tmp_path / "unseen", encoder=ENCODER_ID)  # no document of the tests is published
+    hashing = results_with(tmp_path / "hashing")
+    without_run = results_with(tmp_path / "without")
+    del without_run.manifest["run"]
+    for found in (unseen, hashing, without_run):
+        assert fitted.trained_note(found) == ""
+        for table in (compared.main_results(found), methods.all_methods(found)):
+            assert table is not None
+            assert "trained" not in table.note
+            assert table.note == table.note.strip()
+        publish(monkeypatch, found, 0)
+
+
+def test_types_of_skills_that_the_classifier_was_fitted_on_say_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = results_with(tmp_path / "seen", classifier=LocalClassifier().id)
+    assert fitted.fitted_note(found) == ""
+    publish(monkeypatch, found, 1)
+    note = fitted.fitted_note(found)
+    assert "the shipped classifier was fitted on 1 of these 4 skills" in note
+    assert re.search(r"its accuracy is [5-9]\d\.\d % and its macro-F1 [5-9]\d\.\d\.$", note)
+    table = data.parser_agreement(found)
+    assert table is not None
+    assert table.note.endswith(f" {note}")
+    assert fitted.trained_note(found) == ""
+    assert fitted.fitted_note(results_with(tmp_path / "other")) == ""
+
+
 # ---- our own
 
 
@@ -411,3 +481,8 @@ def test_another_judge_is_not_called_strict(tmp_path: Path) -> None:
 def test_every_strategy_has_a_meaning(results: Results) -> None:
     assert set(MEANINGS) == set(STRATEGIES)
     assert cells(glossary(results), "sections") == (MEANINGS["sections"],)
+
+
+def test_every_option_of_a_label_that_sets_a_limit_has_a_meaning(results: Results) -> None:
+    told = {str(row.cells[0]) for row in glossary(results).rows}
+    assert {"@lambda=0.9", "@k=20", "@tokens=40%", "@sufficiency=0.9"} <= told

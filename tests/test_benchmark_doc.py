@@ -1,7 +1,6 @@
 """The tables of docs/benchmark.md say what the run's own tables say."""
 
 import csv
-import json
 import re
 from pathlib import Path
 
@@ -41,31 +40,6 @@ def test_methods_at_default_budgets() -> None:
             row["Suff. (%) [95 % CI]"], row["Coverage (%)"], row["Token red. (%)"]
         )
         assert interval.split("–") == rounded(row["… over skills low"], row["… over skills high"])
-
-
-def test_pages_in_the_readme() -> None:
-    """A page as users get it, or in style plain, and the method that made it."""
-    marked = json.loads((RUN / "marked.json").read_text(encoding="utf-8"))["methods"]
-    run = {row["method"]: [row["sufficiency"], row["coverage"], row["token_reduction"]] for row in marked}
-    plain = measured("all-methods")
-    columns = ("Suff. (%) [95 % CI]", "Coverage (%)", "Token red. (%)")
-    run |= {f"plain {method}": [float(row[column]) for column in columns] for method, row in plain.items()}
-    methods = {
-        "as printed by default (λ 0.7, 20 or 60 nodes)": "mmr",
-        "`--strategy sections`": "sections",
-        "`--lambda 0.9`": "mmr@lambda=0.9",
-        "`--strategy topk`": "topk",
-        "`--strategy hybrid`": "hybrid",
-        "`--style plain`: the paper's method alone": "plain mmr",
-        "`--style plain --strategy sections`": "plain sections",
-    }
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    for page, method in methods.items():
-        found = re.search(
-            rf"^\| {re.escape(page)} \| ([\d.]+) % \| ([\d.]+) % \| ([\d.]+) % \|$", readme, re.M
-        )
-        assert found, page
-        assert list(found.groups()) == [f"{value:.1f}" for value in run[method]]
 
 
 def test_methods_at_equal_budgets() -> None:

@@ -17,7 +17,10 @@ import pytest
 from cli_process import ROOT, SAMPLES, Ran, command, environment, hide, run, run_on_terminal
 from openai_server import OpenAIServer, Reply, openai_server  # noqa: F401
 from skillpager import SkillPager
+from skillpager.encoders.builtin import MODEL_FOLDER
+from skillpager.explain import told_reasons, trace
 from skillpager.settings import Settings
+from skillpager.types import Context
 
 POSTGRES = "examples/skills/postgres-backup"
 BISECT = "examples/skills/git-bisect"
@@ -59,17 +62,35 @@ def skillpager(warm_cache: Path) -> Run:
 
 
 def test_page_is_what_the_library_makes(skillpager: Run, library: SkillPager) -> None:
-    done = skillpager("page", POSTGRES, QUERY, "-k", "8")
     page = library.page(SAMPLES / "postgres-backup", QUERY, max_nodes=8, show=f"skillpager show {POSTGRES}")
+    done = skillpager("page", POSTGRES, QUERY, "-k", "8")
     assert done.code == 0
     assert done.out == page.text
-    saved = 1 - page.tokens / page.full_tokens
+    assert page.sufficiency is not None
+    chance = f"holds all that is needed with an estimated chance of {100 * page.sufficiency:.0f} %"
+    assert done.err == f"{told_size(page, library)}; {chance}\n"
+
+
+def test_a_page_of_a_strategy_that_estimates_nothing_tells_no_chance(
+    skillpager: Run, library: SkillPager
+) -> None:
+    page = library.page(
+        SAMPLES / "postgres-backup", QUERY, strategy="mmr", max_nodes=8, show=f"skillpager show {POSTGRES}"
+    )
+    done = skillpager("page", POSTGRES, QUERY, "-k", "8", "--strategy", "mmr")
+    assert (done.code, done.out) == (0, page.text)
+    assert done.err == f"{told_size(page, library)}\n"
+
+
+def told_size(page: Context, library: SkillPager) -> str:
+    """Return what the note says of the size of a page of the PostgreSQL sample."""
     nodes = f"{len(page.nodes)} of {len(library.index(SAMPLES / 'postgres-backup').nodes)} nodes"
-    assert done.err == f"{nodes}, {page.tokens:,} tokens, {100 * saved:.1f} % saved\n"
+    saved = 1 - page.tokens / page.full_tokens
+    return f"{nodes}, {page.tokens:,} tokens, {100 * saved:.1f} % saved"
 
 
 def test_page_of_a_skill_that_fits_is_the_whole_skill(skillpager: Run) -> None:
-    done = skillpager("page", BISECT, "skip a commit")
+    done = skillpager("page", BISECT, "skip a commit", "--max-tokens", "1000")
     source = (SAMPLES / "git-bisect" / "SKILL.md").read_text()
     assert done.out.strip() == source.partition("---\n\n")[2].strip()
     assert re.fullmatch(r"the whole skill fits: \d+ nodes, \d+ tokens\n", done.err)
@@ -78,7 +99,7 @@ def test_page_of_a_skill_that_fits_is_the_whole_skill(skillpager: Run) -> None:
 def test_estimates_are_labelled(warm_cache: Path, tmp_path: Path) -> None:
     env = environment(tmp_path / "cache", PYTHONPATH=hide(tmp_path / "hidden", "rs_bpe"))
     done = run("page", POSTGRES, QUERY, "-k", "8", env=env)
-    assert re.search(r"nodes, about [\d,]+ tokens, about [\d.]+ % saved\n$", done.err)
+    assert re.search(r"nodes, about [\d,]+ tokens, about [\d.]+ % saved; holds all .* \d+ %\n$", done.err)
     assert ", about " in done.out
     outline = run("outline", POSTGRES, env=env)
     assert 'estimates: `pip install "skillpager[tokens]"`' in outline.err
@@ -90,9 +111,10 @@ def test_page_json_holds_every_field_and_nothing_else_is_on_stdout(skillpager: R
     page = done.json
     assert set(page) == {
         *("text", "style", "tokens", "full_tokens", "tokens_exact", "token_reduction", "complete"),
-        *("nodes", "omitted", "selection"),
+        *("nodes", "omitted", "selection", "sufficiency"),
     }
     assert page["complete"] is False
+    assert 0 < page["sufficiency"] < 1
     assert page["token_reduction"] == 1 - page["tokens"] / page["full_tokens"]
     assert set(page["nodes"][0]) == {
         *("id", "type", "type_confidence", "kind", "file", "start_line", "end_line", "heading_path"),
@@ -100,9 +122,10 @@ def test_page_json_holds_every_field_and_nothing_else_is_on_stdout(skillpager: R
     }
     assert all(node["text"] in page["text"] for node in page["nodes"])
     selection = page["selection"]
-    assert selection["strategy"] == "mmr"
-    assert selection["budget"] == {"max_nodes": 8, "max_tokens": None}
-    assert len(selection["picks"]) == 8
+    assert selection["strategy"] == "navigator"
+    assert selection["budget"] == {"max_nodes": 8, "max_tokens": None, "sufficiency": None}
+    assert len(selection["picks"]) >= 8  # what a pick cannot be read without comes on top
+    assert selection["picks"][-1]["sufficiency"] == page["sufficiency"]
     total = len(selection["picks"]) + len(selection["skipped"])
     shown = {node["id"] for node in page["nodes"]}
     omitted = {node for gap in page["omitted"] for node in gap["nodes"]}
@@ -134,13 +157,94 @@ def test_page_options_reach_the_pager(skillpager: Run) -> None:
 
 
 def test_explain_prints_the_trace_to_stderr_even_when_quiet(skillpager: Run) -> None:
-    done = skillpager("page", POSTGRES, QUERY, "-k", "3", "--explain", "--quiet")
+    done = skillpager("page", POSTGRES, QUERY, "-k", "3", "--strategy", "mmr", "--explain", "--quiet")
     header, columns, *rows = done.err.splitlines()
     assert header == f"strategy mmr, max_nodes 3, max_tokens None, query {QUERY!r}"
     assert columns.split()[:3] == ["rank", "node", "type"]
     assert [row.split()[0] for row in rows[:4]] == ["0", "1", "2", "-"]
     assert len(rows) > 30
     assert done.out.startswith('[Page of skill "postgres-backup"')
+
+
+def test_explain_tells_what_speaks_for_each_pick(skillpager: Run, library: SkillPager) -> None:
+    done = skillpager("page", POSTGRES, QUERY, "-k", "3", "--explain", "--quiet")
+    selection = library.page(SAMPLES / "postgres-backup", QUERY, max_nodes=3).selection
+    assert selection is not None
+    reasons = told_reasons(selection, library.reasons(SAMPLES / "postgres-backup", QUERY))
+    assert done.err == trace(selection) + reasons
+    header, *rows = reasons.splitlines()
+    assert header == "node   needed  because"
+    assert [row.split()[0] for row in rows] == [pick.node.id for pick in selection.picks]
+    for row, pick in zip(rows, selection.picks, strict=True):
+        assert re.fullmatch(rf"n\d+ +{100 * pick.marginal:.0f} %  \w.*", row)
+    assert re.search(r"means what is asked \d+ %|shares its words \d+ %", reasons)
+
+
+def test_explain_as_json_holds_what_speaks_for_each_node(skillpager: Run, library: SkillPager) -> None:
+    explained = skillpager("page", POSTGRES, QUERY, "--explain", "--json").json
+    told = library.reasons(SAMPLES / "postgres-backup", QUERY)
+    assert explained.pop("reasons") == told
+    assert set(told) == {node.id for node in library.index(SAMPLES / "postgres-backup").nodes}
+    assert explained == skillpager("page", POSTGRES, QUERY, "--json").json
+
+
+@pytest.mark.parametrize("options", [["--strategy", "mmr", "-k", "3"], ["--max-tokens", "100000"]])
+def test_explain_tells_no_needs_where_none_are_estimated(skillpager: Run, options: list[str]) -> None:
+    assert "needed" not in skillpager("page", POSTGRES, QUERY, *options, "--explain", "-q").err
+    assert "reasons" not in skillpager("page", POSTGRES, QUERY, *options, "--explain", "--json").json
+
+
+def test_a_page_ends_at_the_chance_that_is_asked_for(skillpager: Run) -> None:
+    low, high = (
+        skillpager("page", POSTGRES, QUERY, "--sufficiency", chance, "--json").json
+        for chance in ("0.5", "0.95")
+    )
+    for page, target in ((low, 0.5), (high, 0.95)):
+        assert page["selection"]["strategy"] == "navigator"
+        assert page["selection"]["budget"] == {
+            "max_nodes": len(page["selection"]["picks"]) + len(page["selection"]["skipped"]),
+            "max_tokens": None,
+            "sufficiency": target,
+        }
+        assert {skip["reason"] for skip in page["selection"]["skipped"]} <= {"sufficiency"}
+        assert page["sufficiency"] >= target
+    assert low["tokens"] < high["tokens"]
+    told = skillpager("page", POSTGRES, QUERY, "--sufficiency", "0.5")
+    assert (told.code, told.out) == (0, low["text"])
+    assert told.err.endswith(f"with an estimated chance of {100 * low['sufficiency']:.0f} %\n")
+
+
+def test_an_estimate_is_never_told_as_certain(skillpager: Run) -> None:
+    done = skillpager("page", KUBERNETES, "pod stuck in Pending", "--sufficiency", "0.992")
+    assert done.err.endswith("with an estimated chance of over 99 %\n")
+
+
+def test_lambda_means_mmr(skillpager: Run, library: SkillPager) -> None:
+    page = skillpager("page", POSTGRES, QUERY, "--lambda", "1", "--json").json
+    assert page["selection"]["strategy"] == "mmr"
+    assert page["sufficiency"] is None
+    assert (
+        page["text"]
+        == library.page(
+            SAMPLES / "postgres-backup", QUERY, strategy="topk", show=f"skillpager show {POSTGRES}"
+        ).text
+    )
+    named = skillpager("page", POSTGRES, QUERY, "--lambda", "1", "--strategy", "navigator", "--json").json
+    assert named["selection"]["strategy"] == "navigator"
+
+
+def test_another_model_of_the_builtin_kind_is_used_with_mmr(skillpager: Run, library: SkillPager) -> None:
+    encoder = f"builtin:{MODEL_FOLDER / '..' / 'encoder'}"  # another spelling: no longer the shipped one
+    page = skillpager("page", POSTGRES, QUERY, "-k", "5", "--encoder", encoder, "--json").json
+    ours = library.page(SAMPLES / "postgres-backup", QUERY, max_nodes=5, strategy="mmr")
+    assert ours.selection is not None
+    assert page["selection"]["strategy"] == "mmr"
+    assert [pick["node"] for pick in page["selection"]["picks"]] == [
+        pick.node.id for pick in ours.selection.picks
+    ]
+    assert (
+        skillpager("outline", POSTGRES, "--encoder", encoder, "--json").json["encoder"] != library.encoder.id
+    )
 
 
 def test_query_comes_from_stdin(skillpager: Run) -> None:

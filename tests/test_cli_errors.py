@@ -62,7 +62,7 @@ MISTAKES = {
     "malformed address": Mistake(("show", BISECT, "step 3"), ("'step' names no node", "n12-n16", "L30-57")),
     "line without a node": Mistake(("show", BISECT, "L900"), ("No node stands at 'L900'",)),
     "unknown strategy": Mistake(
-        ("page", BISECT, "q", "--strategy", "x"), ("strategy 'x'", "mmr, topk, full")
+        ("page", BISECT, "q", "--strategy", "x"), ("strategy 'x'", "navigator, mmr, topk, full")
     ),
     "unknown scope": Mistake(("page", BISECT, "q", "--scope", "x"), ("scope 'x'", "skill, body")),
     "unknown style": Mistake(("page", BISECT, "q", "--style", "x"), ("style 'x'", "marked, plain, xml")),
@@ -73,6 +73,34 @@ MISTAKES = {
     "unknown edge kind": Mistake(("graph", BISECT, "--kind", "x"), ("edge kind 'x'", "sequence")),
     "λ out of range": Mistake(
         ("page", BISECT, "q", "--lambda", "1.5"), ("mmr_lambda is 1.5", "between 0 and 1")
+    ),
+    "sufficiency that is no chance": Mistake(
+        ("page", BISECT, "q", "--sufficiency", "2"),
+        ("sufficiency is 2.0: it must be above 0 and at most 1, such as 0.9",),
+    ),
+    "sufficiency of none": Mistake(
+        ("page", BISECT, "q", "--sufficiency", "0"), ("sufficiency is 0.0: it must be above 0",)
+    ),
+    "sufficiency that is no number": Mistake(
+        ("page", BISECT, "q", "--sufficiency", "high"), ("--sufficiency",), code=2
+    ),
+    "sufficiency of a variable that is no chance": Mistake(
+        ("page", BISECT, "q"), ("sufficiency is 9.0",), variables={"SKILLPAGER_SUFFICIENCY": "9"}
+    ),
+    "sufficiency from who cannot estimate it": Mistake(
+        ("page", BISECT, "q", "--strategy", "mmr", "--sufficiency", "0.9"),
+        ("mmr does not estimate sufficiency", "use the strategy navigator"),
+    ),
+    "sufficiency with λ": Mistake(
+        ("page", BISECT, "q", "--lambda", "0.5", "--sufficiency", "0.9"),
+        ("mmr does not estimate sufficiency", "leave sufficiency out"),
+    ),
+    "builtin encoder in no folder": Mistake(
+        ("page", BISECT, "q", "--encoder", "builtin:no/where"),
+        ("no/where holds no encoder", "training/train.py makes one"),
+    ),
+    "builtin encoder in a folder without one": Mistake(
+        ("page", BISECT, "q", "--encoder", "builtin:{files}"), ("{files} holds no encoder", "model.onnx")
     ),
     "negative ceiling": Mistake(("page", BISECT, "q", "--max-tokens", "-1"), ("max_tokens is -1",)),
     "picture of an unknown kind": Mistake(("graph", BISECT, "--png", "a.gif"), (".svg or .png",)),

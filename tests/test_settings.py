@@ -28,6 +28,18 @@ def test_the_nearest_place_wins(tmp_path: Path) -> None:
     assert load(tmp_path).mmr_lambda == 0.7
 
 
+def test_without_a_word_the_pager_chooses_the_strategy_and_when_a_page_ends(tmp_path: Path) -> None:
+    settings = load(tmp_path)
+    assert (settings.strategy, settings.sufficiency) == (None, None)
+    assert settings.embedded_text == "context"
+
+
+def test_sufficiency_can_be_set_everywhere(tmp_path: Path) -> None:
+    assert load(tmp_path, user="sufficiency = 0.5").sufficiency == 0.5
+    assert load(tmp_path, user="sufficiency = 0.5", project="sufficiency = 0.8").sufficiency == 0.8
+    assert load(tmp_path, project="sufficiency = 0.8", SKILLPAGER_SUFFICIENCY="0.9").sufficiency == 0.9
+
+
 def test_a_keyword_wins_over_everything(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("SKILLPAGER_ENCODER", "openai:from-environment")
     pager = SkillPager(encoder="hashing", store=tmp_path)
@@ -84,6 +96,7 @@ def test_keys_never_show(tmp_path: Path) -> None:
         ("max_nodes = -1", "max_nodes in .*config.toml is -1"),
         ("max_nodes = true", "max_nodes in .*config.toml is True"),
         ('mmr_lambda = "high"', "mmr_lambda in .*config.toml is 'high'"),
+        ('sufficiency = "sure"', "sufficiency in .*config.toml is 'sure'"),
     ],
 )
 def test_a_wrong_file_names_the_place_and_the_value(tmp_path: Path, content: str, message: str) -> None:

@@ -40,7 +40,7 @@ class Builder:
         encoder: Embeds the nodes.
         classifier: Types the nodes.
         token_counter: Counts their tokens.
-        embedded_text: What of a node is embedded: `bare` or `heading`.
+        embedded_text: What of a node is embedded: `context`, `heading` or `bare`.
         chunk_tokens: Most tokens of a window where the nodes are windows of the source; None for nodes
             as the paper's method has them.
     """

@@ -112,8 +112,9 @@ def run(
     """Run methods on the queries of a benchmark.
 
     A method is a strategy of `page --strategy`, with options after an @: lambda=0.9, k=20 (or all),
-    boundary=80, tokens=40% (or a number), encoder=NAME, classifier=NAME. A suite stands for its methods:
-    main, offline, graph, concept, lambda, k, size, boundary, budget, granularity, encoder, classifier.
+    boundary=80, tokens=40% (or a number), sufficiency=0.9 (of navigator), encoder=NAME, classifier=NAME.
+    A suite stands for its methods: main, offline, graph, concept, lambda, k, size, boundary, budget,
+    granularity, encoder, classifier.
     What is done already is not done again.
 
     \b

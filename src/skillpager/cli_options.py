@@ -90,14 +90,24 @@ MaxNodes = Annotated[
         "--max-nodes",
         "-k",
         metavar="N",
-        help="Most nodes to pick; small gaps between them are shown too. [20 up to 100 nodes, else 60]",
+        help="Most nodes to pick; small gaps between them are shown too. [none; mmr and others 20 or 60]",
     ),
 ]
 MaxTokens = Annotated[
     int | None, typer.Option("--max-tokens", metavar="N", help="Ceiling on the page, marks included. [none]")
 ]
+Sufficiency = Annotated[
+    float | None,
+    typer.Option(
+        "--sufficiency",
+        metavar="P",
+        help="End the page at this estimated chance that it holds all that is needed. [when nothing left is "
+        "worth its tokens]",
+    ),
+]
 MmrLambda = Annotated[
-    float | None, typer.Option("--lambda", metavar="X", help="Relevance (1) against variety (0). [0.7]")
+    float | None,
+    typer.Option("--lambda", metavar="X", help="Of mmr: relevance (1) against variety (0). [0.7]"),
 ]
 Explain = Annotated[bool, typer.Option("--explain", help="Print to stderr why each node was picked or not.")]
 Scope = Annotated[
@@ -124,8 +134,8 @@ StrategyName = Annotated[
     typer.Option(
         "--strategy",
         metavar="NAME",
-        help="mmr (default), topk, full; head, sections, bm25, hybrid, dpp, msd, cover; of the paper "
-        "chunk_mmr[:TOKENS], greedy_graph[:GAIN], topk_dependency, mmr_graph, exec_only, concept_only, "
+        help="navigator (default), mmr, topk, full; head, sections, bm25, hybrid, dpp, msd, cover; of the "
+        "paper chunk_mmr[:TOKENS], greedy_graph[:GAIN], topk_dependency, mmr_graph, exec_only, concept_only, "
         "density[:SHARE]; with a model reranker:MODEL, llmlingua2:MODEL, openprovence:MODEL, llm_outline.",
         autocompletion=complete_strategy,
     ),

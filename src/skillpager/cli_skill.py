@@ -3,6 +3,7 @@
 Commands import what they work with, so that `--help` and completion need not wait for it.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -24,6 +25,7 @@ from skillpager.cli_options import (
     SkillArgument,
     StrategyName,
     StyleName,
+    Sufficiency,
 )
 
 if TYPE_CHECKING:
@@ -36,6 +38,7 @@ def page(
     query: QueryArgument,
     max_nodes: MaxNodes = None,
     max_tokens: MaxTokens = None,
+    sufficiency: Sufficiency = None,
     mmr_lambda: MmrLambda = None,
     strategy: StrategyName = None,
     scope: Scope = None,
@@ -49,7 +52,7 @@ def page(
     """Print the part of SKILL that suffices for QUERY.
 
     What is left out is marked with its lines and with the command that shows it. With --json the
-    selection, which --explain prints, is included.
+    selection, which --explain prints, is included; with both also what speaks for each node.
 
     \b
     Examples:
@@ -69,29 +72,49 @@ def page(
         query,
         max_nodes=max_nodes,
         max_tokens=max_tokens,
+        sufficiency=sufficiency,
         strategy=strategy,
         mmr_lambda=mmr_lambda,
         scope=scope,
         style=style,
         show=session.show_command(skill, scope=scope, cache_dir=cache_dir),
     )
-    _print_page(context, pager.index(source, scope=scope), explain=explain, as_json=as_json)
+    reasons = {}
+    if explain and _are_needs_estimated(context):
+        reasons = pager.reasons(source, query, strategy=strategy, scope=scope)
+    _print_page(context, pager.index(source, scope=scope), explain=explain, reasons=reasons, as_json=as_json)
 
 
-def _print_page(context: "Context", index: "SkillIndex", *, explain: bool, as_json: bool) -> None:
+def _are_needs_estimated(context: "Context") -> bool:
+    """Tell whether the picks were estimated to be needed; not so when the whole skill fits the budget."""
+    picks = context.selection.picks if context.selection else ()
+    return any(pick.sufficiency is not None for pick in picks)
+
+
+def _print_page(
+    context: "Context",
+    index: "SkillIndex",
+    *,
+    explain: bool,
+    reasons: Mapping[str, Mapping[str, float]],
+    as_json: bool,
+) -> None:
     from skillpager.cli_session import tell_oddities
     from skillpager.cli_views import saving
-    from skillpager.explain import trace
+    from skillpager.explain import told_reasons, trace
     from skillpager.serialize import context_json
 
     tell_oddities(index)
     if as_json:
-        print_json(context_json(context))
+        form = context_json(context)
+        print_json({**form, "reasons": reasons} if reasons else form)
         return
     print_text(context.text)
-    if explain and context.selection:
-        print_trace(trace(context.selection))
     selection = context.selection
+    if explain and selection:
+        print_trace(trace(selection))
+        if reasons:
+            print_trace(told_reasons(selection, reasons))
     # a strategy may pick from other pieces than the index's nodes
     pieces = len(selection.picks) + len(selection.skipped) if selection else len(index.nodes)
     note(saving(context, pieces))

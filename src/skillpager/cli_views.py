@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from skillpager.types import Context, Node, SkillIndex
 
 KILO = 1000
+# what is estimated is never told as certain
+LARGEST_CHANCE = 0.99
 UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
@@ -62,6 +64,7 @@ def saving(context: "Context", total: int) -> str:
         context: The page.
         total: Number of nodes of the skill.
     """
+    from skillpager.explain import percent
     from skillpager.serialize import token_reduction
 
     tokens = token_count(context.tokens, exact=context.tokens_exact)
@@ -69,9 +72,18 @@ def saving(context: "Context", total: int) -> str:
         return f"the whole skill fits: {counted(total, 'node')}, {tokens}"
     share = token_reduction(context)
     about = "" if context.tokens_exact else "about "
-    words = f"{share:.1%} saved" if share >= 0 else f"{-share:.1%} longer than the whole skill"
-    line = f"{len(context.nodes)} of {counted(total, 'node')}, {tokens}, {about}{words.replace('%', ' %')}"
+    words = f"{percent(abs(share), digits=1)} {'saved' if share >= 0 else 'longer than the whole skill'}"
+    line = f"{len(context.nodes)} of {counted(total, 'node')}, {tokens}, {about}{words}"
+    if context.sufficiency is not None:
+        line += f"; holds all that is needed with an estimated chance of {_told_chance(context.sufficiency)}"
     return f"{line}; a higher --lambda shows more" if _ended_early(context) else line
+
+
+def _told_chance(chance: float) -> str:
+    """Return the chance of a page that leaves something out: never all."""
+    from skillpager.explain import percent
+
+    return percent(chance) if chance <= LARGEST_CHANCE else f"over {percent(LARGEST_CHANCE)}"
 
 
 def _ended_early(context: "Context") -> bool:

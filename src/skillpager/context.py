@@ -13,6 +13,7 @@ Reference: paper §3.2, Context Assembly; contract 5 of `docs/design.md`.
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from html import escape
 from itertools import pairwise
 
@@ -43,6 +44,8 @@ FILL_FACTOR = 3
 
 # joints that one renderer keeps, about 500 bytes each
 MAX_KEPT_JOINTS = 20_000
+# fewer nodes than this have no gap between them
+MIN_GAP_NODES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +135,12 @@ class Page:
             text = self.joint(before, after).text
             price = self._prices[key] = self.counter.count(text) if text else 0
         return price
+
+    @cached_property
+    def gap_tokens(self) -> int:
+        """About how many tokens a gap takes: the price of the marker for all that one can leave out."""
+        count = len(self.index.nodes)
+        return self.joint_cost(0, count - 1) if count >= MIN_GAP_NODES else 0
 
     def frame_cost(self) -> int:
         """Return the tokens of what surrounds every page of this skill: legend or tags."""
@@ -249,6 +258,7 @@ class PageMeter:
     def __init__(self, page: Page) -> None:
         """Start with an empty page."""
         self._page = page
+        self.gap_tokens = page.gap_tokens
         self._shown: list[int] = []
         self.tokens = page.frame_cost() + page.joint_cost(START, END)
 

@@ -4,6 +4,7 @@ Both are also the golden format of the tests, so they hold no times, paths or co
 """
 
 from collections import Counter
+from collections.abc import Mapping
 
 from skillpager.types import Heading, Node, Pick, Selection, SkillIndex, Skip, Tile
 
@@ -42,14 +43,50 @@ def summary(index: SkillIndex) -> str:
 def trace(selection: Selection) -> str:
     """Return why each node was picked, in pick order, and why each other one was not."""
     budget = selection.budget
+    target = "" if budget.sufficiency is None else f"sufficiency {budget.sufficiency:g}, "
     lines = [
         f"strategy {selection.strategy}, max_nodes {budget.max_nodes}, max_tokens {budget.max_tokens}, "
-        f"query {snippet(selection.query)!r}",
+        f"{target}query {snippet(selection.query)!r}",
         "rank  node   type            relevance  redundancy  marginal  tokens   total",
     ]
     lines += [_pick_line(pick) for pick in selection.picks]
     lines += [_skip_line(skip) for skip in selection.skipped]
     return "\n".join(lines) + "\n"
+
+
+# what a kind of signal says, in a person's words
+SIGNALS = {
+    "meaning": "means what is asked",
+    "words": "shares its words",
+    "section": "its section fits",
+    "heading": "its heading fits",
+    "neighbours": "what stands around it fits",
+    "type": "its type is called for",
+    "form": "its form (code, list, length)",
+    "place": "its place in the skill",
+    "query": "the kind of query",
+}
+# smaller shares are not told
+LEAST_SHARE = 0.1
+
+
+def told_reasons(selection: Selection, reasons: Mapping[str, Mapping[str, float]]) -> str:
+    """Return for each pick how likely it is needed and why, in words, in pick order.
+
+    Args:
+        selection: From a strategy that estimates needs; `marginal` of its picks is the estimated need.
+        reasons: Shares of the kinds of signals by node id, as `SkillPager.reasons` returns them.
+    """
+    lines = ["node   needed  because"]
+    lines += [_reason_line(pick, reasons[pick.node.id]) for pick in selection.picks]
+    return "\n".join(lines) + "\n"
+
+
+def _reason_line(pick: Pick, shares: Mapping[str, float]) -> str:
+    ranked = sorted(shares.items(), key=lambda item: -item[1])
+    told = [f"{SIGNALS.get(name, name)} {percent(share)}" for name, share in ranked if share >= LEAST_SHARE]
+    why = ", ".join(told) or "nothing speaks for it by itself"
+    return f"{pick.node.id:<5}  {percent(pick.marginal):>6}  {why}"
 
 
 def document_order(index: SkillIndex) -> list[Tile]:
@@ -63,6 +100,11 @@ def snippet(text: str, width: int = SNIPPET_CHARS) -> str:
     """Return `text` on one line, white space folded, cut to `width` characters."""
     folded = " ".join(text[: width * 4].split())
     return folded if len(folded) <= width else folded[: width - 1].rstrip() + "…"
+
+
+def percent(share: float, *, digits: int = 0) -> str:
+    """Return a share in words, such as `64 %`."""
+    return f"{100 * share:.{digits}f} %"
 
 
 def line_range(node: Node) -> str:

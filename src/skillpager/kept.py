@@ -2,11 +2,10 @@
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
 
 from skillpager.context import Page
 from skillpager.sources import Stamps
-from skillpager.types import FloatArray, SkillIndex, Style, TokenCounter
+from skillpager.types import Encoder, FloatArray, SkillIndex, Style, TokenCounter
 
 # nodes of all indexes together (about 3 kB each), renderers, and queries
 MAX_KEPT_NODES = 50_000
@@ -23,7 +22,7 @@ class Kept:
         self._indexes: OrderedDict[str, SkillIndex] = OrderedDict()
         self._sources: dict[tuple[str, str], tuple[Stamps, str]] = {}
         self._pages: OrderedDict[tuple[str, Style, str], Page] = OrderedDict()
-        self._queries: OrderedDict[str, FloatArray] = OrderedDict()
+        self._queries: OrderedDict[tuple[str, str], FloatArray] = OrderedDict()
 
     def index(self, key: str) -> SkillIndex | None:
         """Return the index kept under `key`."""
@@ -66,14 +65,15 @@ class Kept:
                 self._pages.popitem(last=False)
             return page
 
-    def query(self, text: str, encode: Callable[[str], FloatArray]) -> FloatArray:
+    def query(self, text: str, encoder: Encoder) -> FloatArray:
         """Return the embedding of a query, encoding it when it is not kept."""
+        key = (encoder.id, text)
         with self._lock:
-            row = self._queries.get(text)
+            row = self._queries.get(key)
         if row is None:
-            row = encode(text)
+            row = encoder.encode_query(text)
             with self._lock:
-                self._queries[text] = row
+                self._queries[key] = row
                 if len(self._queries) > MAX_KEPT_QUERIES:
                     self._queries.popitem(last=False)
         return row

@@ -4,17 +4,18 @@ index   skill → fragments → encoder, classifier → graph → store
 page    index, query → strategy → context
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
+from typing import cast
 
 from skillpager import explain
 from skillpager.addresses import find_nodes
 from skillpager.building import Builder
-from skillpager.errors import SettingsError
+from skillpager.errors import SettingsError, StrategyError
 from skillpager.kept import Kept
-from skillpager.paging import choose_budget, make_page
+from skillpager.paging import choose_budget, estimates, make_page
 from skillpager.recipes import cache_folder, make_classifier, make_encoder, make_strategy
 from skillpager.settings import Settings, load_settings
 from skillpager.shelf import Shelf
@@ -26,6 +27,7 @@ from skillpager.types import (
     Classifier,
     Context,
     Encoder,
+    EstimatingStrategy,
     FloatArray,
     Query,
     Recipe,
@@ -68,7 +70,8 @@ class SkillPager:
             classifier: A classifier, or its name: `local`, `llm`.
             store: A store, or the folder of one.
             token_counter: Counts tokens; o200k_base where it can be had.
-            embedded_text: What of a node is embedded: `bare` (its text) or `heading` (its heading path too).
+            embedded_text: What of a node is embedded: `bare` (its text), `heading` (its heading path too), or
+                `context` (that and the lead-in of its list).
             settings: Settings; environment and configuration files by default.
             progress: Called with the batches done and all batches while a language model types a skill.
 
@@ -84,7 +87,7 @@ class SkillPager:
         self._progress = progress
         self._kept = Kept()
         self._shelf = Shelf(self._kept)
-        self._chunk_builders: dict[int, Builder] = {}
+        self._pool_builders: dict[int | str, Builder] = {}
         self._strategies: dict[tuple[str, float], Strategy] = {}
 
     # ---- parts
@@ -153,6 +156,7 @@ class SkillPager:
         *,
         max_nodes: int | None = None,
         max_tokens: int | None = None,
+        sufficiency: float | None = None,
         strategy: Strategy | str | None = None,
         mmr_lambda: float | None = None,
         scope: str | None = None,
@@ -167,18 +171,23 @@ class SkillPager:
         Args:
             skill: A path, Markdown text, a `Skill` or an index.
             query: What the agent is about to do.
-            max_nodes: Most nodes to pick, small gaps between them not counted; 20 up to 100 nodes,
-                else 60, when not given; strategies with a graph may add what these depend on.
+            max_nodes: Most nodes to pick, small gaps between them not counted; strategies may add what
+                these depend on. When not given, `navigator` has no such limit, others 20 up to 100 nodes,
+                else 60.
             max_tokens: Ceiling on the page's tokens, markers included.
-            strategy: `mmr` (the default), another `name` or `name:ARGUMENT` of `docs/strategies.md`, or a
-                strategy.
+            sufficiency: Estimated chance, above 0 and up to 1, of holding all that the query needs, at which
+                the page ends; for strategies that estimate it. Without any limit the page ends when no node
+                is worth its tokens.
+            strategy: A `name` or `name:ARGUMENT` of `docs/strategies.md`, or a strategy. When not given,
+                `navigator`; `mmr` with `mmr_lambda` or another encoder than the built-in one.
             mmr_lambda: Weight of relevance against redundancy, 0 to 1; 0.7 when not given.
             scope: `skill` or `body`; see `index`.
             style: `marked` (the default), `plain` or `xml`.
             show: Command that reads omitted nodes when their ids follow it, named by the markers.
 
         Raises:
-            SettingsError: A limit, λ, scope, style or strategy is not valid, or the query is empty.
+            SettingsError: A limit, λ, scope, style or strategy is not valid, the strategy cannot estimate
+                sufficiency, or the query is empty.
             MissingExtraError: The strategy needs a package that is not installed.
             StrategyError: The strategy's model or endpoint fails.
             SkillPagerError: As for `index`.
@@ -189,10 +198,39 @@ class SkillPager:
             raise SettingsError("The query is empty: say in a sentence what the agent is about to do.")
         chosen_style = self._style(style)
         chosen = self._strategy(strategy, mmr_lambda)
-        budget = choose_budget(self.settings, max_nodes, max_tokens)
+        budget = choose_budget(self.settings, max_nodes, max_tokens, sufficiency, chosen)
         pool = self._pool(self.index(skill, scope=scope), chosen)
         page = self._kept.page(pool, self.token_counter, chosen_style, show)
-        return make_page(page, chosen, Query(query, self.embed_query(query)), budget)
+        return make_page(page, chosen, self._query(query, chosen), budget)
+
+    def reasons(
+        self,
+        skill: SkillSource,
+        query: str,
+        *,
+        strategy: Strategy | str | None = None,
+        scope: str | None = None,
+    ) -> dict[str, Mapping[str, float]]:
+        """Return by node id what each kind of signal adds to the node's estimated need, as shares of 1.
+
+        Empty for a strategy that does not estimate needs.
+
+        Args:
+            skill: As for `page`.
+            query: As for `page`.
+            strategy: As for `page`.
+            scope: As for `index`.
+
+        Raises:
+            SettingsError: The scope or strategy is not valid.
+            SkillPagerError: As for `index`.
+        """
+        chosen = self._strategy(strategy, None)
+        if not estimates(chosen):
+            return {}
+        pool = self._pool(self.index(skill, scope=scope), chosen)
+        reasons = cast(EstimatingStrategy, chosen).reasons(pool, self._query(query, chosen))
+        return {node.id: shares for node, shares in zip(pool.nodes, reasons, strict=True)}
 
     def pool(
         self, skill: SkillSource, strategy: Strategy | str | None = None, *, scope: str | None = None
@@ -218,7 +256,7 @@ class SkillPager:
         Raises:
             EncoderError: The encoder fails.
         """
-        return self._kept.query(query, self.encoder.encode_query)
+        return self._kept.query(query, self.encoder)
 
     def expand(
         self,
@@ -270,13 +308,35 @@ class SkillPager:
         return kept
 
     def _pool(self, index: SkillIndex, strategy: Strategy) -> SkillIndex:
-        # a `ChunkStrategy` has it; asking for the attribute takes a fiftieth of `isinstance` with a Protocol
-        size: int | None = getattr(strategy, "chunk_tokens", None)
-        if size is None:
+        builder = self._builder_for(strategy)
+        if builder is self._builder or _pool_parts(index.recipe) == _pool_parts(builder.recipe):
             return index
-        builder = self._chunk_builders.setdefault(size, replace(self._builder, chunk_tokens=size))
-        made_of_windows = index.recipe.splitter == builder.recipe.splitter
-        return index if made_of_windows else self._index_of(index.skill, builder)
+        return self._index_of(index.skill, builder)
+
+    def _builder_for(self, strategy: Strategy) -> Builder:
+        """Return what builds the pool of a strategy."""
+        # asking for the attribute takes a fiftieth of `isinstance` with a Protocol
+        size: int | None = getattr(strategy, "chunk_tokens", None)
+        if size is not None:  # a `ChunkStrategy`
+            return self._pool_builders.setdefault(size, replace(self._builder, chunk_tokens=size))
+        rows: str | None = getattr(strategy, "embedding", None)
+        if rows is None or rows == rows_of(self._builder.recipe):
+            return self._builder
+        encoder, _, form = rows.rpartition("/")  # an `EstimatingStrategy` reads the rows it was trained on
+        if encoder != self._builtin.id:
+            raise StrategyError(f"The strategy {strategy.name} reads the rows of {rows}, which nobody makes.")
+        return self._pool_builders.setdefault(
+            rows, replace(self._builder, encoder=self._builtin, embedded_text=form)
+        )
+
+    @cached_property
+    def _builtin(self) -> Encoder:
+        from skillpager.encoders.builtin import ENCODER_ID, BuiltinEncoder
+
+        return self.encoder if self.encoder.id == ENCODER_ID else BuiltinEncoder()
+
+    def _query(self, query: str, strategy: Strategy) -> Query:
+        return Query(query, self._kept.query(query, self._builder_for(strategy).encoder))
 
     def _index_of(self, skill: Skill, builder: Builder) -> SkillIndex:
         return self._shelf.index(skill, builder, self.store)
@@ -291,7 +351,7 @@ class SkillPager:
 
     def _strategy(self, strategy: Strategy | str | None, mmr_lambda: float | None) -> Strategy:
         weight = self.settings.mmr_lambda if mmr_lambda is None else mmr_lambda
-        chosen = strategy or self.settings.strategy
+        chosen = strategy or self.settings.strategy or self._default_strategy(mmr_lambda)
         if not isinstance(chosen, str):
             return chosen
         known = self._strategies.get((chosen, weight))
@@ -300,6 +360,19 @@ class SkillPager:
                 self._strategies.clear()
             known = self._strategies[chosen, weight] = make_strategy(chosen, self.settings, mmr_lambda=weight)
         return known
+
+    def _default_strategy(self, mmr_lambda: float | None) -> str:
+        # who chooses λ means MMR; who chooses an encoder wants its rows used
+        return "navigator" if mmr_lambda is None and self.encoder is self._builtin else "mmr"
+
+
+def rows_of(recipe: Recipe) -> str:
+    """Return which rows an index has: encoder id, `/` and text form."""
+    return f"{recipe.encoder}/{recipe.embedded_text}"
+
+
+def _pool_parts(recipe: Recipe) -> tuple[str, str]:
+    return recipe.splitter, rows_of(recipe)
 
 
 def _one_of(name: str, value: str, known: Sequence[str]) -> str:

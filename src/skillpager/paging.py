@@ -1,31 +1,55 @@
 """One page: what a strategy chooses from a pool, rendered within the budget."""
 
+from dataclasses import replace
+
 from skillpager.context import Page, PageMeter
 from skillpager.errors import SettingsError
 from skillpager.settings import Settings
 from skillpager.strategies.budget import NodeMeter, resolve
 from skillpager.strategies.full import Full
-from skillpager.types import Budget, Context, Query, SkillIndex, Strategy, Style
+from skillpager.types import Budget, Context, Query, Selection, SkillIndex, Strategy, Style, TokenMeter
 
 
-def choose_budget(settings: Settings, max_nodes: int | None, max_tokens: int | None) -> Budget:
+def choose_budget(
+    settings: Settings,
+    max_nodes: int | None,
+    max_tokens: int | None,
+    sufficiency: float | None,
+    strategy: Strategy,
+) -> Budget:
     """Return the limits of a call; what is None comes from the settings.
 
     Raises:
-        SettingsError: A limit is negative.
+        SettingsError: A limit is negative, `sufficiency` is not a chance, or the strategy cannot estimate it.
     """
     nodes = settings.max_nodes if max_nodes is None else max_nodes
     tokens = settings.max_tokens if max_tokens is None else max_tokens
     for name, value in (("max_nodes", nodes), ("max_tokens", tokens)):
         if value is not None and value < 0:
             raise SettingsError(f"{name} is {value}: it must be 0 or more.")
-    return Budget(nodes, tokens)
+    target = settings.sufficiency if sufficiency is None else sufficiency
+    if target is not None and not 0.0 < target <= 1.0:
+        raise SettingsError(f"sufficiency is {target}: it must be above 0 and at most 1, such as 0.9.")
+    if not estimates(strategy):
+        if sufficiency is not None:
+            raise SettingsError(
+                f"The strategy {strategy.name} does not estimate sufficiency: leave sufficiency out, or use "
+                "the strategy navigator."
+            )
+        return Budget(nodes, tokens)
+    return Budget(nodes, tokens, target)
+
+
+def estimates(strategy: Strategy) -> bool:
+    """Tell whether it is an `EstimatingStrategy`."""
+    return hasattr(strategy, "reasons")
 
 
 def make_page(page: Page, strategy: Strategy, query: Query, budget: Budget) -> Context:
     """Return the page that a strategy chooses, within `max_tokens` to the last token.
 
-    A pool that fits the budget passes through whole, except in style `plain`.
+    A pool that fits `max_nodes` and `max_tokens` passes through whole, except in style `plain`. The strategy
+    is not asked then, and `full` takes its place in the selection.
 
     Args:
         page: Renders pages of the pool.
@@ -34,10 +58,14 @@ def make_page(page: Page, strategy: Strategy, query: Query, budget: Budget) -> C
         budget: How much the page may hold.
     """
     pool = page.index
-    if page.style is not Style.PLAIN and _fits_whole(pool, budget):
-        strategy, budget = Full(), Budget(len(pool.nodes), budget.max_tokens)
+    estimated = estimates(strategy)
     limit = budget.max_tokens
-    meter = PageMeter(page) if limit is not None else NodeMeter(pool.nodes)
+    meter = PageMeter(page) if limit is not None else NodeMeter(pool.nodes, gap_tokens=page.gap_tokens)
+    if page.style is not Style.PLAIN and _fits_whole(pool, budget, estimated=estimated):
+        whole = page.render(range(len(pool.nodes)))
+        if limit is None or whole.tokens <= limit:  # tags and names of files come on top of the skill
+            selection = _all_of(pool, query, meter, limit)
+            return replace(whole, selection=selection, sufficiency=1.0 if estimated else None)
     selection = strategy.select(pool, query, budget=budget, meter=meter)
     chosen = [pick.node.ordinal for pick in selection.picks]
     context = page.render(chosen, selection=selection)
@@ -46,11 +74,29 @@ def make_page(page: Page, strategy: Strategy, query: Query, budget: Budget) -> C
             return page.empty(selection)
         chosen.pop()  # the meter prices parts, the limit holds for the whole: give back the last pick
         context = page.render(chosen, selection=selection)
-    return context
+    return replace(context, sufficiency=_chance(context, len(chosen))) if estimated else context
 
 
-def _fits_whole(pool: SkillIndex, budget: Budget) -> bool:
-    """Tell whether the whole skill is within the budget."""
-    limit = resolve(budget, len(pool.nodes))
-    within_tokens = limit.max_tokens is None or pool.full_tokens <= limit.max_tokens
-    return limit.max_nodes == len(pool.nodes) and within_tokens
+def _all_of(pool: SkillIndex, query: Query, meter: TokenMeter, limit: int | None) -> Selection:
+    # without the limit: the meter prices parts, and these together cost more than the whole
+    every = Budget(len(pool.nodes))
+    selection = Full().select(pool, query, budget=every, meter=meter)
+    return replace(selection, budget=replace(every, max_tokens=limit))
+
+
+def _chance(context: Context, shown: int) -> float:
+    """Return the estimated chance that a page suffices which shows the first `shown` picks."""
+    if context.complete:
+        return 1.0
+    picks = context.selection.picks if context.selection else ()
+    return (picks[shown - 1].sufficiency or 0.0) if shown else 0.0
+
+
+def _fits_whole(pool: SkillIndex, budget: Budget, *, estimated: bool) -> bool:
+    """Tell whether the whole skill is within the limits; what is only to suffice is no limit to fill."""
+    if estimated and (budget.sufficiency is not None or budget == Budget()):
+        return False
+    within_tokens = budget.max_tokens is None or pool.full_tokens <= budget.max_tokens
+    if estimated and budget.max_nodes is None:
+        return within_tokens
+    return resolve(budget, len(pool.nodes)).max_nodes == len(pool.nodes) and within_tokens

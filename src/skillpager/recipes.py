@@ -13,7 +13,7 @@ from skillpager.settings import Settings
 from skillpager.types import Classifier, Encoder, Recipe, Skill, Strategy
 
 STRATEGIES = tuple(FAMILIES)
-ENCODERS = ("builtin", "hashing", "sentence-transformers:<model>", "openai:<model>")
+ENCODERS = ("builtin", "builtin:<folder>", "hashing", "sentence-transformers:<model>", "openai:<model>")
 CLASSIFIERS = ("local", "llm")
 
 
@@ -22,13 +22,14 @@ def make_encoder(name: str, settings: Settings) -> Encoder:
 
     Raises:
         SettingsError: The name is unknown, or its model is missing.
+        EncoderError: The folder of `builtin:<folder>` holds no encoder.
         MissingExtraError: Its package is not installed.
     """
     family, _, model = name.partition(":")
-    if name == "builtin":
-        from skillpager.encoders.builtin import BuiltinEncoder
+    if family == "builtin":
+        from skillpager.encoders.builtin import MODEL_FOLDER, BuiltinEncoder
 
-        return BuiltinEncoder()
+        return BuiltinEncoder(folder=Path(model).expanduser() if model else MODEL_FOLDER)
     if name == "hashing":
         from skillpager.encoders.hashing import HashingEncoder
 

@@ -45,6 +45,9 @@ class Family:
 _MODEL = Argument("model", str, "a model", required=True)
 
 FAMILIES = {
+    # learned from annotated skills
+    "navigator": Family("navigator:Navigator"),
+    # the paper's
     "mmr": Family("mmr:Mmr", weighs=True),
     "topk": Family("topk:TopK"),
     "full": Family("full:Full"),

@@ -60,6 +60,7 @@ def context_json(context: Context) -> JsonObject:
         "tokens_exact": context.tokens_exact,
         "token_reduction": token_reduction(context),
         "complete": context.complete,
+        "sufficiency": context.sufficiency,
         "nodes": [node_json(node) for node in context.nodes],
         "omitted": [omission_json(omission) for omission in context.omitted],
         "selection": selection_json(context.selection) if context.selection else None,
@@ -98,7 +99,11 @@ def selection_json(selection: Selection) -> JsonObject:
     return {
         "strategy": selection.strategy,
         "query": selection.query,
-        "budget": {"max_nodes": budget.max_nodes, "max_tokens": budget.max_tokens},
+        "budget": {
+            "max_nodes": budget.max_nodes,
+            "max_tokens": budget.max_tokens,
+            "sufficiency": budget.sufficiency,
+        },
         "picks": [_pick(pick) for pick in selection.picks],
         "skipped": [_skip(skip) for skip in selection.skipped],
     }
@@ -193,6 +198,7 @@ def _pick(pick: Pick) -> JsonObject:
         "marginal": pick.marginal,
         "tokens": pick.tokens,
         "total_tokens": pick.total_tokens,
+        "sufficiency": pick.sufficiency,
     }
 
 

@@ -24,7 +24,9 @@ PROJECT_FILE = "skillpager.toml"
 DEFAULT_MAX_CACHE_BYTES = 1024**3
 
 # what an untrusted project file may set
-PROJECT_KEYS = frozenset({"scope", "style", "strategy", "mmr_lambda", "max_nodes", "max_tokens"})
+PROJECT_KEYS = frozenset(
+    {"scope", "style", "strategy", "mmr_lambda", "max_nodes", "max_tokens", "sufficiency"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +36,10 @@ class Settings:
     Attributes:
         cache_dir: Folder of the index store and of paid answers.
         skills_dir: Folders to look for skills in, before the conventional ones.
-        encoder: `builtin`, `hashing`, `sentence-transformers:<model>` or `openai:<model>`.
+        encoder: `builtin`, `builtin:<folder>`, `hashing`, `sentence-transformers:<model>` or
+            `openai:<model>`.
         classifier: `local` or `llm`.
-        embedded_text: What of a node is embedded: `bare` or `heading`.
+        embedded_text: What of a node is embedded: `context`, `heading` or `bare`.
         llm_base_url: Chat endpoint, OpenAI-compatible.
         llm_api_key: Its key.
         llm_model: Its model.
@@ -46,17 +49,19 @@ class Settings:
         max_cache_bytes: Size over which the least recently used indexes are evicted.
         scope: Default of `page`: `skill` or `body`.
         style: Default of `page`: `marked`, `plain` or `xml`.
-        strategy: Default of `page`: `name` or `name:ARGUMENT` of `docs/strategies.md`.
+        strategy: Default of `page`: `name` or `name:ARGUMENT` of `docs/strategies.md`; None for `navigator`,
+            or `mmr` with another encoder than the built-in one.
         mmr_lambda: Default of `page`.
         max_nodes: Default of `page`; None for the dynamic 20 / 60.
         max_tokens: Default of `page`; None for no ceiling.
+        sufficiency: Default of `page`; None for a page that ends when no node is worth its tokens.
     """
 
     cache_dir: Path = field(default_factory=lambda: platformdirs.user_cache_path(APP))
     skills_dir: tuple[Path, ...] = ()
     encoder: str = "builtin"
     classifier: str = "local"
-    embedded_text: str = "bare"
+    embedded_text: str = "context"
     llm_base_url: str | None = None
     llm_api_key: str | None = None
     llm_model: str | None = None
@@ -66,10 +71,11 @@ class Settings:
     max_cache_bytes: int = DEFAULT_MAX_CACHE_BYTES
     scope: str = "skill"
     style: str = "marked"
-    strategy: str = "mmr"
+    strategy: str | None = None
     mmr_lambda: float = 0.7
     max_nodes: int | None = None
     max_tokens: int | None = None
+    sufficiency: float | None = None
 
     def __repr__(self) -> str:
         """Return the settings with keys hidden, so that no log or traceback shows one."""
@@ -156,7 +162,7 @@ def _convert(name: str, value: object, place: str) -> object:
     try:
         if name in ("max_bytes", "max_cache_bytes", "max_nodes", "max_tokens"):
             return _whole_number(value)
-        if name == "mmr_lambda":
+        if name in ("mmr_lambda", "sufficiency"):
             return float(str(value))
         if name == "cache_dir":
             return Path(str(value)).expanduser()

@@ -237,7 +237,7 @@ class Recipe:
         splitter: Version of the fragment splitter.
         classifier: Id of the classifier.
         encoder: Id of the encoder.
-        embedded_text: What text of a node is embedded: `bare` or `heading`.
+        embedded_text: What text of a node is embedded: `context`, `heading` or `bare`.
         token_counter: Id of the token counter.
         format: Version of the stored format.
     """
@@ -298,10 +298,13 @@ class Budget:
     Attributes:
         max_nodes: Most nodes to pick (the paper's k); None for the dynamic 20 / 60.
         max_tokens: Ceiling on the rendered context, markers included; None for no ceiling.
+        sufficiency: Estimated chance of holding all that is needed at which an `EstimatingStrategy` stops,
+            0 to 1; None to go on to the limits. Other strategies do not read it.
     """
 
     max_nodes: int | None = None
     max_tokens: int | None = None
+    sufficiency: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,6 +319,8 @@ class Pick:
         marginal: `mmr_lambda * relevance - (1 - mmr_lambda) * redundancy`, or the strategy's own score.
         tokens: Tokens this pick adds to the context.
         total_tokens: Tokens of the context up to and with this pick.
+        sufficiency: Estimated chance that the picks up to and with this one hold all that the query needs,
+            0 to 1; None from a strategy that does not estimate it.
     """
 
     node: Node
@@ -325,6 +330,7 @@ class Pick:
     marginal: float
     tokens: int
     total_tokens: int
+    sufficiency: float | None = None
 
 
 class SkipReason(StrEnum):
@@ -333,6 +339,7 @@ class SkipReason(StrEnum):
     MAX_NODES = "max_nodes"
     MAX_TOKENS = "max_tokens"
     NEGATIVE_MARGINAL = "negative_marginal"
+    SUFFICIENCY = "sufficiency"
     BELOW_THRESHOLD = "below_threshold"
     NOT_REACHED = "not_reached"
     NOT_CHOSEN = "not_chosen"
@@ -420,6 +427,8 @@ class Context:
         omitted: The gaps, in document order; empty when `complete`.
         complete: Whether the page is the whole skill.
         selection: Why these nodes; None for a page fault.
+        sufficiency: Estimated chance that the page holds all that the query needs, 0 to 1; None where the
+            strategy does not estimate it.
     """
 
     text: str
@@ -431,6 +440,7 @@ class Context:
     omitted: tuple[Omission, ...]
     complete: bool
     selection: Selection | None
+    sufficiency: float | None = None
 
 
 # ---- plug points
@@ -529,6 +539,10 @@ class Store(Protocol):
 class TokenMeter(Protocol):
     """What a growing page costs when it is rendered, separators and markers included."""
 
+    @property
+    def gap_tokens(self) -> int:
+        """About how many tokens a gap between two picks takes."""
+
     def cost(self, ordinal: int) -> int:
         """Return the tokens of the page if node `ordinal` were added."""
 
@@ -560,3 +574,14 @@ class ChunkStrategy(Strategy, Protocol):
     @property
     def chunk_tokens(self) -> int:
         """Most tokens of a window."""
+
+
+class EstimatingStrategy(Strategy, Protocol):
+    """A strategy that estimates the chance that its picks suffice, and can stop when it is high enough."""
+
+    @property
+    def embedding(self) -> str:
+        """Which rows it reads: encoder id, `/` and text form; the index that it is given has these."""
+
+    def reasons(self, index: SkillIndex, query: Query) -> Sequence[Mapping[str, float]]:
+        """Return for each node the share of each kind of signal in what it is worth; shares add up to 1."""

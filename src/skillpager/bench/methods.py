@@ -5,10 +5,11 @@
 NAME[:ARGUMENT] is what `page --strategy` takes. Options:
 
     lambda=0.9       weight of relevance
-    k=20  k=all      most nodes; without it 20 up to 100 nodes, else 60 (paper §3.2)
+    k=20  k=all      most nodes; without it 20 up to 100 nodes, else 60 (paper §3.2), and none for navigator
     boundary=80      up to so many nodes k is 20, else 60
     tokens=40%       ceiling on the context, as a share of the skill's tokens; k is `all` then unless given
     tokens=1500      the same in tokens
+    sufficiency=0.9  estimated chance of sufficiency at which it ends (navigator)
     encoder=NAME     another encoder than the run's
     classifier=NAME  another classifier; `labels` are the annotators' types
 """
@@ -25,6 +26,8 @@ from skillpager.strategies.budget import MAX_NODES_LARGE, MAX_NODES_SMALL
 ALL_NODES = 10**9
 # the classifier that gives the annotators' own types
 LABELS = "labels"
+# strategies that estimate sufficiency, and so can end at it (`types.EstimatingStrategy`)
+ESTIMATING = ("navigator",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,10 +37,11 @@ class Method:
     Attributes:
         strategy: As `page --strategy` takes it.
         mmr_lambda: Weight of relevance, 0 to 1.
-        max_nodes: Most nodes; None for the dynamic 20 / 60.
+        max_nodes: Most nodes; None for the dynamic 20 / 60, or none where the strategy has no such limit.
         boundary: Number of nodes up to which the dynamic number is 20; None for the paper's 100.
         share: Ceiling on the context as a share of the skill's tokens, 0 to 1.
         max_tokens: Ceiling on the context in tokens.
+        sufficiency: Estimated chance of sufficiency at which it ends, above 0 and up to 1.
         encoder: Name of the encoder.
         classifier: Name of the classifier, or `labels`.
     """
@@ -48,6 +52,7 @@ class Method:
     boundary: int | None = None
     share: float | None = None
     max_tokens: int | None = None
+    sufficiency: float | None = None
     encoder: str | None = None
     classifier: str | None = None
 
@@ -61,6 +66,7 @@ class Method:
             "k": None if self.max_nodes is None or (limited and all_nodes) else self.max_nodes,
             "boundary": self.boundary,
             "tokens": self.max_tokens if self.share is None else f"{100 * self.share:g}%",
+            "sufficiency": None if self.sufficiency is None else f"{self.sufficiency:g}",
             "encoder": self.encoder,
             "classifier": self.classifier,
         }
@@ -84,7 +90,7 @@ def parse_method(label: str) -> Method:
     """Return the method that a label names.
 
     Raises:
-        BenchError: The strategy or an option is unknown, or a value is wrong.
+        BenchError: The strategy or an option is unknown or not one of the strategy's, or a value is wrong.
     """
     strategy, _, told = label.strip().partition("@")
     if strategy.partition(":")[0] not in STRATEGIES:
@@ -98,6 +104,10 @@ def parse_method(label: str) -> Method:
             values |= _OPTIONS[name](text.strip())
         except ValueError as error:
             raise BenchError(f"Method {label!r}: {name} cannot be {text!r}: {error}.") from error
+    if "sufficiency" in values and strategy not in ESTIMATING:
+        raise BenchError(
+            f"Method {label!r}: {strategy} does not estimate sufficiency, only {', '.join(ESTIMATING)} does."
+        )
     if values.keys() & {"share", "max_tokens"}:
         values.setdefault("max_nodes", ALL_NODES)
     return Method(strategy=strategy, **values)  # type: ignore[arg-type]
@@ -135,6 +145,13 @@ def _read_tokens(text: str) -> dict[str, object]:
     return {"max_tokens": _whole(text)}
 
 
+def _read_sufficiency(text: str) -> dict[str, object]:
+    chance = _between_0_and_1(float(text))
+    if chance == 0.0:
+        raise ValueError("it must be above 0, because every page reaches that")
+    return {"sufficiency": chance}
+
+
 def _read_encoder(text: str) -> dict[str, object]:
     return {"encoder": _named(text)}
 
@@ -148,6 +165,7 @@ _OPTIONS: dict[str, Callable[[str], dict[str, object]]] = {
     "k": _read_nodes,
     "boundary": _read_boundary,
     "tokens": _read_tokens,
+    "sufficiency": _read_sufficiency,
     "encoder": _read_encoder,
     "classifier": _read_classifier,
 }

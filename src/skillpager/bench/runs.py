@@ -45,6 +45,7 @@ def run_settings(settings: Settings, *, style: str) -> Settings:
         mmr_lambda=bare.mmr_lambda,
         max_nodes=None,
         max_tokens=None,
+        sufficiency=None,
     )
 
 

@@ -96,6 +96,7 @@ def _page(pager: SkillPager, index: SkillIndex, query: QueryRecord, method: Meth
         query.query,
         max_nodes=max_nodes,
         max_tokens=max_tokens,
+        sufficiency=method.sufficiency,
         strategy=method.strategy,
         mmr_lambda=method.mmr_lambda,
     )

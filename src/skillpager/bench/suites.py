@@ -10,6 +10,7 @@ from skillpager.errors import BenchError
 # every method that runs offline on the shipped models, in the order of the tables
 OFFLINE = (
     "full",
+    "navigator",
     "topk_dependency",
     "greedy_graph",
     "chunk_mmr",

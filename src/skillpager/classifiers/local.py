@@ -1,7 +1,9 @@
-"""The shipped classifier: embedding, words, shape and place of a fragment, and its neighbours'.
+"""The shipped classifier: what the encoder's type head makes of a fragment, its form, and its neighbours.
 
-A multinomial logistic regression in plain numpy over the built-in encoder's row of the fragment,
-the features of `features.describe` and those of the fragments before and after it.
+The head is linear on the built-in encoder's row and was trained with it, so one pass of the encoder gives
+embedding and type logits. A small network over the fragments of a document (`skillpager.sequences`)
+reads these logits and the features of `features.describe`; most types are clear only beside the fragments
+around them. The row itself is left to the head: seen directly it made the network overfit.
 `training/train_types.py` makes the weights; `models/types/README.md` is their card.
 
 Reference: paper §3.1, Node Classification (there by a language model).
@@ -9,14 +11,18 @@ Reference: paper §3.1, Node Classification (there by a language model).
 
 import threading
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
+from itertools import groupby
+from pathlib import Path
 from zipfile import BadZipFile
 
 import numpy as np
 
 from skillpager.classifiers.features import describe
 from skillpager.errors import ClassifierError
+from skillpager.sequences import SequenceNet
 from skillpager.types import Classification, FloatArray, Fragment, NodeType
 
 # order of the model's outputs
@@ -35,19 +41,24 @@ MODEL = "models/types/types.npz"
 class LocalClassifier:
     """Types fragments offline, with the model that ships inside the package."""
 
-    def __init__(self) -> None:
-        """Load nothing yet; weights are read on first use."""
+    def __init__(self, path: Path | None = None) -> None:
+        """Load nothing yet; weights are read on first use.
+
+        Args:
+            path: File of the weights; the shipped ones by default.
+        """
+        self._path = path or files("skillpager") / MODEL
         self._lock = threading.Lock()
 
     @property
     def id(self) -> str:
         """Name of the model."""
-        return str(self._model["id"])
+        return self._model.id
 
     @property
     def embedding(self) -> str:
         """Which rows it reads: encoder id, `/` and text form."""
-        return str(self._model["embedding"])
+        return self._model.embedding
 
     def classify(self, fragments: Sequence[Fragment], rows: FloatArray | None) -> list[Classification]:
         """Return one verdict per fragment; the confidence is the model's calibrated probability.
@@ -63,7 +74,7 @@ class LocalClassifier:
             raise ValueError(f"the local classifier needs one row of {self.embedding} per fragment")
         if not fragments:
             return []
-        probabilities = self._predict(assemble(fragments, rows))
+        probabilities = self._model.probabilities(fragments, rows)
         best = probabilities.argmax(axis=1)
         return [
             Classification(TYPES[choice], float(row[choice]))
@@ -71,44 +82,60 @@ class LocalClassifier:
         ]
 
     @cached_property
-    def _model(self) -> dict[str, np.ndarray]:
-        path = files("skillpager") / MODEL
+    def _model(self) -> "_Model":
+        path = self._path
         try:
             with self._lock, path.open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
-                return {name: arrays[name] for name in arrays.files}
-        except (OSError, ValueError, BadZipFile) as error:
+                return _Model.of({name: arrays[name] for name in arrays.files})
+        except (OSError, ValueError, KeyError, BadZipFile) as error:
             raise ClassifierError(
                 f"The shipped classifier {path} cannot be read ({error}): reinstall skillpager."
             ) from error
 
-    def _predict(self, features: FloatArray) -> FloatArray:
-        model = self._model
-        logits: FloatArray = (features @ model["weight"] + model["bias"]) / model["temperature"]
-        return _softmax(logits)
+
+@dataclass(frozen=True, slots=True)
+class _Model:
+    id: str
+    embedding: str
+    head: tuple[FloatArray, FloatArray]
+    net: SequenceNet
+    temperature: float
+
+    @classmethod
+    def of(cls, arrays: dict[str, np.ndarray]) -> "_Model":
+        return cls(
+            str(arrays["id"]),
+            str(arrays["embedding"]),
+            (arrays["head.weight"], arrays["head.bias"]),
+            SequenceNet({name[4:]: array for name, array in arrays.items() if name.startswith("net.")}),
+            float(arrays["temperature"]),
+        )
+
+    def probabilities(self, fragments: Sequence[Fragment], rows: FloatArray) -> FloatArray:
+        """Return `(n, 6)`: the chance of each type."""
+        weight, bias = self.head
+        features = assemble(fragments, rows @ weight + bias)
+        return _softmax(self.net.logits(features, sections_of(fragments)) / np.float32(self.temperature))
 
 
-def assemble(fragments: Sequence[Fragment], rows: FloatArray) -> FloatArray:
-    """Return the model's input: own row, own features and those of the fragments before and after.
+def assemble(fragments: Sequence[Fragment], head: FloatArray) -> FloatArray:
+    """Return the network's features: the type head's logits, and words, shape and place.
 
     Args:
         fragments: All fragments of one skill, in document order.
-        rows: `(n, dim)` unit rows of the fragments.
+        head: `(n, 6)` logits of the type head.
 
     Returns:
-        `(n, dim + 3 * len(features.NAMES))` float32.
+        `(n, 6 + len(features.NAMES))` float32.
     """
-    own = describe(fragments)
-    return np.concatenate([rows, own, _shifted(own, 1), _shifted(own, -1)], axis=1)
+    return np.concatenate([head, describe(fragments)], axis=1, dtype=np.float32)
 
 
-def _shifted(values: FloatArray, by: int) -> FloatArray:
-    """Return each row's neighbour: the row `by` places before it, zeros at the ends."""
-    moved = np.zeros_like(values)
-    if by > 0:
-        moved[by:] = values[:-by]
-    else:
-        moved[:by] = values[-by:]
-    return moved
+def sections_of(fragments: Sequence[Fragment]) -> np.ndarray:
+    """Return `(n,)`: the number of the section of each fragment, rising from 0."""
+    runs = groupby(fragments, key=lambda fragment: (fragment.span.file, fragment.heading_path))
+    lengths = [sum(1 for _ in run) for _, run in runs]
+    return np.repeat(np.arange(len(lengths)), lengths)
 
 
 def _softmax(logits: FloatArray) -> FloatArray:

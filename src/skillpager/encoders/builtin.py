@@ -1,5 +1,6 @@
-"""The default encoder: all-MiniLM-L6-v2 in 8-bit integers, shipped with the package; no network, no torch."""
+"""The default encoder: all-MiniLM-L6-v2, tuned on skills, in 8-bit integers; no network, no torch."""
 
+import hashlib
 import os
 import threading
 from collections.abc import Iterator, Sequence
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 MODEL_FOLDER = Path(__file__).parents[1] / "models" / "encoder"
-ENCODER_ID = "builtin:all-MiniLM-L6-v2-int8-1"
+FILES = ("model.onnx", "tokenizer.json")
+ENCODER_ID = "builtin:skills-MiniLM-L6-int8-1"
 DIM = 384
 # the model was trained on texts of at most so many word pieces
 MAX_PIECES = 256
@@ -37,14 +39,20 @@ class BuiltinEncoder:
     Args:
         threads: Runs at the same time; None for one per processor that the process may use.
         folder: Where `model.onnx` and `tokenizer.json` lie.
+        id: Name of the weights and their version; by default that of the shipped ones, or for another folder
+            one made of what its files hold.
 
     Raises:
         ValueError: `threads` is below 1.
+        EncoderError: Another folder than that of the shipped model lacks a file.
     """
 
-    def __init__(self, *, threads: int | None = None, folder: Path = MODEL_FOLDER) -> None:
+    def __init__(
+        self, *, threads: int | None = None, folder: Path = MODEL_FOLDER, id: str | None = None
+    ) -> None:
         if threads is not None and threads < 1:
             raise ValueError(f"threads must be at least 1: {threads}")
+        self._id = id or (ENCODER_ID if folder == MODEL_FOLDER else _content_id(folder))
         self._threads = threads or _processors()
         self._folder = folder
         self._lock = threading.Lock()
@@ -53,7 +61,7 @@ class BuiltinEncoder:
     @property
     def id(self) -> str:
         """Name of the weights and their version."""
-        return ENCODER_ID
+        return self._id
 
     @property
     def dim(self) -> int:
@@ -64,7 +72,7 @@ class BuiltinEncoder:
         """Return `(len(texts), 384)` float32, rows unit length, in the order of `texts`.
 
         Raises:
-            EncoderError: The shipped files are missing or damaged.
+            EncoderError: The model's files are missing or damaged.
         """
         if not texts:
             return np.empty((0, DIM), np.float32)
@@ -76,7 +84,7 @@ class BuiltinEncoder:
         """Return `(384,)` float32, unit length: the row that `encode_documents` gives.
 
         Raises:
-            EncoderError: The shipped files are missing or damaged.
+            EncoderError: The model's files are missing or damaged.
         """
         row: FloatArray = self._encode([text])[0]
         return row
@@ -133,6 +141,14 @@ def _runs(pieces: Sequence[Sequence[int]]) -> Iterator[list[int]]:
             yield groups[length][start : start + size]
 
 
+def _content_id(folder: Path) -> str:
+    try:
+        digests = [hashlib.sha256((folder / name).read_bytes()).digest() for name in FILES]
+    except OSError as error:
+        raise EncoderError(f"{folder} holds no encoder ({error}): {_way_out(folder)}.") from error
+    return f"builtin:{hashlib.sha256(b''.join(digests)).hexdigest()[:16]}"
+
+
 def _load(folder: Path) -> _Model:
     import onnxruntime
     from tokenizers import Tokenizer
@@ -153,10 +169,15 @@ def _load(folder: Path) -> _Model:
     # both packages raise Exception itself
     except Exception as error:
         raise EncoderError(
-            f"The built-in encoder cannot be loaded from {folder} ({error}): the installation is damaged, so "
-            "run `pip install --force-reinstall --no-deps skillpager`."
+            f"The encoder cannot be loaded from {folder} ({error}): {_way_out(folder)}."
         ) from error
     return _Model(session, tokenizer)
+
+
+def _way_out(folder: Path) -> str:
+    if folder == MODEL_FOLDER:
+        return "the installation is damaged, so run `pip install --force-reinstall --no-deps skillpager`"
+    return "training/train.py makes one, of model.onnx and tokenizer.json"
 
 
 def _processors() -> int:

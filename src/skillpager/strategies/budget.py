@@ -4,6 +4,7 @@ Reference: paper §3.2, Dynamic Budget.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from skillpager.types import Budget, Node
 
@@ -28,14 +29,20 @@ def resolve(budget: Budget, n_nodes: int) -> Budget:
         if value is not None and value < 0:
             raise ValueError(f"{name} must be 0 or more, not {value}")
     wanted = dynamic_max_nodes(n_nodes) if budget.max_nodes is None else budget.max_nodes
-    return Budget(max_nodes=min(wanted, n_nodes), max_tokens=budget.max_tokens)
+    return replace(budget, max_nodes=min(wanted, n_nodes))
 
 
 class NodeMeter:
-    """A `TokenMeter` for bare nodes: their own tokens and nothing between them."""
+    """A `TokenMeter` for bare nodes: their own tokens and nothing between them.
 
-    def __init__(self, nodes: Sequence[Node]) -> None:
+    Args:
+        nodes: All nodes, in document order.
+        gap_tokens: What a gap takes where the page is rendered; it is told, not counted.
+    """
+
+    def __init__(self, nodes: Sequence[Node], *, gap_tokens: int = 0) -> None:
         """Start with an empty page."""
+        self.gap_tokens = gap_tokens
         self._nodes = nodes
         self.tokens = 0
 

@@ -50,7 +50,15 @@ class Picker:
         """Whether `max_nodes` are picked, completions not counted."""
         return len(self.picks) - len(self.completions) >= (self.budget.max_nodes or 0)
 
-    def admit(self, ordinal: int, *, relevance: float, redundancy: float, marginal: float) -> bool:
+    def admit(
+        self,
+        ordinal: int,
+        *,
+        relevance: float,
+        redundancy: float,
+        marginal: float,
+        sufficiency: float | None = None,
+    ) -> bool:
         """Pick a node, or refuse it because the page would exceed `max_tokens`; tell which.
 
         A completion stays the pick that it is, and counts from now on.
@@ -66,7 +74,7 @@ class Picker:
         self.meter.add(ordinal)
         rank, added = len(self.picks), total - self.total_tokens
         node = self.nodes[ordinal]
-        self.picks.append(Pick(node, rank, relevance, redundancy, marginal, added, total))
+        self.picks.append(Pick(node, rank, relevance, redundancy, marginal, added, total, sufficiency))
         self.total_tokens = total
         self._picked.add(ordinal)
         return True

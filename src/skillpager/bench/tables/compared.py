@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from skillpager.bench import paper
+from skillpager.bench.fitted import trained_note
 from skillpager.bench.measures import (
     AVERAGE_NODES,
     CONCEPT_SHARE,
@@ -31,13 +32,14 @@ def main_results(results: Results) -> Table | None:
 
     Reference: paper §5.2.1, table tab:main-results.
     """
-    return _compared(
+    table = _compared(
         results,
         paper.MAIN,
         name="main-results",
         title="Main results: SkillPager and its baselines",
         skills=None,
     )
+    return table and _with_remark(table, trained_note(results))
 
 
 def graph_augmentation(results: Results) -> Table | None:
@@ -66,7 +68,7 @@ def concept_ablation(results: Results) -> Table | None:
         title="Concept nodes in the candidate pool",
         skills=results.ablation_skills,
     )
-    return table and replace(table, note=" ".join(filter(None, (table.note, _votes_note(results)))))
+    return table and _with_remark(table, _votes_note(results))
 
 
 def _votes_note(results: Results) -> str:
@@ -177,6 +179,10 @@ def _compared(
         note=" ".join(filter(None, (scope_note(results, skills), _missing_note(table.rows, measured)))),
         reference=table.reference,
     )
+
+
+def _with_remark(table: Table, remark: str) -> Table:
+    return replace(table, note=f"{table.note} {remark}".strip())
 
 
 def _rows(results: Results, label: str, skills: Collection[str] | None) -> QueryRows:

@@ -14,6 +14,7 @@ MEANINGS = {
     "exec_only": "mmr without concept nodes.",
     "concept_only": "mmr over concept nodes alone.",
     "density": "exec_only for skills whose share of concept nodes exceeds τ, else mmr.",
+    "navigator": "Nodes by trained need per token, until none is worth its tokens: the default of page.",
     "head": "The first 5,000 tokens unless it says otherwise: what hosts keep after compaction.",
     "sections": "Whole heading sections by dense score.",
     "bm25": "Nodes by BM25, words alone.",
@@ -29,8 +30,9 @@ MEANINGS = {
 }
 _OPTIONS = (
     ("@lambda=0.9", "λ, the weight of relevance against redundancy; 0.7 unless it says otherwise."),
-    ("@k=20", "At most so many nodes; 20 up to 100 nodes, else 60, unless it says otherwise."),
+    ("@k=20", "At most so many nodes; without it 20 up to 100 nodes, else 60; none for navigator."),
     ("@tokens=40%", "A ceiling on the context, as a share of the skill's tokens; k does not apply."),
+    ("@sufficiency=0.9", "Ends at this estimated chance of holding all that is needed; navigator alone."),
 )
 
 

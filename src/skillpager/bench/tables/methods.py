@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from skillpager.bench.comparisons import BASELINE, Compared, compare_methods, default_methods
+from skillpager.bench.fitted import trained_note
 from skillpager.bench.measures import (
     AVERAGE_NODES,
     COVERAGE,
@@ -59,7 +60,8 @@ def all_methods(results: Results) -> Table | None:
         tuple(rows),
         note="Methods spend different amounts: read sufficiency and token reduction together, or see the "
         "matched budgets. The first interval draws queries, as the paper does; the second draws skills. "
-        "Queries about one skill are not independent, so that the second is the one to trust.",
+        "Queries about one skill are not independent, so that the second is the one to trust. "
+        f"{trained_note(results)}".rstrip(),
     )
 
 

@@ -1,0 +1,87 @@
+"""What each stage of a page of `navigator` costs in a warm process, by size of the skill.
+
+    python benchmarks/stages.py [--skill PATH…]
+
+Every query is new. Medians in milliseconds; without a path, sample skills and their copies put together.
+"""
+
+import argparse
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from skillpager import SkillPager
+from skillpager.strategies.navigator import ShippedModel
+from skillpager.strategies.signals import Place, signals_of
+from skillpager.types import Query
+
+SAMPLES = Path(__file__).parents[1] / "examples" / "skills"
+QUERIES = [f"How do I set up step {number} and what can go wrong there?" for number in range(60)]
+
+
+def median(work: Callable[[str], object]) -> float:
+    """Return the median milliseconds of some work over the queries."""
+    times = []
+    for query in QUERIES:
+        start = time.perf_counter()
+        work(query)
+        times.append(time.perf_counter() - start)
+    return 1000 * statistics.median(times)
+
+
+def stages(pager: SkillPager, skill: str) -> dict[str, float]:
+    """Return the milliseconds of every stage."""
+    index = pager.index(skill)
+    start = time.perf_counter()
+    place = Place(index)
+    first = 1000 * (time.perf_counter() - start)
+    model = ShippedModel().read()
+    pager.page(index, "warm up")
+    embed = median(lambda query: pager.encoder.encode_query(query))
+    known = [Query(query, pager.embed_query(query)) for query in QUERIES]
+    rows = iter(known)
+    signals = median(lambda _: signals_of(place, next(rows)))
+    rows = iter(known)
+    needs = median(lambda _: model.needs(place, next(rows)))
+    again = median(lambda query: pager.page(index, query))
+    fresh = median(lambda query: pager.page(index, f"{query} And then?"))
+    return {
+        "nodes": len(index.nodes),
+        "once": first,
+        "embed": embed,
+        "signals": signals,
+        "network": needs - signals,
+        "pick and render": again - needs,
+        "page, new query": fresh,
+    }
+
+
+def main() -> None:
+    """Measure and print a table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--skill", nargs="*", type=Path)
+    skills = parser.parse_args().skill
+    texts = [path.read_text(encoding="utf-8") for path in skills or []]
+    if not texts:
+        parts = [(folder / "SKILL.md").read_text(encoding="utf-8") for folder in sorted(SAMPLES.iterdir())]
+        texts = [parts[0], "\n\n".join(parts[:3]), "\n\n".join(parts[:10]), "\n\n".join(parts * 2)]
+    with tempfile.TemporaryDirectory() as cache:
+        pager = SkillPager(store=Path(cache))
+        rows = [stages(pager, text) for text in texts]
+        pager.close()
+    print("| " + " | ".join(rows[0]) + " |")
+    print("|---" * len(rows[0]) + "|")
+    for row in rows:
+        print(
+            "| "
+            + " | ".join(f"{value:.1f}" if name != "nodes" else f"{value}" for name, value in row.items())
+            + " |"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,379 @@
+"""What the navigator knows of a node and a query: one row of numbers for each node.
+
+Signals come in groups (`GROUPS`): what the texts mean (cosines of embeddings), the words they share, the
+section, list and neighbours of the node, and what the node and the query are by themselves. Everything
+but the query's part is computed once for an index.
+
+Reference: paper §3.2 has one signal, the cosine; the others are this package's.
+"""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skillpager.strategies.headings import sections_of
+from skillpager.strategies.picking import cosines
+from skillpager.strategies.terms import terms_of
+from skillpager.types import FloatArray, Node, NodeType, Query, SkillIndex, TileKind
+
+IntArray = NDArray[np.intp]
+
+# Robertson and Zaragoza 2009, §3.4
+BM25_K1, BM25_B = 1.2, 0.75
+# a stem is so many letters: "deploying" and "deployment" share one
+STEM_CHARS = 5
+# how many of the best nodes stand for what the query is about (pseudo-relevance feedback)
+FEEDBACK_NODES = 3
+# how much of a node is looked at for words and cues
+MAX_CHARS = 4000
+# rows whose cosines with all others are computed at once
+BLOCK_ROWS = 1024
+
+KINDS = (TileKind.SENTENCE, TileKind.LIST_ITEM, TileKind.CODE, TileKind.TABLE)
+TYPES = tuple(NodeType)
+
+QUERY_CUES = {
+    "asks_what": r"\b(?:what|which|who)\b",
+    "asks_how": r"\bhow\b",
+    "asks_why": r"\bwhy\b|\breason",
+    "asks_value": (
+        r"\b(?:value|default|limit|maximum|minimum|option|flag|parameter|setting|threshold|name|number|many|much"
+        r"|long)\b"
+    ),
+    "before": r"\b(?:before|need|require|prerequisite|install|set ?up|credential|key|first|allowed|must)\w*",
+    "trouble": (
+        r"\b(?:error|fail|wrong|fix|broken|instead|keeps?|crash|problem|issue|why does|stuck|avoid|mistake"
+        r"|never)\w*"
+    ),
+    "make": r"\b(?:write|create|build|make|generate|implement|add|draft|design|plan|prepare|convert)\b",
+    "show": r"\b(?:example|code|snippet|command|script|function|call|syntax|query|template)\b",
+    "several": r"\band\b|;|\balso\b|,",
+}
+NODE_CUES = {
+    "colon": r":\s*$",
+    "if": r"^\W*(?:if|when|unless|otherwise|before|after)\b",
+    "never": r"\b(?:never|do not|don't|avoid|must|always|only|required?)\b",
+    "trouble": r"\b(?:errors?|fail\w*|wrong|invalid|missing|fix|mistakes?|issue)\b",
+    "number": r"\d",
+    "code_span": r"`[^`]+`",
+    "import": r"^\s*(?:import|from|using|require|use)\b",
+    "link": r"\]\(|https?://",
+}
+_QUERY_CUES = tuple(re.compile(pattern, re.IGNORECASE) for pattern in QUERY_CUES.values())
+_NODE_CUES = tuple(re.compile(pattern, re.IGNORECASE | re.MULTILINE) for pattern in NODE_CUES.values())
+
+# names of the signals, by group; the order is that of the columns, and a change of it needs a new model
+GROUPS: dict[str, tuple[str, ...]] = {
+    "meaning": ("cosine", "cosine_z", "below_best", "rank", "feedback_z"),
+    "words": ("bm25", "bm25_share", "coverage", "stem_share", "stem_coverage", "lead_in_coverage"),
+    "section": (
+        "section_best", "section_mean_z", "section_cosine_z", "section_rank", "section_bm25",
+        "section_coverage", "chapter_best", "chapter_mean_z",
+    ),
+    "heading": ("heading_coverage", "path_coverage"),
+    "neighbours": (
+        "before", "after", "smooth", "around_best", "bm25_before", "bm25_after", "list_best", "list_mean",
+    ),
+    "type": (*(f"type:{kind}" for kind in TYPES), "type_confidence"),
+    "form": (
+        *(f"kind:{kind}" for kind in KINDS), "log_tokens", *(f"text:{name}" for name in NODE_CUES),
+    ),
+    "place": (
+        "place", "depth", "first_of_section", "last_of_section", "section_size", "list_size", "list_place",
+        "code_before", "code_after", "document_size", "token_share", "centrality", "twin",
+    ),
+    "query": (
+        "query_terms", "best_cosine", "cosine_spread", "query_centrality", "known_terms",
+        *(f"query:{name}" for name in QUERY_CUES),
+    ),
+}  # fmt: skip
+NAMES = tuple(name for names in GROUPS.values() for name in names)
+
+
+@dataclass(frozen=True)
+class Words:
+    """Which nodes hold a term, and how much that says: BM25 over the nodes of one skill.
+
+    Attributes:
+        postings: By term, the ordinals of the nodes that hold it and its BM25 weight in each.
+        rarity: By term, its inverse document frequency.
+        count: Number of nodes.
+    """
+
+    postings: dict[str, tuple[IntArray, FloatArray]]
+    rarity: dict[str, float]
+    count: int
+
+    @classmethod
+    def of(cls, texts: Sequence[Sequence[str]]) -> "Words":
+        """Return the words of nodes given as lists of terms."""
+        found: dict[str, list[tuple[int, int]]] = {}
+        for ordinal, terms in enumerate(texts):
+            for term, times in Counter(terms).items():
+                found.setdefault(term, []).append((ordinal, times))
+        lengths = np.array([len(terms) for terms in texts], np.float32)
+        norms = BM25_K1 * (1 - BM25_B + BM25_B * lengths / max(1.0, float(lengths.mean() if texts else 1)))
+        rarity = {
+            term: math.log1p((len(texts) - len(places) + 0.5) / (len(places) + 0.5))
+            for term, places in found.items()
+        }
+        return cls(
+            {term: _weigh(places, norms, rarity[term]) for term, places in found.items()}, rarity, len(texts)
+        )
+
+    def score(self, terms: Iterable[str]) -> tuple[FloatArray, FloatArray]:
+        """Return `(n,)` BM25 scores, and `(n,)` shares of the terms' rarity that each node holds."""
+        scores, held, total = np.zeros((2, self.count), np.float32), np.zeros(self.count, np.float32), 0.0
+        unknown = math.log1p(self.count + 0.5)
+        for term in terms:
+            rarity = self.rarity.get(term)
+            total += unknown if rarity is None else rarity
+            if rarity is not None:
+                ordinals, weights = self.postings[term]
+                scores[0, ordinals] += weights
+                held[ordinals] += rarity
+        return scores[0], held / np.float32(total or 1.0)
+
+
+def _weigh(places: list[tuple[int, int]], norms: FloatArray, rarity: float) -> tuple[IntArray, FloatArray]:
+    ordinals = np.array([ordinal for ordinal, _ in places], np.intp)
+    times = np.array([times for _, times in places], np.float32)
+    return ordinals, np.float32(rarity * (BM25_K1 + 1)) * times / (times + norms[ordinals])
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Neighbours that belong together: `member[i]` is the run of node i, `starts` where runs begin."""
+
+    member: IntArray
+    starts: IntArray
+
+    @classmethod
+    def of(cls, keys: Sequence[object]) -> "Runs":
+        """Return the runs of equal neighbours."""
+        lengths = [sum(1 for _ in run) for _, run in groupby(keys)]
+        member = np.repeat(np.arange(len(lengths)), lengths)
+        return cls(member, np.concatenate([[0], np.cumsum(lengths)[:-1]]).astype(np.intp))
+
+    def best(self, values: FloatArray) -> FloatArray:
+        """Return `(runs,)`: the largest value of each run."""
+        result: FloatArray = np.maximum.reduceat(values, self.starts)
+        return result
+
+    def mean(self, values: FloatArray, weights: FloatArray) -> FloatArray:
+        """Return `(runs,)` or `(runs, k)`: the weighted mean of each run."""
+        weights = weights if values.ndim == 1 else weights[:, None]
+        sums: FloatArray = np.add.reduceat(values * weights, self.starts)
+        return np.divide(sums, np.add.reduceat(weights, self.starts), dtype=np.float32)
+
+
+class Place:
+    """What is known of the nodes of one skill before any query.
+
+    Args:
+        index: The skill's index; it has at least one node.
+    """
+
+    def __init__(self, index: SkillIndex) -> None:
+        nodes = index.nodes
+        self.rows = index.embeddings
+        self.tokens = np.array([max(1, node.tokens) for node in nodes], np.float32)
+        numbers = {n: place for place, section in enumerate(sections_of(index)) for n in section}
+        self.section = Runs.of([numbers[node.ordinal] for node in nodes])
+        self.chapter = Runs.of([(node.span.file, node.heading_path[:2]) for node in nodes])
+        self.lists = Runs.of([_list_key(node, numbers[node.ordinal]) for node in nodes])
+        terms = [terms_of(node.text[:MAX_CHARS]) for node in nodes]
+        self.words = Words.of(terms)
+        self.stems = Words.of([stems_of(of_node) for of_node in terms])
+        first = [nodes[start] for start in self.section.starts]
+        self.in_section = Words.of(
+            [
+                stems_of(term for of_node in terms[start:stop] for term in of_node)
+                for start, stop in zip(
+                    self.section.starts, [*self.section.starts[1:], len(nodes)], strict=True
+                )
+            ]
+        )
+        self.headings = Words.of([stems_of(terms_of(" ".join(node.heading_path[-1:]))) for node in first])
+        self.paths = Words.of([stems_of(terms_of(" ".join(node.heading_path))) for node in first])
+        self.lead_ins = Words.of([stems_of(terms_of(_lead_in(node))) for node in nodes])
+        self.section_rows = _unit(self.section.mean(self.rows, self.tokens))
+        self.centre = _unit((self.rows * self.tokens[:, None]).sum(0))
+        self.fixed = self._fixed(nodes)
+
+    @cached_property
+    def twin(self) -> FloatArray:
+        """`(n,)`: the largest cosine with an earlier node, 0 for the first."""
+        best = np.zeros(len(self.rows), np.float32)
+        for start in range(0, len(self.rows), BLOCK_ROWS):
+            block = cosines(self.rows, self.rows[start : start + BLOCK_ROWS].T).T
+            earlier = np.tri(len(block), len(self.rows), start - 1, dtype=np.bool_)
+            best[start : start + BLOCK_ROWS] = np.where(earlier, block, 0).max(1)
+        return best
+
+    def _fixed(self, nodes: Sequence[Node]) -> dict[str, FloatArray]:
+        """Return the signals that no query changes, by group: `(n, …)` each."""
+        count = len(nodes)
+        code = np.array([node.kind is TileKind.CODE for node in nodes], np.float32)
+        member = self.section.member
+        sizes = np.bincount(member)[member].astype(np.float32)
+        edges = np.concatenate([[True], member[1:] != member[:-1], [True]]).astype(np.float32)
+        lists = np.array([_list_place(node) for node in nodes], np.float32)
+        place = [
+            np.arange(count, dtype=np.float32) / max(1, count - 1),
+            np.array([len(node.heading_path) for node in nodes], np.float32),
+            edges[:-1],
+            edges[1:],
+            np.log1p(sizes),
+            lists[:, 0],
+            lists[:, 1],
+            shifted(code, 1),
+            shifted(code, -1),
+            np.full(count, math.log1p(count), np.float32),
+            self.tokens / self.tokens.sum(),
+            cosines(self.rows, self.centre),
+            self.twin,
+        ]
+        types = [[float(node.type is kind) for kind in TYPES] + [node.type_confidence] for node in nodes]
+        forms = [_form(node) for node in nodes]
+        return {
+            "type": np.array(types, np.float32),
+            "form": np.array(forms, np.float32),
+            "place": np.stack(place, axis=1).astype(np.float32),
+        }
+
+
+def signals_of(place: Place, query: Query) -> FloatArray:
+    """Return `(n, len(NAMES))` float32: the signals of every node for a query, unscaled.
+
+    Args:
+        place: What is known of the nodes, at least one.
+        query: The query.
+    """
+    count = len(place.rows)
+    cosine = cosines(place.rows, query.embedding)
+    ranks = _ranks(cosine)
+    best = np.argsort(-cosine, kind="stable")[:FEEDBACK_NODES]
+    feedback = cosines(place.rows, _unit(place.rows[best].mean(0)))
+    terms = list(dict.fromkeys(terms_of(query.text)))
+    stems = list(dict.fromkeys(stems_of(terms)))
+    bm25, coverage = place.words.score(terms)
+    stem_bm25, stem_coverage = place.stems.score(stems)
+    bm25_share = bm25 / max(1e-6, float(bm25.max()))
+    section, chapter, lists = place.section, place.chapter, place.lists
+    section_cosine = cosines(place.section_rows, query.embedding)
+    columns = [
+        # meaning
+        cosine, _standard(cosine), cosine - cosine.max(), ranks, _standard(feedback),
+        # words
+        np.log1p(bm25), bm25_share, coverage, stem_bm25 / max(1e-6, float(stem_bm25.max())), stem_coverage,
+        place.lead_ins.score(stems)[1],
+        # section
+        section.best(cosine)[section.member],
+        _standard(section.mean(cosine, place.tokens))[section.member],
+        _standard(section_cosine)[section.member],
+        _ranks(section_cosine)[section.member],
+        section.best(bm25_share)[section.member],
+        place.in_section.score(stems)[1][section.member],
+        chapter.best(cosine)[chapter.member],
+        _standard(chapter.mean(cosine, place.tokens))[chapter.member],
+        # heading
+        place.headings.score(stems)[1][section.member],
+        place.paths.score(stems)[1][section.member],
+        # neighbours
+        *_around(cosine, bm25_share),
+        lists.best(cosine)[lists.member],
+        lists.mean(cosine, np.ones_like(cosine))[lists.member],
+    ]  # fmt: skip
+    known = sum(stem in place.stems.rarity for stem in stems) / max(1, len(stems))
+    of_query = [
+        math.log1p(len(terms)),
+        float(cosine.max()),
+        float(cosine.std()),
+        float(cosines(place.centre[None], query.embedding)[0]),
+        known,
+        *(math.log1p(len(cue.findall(query.text))) for cue in _QUERY_CUES),
+    ]
+    return np.concatenate(
+        [
+            np.stack(columns, axis=1).astype(np.float32),
+            place.fixed["type"],
+            place.fixed["form"],
+            place.fixed["place"],
+            np.broadcast_to(np.array(of_query, np.float32), (count, len(of_query))),
+        ],
+        axis=1,
+    )
+
+
+def shifted(values: FloatArray, by: int) -> FloatArray:
+    """Return each row's neighbour: the row `by` places before it (after it when negative), zeros beyond."""
+    moved = np.zeros_like(values)
+    if by >= len(values) or -by >= len(values):
+        return moved
+    if by > 0:
+        moved[by:] = values[:-by]
+    else:
+        moved[:by] = values[-by:]
+    return moved
+
+
+def stems_of(terms: Iterable[str]) -> list[str]:
+    """Return the first letters of each term."""
+    return [term[:STEM_CHARS] for term in terms]
+
+
+def _around(cosine: FloatArray, bm25: FloatArray) -> list[FloatArray]:
+    near = [shifted(cosine, by) for by in (1, -1, 2, -2)]
+    smooth = (2 * cosine + near[0] + near[1] + 0.5 * (near[2] + near[3])) / 5
+    return [near[0], near[1], smooth, np.max(near, axis=0), shifted(bm25, 1), shifted(bm25, -1)]
+
+
+def _standard(values: FloatArray) -> FloatArray:
+    centred = np.subtract(values, values.mean(), dtype=np.float32)
+    standard: FloatArray = np.divide(centred, np.float32(max(1e-6, float(values.std()))), dtype=np.float32)
+    return standard
+
+
+def _ranks(values: FloatArray) -> FloatArray:
+    """Return 0 for the largest value up to 1 for the smallest, by the logarithm of the rank."""
+    ranks = np.empty(len(values), np.float32)
+    ranks[np.argsort(-values, kind="stable")] = np.arange(len(values), dtype=np.float32)
+    return np.divide(np.log1p(ranks), np.float32(math.log1p(max(1, len(values) - 1))), dtype=np.float32)
+
+
+def _unit(rows: FloatArray) -> FloatArray:
+    lengths = np.linalg.norm(rows, axis=-1, keepdims=True)
+    return np.divide(rows, np.where(lengths == 0, 1, lengths), dtype=np.float32)
+
+
+def _form(node: Node) -> list[float]:
+    text = node.text[:MAX_CHARS]
+    return [
+        *(float(node.kind is kind) for kind in KINDS),
+        math.log1p(node.tokens),
+        *(float(bool(cue.search(text))) for cue in _NODE_CUES),
+    ]
+
+
+def _list_key(node: Node, section: int) -> object:
+    context = node.list_context
+    if context is None:
+        return node.ordinal, -1
+    return section, context.lead_in_span or context.size
+
+
+def _list_place(node: Node) -> tuple[float, float]:
+    context = node.list_context
+    return (math.log1p(context.size), context.position / max(1, context.size)) if context else (0.0, 0.0)
+
+
+def _lead_in(node: Node) -> str:
+    return node.list_context.lead_in if node.list_context else ""

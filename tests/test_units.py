@@ -1,0 +1,68 @@
+"""What a node cannot be read without: lead-ins, header rows, parent items, imports."""
+
+from skillpager import SkillPager
+from skillpager.strategies.units import units_of
+
+
+def units(pager: SkillPager, text: str) -> dict[str, list[str]]:
+    """Return the units of a skill by the first words of its nodes."""
+    nodes = pager.index(f"---\nname: s\ndescription: d\n---\n{text}").nodes
+
+    def words(ordinal: int) -> str:
+        return nodes[ordinal].text.strip().split("\n")[0].strip("`")
+
+    return {words(node): [words(other) for other in needed] for node, needed in units_of(nodes).items()}
+
+
+ROWS = "\n".join(f"| option{number} | {'what it does ' * 12} |" for number in range(9))
+
+
+def test_rows_of_a_long_table_need_its_header(pager: SkillPager) -> None:
+    found = units(pager, f"# T\n\n| name | meaning |\n|---|---|\n{ROWS}\n")
+    assert found
+    assert {tuple(needed) for needed in found.values()} == {("| name | meaning |",)}
+
+
+def test_a_nested_item_needs_its_parent(pager: SkillPager) -> None:
+    long = "with words that make it too long to be joined with its neighbours in one node " * 2
+    found = units(pager, f"# L\n\n- Parent {long}\n  - Child {long}\n- Other {long}\n")
+    assert [key[:7] for key in found] == ["- Child"]
+    assert [needed[0][:8] for needed in found.values()] == ["- Parent"]
+
+
+CODE = """# Use
+
+```python
+import numpy as np
+from client import Client, retry as again
+```
+
+Text between.
+
+```python
+Client(np.zeros(3)).send()
+```
+
+```python
+print("needs nothing")
+```
+"""
+
+
+def test_code_needs_the_imports_of_its_names(pager: SkillPager) -> None:
+    assert list(units(pager, CODE).values()) == [["python"]]
+
+
+def test_code_that_imports_for_itself_needs_nothing(pager: SkillPager) -> None:
+    own = CODE.replace("Client(np", "import numpy as np\nfrom client import Client\nClient(np")
+    assert units(pager, own) == {}
+
+
+def test_javascript_imports_count(pager: SkillPager) -> None:
+    text = '# Use\n\n```js\nimport { send as post } from "x";\n```\n\nThen.\n\n```js\npost(1)\n```\n'
+    assert len(units(pager, text)) == 1
+
+
+def test_a_long_example_is_no_import_statement(pager: SkillPager) -> None:
+    filler = "\n".join(f"value_{number} = compute({number})" for number in range(80))
+    assert units(pager, CODE.replace("from client", f"{filler}\nfrom client")) == {}
