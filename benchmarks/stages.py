@@ -38,7 +38,8 @@ def stages(pager: SkillPager, skill: str) -> dict[str, float]:
     place = Place(index)
     first = 1000 * (time.perf_counter() - start)
     model = ShippedModel().read()
-    pager.page(index, "warm up")
+    for query in QUERIES:
+        pager.page(index, f"{query} Warm up.")
     embed = median(lambda query: pager.encoder.encode_query(query))
     known = [Query(query, pager.embed_query(query)) for query in QUERIES]
     rows = iter(known)

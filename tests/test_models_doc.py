@@ -133,3 +133,9 @@ def test_pages_in_the_readme() -> None:
         assert found, name
         row = page(skills="all", folds="skill", style=style, method=method, budget=budget)
         assert list(found.groups()) == [row["sufficiency"], row["coverage"], row["token_reduction"]]
+
+
+def test_what_every_part_is_worth() -> None:
+    kept = [list(row.values()) for row in measured("ablation")]
+    assert len(kept) == 14
+    assert rows_below("## What every part is worth") == {name: values for name, *values in kept}

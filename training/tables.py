@@ -129,6 +129,8 @@ def draw_promise(table: Sequence[dict[str, object]], types: Sequence[dict[str, f
         left, right = figure.subplots(1, 2)
         for folds, mark in (("skill", "o"), ("repository", "s")):
             mine = [row for row in table if row["folds"] == folds]
+            if not mine:  # only some folds were evaluated
+                continue
             left.plot(
                 [row["promised"] for row in mine],
                 [row["observed"] for row in mine],
