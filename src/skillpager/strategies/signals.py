@@ -257,60 +257,81 @@ def signals_of(place: Place, query: Query) -> FloatArray:
         place: What is known of the nodes, at least one.
         query: The query.
     """
-    count = len(place.rows)
     cosine = cosines(place.rows, query.embedding)
-    ranks = _ranks(cosine)
-    best = np.argsort(-cosine, kind="stable")[:FEEDBACK_NODES]
-    feedback = cosines(place.rows, _unit(place.rows[best].mean(0)))
     terms = list(dict.fromkeys(terms_of(query.text)))
     stems = list(dict.fromkeys(stems_of(terms)))
-    bm25, coverage = place.words.score(terms)
-    stem_bm25, stem_coverage = place.stems.score(stems)
-    bm25_share = bm25 / max(1e-6, float(bm25.max()))
-    section, chapter, lists = place.section, place.chapter, place.lists
-    section_cosine = cosines(place.section_rows, query.embedding)
+    words = _of_words(place, terms, stems)
+    bm25_share = words[GROUPS["words"].index("bm25_share")]
     columns = [
-        # meaning
-        cosine, _standard(cosine), cosine - cosine.max(), ranks, _standard(feedback),
-        # words
-        np.log1p(bm25), bm25_share, coverage, stem_bm25 / max(1e-6, float(stem_bm25.max())), stem_coverage,
-        place.lead_ins.score(stems)[1],
-        # section
-        section.best(cosine)[section.member],
-        _standard(section.mean(cosine, place.tokens))[section.member],
-        _standard(section_cosine)[section.member],
-        _ranks(section_cosine)[section.member],
-        section.best(bm25_share)[section.member],
-        place.in_section.score(stems)[1][section.member],
-        chapter.best(cosine)[chapter.member],
-        _standard(chapter.mean(cosine, place.tokens))[chapter.member],
-        # heading
-        place.headings.score(stems)[1][section.member],
-        place.paths.score(stems)[1][section.member],
-        # neighbours
-        *_around(cosine, bm25_share),
-        lists.best(cosine)[lists.member],
-        lists.mean(cosine, np.ones_like(cosine))[lists.member],
-    ]  # fmt: skip
-    known = sum(stem in place.stems.rarity for stem in stems) / max(1, len(stems))
-    of_query = [
-        math.log1p(len(terms)),
-        float(cosine.max()),
-        float(cosine.std()),
-        float(cosines(place.centre[None], query.embedding)[0]),
-        known,
-        *(math.log1p(len(cue.findall(query.text))) for cue in _QUERY_CUES),
+        *_of_meaning(place, cosine),
+        *words,
+        *_of_section(place, query, cosine, bm25_share, stems),
+        *(headings.score(stems)[1][place.section.member] for headings in (place.headings, place.paths)),
+        *_around(place.lists, cosine, bm25_share),
     ]
+    of_query = np.array(_of_query(place, query, cosine, terms, stems), np.float32)
     return np.concatenate(
         [
             np.stack(columns, axis=1).astype(np.float32),
             place.fixed["type"],
             place.fixed["form"],
             place.fixed["place"],
-            np.broadcast_to(np.array(of_query, np.float32), (count, len(of_query))),
+            np.broadcast_to(of_query, (len(cosine), len(of_query))),
         ],
         axis=1,
     )
+
+
+def _of_meaning(place: Place, cosine: FloatArray) -> list[FloatArray]:
+    best = np.argsort(-cosine, kind="stable")[:FEEDBACK_NODES]
+    feedback = cosines(place.rows, _unit(place.rows[best].mean(0)))
+    return [cosine, _standard(cosine), cosine - cosine.max(), _ranks(cosine), _standard(feedback)]
+
+
+def _of_words(place: Place, terms: Sequence[str], stems: Sequence[str]) -> list[FloatArray]:
+    bm25, coverage = place.words.score(terms)
+    stem_bm25, stem_coverage = place.stems.score(stems)
+    return [
+        np.log1p(bm25),
+        bm25 / max(1e-6, float(bm25.max())),
+        coverage,
+        stem_bm25 / max(1e-6, float(stem_bm25.max())),
+        stem_coverage,
+        place.lead_ins.score(stems)[1],
+    ]
+
+
+def _of_section(
+    place: Place, query: Query, cosine: FloatArray, bm25_share: FloatArray, stems: Sequence[str]
+) -> list[FloatArray]:
+    section, chapter = place.section, place.chapter
+    section_cosine = cosines(place.section_rows, query.embedding)
+    of_sections = [
+        section.best(cosine),
+        _standard(section.mean(cosine, place.tokens)),
+        _standard(section_cosine),
+        _ranks(section_cosine),
+        section.best(bm25_share),
+        place.in_section.score(stems)[1],
+    ]
+    of_chapters = [chapter.best(cosine), _standard(chapter.mean(cosine, place.tokens))]
+    return [
+        *(values[section.member] for values in of_sections),
+        *(values[chapter.member] for values in of_chapters),
+    ]
+
+
+def _of_query(
+    place: Place, query: Query, cosine: FloatArray, terms: Sequence[str], stems: Sequence[str]
+) -> list[float]:
+    return [
+        math.log1p(len(terms)),
+        float(cosine.max()),
+        float(cosine.std()),
+        float(cosines(place.centre[None], query.embedding)[0]),
+        sum(stem in place.stems.rarity for stem in stems) / max(1, len(stems)),
+        *(math.log1p(len(cue.findall(query.text))) for cue in _QUERY_CUES),
+    ]
 
 
 def shifted(values: FloatArray, by: int) -> FloatArray:
@@ -330,10 +351,19 @@ def stems_of(terms: Iterable[str]) -> list[str]:
     return [term[:STEM_CHARS] for term in terms]
 
 
-def _around(cosine: FloatArray, bm25: FloatArray) -> list[FloatArray]:
+def _around(lists: Runs, cosine: FloatArray, bm25: FloatArray) -> list[FloatArray]:
     near = [shifted(cosine, by) for by in (1, -1, 2, -2)]
     smooth = (2 * cosine + near[0] + near[1] + 0.5 * (near[2] + near[3])) / 5
-    return [near[0], near[1], smooth, np.max(near, axis=0), shifted(bm25, 1), shifted(bm25, -1)]
+    return [
+        near[0],
+        near[1],
+        smooth,
+        np.max(near, axis=0),
+        shifted(bm25, 1),
+        shifted(bm25, -1),
+        lists.best(cosine)[lists.member],
+        lists.mean(cosine, np.ones_like(cosine))[lists.member],
+    ]
 
 
 def _standard(values: FloatArray) -> FloatArray:
