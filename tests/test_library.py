@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from conftest import SAMPLES
-from skillpager.errors import SkillError
-from skillpager.library import discover, locate, search_folders
+from skillpager import SkillPager
+from skillpager.errors import SkillError, UnknownSkillError
+from skillpager.library import Library, discover, locate, search_folders
 
 
 def make(folder: Path, name: str, description: str = "d") -> Path:
@@ -72,3 +73,44 @@ def test_a_path_is_taken_as_it_is_and_an_unknown_name_says_what_is_close(tmp_pat
         locate("postgres", [tmp_path])
     with pytest.raises(SkillError, match="`skillpager list` shows"):
         locate("zzz", [tmp_path])
+
+
+def test_a_library_offers_what_can_be_paged(tmp_path: Path) -> None:
+    make(tmp_path / "near", "same"), make(tmp_path / "far", "same")
+    make(tmp_path / "far", "another")
+    (tmp_path / "far" / "broken").mkdir()
+    (tmp_path / "far" / "broken" / "SKILL.md").write_bytes(b"\xff\xfe\x00")
+    library = Library(SkillPager(), [tmp_path / "near", tmp_path / "far"])
+    assert [skill.name for skill in library.skills()] == ["another", "same"]
+    assert library.skill("same").path == tmp_path / "near" / "same"
+    assert library.index("same").skill.name == "same"
+
+
+@pytest.mark.parametrize("name", ["../near/same", "near", "SKILL.md", "same/SKILL.md", ""])
+def test_a_library_resolves_names_and_never_paths(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    make(tmp_path / "near", "same")
+    monkeypatch.chdir(tmp_path / "near")
+    with pytest.raises(UnknownSkillError, match="no skill named"):
+        Library(SkillPager(), [tmp_path / "near"]).skill(name)
+
+
+def test_a_library_names_what_comes_close_and_what_is_broken(tmp_path: Path) -> None:
+    make(tmp_path, "postgres-backup")
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "SKILL.md").write_bytes(b"\xff\xfe\x00")
+    library = Library(SkillPager(), [tmp_path])
+    with pytest.raises(UnknownSkillError, match="did you mean postgres-backup"):
+        library.skill("postgres-backups")
+    with pytest.raises(UnknownSkillError, match="'broken' cannot be read: "):
+        library.skill("broken")
+
+
+def test_a_library_notices_a_new_skill(tmp_path: Path) -> None:
+    make(tmp_path, "first")
+    library = Library(SkillPager(), [tmp_path])
+    assert [skill.name for skill in library.skills()] == ["first"]
+    make(tmp_path, "second")
+    assert library.skill("second").path == tmp_path / "second"
+    assert [skill.name for skill in library.skills()] == ["first", "second"]

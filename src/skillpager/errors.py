@@ -2,6 +2,7 @@
 
     SkillPagerError
     ├── SkillError          a skill cannot be found, read or parsed
+    │   └── UnknownSkillError   no skill of a library has this name
     ├── SettingsError       a setting, flag or configuration file is wrong
     ├── MissingExtraError   an optional package is needed: names the `pip install` that mends it
     ├── EncoderError        an encoder cannot be loaded, or its endpoint fails
@@ -26,6 +27,7 @@ __all__ = [
     "SkillPagerError",
     "StoreError",
     "StrategyError",
+    "UnknownSkillError",
     "require_extra",
 ]
 
@@ -39,6 +41,10 @@ class SkillPagerError(Exception):
 
 class SkillError(SkillPagerError):
     """A skill cannot be found, read or parsed."""
+
+
+class UnknownSkillError(SkillError):
+    """No skill of a library has this name."""
 
 
 class SettingsError(SkillPagerError):

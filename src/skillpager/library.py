@@ -5,19 +5,29 @@ Conventional folders, nearest first: those of the settings, then `.agents/skills
 same name.
 """
 
+import difflib
 import os
+import threading
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from skillpager.errors import SkillError
+from skillpager.errors import SkillError, UnknownSkillError
 from skillpager.skill import ENTRY_FILE, read_skill
+
+if TYPE_CHECKING:
+    from skillpager.pager import SkillPager
+    from skillpager.types import SkillIndex
 
 SKILL_FOLDERS = (".agents/skills", ".claude/skills")
 SKIPPED_FOLDERS = frozenset({".git", "node_modules", "__pycache__", ".venv"})
 
 # folders below a search folder that are looked into
 MAX_DEPTH = 4
+# how long a library trusts what it found before it looks for new skills again
+RESCAN_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +78,72 @@ def discover(folders: Iterable[Path]) -> list[FoundSkill]:
             FoundSkill(skill.name, skill.description, path, None if shadow == path else shadow, None)
         )
     return found
+
+
+class Library:
+    """The skills that a server offers. A name means a discovered skill and nothing else: never a path.
+
+    Thread-safe. New, removed and changed skills are noticed at a later call.
+
+    Args:
+        pager: Indexes and pages the skills.
+        folders: Where they are looked for; the nearer comes first. By default the folders of the pager's
+            settings and the conventional ones.
+    """
+
+    def __init__(self, pager: "SkillPager", folders: Sequence[Path] | None = None) -> None:
+        self.pager = pager
+        self.folders = tuple(search_folders(pager.settings.skills_dir) if folders is None else folders)
+        self._lock = threading.Lock()
+        self._found: list[FoundSkill] = []
+        self._scanned = -RESCAN_SECONDS
+
+    def found(self, *, fresh: bool = False) -> list[FoundSkill]:
+        """Return all that discovery finds, shadowed and unreadable skills included.
+
+        Args:
+            fresh: Look anew, even if that was done less than `RESCAN_SECONDS` ago.
+        """
+        with self._lock:
+            if fresh or time.monotonic() - self._scanned >= RESCAN_SECONDS:
+                self._found = discover(self.folders)
+                self._scanned = time.monotonic()
+            return list(self._found)
+
+    def skills(self) -> list[FoundSkill]:
+        """Return the skills that can be paged, by name."""
+        usable = [found for found in self.found() if found.problem is None and found.shadowed_by is None]
+        return sorted(usable, key=lambda found: found.name)
+
+    def skill(self, name: str) -> FoundSkill:
+        """Return the skill of this name.
+
+        Raises:
+            UnknownSkillError: There is none, or it cannot be read; the message lists names that come close.
+        """
+        for fresh in (False, True):  # a name that is not known may be that of a new skill
+            for found in self.found(fresh=fresh):
+                if found.name == name and found.shadowed_by is None and found.problem is None:
+                    return found
+        raise UnknownSkillError(self._unknown(name))
+
+    def index(self, name: str, *, scope: str | None = None) -> "SkillIndex":
+        """Return the index of the skill of this name.
+
+        Raises:
+            UnknownSkillError: As for `skill`.
+            SkillPagerError: As for `SkillPager.index`.
+        """
+        return self.pager.index(self.skill(name).path, scope=scope)
+
+    def _unknown(self, name: str) -> str:
+        for found in self.found():
+            if found.name == name and found.problem:
+                return f"The skill {name!r} cannot be read: {found.problem}"
+        known = [found.name for found in self.skills()]
+        close = difflib.get_close_matches(name, known) or [each for each in known if name.lower() in each]
+        hint = f"did you mean {', '.join(close)}?" if close else "ask for the list of skills."
+        return f"There is no skill named {name!r} among {len(known)}: {hint}"
 
 
 def locate(skill: str, folders: Sequence[Path]) -> Path:
