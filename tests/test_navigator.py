@@ -147,7 +147,7 @@ def test_the_next_pick_is_worth_most_per_token_and_ties_go_to_the_earlier_node(
     sizes: list[int], seed: int, alike: bool
 ) -> None:
     index = index_with(unit_rows(len(sizes), 8, seed=seed), tokens=sizes)
-    navigator = Navigator(model=indifferent() if alike else None, closure=False)
+    navigator = Navigator(model=indifferent() if alike else None, closure=False, opening_tokens=0.0)
     picks = run(navigator, index, max_nodes=len(sizes)).picks
     needs = np.array([pick.marginal for pick in sorted(picks, key=lambda pick: pick.node.ordinal)])
     assert not alike or len(set(needs)) == 1
@@ -159,15 +159,17 @@ def test_the_next_pick_is_worth_most_per_token_and_ties_go_to_the_earlier_node(
 # ---- redundancy, units, price
 
 
-def test_a_node_that_opens_a_gap_pays_for_its_marker() -> None:
+def test_a_node_that_opens_a_gap_costs_more() -> None:
     index = index_with(tokens=[20] * 4 + [5] + [20] * 7)
     navigator, query = Navigator(model=indifferent(), closure=False), Query("x", index.embeddings[0])
-    dear, free = (
-        navigator.select(index, query, budget=Budget(4), meter=NodeMeter(index.nodes, gap_tokens=gap))
-        for gap in (30, 0)
+    marked, opened, free = (
+        replace(navigator, opening_tokens=opening).select(
+            index, query, budget=Budget(4), meter=NodeMeter(index.nodes, gap_tokens=gap)
+        )
+        for gap, opening in ((30, 0.0), (0, 30.0), (0, 0.0))
     )
     assert ordinals(free) == [4, 0, 1, 2]
-    assert ordinals(dear) == [4, 3, 2, 1]
+    assert ordinals(marked) == ordinals(opened) == [4, 3, 2, 1]
 
 
 def test_what_a_twin_says_is_worth_less(pager: SkillPager) -> None:

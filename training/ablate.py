@@ -16,10 +16,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
-import torch
 
 import train_navigator
-from data import Example, load, skill_folds
+from data import Example, embedded_queries, load, skill_folds
 from skillpager.bench.evidence import evidence_coverage
 from skillpager.context import Page
 from skillpager.encoders.builtin import BuiltinEncoder
@@ -69,6 +68,7 @@ VARIANTS = (
     Variant("untuned encoder", tuned=False),
     Variant("first series of queries only", second_series=False),
     Variant("no words", without=("words", "heading")),
+    Variant("no clauses", without=("clauses",)),
     Variant("no section and neighbours", without=("section", "neighbours")),
     Variant("no types, form and place", without=("type", "form", "place")),
     Variant("cosines of the node only", without=tuple(name for name in GROUPS if name != "meaning")),
@@ -77,6 +77,7 @@ VARIANTS = (
     Variant("redundancy: twins count half", walk={"twin_share": 0.5}),
     Variant("redundancy ignored", walk={"twin_share": 1.0}),
     Variant("no whole units", walk={"closure": False}),
+    Variant("no price of opening a gap", walk={"opening_tokens": 0.0}),
     Variant("price ignored", walk={"cost_exponent": 0.0}),
     Variant("worth per token, linear", walk={"cost_exponent": 1.0}),
 )
@@ -95,7 +96,6 @@ CASES: dict[bool, list[Case]] = {}
 
 def predict(folds: np.ndarray, variant: Variant) -> Logits:
     """Return out-of-fold logits of the first series."""
-    torch.set_num_threads(1)
     cases = CASES[variant.tuned]
     shape = replace(train_navigator.SHAPE, **variant.shape)
     fit = replace(train_navigator.FIT, seeds=1, **variant.fit)
@@ -167,7 +167,7 @@ def untuned(examples: Sequence[Example], work: Path) -> dict[int, Encoded]:
     return {
         place: Encoded(
             encoder.encode_documents(example.texts),
-            encoder.encode_documents([asked.query.query for asked in example.asked]),
+            embedded_queries(encoder, [asked.query.query for asked in example.asked]),
             np.zeros((len(example.texts), 0), np.float32),
         )
         for place, example in enumerate(examples)

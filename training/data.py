@@ -14,7 +14,8 @@ from skillpager.classifiers.local import TYPES
 from skillpager.encoders.documents import embedded_text
 from skillpager.fragments import split_skill
 from skillpager.skill import skill_from_text
-from skillpager.types import FloatArray, Fragment, Heading, Skill
+from skillpager.strategies.clauses import clauses_of
+from skillpager.types import Encoder, FloatArray, Fragment, Heading, Query, Skill
 
 TEXT_FORM = "context"
 # what a node that only helps is worth beside one that is needed; 0 would make it as wrong as any other
@@ -113,6 +114,17 @@ def _example(
         labels,
         others,
         tuple(Asked(query, _needs(fragments, query), _number(query.id) <= FIRST_SERIES) for query in queries),
+    )
+
+
+def embedded_queries(encoder: Encoder, texts: Sequence[str]) -> tuple[Query, ...]:
+    """Return queries as `SkillPager` embeds them for the navigator: each with its clauses."""
+    clauses = [clauses_of(text) for text in texts]
+    every = [*texts, *(clause for of_query in clauses for clause in of_query)]
+    rows = dict(zip(every, encoder.encode_documents(every), strict=True))
+    return tuple(
+        Query(text, rows[text], tuple(Query(clause, rows[clause]) for clause in of_query))
+        for text, of_query in zip(texts, clauses, strict=True)
     )
 
 

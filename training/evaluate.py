@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from data import TEXT_FORM, Asked, Example, load
+from data import TEXT_FORM, Asked, Example, embedded_queries, load
 from skillpager.bench.evidence import evidence_coverage
 from skillpager.building import Builder
 from skillpager.classifiers.local import TYPES, LocalClassifier
@@ -31,7 +31,7 @@ from skillpager.strategies.msd import Msd
 from skillpager.strategies.navigator import Navigator, NeedModel
 from skillpager.strategies.sections import Sections
 from skillpager.tokens import default_counter
-from skillpager.types import Budget, NodeType, Query, SkillIndex, Strategy, Style
+from skillpager.types import Budget, NodeType, SkillIndex, Strategy, Style
 from train import BASE, Split, splits_of
 
 logger = logging.getLogger("evaluate")
@@ -87,7 +87,7 @@ def pages(
     """Yield the pages of a document's first five queries by every strategy and budget."""
     nodes, windows = parts.indexes(example)
     asked = [asked for asked in example.asked if asked.first_series]
-    queries = [Query(each.query.query, parts.encoder.encode_query(each.query.query)) for each in asked]
+    queries = embedded_queries(parts.encoder, [each.query.query for each in asked])
     for name, strategy in strategies.items():
         pool = windows if hasattr(strategy, "chunk_tokens") else nodes
         page = Page(pool, default_counter(), style=style)

@@ -42,7 +42,16 @@ class Fit:
 
 
 def fit_nets(examples: Sequence[Example], shape: Shape, fit: Fit) -> list[Net]:
-    """Return trained networks, one for each seed."""
+    """Return trained networks, one for each seed; the same on any number of processors."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # sums in one order; networks this small are no slower
+    try:
+        return _fit_all(examples, shape, fit)
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _fit_all(examples: Sequence[Example], shape: Shape, fit: Fit) -> list[Net]:
     features = np.concatenate([example.features for example in examples])
     mean = features.mean(0)
     deviation = features.std(0)

@@ -31,18 +31,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 import train_navigator
 import train_types
-from data import TEXT_FORM, Example, load, repository_folds, skill_folds
+from data import TEXT_FORM, Example, embedded_queries, load, repository_folds, skill_folds
 from export_encoder import PACKAGE, SOURCE, export, read_tokenizer, read_weights
 from sequence_net import Net, arrays_of
 from skillpager.encoders.builtin import ENCODER_ID, BuiltinEncoder
 from skillpager.sequences import SequenceNet
 from skillpager.strategies.navigator import NeedModel
 from skillpager.strategies.signals import NAMES
-from skillpager.types import FloatArray
+from skillpager.types import Encoder, FloatArray
 from train_encoder import EncoderSettings, EncoderTrainer
 from train_navigator import Case
 from train_types import Encoded
@@ -130,30 +129,72 @@ def train_encoders(examples: Sequence[Example], work: Path, settings: EncoderSet
 
 
 def encode(examples: Sequence[Example], work: Path, split: Split) -> dict[int, Encoded]:
-    """Return what the encoder of a split makes of the documents that it is tried on."""
+    """Return what the encoder of a split makes of the documents that it is tried on; kept on disk."""
     path = work / "rows" / f"{split.name}.npz"
     source = work / "encoders" / split.name
-    key = hashlib.sha256((source / "model.onnx").read_bytes()).hexdigest()
-    if path.exists():
-        with np.load(path) as arrays:
-            if str(arrays["key"]) == key:
-                return {place: _encoded(arrays, place) for place in split.tried}
+    encoder = Remembering(BuiltinEncoder(folder=source, id=ENCODER_ID), source / "model.onnx", path)
     weights = read_weights(source.with_suffix(".safetensors"))
-    encoder = BuiltinEncoder(folder=source, id=ENCODER_ID)
-    found: dict[str, np.ndarray] = {"key": np.array(key)}
+    encoded = {}
     for place in split.tried:
         example = examples[place]
         rows = encoder.encode_documents(example.texts)
-        found[f"{place}.rows"] = rows
-        found[f"{place}.queries"] = encoder.encode_documents([asked.query.query for asked in example.asked])
-        found[f"{place}.head"] = rows @ weights["types.weight"] + weights["types.bias"]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    np.savez(path, **found)
-    return {place: _encoded(found, place) for place in split.tried}
+        queries = embedded_queries(encoder, [asked.query.query for asked in example.asked])
+        encoded[place] = Encoded(rows, queries, rows @ weights["types.weight"] + weights["types.bias"])
+    encoder.save()
+    return encoded
 
 
-def _encoded(arrays: "np.lib.npyio.NpzFile | dict[str, np.ndarray]", place: int) -> Encoded:
-    return Encoded(*(arrays[f"{place}.{name}"] for name in ("rows", "queries", "head")))
+class Remembering:
+    """An encoder that keeps its rows in a file, for as long as its weights are the same.
+
+    Args:
+        encoder: Makes the rows.
+        weights: Its weights.
+        path: File of the rows.
+    """
+
+    def __init__(self, encoder: Encoder, weights: Path, path: Path) -> None:
+        self._encoder, self._path = encoder, path
+        self._key = hashlib.sha256(weights.read_bytes()).hexdigest()
+        self._rows: dict[str, FloatArray] = {}
+        self._fresh = False
+        if path.exists():
+            with np.load(path) as kept:
+                if str(kept["key"]) == self._key:
+                    self._rows = dict(zip(kept["digests"].tolist(), kept["rows"], strict=True))
+
+    @property
+    def id(self) -> str:
+        """That of the encoder."""
+        return self._encoder.id
+
+    @property
+    def dim(self) -> int:
+        """That of the encoder."""
+        return self._encoder.dim
+
+    def encode_documents(self, texts: Sequence[str]) -> FloatArray:
+        """Return `(len(texts), dim)`, encoding what is not kept."""
+        digests = [hashlib.sha256(text.encode()).hexdigest() for text in texts]
+        new = {name: text for name, text in zip(digests, texts, strict=True) if name not in self._rows}
+        if new:
+            self._rows.update(zip(new, self._encoder.encode_documents(list(new.values())), strict=True))
+            self._fresh = True
+        rows: FloatArray = np.stack([self._rows[name] for name in digests])
+        return rows
+
+    def encode_query(self, text: str) -> FloatArray:
+        """Return `(dim,)`, which is the row of the text as a document."""
+        row: FloatArray = self.encode_documents([text])[0]
+        return row
+
+    def save(self) -> None:
+        """Write the rows if there are new ones."""
+        if self._fresh:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            rows = np.stack(list(self._rows.values()))
+            np.savez(self._path, key=self._key, digests=np.array(list(self._rows)), rows=rows)
+            self._fresh = False
 
 
 @dataclass(frozen=True)
@@ -324,7 +365,6 @@ CASES: list[Case] = []
 
 
 def _train_navigator(places: Sequence[int]) -> list[Net]:
-    torch.set_num_threads(1)
     learns = set(places)
     return train_navigator.train([case for case in CASES if case.document in learns])
 

@@ -173,7 +173,11 @@ TYPE_SCALE = 20.0
 
 
 class EncoderTrainer:
-    """Trains encoders on parts of the same documents, and computes what the lower layers do once."""
+    """Trains encoders on parts of the same documents.
+
+    Attributes:
+        states: What the lower layers make of each document, computed once.
+    """
 
     def __init__(
         self, base: Path, tokenizer: Tokenizer, examples: Sequence[Example], settings: EncoderSettings
@@ -181,7 +185,7 @@ class EncoderTrainer:
         self._base, self._settings = base, settings
         lower, _, _ = read_base(base, frozen=settings.frozen, outputs=len(TYPES))
         started = time.monotonic()
-        self._states = [lower_states(lower, tokenizer, example, settings.max_pieces) for example in examples]
+        self.states = [lower_states(lower, tokenizer, example, settings.max_pieces) for example in examples]
         logger.info("lower layers of %d documents: %.0f s", len(examples), time.monotonic() - started)
 
     def train(self, places: Sequence[int], target: Path) -> dict[str, object]:
@@ -189,7 +193,7 @@ class EncoderTrainer:
         torch.manual_seed(self._settings.seed)
         _, upper, base = read_base(self._base, frozen=self._settings.frozen, outputs=len(TYPES))
         # a document without a query teaches nothing here
-        documents = [self._states[place] for place in places if len(self._states[place].queries)]
+        documents = [self.states[place] for place in places if len(self.states[place].queries)]
         epochs = train(documents, upper, self._settings)
         weights = tuned_weights(base, upper)
         head = {name: tensor.numpy() for name, tensor in upper.types.state_dict().items()}

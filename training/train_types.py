@@ -15,7 +15,7 @@ from fitting import Fit, fit_nets
 from sequence_net import Example, Net, Shape, arrays_of
 from skillpager.classifiers.local import TYPES, assemble, sections_of
 from skillpager.sequences import SequenceNet
-from skillpager.types import FloatArray
+from skillpager.types import FloatArray, Query
 
 SHAPE = Shape(outputs=len(TYPES), width=64, blocks=2, dropout=0.4)
 FIT = Fit(epochs=8, rate=2e-3, batch=4, seeds=6, loss="types")
@@ -28,12 +28,12 @@ class Encoded:
 
     Attributes:
         rows: `(n, 384)` of the nodes.
-        queries: `(queries, 384)`.
+        queries: Its queries, embedded, with their clauses.
         head: `(n, 6)` logits of its type head.
     """
 
     rows: FloatArray
-    queries: FloatArray
+    queries: tuple[Query, ...]
     head: FloatArray
 
 

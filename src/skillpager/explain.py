@@ -58,6 +58,7 @@ def trace(selection: Selection) -> str:
 SIGNALS = {
     "meaning": "means what is asked",
     "words": "shares its words",
+    "clauses": "answers one of its clauses",
     "section": "its section fits",
     "heading": "its heading fits",
     "neighbours": "what stands around it fits",

@@ -250,12 +250,18 @@ class SkillPager:
         """
         return self._pool(self.index(skill, scope=scope), self._strategy(strategy, None))
 
-    def embed_query(self, query: str) -> FloatArray:
+    def embed_query(self, query: str, strategy: Strategy | str | None = None) -> FloatArray:
         """Return `(dim,)` float32, unit length: the embedding of a query, kept for the next call.
 
+        Args:
+            query: As for `page`.
+            strategy: As for `page`; what it embeds of the query besides the whole is kept, too.
+
         Raises:
+            SettingsError: The strategy is not valid.
             EncoderError: The encoder fails.
         """
+        self._query(query, self._strategy(strategy, None))
         return self._kept.query(query, self.encoder)
 
     def expand(
@@ -336,7 +342,10 @@ class SkillPager:
         return self.encoder if self.encoder.id == ENCODER_ID else BuiltinEncoder()
 
     def _query(self, query: str, strategy: Strategy) -> Query:
-        return Query(query, self._kept.query(query, self._builder_for(strategy).encoder))
+        encoder = self._builder_for(strategy).encoder
+        clauses = cast(EstimatingStrategy, strategy).clauses(query) if estimates(strategy) else ()
+        parts = tuple(Query(clause, self._kept.query(clause, encoder)) for clause in clauses)
+        return Query(query, self._kept.query(query, encoder), parts)
 
     def _index_of(self, skill: Skill, builder: Builder) -> SkillIndex:
         return self._shelf.index(skill, builder, self.store)

@@ -285,10 +285,13 @@ class Query:
     Attributes:
         text: As the user wrote it.
         embedding: `(dim,)` float32, unit length.
+        clauses: Its clauses, as queries by themselves; empty for a query of one clause and for strategies
+            that do not ask for them.
     """
 
     text: str
     embedding: FloatArray
+    clauses: "tuple[Query, ...]" = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -582,6 +585,9 @@ class EstimatingStrategy(Strategy, Protocol):
     @property
     def embedding(self) -> str:
         """Which rows it reads: encoder id, `/` and text form; the index that it is given has these."""
+
+    def clauses(self, query: str) -> Sequence[str]:
+        """Return the clauses of a query that are to be embedded, too."""
 
     def reasons(self, index: SkillIndex, query: Query) -> Sequence[Mapping[str, float]]:
         """Return for each node the share of each kind of signal in what it is worth; shares add up to 1."""

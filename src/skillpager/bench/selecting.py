@@ -82,7 +82,7 @@ def _select(work: Work, plan: Plan, index: SkillIndex) -> Iterator[SelectionReco
             pager = _pager(work.skill, plan.settings, method.encoder, method.classifier)
             own = pager.index(skill)
             pager.pool(own, method.strategy)
-            pager.embed_query(query.query)
+            pager.embed_query(query.query, method.strategy)
             start = time.perf_counter()
             context = _page(pager, own, query, method)
             seconds = time.perf_counter() - start

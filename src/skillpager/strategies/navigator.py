@@ -2,7 +2,7 @@
 
     p(n)     = chance that the query needs node n (a network over the signals of `signals`)
     worth(n) = −log(1 − p(n)), less for a node whose twin is picked
-    value(n) = worth(n) / tokens(n)^COST_EXPONENT
+    value(n) = worth(n) / cost(n)^COST_EXPONENT, its tokens and those of opening a gap
     next     = the node of most value, with what it cannot be read without (`units`)
     chance   = calibrated from the worth that is left out: exp(−left) if needs were independent
 
@@ -25,6 +25,7 @@ import numpy as np
 
 from skillpager.errors import StrategyError
 from skillpager.sequences import SequenceNet
+from skillpager.strategies.clauses import clauses_of
 from skillpager.strategies.per_index import PerIndex
 from skillpager.strategies.picking import Picker, cosines
 from skillpager.strategies.signals import GROUPS, NAMES, Place, signals_of
@@ -35,6 +36,7 @@ MODEL = "models/navigator/navigator.npz"
 
 # chosen by cross-validation over skills (training/train_navigator.py)
 COST_EXPONENT = 0.6  # of the tokens that a node costs
+OPENING_TOKENS = 12.0  # what a node costs on top that is not beside a shown one: cut units are missed most
 TWIN_COSINE = 0.92  # nodes nearer than this say the same thing
 TWIN_SHARE = 1.0  # what a node is still worth once its twin is picked: 1 is all of it
 # a probability is kept from 1, whose worth is infinite, and cut to millionths, where machines agree
@@ -176,6 +178,7 @@ class Navigator:
         name: `navigator`.
         model: Estimates needs; the shipped one by default.
         cost_exponent: Of the tokens that a node costs.
+        opening_tokens: What a node costs on top that is not beside a shown one; its marker if that is dearer.
         twin_share: What a node is still worth once its twin is picked; 1 ignores redundancy.
         closure: Whether a pick brings what it cannot be read without.
         known: What was computed of indexes, kept for the next query.
@@ -184,6 +187,7 @@ class Navigator:
     name: str = "navigator"
     model: NeedModel | None = None
     cost_exponent: float = COST_EXPONENT
+    opening_tokens: float = OPENING_TOKENS
     twin_share: float = TWIN_SHARE
     closure: bool = True
     known: PerIndex[_Known] = field(default_factory=PerIndex, repr=False, compare=False)
@@ -213,6 +217,10 @@ class Navigator:
         reason = walk.run(relevance, floor=self._model.floor if budget == Budget() else 0.0)
         return _finish(self.name, query, picker, relevance, walk.redundancy, walk.needs, reason)
 
+    def clauses(self, query: str) -> Sequence[str]:
+        """Return the clauses of a query, which are looked for one by one besides the whole."""
+        return clauses_of(query)
+
     def reasons(self, index: SkillIndex, query: Query) -> Sequence[Mapping[str, float]]:
         """Return for each node the share of each group of signals in its estimated need.
 
@@ -239,7 +247,7 @@ class _Walk:
         self.redundancy = np.zeros(len(needs), np.float32)
         self._worth = -np.log1p(-needs)
         self._tokens = known.place.tokens.astype(np.float64)
-        self._gap = float(picker.meter.gap_tokens)
+        self._gap = max(float(picker.meter.gap_tokens), navigator.opening_tokens)
         self._open = np.ones(len(needs), bool)
         self._shown = np.zeros(len(needs) + 2, bool)  # with a place before the first and behind the last
         self._left = float(self._worth.sum())
@@ -263,7 +271,7 @@ class _Walk:
         return self._model.sufficiency(self._left)
 
     def _values(self) -> FloatArray:
-        """Return `(n,)` values, where a node that opens a gap pays for its marker too; -1 for the picked."""
+        """Return `(n,)` values, where a node away from what is shown costs more; -1 for the picked."""
         beside = self._shown[:-2].astype(float) + self._shown[2:]
         cost = np.maximum(self._tokens + self._gap * (1 - beside), 1.0)
         values: FloatArray = np.where(self._open, self._worth / cost**self._navigator.cost_exponent, -1.0)

@@ -1,8 +1,8 @@
 """What the navigator knows of a node and a query: one row of numbers for each node.
 
-Signals come in groups (`GROUPS`): what the texts mean (cosines of embeddings), the words they share, the
-section, list and neighbours of the node, and what the node and the query are by themselves. Everything
-but the query's part is computed once for an index.
+Signals come in groups (`GROUPS`): what the texts mean (cosines of embeddings), the words they share, how well
+the node answers a clause of the query by itself, the section, list and neighbours of the node, and what the
+node and the query are by themselves. Everything but the query's part is computed once for an index.
 
 Reference: paper §3.2 has one signal, the cosine; the others are this package's.
 """
@@ -73,6 +73,11 @@ _NODE_CUES = tuple(re.compile(pattern, re.IGNORECASE | re.MULTILINE) for pattern
 GROUPS: dict[str, tuple[str, ...]] = {
     "meaning": ("cosine", "cosine_z", "below_best", "rank", "feedback_z"),
     "words": ("bm25", "bm25_share", "coverage", "stem_share", "stem_coverage", "lead_in_coverage"),
+    "clauses": (
+        "clause_cosine", "clause_z", "clause_rank", "clause_below_best", "clause_section_z",
+        "clause_section_best", "clause_section_mean", "clause_bm25", "clause_coverage",
+        "clause_section_coverage", "clause_count",
+    ),
     "section": (
         "section_best", "section_mean_z", "section_cosine_z", "section_rank", "section_bm25",
         "section_coverage", "chapter_best", "chapter_mean_z",
@@ -265,6 +270,7 @@ def signals_of(place: Place, query: Query) -> FloatArray:
     columns = [
         *_of_meaning(place, cosine),
         *words,
+        *_of_clauses(place, query.clauses or (query,)),
         *_of_section(place, query, cosine, bm25_share, stems),
         *(headings.score(stems)[1][place.section.member] for headings in (place.headings, place.paths)),
         *_around(place.lists, cosine, bm25_share),
@@ -298,6 +304,33 @@ def _of_words(place: Place, terms: Sequence[str], stems: Sequence[str]) -> list[
         stem_bm25 / max(1e-6, float(stem_bm25.max())),
         stem_coverage,
         place.lead_ins.score(stems)[1],
+    ]
+
+
+def _of_clauses(place: Place, clauses: Sequence[Query]) -> list[FloatArray]:
+    """Return what the clause that fits best says: each signal is the best over the clauses."""
+    rows = np.stack([clause.embedding for clause in clauses], axis=1)
+    cosine, section_cosine = cosines(place.rows, rows), cosines(place.section_rows, rows)
+    standard = _standard(cosine)
+    of_sections = [
+        _standard(section_cosine),
+        place.section.best(standard),
+        place.section.mean(standard, place.tokens),
+    ]
+    stems = [list(dict.fromkeys(stems_of(terms_of(clause.text)))) for clause in clauses]
+    words = [place.stems.score(of_clause) for of_clause in stems]
+    in_section = [place.in_section.score(of_clause)[1] for of_clause in stems]
+    member = place.section.member
+    return [
+        cosine.max(1),
+        standard.max(1),
+        _ranks(cosine).min(1),
+        (cosine - cosine.max(0)).max(1),
+        *(values.max(1)[member] for values in of_sections),
+        np.max([bm25 / max(1e-6, float(bm25.max())) for bm25, _ in words], axis=0),
+        np.max([coverage for _, coverage in words], axis=0),
+        np.max(in_section, axis=0)[member],
+        np.full(len(cosine), math.log1p(len(clauses)), np.float32),
     ]
 
 
@@ -367,15 +400,18 @@ def _around(lists: Runs, cosine: FloatArray, bm25: FloatArray) -> list[FloatArra
 
 
 def _standard(values: FloatArray) -> FloatArray:
-    centred = np.subtract(values, values.mean(), dtype=np.float32)
-    standard: FloatArray = np.divide(centred, np.float32(max(1e-6, float(values.std()))), dtype=np.float32)
+    """Return values, or each column of them, with mean 0 and standard deviation 1."""
+    centred = np.subtract(values, values.mean(0), dtype=np.float32)
+    standard: FloatArray = np.divide(centred, np.maximum(values.std(0), 1e-6), dtype=np.float32)
     return standard
 
 
 def _ranks(values: FloatArray) -> FloatArray:
-    """Return 0 for the largest value up to 1 for the smallest, by the logarithm of the rank."""
-    ranks = np.empty(len(values), np.float32)
-    ranks[np.argsort(-values, kind="stable")] = np.arange(len(values), dtype=np.float32)
+    """Return 0 for the largest value, or that of each column, up to 1 for the smallest: logs of ranks."""
+    order = np.argsort(-values, axis=0, kind="stable")
+    places = np.arange(len(values), dtype=np.float32).reshape(-1, *[1] * (values.ndim - 1))
+    ranks = np.empty(values.shape, np.float32)
+    np.put_along_axis(ranks, order, np.broadcast_to(places, values.shape), axis=0)
     return np.divide(np.log1p(ranks), np.float32(math.log1p(max(1, len(values) - 1))), dtype=np.float32)
 
 

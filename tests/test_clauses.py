@@ -1,0 +1,77 @@
+"""Clauses of a query: where they end, that no word is lost, and that the navigator finds each by itself."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skillpager import SkillPager
+from skillpager.strategies.clauses import MOST_CLAUSES, clauses_of
+from skillpager.strategies.signals import NAMES, Place, signals_of
+from skillpager.strategies.terms import terms_of
+from skillpager.types import Query
+from strategy_cases import index_with
+
+
+@pytest.mark.parametrize(
+    ("query", "clauses"),
+    [
+        ("restore one table from a dump", ()),
+        ("What is it?", ()),
+        (
+            "Review the calls, and tell me which queue to use.",
+            ("Review the calls", "tell me which queue to use"),
+        ),
+        ("Set up port forwarding; then rotate the keys", ("Set up port forwarding", "rotate the keys")),
+        # a part that says too little joins the next, the last one the one before
+        ("Stop, roll back the release, mend it, please", ("Stop roll back the release", "mend it please")),
+        ("How do I, on a Mac, install the linter? And hooks", ()),
+        ("Reset the admin password. Why does v1.2.3 of tool.py fail?", ("Reset the admin password", "Why does v1.2.3 of tool.py fail")),
+        ("数据库连接失败", ()),
+    ],
+)  # fmt: skip
+def test_clauses_end_where_another_thing_is_asked(query: str, clauses: tuple[str, ...]) -> None:
+    assert clauses_of(query) == clauses
+
+
+def test_of_many_clauses_the_shortest_neighbours_are_joined() -> None:
+    clauses = clauses_of("; ".join(f"install package number{n}" for n in range(20)))
+    assert len(clauses) == MOST_CLAUSES
+    assert " ".join(clauses).count("install package") == 20
+
+
+@given(st.text(max_size=200))
+def test_no_term_is_lost(text: str) -> None:
+    clauses = clauses_of(text)
+    assert len(clauses) != 1
+    if clauses:
+        terms = [term for clause in clauses for term in terms_of(clause)]
+        assert set(terms) >= set(terms_of(text)) - {"then", "plus", "also"}
+
+
+def test_a_node_that_answers_one_clause_alone_is_best_of_it() -> None:
+    rows = np.eye(3, dtype=np.float32)
+    index = index_with(rows, texts=["alpha", "beta", "gamma"])
+    whole = Query("q", (rows[0] * 0.96 + rows[1] * 0.28).astype(np.float32))
+    asked = Query(whole.text, whole.embedding, (Query("alpha", rows[0]), Query("beta", rows[1])))
+    found = {"whole": signals_of(Place(index), whole), "clauses": signals_of(Place(index), asked)}
+
+    def column(of: str, name: str) -> list[float]:
+        return [round(value, 2) for value in found[of][:, NAMES.index(name)].tolist()]
+
+    assert column("whole", "clause_cosine") == [0.96, 0.28, 0]
+    assert column("clauses", "clause_cosine") == [1, 1, 0]
+    assert column("clauses", "clause_rank")[:2] == [0, 0]
+    assert column("clauses", "clause_bm25") == [1, 1, 0]
+    assert column("clauses", "clause_coverage")[:2] == [1, 1]
+
+
+def test_the_pager_embeds_clauses_for_who_reads_them(pager: SkillPager) -> None:
+    query = "restore one table from a dump; rotate the encryption keys"
+    parts = clauses_of(query)
+    assert len(parts) == 2
+    navigator, mmr = (pager._query(query, pager._strategy(name, None)) for name in ("navigator", "mmr"))
+    assert mmr.clauses == ()
+    assert [clause.text for clause in navigator.clauses] == list(parts)
+    for clause in navigator.clauses:
+        assert np.array_equal(clause.embedding, pager.embed_query(clause.text))
