@@ -106,6 +106,7 @@ def test_omission() -> None:
         "nodes": ["n1", "n2"],
         "types": {"step": 2},
         "tokens": 40,
+        "known": False,
     }
 
 

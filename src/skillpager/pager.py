@@ -4,7 +4,7 @@ index   skill → fragments → encoder, classifier → graph → store
 page    index, query → strategy → context
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +15,7 @@ from skillpager.addresses import find_nodes
 from skillpager.building import Builder
 from skillpager.errors import SettingsError, StrategyError
 from skillpager.kept import Kept
-from skillpager.paging import choose_budget, estimates, make_page
+from skillpager.paging import choose_budget, estimates, leave_out, longest, make_page
 from skillpager.recipes import cache_folder, make_classifier, make_encoder, make_strategy
 from skillpager.settings import Settings, load_settings
 from skillpager.shelf import Shelf
@@ -162,6 +162,7 @@ class SkillPager:
         scope: str | None = None,
         style: Style | str | None = None,
         show: str = "",
+        known: Collection[str] = (),
     ) -> Context:
         """Return the page of a skill for a query.
 
@@ -183,7 +184,10 @@ class SkillPager:
             mmr_lambda: Weight of relevance against redundancy, 0 to 1; 0.7 when not given.
             scope: `skill` or `body`; see `index`.
             style: `marked` (the default), `plain` or `xml`.
-            show: Command that reads omitted nodes when their ids follow it, named by the markers.
+            show: Command that reads omitted nodes when their ids follow it, or stand in it for `{ids}`; named
+                by the markers.
+            known: Ids of nodes that the reader has already: a marker names them where the page would show
+                them, unless that takes as many tokens. Style `plain` shows them.
 
         Raises:
             SettingsError: A limit, λ, scope, style or strategy is not valid, the strategy cannot estimate
@@ -201,7 +205,40 @@ class SkillPager:
         budget = choose_budget(self.settings, max_nodes, max_tokens, sufficiency, chosen)
         pool = self._pool(self.index(skill, scope=scope), chosen)
         page = self._kept.page(pool, self.token_counter, chosen_style, show)
-        return make_page(page, chosen, self._query(query, chosen), budget)
+        return leave_out(make_page(page, chosen, self._query(query, chosen), budget), page, known)
+
+    def whole(
+        self,
+        skill: SkillSource,
+        *,
+        max_tokens: int | None = None,
+        scope: str | None = None,
+        style: Style | str | None = None,
+        show: str = "",
+        known: Collection[str] = (),
+    ) -> Context:
+        """Return the whole skill as a page, or as much of its beginning as `max_tokens` allows.
+
+        Args:
+            skill: As for `page`.
+            max_tokens: Ceiling on the page's tokens; none when not given.
+            scope: As for `page`.
+            style: As for `page`.
+            show: As for `page`.
+            known: As for `page`.
+
+        Raises:
+            SettingsError: The scope or style is not valid.
+            SkillPagerError: As for `index`.
+        """
+        index = self.index(skill, scope=scope)
+        page = self._kept.page(index, self.token_counter, self._style(style), show)
+        every = range(len(index.nodes))
+        context = leave_out(page.render(every), page, known)
+        if max_tokens is None or context.tokens <= max_tokens:
+            return context
+        context = longest(page.render, every, max_tokens)
+        return leave_out(context, page, known) if context.tokens <= max_tokens else page.empty(None)
 
     def reasons(
         self,
@@ -263,6 +300,7 @@ class SkillPager:
         skill: SkillSource,
         nodes: Sequence[str] | str,
         *,
+        max_tokens: int | None = None,
         scope: str | None = None,
         style: Style | str | None = None,
     ) -> Context:
@@ -271,6 +309,7 @@ class SkillPager:
         Args:
             skill: As for `page`.
             nodes: Ids (`n12`), ranges (`n12-n16`) or lines (`L30-57`).
+            max_tokens: Ceiling on the tokens; nodes that do not fit any more are left out from the end.
             scope: The scope that the page had.
             style: `marked` for headings and lead-ins around the nodes, `plain` for the nodes alone.
 
@@ -281,7 +320,8 @@ class SkillPager:
         index = self.index(skill, scope=scope)
         addresses = [nodes] if isinstance(nodes, str) else nodes
         page = self._kept.page(index, self.token_counter, self._style(style), "")
-        return page.excerpt(find_nodes(index, addresses))
+        ordinals = find_nodes(index, addresses)
+        return page.excerpt(ordinals) if max_tokens is None else longest(page.excerpt, ordinals, max_tokens)
 
     def outline(self, skill: SkillSource, *, scope: str | None = None) -> str:
         """Return the skill as a tree of headings and nodes: id, type, lines, tokens, first words.

@@ -90,6 +90,7 @@ def omission_json(omission: Omission) -> JsonObject:
         "nodes": list(omission.nodes),
         "types": {str(kind): count for kind, count in omission.types.items()},
         "tokens": omission.tokens,
+        "known": omission.known,
     }
 
 

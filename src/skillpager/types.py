@@ -403,6 +403,7 @@ class Omission:
         nodes: Ids of the omitted nodes, in document order.
         types: How many nodes of each type.
         tokens: Tokens of the omitted nodes.
+        known: Whether they are left out because the reader has them already.
     """
 
     file: str
@@ -411,6 +412,7 @@ class Omission:
     nodes: tuple[str, ...]
     types: Mapping[NodeType, int]
     tokens: int
+    known: bool = False
 
 
 @dataclass(frozen=True, slots=True)
