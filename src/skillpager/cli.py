@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from skillpager import cli_bench, cli_cache, cli_skill
+from skillpager import cli_bench, cli_cache, cli_mcp, cli_skill
 from skillpager.cli_messages import FAILED, print_text, reported
 from skillpager.cli_options import (
     AsJson,
@@ -116,7 +116,7 @@ def index(
         raise typer.Exit(FAILED)
 
 
-for command in (cli_skill.page, cli_skill.outline, cli_skill.show, cli_skill.graph):
+for command in (cli_skill.page, cli_skill.outline, cli_skill.show, cli_skill.graph, cli_mcp.mcp):
     app.command()(command)
 
 
