@@ -45,8 +45,8 @@ STOP_SECONDS = 2
 ERROR_CHARS = 2_000
 INSTRUCTIONS = (
     "Skills are instructions for tasks. Before a task for which there is a skill, call load_skill and say in "
-    "query what you are about to do: you get the part that is needed. [… marks …] stand for what is left out; "
-    "read_skill_nodes reads it when you need it."
+    "query what you are about to do: you get the part that is needed. [… marks …] stand for what is left "
+    "out; read_skill_nodes reads it when you need it."
 )
 
 SkillServer = Server[Sessions]
