@@ -49,9 +49,9 @@ def answers(server: Any, *calls: Call, era: str = "legacy") -> list[CallToolResu
     return results
 
 
-def answer(server: Any, name: str, /, *, era: str = "legacy", **arguments: object) -> CallToolResult:
+def answer(server: Any, tool: str, /, *, era: str = "legacy", **arguments: object) -> CallToolResult:
     """Return the result of one call."""
-    return answers(server, (name, arguments), era=era)[0]
+    return answers(server, (tool, arguments), era=era)[0]
 
 
 def text_of(result: CallToolResult) -> str:

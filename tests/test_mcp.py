@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -197,6 +198,17 @@ def test_an_outline_goes_on_where_it_is_told(server: SkillServer, pager: SkillPa
     whole = pager.outline(SAMPLES / "postgres-backup").splitlines()
     place = next(row for row, line in enumerate(whole) if line.strip().startswith("n48 "))
     assert text.splitlines() == [whole[0], *whole[place:]]
+
+
+def test_a_skill_without_text_says_so(hashing_pager: SkillPager, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "empty" / "SKILL.md").write_text("---\nname: empty\ndescription: d\n---\n", encoding="utf-8")
+    server = server_of(hashing_pager, tmp_path)
+    for arguments in ({}, {"query": "anything"}, {"mode": "full"}):
+        result = answer(server, "load_skill", name="empty", **arguments)
+        assert text_of(result) == "This skill has no text besides its description.\n"
+        assert form_of(result)["complete"]
+    assert text_of(answer(server, "get_skill_outline", name="empty")).startswith("empty: 0 nodes")
 
 
 # ---- what is wrong

@@ -75,18 +75,19 @@ def page_reply(context: Context, index: SkillIndex, kind: str) -> Reply:
     Raises:
         SettingsError: The limit was too low for any text.
     """
-    if not context.text:
+    if not context.text and context.omitted:
         raise SettingsError(
             "So few tokens hold nothing of the skill, not even marks: ask for more budget_tokens."
         )
     picks = context.selection.picks if context.selection else ()
     scores = {pick.node.id: pick.marginal for pick in picks}
-    form = _form(kind, index, context.text, context.tokens, complete=context.complete)
+    text = context.text if index.nodes else "This skill has no text besides its description.\n"
+    form = _form(kind, index, text, context.tokens, complete=context.complete)
     form |= {"nodes": _nodes(context.nodes, scores), "omitted": _gaps(context.omitted)}
     if context.sufficiency is not None:
         form["sufficiency"] = round(context.sufficiency, 3)
     cut = any(not gap.known for gap in context.omitted)
-    return Reply(context.text, form, context.nodes, cut)
+    return Reply(text, form, context.nodes, cut)
 
 
 def nodes_reply(

@@ -34,6 +34,7 @@ from skillpager.mcp_schemas import (
     input_schema,
 )
 from skillpager.serialize import JsonObject
+from skillpager.skill import SCOPES
 from skillpager.types import SkillIndex, Style
 
 # below the 25,000 tokens at which Claude Code cuts a result off (claude-code#10456), by a tokenizer that
@@ -70,7 +71,7 @@ class SkillTools:
         options: How to answer.
 
     Raises:
-        SettingsError: The ceiling is too low for a page.
+        SettingsError: The ceiling is too low for a page, or there is no such scope.
     """
 
     def __init__(self, library: Library, options: ToolOptions) -> None:
@@ -78,6 +79,8 @@ class SkillTools:
             raise SettingsError(
                 f"The ceiling is {options.ceiling} tokens: it must be {LEAST_CEILING} or more."
             )
+        if options.scope not in (None, *SCOPES):
+            raise SettingsError(f"Unknown scope {options.scope!r}: choose one of {', '.join(SCOPES)}.")
         self._library = library
         self._pager = library.pager
         self._options = options

@@ -15,7 +15,7 @@ from skillpager.addresses import find_nodes
 from skillpager.building import Builder
 from skillpager.errors import SettingsError, StrategyError
 from skillpager.kept import Kept
-from skillpager.paging import choose_budget, estimates, leave_out, longest, make_page
+from skillpager.paging import choose_budget, estimates, leave_out, longest, make_page, make_whole
 from skillpager.recipes import cache_folder, make_classifier, make_encoder, make_strategy
 from skillpager.settings import Settings, load_settings
 from skillpager.shelf import Shelf
@@ -233,12 +233,7 @@ class SkillPager:
         """
         index = self.index(skill, scope=scope)
         page = self._kept.page(index, self.token_counter, self._style(style), show)
-        every = range(len(index.nodes))
-        context = leave_out(page.render(every), page, known)
-        if max_tokens is None or context.tokens <= max_tokens:
-            return context
-        context = longest(page.render, every, max_tokens)
-        return leave_out(context, page, known) if context.tokens <= max_tokens else page.empty(None)
+        return make_whole(page, known, max_tokens)
 
     def reasons(
         self,

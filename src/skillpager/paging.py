@@ -79,6 +79,24 @@ def make_page(page: Page, strategy: Strategy, query: Query, budget: Budget) -> C
     return replace(context, sufficiency=_chance(context, len(chosen))) if estimated else context
 
 
+def make_whole(page: Page, known: Collection[str], limit: int | None) -> Context:
+    """Return the whole pool, or the beginning of what the reader does not have of it, within `limit` tokens.
+
+    Args:
+        page: Renders pages of the pool.
+        known: Ids of the nodes that the reader has.
+        limit: Ceiling on the tokens; None for none.
+    """
+    nodes = page.index.nodes
+    context = leave_out(page.render(range(len(nodes))), page, known)
+    if limit is None or context.tokens <= limit:
+        return context
+    had = frozenset(node.ordinal for node in nodes if node.id in known and page.style is not Style.PLAIN)
+    rest = [node.ordinal for node in nodes if node.ordinal not in had]
+    context = longest(page.knowing(had).render, rest, limit)
+    return context if context.tokens <= limit else page.empty(None)
+
+
 def leave_out(context: Context, page: Page, known: Collection[str]) -> Context:
     """Return a page with a marker in place of the nodes that the reader has; as it is if that is no shorter.
 
