@@ -2,8 +2,12 @@
 
 import http.client
 import json
+import re
+import signal
 import socket
 import subprocess
+import time
+import tomllib
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -27,6 +31,7 @@ from mcp_clients import (
     with_client,
 )
 from skillpager import SkillPager
+from skillpager.mcp_tools import TOOLS
 
 PAGE = ("load_skill", {"name": "postgres-backup", "query": "Restore a single table from last night's dump."})
 KNOWN = "already in context"
@@ -244,3 +249,52 @@ def test_an_unused_client_leaves_no_process(tmp_path: Path) -> None:
         assert client.server_info is not None
 
     with_client(child(SAMPLES, cache=tmp_path / "cache"), ask)
+
+
+@pytest.mark.parametrize("options", [[], ["--http", "--port", "0"]])
+def test_ctrl_c_ends_it_without_a_traceback(tmp_path: Path, options: list[str]) -> None:
+    process = subprocess.Popen(
+        command("mcp", SAMPLES, "--verbose", *options),
+        env=environment(tmp_path / "cache"),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
+    if options:
+        assert "MCP server at" in process.stderr.readline()
+        time.sleep(0.5)
+    else:
+        process.stdin.write(json.dumps(INITIALIZE) + "\n")
+        process.stdin.flush()
+        process.stdout.readline()
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "Traceback" not in said
+
+
+# ---- the documentation
+
+
+def test_configurations_in_the_docs_parse_and_start_a_server(tmp_path: Path) -> None:
+    text = (ROOT / "docs" / "mcp.md").read_text(encoding="utf-8")
+    blocks = [json.loads(block) for block in re.findall(r"```json\n(.*?)```", text, re.DOTALL)]
+    blocks += [tomllib.loads(block) for block in re.findall(r"```toml\n(.*?)```", text, re.DOTALL)]
+    entries = [entry for block in blocks for servers in block.values() for entry in servers.values()]
+    assert len(entries) == 5
+    assert {entry["command"] for entry in entries} == {"skillpager"}
+    for arguments in {tuple(word for word in entry["args"] if "/" not in word) for entry in entries}:
+        assert run(*arguments, env=environment(tmp_path / "cache"), cwd=tmp_path).code == 0
+
+
+def test_tools_and_their_arguments_are_those_of_the_docs() -> None:
+    text = (ROOT / "docs" / "mcp.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)` \| (.*?) \|", text, re.MULTILINE)
+    assert {name: re.findall(r"`(\w+)`", arguments) for name, arguments in rows} == {
+        name: list(tool.input_schema["properties"])  # type: ignore[call-overload, arg-type]
+        for name, tool in TOOLS.items()
+    }

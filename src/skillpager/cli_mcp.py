@@ -68,7 +68,7 @@ def mcp(
     require_extra("mcp", extra="mcp", purpose="`skillpager mcp`")
     with _no_collection():
         library = _open_library(folders or [], encoder, classifier, cache_dir)
-        Thread(target=_warm, args=[library], daemon=True).start()
+        Thread(target=_warm, args=[library]).start()  # no daemon: an exit amid the load of a model aborts
         from skillpager import mcp_server
         from skillpager.mcp_tools import DEFAULT_CEILING, ToolOptions
 
