@@ -126,6 +126,17 @@ def test_no_reply_on_a_huge_skill_is_above_the_ceiling(
         assert "go on with: " in text_of(result) or "; n" in text_of(result)
 
 
+@pytest.mark.parametrize("name", ["script", "line"])
+@pytest.mark.parametrize(("tool", "arguments"), CALLS)
+def test_no_reply_on_a_huge_node_is_above_the_ceiling(
+    library: Path, large_pager: SkillPager, name: str, tool: str, arguments: dict[str, object]
+) -> None:
+    for ceiling in (DEFAULT_CEILING, LEAST_CEILING):
+        result = answer(server_of(large_pager, library, ceiling=ceiling), tool, name=name, **arguments)
+        assert size(result) <= ceiling
+        assert "n0" in text_of(result) or "line 7" in text_of(result) or "# Script" in text_of(result)
+
+
 @pytest.mark.parametrize("name", QUERIES)
 def test_no_reply_on_a_sample_is_above_a_low_ceiling(pager: SkillPager, name: str) -> None:
     server = server_of(pager, SAMPLES, ceiling=1500)

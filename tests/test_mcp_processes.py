@@ -47,6 +47,18 @@ INITIALIZE = {
 }
 
 
+def started(folder: Path, *options: str) -> "subprocess.Popen[str]":
+    """Start a server of the samples that logs all it does, its streams in our hands."""
+    return subprocess.Popen(
+        command("mcp", SAMPLES, "--verbose", *options),
+        env=environment(folder / "cache"),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
 # ---- stdio
 
 
@@ -79,14 +91,7 @@ def test_stdout_holds_the_protocol_and_nothing_else(tmp_path: Path) -> None:
         "method": "tools/call",
         "params": {"name": PAGE[0], "arguments": PAGE[1]},
     }
-    process = subprocess.Popen(
-        command("mcp", SAMPLES, "--verbose"),
-        env=environment(tmp_path / "cache"),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    process = started(tmp_path)
     assert process.stdin is not None
     assert process.stdout is not None
     lines = []
@@ -253,14 +258,7 @@ def test_an_unused_client_leaves_no_process(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("options", [[], ["--http", "--port", "0"]])
 def test_ctrl_c_ends_it_without_a_traceback(tmp_path: Path, options: list[str]) -> None:
-    process = subprocess.Popen(
-        command("mcp", SAMPLES, "--verbose", *options),
-        env=environment(tmp_path / "cache"),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    process = started(tmp_path, *options)
     assert process.stdin is not None
     assert process.stdout is not None
     assert process.stderr is not None
