@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from skillpager import cli_bench, cli_cache, cli_skill
+from skillpager import cli_bench, cli_cache, cli_serve, cli_skill
 from skillpager.cli_messages import FAILED, print_text, reported
 from skillpager.cli_options import (
     AsJson,
@@ -172,5 +172,6 @@ def doctor(
         raise typer.Exit(FAILED)
 
 
+app.command()(cli_serve.serve)
 app.add_typer(cli_cache.app, name="cache")
 app.add_typer(cli_bench.app, name="bench")
