@@ -14,8 +14,8 @@ from skillpager.http_options import (
     DEFAULT_HOST,
     DEFAULT_PORT,
     DEFAULT_WAITING,
+    DEFAULT_WORKERS,
     ServerOptions,
-    default_workers,
 )
 
 if TYPE_CHECKING:
@@ -71,9 +71,8 @@ def serve(
         ),
     ] = None,
     workers: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=1, help="Requests to work on at a time. [the processors, 2 to 8]"),
-    ] = None,
+        int, typer.Option(metavar="N", min=1, help="Requests to work on at a time.")
+    ] = DEFAULT_WORKERS,
     waiting: Annotated[
         int, typer.Option(metavar="N", min=0, help="Requests that may wait for a worker.")
     ] = DEFAULT_WAITING,
@@ -107,7 +106,7 @@ def serve(
         allow_models=allow_models,
         max_tokens=max_tokens,
         max_request_bytes=max_request_bytes,
-        workers=workers or default_workers(),
+        workers=workers,
         waiting=waiting,
     )
     pager = open_pager(encoder=encoder, classifier=classifier, cache_dir=cache_dir, tell_batches=False)

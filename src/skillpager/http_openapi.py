@@ -12,7 +12,8 @@ from skillpager.http_problems import PROBLEM_JSON
 
 DESCRIPTION = (
     "Pages of agent skills: the smallest part of a skill that suffices for a query. Fields are the keyword "
-    "arguments of the library; a field that is not known is refused. Answers carry an ETag and heed If-None-Match."
+    "arguments of the library; a field that is not known is refused. Answers carry an ETag and heed "
+    "If-None-Match."
 )
 _REFERENCE = "#/components/schemas/{model}"
 _PROBLEM = {

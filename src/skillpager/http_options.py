@@ -1,23 +1,19 @@
 """How the HTTP service is run: where it listens, who may ask, what it allows, and its limits."""
 
 import ipaddress
-import os
 from dataclasses import dataclass, field
 
 from skillpager.errors import SettingsError
 
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 8765
+# pages are mostly Python, of which one thread runs at a time; the second goes on paging while the first indexes
+DEFAULT_WORKERS = 2
 # requests that wait for a worker; at 300 pages a second the last of them waits a fifth of a second
 DEFAULT_WAITING = 64
 # a query and its parameters, and a long document
 MAX_REQUEST_BYTES = 64 * 1024
 MAX_UPLOAD_BYTES = 1024 * 1024
-
-
-def default_workers() -> int:
-    """Return how many requests are worked on at a time: one for each processor, 2 to 8."""
-    return min(8, max(2, os.cpu_count() or 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +42,7 @@ class ServerOptions:
     allow_models: bool = False
     max_tokens: int | None = None
     max_request_bytes: int | None = None
-    workers: int = field(default_factory=default_workers)
+    workers: int = DEFAULT_WORKERS
     waiting: int = DEFAULT_WAITING
 
     @property
