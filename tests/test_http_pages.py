@@ -243,7 +243,13 @@ def test_uploads_leave_nothing_on_disk(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    ["/v1/skills", "/v1/strategies", "/v1/about", "/v1/skills/git-bisect/graph", f"/v1/page?skill=git-bisect&query={QUERY}"],
+    [
+        "/v1/skills",
+        "/v1/strategies",
+        "/v1/about",
+        "/v1/skills/git-bisect/graph",
+        f"/v1/page?skill=git-bisect&query={QUERY}",
+    ],
 )
 def test_what_the_client_has_is_not_sent_again(client: httpx.Client, path: str) -> None:
     first = client.get(path)

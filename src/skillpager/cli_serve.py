@@ -16,6 +16,7 @@ from skillpager.http_options import (
     DEFAULT_WAITING,
     DEFAULT_WORKERS,
     ServerOptions,
+    check_options,
 )
 
 if TYPE_CHECKING:
@@ -109,6 +110,7 @@ def serve(
         workers=workers,
         waiting=waiting,
     )
+    check_options(options)
     pager = open_pager(encoder=encoder, classifier=classifier, cache_dir=cache_dir, tell_batches=False)
     library = _open_library(pager, folders or [])
     tell_estimates(pager)

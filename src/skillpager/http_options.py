@@ -7,7 +7,7 @@ from skillpager.errors import SettingsError
 
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 8765
-# pages are mostly Python, of which one thread runs at a time; the second goes on paging while the first indexes
+# pages are mostly Python, of which one thread runs at a time; the second pages while the first indexes
 DEFAULT_WORKERS = 2
 # requests that wait for a worker; at 300 pages a second the last of them waits a fifth of a second
 DEFAULT_WAITING = 64

@@ -5,6 +5,7 @@ import logging
 import traceback
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
+from typing import cast
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -146,7 +147,17 @@ async def _tell_http(request: Request, error: Exception) -> Response:
         HTTPStatus.NOT_FOUND: f"There is nothing at {request.url.path}: see /v1/openapi.json.",
         HTTPStatus.METHOD_NOT_ALLOWED: f"{request.url.path} does not take {request.method}.",
     }
-    return problem(status, details.get(status, str(error.detail)), headers=error.headers)
+    headers = dict(error.headers or {})
+    if status is HTTPStatus.METHOD_NOT_ALLOWED:
+        headers |= _allow(request)
+    return problem(status, details.get(status, str(error.detail)), headers=headers)
+
+
+def _allow(request: Request) -> dict[str, str]:
+    """Return the header that names the methods of a path; Starlette names those of the first route alone."""
+    path = getattr(request.scope.get("route"), "path_format", None)
+    methods = cast(FastAPI, request.app).openapi()["paths"].get(path, {})
+    return {"Allow": ", ".join(sorted(map(str.upper, methods)))} if methods else {}
 
 
 async def _tell_mistakes(_request: Request, error: Exception) -> Response:

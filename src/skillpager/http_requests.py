@@ -11,6 +11,8 @@ MAX_NAME_CHARS = 512
 MAX_SHOW_CHARS = 200
 MAX_ADDRESSES = 1_000
 MAX_ADDRESS_CHARS = 500
+# a request line has no more room: `http_server.HEAD_BYTES`
+MAX_QUERY_ADDRESSES = 100
 # beyond any skill, and well within what arithmetic holds
 MAX_COUNT = 1_000_000_000
 
@@ -147,6 +149,6 @@ class NodesQuery(ScopeQuery):
 
     nodes: list[Address] = Field(
         [],
-        max_length=MAX_ADDRESSES,
+        max_length=MAX_QUERY_ADDRESSES,
         description="Ids, ranges or lines as for `/v1/expand`; all when not given.",
     )

@@ -4,6 +4,7 @@ Every concern has its module and, where it answers requests, its router: `http_s
 `http_pages`.
 """
 
+import os
 import signal
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -31,6 +32,8 @@ from skillpager.library import Library
 # what is still worked on then is dropped
 SHUTDOWN_SECONDS = 30
 BACKLOG = 2048
+# request line and headers: the longest query of a GET, each character of it as twelve
+HEAD_BYTES = 128 * 1024
 
 
 def create_app(library: Library, options: ServerOptions) -> FastAPI:
@@ -96,11 +99,11 @@ def listen(options: ServerOptions) -> socket.socket:
         )
         family, _, _, _, address = found[0]
         listener = socket.create_server(address[:2], family=family, backlog=BACKLOG)
-    except (OSError, OverflowError) as error:
+    except OSError as error:
+        reason = error.strerror if isinstance(error, socket.gaierror) else os.strerror(error.errno or 0)
         raise SettingsError(
-            f"The service cannot listen at {options.host}, port {options.port} "
-            f"({getattr(error, 'strerror', None) or error}): choose another with --host or --port; port 0 "
-            "takes a free one."
+            f"The service cannot listen at {options.host}, port {options.port} ({reason}): choose another "
+            "with --host or --port; port 0 takes a free one."
         ) from error
     # connections inherit it; without, an answer's body waits 40 ms for the client to confirm its head
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -130,6 +133,8 @@ def server_config(app: FastAPI) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         access_log=False,  # `http_observing` has its own, without the queries
+        h11_max_incomplete_event_size=HEAD_BYTES,
+        http="h11",  # other parsers do not heed the line above
         lifespan="on",
         log_config=None,
         proxy_headers=False,
