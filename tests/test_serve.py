@@ -144,3 +144,13 @@ def test_many_clients_at_once_get_their_own_pages(tmp_path: Path, pager: SkillPa
             return [page["text"] == expected[name] for page, name in zip(pages, chosen, strict=True)]
 
         assert all(all(same) for same in clients.map(ask, range(8)))
+
+
+def test_the_examples_of_the_help_text_start(tmp_path: Path) -> None:
+    told = run("serve", "--help", env=environment(tmp_path / "cache")).out
+    examples = [line.split()[2:] for line in told.splitlines() if line.startswith("    skillpager serve")]
+    assert len(examples) == 2
+    for options in examples:
+        assert options.pop(0) == "examples/skills"
+        with child(tmp_path, *options) as service:
+            assert service.client.get("/healthz").is_success
