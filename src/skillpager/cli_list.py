@@ -20,7 +20,7 @@ def find(folders: Sequence[Path]) -> list[FoundSkill]:
         SkillError: A folder does not exist.
         SettingsError: A setting is not valid.
     """
-    check(folders)
+    check_folders(folders)
     places = list(folders) or search_folders(load_settings().skills_dir)
     found = discover(places)
     if not found:
@@ -28,11 +28,11 @@ def find(folders: Sequence[Path]) -> list[FoundSkill]:
     return found
 
 
-def check(folders: Sequence[Path]) -> None:
-    """Look whether the folders that a person names are there.
+def check_folders(folders: Sequence[Path]) -> None:
+    """Refuse what is not a folder.
 
     Raises:
-        SkillError: One is not.
+        SkillError: One of them is none.
     """
     for folder in folders:
         if not folder.is_dir():

@@ -87,11 +87,11 @@ def mcp(
 def _open_library(
     folders: Sequence[Path], encoder: str | None, classifier: str | None, cache_dir: Path | None
 ) -> "Library":
-    from skillpager.cli_list import check
+    from skillpager.cli_list import check_folders
     from skillpager.cli_session import open_pager, tell_estimates
     from skillpager.library import Library
 
-    check(folders)
+    check_folders(folders)
     pager = open_pager(encoder=encoder, classifier=classifier, cache_dir=cache_dir, tell_batches=False)
     tell_estimates(pager)
     library = Library(pager, folders or None)
