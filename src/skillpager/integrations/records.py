@@ -11,7 +11,7 @@ from pathlib import Path
 from skillpager.integrations.options import PageOptions, shared_pager
 from skillpager.pager import SkillPager
 from skillpager.serialize import JsonObject, context_json, node_json
-from skillpager.skill import MAX_NAME, skill_from_text
+from skillpager.skill import MAX_NAME, is_blank, skill_from_text
 from skillpager.types import Context, Node, Pick, Skill, SkillIndex, Skip
 
 PATH_SEPARATOR = " > "
@@ -81,9 +81,9 @@ def skill_of(pager: SkillPager, text: str, metadata: Mapping[str, object]) -> Sk
     Raises:
         SkillError: The text is too large or holds lone surrogates.
     """
-    if not text.lstrip("\ufeff").strip():
+    if is_blank(text):
         return None
-    names = [value for key in TITLE_KEYS if isinstance(value := metadata.get(key), str) and value]
+    names = [value for key in TITLE_KEYS if isinstance(value := metadata.get(key), str) and value.strip()]
     name = " ".join((names or ["document"])[0].split())[:MAX_NAME]
     return skill_from_text(text, name=name, max_bytes=pager.settings.max_bytes)
 
