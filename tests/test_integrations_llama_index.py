@@ -164,9 +164,11 @@ def assert_tiles(text: str, pager: SkillPager) -> None:
         assert nodes == []
         return
     assert "".join(node.get_content() for node in nodes) == document.text
+    position = 0
     for node in nodes:
         assert isinstance(node, TextNode)
-        assert document.text[node.start_char_idx : node.end_char_idx] == node.text
+        assert (node.start_char_idx, node.end_char_idx) == (position, position + len(node.text))
+        position += len(node.text)
 
 
 def test_nodes_have_types_neighbours_and_the_metadata_of_their_document(pager: SkillPager) -> None:
