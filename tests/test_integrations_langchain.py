@@ -57,7 +57,9 @@ def test_picks_are_told_from_small_gaps_that_are_shown(pager: SkillPager) -> Non
     ranks = {document.metadata["id"]: document.metadata.get("rank") for document in documents}
     assert len(documents) > len(context.selection.picks)
     assert {pick.node.id: pick.rank for pick in context.selection.picks}.items() <= ranks.items()
-    assert [d.metadata["picked"] for d in documents] == [d.metadata.get("rank") is not None for d in documents]
+    assert [d.metadata["picked"] for d in documents] == [
+        d.metadata.get("rank") is not None for d in documents
+    ]
 
 
 def test_ids_are_unique_among_skills_and_their_versions(pager: SkillPager, tmp_path: Path) -> None:
@@ -78,7 +80,7 @@ def test_lambda_mult_is_another_name_of_mmr_lambda(pager: SkillPager) -> None:
 
 @pytest.mark.parametrize("wrong", [{"max_token": 3}, {"mmr_lambda": 0.3, "lambda_mult": 0.3}])
 def test_an_unknown_or_doubled_option_is_refused_by_name(wrong: dict[str, float]) -> None:
-    with pytest.raises(ValidationError, match="max_token|lambda_mult"):
+    with pytest.raises(ValidationError, match=r"max_token|lambda_mult"):
         SkillPagerRetriever(skill=SKILL, **wrong)
 
 
@@ -101,7 +103,9 @@ def test_it_runs_in_a_chain_and_in_batches(pager: SkillPager) -> None:
 
 def test_options_can_be_configured_for_a_call(pager: SkillPager) -> None:
     field = ConfigurableField(id="max_tokens")
-    retriever = SkillPagerRetriever(skill=SKILL, pager=pager, as_page=True).configurable_fields(max_tokens=field)
+    retriever = SkillPagerRetriever(skill=SKILL, pager=pager, as_page=True).configurable_fields(
+        max_tokens=field
+    )
     [document] = retriever.invoke(QUERY, config={"configurable": {"max_tokens": 300}})
     assert document.metadata["tokens"] <= 300 < retriever.invoke(QUERY)[0].metadata["tokens"]
 
@@ -126,7 +130,9 @@ def test_it_is_written_and_read_as_langchain_does_it() -> None:
     retriever = SkillPagerRetriever(skill=SKILL, max_tokens=300, mmr_lambda=0.5)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="The function `loads` is in beta")  # LangChain's own
-        again = loads(dumps(retriever), valid_namespaces=["skillpager"], allowed_objects=[SkillPagerRetriever])
+        again = loads(
+            dumps(retriever), valid_namespaces=["skillpager"], allowed_objects=[SkillPagerRetriever]
+        )
     assert again == retriever
     assert again.max_tokens == 300
 

@@ -80,7 +80,9 @@ def test_a_language_model_reads_the_heading_path_and_no_numbers(pager: SkillPage
     head, _, body = found.node.get_content(MetadataMode.LLM).partition("\n\n")
     known = found.node.metadata
     assert body == found.node.get_content()
-    assert set(head.splitlines()) == {f"{key}: {known[key]}" for key in ("skill", "type", "file", "heading_path")}
+    assert set(head.splitlines()) == {
+        f"{key}: {known[key]}" for key in ("skill", "type", "file", "heading_path")
+    }
     embedded = found.node.get_content(MetadataMode.EMBED).partition("\n\n")[0]
     assert set(embedded.splitlines()) == {f"{key}: {known[key]}" for key in ("skill", "heading_path")}
 
@@ -141,7 +143,9 @@ def test_the_postprocessor_is_written_and_read_as_llama_index_does_it() -> None:
 
 
 @pytest.mark.parametrize(
-    "path", [*sorted(TRAPS.glob("*.md")), *sorted(SAMPLES.glob("*/SKILL.md"))], ids=lambda path: path.as_posix()
+    "path",
+    [*sorted(TRAPS.glob("*.md")), *sorted(SAMPLES.glob("*/SKILL.md"))],
+    ids=lambda path: path.as_posix(),
 )
 def test_nodes_tile_a_document_and_offsets_are_exact(path: Path, pager: SkillPager) -> None:
     assert_tiles(path.read_bytes().decode("utf-8"), pager)
@@ -172,7 +176,10 @@ def assert_tiles(text: str, pager: SkillPager) -> None:
 
 
 def test_nodes_have_types_neighbours_and_the_metadata_of_their_document(pager: SkillPager) -> None:
-    documents = [Document(text=TEXT, id_="a", metadata={"file_name": "a.md"}), Document(text="Other.", id_="b")]
+    documents = [
+        Document(text=TEXT, id_="a", metadata={"file_name": "a.md"}),
+        Document(text="Other.", id_="b"),
+    ]
     nodes = SkillNodeParser(pager=pager).get_nodes_from_documents(documents)
     first = [node for node in nodes if node.ref_doc_id == "a"]
     known = pager.index(TEXT).nodes
