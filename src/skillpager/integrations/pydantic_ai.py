@@ -17,6 +17,9 @@ from skillpager.pager import SkillPager
 
 P = ParamSpec("P")
 
+# wrong names or addresses that a tool forgives; at the default of 1 the second ends the run
+MAX_RETRIES = 3
+
 
 def skill_tools(
     folders: Sequence[str | Path] | None = None,
@@ -37,7 +40,9 @@ def skill_tools(
         ValueError: An option is unknown or of a wrong type.
     """
     tools = SkillTools(folders, PageOptions(pager=pager, **options))
-    return [Tool(_retrying(function), takes_ctx=False) for function in tools.functions()]
+    return [
+        Tool(_retrying(function), takes_ctx=False, max_retries=MAX_RETRIES) for function in tools.functions()
+    ]
 
 
 def _retrying(function: Callable[P, str]) -> Callable[P, str]:
