@@ -48,6 +48,7 @@ def test_lines_are_those_of_the_first_file_unless_another_is_named(index: SkillI
         ("missing.md:L1", "No node stands at 'missing.md:L1'"),
         ("-3", "'-3' names no node"),
         ("n" + "9" * 5000, "9' names no node"),
+        (" , ", "No node is named: write an id such as n12"),
     ],
 )
 def test_what_is_not_there_is_a_clear_error(index: SkillIndex, address: str, message: str) -> None:

@@ -24,10 +24,13 @@ def find_nodes(index: SkillIndex, addresses: Sequence[str]) -> list[int]:
             for another file than the first). Commas separate as well.
 
     Raises:
-        NodeNotFoundError: An address is malformed, or nothing stands there.
+        NodeNotFoundError: An address is malformed, nothing stands there, or texts hold no address at all.
     """
     found: set[int] = set()
-    for address in (part for text in addresses for part in text.replace(",", " ").split()):
+    parts = [part for text in addresses for part in text.replace(",", " ").split()]
+    if addresses and not parts:
+        raise NodeNotFoundError("No node is named: write an id such as n12, a range n12-n16 or lines L30-57.")
+    for address in parts:
         found.update(_find(index, address))
     return sorted(found)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import cast
+from typing import Any, Self, cast
 
 from skillpager import explain
 from skillpager.addresses import find_nodes
@@ -89,6 +89,26 @@ class SkillPager:
         self._shelf = Shelf(self._kept)
         self._pool_builders: dict[int | str, Builder] = {}
         self._strategies: dict[tuple[str, float], Strategy] = {}
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Self:
+        """Return the pager itself: it is thread-safe, and what holds it shares its models and caches."""
+        return self
+
+    def __getstate__(self) -> dict[str, object]:
+        """Return the parts, keys of the settings included; models and caches are made anew from them."""
+        return {
+            "encoder": self._encoder,
+            "classifier": self._classifier,
+            "store": self._store,
+            "token_counter": None if self.token_counter is default_counter() else self.token_counter,
+            "embedded_text": self._embedded_text,
+            "settings": self.settings,
+            "progress": self._progress,
+        }
+
+    def __setstate__(self, parts: Mapping[str, Any]) -> None:
+        """Make a pager of the same parts."""
+        type(self).__init__(self, **parts)
 
     # ---- parts
 
