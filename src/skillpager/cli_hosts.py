@@ -123,7 +123,10 @@ def stub(
         Path, typer.Option("--out", metavar="DIR", help="Folder of skills to write it to.", show_default=True)
     ] = Path(".claude/skills"),
     max_tokens: Annotated[
-        int | None, typer.Option("--max-tokens", metavar="N", min=1, help="Ceiling on its pages. [4000]")
+        int | None,
+        typer.Option(
+            "--max-tokens", metavar="N", min=1, help="Ceiling on its pages. [4000 for a larger skill]"
+        ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a skill that is no stub.")] = False,
 ) -> None:
@@ -139,10 +142,10 @@ def stub(
     """
     from skillpager.cli_session import find_skill
     from skillpager.settings import load_settings
-    from skillpager.stubs import DEFAULT_MAX_TOKENS, write_stub
+    from skillpager.stubs import write_stub
 
     source = find_skill(skill, load_settings())
-    file = write_stub(source, out, max_tokens=max_tokens or DEFAULT_MAX_TOKENS, force=force)
+    file = write_stub(source, out, max_tokens=max_tokens, force=force)
     print_text(str(file))
     note(f"It names {source.resolve()}: write it anew if that moves, or its name or description changes.")
     if shutil.which("skillpager") is None:

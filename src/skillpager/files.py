@@ -25,7 +25,7 @@ def write_file(path: Path, data: bytes | str, *, mode: int | None = None) -> Non
     # not by `tempfile`, whose files nobody else may read
     temporary = path.with_name(f".{path.name[:MAX_KEPT_NAME]}-{uuid4().hex}.tmp")
     try:
-        with open(os.open(temporary, _NEW, 0o666 if mode is None else mode), "wb") as file:
+        with os.fdopen(os.open(temporary, _NEW, 0o666 if mode is None else mode), "wb") as file:
             file.write(data.encode() if isinstance(data, str) else data)
         if mode is not None:
             temporary.chmod(mode)

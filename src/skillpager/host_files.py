@@ -180,9 +180,7 @@ def _current(file: Path) -> tuple[Path, str | None]:
         return path, None
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
-        raise SettingsError(
-            f"{path}:{line} is not UTF-8: save the file as UTF-8. Nothing was changed."
-        ) from error
+        raise SettingsError(f"{path}:{line} is not UTF-8: save it as UTF-8; nothing was changed.") from error
     except OSError as error:
         raise SettingsError(f"{path} cannot be read: {error.strerror or error}.") from error
 
@@ -228,7 +226,7 @@ def _writable_mode(path: Path) -> int | None:
         return None
     if not mode & 0o222 or not os.access(path, os.W_OK):
         raise SettingsError(
-            f"{path} is read-only: make it writable, or add the lines by hand. Nothing was changed."
+            f"{path} is read-only: make it writable, or add the lines by hand; nothing was changed."
         )
     return mode
 

@@ -273,7 +273,7 @@ def _behind_comments(text: str, offset: int, piece: str) -> int:
 
 
 def _removals(text: str, owner: _Value, key: str) -> Iterator[str]:
-    """Yield texts without a member: first without the line break and indentation before it, then with them."""
+    """Yield texts without a member: first without the line break before it, then with it."""
     at = next(index for index, member in enumerate(owner.members) if member[0] == key)
     _, start, value = owner.members[at]
     behind = _skip(text, value.end)

@@ -17,6 +17,7 @@ import yaml
 from skillpager.errors import SkillError
 from skillpager.files import write_file
 from skillpager.skill import ENTRY_FILE, MAX_DESCRIPTION, MAX_NAME, NAME, find_entry, read_skill
+from skillpager.tokens import default_counter
 from skillpager.types import Skill
 
 # front matter under which a stub names its original
@@ -24,7 +25,7 @@ STUB_OF = "skillpager.stub-of"
 
 # Claude Code keeps the first 5,000 tokens of a skill when it compacts a conversation
 # (https://code.claude.com/docs/en/skills#skill-content-lifecycle), by a tokenizer that counts more than ours
-DEFAULT_MAX_TOKENS = 4000
+MAX_KEPT_TOKENS = 4000
 
 _END = re.compile(r"<<'(SKILLPAGER_[0-9a-f]{32})'")
 # what a host or Markdown would read as something else than a part of a path
@@ -32,7 +33,7 @@ _MISREAD = re.compile(r"[$`\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 _BODY = """\
 ```!
-skillpager page {path} - --max-tokens {max_tokens} --or-outline --quiet <<'{end}'
+skillpager page {path} -{ceiling} --or-outline --quiet <<'{end}'
 $ARGUMENTS
 {end}
 ```
@@ -43,15 +44,13 @@ stdin.
 """
 
 
-def write_stub(
-    source: Path, folder: Path, *, max_tokens: int = DEFAULT_MAX_TOKENS, force: bool = False
-) -> Path:
+def write_stub(source: Path, folder: Path, *, max_tokens: int | None = None, force: bool = False) -> Path:
     """Write the stub of a skill, and return its file.
 
     Args:
         source: The skill: its folder or file.
         folder: Folder of skills to write it to, in a folder of the skill's name.
-        max_tokens: Ceiling on the pages.
+        max_tokens: Ceiling on the pages; by default what hosts keep of a skill, if the skill is larger.
         force: Replace a skill that is no stub.
 
     Raises:
@@ -59,28 +58,29 @@ def write_stub(
         OSError: The stub cannot be written.
     """
     entry = find_entry(source).resolve()
-    skill = read_skill(entry, scope="body")
+    skill = read_skill(entry)
     _check(skill, entry)
     file = folder / skill.name / ENTRY_FILE
     if file.exists() and file.samefile(entry):
         raise SkillError(
             f"{file} is the skill itself: move its folder out of {folder}, then make a stub of it there."
         )
-    text = stub_text(skill, entry, end=_end_of(file), max_tokens=max_tokens)
+    ceiling = _ceiling(skill) if max_tokens is None else max_tokens
+    text = stub_text(skill, entry, end=_end_of(file), max_tokens=ceiling)
     if file.exists() and not force and stub_of(_metadata(file)) is None:
         raise SkillError(f"{file} is a skill and no stub: choose another --out, or replace it with --force.")
     write_file(file, text)
     return file
 
 
-def stub_text(skill: Skill, entry: Path, *, end: str, max_tokens: int) -> str:
+def stub_text(skill: Skill, entry: Path, *, end: str, max_tokens: int | None) -> str:
     """Return the SKILL.md of a stub.
 
     Args:
         skill: The original.
         entry: Its file.
         end: The line that ends the query: one that no query holds.
-        max_tokens: Ceiling on the pages.
+        max_tokens: Ceiling on the pages; None for none.
     """
     original = str(entry.parent if entry.name.lower() == ENTRY_FILE.lower() else entry)
     fields = {
@@ -90,7 +90,8 @@ def stub_text(skill: Skill, entry: Path, *, end: str, max_tokens: int) -> str:
         "metadata": {STUB_OF: original},
     }
     front = yaml.safe_dump(fields, sort_keys=False, allow_unicode=True, width=float("inf"))
-    body = _BODY.format(path=shlex.quote(original), max_tokens=max_tokens, end=end)
+    ceiling = "" if max_tokens is None else f" --max-tokens {max_tokens}"
+    body = _BODY.format(path=shlex.quote(original), ceiling=ceiling, end=end)
     return f"---\n{front}---\n\n{body}"
 
 
@@ -127,6 +128,12 @@ def _check(skill: Skill, entry: Path) -> None:
             f"{str(entry)!r} holds {misread[0]!r}, which hosts would misread in a stub: "
             "move the skill to another path."
         )
+
+
+def _ceiling(skill: Skill) -> int | None:
+    """Return the ceiling on pages; None for a skill within it, which a ceiling would let through whole."""
+    size = sum(default_counter().count(file.text) for file in skill.files)
+    return MAX_KEPT_TOKENS if size > MAX_KEPT_TOKENS else None
 
 
 def _end_of(file: Path) -> str:

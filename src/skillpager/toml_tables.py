@@ -150,7 +150,7 @@ def _headers(text: str) -> Iterator[tuple[int, tuple[str, ...]]]:
 
 def _keys(header: str) -> tuple[str, ...]:
     keys: list[str] = []
-    value: object = tomllib.loads(header)
+    value: object = tomllib.loads(header.removesuffix("\r"))
     while isinstance(value, dict) and value:
         key, value = next(iter(value.items()))
         keys.append(key)
