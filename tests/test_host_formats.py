@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skillpager import jsonc, toml_tables
-from skillpager.jsonc import EditError, JsonValue
+from skillpager.jsonc_reader import EditError, JsonValue
 
 ENTRY: JsonValue = {
     "command": "/opt/bin/skillpager",
@@ -127,6 +127,7 @@ MALFORMED = {
     '{"a": ' + "[" * 200 + "]" * 200 + "}": (1, 107, "nested more than 100 deep"),
     '{"a" 1}': (1, 6, ": behind 'a'"),
     "{ /* never closed }": (1, 3, '"key" or }'),
+    '{"a": ' + "1" * 5000 + "}": (1, 7, "too long"),
 }
 
 
@@ -276,13 +277,20 @@ def test_entry_in_another_form_than_a_table_is_left_to_its_owner() -> None:
         toml_tables.with_entry("mcp_servers = 1\n", *TABLE, ENTRY)
 
 
+def test_numbers_that_equal_nothing_are_no_hindrance() -> None:
+    text = "a = nan\nb = 0.10\n"
+    added = toml_tables.with_entry(text, *TABLE, ENTRY)
+    assert toml_tables.without_entry(added, *TABLE) == text
+
+
 def test_malformed_toml_is_refused_with_its_place() -> None:
     with pytest.raises(EditError) as raised:
         toml_tables.with_entry('a = 1\nb = "x\n', *TABLE, ENTRY)
     assert (raised.value.line, raised.value.column) == (2, 7)
-    with pytest.raises(EditError) as raised:
-        toml_tables.without_entry("a = 1\nb = [", *TABLE)
-    assert raised.value.line == 2
+    for text, line in [("a = 1\nb = [", 2), ("a = " + "1" * 5000, 1), ("a = " + "[" * 5000, 1)]:
+        with pytest.raises(EditError) as raised:
+            toml_tables.without_entry(text, *TABLE)
+        assert raised.value.line == line
 
 
 PIECES = st.lists(

@@ -20,7 +20,7 @@ import platformdirs
 from skillpager.errors import SettingsError
 from skillpager.files import write_file
 from skillpager.hosts import SERVER, Host
-from skillpager.jsonc import EditError, JsonValue
+from skillpager.jsonc_reader import EditError, JsonValue
 from skillpager.settings import APP
 
 MARK = "\ufeff"

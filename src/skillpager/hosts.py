@@ -15,7 +15,7 @@ from typing import Protocol
 
 from skillpager import jsonc, toml_tables
 from skillpager.errors import SettingsError
-from skillpager.jsonc import JsonValue
+from skillpager.jsonc_reader import JsonValue
 
 SERVER = "skillpager"
 SERVER_ARGUMENTS = ("mcp",)

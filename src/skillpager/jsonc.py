@@ -7,44 +7,10 @@ member `name` of the object that is the member `container` of the root.
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import TypeAlias
 
-from skillpager.errors import SettingsError
+from skillpager.jsonc_reader import EditError, JsonValue, Value, member_of, object_at, read_root, skip_trivia
 
-JsonValue: TypeAlias = "str | int | float | bool | list[JsonValue] | dict[str, JsonValue] | None"
-
-# deeper than any configuration, and well within Python's own recursion
-MAX_DEPTH = 100
-
-_TRIVIA = re.compile(r"(?:[ \t\r\n]+|//[^\r\n]*|/\*.*?\*/)*", re.DOTALL)
 _SAME_LINE = re.compile(r"(?:[ \t]*(?://[^\r\n]*|/\*[^\r\n]*?\*/))*")
-_STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*"')
-_SCALAR = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null")
-
-
-class EditError(SettingsError):
-    """A text cannot be read, or not be changed.
-
-    Attributes:
-        line: Line of the place, from 1; 0 if it is the whole text.
-        column: Column of the place, from 1.
-    """
-
-    def __init__(self, problem: str, *, line: int = 0, column: int = 0) -> None:
-        super().__init__(problem)
-        self.line = line
-        self.column = column
-
-
-@dataclass(frozen=True, slots=True)
-class _Value:
-    """A value and where it stands; an object with its members, each with the offset of its key."""
-
-    data: JsonValue
-    start: int
-    end: int
-    members: tuple[tuple[str, int, "_Value"], ...] = ()
 
 
 def has_container(text: str, container: str) -> bool:
@@ -53,8 +19,8 @@ def has_container(text: str, container: str) -> bool:
     Raises:
         EditError: The text is not JSON, or the place is no object.
     """
-    root = _root(text)
-    return root is not None and _object(text, root, container) is not None
+    root = read_root(text)
+    return root is not None and object_at(text, root, container) is not None
 
 
 def read_entry(text: str, container: str, name: str) -> JsonValue:
@@ -73,14 +39,14 @@ def with_entry(text: str, container: str, name: str, entry: JsonValue) -> str:
     Raises:
         EditError: The text is not JSON, or has no place for an entry.
     """
-    root = _root(text)
+    root = read_root(text)
     if root is None:
         gap = "" if not text or text.endswith("\n") else _newline(text)
         return text + gap + _rendered({container: {name: entry}}, "  ", "", _newline(text)) + _newline(text)
-    place = _object(text, root, container)
+    place = object_at(text, root, container)
     if place is None:
         changed = _inserted(text, root, container, {name: entry}, root)
-    elif (found := _member(text, place, name)) is not None:
+    elif (found := member_of(text, place, name)) is not None:
         value = found[2]
         own = _line_indent(text, found[1])
         inline = "\n" not in text[value.start : value.end] and "\n" not in text[root.start : root.end]
@@ -104,9 +70,9 @@ def without_entry(text: str, container: str, name: str, *, drop_container: bool 
     Raises:
         EditError: The text is not JSON, or has no place for an entry.
     """
-    root = _root(text)
-    place = None if root is None else _object(text, root, container)
-    if root is None or place is None or _member(text, place, name) is None:
+    root = read_root(text)
+    place = None if root is None else object_at(text, root, container)
+    if root is None or place is None or member_of(text, place, name) is None:
         return text
     lone = drop_container and len(place.members) == 1
     owner, key = (root, container) if lone else (place, name)
@@ -121,119 +87,13 @@ def is_empty(text: str) -> bool:
     return re.sub(r"\s", "", text) in ("", "{}")
 
 
-def _entry(text: str, container: str, name: str) -> tuple[str, int, _Value] | None:
-    root = _root(text)
-    place = None if root is None else _object(text, root, container)
-    return None if place is None else _member(text, place, name)
+def _entry(text: str, container: str, name: str) -> tuple[str, int, Value] | None:
+    root = read_root(text)
+    place = None if root is None else object_at(text, root, container)
+    return None if place is None else member_of(text, place, name)
 
 
-def _root(text: str) -> _Value | None:
-    """Return the object that the text is, None if it is blank."""
-    start = _skip(text, 0)
-    if start == len(text):
-        return None
-    root = _value(text, start, 0)
-    end = _skip(text, root.end)
-    if end < len(text):
-        raise _problem(text, end, f"nothing may follow the value, but there is {text[end]!r}")
-    if not isinstance(root.data, dict):
-        raise _problem(text, start, "the file must hold an object, { … }")
-    return root
-
-
-def _object(text: str, root: _Value, container: str) -> _Value | None:
-    found = _member(text, root, container)
-    if found is not None and not isinstance(found[2].data, dict):
-        raise _problem(text, found[2].start, f"{container!r} must be an object, {{ … }}")
-    return None if found is None else found[2]
-
-
-def _member(text: str, owner: _Value, key: str) -> tuple[str, int, _Value] | None:
-    found = [member for member in owner.members if member[0] == key]
-    if len(found) > 1:
-        raise _problem(text, found[1][1], f"{key!r} is there twice")
-    return found[0] if found else None
-
-
-def _problem(text: str, offset: int, problem: str) -> EditError:
-    begin = text.rfind("\n", 0, offset) + 1
-    return EditError(problem, line=text.count("\n", 0, offset) + 1, column=offset - begin + 1)
-
-
-def _skip(text: str, offset: int) -> int:
-    match = _TRIVIA.match(text, offset)
-    return match.end() if match else offset
-
-
-def _value(text: str, start: int, depth: int) -> _Value:
-    if depth > MAX_DEPTH:
-        raise _problem(text, start, f"values are nested more than {MAX_DEPTH} deep")
-    match text[start : start + 1]:
-        case "{":
-            return _read_object(text, start, depth)
-        case "[":
-            return _read_array(text, start, depth)
-        case '"':
-            data, end = _read_string(text, start)
-            return _Value(data, start, end)
-    scalar = _SCALAR.match(text, start)
-    if scalar is None:
-        raise _unexpected(text, start, "a value")
-    return _Value(json.loads(scalar[0]), start, scalar.end())
-
-
-def _read_string(text: str, start: int) -> tuple[str, int]:
-    match = _STRING.match(text, start)
-    if match is None:
-        raise _problem(text, start, "a string has no end on its line")
-    try:
-        return str(json.loads(match[0])), match.end()
-    except json.JSONDecodeError as error:
-        raise _problem(text, start + error.pos, "a string has a wrong escape") from error
-
-
-def _read_array(text: str, start: int, depth: int) -> _Value:
-    items: list[JsonValue] = []
-    offset = _skip(text, start + 1)
-    while text[offset : offset + 1] != "]":
-        item = _value(text, offset, depth + 1)
-        items.append(item.data)
-        offset = _behind_item(text, item.end, "]")
-    return _Value(items, start, offset + 1)
-
-
-def _read_object(text: str, start: int, depth: int) -> _Value:
-    members: list[tuple[str, int, _Value]] = []
-    offset = _skip(text, start + 1)
-    while text[offset : offset + 1] != "}":
-        if text[offset : offset + 1] != '"':
-            raise _unexpected(text, offset, 'a "key" or }')
-        key, colon = _read_string(text, offset)
-        colon = _skip(text, colon)
-        if text[colon : colon + 1] != ":":
-            raise _unexpected(text, colon, f": behind {key!r}")
-        value = _value(text, _skip(text, colon + 1), depth + 1)
-        members.append((key, offset, value))
-        offset = _behind_item(text, value.end, "}")
-    return _Value({key: value.data for key, _, value in members}, start, offset + 1, tuple(members))
-
-
-def _behind_item(text: str, end: int, closing: str) -> int:
-    """Return where the next item begins, or the closing bracket stands."""
-    offset = _skip(text, end)
-    if text[offset : offset + 1] == ",":
-        return _skip(text, offset + 1)
-    if text[offset : offset + 1] != closing:
-        raise _unexpected(text, offset, f", or {closing}")
-    return offset
-
-
-def _unexpected(text: str, offset: int, wanted: str) -> EditError:
-    found = repr(text[offset]) if offset < len(text) else "the end of the file"
-    return _problem(text, offset, f"{wanted} is expected, but there is {found}")
-
-
-def _inserted(text: str, owner: _Value, key: str, value: JsonValue, root: _Value) -> str:
+def _inserted(text: str, owner: Value, key: str, value: JsonValue, root: Value) -> str:
     """Return the text with a member added behind the others of an object."""
     inline = "\n" not in text[owner.start : _first_member(owner)]
     if (owner.members and inline) or "\n" not in text[root.start : root.end]:
@@ -247,11 +107,11 @@ def _inserted(text: str, owner: _Value, key: str, value: JsonValue, root: _Value
     return _spliced(text, owner, piece)
 
 
-def _first_member(owner: _Value) -> int:
+def _first_member(owner: Value) -> int:
     return owner.members[0][1] if owner.members else owner.end
 
 
-def _spliced(text: str, owner: _Value, piece: str) -> str:
+def _spliced(text: str, owner: Value, piece: str) -> str:
     """Return the text with a piece as last member; a comment on a member's line stays on that line."""
     if not owner.members:
         offset = (
@@ -259,7 +119,7 @@ def _spliced(text: str, owner: _Value, piece: str) -> str:
         )
         return text[:offset] + piece + text[offset:]
     end = owner.members[-1][2].end
-    comma = _skip(text, end)
+    comma = skip_trivia(text, end)
     if text[comma] == ",":
         place = _behind_comments(text, comma + 1, piece)
         return text[:place] + piece + "," + text[place:]
@@ -272,17 +132,17 @@ def _behind_comments(text: str, offset: int, piece: str) -> int:
     return match.end() if match and "\n" in piece else offset
 
 
-def _removals(text: str, owner: _Value, key: str) -> Iterator[str]:
+def _removals(text: str, owner: Value, key: str) -> Iterator[str]:
     """Yield texts without a member: first without the line break before it, then with it."""
     at = next(index for index, member in enumerate(owner.members) if member[0] == key)
     _, start, value = owner.members[at]
-    behind = _skip(text, value.end)
+    behind = skip_trivia(text, value.end)
     ends = behind + 1 if text[behind] == "," else value.end
     for begin in (_line_end(text, start), start):
         if ends > value.end or at == 0:
             yield text[:begin] + text[ends:]
         else:
-            comma = _skip(text, owner.members[at - 1][2].end)
+            comma = skip_trivia(text, owner.members[at - 1][2].end)
             yield text[:comma] + text[comma + 1 : begin] + text[ends:]
 
 
@@ -292,7 +152,7 @@ def _line_end(text: str, offset: int) -> int:
     return len(before.removesuffix("\n").removesuffix("\r") if before.endswith("\n") else before)
 
 
-def _shaped(text: str, root: _Value, value: JsonValue, indent: str) -> str:
+def _shaped(text: str, root: Value, value: JsonValue, indent: str) -> str:
     return _rendered(value, _unit(text, root), indent, _newline(text))
 
 
@@ -301,7 +161,7 @@ def _rendered(value: JsonValue, unit: str, indent: str, newline: str) -> str:
     return (newline + indent).join(lines)
 
 
-def _unit(text: str, root: _Value) -> str:
+def _unit(text: str, root: Value) -> str:
     """Return what one level is indented by."""
     own = _line_indent(text, root.members[0][1]) if root.members else ""
     return own or "  "
@@ -318,7 +178,7 @@ def _newline(text: str) -> str:
 
 def _verify(text: str, changed: str, container: str, name: str, entry: JsonValue) -> None:
     """Make sure that nothing but the entry is another one."""
-    root = _root(text)
+    root = read_root(text)
     expected = dict(root.data) if root is not None and isinstance(root.data, dict) else {}
     held = expected.get(container)
     expected[container] = {**(held if isinstance(held, dict) else {}), name: entry}
@@ -336,7 +196,7 @@ def _expected(data: JsonValue, container: str, name: str, *, drop: bool) -> Mapp
 
 def _holds(text: str, expected: Mapping[str, JsonValue]) -> bool:
     try:
-        root = _root(text)
+        root = read_root(text)
     except EditError:
         return False
     return (root.data if root is not None else {}) == expected

@@ -9,7 +9,7 @@ import tomllib
 from collections.abc import Iterator
 from itertools import pairwise
 
-from skillpager.jsonc import EditError, JsonValue
+from skillpager.jsonc_reader import EditError, JsonValue
 
 _PLACE = re.compile(r"\(at line (\d+), column (\d+)\)|\(at end of document\)")
 # what a line break or a bracket may stand in without being one
@@ -94,8 +94,9 @@ def is_empty(text: str) -> bool:
 
 def _read(text: str) -> dict[str, JsonValue]:
     try:
-        return tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        # as text, so that what is not a number equals itself
+        return tomllib.loads(text, parse_float=str)
+    except (ValueError, RecursionError) as error:
         place = _PLACE.search(str(error))
         line, column = (int(place[1]), int(place[2])) if place and place[1] else (text.count("\n") + 1, 1)
         raise EditError(_PLACE.sub("", str(error)).strip(), line=line, column=column) from error
@@ -165,6 +166,6 @@ def _rendered(value: JsonValue) -> str:
 
 def _holds(text: str, expected: dict[str, JsonValue]) -> bool:
     try:
-        return tomllib.loads(text) == expected
-    except tomllib.TOMLDecodeError:
+        return _read(text) == expected
+    except EditError:
         return False
