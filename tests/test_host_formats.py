@@ -115,7 +115,7 @@ def test_entry_behind_a_comment_is_taken_out_without_touching_what_follows() -> 
 MALFORMED = {
     '{\n  "a": 1\n  "b": 2\n}': (3, 3, ", or } is expected, but there is '\"'"),
     '{\n  "a": [1, 2\n': (3, 1, "the end of the file"),
-    '{"a": tru}': (1, 7, "a value is expected"),
+    '{"a": yes}': (1, 7, "a value is expected"),
     '{"a": "b\n"}': (1, 7, "a string has no end on its line"),
     '{"a": "\\x"}': (1, 8, "a wrong escape"),
     "{'a': 1}": (1, 2, '"key" or }'),

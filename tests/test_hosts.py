@@ -14,7 +14,7 @@ from pathlib import Path
 import platformdirs
 import pytest
 
-from cli_process import environment, hide, run, run_on_terminal
+from cli_process import ROOT, environment, hide, run, run_on_terminal
 from skillpager.errors import SettingsError
 from skillpager.host_files import is_installed, plan_install, plan_uninstall, shown, write
 from skillpager.hosts import HOSTS, Host, Places, file_of, find_host, is_used, own_command, server_entry
@@ -288,6 +288,18 @@ def test_files_are_where_the_documentation_says(platform: str, name: str) -> Non
     else:
         with pytest.raises(SettingsError, match="use --scope user"):
             file_of(BY_NAME[name], "project", places)
+
+
+def test_documentation_lists_each_host_as_it_is() -> None:
+    rows = [line for line in (ROOT / "docs" / "hosts.md").read_text().splitlines() if line.startswith("| `")]
+    assert len(rows) == len(HOSTS)
+    for host, row in zip(HOSTS, rows, strict=True):
+        assert row.startswith(f"| `{host.name}`")
+        assert f"`{host.container}`" in row
+        assert f"({host.documentation})" in row
+        assert (f"`{host.project.removeprefix('{project}/')}`" if host.project else "|  |") in row.replace(
+            "| |", "|  |"
+        )
 
 
 def test_variables_move_files() -> None:

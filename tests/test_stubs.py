@@ -256,6 +256,7 @@ def test_command_line_writes_a_stub_and_tells_what_is_wrong(tmp_path: Path, warm
     assert "search path" not in done.err
     lost = run("stub", POSTGRES, "--out", tmp_path, env={**warm, "PATH": "/nowhere"}, cwd=tmp_path)
     assert "not on the search path" in lost.err
+    assert "names its original by path" in run("stub", "-", env=warm, cwd=tmp_path).err
     missing = run("stub", "no-such-skill", env=warm, cwd=tmp_path)
     assert (missing.code, "no-such-skill" in missing.err) == (1, True)
 

@@ -140,10 +140,12 @@ def stub(
       skillpager stub examples/skills/postgres-backup
       skillpager stub examples/skills/git-bisect --out .agents/skills --max-tokens 2000
     """
-    from skillpager.cli_session import find_skill
+    from skillpager.cli_session import STDIN, find_skill
     from skillpager.settings import load_settings
     from skillpager.stubs import write_stub
 
+    if skill == STDIN:
+        raise UsageError("A stub names its original by path: give a folder or file instead of -.")
     source = find_skill(skill, load_settings())
     file = write_stub(source, out, max_tokens=max_tokens, force=force)
     print_text(str(file))
