@@ -27,7 +27,7 @@ MAX_SKILL_BYTES = 8 * 1024 * 1024
 # Agent Skills specification
 MAX_NAME = 64
 MAX_DESCRIPTION = 1024
-_NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 _BINARY_PROBE_BYTES = 8192
 
@@ -248,7 +248,7 @@ def _skill(files: list[SourceFile], *, fallback: str, root: Path | None, notes: 
 
 def _specification_warnings(name: str, description: str, folder: str | None) -> list[str]:
     warnings = []
-    if len(name) > MAX_NAME or not _NAME.fullmatch(name):
+    if len(name) > MAX_NAME or not NAME.fullmatch(name):
         warnings.append(f"name {name!r} is not {MAX_NAME} or fewer lower-case letters, digits and hyphens")
     if folder is not None and name != folder:
         warnings.append(f"name {name!r} differs from its folder {folder!r}")
