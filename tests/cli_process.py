@@ -59,13 +59,14 @@ def run(*arguments: str | Path, env: dict[str, str], stdin: bytes = b"", cwd: Pa
     return Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
-def run_on_terminal(*arguments: str | Path, env: dict[str, str], cwd: Path = ROOT) -> Ran:
-    """Run the command with stdout and stderr on one terminal; `out` holds both."""
+def run_on_terminal(*arguments: str | Path, env: dict[str, str], cwd: Path = ROOT, typed: bytes = b"") -> Ran:
+    """Run the command on a terminal at which something is typed; `out` holds stdout and stderr."""
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
         command(*arguments), stdin=theirs, stdout=theirs, stderr=theirs, env=env, cwd=cwd, close_fds=True
     )
     os.close(theirs)
+    os.write(ours, typed)
     said = b""
     try:
         while select.select([ours], [], [], TIME_LIMIT)[0]:

@@ -11,6 +11,8 @@ import pytest
 from skillpager import SkillPager
 from skillpager.settings import Settings
 
+os.environ["HAYSTACK_TELEMETRY_ENABLED"] = "False"  # read when haystack is imported
+
 pytest_plugins = ["chromium"]  # the fixture `browser`
 
 # how long one example takes tells of the machine, on which other tests run; pytest-timeout bounds the whole

@@ -4,7 +4,7 @@ import pytest
 
 from conftest import SAMPLES
 from skillpager import SkillIndex, SkillPager
-from skillpager.addresses import find_nodes
+from skillpager.addresses import find_nodes, find_section
 from skillpager.errors import NodeNotFoundError
 
 
@@ -47,8 +47,53 @@ def test_lines_are_those_of_the_first_file_unless_another_is_named(index: SkillI
         ("L99999", "No node stands at 'L99999'.*has nodes up to line"),
         ("missing.md:L1", "No node stands at 'missing.md:L1'"),
         ("-3", "'-3' names no node"),
+        ("n" + "9" * 5000, "9' names no node"),
+        (" , ", "No node is named: write an id such as n12"),
     ],
 )
 def test_what_is_not_there_is_a_clear_error(index: SkillIndex, address: str, message: str) -> None:
     with pytest.raises(NodeNotFoundError, match=message):
         find_nodes(index, [address])
+
+
+SECTIONS = (
+    "# Top\n\nOne.\n\n## Set up\n\nTwo.\n\n### If a > b\n\nThree.\n\n## Use\n\nFour.\n\n### Set up\n\nFive.\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("section", "texts"),
+    [
+        ("Top", ["One.", "Two.", "Three.", "Four.", "Five."]),
+        ("set  UP", ["Two.", "Three.", "Five."]),
+        ("Top > Set up", ["Two.", "Three."]),
+        ("Use > Set up", ["Five."]),
+        ("If a > b", ["Three."]),
+    ],
+)
+def test_a_section_is_what_stands_under_its_heading(
+    hashing_pager: SkillPager, section: str, texts: list[str]
+) -> None:
+    index = hashing_pager.index(SECTIONS)
+    assert [index.nodes[ordinal].text for ordinal in find_section(index, section)] == texts
+
+
+@pytest.mark.parametrize(
+    ("section", "message"),
+    [
+        ("Setup", r"no section 'Setup' .*: some are 'Set up'; the outline lists them"),
+        ("us", r"some are 'Use'"),
+        ("zzz", r"some are 'Top', 'Set up', 'If a > b', 'Use'; the outline"),
+        ("Set up > Use", r"no section 'Set up > Use'"),
+    ],
+)
+def test_a_section_that_is_not_there_lists_those_that_come_close(
+    hashing_pager: SkillPager, section: str, message: str
+) -> None:
+    with pytest.raises(NodeNotFoundError, match=message):
+        find_section(hashing_pager.index(SECTIONS), section)
+
+
+def test_a_skill_without_headings_has_no_sections(hashing_pager: SkillPager) -> None:
+    with pytest.raises(NodeNotFoundError, match="it has no headings"):
+        find_section(hashing_pager.index("Just text.\n"), "Top")

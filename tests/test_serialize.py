@@ -106,6 +106,7 @@ def test_omission() -> None:
         "nodes": ["n1", "n2"],
         "types": {"step": 2},
         "tokens": 40,
+        "known": False,
     }
 
 
@@ -157,3 +158,15 @@ def test_scores_are_numbers_json_knows(hashing_pager: SkillPager) -> None:
     for pick in page.selection.picks:
         assert type(pick.relevance) is float
         assert math.isfinite(pick.relevance)
+
+
+def test_a_source_is_the_files_as_they_are(hashing_pager: SkillPager) -> None:
+    index = hashing_pager.index(SAMPLES / "kubernetes-debugging")
+    form = serialize.source_json(index)
+    assert is_json(form)
+    sources = form.pop("sources")
+    assert form == serialize.summary_json(index)
+    assert sources == [
+        {"path": file.path, "text": file.text, "digest": file.digest, "body_start": file.body_start}
+        for file in index.skill.files
+    ]

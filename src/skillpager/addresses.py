@@ -1,13 +1,18 @@
-"""How a person or an agent names nodes: `n12`, `12`, `n12-n16`, `12-16`, `L30-57`."""
+"""How a person or an agent names nodes: `n12`, `12`, `n12-n16`, `12-16`, `L30-57`, or a section's heading."""
 
+import difflib
 import re
 from collections.abc import Sequence
 
 from skillpager.errors import NodeNotFoundError
 from skillpager.types import SkillIndex
 
-_NODES = re.compile(r"n?(\d+)(?:-n?(\d+))?", re.IGNORECASE)
-_LINES = re.compile(r"(?:(?P<file>[^\s:]+):)?L(\d+)(?:-L?(\d+))?", re.IGNORECASE)
+# titles that an error lists
+SHOWN_TITLES = 8
+
+# no skill has a node or line of ten digits, and Python refuses to read numbers of thousands
+_NODES = re.compile(r"n?(\d{1,9})(?:-n?(\d{1,9}))?", re.IGNORECASE)
+_LINES = re.compile(r"(?:(?P<file>[^\s:]+):)?L(\d{1,9})(?:-L?(\d{1,9}))?", re.IGNORECASE)
 
 
 def find_nodes(index: SkillIndex, addresses: Sequence[str]) -> list[int]:
@@ -19,12 +24,60 @@ def find_nodes(index: SkillIndex, addresses: Sequence[str]) -> list[int]:
             for another file than the first). Commas separate as well.
 
     Raises:
-        NodeNotFoundError: An address is malformed, or nothing stands there.
+        NodeNotFoundError: An address is malformed, nothing stands there, or texts hold no address at all.
     """
     found: set[int] = set()
-    for address in (part for text in addresses for part in text.replace(",", " ").split()):
+    parts = [part for text in addresses for part in text.replace(",", " ").split()]
+    if addresses and not parts:
+        raise NodeNotFoundError("No node is named: write an id such as n12, a range n12-n16 or lines L30-57.")
+    for address in parts:
         found.update(_find(index, address))
     return sorted(found)
+
+
+def find_section(index: SkillIndex, section: str) -> list[int]:
+    """Return the ordinals of the nodes that stand under a heading, in document order.
+
+    Args:
+        index: The skill's index.
+        section: A heading's title, or a path of titles such as `Restore > Restore one table`; case and
+            spaces do not matter. Of headings of one title all are meant.
+
+    Raises:
+        NodeNotFoundError: There is no such heading with nodes; titles that come close are listed.
+    """
+    path = [_folded(title) for title in re.split(r"\s>\s", section)]
+    meant = [[_folded(section)], path]  # a title may itself hold a `>`
+    found = [
+        node.ordinal for node in index.nodes if any(_stands_under(node.heading_path, each) for each in meant)
+    ]
+    if not found:
+        titles = list(dict.fromkeys(node.heading_path[-1] for node in index.nodes if node.heading_path))
+        close = _close(section, titles) or titles
+        names = ", ".join(map(repr, close[:SHOWN_TITLES]))
+        raise NodeNotFoundError(
+            f"There is no section {section!r} with text in skill {index.skill.name!r}: "
+            + (f"some are {names}; the outline lists them." if names else "it has no headings.")
+        )
+    return found
+
+
+def _stands_under(path: Sequence[str], wanted: Sequence[str]) -> bool:
+    """Tell whether titles follow each other in a heading path."""
+    titles = [_folded(title) for title in path]
+    starts = range(len(titles) - len(wanted) + 1)
+    return any(titles[start : start + len(wanted)] == wanted for start in starts)
+
+
+def _close(section: str, titles: Sequence[str]) -> list[str]:
+    wanted = _folded(section)
+    by_name = {_folded(title): title for title in titles}
+    close = difflib.get_close_matches(wanted, by_name)
+    return [by_name[name] for name in close or [name for name in by_name if wanted in name]]
+
+
+def _folded(title: str) -> str:
+    return " ".join(title.split()).casefold()
 
 
 def _find(index: SkillIndex, address: str) -> list[int]:
@@ -44,7 +97,7 @@ def _by_ordinal(index: SkillIndex, address: str, first: int, last: int) -> list[
         known = f"n0 to n{total - 1}" if total else "none"
         raise NodeNotFoundError(
             f"There is no node {address!r} in skill {index.skill.name!r}: its nodes are {known}; "
-            "`skillpager outline` lists them."
+            "the outline lists them."
         )
     return list(range(first, last + 1))
 
@@ -56,6 +109,6 @@ def _by_line(index: SkillIndex, address: str, file: str, first: int, last: int) 
         end = max((span.end_line for _, span in spans), default=0)
         raise NodeNotFoundError(
             f"No node stands at {address!r} in skill {index.skill.name!r}: {file} has nodes up to line "
-            f"{end}, and headings and blank lines are no nodes; `skillpager outline` lists them."
+            f"{end}, and headings and blank lines are no nodes; the outline lists them."
         )
     return found

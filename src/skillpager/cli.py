@@ -1,4 +1,4 @@
-"""The command line: `skillpager index page outline show graph list cache doctor`.
+"""The command line: `skillpager index page outline show graph list mcp serve install stub doctor cache bench`.
 
 Data goes to stdout, all else to stderr. Exit codes: 0 fine, 1 a mistake that the message tells how
 to mend, 2 wrong usage, 130 interrupted.
@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from skillpager import cli_bench, cli_cache, cli_skill
+from skillpager import cli_bench, cli_cache, cli_hosts, cli_mcp, cli_serve, cli_skill
 from skillpager.cli_messages import FAILED, print_text, reported
 from skillpager.cli_options import (
     AsJson,
@@ -172,5 +172,7 @@ def doctor(
         raise typer.Exit(FAILED)
 
 
+for command in (cli_mcp.mcp, cli_serve.serve, cli_hosts.install, cli_hosts.uninstall, cli_hosts.stub):
+    app.command()(command)
 app.add_typer(cli_cache.app, name="cache")
 app.add_typer(cli_bench.app, name="bench")

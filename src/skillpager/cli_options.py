@@ -109,6 +109,9 @@ MmrLambda = Annotated[
     float | None,
     typer.Option("--lambda", metavar="X", help="Of mmr: relevance (1) against variety (0). [0.7]"),
 ]
+OrOutline = Annotated[
+    bool, typer.Option("--or-outline", help="Print the outline when the query is empty, as stubs want it.")
+]
 Explain = Annotated[bool, typer.Option("--explain", help="Print to stderr why each node was picked or not.")]
 Scope = Annotated[
     str | None,

@@ -20,6 +20,7 @@ from skillpager.cli_options import (
     MaxNodes,
     MaxTokens,
     MmrLambda,
+    OrOutline,
     QueryArgument,
     Scope,
     SkillArgument,
@@ -29,6 +30,7 @@ from skillpager.cli_options import (
 )
 
 if TYPE_CHECKING:
+    from skillpager.pager import SkillPager
     from skillpager.types import Context, SkillIndex
 
 
@@ -43,6 +45,7 @@ def page(
     strategy: StrategyName = None,
     scope: Scope = None,
     style: StyleName = None,
+    or_outline: OrOutline = False,
     explain: Explain = False,
     encoder: EncoderName = None,
     classifier: ClassifierName = None,
@@ -66,6 +69,9 @@ def page(
 
     query = session.read_query(query, skill=skill)
     pager = session.open_pager(encoder=encoder, classifier=classifier, cache_dir=cache_dir)
+    if or_outline and not query.strip():
+        _print_outline(pager, session.load_skill(pager, skill, scope=scope), as_json=as_json)
+        return
     source = session.find_source(skill, pager.settings)
     context = pager.page(
         source,
@@ -139,16 +145,21 @@ def outline(
       skillpager outline examples/skills/kubernetes-debugging --scope body --json
     """
     from skillpager import cli_session as session
-    from skillpager.cli_views import print_outline
-    from skillpager.serialize import index_json
 
     pager = session.open_pager(encoder=encoder, classifier=classifier, cache_dir=cache_dir)
     found = session.load_skill(pager, skill, scope=scope)
     session.tell_estimates(pager)
+    _print_outline(pager, found, as_json=as_json)
+
+
+def _print_outline(pager: "SkillPager", index: "SkillIndex", *, as_json: bool) -> None:
+    from skillpager.cli_views import print_outline
+    from skillpager.serialize import index_json
+
     if as_json:
-        print_json(index_json(found))
+        print_json(index_json(index))
     else:
-        print_outline(found, exact=pager.token_counter.exact)
+        print_outline(index, exact=pager.token_counter.exact)
 
 
 @reported

@@ -21,11 +21,14 @@ from skillpager.layout import (
     END,
     START,
     address_of,
+    command_for,
+    covers,
     heading_paths,
     line_range,
-    omission_of,
+    omissions_of,
     sample_address,
     source_between,
+    verb_of,
     whole_text,
 )
 from skillpager.types import (
@@ -61,7 +64,13 @@ class Page:
     """Renders pages of one index in one style; joints are computed once and kept."""
 
     def __init__(
-        self, index: SkillIndex, counter: TokenCounter, *, style: Style = Style.MARKED, show: str = ""
+        self,
+        index: SkillIndex,
+        counter: TokenCounter,
+        *,
+        style: Style = Style.MARKED,
+        show: str = "",
+        known: frozenset[int] = frozenset(),
     ) -> None:
         """Prepare to render.
 
@@ -69,12 +78,15 @@ class Page:
             index: The skill's index.
             counter: Counts tokens of the rendered text.
             style: `marked` or `xml` for elision markers, `plain` for the paper's concatenation.
-            show: Command that prints omitted nodes when their ids follow it; empty for none.
+            show: Command that prints omitted nodes when their ids follow it, or stand in it for `{ids}`;
+                empty for none.
+            known: Nodes that the reader has already: where they are omitted, the marker says so.
         """
         self.index = index
         self.counter = counter
         self.style = style
         self._show = show
+        self._known = known
         self._files = {file.path: file for file in index.skill.files}
         self._paths = heading_paths(index)
         self._joints: dict[tuple[int, int], _Joint] = {}
@@ -111,6 +123,10 @@ class Page:
             texts += [joint.text, self.index.nodes[ordinal].text]
         omitted = tuple(omission for joint in joints for omission in joint.omitted)
         return self._context("".join(texts), shown, omitted, None)
+
+    def knowing(self, known: frozenset[int]) -> "Page":
+        """Return a renderer of the same pages for a reader who has these nodes already."""
+        return Page(self.index, self.counter, style=self.style, show=self._show, known=known)
 
     def empty(self, selection: Selection | None) -> Context:
         """Return the context of a budget that not even the markers fit: no text, all omitted."""
@@ -178,8 +194,10 @@ class Page:
     def _legend(self, shown: int) -> str:
         total = len(self.index.nodes)
         page = f'Page of skill "{self.index.skill.name}": {shown} of {total} parts, files intact.'
-        how = f"; read them with: {self._show} {sample_address(self.index)}" if self._show else "."
-        return f'[{page} "[… L2-9 …]" stands for omitted lines{how}]\n\n'
+        had = ', "already in context" for what was sent before (if it is gone, read it again)'
+        how = f"; read them with: {command_for(self._show, sample_address(self.index))}"
+        what = f'"[… L2-9 …]" stands for omitted lines{had if self._known else ""}'
+        return f"[{page} {what}{how if self._show else '.'}]\n\n"
 
     # ---- joints
 
@@ -190,6 +208,8 @@ class Page:
         if after == _next(before, len(self.index.nodes)):
             return _Joint(self._source(before, after))
         gap = self._gap(before, after)
+        if any(omission.known for omission in gap.omitted):
+            return gap
         most = FILL_FACTOR * self.counter.count(gap.text)
         if sum(omission.tokens for omission in gap.omitted) <= most:
             source = self._source(before, after)
@@ -214,41 +234,34 @@ class Page:
         node = self.index.nodes[after]
         previous = self.index.nodes[before] if before >= 0 else None
         if self._changes_file(previous, node):
-            yield _file_mark(node)
+            yield f"[file: {node.span.file}]\n\n"
         known = self._paths[before] if previous and not self._changes_file(previous, node) else ()
         for heading in self._paths[after]:
-            inside = previous is not None and _covers(previous, heading.span.file, heading.span.start)
+            inside = previous is not None and covers(previous, heading.span.file, heading.span.start)
             if not inside and not any(heading is other for other in known):
                 yield f"{heading.text}\n\n"
         context = node.list_context
         lead_in = context.lead_in_span if context else None
-        if context and lead_in and (previous is None or not _covers(previous, lead_in.file, lead_in.start)):
+        if context and lead_in and (previous is None or not covers(previous, lead_in.file, lead_in.start)):
             yield f"{context.lead_in}\n"
 
     def _changes_file(self, previous: Node | None, node: Node) -> bool:
-        if len(self._files) == 1:
-            return False
-        return previous.span.file != node.span.file if previous else node.span.file != self._entry()
-
-    def _entry(self) -> str:
-        return self.index.skill.files[0].path
+        before = previous.span.file if previous else self.index.skill.files[0].path
+        return node.span.file != before
 
     def _omissions(self, before: int, after: int) -> tuple[Omission, ...]:
-        """Return what lies between two nodes, one omission for each file."""
+        """Return what lies between two nodes: for each file, and apart what the reader has already."""
         nodes = self.index.nodes[_first(before) : after if after != END else len(self.index.nodes)]
-        by_file: dict[str, list[Node]] = {}
-        for node in nodes:
-            by_file.setdefault(node.span.file, []).append(node)
-        return tuple(omission_of(file, group) for file, group in by_file.items())
+        return omissions_of(nodes, self._known)
 
     def _marker(self, omission: Omission) -> str:
         lines = line_range(omission)
         if len(self._files) > 1:
             lines = f"{omission.file} {lines}"
-        types = ", ".join(omission.types)
+        types = "already in context" if omission.known else ", ".join(omission.types)
         about = "" if self.counter.exact else "about "
         address = address_of(self.index, omission)
-        show = f"; {'show ' if self._show else ''}{address}" if address else ""
+        show = f"; {verb_of(self._show)}{address}" if address else ""
         return f"[… {lines}, {about}{omission.tokens} tokens: {types}{show}]"
 
 
@@ -275,15 +288,6 @@ class PageMeter:
         """Add node `ordinal` to the page."""
         self.tokens = self.cost(ordinal)
         insort(self._shown, ordinal)
-
-
-def _covers(node: Node, file: str, offset: int) -> bool:
-    """Tell whether `node` holds, or stands behind, a place of its file."""
-    return node.span.file == file and node.span.end > offset
-
-
-def _file_mark(node: Node) -> str:
-    return f"[file: {node.span.file}]\n\n"
 
 
 def _first(before: int) -> int:

@@ -4,7 +4,7 @@ Both are also the golden format of the tests, so they hold no times, paths or co
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from skillpager.types import Heading, Node, Pick, Selection, SkillIndex, Skip, Tile
 
@@ -14,19 +14,22 @@ SNIPPET_CHARS = 72
 
 def outline(index: SkillIndex) -> str:
     """Return the skill as a tree of headings and nodes: id, type, confidence, lines, tokens, text."""
-    lines = [summary(index)]
+    return "\n".join([summary(index), *(line for line, _ in outline_lines(index))]) + "\n"
+
+
+def outline_lines(index: SkillIndex) -> Iterator[tuple[str, Node | None]]:
+    """Yield the lines of an outline below its first, each with the node that it tells of, if any."""
     file = None
     depth = 0
     for tile in document_order(index):
         if tile.span.file != file:
             file, depth = tile.span.file, 0
-            lines.append(file)
+            yield file, None
         if isinstance(tile, Heading):
             depth = tile.level
-            lines.append(f"{'  ' * depth}{'#' * tile.level} {tile.title}")
+            yield f"{'  ' * depth}{'#' * tile.level} {tile.title}", None
         elif isinstance(tile, Node):
-            lines.append(f"{'  ' * (depth + 1)}{_node_line(tile)}")
-    return "\n".join(lines) + "\n"
+            yield f"{'  ' * (depth + 1)}{_node_line(tile)}", tile
 
 
 def summary(index: SkillIndex) -> str:

@@ -1,14 +1,22 @@
 """Files written so that nobody ever reads half of one."""
 
+import os
 from pathlib import Path
 from uuid import uuid4
 
 # file systems allow 255 bytes for a name; the temporary one has 38 more than the part kept of the other
 MAX_KEPT_NAME = 40
 
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 
-def write_file(path: Path, data: bytes | str) -> None:
+
+def write_file(path: Path, data: bytes | str, *, mode: int | None = None) -> None:
     """Write a file anew, atomically; text as UTF-8 with its line breaks as they are, folders made if need be.
+
+    Args:
+        path: The file.
+        data: All that it is to hold.
+        mode: Its permissions, at no moment wider; by default those of any new file.
 
     Raises:
         OSError: It cannot be written; what was there before is still there.
@@ -17,8 +25,10 @@ def write_file(path: Path, data: bytes | str) -> None:
     # not by `tempfile`, whose files nobody else may read
     temporary = path.with_name(f".{path.name[:MAX_KEPT_NAME]}-{uuid4().hex}.tmp")
     try:
-        with temporary.open("xb") as file:
+        with os.fdopen(os.open(temporary, _NEW, 0o666 if mode is None else mode), "wb") as file:
             file.write(data.encode() if isinstance(data, str) else data)
+        if mode is not None:
+            temporary.chmod(mode)
         temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)

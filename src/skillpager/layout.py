@@ -2,7 +2,8 @@
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from itertools import groupby
 
 from skillpager.types import Heading, Node, Omission, SkillIndex
 
@@ -12,6 +13,8 @@ START, END = -1, -2
 # how the commands that read omitted parts name a node, and a file whose lines they read
 _NODE_ID = re.compile(r"n\d+")
 _FILE_NAME = re.compile(r"[^\s:,]+")
+# where the address stands in a command that it does not simply follow
+IDS = "{ids}"
 _LETTER_OR_DIGIT = re.compile(r"[^\W_]")
 
 
@@ -59,8 +62,8 @@ def heading_paths(index: SkillIndex) -> list[tuple[Heading, ...]]:
     return paths
 
 
-def omission_of(file: str, nodes: Sequence[Node]) -> Omission:
-    """Return the gap that hides neighbouring nodes of one file."""
+def omission_of(file: str, nodes: Sequence[Node], *, known: bool = False) -> Omission:
+    """Return the gap that hides neighbouring nodes of one file, which the reader may have already."""
     counts = Counter(node.type for node in nodes)
     return Omission(
         file=file,
@@ -69,7 +72,19 @@ def omission_of(file: str, nodes: Sequence[Node]) -> Omission:
         nodes=tuple(node.id for node in nodes),
         types=dict(counts.most_common()),
         tokens=sum(node.tokens for node in nodes),
+        known=known,
     )
+
+
+def omissions_of(nodes: Sequence[Node], known: Collection[int]) -> tuple[Omission, ...]:
+    """Return the gaps that hide neighbouring nodes: for each file, and apart what the reader has already."""
+    runs = groupby(nodes, key=lambda node: (node.span.file, node.ordinal in known))
+    return tuple(omission_of(file, list(run), known=had) for (file, had), run in runs)
+
+
+def covers(node: Node, file: str, offset: int) -> bool:
+    """Tell whether `node` holds, or stands behind, a place of its file."""
+    return node.span.file == file and node.span.end > offset
 
 
 def line_range(omission: Omission) -> str:
@@ -91,6 +106,16 @@ def address_of(index: SkillIndex, omission: Omission) -> str:
     if omission.file == index.skill.files[0].path:
         return line_range(omission)
     return f"{omission.file}:{line_range(omission)}" if _FILE_NAME.fullmatch(omission.file) else ""
+
+
+def command_for(show: str, address: str) -> str:
+    """Return the command that reads what has this address."""
+    return show.replace(IDS, address) if IDS in show else f"{show} {address}"
+
+
+def verb_of(show: str) -> str:
+    """Return what a marker says before an address: `show `, where the command is one to type."""
+    return "show " if show and IDS not in show else ""
 
 
 def sample_address(index: SkillIndex) -> str:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from skillpager.errors import SkillError, UnknownSkillError
 from skillpager.skill import ENTRY_FILE, read_skill
+from skillpager.stubs import stub_of
 
 if TYPE_CHECKING:
     from skillpager.pager import SkillPager
@@ -60,7 +61,7 @@ def search_folders(
 
 
 def discover(folders: Iterable[Path]) -> list[FoundSkill]:
-    """Return every skill below the folders, in their order and then by path."""
+    """Return every skill below the folders, in their order and then by path; stubs are left out."""
     found: list[FoundSkill] = []
     first: dict[str, Path] = {}
     seen: set[Path] = set()
@@ -72,6 +73,9 @@ def discover(folders: Iterable[Path]) -> list[FoundSkill]:
             skill = read_skill(path, scope="body")
         except SkillError as error:
             found.append(FoundSkill(path.name, "", path, None, str(error)))
+            continue
+        if stub_of(skill.metadata) is not None:
+            # it stands for a skill that is elsewhere; a page of it would be of no use
             continue
         shadow = first.setdefault(skill.name, path)
         found.append(

@@ -4,18 +4,18 @@ index   skill → fragments → encoder, classifier → graph → store
 page    index, query → strategy → context
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import cast
+from typing import Any, Self, cast
 
 from skillpager import explain
 from skillpager.addresses import find_nodes
 from skillpager.building import Builder
 from skillpager.errors import SettingsError, StrategyError
 from skillpager.kept import Kept
-from skillpager.paging import choose_budget, estimates, make_page
+from skillpager.paging import choose_budget, estimates, leave_out, longest, make_page, make_whole
 from skillpager.recipes import cache_folder, make_classifier, make_encoder, make_strategy
 from skillpager.settings import Settings, load_settings
 from skillpager.shelf import Shelf
@@ -90,6 +90,26 @@ class SkillPager:
         self._pool_builders: dict[int | str, Builder] = {}
         self._strategies: dict[tuple[str, float], Strategy] = {}
 
+    def __deepcopy__(self, memo: dict[int, object]) -> Self:
+        """Return the pager itself: it is thread-safe, and what holds it shares its models and caches."""
+        return self
+
+    def __getstate__(self) -> dict[str, object]:
+        """Return the parts, keys of the settings included; models and caches are made anew from them."""
+        return {
+            "encoder": self._encoder,
+            "classifier": self._classifier,
+            "store": self._store,
+            "token_counter": None if self.token_counter is default_counter() else self.token_counter,
+            "embedded_text": self._embedded_text,
+            "settings": self.settings,
+            "progress": self._progress,
+        }
+
+    def __setstate__(self, parts: Mapping[str, Any]) -> None:
+        """Make a pager of the same parts."""
+        type(self).__init__(self, **parts)
+
     # ---- parts
 
     @cached_property
@@ -162,6 +182,7 @@ class SkillPager:
         scope: str | None = None,
         style: Style | str | None = None,
         show: str = "",
+        known: Collection[str] = (),
     ) -> Context:
         """Return the page of a skill for a query.
 
@@ -183,7 +204,10 @@ class SkillPager:
             mmr_lambda: Weight of relevance against redundancy, 0 to 1; 0.7 when not given.
             scope: `skill` or `body`; see `index`.
             style: `marked` (the default), `plain` or `xml`.
-            show: Command that reads omitted nodes when their ids follow it, named by the markers.
+            show: Command that reads omitted nodes when their ids follow it, or stand in it for `{ids}`; named
+                by the markers.
+            known: Ids of nodes that the reader has already: a marker names them where the page would show
+                them, unless that takes as many tokens. Style `plain` shows them.
 
         Raises:
             SettingsError: A limit, λ, scope, style or strategy is not valid, the strategy cannot estimate
@@ -201,7 +225,35 @@ class SkillPager:
         budget = choose_budget(self.settings, max_nodes, max_tokens, sufficiency, chosen)
         pool = self._pool(self.index(skill, scope=scope), chosen)
         page = self._kept.page(pool, self.token_counter, chosen_style, show)
-        return make_page(page, chosen, self._query(query, chosen), budget)
+        return leave_out(make_page(page, chosen, self._query(query, chosen), budget), page, known)
+
+    def whole(
+        self,
+        skill: SkillSource,
+        *,
+        max_tokens: int | None = None,
+        scope: str | None = None,
+        style: Style | str | None = None,
+        show: str = "",
+        known: Collection[str] = (),
+    ) -> Context:
+        """Return the whole skill as a page, or as much of its beginning as `max_tokens` allows.
+
+        Args:
+            skill: As for `page`.
+            max_tokens: Ceiling on the page's tokens; none when not given.
+            scope: As for `page`.
+            style: As for `page`.
+            show: As for `page`.
+            known: As for `page`.
+
+        Raises:
+            SettingsError: The scope or style is not valid.
+            SkillPagerError: As for `index`.
+        """
+        index = self.index(skill, scope=scope)
+        page = self._kept.page(index, self.token_counter, self._style(style), show)
+        return make_whole(page, known, max_tokens)
 
     def reasons(
         self,
@@ -269,6 +321,7 @@ class SkillPager:
         skill: SkillSource,
         nodes: Sequence[str] | str,
         *,
+        max_tokens: int | None = None,
         scope: str | None = None,
         style: Style | str | None = None,
     ) -> Context:
@@ -277,6 +330,7 @@ class SkillPager:
         Args:
             skill: As for `page`.
             nodes: Ids (`n12`), ranges (`n12-n16`) or lines (`L30-57`).
+            max_tokens: Ceiling on the tokens; nodes that do not fit any more are left out from the end.
             scope: The scope that the page had.
             style: `marked` for headings and lead-ins around the nodes, `plain` for the nodes alone.
 
@@ -287,7 +341,8 @@ class SkillPager:
         index = self.index(skill, scope=scope)
         addresses = [nodes] if isinstance(nodes, str) else nodes
         page = self._kept.page(index, self.token_counter, self._style(style), "")
-        return page.excerpt(find_nodes(index, addresses))
+        ordinals = find_nodes(index, addresses)
+        return page.excerpt(ordinals) if max_tokens is None else longest(page.excerpt, ordinals, max_tokens)
 
     def outline(self, skill: SkillSource, *, scope: str | None = None) -> str:
         """Return the skill as a tree of headings and nodes: id, type, lines, tokens, first words.

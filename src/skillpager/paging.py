@@ -1,5 +1,7 @@
 """One page: what a strategy chooses from a pool, rendered within the budget."""
 
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from skillpager.context import Page, PageMeter
@@ -75,6 +77,57 @@ def make_page(page: Page, strategy: Strategy, query: Query, budget: Budget) -> C
         chosen.pop()  # the meter prices parts, the limit holds for the whole: give back the last pick
         context = page.render(chosen, selection=selection)
     return replace(context, sufficiency=_chance(context, len(chosen))) if estimated else context
+
+
+def make_whole(page: Page, known: Collection[str], limit: int | None) -> Context:
+    """Return the whole pool, or the beginning of what the reader does not have of it, within `limit` tokens.
+
+    Args:
+        page: Renders pages of the pool.
+        known: Ids of the nodes that the reader has.
+        limit: Ceiling on the tokens; None for none.
+    """
+    nodes = page.index.nodes
+    context = leave_out(page.render(range(len(nodes))), page, known)
+    if limit is None or context.tokens <= limit:
+        return context
+    had = frozenset(node.ordinal for node in nodes if node.id in known and page.style is not Style.PLAIN)
+    rest = [node.ordinal for node in nodes if node.ordinal not in had]
+    context = longest(page.knowing(had).render, rest, limit)
+    return context if context.tokens <= limit else page.empty(None)
+
+
+def leave_out(context: Context, page: Page, known: Collection[str]) -> Context:
+    """Return a page with a marker in place of the nodes that the reader has; as it is if that is no shorter.
+
+    Style `plain` has no markers and shows them.
+
+    Args:
+        context: The page.
+        page: What rendered it.
+        known: Ids of the nodes that the reader has.
+    """
+    had = frozenset(node.ordinal for node in context.nodes if node.id in known)
+    if not had or page.style is Style.PLAIN:
+        return context
+    rest = [node.ordinal for node in context.nodes if node.ordinal not in had]
+    shorter = page.knowing(had).render(rest, selection=context.selection)
+    return replace(shorter, sufficiency=context.sufficiency) if shorter.tokens < context.tokens else context
+
+
+def longest(render: Callable[[Sequence[int]], Context], ordinals: Sequence[int], limit: int) -> Context:
+    """Return the context of the longest beginning of `ordinals` that takes at most `limit` tokens.
+
+    Of none of them when not even the first fits.
+    """
+    whole = render(ordinals)
+    if whole.tokens <= limit:
+        return whole
+    count = bisect_right(range(len(ordinals)), limit, key=lambda size: render(ordinals[:size]).tokens)
+    # a page need not grow with every node: markers come and go
+    while count and render(ordinals[:count]).tokens > limit:
+        count -= 1
+    return render(ordinals[:count])
 
 
 def _all_of(pool: SkillIndex, query: Query, meter: TokenMeter, limit: int | None) -> Selection:

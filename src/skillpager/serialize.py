@@ -18,6 +18,7 @@ __all__ = [
     "node_json",
     "omission_json",
     "selection_json",
+    "source_json",
     "summary_json",
     "token_reduction",
 ]
@@ -90,6 +91,7 @@ def omission_json(omission: Omission) -> JsonObject:
         "nodes": list(omission.nodes),
         "types": {str(kind): count for kind, count in omission.types.items()},
         "tokens": omission.tokens,
+        "known": omission.known,
     }
 
 
@@ -142,6 +144,17 @@ def graph_json(index: SkillIndex) -> JsonObject:
         **summary_json(index),
         "nodes": [node_json(node) for node in index.nodes],
         "edges": [edge_json(edge, index) for edge in index.edges],
+    }
+
+
+def source_json(index: SkillIndex) -> JsonObject:
+    """Return a skill's files exactly as their author wrote them; `body_start` is an offset in characters."""
+    return {
+        **summary_json(index),
+        "sources": [
+            {"path": file.path, "text": file.text, "digest": file.digest, "body_start": file.body_start}
+            for file in index.skill.files
+        ],
     }
 
 

@@ -27,7 +27,7 @@ MAX_SKILL_BYTES = 8 * 1024 * 1024
 # Agent Skills specification
 MAX_NAME = 64
 MAX_DESCRIPTION = 1024
-_NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 _BINARY_PROBE_BYTES = 8192
 
@@ -54,7 +54,7 @@ def read_skill(path: Path | str, *, scope: str = DEFAULT_SCOPE, max_bytes: int =
     entry = find_entry(Path(path))
     reader = _Reader(entry.parent, max_bytes)
     first = reader.read(entry)
-    if _is_blank(first.text):
+    if is_blank(first.text):
         raise SkillError(f"{entry} is empty: a skill needs at least one line of Markdown.")
     files = [first]
     if scope == "skill" and entry.name.lower() == ENTRY_FILE.lower():
@@ -90,7 +90,7 @@ def skill_from_files(
         SkillError: There is no file, the first is empty, one holds lone surrogates, two have the same
             path, or together they are too large.
     """
-    if not files or _is_blank(files[0][1]):
+    if not files or is_blank(files[0][1]):
         raise SkillError("The skill text is empty: pass at least one line of Markdown.")
     sources: dict[str, SourceFile] = {}
     size = 0
@@ -192,7 +192,8 @@ class _TooLargeError(SkillError):
     """A skill over the size limit: never skipped like an unreadable linked file."""
 
 
-def _is_blank(text: str) -> bool:
+def is_blank(text: str) -> bool:
+    """Tell whether a text has nothing but blanks, line ends and byte order marks."""
     return not text.strip("\ufeff \t\r\n")
 
 
@@ -247,7 +248,7 @@ def _skill(files: list[SourceFile], *, fallback: str, root: Path | None, notes: 
 
 def _specification_warnings(name: str, description: str, folder: str | None) -> list[str]:
     warnings = []
-    if len(name) > MAX_NAME or not _NAME.fullmatch(name):
+    if len(name) > MAX_NAME or not NAME.fullmatch(name):
         warnings.append(f"name {name!r} is not {MAX_NAME} or fewer lower-case letters, digits and hyphens")
     if folder is not None and name != folder:
         warnings.append(f"name {name!r} differs from its folder {folder!r}")

@@ -406,6 +406,7 @@ class Omission:
         nodes: Ids of the omitted nodes, in document order.
         types: How many nodes of each type.
         tokens: Tokens of the omitted nodes.
+        known: Whether they are left out because the reader has them already.
     """
 
     file: str
@@ -414,6 +415,7 @@ class Omission:
     nodes: tuple[str, ...]
     types: Mapping[NodeType, int]
     tokens: int
+    known: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from skillpager.types import Node, SkillIndex
 
 Made = TypeVar("Made")
 
-# queries come in runs on one skill; a server that pages several at a time keeps the latest of them
-MAX_KEPT_INDEXES = 8
+# a server pages many skills in turn; looking one up among so many takes a hundredth of a millisecond
+MAX_KEPT_INDEXES = 128
 # a node takes about 1 kB of what is kept
 MAX_KEPT_NODES = 20_000
 

@@ -1,0 +1,139 @@
+"""Pages per second of the HTTP service, with `wrk` on loopback: `python benchmarks/http_load.py`.
+
+Every request pages one of the sample skills, in turn, by POST and with the whole answer; indexes and query
+embeddings are warm, pages are made anew each time. The processor time that the service spends on an answer
+says more than the rate does when the machine has other work.
+"""
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import urllib.request
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from machine import describe, load_average
+from options import SAMPLES
+
+CONNECTIONS = (1, 4, 16, 64, 256)
+SECONDS = 10
+# one request of each skill in turn, and what is measured as one line of JSON
+SCRIPT = """
+local bodies = {%s}
+local turn = 0
+request = function()
+  turn = turn %% #bodies + 1
+  return wrk.format("POST", "/v1/page", {["Content-Type"] = "application/json"}, bodies[turn])
+end
+done = function(summary, latency)
+  io.write(string.format('{"requests": %%d, "seconds": %%f, "refused": %%d, "p50": %%f, "p99": %%f}\\n',
+    summary.requests, summary.duration / 1e6, summary.errors.status,
+    latency:percentile(50) / 1e3, latency:percentile(99) / 1e3))
+end
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """A service that answers.
+
+    Attributes:
+        url: Where.
+        pid: Its process.
+    """
+
+    url: str
+    pid: int
+
+
+def main() -> None:
+    """Measure and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "--seconds", type=int, default=SECONDS, help="how long for each number of connections"
+    )
+    parser.add_argument("--connections", type=int, nargs="+", default=CONNECTIONS)
+    parser.add_argument("options", nargs="*", help="options of `skillpager serve`, behind --")
+    chosen = parser.parse_args()
+    if shutil.which("wrk") is None:
+        sys.exit("wrk is not installed: apt-get install wrk")
+    for name, value in describe().items():
+        print(f"{name}: {value}")
+    with tempfile.TemporaryDirectory() as folder, serving(Path(folder), chosen.options) as service:
+        script = write_script(Path(folder), service)
+        print("connections  pages/s  p50 ms  p99 ms  refused/s  CPU ms/answer  load before")
+        for connections in chosen.connections:
+            print(measure(service, script, connections, chosen.seconds), flush=True)
+
+
+@contextmanager
+def serving(folder: Path, options: Sequence[str]) -> Iterator[Service]:
+    """Serve the sample skills from a process of its own."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "skillpager", "serve", str(SAMPLES), "--port", "0", *options],
+        env={**os.environ, "SKILLPAGER_CACHE_DIR": str(folder / "cache")},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    url = re.search(r"http://\S+:\d+", process.stderr.readline())
+    assert url is not None, process.stderr.read()
+    try:
+        yield Service(url[0], process.pid)
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def write_script(folder: Path, service: Service) -> Path:
+    """Ask for each page once, so that all is warm, and return wrk's script that asks for them."""
+    with urllib.request.urlopen(f"{service.url}/v1/skills") as answer:
+        skills = json.load(answer)["skills"]
+    bodies = [json.dumps({"skill": skill["name"], "query": skill["description"]}) for skill in skills]
+    for body in bodies:
+        headers = {"Content-Type": "application/json"}
+        urllib.request.urlopen(
+            urllib.request.Request(f"{service.url}/v1/page", body.encode(), headers)
+        ).close()
+    script = folder / "pages.lua"
+    # long brackets: Lua reads no escapes in them, so that JSON's own stay
+    script.write_text(SCRIPT % ", ".join(f"[==[{body}]==]" for body in bodies), encoding="utf-8")
+    return script
+
+
+def measure(service: Service, script: Path, connections: int, seconds: int) -> str:
+    """Return a line of the table."""
+    load = load_average()
+    before = processor_seconds(service.pid)
+    done = subprocess.run(
+        ["wrk", "-t1", f"-c{connections}", f"-d{seconds}", "-s", str(script), service.url],
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+    spent = processor_seconds(service.pid) - before
+    told = json.loads(done.stdout.splitlines()[-1])
+    pages = (told["requests"] - told["refused"]) / told["seconds"]
+    refused = told["refused"] / told["seconds"]
+    each = 1000 * spent / told["requests"]
+    return (
+        f"{connections:>11}  {pages:>7.0f}  {told['p50']:>6.1f}  {told['p99']:>6.1f}  {refused:>9.0f}  "
+        f"{each:>13.2f}  {load:>11.1f}"
+    )
+
+
+def processor_seconds(pid: int) -> float:
+    """Return the processor time of a process (Linux)."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+if __name__ == "__main__":
+    main()

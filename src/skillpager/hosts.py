@@ -1,0 +1,259 @@
+"""The agents that `skillpager install` knows: which file names their MCP servers, and in which form.
+
+Each row was written after the documentation that it cites. An agent whose documentation does not settle
+file and form is not here.
+"""
+
+import os
+import shutil
+import sys
+import sysconfig
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from skillpager import jsonc, toml_tables
+from skillpager.errors import SettingsError
+from skillpager.jsonc_reader import JsonValue
+
+SERVER = "skillpager"
+SERVER_ARGUMENTS = ("mcp",)
+SCOPES = ("user", "project")
+DEFAULT_SCOPE = "user"
+
+
+class Editor(Protocol):
+    """How a format of files is read and changed: the modules `jsonc` and `toml_tables`.
+
+    All raise `EditError` for a text that cannot be read, or has no place for an entry.
+    """
+
+    def has_container(self, text: str, container: str) -> bool:
+        """Tell whether the text has a place for entries."""
+
+    def read_entry(self, text: str, container: str, name: str) -> JsonValue:
+        """Return the entry, None if there is none."""
+
+    def with_entry(self, text: str, container: str, name: str, entry: JsonValue) -> str:
+        """Return the text with the entry, all else as it was."""
+
+    def without_entry(self, text: str, container: str, name: str, *, drop_container: bool = False) -> str:
+        """Return the text without the entry, all else as it was."""
+
+    def is_empty(self, text: str) -> bool:
+        """Tell whether nothing is in the text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """An agent and its configuration file.
+
+    Attributes:
+        name: What `--agent` calls it.
+        title: What its makers call it.
+        container: Key of the file under which servers stand by name.
+        documentation: Address of the page that says so.
+        user: The file of a user, with the places of `Places` in braces.
+        project: The file of a project; None if there is none.
+        traces: Files or folders that are there when the agent has been used.
+        editor: What reads and changes the file.
+        typed: Whether an entry names its transport.
+        platforms: Values of `sys.platform` that it runs on; empty for all.
+    """
+
+    name: str
+    title: str
+    container: str
+    documentation: str
+    user: str
+    project: str | None
+    traces: tuple[str, ...]
+    editor: Editor = jsonc
+    typed: bool = False
+    platforms: tuple[str, ...] = ()
+
+
+HOSTS = (
+    Host(
+        name="claude-code",
+        title="Claude Code",
+        container="mcpServers",
+        documentation="https://code.claude.com/docs/en/mcp",
+        user="{claude}/.claude.json",
+        project="{project}/.mcp.json",
+        traces=("{claude}/.claude.json", "{home}/.claude"),
+        typed=True,
+    ),
+    Host(
+        name="claude-desktop",
+        title="Claude Desktop",
+        container="mcpServers",
+        documentation="https://modelcontextprotocol.io/docs/develop/connect-local-servers",
+        user="{programs}/Claude/claude_desktop_config.json",
+        project=None,
+        traces=("{programs}/Claude",),
+        platforms=("darwin", "win32"),
+    ),
+    Host(
+        name="codex",
+        title="Codex",
+        container="mcp_servers",
+        documentation="https://developers.openai.com/codex/mcp",
+        user="{codex}/config.toml",
+        project="{project}/.codex/config.toml",
+        traces=("{codex}",),
+        editor=toml_tables,
+    ),
+    Host(
+        name="cursor",
+        title="Cursor",
+        container="mcpServers",
+        documentation="https://cursor.com/docs/mcp",
+        user="{home}/.cursor/mcp.json",
+        project="{project}/.cursor/mcp.json",
+        traces=("{home}/.cursor",),
+        typed=True,
+    ),
+    Host(
+        name="gemini",
+        title="Gemini CLI",
+        container="mcpServers",
+        documentation="https://geminicli.com/docs/tools/mcp-server",
+        user="{home}/.gemini/settings.json",
+        project="{project}/.gemini/settings.json",
+        traces=("{home}/.gemini",),
+    ),
+    Host(
+        name="vscode",
+        title="Visual Studio Code",
+        container="servers",
+        documentation="https://code.visualstudio.com/docs/agents/reference/mcp-configuration",
+        user="{programs}/Code/User/mcp.json",
+        project="{project}/.vscode/mcp.json",
+        traces=("{programs}/Code",),
+        typed=True,
+    ),
+    Host(
+        name="windsurf",
+        title="Windsurf",
+        container="mcpServers",
+        documentation="https://docs.windsurf.com/windsurf/cascade/mcp",
+        user="{home}/.codeium/windsurf/mcp_config.json",
+        project=None,
+        traces=("{home}/.codeium/windsurf",),
+    ),
+    Host(
+        name="zed",
+        title="Zed",
+        container="context_servers",
+        documentation="https://zed.dev/docs/ai/mcp",
+        user="{settings}/zed/settings.json",
+        project=None,
+        traces=("{settings}/zed",),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where files of agents are on this machine.
+
+    Attributes:
+        home: The user's home folder.
+        project: The project's folder.
+        platform: As `sys.platform`.
+        environ: Environment variables, of which some move a folder.
+    """
+
+    home: Path = field(default_factory=Path.home)
+    project: Path = field(default_factory=Path.cwd)
+    platform: str = sys.platform
+    environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
+
+    def path(self, template: str) -> Path:
+        """Return the path of a template such as `{home}/.cursor/mcp.json`."""
+        roaming = self._moved("APPDATA", self.home / "AppData" / "Roaming")
+        settings = self._moved("XDG_CONFIG_HOME", self.home / ".config")
+        programs = {"darwin": self.home / "Library" / "Application Support", "win32": roaming}
+        known = {
+            "home": self.home,
+            "project": self.project,
+            "claude": self._moved("CLAUDE_CONFIG_DIR", self.home),
+            "codex": self._moved("CODEX_HOME", self.home / ".codex"),
+            "programs": programs.get(self.platform, settings),
+            "settings": {"darwin": self.home / ".config", "win32": roaming}.get(self.platform, settings),
+        }
+        return Path(template.format(**known))
+
+    def _moved(self, variable: str, usual: Path) -> Path:
+        return Path(self.environ.get(variable) or usual)
+
+
+def find_host(name: str) -> Host:
+    """Return the agent of this name.
+
+    Raises:
+        SettingsError: There is none.
+    """
+    for host in HOSTS:
+        if host.name == name:
+            return host
+    raise SettingsError(
+        f"agent {name!r} is not known: choose one of {', '.join(host.name for host in HOSTS)}."
+    )
+
+
+def file_of(host: Host, scope: str, places: Places) -> Path:
+    """Return the file in which the agent looks for servers.
+
+    Raises:
+        SettingsError: The scope is unknown, or the agent has no such file here.
+    """
+    if scope not in SCOPES:
+        raise SettingsError(f"scope {scope!r} is not known: choose one of {', '.join(SCOPES)}.")
+    if host.platforms and places.platform not in host.platforms:
+        raise SettingsError(f"{host.title} does not run on this system ({places.platform}).")
+    template = host.user if scope == "user" else host.project
+    if template is None:
+        raise SettingsError(f"{host.title} has no file for a project: use --scope user.")
+    return places.path(template)
+
+
+def is_used(host: Host, places: Places) -> bool:
+    """Tell whether the agent has left traces here."""
+    runs = not host.platforms or places.platform in host.platforms
+    return runs and any(places.path(trace).exists() for trace in host.traces)
+
+
+def server_entry(host: Host, command: Sequence[str], *, skills_dirs: Sequence[Path] = ()) -> JsonValue:
+    """Return the entry that makes the agent start the server.
+
+    Args:
+        host: The agent.
+        command: Program and arguments that start SkillPager.
+        skills_dirs: Folders of skills that the server offers besides the conventional ones.
+    """
+    program, *arguments = command
+    entry: dict[str, JsonValue] = {"type": "stdio"} if host.typed else {}
+    entry |= {"command": program, "args": [*arguments, *SERVER_ARGUMENTS]}
+    if skills_dirs:
+        entry["env"] = {"SKILLPAGER_SKILLS_DIR": os.pathsep.join(str(folder) for folder in skills_dirs)}
+    return entry
+
+
+def own_command(scope: str) -> list[str]:
+    """Return program and arguments that start this SkillPager.
+
+    The program of a user's file is named by its full path: agents with windows do not have the search path
+    of a shell. A project's file is shared, so there it is named by its name if that leads here. Without a
+    program the module is run, and not from the current folder (`-P`), which in a project may hold anything.
+    """
+    suffix = ".exe" if sys.platform == "win32" else ""
+    program = Path(sysconfig.get_path("scripts")) / f"{SERVER}{suffix}"
+    if not program.is_file():
+        return [sys.executable, "-P", "-m", SERVER]
+    found = shutil.which(SERVER)
+    if scope == "project" and found is not None and Path(found).resolve() == program.resolve():
+        return [SERVER]
+    return [str(program)]

@@ -1,0 +1,153 @@
+"""What clients of the HTTP service send: the keyword arguments of the library, and nothing else."""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic.config import JsonDict
+
+# longer than any sentence about what an agent is about to do
+MAX_QUERY_CHARS = 8_000
+MAX_NAME_CHARS = 512
+MAX_SHOW_CHARS = 200
+MAX_ADDRESSES = 1_000
+MAX_ADDRESS_CHARS = 500
+# a request line has no more room: `http_server.HEAD_BYTES`
+MAX_QUERY_ADDRESSES = 100
+# beyond any skill, and well within what arithmetic holds
+MAX_COUNT = 1_000_000_000
+
+Scope = Literal["skill", "body"]
+StyleName = Literal["marked", "plain", "xml"]
+Address = Annotated[str, StringConstraints(min_length=1, max_length=MAX_ADDRESS_CHARS)]
+Addresses = Annotated[list[Address], Field(max_length=MAX_ADDRESSES)]
+AddressText = Annotated[str, StringConstraints(min_length=1, max_length=MAX_QUERY_CHARS)]
+
+SkillName = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=MAX_NAME_CHARS,
+        description="Name of a skill that `/v1/skills` lists.",
+        examples=["postgres-backup"],
+    ),
+]
+ScopeField = Annotated[
+    Scope | None,
+    Field(description="`skill`: SKILL.md and the files it links to. `body`: SKILL.md alone."),
+]
+StyleField = Annotated[StyleName | None, Field(description="How the page is rendered; `marked` by default.")]
+
+# a schema that says which of two fields is there; null counts as absent
+_EITHER: JsonDict = {
+    "oneOf": [
+        {"required": [name], "properties": {name: {"type": "string"}}} for name in ("skill", "markdown")
+    ]
+}
+
+
+class _Fields(BaseModel):
+    """Fields that are known, of the types that JSON gives them."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class SourceFields(_Fields):
+    """What is paged: a skill of the library, or Markdown where uploads are allowed."""
+
+    model_config = ConfigDict(json_schema_extra=_EITHER)
+
+    skill: SkillName | None = None
+    markdown: str | None = Field(
+        None,
+        min_length=1,
+        description="Markdown of a skill, in place of `skill`; only where the service allows uploads.",
+    )
+
+    @model_validator(mode="after")
+    def _either(self) -> "SourceFields":
+        if (self.skill is None) == (self.markdown is None):
+            raise ValueError("give either skill or markdown")
+        return self
+
+
+class PageFields(_Fields):
+    """The arguments of a page besides what is paged; what is left out is as in the library."""
+
+    query: str = Field(
+        min_length=1,
+        max_length=MAX_QUERY_CHARS,
+        description="What the agent is about to do.",
+        examples=["Restore a single table from last night's dump."],
+    )
+    max_nodes: int | None = Field(None, ge=0, le=MAX_COUNT, description="Most nodes to pick.")
+    max_tokens: int | None = Field(
+        None,
+        ge=0,
+        le=MAX_COUNT,
+        description="Ceiling on the page's tokens, markers included.",
+        examples=[1500],
+    )
+    sufficiency: float | None = Field(
+        None,
+        gt=0,
+        le=1,
+        allow_inf_nan=False,
+        description="Estimated chance of holding all that is needed at which the page ends.",
+    )
+    strategy: str | None = Field(
+        None,
+        min_length=1,
+        max_length=MAX_NAME_CHARS,
+        description="A strategy of `/v1/strategies`, with its argument behind a colon.",
+    )
+    mmr_lambda: float | None = Field(
+        None, ge=0, le=1, allow_inf_nan=False, description="Weight of relevance (1) against variety (0)."
+    )
+    scope: ScopeField = None
+    style: StyleField = None
+    show: str = Field(
+        "",
+        max_length=MAX_SHOW_CHARS,
+        description="Command or tool of the client that reads omitted nodes when their ids follow it; the "
+        "page's markers name it.",
+    )
+    explain: bool = Field(False, description="Also tell which kinds of signals speak for each node.")
+
+
+class PageRequest(PageFields, SourceFields):
+    """A page, asked for by POST."""
+
+
+class PageQuery(PageFields):
+    """A page, asked for by GET: every value is text."""
+
+    model_config = ConfigDict(strict=False)
+
+    skill: SkillName
+
+
+class ExpandRequest(SourceFields):
+    """Nodes that a page left out."""
+
+    nodes: Addresses | AddressText = Field(
+        description="Ids (`n12`), ranges (`n12-n16`) or lines (`L30-57`).",
+        examples=["n3-n5", ["n3-n5", "L40-52"]],
+    )
+    scope: ScopeField = None
+    style: StyleField = None
+
+
+class ScopeQuery(_Fields):
+    """Which files of a skill are meant."""
+
+    scope: ScopeField = None
+
+
+class NodesQuery(ScopeQuery):
+    """Which nodes of a skill are meant."""
+
+    nodes: list[Address] = Field(
+        [],
+        max_length=MAX_QUERY_ADDRESSES,
+        description="Ids, ranges or lines as for `/v1/expand`; all when not given.",
+    )

@@ -1,0 +1,245 @@
+"""Haystack: a retriever component over one skill, and a store of skills for `SkillToolset`."""
+
+import base64
+import mimetypes
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Self, Unpack
+
+from skillpager.errors import NodeNotFoundError, SettingsError, SkillError, UnknownSkillError, require_extra
+
+require_extra("haystack.skill_stores.types", extra="haystack", purpose="skillpager.integrations.haystack")
+
+from haystack import Document, component, default_from_dict, default_to_dict
+from haystack.dataclasses import FileContent, ImageContent, SkillInfo
+
+from skillpager.integrations.options import PageKeywords, PageOptions, shared_pager
+from skillpager.integrations.records import retrieve
+from skillpager.library import SKIPPED_FOLDERS, FoundSkill, Library
+from skillpager.pager import SkillPager
+from skillpager.skill import ENTRY_FILE
+
+# longest advised body of a skill (Agent Skills specification)
+DEFAULT_MAX_TOKENS = 5_000
+
+READ_TOOL = "read_skill_file"
+
+
+@component
+class SkillPagerRetriever:
+    """Retrieves the page of a skill: a document for each of its nodes, in document order.
+
+    A document's `meta` tell the node's type, file, lines, heading path, tokens and scores; its `score` is the
+    relevance.
+    """
+
+    def __init__(
+        self,
+        skill: str | Path,
+        *,
+        as_page: bool = False,
+        pager: SkillPager | None = None,
+        **options: Unpack[PageKeywords],
+    ) -> None:
+        """Choose a skill and how it is paged.
+
+        Args:
+            skill: A path, or Markdown text (a string with a line break).
+            as_page: Return the page, headings and marks for gaps included, as one document.
+            pager: Pages; None for the one that all adapters share.
+            **options: Keyword arguments of `SkillPager.page`.
+
+        Raises:
+            ValueError: An option is unknown or of a wrong type.
+        """
+        self.skill = os.fspath(skill)
+        self.as_page = as_page
+        self.options = PageOptions(pager=pager, **options)
+
+    @component.output_types(documents=list[Document])
+    def run(
+        self, query: str, max_tokens: int | None = None, max_nodes: int | None = None
+    ) -> dict[str, list[Document]]:
+        """Return the page for a query as `{"documents": [...]}`.
+
+        Args:
+            query: What the agent is about to do.
+            max_tokens: Ceiling on the page's tokens, instead of the component's.
+            max_nodes: Most nodes to pick, instead of the component's.
+
+        Raises:
+            SkillPagerError: As for `SkillPager.page`.
+        """
+        given = {"max_tokens": max_tokens, "max_nodes": max_nodes}
+        changes = {name: value for name, value in given.items() if value is not None}
+        options = self.options.model_copy(update=changes)
+        records = retrieve(options, self.skill, query, as_page=self.as_page)
+        documents = [
+            Document(id=record.id, content=record.text, meta=dict(record.metadata), score=record.score)
+            for record in records
+        ]
+        return {"documents": documents}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the component as a pipeline writes it.
+
+        Raises:
+            SettingsError: It has a pager of its own.
+        """
+        _refuse_own_pager(self.options.pager)
+        chosen = self.options.model_dump(exclude_defaults=True)
+        return default_to_dict(self, skill=self.skill, as_page=self.as_page, **chosen)
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> "SkillPagerRetriever":
+        """Return the component that `to_dict` wrote."""
+        return default_from_dict(cls, data)
+
+
+class UnknownSkillKeyError(UnknownSkillError, KeyError):
+    """No skill has this name; a `KeyError`, as Haystack's protocol asks."""
+
+    __str__ = Exception.__str__  # a KeyError shows its message as a quoted string
+
+
+class SkillFileNotFoundError(NodeNotFoundError, FileNotFoundError):
+    """A skill has neither such a file nor such nodes; a `FileNotFoundError`, as the protocol asks."""
+
+
+class SkillPagerStore:
+    """A `haystack.skill_stores.types.SkillStore` of the skills that discovery finds, for `SkillToolset`.
+
+    `load_skill` returns a skill whole if it fits `max_tokens`, else its page for its own description. The
+    marks of that page name `read_skill_file`, which reads nodes (`n12-n16`) and lines (`L30-57`) as well as
+    files.
+    """
+
+    def __init__(
+        self,
+        folders: Sequence[str | Path] | None = None,
+        *,
+        max_tokens: int = DEFAULT_MAX_TOKENS,
+        pager: SkillPager | None = None,
+    ) -> None:
+        """Choose the folders; nothing is read yet.
+
+        Args:
+            folders: Where skills are looked for; None for those of the settings and the conventional ones.
+            max_tokens: Ceiling on what `load_skill` returns.
+            pager: Pages; None for the one that all adapters share.
+        """
+        self.folders = None if folders is None else [os.fspath(folder) for folder in folders]
+        self.max_tokens = max_tokens
+        self.pager = pager
+        self._library: Library | None = None
+
+    def list_skills(self) -> dict[str, SkillInfo]:
+        """Return the skills by name."""
+        found = self._skills().skills()
+        return {skill.name: SkillInfo(name=skill.name, description=skill.description) for skill in found}
+
+    def load_skill(self, name: str) -> tuple[str, list[str]]:
+        """Return a skill, or its page if it is too long, and the paths of its other files.
+
+        Raises:
+            UnknownSkillKeyError: There is no such skill.
+            SkillPagerError: As for `SkillPager.page`.
+        """
+        skill = self._skill(name)
+        page = self._skills().pager.page(
+            skill.path,
+            skill.description or skill.name,
+            max_tokens=self.max_tokens,
+            scope="body",  # linked files are read by their paths
+            show=f"{READ_TOOL} {skill.name}",
+        )
+        return page.text, _files(skill.path)
+
+    def read_skill_file(self, name: str, path: str) -> str | ImageContent | FileContent:
+        """Return a file of a skill, or nodes or lines that a page left out.
+
+        Args:
+            name: The skill.
+            path: A path below the skill's folder, or addresses such as `n12-n16` and `L30-57`.
+
+        Raises:
+            UnknownSkillKeyError: There is no such skill.
+            SkillFileNotFoundError: It has neither such a file nor such nodes; the message lists the files.
+            SkillError: The file is too large, or not text, image or PDF.
+            SkillPagerError: As for `SkillPager.expand`.
+        """
+        skill = self._skill(name)
+        files = _files(skill.path)
+        pager = self._skills().pager
+        if path in (*files, ENTRY_FILE):
+            return _content(skill.path / path, max_bytes=pager.settings.max_bytes)
+        try:
+            return pager.expand(skill.path, path, scope="body").text
+        except NodeNotFoundError as error:
+            raise SkillFileNotFoundError(
+                f"{path!r} is no file of skill {name!r}, which has {', '.join(files) or 'none'}. {error}"
+            ) from error
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the store as a pipeline writes it.
+
+        Raises:
+            SettingsError: It has a pager of its own.
+        """
+        _refuse_own_pager(self.pager)
+        return default_to_dict(self, folders=self.folders, max_tokens=self.max_tokens)
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        """Return the store that `to_dict` wrote."""
+        return default_from_dict(cls, data)
+
+    def __getstate__(self) -> dict[str, object]:
+        """Return the state without the library, which holds a lock; a copy looks for skills itself."""
+        return {**self.__dict__, "_library": None}
+
+    def _skills(self) -> Library:
+        if self._library is None:
+            folders = None if self.folders is None else [Path(folder) for folder in self.folders]
+            self._library = Library(self.pager or shared_pager(), folders)
+        return self._library
+
+    def _skill(self, name: str) -> FoundSkill:
+        try:
+            return self._skills().skill(name)
+        except UnknownSkillError as error:
+            raise UnknownSkillKeyError(str(error)) from error
+
+
+def _refuse_own_pager(pager: SkillPager | None) -> None:
+    if pager is not None:
+        raise SettingsError(
+            "A pipeline with a pager of its own cannot be written down: leave pager out and choose its parts "
+            "with the settings SKILLPAGER_*."
+        )
+
+
+def _files(folder: Path) -> list[str]:
+    """Return the files below a skill's folder besides its entry file; none that a link leads out to."""
+    root = folder.resolve()
+    found = [path for path in folder.rglob("*") if path.is_file() and path.resolve().is_relative_to(root)]
+    files = [path.relative_to(folder) for path in found if path != folder / ENTRY_FILE]
+    return sorted(path.as_posix() for path in files if SKIPPED_FOLDERS.isdisjoint(path.parts))
+
+
+def _content(path: Path, *, max_bytes: int) -> str | ImageContent | FileContent:
+    size = path.stat().st_size
+    if size > max_bytes:
+        raise SkillError(f"{path} has {size} bytes, more than the {max_bytes} that are read.")
+    data = path.read_bytes()
+    kind = mimetypes.guess_type(path.name)[0] or ""
+    encoded = base64.b64encode(data).decode("ascii")
+    if kind == "application/pdf":
+        return FileContent(encoded, mime_type=kind, filename=path.name, validation=False)
+    if kind.startswith("image/"):
+        return ImageContent(encoded, mime_type=kind, validation=False)
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise SkillError(f"{path} is no UTF-8 text, image or PDF: it cannot be read as a file.") from error

@@ -1,0 +1,83 @@
+"""LangChain: a retriever over one skill, and a compressor of Markdown documents."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from skillpager.errors import require_extra
+
+require_extra("langchain_core", extra="langchain", purpose="skillpager.integrations.langchain")
+
+from langchain_core.callbacks import CallbackManagerForRetrieverRun, Callbacks
+from langchain_core.documents import BaseDocumentCompressor, Document
+from langchain_core.load.serializable import SerializedConstructor, SerializedNotImplemented
+from langchain_core.retrievers import BaseRetriever
+from pydantic import AliasChoices, Field, field_validator
+
+from skillpager.integrations.options import PageOptions
+from skillpager.integrations.records import page_metadata, page_text, retrieve
+
+
+class _Options(PageOptions):
+    # LangChain's retrievers call the weight `lambda_mult`
+    mmr_lambda: float | None = Field(default=None, validation_alias=AliasChoices("mmr_lambda", "lambda_mult"))
+
+
+class SkillPagerRetriever(BaseRetriever, _Options):
+    """Retrieves the page of a skill: a document for each of its nodes, in document order.
+
+    A document's `metadata` tell the node's type, file, lines, heading path, tokens and scores. The other
+    fields are those of `PageOptions`; `lambda_mult` is another name of `mmr_lambda`.
+
+    Attributes:
+        skill: A path, or Markdown text (a string with a line break).
+        as_page: Return the page, headings and marks for gaps included, as one document.
+    """
+
+    skill: str | Path
+    as_page: bool = False
+
+    @field_validator("skill")
+    @classmethod
+    def _as_text(cls, skill: str | Path) -> str:
+        return os.fspath(skill)  # `dumps` writes no paths
+
+    @classmethod
+    def is_lc_serializable(cls) -> bool:
+        """Return that `langchain_core.load` can write and read it."""
+        return True
+
+    def to_json(self) -> SerializedConstructor | SerializedNotImplemented:
+        """Return it as `langchain_core.load` writes it; with a pager of its own it cannot be read back."""
+        return super().to_json() if self.pager is None else self.to_json_not_implemented()
+
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun
+    ) -> list[Document]:
+        records = retrieve(self, self.skill, query, as_page=self.as_page)
+        return [Document(record.text, id=record.id, metadata=dict(record.metadata)) for record in records]
+
+
+class SkillPagerCompressor(BaseDocumentCompressor, _Options):
+    """Replaces each document, Markdown text, by its page for the query.
+
+    Order, ids and metadata stay; `metadata["skillpager"]` tells the page's tokens and what it leaves out.
+    Limits hold for each document. The fields are those of `PageOptions`.
+    """
+
+    def compress_documents(
+        self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
+    ) -> list[Document]:
+        """Return the pages of the documents, in their order; a blank document stays as it is.
+
+        Raises:
+            SkillPagerError: As for `SkillPager.page`.
+        """
+        return [self._page(document, query) for document in documents]
+
+    def _page(self, document: Document, query: str) -> Document:
+        context = page_text(self, document.page_content, document.metadata, query)
+        if context is None:
+            return document
+        metadata = {**document.metadata, "skillpager": page_metadata(context)}
+        return document.model_copy(update={"page_content": context.text, "metadata": metadata})

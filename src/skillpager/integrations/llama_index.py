@@ -1,0 +1,198 @@
+"""LlamaIndex: a retriever over one skill, a postprocessor of Markdown nodes, and a node parser."""
+
+import asyncio
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Unpack
+
+from skillpager.errors import SettingsError, require_extra
+
+require_extra("llama_index.core", extra="llama-index", purpose="skillpager.integrations.llama_index")
+
+from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.callbacks import CallbackManager
+from llama_index.core.node_parser import NodeParser
+from llama_index.core.node_parser.node_utils import build_nodes_from_splits
+from llama_index.core.postprocessor.types import BaseNodePostprocessor
+from llama_index.core.schema import (
+    BaseNode,
+    Document,
+    MetadataMode,
+    NodeRelationship,
+    NodeWithScore,
+    QueryBundle,
+    RelatedNodeInfo,
+    TextNode,
+)
+from llama_index.core.utils import get_tqdm_iterable
+
+from skillpager.integrations.options import PageKeywords, PageOptions, PagerOption, shared_pager
+from skillpager.integrations.records import (
+    Record,
+    node_metadata,
+    page_metadata,
+    page_text,
+    retrieve,
+    skill_of,
+)
+from skillpager.pager import SkillPager
+from skillpager.types import Node
+
+# metadata that a language model is to read beside a node's text, and that is to be embedded with it
+FOR_LLM = frozenset({"skill", "file", "heading_path", "type"})
+FOR_EMBEDDING = frozenset({"skill", "heading_path"})
+
+PAGE_KEY = "skillpager"
+
+
+class SkillPagerRetriever(BaseRetriever):
+    """Retrieves the page of a skill: a node for each of its nodes, in document order.
+
+    A `TextNode` has the offsets of its text in its file, the skill as its source, and type, file, lines,
+    heading path, tokens and scores as metadata; the score beside it is the relevance.
+    """
+
+    def __init__(
+        self,
+        skill: str | Path,
+        *,
+        as_page: bool = False,
+        callback_manager: CallbackManager | None = None,
+        pager: SkillPager | None = None,
+        **options: Unpack[PageKeywords],
+    ) -> None:
+        """Choose a skill and how it is paged.
+
+        Args:
+            skill: A path, or Markdown text (a string with a line break).
+            as_page: Return the page, headings and marks for gaps included, as one node.
+            callback_manager: As for every retriever.
+            pager: Pages; None for the one that all adapters share.
+            **options: Keyword arguments of `SkillPager.page`.
+
+        Raises:
+            ValueError: An option is unknown or of a wrong type.
+        """
+        super().__init__(callback_manager=callback_manager)
+        self.skill = skill
+        self.as_page = as_page
+        self.options = PageOptions(pager=pager, **options)
+
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        records = retrieve(self.options, self.skill, query_bundle.query_str, as_page=self.as_page)
+        return [NodeWithScore(node=_text_node(record), score=record.score) for record in records]
+
+    async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        return await asyncio.to_thread(self._retrieve, query_bundle)
+
+
+class SkillPagerPostprocessor(BaseNodePostprocessor, PageOptions):
+    """Replaces the text of each node, Markdown, by its page for the query.
+
+    Order, ids and scores stay; `metadata["skillpager"]` tells the page's tokens and what it leaves out.
+    Limits hold for each node. The fields are those of `PageOptions`.
+    """
+
+    @classmethod
+    def class_name(cls) -> str:
+        """Return the name under which it is written down."""
+        return "SkillPagerPostprocessor"
+
+    def _postprocess_nodes(
+        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
+    ) -> list[NodeWithScore]:
+        if query_bundle is None:
+            raise SettingsError("SkillPagerPostprocessor pages for a query: pass query_str or query_bundle.")
+        return [self._page(node, query_bundle.query_str) for node in nodes]
+
+    def _page(self, found: NodeWithScore, query: str) -> NodeWithScore:
+        text = found.node.get_content(metadata_mode=MetadataMode.NONE)
+        context = page_text(self, text, found.node.metadata, query)
+        if context is None:
+            return found
+        node = found.node.model_copy(deep=True)
+        node.set_content(context.text)
+        node.metadata[PAGE_KEY] = page_metadata(context)
+        node.excluded_llm_metadata_keys = [*node.excluded_llm_metadata_keys, PAGE_KEY]
+        node.excluded_embed_metadata_keys = [*node.excluded_embed_metadata_keys, PAGE_KEY]
+        return NodeWithScore(node=node, score=found.score)
+
+
+class SkillNodeParser(NodeParser, PagerOption):
+    """Splits Markdown documents into typed nodes whose texts, joined, are the document.
+
+    A node takes the headings and blank lines before it along, the last also what follows it. Metadata tell
+    its type, heading path, and lines and tokens without those. A blank document has no node, one of headings
+    alone a single node without a type.
+    """
+
+    @classmethod
+    def class_name(cls) -> str:
+        """Return the name under which it is written down."""
+        return "SkillNodeParser"
+
+    def _parse_nodes(
+        self, nodes: Sequence[BaseNode], show_progress: bool = False, **kwargs: Any
+    ) -> list[BaseNode]:
+        documents = get_tqdm_iterable(nodes, show_progress, "Parsing nodes")
+        return [node for document in documents for node in self._split(document)]
+
+    async def _aparse_nodes(
+        self, nodes: Sequence[BaseNode], show_progress: bool = False, **kwargs: Any
+    ) -> list[BaseNode]:
+        return await asyncio.to_thread(self._parse_nodes, nodes, show_progress, **kwargs)
+
+    def _postprocess_parsed_nodes(
+        self, nodes: list[BaseNode], parent_doc_map: dict[str, Document]
+    ) -> list[BaseNode]:
+        # the framework searches for each text anew and finds the wrong place of one that is there twice
+        offsets = [(node.start_char_idx, node.end_char_idx) for node in nodes if isinstance(node, TextNode)]
+        parsed = super()._postprocess_parsed_nodes(nodes, parent_doc_map)
+        for node, (start, end) in zip(parsed, offsets, strict=True):
+            if isinstance(node, TextNode):
+                node.start_char_idx, node.end_char_idx = start, end
+        return parsed
+
+    def _split(self, document: BaseNode) -> list[TextNode]:
+        pager = self.pager or shared_pager()
+        text = document.get_content(metadata_mode=MetadataMode.NONE)
+        skill = skill_of(pager, text, document.metadata)
+        if skill is None:
+            return []
+        nodes = pager.index(skill).nodes
+        places = list(pairwise(_borders(nodes, len(text))))
+        made = build_nodes_from_splits(
+            [text[start:end] for start, end in places], document, id_func=self.id_func
+        )
+        for each, (start, end) in zip(made, places, strict=True):
+            each.start_char_idx, each.end_char_idx = start, end
+        for each, node in zip(made, nodes, strict=False):  # no node at all in a document of headings
+            each.metadata = node_metadata(skill, node)
+            _hide_metadata(each)
+        return made
+
+
+def _borders(nodes: Sequence[Node], end: int) -> list[int]:
+    """Return where each text starts, and the end of the last."""
+    return [0, *(node.span.end for node in nodes[:-1]), end]
+
+
+def _text_node(record: Record) -> TextNode:
+    node = TextNode(
+        id_=record.id,
+        text=record.text,
+        metadata=dict(record.metadata),
+        start_char_idx=record.start,
+        end_char_idx=record.end,
+        relationships={NodeRelationship.SOURCE: RelatedNodeInfo(node_id=record.source)},
+    )
+    _hide_metadata(node)
+    return node
+
+
+def _hide_metadata(node: TextNode) -> None:
+    """Keep numbers out of what a language model reads, and out of what is embedded."""
+    ours = set(node.metadata)
+    node.excluded_llm_metadata_keys = sorted({*node.excluded_llm_metadata_keys, *ours - FOR_LLM})
+    node.excluded_embed_metadata_keys = sorted({*node.excluded_embed_metadata_keys, *ours - FOR_EMBEDDING})

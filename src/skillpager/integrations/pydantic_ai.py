@@ -1,0 +1,56 @@
+"""pydantic-ai: tools with which an agent lists, loads and reads skills."""
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from pathlib import Path
+from typing import ParamSpec, Unpack
+
+from skillpager.errors import require_extra
+
+require_extra("pydantic_ai", extra="pydantic-ai", purpose="skillpager.integrations.pydantic_ai")
+
+from pydantic_ai import ModelRetry, Tool
+
+from skillpager.integrations.options import PageKeywords, PageOptions
+from skillpager.integrations.tools import MODEL_MISTAKES, SkillTools
+from skillpager.pager import SkillPager
+
+P = ParamSpec("P")
+
+# wrong names or addresses that a tool forgives; at the default of 1 the second ends the run
+MAX_RETRIES = 3
+
+
+def skill_tools(
+    folders: Sequence[str | Path] | None = None,
+    *,
+    pager: SkillPager | None = None,
+    **options: Unpack[PageKeywords],
+) -> list[Tool[object]]:
+    """Return the tools `list_skills`, `load_skill` and `read_skill_nodes` for `Agent(tools=...)`.
+
+    An unknown name or address is told to the model, which can try again; other errors end the run.
+
+    Args:
+        folders: Where skills are looked for; None for those of the settings and the conventional ones.
+        pager: Pages; None for the one that all adapters share.
+        **options: Keyword arguments of `SkillPager.page`.
+
+    Raises:
+        ValueError: An option is unknown or of a wrong type.
+    """
+    tools = SkillTools(folders, PageOptions(pager=pager, **options))
+    return [
+        Tool(_retrying(function), takes_ctx=False, max_retries=MAX_RETRIES) for function in tools.functions()
+    ]
+
+
+def _retrying(function: Callable[P, str]) -> Callable[P, str]:
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> str:
+        try:
+            return function(*args, **kwargs)
+        except MODEL_MISTAKES as error:
+            raise ModelRetry(str(error)) from error
+
+    return call

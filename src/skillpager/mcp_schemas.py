@@ -1,0 +1,181 @@
+"""What MCP tools take and return, as JSON schemas and as checked values."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from skillpager.errors import SettingsError
+from skillpager.explain import snippet
+from skillpager.serialize import JsonObject, JsonValue
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+
+Mode = Literal["auto", "page", "outline", "full"]
+Form = TypeVar("Form", bound="Arguments")
+
+# what an error quotes of a value
+SHOWN_VALUE = 80
+
+
+class Arguments(BaseModel):
+    """Arguments of a tool: of exactly these names and types."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+SkillName = Annotated[str, Field(description="A name that list_skills shows.")]
+
+
+class ListSkills(Arguments):
+    """Arguments of `list_skills`.
+
+    Attributes:
+        start: Name to begin with.
+    """
+
+    start: str | None = Field(None, description="Begin with this name, to read on.")
+
+
+class LoadSkill(Arguments):
+    """Arguments of `load_skill`.
+
+    Attributes:
+        name: Name of a skill.
+        query: What the agent is about to do.
+        budget_tokens: Most tokens of the text.
+        mode: What to send.
+        resend: Whether to send again what the session was sent.
+    """
+
+    name: SkillName
+    query: str | None = Field(None, description="What you are about to do, in a sentence.")
+    budget_tokens: int | None = Field(None, ge=1, description="Most tokens of the text.")
+    mode: Mode = Field(
+        "auto",
+        description="auto: a page for the query; without one the whole skill if it fits, else outline.",
+    )
+    resend: bool = Field(False, description="Send again what you were sent before and no longer have.")
+
+
+class ReadNodes(Arguments):
+    """Arguments of `read_skill_nodes`: one of `ids`, `section` and `lines`.
+
+    Attributes:
+        name: Name of a skill.
+        ids: Node ids and ranges.
+        section: Title of a heading.
+        lines: Range of lines.
+    """
+
+    name: SkillName
+    ids: str | None = Field(None, description='Ids and ranges, such as "n3-n5, n9".')
+    section: str | None = Field(None, description="Title of a heading.")
+    lines: str | None = Field(None, description='Such as "30-57" or "references/api.md:30-57".')
+
+
+class GetOutline(Arguments):
+    """Arguments of `get_skill_outline`.
+
+    Attributes:
+        name: Name of a skill.
+        start: Id of the node to begin with.
+    """
+
+    name: SkillName
+    start: str | None = Field(None, description='Begin with this node, such as "n120", to read on.')
+
+
+def checked(form: type[Form], values: Mapping[str, object]) -> Form:
+    """Return the arguments of a call; null stands for what is not given.
+
+    Raises:
+        SettingsError: One is unknown, missing or not valid; all that is wrong is named.
+    """
+    given = {name: each for name, each in values.items() if each is not None or name not in form.model_fields}
+    try:
+        return form.model_validate(given)
+    except ValidationError as error:
+        known = ", ".join(form.model_fields)
+        wrong = "; ".join(map(_fault, error.errors()))
+        raise SettingsError(f"{wrong[0].upper()}{wrong[1:]}. The arguments are {known}.") from error
+
+
+def _fault(fault: "ErrorDetails") -> str:
+    name = snippet(".".join(map(str, fault["loc"])), SHOWN_VALUE)
+    if fault["type"] == "extra_forbidden":
+        return f"there is no argument {name!r}"
+    if fault["type"] == "missing":
+        return f"the argument {name!r} is missing"
+    value = snippet(repr(fault["input"]), SHOWN_VALUE)
+    return f"{name} is {value}, but {fault['msg'].replace('Input should be', 'it must be')}"
+
+
+def input_schema(form: type[Arguments]) -> JsonObject:
+    """Return the JSON schema of a tool's arguments, without titles and what says nothing to a model."""
+    schema = form.model_json_schema()
+    properties = {name: _plain(value) for name, value in schema["properties"].items()}
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": schema.get("required", []),
+        "additionalProperties": False,
+    }
+
+
+def _plain(schema: Mapping[str, JsonValue]) -> JsonObject:
+    """Return the schema of a property; that null may stand for an absent one need not be told."""
+    kept = {key: value for key, value in schema.items() if key not in ("title", "anyOf")}
+    if "default" in kept and kept["default"] is None:
+        del kept["default"]
+    choices = schema.get("anyOf", ())
+    assert isinstance(choices, list | tuple)
+    for choice in choices:
+        if choice != {"type": "null"}:
+            kept |= choice
+    return kept
+
+
+def _object(required: JsonObject, **optional: JsonValue) -> JsonObject:
+    return {
+        "type": "object",
+        "properties": {**required, **optional},
+        "required": list(required),
+        "additionalProperties": False,
+    }
+
+
+_TEXT: JsonObject = {"type": "string"}
+_COUNT: JsonObject = {"type": "integer"}
+_FLAG: JsonObject = {"type": "boolean"}
+_PLACE: JsonObject = {"file": _TEXT, "start_line": _COUNT, "end_line": _COUNT}
+
+SKILLS_SCHEMA = _object(
+    {
+        "text": _TEXT,
+        "skills": {"type": "array", "items": _object({"name": _TEXT, "description": _TEXT})},
+        "complete": _FLAG,
+    }
+)
+READING_SCHEMA = _object(
+    {
+        "text": _TEXT,
+        "skill": _TEXT,
+        "kind": {"enum": ["page", "full", "outline", "nodes"]},
+        "complete": _FLAG,
+        "tokens": _COUNT,
+        "full_tokens": _COUNT,
+        "nodes": {
+            "type": "array",
+            "items": _object(
+                {"id": _TEXT, "type": _TEXT, **_PLACE, "tokens": _COUNT}, score={"type": "number"}
+            ),
+        },
+        "omitted": {
+            "type": "array",
+            "items": _object({"nodes": _TEXT, **_PLACE, "tokens": _COUNT, "known": _FLAG}),
+        },
+    },
+    sufficiency={"type": "number"},
+)

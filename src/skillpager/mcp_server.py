@@ -1,0 +1,193 @@
+"""The MCP server: the tools behind the official SDK, over a pipe or over HTTP on this machine.
+
+What a session was sent is remembered where the protocol has sessions: for a pipe, and for HTTP from
+`initialize` on. Requests of protocol 2026-07-28 over HTTP stand alone, and are sent everything.
+"""
+
+import logging
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from importlib.metadata import version
+
+import anyio
+from anyio.to_thread import run_sync
+from mcp.server import Server, ServerRequestContext
+from mcp.server.stdio import stdio_server
+from mcp.server.transport_security import TransportSecuritySettings
+from mcp.types import (
+    CallToolRequestParams,
+    CallToolResult,
+    ListToolsResult,
+    PaginatedRequestParams,
+    TextContent,
+    Tool,
+    ToolAnnotations,
+)
+from mcp.types.version import HANDSHAKE_PROTOCOL_VERSIONS
+
+from skillpager.errors import SettingsError, SkillPagerError
+from skillpager.explain import snippet
+from skillpager.library import Library
+from skillpager.mcp_memory import Memory, Sessions
+from skillpager.mcp_replies import Reply
+from skillpager.mcp_tools import TOOLS, SkillTools, ToolOptions
+
+logger = logging.getLogger(__name__)
+
+HOST = "127.0.0.1"
+PATH = "/mcp"
+DEFAULT_PORT = 8642
+# open streams would keep a server that was told to stop
+STOP_SECONDS = 2
+# an error quotes what was asked for, which may be of any length
+ERROR_CHARS = 2_000
+INSTRUCTIONS = (
+    "Skills are instructions for tasks. Before a task for which there is a skill, call load_skill and say in "
+    "query what you are about to do: you get the part that is needed. [… marks …] stand for what is left "
+    "out; read_skill_nodes reads it when you need it."
+)
+
+SkillServer = Server[Sessions]
+RequestContext = ServerRequestContext[Sessions]
+
+
+def make_server(library: Library, options: ToolOptions | None = None) -> SkillServer:
+    """Return a server of the skills of a library; every connection by pipe has a session of its own.
+
+    Args:
+        library: The skills on offer.
+        options: How to answer.
+
+    Raises:
+        SettingsError: An option is not valid.
+    """
+    options = options or ToolOptions()
+    tools = SkillTools(library, options)
+    listed = ListToolsResult(tools=[_listed(name, structured=options.structured) for name in TOOLS])
+
+    async def list_tools(_: RequestContext, __: PaginatedRequestParams | None) -> ListToolsResult:
+        return listed
+
+    async def call_tool(context: RequestContext, params: CallToolRequestParams) -> CallToolResult:
+        answer = partial(_answer, tools, params, _memory(context), structured=options.structured)
+        return await run_sync(answer)
+
+    return Server(
+        "skillpager",
+        version=version("skillpager"),
+        instructions=INSTRUCTIONS,
+        lifespan=_sessions,
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+    )
+
+
+@asynccontextmanager
+async def _sessions(_: SkillServer) -> AsyncIterator[Sessions]:
+    yield Sessions()
+
+
+def _memory(context: RequestContext) -> Memory:
+    """Return what the session of a request was sent; a new memory for a request without a session."""
+    sessions = context.lifespan_context
+    if context.request is None:
+        return sessions.own
+    session = context.request.headers.get("mcp-session-id")
+    if session and context.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS:
+        return sessions.named(session)
+    return Memory()
+
+
+def _listed(name: str, *, structured: bool) -> Tool:
+    tool = TOOLS[name]
+    return Tool(
+        name=name,
+        description=tool.description,
+        input_schema=dict(tool.input_schema),
+        output_schema=dict(tool.output_schema) if structured else None,
+        annotations=ToolAnnotations(read_only_hint=True, open_world_hint=False),
+    )
+
+
+def _answer(
+    tools: SkillTools, params: CallToolRequestParams, memory: Memory, *, structured: bool
+) -> CallToolResult:
+    try:
+        reply = tools.call(params.name, params.arguments or {}, memory)
+    except SkillPagerError as error:
+        return _failure(str(error))
+    except Exception:  # a client must get an answer, and no more of a fault than that there is one
+        logger.exception("the tool %s failed", params.name)
+        return _failure("This is a fault of SkillPager; its log says more.")
+    return _result(reply, structured=structured)
+
+
+def _result(reply: Reply, *, structured: bool) -> CallToolResult:
+    content = TextContent(type="text", text=reply.text)
+    return CallToolResult(content=[content], structured_content=reply.form if structured else None)
+
+
+def _failure(message: str) -> CallToolResult:
+    content = TextContent(type="text", text=snippet(message, ERROR_CHARS))
+    return CallToolResult(content=[content], is_error=True)
+
+
+# ---- transports
+
+
+def serve_pipe(server: SkillServer) -> None:
+    """Answer the client at stdin and stdout until it closes them."""
+
+    async def serve() -> None:
+        async with stdio_server() as (incoming, outgoing):
+            await server.run(incoming, outgoing, server.create_initialization_options())
+
+    anyio.run(serve)
+
+
+def open_port(port: int) -> socket.socket:
+    """Return a socket of this machine alone, listening at a port; at a free one for 0.
+
+    Raises:
+        SettingsError: The port is taken or may not be used.
+    """
+    try:
+        return socket.create_server((HOST, port))
+    except (OSError, OverflowError) as error:
+        raise SettingsError(
+            f"Port {port} of {HOST} cannot be used ({error}): choose another --port."
+        ) from error
+
+
+def address_of(listening: socket.socket) -> str:
+    """Return the URL of a server at a socket."""
+    return f"http://{HOST}:{listening.getsockname()[1]}{PATH}"
+
+
+def serve_http(server: SkillServer, listening: socket.socket) -> None:
+    """Answer clients at a socket until the process is told to stop.
+
+    Requests that name another host, or come from a page of another origin, are refused: a web page whose
+    name was made to point here could send them.
+    """
+    import uvicorn
+
+    port = listening.getsockname()[1]
+    names = [f"{HOST}:{port}", f"localhost:{port}"]
+    security = TransportSecuritySettings(
+        allowed_hosts=names, allowed_origins=[f"http://{name}" for name in names]
+    )
+    app = server.streamable_http_app(
+        streamable_http_path=PATH, json_response=True, transport_security=security
+    )
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        ws="none",
+        lifespan="on",
+        timeout_graceful_shutdown=STOP_SECONDS,
+    )
+    uvicorn.Server(config).run(sockets=[listening])

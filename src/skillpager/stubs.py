@@ -1,0 +1,149 @@
+"""Small stand-ins for skills: same name and description, and a body that makes the host fetch a page.
+
+A host that runs commands in skills before it shows them, as Claude Code does, gets the page in place of the
+command. To others the body says what to run. The original is named by its path, so that a stub of the same
+name never leads to itself.
+"""
+
+import json
+import re
+import secrets
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+
+import yaml
+
+from skillpager.errors import SkillError
+from skillpager.files import write_file
+from skillpager.skill import ENTRY_FILE, MAX_DESCRIPTION, MAX_NAME, NAME, find_entry, read_skill
+from skillpager.tokens import default_counter
+from skillpager.types import Skill
+
+# front matter under which a stub names its original
+STUB_OF = "skillpager.stub-of"
+
+# Claude Code keeps the first 5,000 tokens of a skill when it compacts a conversation
+# (https://code.claude.com/docs/en/skills#skill-content-lifecycle), by a tokenizer that counts more than ours
+MAX_KEPT_TOKENS = 4000
+
+_END = re.compile(r"<<'(SKILLPAGER_[0-9a-f]{32})'")
+# what a host or Markdown would read as something else than a part of a path
+_MISREAD = re.compile(r"[$`\x00-\x1f\x7f-\x9f\u2028\u2029]")
+
+_BODY = """\
+```!
+skillpager page {path} -{ceiling} --or-outline --quiet <<'{end}'
+$ARGUMENTS
+{end}
+```
+
+If the block above is a command: run it in a shell, its second line replaced by the task at hand, and work
+by what it prints. If it is an outline, or for another task: `skillpager page {path} -`, with the task on
+stdin.
+"""
+
+
+def write_stub(source: Path, folder: Path, *, max_tokens: int | None = None, force: bool = False) -> Path:
+    """Write the stub of a skill, and return its file.
+
+    Args:
+        source: The skill: its folder or file.
+        folder: Folder of skills to write it to, in a folder of the skill's name.
+        max_tokens: Ceiling on the pages; by default what hosts keep of a skill, if the skill is larger.
+        force: Replace a skill that is no stub.
+
+    Raises:
+        SkillError: The skill cannot be read, or cannot have a stub; or another skill is in its place.
+        OSError: The stub cannot be written.
+    """
+    entry = find_entry(source).resolve()
+    skill = read_skill(entry)
+    _check(skill, entry)
+    file = folder / skill.name / ENTRY_FILE
+    if file.exists() and file.samefile(entry):
+        raise SkillError(
+            f"{file} is the skill itself: move its folder out of {folder}, then make a stub of it there."
+        )
+    ceiling = _ceiling(skill) if max_tokens is None else max_tokens
+    text = stub_text(skill, entry, end=_end_of(file), max_tokens=ceiling)
+    if file.exists() and not force and stub_of(_metadata(file)) is None:
+        raise SkillError(f"{file} is a skill and no stub: choose another --out, or replace it with --force.")
+    write_file(file, text)
+    return file
+
+
+def stub_text(skill: Skill, entry: Path, *, end: str, max_tokens: int | None) -> str:
+    """Return the SKILL.md of a stub.
+
+    Args:
+        skill: The original.
+        entry: Its file.
+        end: The line that ends the query: one that no query holds.
+        max_tokens: Ceiling on the pages; None for none.
+    """
+    original = str(entry.parent if entry.name.lower() == ENTRY_FILE.lower() else entry)
+    fields = {
+        "name": skill.name,
+        "description": skill.description,
+        "allowed-tools": "Bash(skillpager page:*) Bash(skillpager show:*)",
+        "metadata": {STUB_OF: original},
+    }
+    front = yaml.safe_dump(fields, sort_keys=False, allow_unicode=True, width=float("inf"))
+    ceiling = "" if max_tokens is None else f" --max-tokens {max_tokens}"
+    body = _BODY.format(path=shlex.quote(original), ceiling=ceiling, end=end)
+    return f"---\n{front}---\n\n{body}"
+
+
+def stub_of(metadata: Mapping[str, str]) -> str | None:
+    """Return the path of the skill that front matter names as its original; None if it is no stub's.
+
+    Args:
+        metadata: Front-matter fields as `Skill.metadata` has them.
+    """
+    try:
+        own = json.loads(metadata.get("metadata", ""))
+    except json.JSONDecodeError:
+        return None
+    original = own.get(STUB_OF) if isinstance(own, dict) else None
+    return original if isinstance(original, str) else None
+
+
+def _check(skill: Skill, entry: Path) -> None:
+    """Refuse a skill of which no valid stub can be made."""
+    if (original := stub_of(skill.metadata)) is not None:
+        raise SkillError(f"{entry} is a stub itself: make one of its original, {original}.")
+    if len(skill.name) > MAX_NAME or not NAME.fullmatch(skill.name):
+        raise SkillError(
+            f"{entry}: the name {skill.name!r} is not valid in a stub: "
+            f"it must be {MAX_NAME} or fewer lower-case letters, digits and hyphens."
+        )
+    if not 0 < len(skill.description) <= MAX_DESCRIPTION:
+        raise SkillError(
+            f"{entry}: the description has {len(skill.description)} characters: "
+            f"hosts need 1 to {MAX_DESCRIPTION}."
+        )
+    if (misread := _MISREAD.search(str(entry))) is not None:
+        raise SkillError(
+            f"{str(entry)!r} holds {misread[0]!r}, which hosts would misread in a stub: "
+            "move the skill to another path."
+        )
+
+
+def _ceiling(skill: Skill) -> int | None:
+    """Return the ceiling on pages; None for a skill within it, which a ceiling would let through whole."""
+    size = sum(default_counter().count(file.text) for file in skill.files)
+    return MAX_KEPT_TOKENS if size > MAX_KEPT_TOKENS else None
+
+
+def _end_of(file: Path) -> str:
+    """Return the line that ends the query: that of a stub that is there, else a new one nobody can guess."""
+    found = _END.search(file.read_text(encoding="utf-8", errors="replace")) if file.is_file() else None
+    return found[1] if found else f"SKILLPAGER_{secrets.token_hex(16)}"
+
+
+def _metadata(file: Path) -> Mapping[str, str]:
+    try:
+        return read_skill(file, scope="body").metadata
+    except SkillError:
+        return {}

@@ -1,0 +1,437 @@
+"""Agents' configuration files: what `install` does to them, and that `uninstall` undoes it to the byte."""
+
+import json
+import os
+import shutil
+import stat
+import subprocess
+import sys
+import tomllib
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import platformdirs
+import pytest
+
+from cli_process import ROOT, environment, hide, run, run_on_terminal
+from skillpager.errors import SettingsError
+from skillpager.host_files import is_installed, plan_install, plan_uninstall, shown, write
+from skillpager.hosts import HOSTS, Host, Places, file_of, find_host, is_used, own_command, server_entry
+from test_host_formats import CLAUDE, CODEX, VSCODE, ZED
+
+COMMAND = ["/opt/bin/skillpager"]
+BY_NAME = {host.name: host for host in HOSTS}
+# a file of each agent as people have it; the others stand for a file of the form that the agent shares
+EXISTING = {
+    "claude-code": CLAUDE,
+    "codex": CODEX,
+    "vscode": VSCODE.replace("mcpServers", "servers"),
+    "zed": ZED.replace("mcpServers", "context_servers"),
+    "gemini": '{\n  "security": {"auth": {"selectedType": "oauth-personal"}},\n  "theme": "GitHub"\n}\n',
+    "cursor": '{"mcpServers":{"docs":{"command":"npx","args":["-y","docs"]}}}',
+    "windsurf": '{\r\n\t"mcpServers": {}\r\n}\r\n',
+    "claude-desktop": "\ufeff" + '{\n    "mcpServers": {\n    }\n}',
+}
+
+
+@pytest.fixture(autouse=True)
+def _state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    return tmp_path / "config.txt"
+
+
+def install(host: Host, file: Path, command: list[str] = COMMAND) -> None:
+    write(plan_install(host, file, server_entry(host, command)), keep=True)
+
+
+def uninstall(host: Host, file: Path) -> None:
+    write(plan_uninstall(host, file), keep=False)
+
+
+def servers(host: Host, file: Path) -> Mapping[str, object]:
+    """Return the servers that a file without comments names, read by the standard library."""
+    text = file.read_text(encoding="utf-8-sig")
+    data = tomllib.loads(text) if host.name == "codex" else json.loads(text)
+    found: Mapping[str, object] = data[host.container]
+    return found
+
+
+def forget() -> None:
+    """Lose what `install` remembers."""
+    shutil.rmtree(platformdirs.user_state_path("skillpager") / "hosts")
+
+
+def test_each_host_has_a_realistic_file() -> None:
+    assert sorted(EXISTING) == sorted(BY_NAME)
+
+
+@pytest.mark.parametrize("name", EXISTING)
+@pytest.mark.parametrize("remembered", [True, False])
+def test_install_and_uninstall_give_back_the_same_bytes(name: str, remembered: bool, config: Path) -> None:
+    host = BY_NAME[name]
+    before = EXISTING[name].encode()
+    config.write_bytes(before)
+    install(host, config)
+    assert is_installed(host, config)
+    assert config.read_bytes() != before
+    if not remembered:
+        forget()
+    uninstall(host, config)
+    if not remembered and host.container not in EXISTING[name]:
+        # nothing tells that the empty container was made by us
+        assert json.loads(config.read_text()).pop(host.container) == {}
+    elif not remembered and name == "windsurf":
+        # nor that it was on one line
+        assert config.read_bytes().split() == before.replace(b"{}", b"{ }").split()
+    else:
+        assert config.read_bytes() == before
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_uninstall_deletes_the_file_and_folders_that_install_made(name: str, tmp_path: Path) -> None:
+    file = tmp_path / "new" / "folder" / "file"
+    install(BY_NAME[name], file)
+    assert servers(BY_NAME[name], file) == {"skillpager": server_entry(BY_NAME[name], COMMAND)}
+    uninstall(BY_NAME[name], file)
+    assert not (tmp_path / "new").exists()
+
+
+def test_folder_with_something_else_in_it_stays(tmp_path: Path) -> None:
+    file = tmp_path / "new" / "folder" / "mcp.json"
+    install(BY_NAME["cursor"], file)
+    (tmp_path / "new" / "rules.md").touch()
+    uninstall(BY_NAME["cursor"], file)
+    assert sorted(path.name for path in (tmp_path / "new").iterdir()) == ["rules.md"]
+
+
+@pytest.mark.parametrize("before", [None, "", "{}", "{}\n", '{"a": 1}\n', '{\n  "mcpServers": {}\n}\n'])
+def test_what_others_added_since_stays(before: str | None, config: Path) -> None:
+    host = BY_NAME["cursor"]
+    if before is not None:
+        config.write_text(before)
+    install(host, config)
+    data = json.loads(config.read_text())
+    data["mcpServers"]["other"] = {"command": "x"}
+    config.write_text(json.dumps(data, indent=4))
+    uninstall(host, config)
+    del data["mcpServers"]["skillpager"]
+    assert config.read_text() == json.dumps(data, indent=4)
+
+
+@pytest.mark.parametrize("before", [None, "{}", '{\n  "a": 1\n}\n'])
+def test_what_was_made_for_the_entry_goes_though_the_file_was_written_anew(
+    before: str | None, config: Path
+) -> None:
+    host = BY_NAME["cursor"]
+    if before is not None:
+        config.write_text(before)
+    install(host, config)
+    config.write_text(json.dumps(json.loads(config.read_text()), indent=8))
+    uninstall(host, config)
+    assert (json.loads(config.read_text()) if config.exists() else None) == (before and json.loads(before))
+
+
+def test_second_install_has_nothing_to_do(config: Path) -> None:
+    for host in HOSTS:
+        config.write_text(EXISTING[host.name])
+        install(host, config)
+        change = plan_install(host, config, server_entry(host, COMMAND))
+        assert change.is_none
+        assert shown(change) == ""
+
+
+def test_install_of_another_command_replaces_the_entry_and_uninstall_goes_back_to_the_start(
+    config: Path,
+) -> None:
+    config.write_text(CLAUDE)
+    install(BY_NAME["claude-code"], config)
+    install(BY_NAME["claude-code"], config, ["/usr/bin/skillpager"])
+    assert "/opt/bin" not in config.read_text()
+    uninstall(BY_NAME["claude-code"], config)
+    assert config.read_text() == CLAUDE
+
+
+def test_update_after_changes_of_others_is_undone_without_undoing_theirs(config: Path) -> None:
+    host = BY_NAME["claude-code"]
+    config.write_text(CLAUDE)
+    install(host, config)
+    config.write_text(config.read_text().replace('"numStartups": 12', '"numStartups": 13'))
+    install(host, config, ["/usr/bin/skillpager"])
+    uninstall(host, config)
+    assert config.read_text() == CLAUDE.replace('"numStartups": 12', '"numStartups": 13')
+
+
+def test_entry_of_the_same_name_is_shown_and_comes_back(config: Path) -> None:
+    mine = '{\n  "mcpServers": {\n    "skillpager": {"command": "my-own"}\n  }\n}\n'
+    config.write_text(mine)
+    host = BY_NAME["cursor"]
+    assert '-    "skillpager": {"command": "my-own"}' in shown(
+        plan_install(host, config, server_entry(host, COMMAND))
+    )
+    install(host, config)
+    assert "my-own" not in config.read_text()
+    uninstall(host, config)
+    assert config.read_text() == mine
+
+
+def test_uninstall_without_an_entry_has_nothing_to_do(config: Path) -> None:
+    assert plan_uninstall(BY_NAME["cursor"], config).is_none
+    config.write_text(CLAUDE)
+    assert plan_uninstall(BY_NAME["cursor"], config).is_none
+
+
+def test_link_and_permissions_stay(config: Path, tmp_path: Path) -> None:
+    real = tmp_path / "dotfiles" / "mcp.json"
+    real.parent.mkdir()
+    real.write_text(CLAUDE)
+    real.chmod(0o640)
+    config.symlink_to(real)
+    for change in (install, uninstall):
+        change(BY_NAME["claude-code"], config)
+        assert config.is_symlink()
+        assert stat.S_IMODE(real.stat().st_mode) == 0o640
+    assert real.read_text() == CLAUDE
+
+
+def test_what_is_remembered_is_private(config: Path) -> None:
+    config.write_text(CLAUDE)
+    install(BY_NAME["claude-code"], config)
+    (record,) = (platformdirs.user_state_path("skillpager") / "hosts").iterdir()
+    assert stat.S_IMODE(record.stat().st_mode) == 0o600
+    assert json.loads(record.read_text())["before"] == CLAUDE
+    record.write_text("damaged")
+    uninstall(BY_NAME["claude-code"], config)
+    assert config.read_text() == CLAUDE
+
+
+def test_read_only_file_is_left_alone(config: Path) -> None:
+    config.write_text(CLAUDE)
+    config.chmod(0o444)
+    with pytest.raises(SettingsError, match="is read-only"):
+        install(BY_NAME["claude-code"], config)
+    assert config.read_text() == CLAUDE
+
+
+def test_change_by_another_program_meanwhile_is_not_lost(config: Path) -> None:
+    config.write_text(CLAUDE)
+    change = plan_install(BY_NAME["claude-code"], config, server_entry(BY_NAME["claude-code"], COMMAND))
+    config.write_text(CLAUDE + "\n")
+    with pytest.raises(SettingsError, match="changed by another program"):
+        write(change, keep=True)
+    assert config.read_text() == CLAUDE + "\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "says"),
+    [
+        ("cursor", b'{\n  "a": 1,,\n}', ":2:10: "),
+        ("codex", b"a = 1\nb = \n", ":2:5: "),
+        ("cursor", b'{\n "\xfc": 1}', ":2 is not UTF-8"),
+        ("cursor", "{}".encode("utf-16"), ":1 is not UTF-8"),
+        ("cursor", b'{"mcpServers": [1]}', ":1:16: 'mcpServers' must be an object"),
+    ],
+)
+def test_file_that_cannot_be_read_is_told_with_its_place_and_left_alone(
+    name: str, data: bytes, says: str, config: Path
+) -> None:
+    config.write_bytes(data)
+    for change in (install, uninstall):
+        with pytest.raises(SettingsError) as raised:
+            change(BY_NAME[name], config)
+        assert f"{config}{says}" in str(raised.value)
+        assert "nothing was changed" in str(raised.value)
+    assert config.read_bytes() == data
+    assert not is_installed(BY_NAME[name], config)
+
+
+def test_folder_in_place_of_the_file_is_told(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="cannot be read"):
+        install(BY_NAME["cursor"], tmp_path)
+
+
+def test_long_lines_are_clipped_in_what_is_shown(config: Path) -> None:
+    config.write_text(json.dumps({"key": "s" * 1000}))
+    change = plan_install(BY_NAME["cursor"], config, server_entry(BY_NAME["cursor"], COMMAND))
+    assert max(map(len, shown(change).splitlines())) < 310
+
+
+FILES = {
+    ("linux", "claude-code"): ("/home/me/.claude.json", "/p/.mcp.json"),
+    ("linux", "codex"): ("/home/me/.codex/config.toml", "/p/.codex/config.toml"),
+    ("linux", "cursor"): ("/home/me/.cursor/mcp.json", "/p/.cursor/mcp.json"),
+    ("linux", "gemini"): ("/home/me/.gemini/settings.json", "/p/.gemini/settings.json"),
+    ("linux", "vscode"): ("/home/me/.config/Code/User/mcp.json", "/p/.vscode/mcp.json"),
+    ("darwin", "vscode"): ("/home/me/Library/Application Support/Code/User/mcp.json", "/p/.vscode/mcp.json"),
+    ("win32", "vscode"): ("/home/me/AppData/Roaming/Code/User/mcp.json", "/p/.vscode/mcp.json"),
+    ("linux", "windsurf"): ("/home/me/.codeium/windsurf/mcp_config.json", None),
+    ("darwin", "zed"): ("/home/me/.config/zed/settings.json", None),
+    ("win32", "zed"): ("/home/me/AppData/Roaming/zed/settings.json", None),
+    ("darwin", "claude-desktop"): (
+        "/home/me/Library/Application Support/Claude/claude_desktop_config.json",
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize(("platform", "name"), FILES)
+def test_files_are_where_the_documentation_says(platform: str, name: str) -> None:
+    places = Places(home=Path("/home/me"), project=Path("/p"), platform=platform, environ={})
+    user, project = FILES[platform, name]
+    assert str(file_of(BY_NAME[name], "user", places)) == user
+    if project is not None:
+        assert str(file_of(BY_NAME[name], "project", places)) == project
+    else:
+        with pytest.raises(SettingsError, match="use --scope user"):
+            file_of(BY_NAME[name], "project", places)
+
+
+def test_documentation_lists_each_host_as_it_is() -> None:
+    rows = [line for line in (ROOT / "docs" / "hosts.md").read_text().splitlines() if line.startswith("| `")]
+    assert len(rows) == len(HOSTS)
+    for host, row in zip(HOSTS, rows, strict=True):
+        assert row.startswith(f"| `{host.name}`")
+        assert f"`{host.container}`" in row
+        assert f"({host.documentation})" in row
+        assert (f"`{host.project.removeprefix('{project}/')}`" if host.project else "|  |") in row.replace(
+            "| |", "|  |"
+        )
+
+
+def test_variables_move_files() -> None:
+    moved = {"CODEX_HOME": "/c", "CLAUDE_CONFIG_DIR": "/cc", "XDG_CONFIG_HOME": "/x"}
+    places = Places(home=Path("/home/me"), platform="linux", environ=moved)
+    files = {
+        name: str(file_of(BY_NAME[name], "user", places))
+        for name in ("codex", "claude-code", "vscode", "zed")
+    }
+    assert files == {
+        "codex": "/c/config.toml",
+        "claude-code": "/cc/.claude.json",
+        "vscode": "/x/Code/User/mcp.json",
+        "zed": "/x/zed/settings.json",
+    }
+
+
+def test_host_that_does_not_run_here_is_told(tmp_path: Path) -> None:
+    places = Places(home=tmp_path, platform="linux", environ={})
+    with pytest.raises(SettingsError, match="Claude Desktop does not run on this system"):
+        file_of(BY_NAME["claude-desktop"], "user", places)
+    with pytest.raises(SettingsError, match="scope 'x' is not known"):
+        file_of(BY_NAME["cursor"], "x", places)
+    with pytest.raises(SettingsError, match="agent 'x' is not known: choose one of claude-code"):
+        find_host("x")
+
+
+def test_agents_are_found_by_their_folders(tmp_path: Path) -> None:
+    places = Places(home=tmp_path, platform="linux", environ={})
+    assert not any(is_used(host, places) for host in HOSTS)
+    (tmp_path / ".cursor").mkdir()
+    (tmp_path / ".claude.json").touch()
+    assert [host.name for host in HOSTS if is_used(host, places)] == ["claude-code", "cursor"]
+
+
+def test_entry_names_transport_and_folders_of_skills() -> None:
+    entry = server_entry(
+        BY_NAME["vscode"], ["/py", "-m", "skillpager"], skills_dirs=[Path("/a b"), Path("/c")]
+    )
+    assert entry == {
+        "type": "stdio",
+        "command": "/py",
+        "args": ["-m", "skillpager", "mcp"],
+        "env": {"SKILLPAGER_SKILLS_DIR": f"/a b{os.pathsep}/c"},
+    }
+    assert server_entry(BY_NAME["zed"], COMMAND) == {"command": COMMAND[0], "args": ["mcp"]}
+
+
+def test_command_starts_this_package_whatever_is_in_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trap = tmp_path / "skillpager.py"
+    trap.write_text("raise SystemExit('from the project')")
+    for program in (own_command("user"), [sys.executable, "-P", "-m", "skillpager"]):
+        done = subprocess.run(
+            [*program, "--version"], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        assert done.stdout.startswith("skillpager "), done.stderr
+    monkeypatch.setenv("PATH", str(Path(own_command("user")[0]).parent))
+    assert own_command("project") == ["skillpager"]
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert own_command("project") == own_command("user")
+
+
+def test_command_line_shows_asks_installs_and_undoes(tmp_path: Path) -> None:
+    env = environment(tmp_path / "cache", XDG_STATE_HOME=str(tmp_path / "state"))
+    file = tmp_path / "home" / ".cursor" / "mcp.json"
+    file.parent.mkdir()
+    file.write_text('{\n  "mcpServers": {}\n}\n')
+
+    refused = run("install", "--agent", "cursor", env=env)
+    assert refused.code == 2
+    assert "add --yes to change" in refused.err
+    shown = run("install", "--agent", "cursor", "--dry-run", env=env)
+    assert shown.out == refused.out
+    assert '+    "skillpager": {' in shown.out
+    declined = run_on_terminal("install", "--agent", "cursor", env=env, typed=b"n\n")
+    assert declined.code == 1
+    assert "skillpager" not in file.read_text()
+
+    assert "Change" in run_on_terminal("install", "--agent", "cursor", env=env, typed=b"y\n").out
+    entry = json.loads(file.read_text())["mcpServers"]["skillpager"]
+    assert Path(entry["command"]).is_absolute()
+    again = run("install", "--agent", "cursor", env=env)
+    assert (again.code, again.out) == (0, "")
+    assert "Nothing to do" in again.err
+
+    undone = run("uninstall", "--agent", "cursor", "--yes", "--json", env=env)
+    assert undone.json["changed"] is True
+    assert file.read_text() == '{\n  "mcpServers": {}\n}\n'
+
+
+def test_command_line_without_agent_lists_agents(tmp_path: Path) -> None:
+    env = environment(tmp_path / "cache", XDG_CONFIG_HOME=str(tmp_path / "config"))
+    (tmp_path / "home" / ".gemini").mkdir()
+    assert run("install", "--agent", "gemini", "--yes", env=env, cwd=tmp_path).code == 0
+    listed = run("install", env=env, cwd=tmp_path)
+    rows = [line.split("\t") for line in listed.out.splitlines()]
+    assert rows[0] == ["agent", "scope", "file", "found", "installed"]
+    assert ["gemini", "user", str(tmp_path / "home" / ".gemini" / "settings.json"), "yes", "yes"] in rows
+    assert ["cursor", "project", str(tmp_path / ".cursor" / "mcp.json"), "no", "no"] in rows
+    assert "install --agent NAME" in listed.err
+    as_json = run("uninstall", "--json", env=env, cwd=tmp_path)
+    assert {(row["agent"], row["installed"]) for row in as_json.json["agents"]} >= {
+        ("gemini", True),
+        ("zed", False),
+    }
+
+
+def test_command_line_tells_what_is_wrong(tmp_path: Path) -> None:
+    env = environment(tmp_path / "cache")
+    assert "agent 'emacs' is not known" in run("install", "--agent", "emacs", env=env).err
+    assert "no file for a project" in run("install", "--agent", "zed", "--scope", "project", env=env).err
+    missing = run("install", "--agent", "cursor", "--skills-dir", "no/where", "--yes", env=env)
+    assert (missing.code, "no/where is not a folder" in missing.err) == (1, True)
+    env["PYTHONPATH"] = hide(tmp_path / "hidden", "mcp")
+    assert 'pip install "skillpager[mcp]"' in run("install", "--agent", "cursor", "--dry-run", env=env).err
+
+
+def test_project_file_with_a_private_path_is_told(tmp_path: Path) -> None:
+    env = environment(tmp_path / "cache", PATH="/nowhere")
+    done = run("install", "--agent", "vscode", "--scope", "project", "--dry-run", env=env, cwd=tmp_path)
+    assert "others who share the project do not have" in done.err
+
+
+def test_installs_at_the_same_time_leave_one_whole_file(tmp_path: Path) -> None:
+    env = environment(tmp_path / "cache")
+    file = tmp_path / "home" / ".claude.json"
+    file.write_text(CLAUDE)
+    with ThreadPoolExecutor(4) as pool:
+        runs = list(pool.map(lambda _: run("install", "--agent", "claude-code", "--yes", env=env), range(4)))
+    assert {done.code for done in runs} <= {0, 1}
+    assert sorted(json.loads(file.read_text())["mcpServers"]) == ["github", "skillpager"]
+    assert run("uninstall", "--agent", "claude-code", "--yes", env=env).code == 0
+    assert file.read_text() == CLAUDE

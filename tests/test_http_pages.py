@@ -1,0 +1,273 @@
+"""The HTTP service gives the library's pages, outlines and graphs, in the forms of `serialize.py`."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+import golden
+from conftest import SAMPLES
+from http_running import ASKED, QUERY, running
+from skillpager import SkillPager
+from skillpager.http_options import ServerOptions
+from skillpager.library import Library
+from skillpager.registry import FAMILIES
+from skillpager.serialize import (
+    JsonObject,
+    context_json,
+    found_json,
+    graph_json,
+    index_json,
+    node_json,
+    source_json,
+)
+from skillpager.types import Style
+
+
+@pytest.fixture(scope="module")
+def client(pager: SkillPager) -> Iterator[httpx.Client]:
+    with running(pager) as service:
+        yield service.client
+
+
+@pytest.fixture(scope="module")
+def open_client(pager: SkillPager) -> Iterator[httpx.Client]:
+    options = ServerOptions(port=0, allow_uploads=True, allow_models=True)
+    with running(pager, options) as service:
+        yield service.client
+
+
+def plain(value: JsonObject) -> Any:
+    """Return a value as JSON gives it back."""
+    return json.loads(json.dumps(value))
+
+
+def ask(client: httpx.Client, **fields: object) -> Any:
+    """Return a page."""
+    answer = client.post("/v1/page", json={**ASKED, **fields})
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+@pytest.mark.parametrize("name", golden.QUERIES)
+def test_a_page_is_the_golden_one(client: httpx.Client, name: str) -> None:
+    show = f"skillpager show examples/skills/{name}"
+    page = ask(client, skill=name, query=golden.QUERIES[name], max_nodes=12, show=show)
+    assert page["text"] == (golden.FOLDER / f"{name}.page.md").read_bytes().decode()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {},
+        {"max_nodes": 3},
+        {"max_tokens": 300, "style": "xml"},
+        {"sufficiency": 0.9},
+        {"mmr_lambda": 0.5, "scope": "body"},
+        {"strategy": "density:0.3", "style": "plain"},
+        {"strategy": "chunk_mmr:64", "max_nodes": 4},
+    ],
+)
+def test_arguments_mean_what_they_mean_in_the_library(
+    client: httpx.Client, pager: SkillPager, arguments: dict[str, Any]
+) -> None:
+    expected = context_json(pager.page(SAMPLES / "postgres-backup", QUERY, **arguments))
+    assert ask(client, **arguments) == plain(expected)
+
+
+def test_an_argument_that_is_null_counts_as_left_out(client: httpx.Client) -> None:
+    nothing = dict.fromkeys(["max_nodes", "max_tokens", "sufficiency", "strategy", "mmr_lambda", "markdown"])
+    assert ask(client, **nothing, scope=None, style=None) == ask(client)
+
+
+def test_a_page_by_get_is_the_one_by_post(client: httpx.Client) -> None:
+    fields = {"max_nodes": 3, "style": "plain", "explain": "true", "mmr_lambda": 0.3}
+    answer = client.get("/v1/page", params={**ASKED, **fields})
+    assert answer.json() == ask(client, **{**fields, "explain": True})
+
+
+def test_explain_tells_the_reasons_of_the_library(client: httpx.Client, pager: SkillPager) -> None:
+    reasons = pager.reasons(SAMPLES / "postgres-backup", QUERY)
+    assert ask(client, explain=True)["reasons"] == plain(dict(reasons))
+    assert "reasons" not in ask(client)
+
+
+def test_a_strategy_that_estimates_nothing_has_no_reasons(client: httpx.Client) -> None:
+    assert ask(client, strategy="mmr", explain=True)["reasons"] == {}
+    assert ask(client, mmr_lambda=0.5, explain=True)["reasons"] == {}
+
+
+@pytest.mark.parametrize("nodes", ["n3-n5", ["n3", "L40-52"], "n0 n7,n9"])
+def test_expand_gives_what_the_library_expands(
+    client: httpx.Client, pager: SkillPager, nodes: str | list[str]
+) -> None:
+    answer = client.post("/v1/expand", json={"skill": "postgres-backup", "nodes": nodes, "style": "plain"})
+    expected = context_json(pager.expand(SAMPLES / "postgres-backup", nodes, style=Style.PLAIN))
+    assert answer.json() == plain(expected)
+
+
+@pytest.mark.parametrize(
+    ("form", "make"), [("outline", index_json), ("graph", graph_json), ("source", source_json)]
+)
+@pytest.mark.parametrize("scope", ["skill", "body"])
+def test_what_is_inside_a_skill_is_told_as_everywhere(
+    client: httpx.Client, pager: SkillPager, form: str, make: Any, scope: str
+) -> None:
+    answer = client.get(f"/v1/skills/kubernetes-debugging/{form}", params={"scope": scope})
+    assert answer.json() == plain(make(pager.index(SAMPLES / "kubernetes-debugging", scope=scope)))
+
+
+def test_the_source_is_the_files_to_the_letter(client: httpx.Client) -> None:
+    sources = client.get("/v1/skills/kubernetes-debugging/source").json()["sources"]
+    assert len(sources) > 1
+    for file in sources:
+        written = (SAMPLES / "kubernetes-debugging" / file["path"]).read_bytes().decode()
+        assert file["text"] == written
+
+
+def test_nodes_are_all_or_those_asked_for(client: httpx.Client, pager: SkillPager) -> None:
+    index = pager.index(SAMPLES / "git-bisect")
+    every = client.get("/v1/skills/git-bisect/nodes").json()["nodes"]
+    assert every == [plain(node_json(node)) for node in index.nodes]
+    some = client.get("/v1/skills/git-bisect/nodes", params={"nodes": ["n2-n3", "n5"]}).json()["nodes"]
+    assert some == [every[2], every[3], every[5]]
+
+
+def test_the_skills_are_those_of_the_library(pager: SkillPager, tmp_path: Path) -> None:
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "SKILL.md").write_bytes(b"\xff\xfe\x00")
+    (tmp_path / "samples").symlink_to(SAMPLES)
+    with running(pager, folder=tmp_path) as service:
+        told = service.client.get("/v1/skills").json()
+    library = Library(pager, [tmp_path])
+    assert told["skills"] == [plain(found_json(found)) for found in library.skills()]
+    assert [(found["name"], "UTF-16" in found["problem"]) for found in told["left_out"]] == [("broken", True)]
+
+
+def test_a_skill_may_be_called_anything(pager: SkillPager, tmp_path: Path) -> None:
+    (tmp_path / "odd").mkdir()
+    (tmp_path / "odd" / "SKILL.md").write_text("---\nname: a/b ä?\n---\nOne.\n\nTwo.\n", encoding="utf-8")
+    with running(pager, folder=tmp_path) as service:
+        outline = service.client.get("/v1/skills/a%2Fb%20%C3%A4%3F/outline").json()
+        assert outline["name"] == "a/b ä?"
+        assert ask(service.client, skill="a/b ä?")["complete"]
+
+
+def test_a_changed_skill_is_paged_anew(hashing_pager: SkillPager, tmp_path: Path) -> None:
+    skill = tmp_path / "notes" / "SKILL.md"
+    skill.parent.mkdir()
+    skill.write_text("Old text.\n")
+    with running(hashing_pager, folder=tmp_path) as service:
+        before = service.client.get("/v1/skills/notes/outline")
+        skill.write_text("New and longer text.\n")
+        after = service.client.get(
+            "/v1/skills/notes/outline", headers={"If-None-Match": before.headers["etag"]}
+        )
+    assert before.json()["nodes"][0]["text"] == "Old text."
+    assert after.status_code == 200
+    assert after.json()["nodes"][0]["text"] == "New and longer text."
+
+
+def test_strategies_say_what_they_heed(client: httpx.Client) -> None:
+    told = {each["name"]: each for each in client.get("/v1/strategies").json()["strategies"]}
+    assert list(told) == list(FAMILIES)
+    assert told["navigator"]["heeds"] == ["max_nodes", "max_tokens", "sufficiency"]
+    assert told["mmr"]["heeds"] == ["max_nodes", "max_tokens", "mmr_lambda"]
+    assert told["dpp"]["argument"] == {
+        "name": "diversity",
+        "kind": "a number",
+        "sample": "0.5",
+        "required": False,
+    }
+    closed = {name for name, each in told.items() if each["problem"]}
+    assert closed == {"reranker", "llmlingua2", "openprovence", "llm_outline"}
+
+
+def test_every_strategy_that_is_offered_makes_a_page(client: httpx.Client) -> None:
+    told = client.get("/v1/strategies").json()["strategies"]
+    pages = [ask(client, strategy=each["name"], max_nodes=2) for each in told if not each["problem"]]
+    assert len(pages) == 18
+    assert all(page["nodes"] for page in pages)
+
+
+def test_models_of_others_are_the_owners_to_allow(client: httpx.Client, open_client: httpx.Client) -> None:
+    for strategy in ("reranker:evil/model", "openprovence:evil/model", "llm_outline"):
+        refused = client.post("/v1/page", json={**ASKED, "strategy": strategy})
+        assert refused.status_code == 403
+        assert "--allow-models" in refused.json()["detail"]
+    # allowed, it is tried: here its package or its model is missing
+    tried = open_client.post("/v1/page", json={**ASKED, "strategy": "llm_outline"})
+    assert (tried.status_code, tried.json()["error"]) == (422, "SettingsError")
+    assert "SKILLPAGER_LLM_MODEL" in tried.json()["detail"]
+
+
+def test_about_tells_what_is_allowed(client: httpx.Client, open_client: httpx.Client) -> None:
+    closed, opened = (each.get("/v1/about").json() for each in (client, open_client))
+    assert (closed["allow_uploads"], closed["max_request_bytes"]) == (False, 64 * 1024)
+    assert (opened["allow_uploads"], opened["max_request_bytes"]) == (True, 1024 * 1024)
+    assert closed["encoder"].startswith("builtin")
+
+
+def test_uploads_are_off_unless_enabled(client: httpx.Client) -> None:
+    for path, fields in (("page", {"query": "x"}), ("expand", {"nodes": "n0"})):
+        answer = client.post(f"/v1/{path}", json={"markdown": "One.\n\nTwo.\n", **fields})
+        assert answer.status_code == 403
+        assert "--allow-uploads" in answer.json()["detail"]
+
+
+def test_an_upload_is_paged_as_the_library_pages_text(open_client: httpx.Client, pager: SkillPager) -> None:
+    text = (SAMPLES / "git-bisect" / "SKILL.md").read_text(encoding="utf-8")
+    page = open_client.post("/v1/page", json={"markdown": text, "query": "skip a commit", "max_nodes": 3})
+    assert page.json() == plain(context_json(pager.page(text, "skip a commit", max_nodes=3)))
+    nodes = open_client.post("/v1/expand", json={"markdown": text, "nodes": "n2"})
+    assert nodes.json() == plain(context_json(pager.expand(text, "n2")))
+
+
+def test_an_upload_is_never_a_path(open_client: httpx.Client) -> None:
+    path = str(SAMPLES / "git-bisect" / "SKILL.md")
+    page = open_client.post("/v1/page", json={"markdown": path, "query": "skip a commit"}).json()
+    assert page["text"].strip() == path
+
+
+def test_uploads_leave_nothing_on_disk(tmp_path: Path) -> None:
+    pager = SkillPager(encoder="hashing", store=tmp_path / "store")
+    with running(pager, ServerOptions(port=0, allow_uploads=True)) as service:
+        answer = service.client.post("/v1/page", json={"markdown": "Secret.\n\nPlan.\n", "query": "plan"})
+        assert answer.status_code == 200
+    assert pager.store.entries() == []
+    pager.close()
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/v1/skills",
+        "/v1/strategies",
+        "/v1/about",
+        "/v1/skills/git-bisect/graph",
+        f"/v1/page?skill=git-bisect&query={QUERY}",
+    ],
+)
+def test_what_the_client_has_is_not_sent_again(client: httpx.Client, path: str) -> None:
+    first = client.get(path)
+    etag = first.headers["etag"]
+    for seen in (etag, f'"other", W/{etag}', "*"):
+        again = client.get(path, headers={"If-None-Match": seen})
+        assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", etag)
+    assert client.get(path, headers={"If-None-Match": '"other"'}).content == first.content
+
+
+def test_a_post_that_is_seen_is_a_failed_precondition(client: httpx.Client) -> None:
+    etag = client.post("/v1/page", json=ASKED).headers["etag"]
+    again = client.post("/v1/page", json=ASKED, headers={"If-None-Match": etag})
+    assert (again.status_code, again.headers["etag"]) == (412, etag)
+    other = client.post("/v1/page", json={**ASKED, "max_nodes": 2}, headers={"If-None-Match": etag})
+    assert other.status_code == 200
+
+
+def test_scopes_and_skills_have_etags_of_their_own(client: httpx.Client) -> None:
+    urls = ["kubernetes-debugging/outline", "kubernetes-debugging/outline?scope=body", "git-bisect/outline"]
+    assert len({client.get(f"/v1/skills/{url}").headers["etag"] for url in urls}) == 3

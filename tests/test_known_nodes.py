@@ -1,0 +1,98 @@
+"""Pages for a reader who has some of the nodes, and what of a skill or of some nodes a ceiling allows."""
+
+import re
+
+import pytest
+
+from conftest import SAMPLES
+from golden import QUERIES
+from skillpager import SkillPager
+from skillpager.layout import whole_text
+from skillpager.serialize import context_json
+
+SKILL = SAMPLES / "postgres-backup"
+QUERY = QUERIES["postgres-backup"]
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_known_nodes_are_named_in_their_place_and_not_shown(pager: SkillPager, name: str) -> None:
+    page = pager.page(SAMPLES / name, QUERIES[name], max_tokens=900)
+    known = {node.id for node in page.nodes[::2]} | {node.id for node in page.nodes[:6]}
+    rest = pager.page(SAMPLES / name, QUERIES[name], max_tokens=900, known=known)
+    if rest == page:  # naming them would take as many tokens
+        return
+    assert rest.tokens < page.tokens
+    assert [node.id for node in rest.nodes] == [node.id for node in page.nodes if node.id not in known]
+    named = [node for gap in rest.omitted if gap.known for node in gap.nodes]
+    assert named == [node.id for node in page.nodes if node.id in known]
+    assert not rest.complete
+    assert (rest.selection, rest.sufficiency) == (page.selection, page.sufficiency)
+    for gap in rest.omitted:
+        ids = gap.nodes[0] if len(gap.nodes) == 1 else f"{gap.nodes[0]}-{gap.nodes[-1]}"
+        what = "already in context" if gap.known else r"[a-z_, ]+"
+        assert re.search(rf"^\[… .*, {gap.tokens} tokens: {what}; {ids}\]$", rest.text, re.MULTILINE)
+
+
+def test_what_a_page_would_not_show_is_no_known_gap(pager: SkillPager) -> None:
+    page = pager.page(SKILL, QUERY)
+    hidden = [node for gap in page.omitted for node in gap.nodes]
+    assert pager.page(SKILL, QUERY, known=hidden) == page
+    assert pager.page(SKILL, QUERY, known=["n999"]) == page
+
+
+def test_a_mark_that_would_take_as_many_tokens_is_not_made(pager: SkillPager) -> None:
+    page = pager.page(SKILL, QUERY)
+    (shortest,) = sorted(page.nodes, key=lambda node: node.tokens)[:1]
+    assert pager.page(SKILL, QUERY, known=[shortest.id]) == page
+
+
+def test_plain_pages_have_no_marks_and_show_all(pager: SkillPager) -> None:
+    page = pager.page(SKILL, QUERY, style="plain")
+    assert pager.page(SKILL, QUERY, style="plain", known=[node.id for node in page.nodes]) == page
+
+
+def test_the_legend_says_what_a_known_mark_means_and_json_which_gaps_are(pager: SkillPager) -> None:
+    known = [node.id for node in pager.page(SKILL, QUERY).nodes]
+    page = pager.page(SKILL, QUERY, known=known, style="xml")
+    assert '"already in context" for what was sent before (if it is gone, read it again).]' in page.text
+    assert [gap["known"] for gap in context_json(page)["omitted"]] == [True, False, True, False]  # type: ignore[union-attr, index, call-overload]
+
+
+def test_a_command_may_hold_the_ids_in_its_middle(pager: SkillPager) -> None:
+    text = pager.page(SKILL, QUERY, show="read({ids}) now").text
+    assert "; read them with: read(n3-n5) now]" in text
+    assert "; n4-n25]" in text
+    typed = pager.page(SKILL, QUERY, show="read").text
+    assert "; read them with: read n3-n5]" in typed
+    assert "; show n4-n25]" in typed
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_whole_is_the_document(pager: SkillPager, name: str) -> None:
+    whole = pager.whole(SAMPLES / name)
+    assert whole.text == whole_text(pager.index(SAMPLES / name))
+    assert whole.complete
+
+
+@pytest.mark.parametrize("limit", [0, 20, 60, 200, 700, 1500])
+@pytest.mark.parametrize("known", [(), ("n0", "n1", "n2", "n3", "n4", "n5", "n6", "n7")])
+def test_whole_within_a_ceiling_is_the_beginning(
+    pager: SkillPager, limit: int, known: tuple[str, ...]
+) -> None:
+    page = pager.whole(SKILL, max_tokens=limit, show="read", known=known)
+    assert page.tokens <= limit
+    shown = [node.ordinal for node in page.nodes]
+    named = [int(node[1:]) for gap in page.omitted if gap.known for node in gap.nodes]
+    assert sorted([*shown, *named]) == list(range(len(shown) + len(named)))
+    if limit >= 200:
+        assert shown  # also when the nodes that it begins with are known: so one reads on
+        last = page.omitted[-1]
+        assert page.text.endswith(f"; show {last.nodes[0]}-{last.nodes[-1]}]\n")
+
+
+@pytest.mark.parametrize("limit", [0, 30, 100, 400])
+def test_expand_within_a_ceiling_is_the_first_nodes(pager: SkillPager, limit: int) -> None:
+    cut = pager.expand(SKILL, "n10-n40", max_tokens=limit)
+    assert cut.tokens <= limit
+    assert [node.ordinal for node in cut.nodes] == list(range(10, 10 + len(cut.nodes)))
+    assert pager.expand(SKILL, "n10-n40", max_tokens=5000) == pager.expand(SKILL, "n10-n40")

@@ -1,0 +1,298 @@
+"""`skillpager mcp` as a real process: over stdio and over HTTP, at a real port."""
+
+import http.client
+import json
+import re
+import signal
+import socket
+import subprocess
+import time
+import tomllib
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import anyio
+import pytest
+from mcp import Client
+
+from cli_process import ROOT, command, environment, run
+from conftest import SAMPLES
+from mcp_clients import (
+    ERAS,
+    answer,
+    answers,
+    child,
+    error_of,
+    form_of,
+    http_server,
+    server_of,
+    text_of,
+    with_client,
+)
+from skillpager import SkillPager
+from skillpager.mcp_tools import TOOLS
+
+PAGE = ("load_skill", {"name": "postgres-backup", "query": "Restore a single table from last night's dump."})
+KNOWN = "already in context"
+INITIALIZE = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "test", "version": "1"},
+    },
+}
+
+
+def started(folder: Path, *options: str) -> "subprocess.Popen[str]":
+    """Start a server of the samples that logs all it does, its streams in our hands."""
+    return subprocess.Popen(
+        command("mcp", SAMPLES, "--verbose", *options),
+        env=environment(folder / "cache"),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+# ---- stdio
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_a_child_process_answers_as_the_library_does(pager: SkillPager, tmp_path: Path, era: str) -> None:
+    server = child(SAMPLES, cache=tmp_path / "cache")
+    first, second, wrong = answers(server, PAGE, PAGE, ("load_skill", {"name": "nix"}), era=era)
+    assert text_of(first) == text_of(answer(server_of(pager, SAMPLES), PAGE[0], **PAGE[1]))
+    assert KNOWN in text_of(second)
+    assert "There is no skill named 'nix'" in error_of(wrong)
+
+
+def test_options_of_the_command_reach_the_tools(tmp_path: Path) -> None:
+    server = child(
+        SAMPLES, "--resend", "--text-only", "--ceiling", "1000", "--scope", "body", cache=tmp_path / "c"
+    )
+    full = ("load_skill", {"name": "kubernetes-debugging", "mode": "full"})
+    first, second = answers(server, full, full)
+    assert text_of(first) == text_of(second)
+    assert first.structured_content is None
+    assert len(text_of(first)) < 6_000
+    assert "[… references/" not in text_of(first)
+
+
+def test_stdout_holds_the_protocol_and_nothing_else(tmp_path: Path) -> None:
+    initialized = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+    call = {
+        "jsonrpc": "2.0",
+        "id": 2,
+        "method": "tools/call",
+        "params": {"name": PAGE[0], "arguments": PAGE[1]},
+    }
+    process = started(tmp_path)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    lines = []
+    for message in (INITIALIZE, initialized, call):
+        process.stdin.write(json.dumps(message) + "\n")
+        process.stdin.flush()
+        if "id" in message:
+            lines.append(process.stdout.readline())
+    rest, said = process.communicate(timeout=60)
+    assert [json.loads(line)["id"] for line in lines] == [1, 2]
+    assert rest == ""
+    assert process.returncode == 0
+    assert "Traceback" not in said
+
+
+def test_it_ends_when_its_input_does(tmp_path: Path) -> None:
+    ran = run("mcp", SAMPLES, env=environment(tmp_path / "cache"))
+    assert (ran.code, ran.out, ran.err) == (0, "", "")
+
+
+# ---- HTTP
+
+
+def post(url: str, message: dict[str, Any], **headers: str) -> tuple[int, str]:
+    """Return status and body of a request with headers of the caller's choice."""
+    parts = urlsplit(url)
+    assert parts.hostname is not None
+    connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=30)
+    sent = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream", **headers}
+    connection.request("POST", parts.path, json.dumps(message), sent)
+    answered = connection.getresponse()
+    body = answered.read().decode()
+    connection.close()
+    return answered.status, body
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """The URL of a running server of the samples."""
+    with http_server(SAMPLES, cache=tmp_path_factory.mktemp("http") / "cache") as address:
+        yield address
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_http_answers_as_the_library_does(url: str, pager: SkillPager, era: str) -> None:
+    result = answer(url, PAGE[0], era=era, **PAGE[1])
+    alone = answer(server_of(pager, SAMPLES), PAGE[0], **PAGE[1])
+    assert text_of(result) == text_of(alone)
+    assert form_of(result) == form_of(alone)
+
+
+def test_sessions_over_http_are_apart(url: str) -> None:
+    texts: list[str] = []
+
+    async def talk() -> None:
+        async with Client(url, mode="legacy") as one, Client(url, mode="legacy") as other:
+            results = [await client.call_tool(*PAGE) for client in (one, other, one, other)]
+            texts.extend(map(text_of, results))
+
+    anyio.run(talk)
+    assert [KNOWN in text for text in texts] == [False, False, True, True]
+
+
+def test_requests_without_a_session_are_sent_everything(url: str) -> None:
+    first, second = answers(url, PAGE, PAGE, era="2026-07-28")
+    assert text_of(first) == text_of(second)
+
+
+def test_only_this_machine_is_served(url: str) -> None:
+    assert urlsplit(url).hostname == "127.0.0.1"
+    port = urlsplit(url).port
+    assert port is not None
+    with socket.socket() as other:
+        own = socket.gethostbyname(socket.gethostname())
+        if not own.startswith("127."):
+            assert other.connect_ex((own, port)) != 0
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Host": "evil.example"}, 421),
+        ({"Host": "evil.example:8642"}, 421),
+        ({"Origin": "https://evil.example"}, 403),
+        ({"Origin": "http://localhost:1"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Content-Type": "text/plain"}, 400),
+    ],
+)
+def test_requests_that_a_web_page_could_make_are_refused(
+    url: str, headers: dict[str, str], status: int
+) -> None:
+    assert post(url, INITIALIZE, **headers)[0] == status
+
+
+def test_a_page_of_its_own_origin_is_served(url: str) -> None:
+    port = urlsplit(url).port
+    status, body = post(url, INITIALIZE, Origin=f"http://localhost:{port}", Host=f"localhost:{port}")
+    assert status == 200
+    assert json.loads(body)["result"]["serverInfo"]["name"] == "skillpager"
+
+
+def test_a_body_beyond_the_limit_is_refused(url: str) -> None:
+    assert post(url, {**INITIALIZE, "padding": "x" * 5_000_000})[0] == 413
+
+
+# ---- wrong usage
+
+
+def test_wrong_usage_is_told_without_a_traceback(tmp_path: Path) -> None:
+    env = environment(tmp_path / "cache")
+    for arguments, code, message in (
+        (["--port", "8000"], 2, "--port belongs to --http"),
+        (["--http", "--port", "99999"], 2, "less than or equal to 65535"),
+        (["--ceiling", "10"], 1, "The ceiling is 10 tokens: it must be 1000 or more."),
+        ([str(tmp_path / "missing")], 1, "is not a folder: name folders that contain skills."),
+        (["--scope", "all"], 1, "Unknown scope 'all': choose one of skill, body."),
+    ):
+        ran = run("mcp", *arguments, env=env)
+        assert (ran.code, ran.out) == (code, "")
+        assert message in ran.err
+        assert "Traceback" not in ran.err
+
+
+def test_a_taken_port_is_told(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        ran = run("mcp", SAMPLES, "--http", "--port", port, env=environment(tmp_path / "cache"))
+    assert ran.code == 1
+    assert f"Port {port} of 127.0.0.1 cannot be used" in ran.err
+    assert "choose another --port" in ran.err
+
+
+def test_a_folder_without_skills_is_told_and_served(tmp_path: Path) -> None:
+    ran = run("mcp", tmp_path, env=environment(tmp_path / "cache"))
+    assert (ran.code, ran.err) == (0, f"no skills in {tmp_path}\n")
+    listed = answer(child(tmp_path, cache=tmp_path / "cache"), "list_skills")
+    assert form_of(listed) == {"text": "There are no skills.\n", "skills": [], "complete": True}
+
+
+def test_without_the_package_the_extra_is_named(tmp_path: Path) -> None:
+    (tmp_path / "mcp").mkdir()
+    (tmp_path / "mcp" / "__init__.py").write_text("raise ImportError('no mcp here')\n", encoding="utf-8")
+    env = environment(tmp_path / "cache", PYTHONPATH=str(tmp_path))
+    ran = run("mcp", SAMPLES, env=env)
+    assert ran.code == 1
+    assert '`pip install "skillpager[mcp]"`' in ran.err
+
+
+def test_other_commands_do_not_import_the_sdk(tmp_path: Path) -> None:
+    (tmp_path / "mcp").mkdir()
+    (tmp_path / "mcp" / "__init__.py").write_text("raise SystemExit('imported')\n", encoding="utf-8")
+    env = environment(tmp_path / "cache", PYTHONPATH=str(tmp_path))
+    assert run("mcp", "--help", env=env).code == 0
+    assert run("outline", SAMPLES / "git-bisect", env=env, cwd=ROOT).code == 0
+
+
+def test_an_unused_client_leaves_no_process(tmp_path: Path) -> None:
+    async def ask(client: Client) -> None:
+        assert client.server_info is not None
+
+    with_client(child(SAMPLES, cache=tmp_path / "cache"), ask)
+
+
+@pytest.mark.parametrize("options", [[], ["--http", "--port", "0"]])
+def test_ctrl_c_ends_it_without_a_traceback(tmp_path: Path, options: list[str]) -> None:
+    process = started(tmp_path, *options)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
+    if options:
+        assert "MCP server at" in process.stderr.readline()
+        time.sleep(0.5)
+    else:
+        process.stdin.write(json.dumps(INITIALIZE) + "\n")
+        process.stdin.flush()
+        process.stdout.readline()
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "Traceback" not in said
+
+
+# ---- the documentation
+
+
+def test_configurations_in_the_docs_parse_and_start_a_server(tmp_path: Path) -> None:
+    text = (ROOT / "docs" / "mcp.md").read_text(encoding="utf-8")
+    blocks = [json.loads(block) for block in re.findall(r"```json\n(.*?)```", text, re.DOTALL)]
+    blocks += [tomllib.loads(block) for block in re.findall(r"```toml\n(.*?)```", text, re.DOTALL)]
+    entries = [entry for block in blocks for servers in block.values() for entry in servers.values()]
+    assert len(entries) == 5
+    assert {entry["command"] for entry in entries} == {"skillpager"}
+    for arguments in {tuple(word for word in entry["args"] if "/" not in word) for entry in entries}:
+        assert run(*arguments, env=environment(tmp_path / "cache"), cwd=tmp_path).code == 0
+
+
+def test_tools_and_their_arguments_are_those_of_the_docs() -> None:
+    text = (ROOT / "docs" / "mcp.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)` \| (.*?) \|", text, re.MULTILINE)
+    assert {name: re.findall(r"`(\w+)`", arguments) for name, arguments in rows} == {
+        name: list(tool.input_schema["properties"])  # type: ignore[call-overload, arg-type]
+        for name, tool in TOOLS.items()
+    }

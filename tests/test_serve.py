@@ -1,0 +1,156 @@
+"""`skillpager serve` as a process: what it says, how it starts and how it ends."""
+
+import json
+import signal
+import socket
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import httpx
+import pytest
+
+from cli_process import SAMPLES, environment, hide, run
+from http_running import ASKED, TIME_LIMIT, child
+from skillpager import SkillPager
+from skillpager.serialize import context_json
+
+# long enough to be at work on when the signal comes, short enough for a test
+PARAGRAPHS = 400
+
+
+def wait_for(client: httpx.Client, line: str) -> None:
+    """Wait until the metrics hold a line."""
+    deadline = time.monotonic() + TIME_LIMIT
+    while line not in client.get("/metrics").text:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_it_serves_the_librarys_page_and_says_where(tmp_path: Path, pager: SkillPager) -> None:
+    with child(tmp_path) as service:
+        page = service.client.post("/v1/page", json=ASKED).json()
+    expected = context_json(pager.page(SAMPLES / "postgres-backup", ASKED["query"]))
+    assert page == json.loads(json.dumps(expected))
+    assert len(service.said) == 1
+    assert "serving at http://127.0.0.1:" in service.said[0]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_well(tmp_path: Path, number: signal.Signals) -> None:
+    with child(tmp_path) as service:
+        assert service.client.get("/healthz").is_success
+        service.process.send_signal(number)
+        assert service.end() == 0
+        with pytest.raises(httpx.TransportError):
+            service.client.get("/healthz")
+    assert len(service.said) == 1
+
+
+def test_requests_in_flight_are_answered_before_the_end(tmp_path: Path) -> None:
+    text = "\n\n".join(f"Step {number}: run command {number} and look." for number in range(PARAGRAPHS))
+    upload = {"markdown": text, "query": "run command 7", "max_nodes": 2}
+    with child(tmp_path, "--allow-uploads") as service, ThreadPoolExecutor(1) as clients:
+        answer = clients.submit(service.client.post, "/v1/page", json=upload)
+        with httpx.Client(base_url=service.client.base_url) as other:
+            wait_for(other, "skillpager_requests_taken 1.0")
+        service.process.send_signal(signal.SIGTERM)
+        assert answer.result().status_code == 200
+        assert service.end() == 0
+
+
+def test_the_access_log_is_json_lines_without_queries(tmp_path: Path) -> None:
+    with child(tmp_path, "--access-log") as service:
+        service.client.get("/v1/page", params=ASKED)
+        service.client.get("/v1/nothing%0A")
+        service.process.send_signal(signal.SIGTERM)
+        assert service.end() == 0
+    first, second = (json.loads(line) for line in service.said[1:])
+    assert (first["method"], first["path"], first["status"]) == ("GET", "/v1/page", 200)
+    assert first["bytes"] > 1000
+    assert first["ms"] > 0
+    assert (second["path"], second["status"]) == ("/v1/nothing\n", 404)
+    assert "dump" not in "".join(service.said)
+
+
+def test_the_token_comes_from_the_environment(tmp_path: Path) -> None:
+    with child(tmp_path, "--host", "0.0.0.0", SKILLPAGER_SERVER_TOKEN="s3cret") as service:
+        port = service.client.base_url.port
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=TIME_LIMIT) as client:
+            assert client.get("/v1/skills").status_code == 401
+            assert client.get("/v1/skills", headers={"Authorization": "Bearer s3cret"}).is_success
+    assert "s3cret" not in "".join(service.said)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--host", "0.0.0.0"], "set a secret with SKILLPAGER_SERVER_TOKEN"),
+        (["--host", "::"], "set a secret with SKILLPAGER_SERVER_TOKEN"),
+        (["--token", ""], "The token is empty"),
+        (["--host", "no.such.host.invalid", "--token", "x"], "cannot listen at no.such.host.invalid"),
+        (["missing-folder"], "missing-folder is not a folder"),
+    ],
+)
+def test_what_cannot_be_served_is_one_error(tmp_path: Path, options: list[str], message: str) -> None:
+    done = run("serve", SAMPLES, *options, "--port", "0", env=environment(tmp_path / "cache"))
+    assert done.code == 1
+    assert done.err.startswith("error: ")
+    assert message in done.err
+    assert len(done.err.splitlines()) == 1
+
+
+def test_a_port_that_is_taken_is_one_error(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = run("serve", SAMPLES, "--port", str(port), env=environment(tmp_path / "cache"))
+    assert done.code == 1
+    assert f"cannot listen at 127.0.0.1, port {port} (Address already in use)" in done.err
+    assert "--port" in done.err
+
+
+@pytest.mark.parametrize("option", ["--port=70000", "--workers=0", "--waiting=-1", "--max-tokens=0"])
+def test_options_out_of_range_are_wrong_usage(tmp_path: Path, option: str) -> None:
+    assert run("serve", option, env=environment(tmp_path / "cache")).code == 2
+
+
+def test_without_the_extra_it_says_what_to_install(tmp_path: Path) -> None:
+    env = environment(tmp_path / "cache", PYTHONPATH=hide(tmp_path / "hidden", "fastapi"))
+    done = run("serve", env=env)
+    assert done.code == 1
+    assert 'pip install "skillpager[server]"' in done.err
+
+
+def test_an_ipv6_address_can_be_served(tmp_path: Path) -> None:
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        pytest.skip("this machine has no IPv6")
+    with child(tmp_path, "--host", "::1") as service:
+        assert service.client.get("/healthz").is_success
+
+
+def test_many_clients_at_once_get_their_own_pages(tmp_path: Path, pager: SkillPager) -> None:
+    names = ["git-bisect", "postgres-backup", "csv-cleaning", "odd-markdown"]
+    expected = {name: pager.page(SAMPLES / name, ASKED["query"]).text for name in names}
+    barrier = threading.Barrier(8)
+    with child(tmp_path) as service, ThreadPoolExecutor(8) as clients:
+
+        def ask(number: int) -> list[bool]:
+            barrier.wait(TIME_LIMIT)
+            chosen = [names[(number + turn) % len(names)] for turn in range(8)]
+            pages = [service.client.post("/v1/page", json={**ASKED, "skill": name}).json() for name in chosen]
+            return [page["text"] == expected[name] for page, name in zip(pages, chosen, strict=True)]
+
+        assert all(all(same) for same in clients.map(ask, range(8)))
+
+
+def test_the_examples_of_the_help_text_start(tmp_path: Path) -> None:
+    told = run("serve", "--help", env=environment(tmp_path / "cache")).out
+    examples = [line.split()[2:] for line in told.splitlines() if line.startswith("    skillpager serve")]
+    assert len(examples) == 2
+    for options in examples:
+        assert options.pop(0) == "examples/skills"
+        with child(tmp_path, *options) as service:
+            assert service.client.get("/healthz").is_success

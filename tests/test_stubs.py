@@ -1,0 +1,268 @@
+"""Stubs of skills: valid skills themselves, whose command pages the original whatever it is asked."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cli_process import SAMPLES, environment, run
+from skillpager import SkillPager
+from skillpager.errors import SkillError
+from skillpager.library import Library, discover
+from skillpager.skill import read_skill
+from skillpager.stubs import STUB_OF, stub_of, stub_text, write_stub
+from skillpager.types import Skill
+
+POSTGRES = SAMPLES / "postgres-backup"
+QUERY = "restore one table from a dump"
+# fields of the Agent Skills specification, which uploads and validators insist on
+SPECIFIED = {"name", "description", "license", "compatibility", "metadata", "allowed-tools"}
+BLOCK = re.compile(r"^```!\n(.*?)\n?```", re.DOTALL | re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def warm(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """An environment in which `skillpager` is on the search path and the skill is indexed."""
+    folder = tmp_path_factory.mktemp("stubs")
+    program = folder / "bin" / "skillpager"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m skillpager "$@"\n')
+    program.chmod(0o755)
+    env = environment(folder / "cache", PATH=f"{program.parent}{os.pathsep}{os.environ['PATH']}")
+    assert run("index", POSTGRES, env=env).code == 0
+    return env
+
+
+def render(text: str, arguments: str, *, env: dict[str, str], cwd: Path) -> tuple[int, str]:
+    """Return what a host makes of a stub: arguments put in as they are, then each command run by bash."""
+    command = BLOCK.search(text.replace("$ARGUMENTS", arguments))
+    assert command is not None
+    done = subprocess.run(
+        ["bash", "-c", command[1]],
+        env=env,
+        cwd=cwd,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    return done.returncode, done.stdout
+
+
+def made(name: str, description: str = "Does things.", body: str = "# Title\n\nText.\n") -> str:
+    return f"---\n{yaml.safe_dump({'name': name, 'description': description})}---\n\n{body}"
+
+
+def test_stub_is_a_valid_skill_of_the_same_name_and_description(tmp_path: Path) -> None:
+    file = write_stub(POSTGRES, tmp_path)
+    original, stub = read_skill(POSTGRES), read_skill(file)
+    assert file == tmp_path / "postgres-backup" / "SKILL.md"
+    assert (stub.name, stub.description, stub.warnings) == (original.name, original.description, ())
+    front = yaml.safe_load(file.read_text().split("---")[1])
+    assert set(front) <= SPECIFIED
+    assert front["metadata"] == {STUB_OF: str(POSTGRES)}
+    assert stub_of(stub.metadata) == str(POSTGRES)
+    assert stub_of(original.metadata) is None
+    assert len(file.read_text()) < 2500
+
+
+NASTY = {
+    "quotes": """don't "drop" 'tables'""",
+    "substitution": "$(touch hacked) `touch hacked` ${HOME} $((1+1))",
+    "operators": "x; touch hacked && touch hacked | tee hacked > hacked &",
+    "line breaks": "restore\n\none table\nEOF\ntouch hacked\n",
+    "guessed end": "x\nSKILLPAGER\nSKILLPAGER_0\n'SKILLPAGER_'\ntouch hacked",
+    "fence": "x\n```\n\n```bash\ntouch hacked\n```\n",
+    "option": "--strategy full",
+    "backslashes": "a\\\nb \\' \\$(touch hacked) !! ~ * ?",
+    "other script": "恢复一个表 — für „einen“ Tisch 🙂",
+}
+
+
+@pytest.mark.parametrize("name", NASTY)
+def test_command_of_a_stub_pages_the_original_and_runs_nothing_else(
+    name: str, tmp_path: Path, warm: dict[str, str]
+) -> None:
+    text = write_stub(POSTGRES, tmp_path / "skills").read_text()
+    code, page = render(text, NASTY[name], env=warm, cwd=tmp_path)
+    assert code == 0, page
+    assert 'Page of skill "postgres-backup"' in page
+    assert not (tmp_path / "hacked").exists()
+
+
+def test_command_of_a_stub_prints_what_the_command_line_prints(tmp_path: Path, warm: dict[str, str]) -> None:
+    text = write_stub(POSTGRES, tmp_path, max_tokens=900).read_text()
+    code, page = render(text, QUERY, env=warm, cwd=tmp_path)
+    direct = run("page", POSTGRES, QUERY, "--max-tokens", "900", env=warm)
+    assert (code, page) == (0, direct.out)
+
+
+def test_only_a_skill_that_hosts_would_cut_has_a_ceiling_on_its_pages(
+    tmp_path: Path, warm: dict[str, str]
+) -> None:
+    large = tmp_path / "large"
+    large.mkdir()
+    steps = "".join(f"## Part {n}\n\nRun `part-{n}` and note each of its results.\n\n" for n in range(400))
+    (large / "SKILL.md").write_text(made("large", body=f"# Large\n\n{steps}"))
+    assert "--max-tokens 4000 " in write_stub(large, tmp_path / "out").read_text()
+    assert "--max-tokens" not in write_stub(POSTGRES, tmp_path / "out").read_text()
+
+
+def test_stub_without_arguments_shows_the_outline(tmp_path: Path, warm: dict[str, str]) -> None:
+    text = write_stub(POSTGRES, tmp_path).read_text()
+    code, shown = render(text, "", env=warm, cwd=tmp_path)
+    assert (code, shown) == (0, run("outline", POSTGRES, env=warm).out)
+
+
+def test_stub_leads_to_the_original_though_a_skill_of_its_name_is_nearer(
+    tmp_path: Path, warm: dict[str, str]
+) -> None:
+    other = tmp_path / ".agents" / "skills" / "postgres-backup" / "SKILL.md"
+    other.parent.mkdir(parents=True)
+    other.write_text(made("postgres-backup", body="# Another one\n\nNothing of use.\n"))
+    text = write_stub(POSTGRES, tmp_path / ".claude" / "skills").read_text()
+    assert "pg_restore" in render(text, QUERY, env=warm, cwd=tmp_path)[1]
+
+
+def test_original_that_has_moved_is_told(tmp_path: Path, warm: dict[str, str]) -> None:
+    original = tmp_path / "a" / "moving" / "SKILL.md"
+    original.parent.mkdir(parents=True)
+    original.write_text(made("moving"))
+    text = write_stub(original.parent, tmp_path / "out").read_text()
+    original.unlink()
+    code, told = render(text, QUERY, env=warm, cwd=tmp_path)
+    assert code == 1
+    assert str(original.parent) in told
+
+
+def test_path_with_spaces_and_quotes_is_quoted(tmp_path: Path, warm: dict[str, str]) -> None:
+    folder = tmp_path / "it's; touch hacked #" / "odd"
+    folder.mkdir(parents=True)
+    (folder / "SKILL.md").write_text(made("odd"))
+    text = write_stub(folder, tmp_path / "out").read_text()
+    code, page = render(text, QUERY, env=warm, cwd=tmp_path)
+    assert (code, "Text." in page) == (0, True)
+    assert not (tmp_path / "hacked").exists()
+
+
+def test_markdown_file_without_a_folder_of_its_own_is_named_by_its_path(tmp_path: Path) -> None:
+    source = tmp_path / "notes.md"
+    source.write_text(made("notes"))
+    file = write_stub(source, tmp_path / "out")
+    assert stub_of(read_skill(file).metadata) == str(source)
+
+
+def test_stub_is_written_anew_but_no_skill_is_replaced(tmp_path: Path) -> None:
+    file = write_stub(POSTGRES, tmp_path)
+    first = file.read_text()
+    assert write_stub(POSTGRES, tmp_path).read_text() == first
+    assert "--max-tokens 700 " in write_stub(POSTGRES, tmp_path, max_tokens=700).read_text()
+
+    file.write_text(made("postgres-backup"))
+    with pytest.raises(SkillError, match=r"is a skill and no stub.*--force"):
+        write_stub(POSTGRES, tmp_path)
+    assert file.read_text() == made("postgres-backup")
+    write_stub(POSTGRES, tmp_path, force=True)
+    assert stub_of(read_skill(file).metadata) == str(POSTGRES)
+    file.write_bytes(b"\xff")
+    with pytest.raises(SkillError, match="is a skill and no stub"):
+        write_stub(POSTGRES, tmp_path)
+
+
+@pytest.mark.parametrize("force", [True, False])
+def test_skill_is_never_replaced_by_its_own_stub(force: bool, tmp_path: Path) -> None:
+    own = tmp_path / "skills" / "mine"
+    own.mkdir(parents=True)
+    (own / "SKILL.md").write_text(made("mine"))
+    (tmp_path / "linked").symlink_to(tmp_path / "skills")
+    for folder in (tmp_path / "skills", tmp_path / "linked"):
+        with pytest.raises(SkillError, match="is the skill itself: move its folder"):
+            write_stub(own, folder, force=force)
+    assert (own / "SKILL.md").read_text() == made("mine")
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (made("Not Valid"), "the name 'Not Valid' is not valid"),
+        (made("x" * 65), "64 or fewer"),
+        (made("fine", ""), "the description has 0 characters"),
+        (made("fine", "d" * 1025), "1025 characters: hosts need 1 to 1024"),
+    ],
+)
+def test_skill_without_a_valid_stub_is_told(text: str, says: str, tmp_path: Path) -> None:
+    (tmp_path / "SKILL.md").write_text(text)
+    with pytest.raises(SkillError, match=re.escape(says)):
+        write_stub(tmp_path, tmp_path / "out")
+
+
+@pytest.mark.parametrize("name", ["a$1", "a`b", "a\nb"])
+def test_path_that_hosts_would_misread_is_told(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "SKILL.md").write_text(made("fine"))
+    with pytest.raises(SkillError, match="which hosts would misread"):
+        write_stub(tmp_path / name, tmp_path / "out")
+
+
+def test_stub_of_a_stub_is_refused(tmp_path: Path) -> None:
+    file = write_stub(POSTGRES, tmp_path)
+    with pytest.raises(SkillError, match=f"is a stub itself: make one of its original, {POSTGRES}"):
+        write_stub(file.parent, tmp_path / "out")
+
+
+def test_discovery_leaves_stubs_out(tmp_path: Path, hashing_pager: SkillPager) -> None:
+    write_stub(POSTGRES, tmp_path)
+    assert discover([tmp_path]) == []
+    assert [found.path for found in discover([tmp_path, SAMPLES]) if found.name == "postgres-backup"] == [
+        POSTGRES
+    ]
+    assert Library(hashing_pager, [tmp_path, SAMPLES]).skill("postgres-backup").path == POSTGRES
+
+
+@given(st.text(min_size=1, max_size=80).filter(lambda text: text.strip() and text.isprintable()))
+def test_any_description_is_kept(description: str) -> None:
+    skill = Skill("fine", description.strip(), {}, (), None)
+    text = stub_text(skill, Path("/skills/fine/SKILL.md"), end="SKILLPAGER_x", max_tokens=10)
+    front, _, body = text.removeprefix("---\n").partition("\n---\n")
+    assert yaml.safe_load(front)["description"] == skill.description
+    assert body.count("$ARGUMENTS") == 1
+    assert (
+        description.strip() in ("`", "!", "$")
+        or body
+        == stub_text(
+            Skill("fine", "d", {}, (), None), Path("/skills/fine/SKILL.md"), end="SKILLPAGER_x", max_tokens=10
+        ).partition("\n---\n")[2]
+    )
+
+
+def test_end_of_the_query_differs_from_stub_to_stub(tmp_path: Path) -> None:
+    ends = {
+        re.findall(r"<<'(\w+)'", write_stub(POSTGRES, tmp_path / str(number)).read_text())[0]
+        for number in range(5)
+    }
+    assert len(ends) == 5
+
+
+def test_command_line_writes_a_stub_and_tells_what_is_wrong(tmp_path: Path, warm: dict[str, str]) -> None:
+    done = run("stub", POSTGRES, env=warm, cwd=tmp_path)
+    assert (done.code, done.out) == (0, ".claude/skills/postgres-backup/SKILL.md\n")
+    assert f"It names {POSTGRES}" in done.err
+    assert "search path" not in done.err
+    lost = run("stub", POSTGRES, "--out", tmp_path, env={**warm, "PATH": "/nowhere"}, cwd=tmp_path)
+    assert "not on the search path" in lost.err
+    assert "names its original by path" in run("stub", "-", env=warm, cwd=tmp_path).err
+    missing = run("stub", "no-such-skill", env=warm, cwd=tmp_path)
+    assert (missing.code, "no-such-skill" in missing.err) == (1, True)
+
+
+def test_stub_names_its_original_in_a_command_to_copy(tmp_path: Path, warm: dict[str, str]) -> None:
+    text = write_stub(POSTGRES, tmp_path).read_text()
+    (inline,) = re.findall(r"`(skillpager page [^`]+ -)`", text)
+    done = run(*shlex.split(inline)[1:], env=warm, stdin=QUERY.encode())
+    assert (done.code, "pg_restore" in done.out) == (0, True)
