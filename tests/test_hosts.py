@@ -344,10 +344,10 @@ def test_entry_names_transport_and_folders_of_skills() -> None:
     assert entry == {
         "type": "stdio",
         "command": "/py",
-        "args": ["-m", "skillpager", "mcp"],
+        "args": ["-m", "skillpager", "mcp", "--text-only"],
         "env": {"SKILLPAGER_SKILLS_DIR": f"/a b{os.pathsep}/c"},
     }
-    assert server_entry(BY_NAME["zed"], COMMAND) == {"command": COMMAND[0], "args": ["mcp"]}
+    assert server_entry(BY_NAME["zed"], COMMAND) == {"command": COMMAND[0], "args": ["mcp", "--text-only"]}
 
 
 def test_command_starts_this_package_whatever_is_in_the_current_folder(

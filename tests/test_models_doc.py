@@ -89,10 +89,13 @@ def test_pages_without_a_limit() -> None:
         ]
 
 
-def test_groups() -> None:
+@pytest.mark.parametrize(
+    ("title", "count"), [("**By kind of query and size of skill**", 9), ("By repository, `navigator`", 6)]
+)
+def test_groups(title: str, count: int) -> None:
     kept = {(row["group"], row["method"]): row for row in measured("groups") if row["budget"] == "default"}
-    table = rows_below("**By kind of query and size of skill**")
-    assert len(table) == 9
+    table = rows_below(title)
+    assert len(table) == count
     for group, cells in table.items():
         ours, theirs = kept[group, "navigator"], kept[group, "sections"]
         assert cells == [
@@ -102,6 +105,23 @@ def test_groups() -> None:
             with_interval(theirs),
             theirs["token_reduction"],
         ]
+
+
+def test_skills_of_repositories_never_seen() -> None:
+    table = rows_below("## Skills of repositories never seen")
+    assert len(table) == 5
+    for method, cells in table.items():
+        rows = [
+            page(skills="all", folds="repository", style="plain", method=method, budget=budget)
+            for budget in (*REDUCTIONS, "default")
+        ]
+        assert cells == [*map(with_interval, rows), rows[-1]["token_reduction"]]
+
+
+def test_what_a_smaller_encoder_costs() -> None:
+    kept = [list(row.values()) for row in measured("encoders")]
+    assert len(kept) == 8
+    assert rows_below("## A smaller encoder?") == {name: values for name, *values in kept}
 
 
 def test_promises() -> None:
@@ -137,5 +157,5 @@ def test_pages_in_the_readme() -> None:
 
 def test_what_every_part_is_worth() -> None:
     kept = [list(row.values()) for row in measured("ablation")]
-    assert len(kept) == 14
+    assert len(kept) == 16
     assert rows_below("## What every part is worth") == {name: values for name, *values in kept}

@@ -1,4 +1,4 @@
-"""The command line: `skillpager index page outline show graph list mcp serve install stub doctor cache bench`.
+"""The command line: `index page outline show graph list mcp serve install stub cache bench doctor`.
 
 Data goes to stdout, all else to stderr. Exit codes: 0 fine, 1 a mistake that the message tells how
 to mend, 2 wrong usage, 130 interrupted.

@@ -18,7 +18,8 @@ from skillpager.errors import SettingsError
 from skillpager.jsonc_reader import JsonValue
 
 SERVER = "skillpager"
-SERVER_ARGUMENTS = ("mcp",)
+# several agents show their model the structured content instead of the text, at twice the tokens
+SERVER_ARGUMENTS = ("mcp", "--text-only")
 SCOPES = ("user", "project")
 DEFAULT_SCOPE = "user"
 
