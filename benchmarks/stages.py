@@ -13,12 +13,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 from skillpager import SkillPager
+from skillpager.strategies.clauses import clauses_of
 from skillpager.strategies.navigator import ShippedModel
 from skillpager.strategies.signals import Place, signals_of
 from skillpager.types import Query
 
 SAMPLES = Path(__file__).parents[1] / "examples" / "skills"
-QUERIES = [f"How do I set up step {number} and what can go wrong there?" for number in range(60)]
+QUERIES = [
+    f"Step {number} of the release failed overnight. How do I undo only number {number}, which of the "
+    f"{number + 2} settings caused it, and what must be checked before run {number + 1} is started again?"
+    for number in range(60)
+]
 
 
 def median(work: Callable[[str], object]) -> float:
@@ -31,6 +36,17 @@ def median(work: Callable[[str], object]) -> float:
     return 1000 * statistics.median(times)
 
 
+def parts_of(query: str) -> list[str]:
+    """Return the texts that are embedded of a query."""
+    return [query, *clauses_of(query)]
+
+
+def asked(pager: SkillPager, query: str) -> Query:
+    """Return a query as the pager embeds it."""
+    clauses = tuple(Query(clause, pager.embed_query(clause)) for clause in clauses_of(query))
+    return Query(query, pager.embed_query(query), clauses)
+
+
 def stages(pager: SkillPager, skill: str) -> dict[str, float]:
     """Return the milliseconds of every stage."""
     index = pager.index(skill)
@@ -40,14 +56,19 @@ def stages(pager: SkillPager, skill: str) -> dict[str, float]:
     model = ShippedModel().read()
     for query in QUERIES:
         pager.page(index, f"{query} Warm up.")
-    embed = median(lambda query: pager.encoder.encode_query(query))
-    known = [Query(query, pager.embed_query(query)) for query in QUERIES]
+    embed = median(lambda query: [pager.encoder.encode_query(part) for part in parts_of(query)])
+    known = [asked(pager, query) for query in QUERIES]
     rows = iter(known)
     signals = median(lambda _: signals_of(place, next(rows)))
     rows = iter(known)
     needs = median(lambda _: model.needs(place, next(rows)))
     again = median(lambda query: pager.page(index, query))
-    fresh = median(lambda query: pager.page(index, f"{query} And then?"))
+    # what a pager that was never asked them does
+    with tempfile.TemporaryDirectory() as cache:
+        other = SkillPager(encoder=pager.encoder, store=Path(cache))
+        other.page(index, "Warm up.")
+        fresh = median(lambda query: other.page(index, query))
+        other.close()
     return {
         "nodes": len(index.nodes),
         "once": first,
