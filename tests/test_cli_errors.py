@@ -58,7 +58,7 @@ MISTAKES = {
     "empty query": Mistake(("page", BISECT, " "), ("query is empty",)),
     "empty query on stdin": Mistake(("page", BISECT, "-"), ("query is empty",)),
     "query that is not UTF-8": Mistake(("page", BISECT, "-"), ("query is not UTF-8",), stdin=b"m\xfcll"),
-    "no such node": Mistake(("show", BISECT, "n99"), ("no node 'n99'", "n0 to n", "skillpager outline")),
+    "no such node": Mistake(("show", BISECT, "n99"), ("no node 'n99'", "n0 to n", "the outline lists them")),
     "malformed address": Mistake(("show", BISECT, "step 3"), ("'step' names no node", "n12-n16", "L30-57")),
     "line without a node": Mistake(("show", BISECT, "L900"), ("No node stands at 'L900'",)),
     "unknown strategy": Mistake(

@@ -85,7 +85,8 @@ def _fit(
 def types_loss(logits: Tensor, batch: Batch) -> Tensor:
     """Return the mean cross-entropy of the labelled nodes."""
     losses = -(functional.log_softmax(logits, -1) * batch.target).sum(1)
-    return losses[batch.target.sum(1) > 0].mean()
+    labelled = batch.target.sum(1) > 0
+    return losses[labelled].sum() / labelled.sum().clamp(min=1)
 
 
 def needs_loss(logits: Tensor, batch: Batch) -> Tensor:

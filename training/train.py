@@ -180,8 +180,8 @@ class Remembering:
         if new:
             self._rows.update(zip(new, self._encoder.encode_documents(list(new.values())), strict=True))
             self._fresh = True
-        rows: FloatArray = np.stack([self._rows[name] for name in digests])
-        return rows
+        rows: FloatArray = np.array([self._rows[name] for name in digests], np.float32)
+        return rows.reshape(-1, self.dim)
 
     def encode_query(self, text: str) -> FloatArray:
         """Return `(dim,)`, which is the row of the text as a document."""

@@ -82,7 +82,9 @@ def lower_states(lower: Lower, tokenizer: Tokenizer, example: Example, max_piece
     return States(
         lower.states(pieces(example.texts)),
         lower.states(pieces([asked.query.query for asked in example.asked])),
-        torch.from_numpy(np.stack([asked.needs for asked in example.asked])),
+        torch.from_numpy(
+            np.array([asked.needs for asked in example.asked], np.float32).reshape(-1, len(example.texts))
+        ),
         torch.from_numpy(example.types),
     )
 
@@ -98,13 +100,14 @@ def listwise_loss(logits: Tensor, needs: Tensor) -> Tensor:
     losses = torch.logaddexp(logits, others) - logits
     shares = needs / needs.sum(1, keepdim=True).clamp(min=1e-6)
     asked = (needs == 1).any(1)
-    return (losses * shares).sum(1)[asked].mean()
+    return (losses * shares).sum(1)[asked].sum() / asked.sum().clamp(min=1)
 
 
 def type_loss(logits: Tensor, shares: Tensor) -> Tensor:
     """Return the mean cross-entropy of the labelled nodes; `shares` is `(nodes, types)`."""
     losses = -(functional.log_softmax(logits, -1) * shares).sum(1)
-    return losses[shares.sum(1) > 0].mean()
+    labelled = shares.sum(1) > 0
+    return losses[labelled].sum() / labelled.sum().clamp(min=1)
 
 
 def sample(states: States, settings: EncoderSettings, draw: random.Random) -> tuple[list[int], list[int]]:

@@ -126,6 +126,7 @@ class OmissionAnswer(_PlaceAnswer):
     nodes: list[str]
     types: dict[str, int]
     tokens: int
+    known: bool
 
 
 class BudgetAnswer(_Answer):

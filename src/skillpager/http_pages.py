@@ -64,6 +64,7 @@ def _page(
         mmr_lambda=asked.mmr_lambda,
         style=asked.style,
         show=asked.show,
+        known=asked.known,
     )
     service.metrics.count_page(context)
     reasons = _reasons(pager, index, asked, context) if asked.explain else {}
@@ -72,7 +73,7 @@ def _page(
 
 def _expand(service: Service, asked: ExpandRequest, seen: str | None) -> Answer:
     pager, index = _find(service, asked.skill, asked.markdown, asked.scope)
-    context = pager.expand(index, asked.nodes, style=asked.style)
+    context = pager.expand(index, asked.nodes, max_tokens=asked.max_tokens, style=asked.style)
     most = service.options.max_tokens
     if most is not None and context.tokens > most:
         raise SettingsError(

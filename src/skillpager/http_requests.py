@@ -111,6 +111,11 @@ class PageFields(_Fields):
         description="Command or tool of the client that reads omitted nodes when their ids follow it; the "
         "page's markers name it.",
     )
+    known: list[Address] = Field(
+        [],
+        max_length=MAX_ADDRESSES,
+        description="Ids of nodes that the reader has already: a marker names them in place of their text.",
+    )
     explain: bool = Field(False, description="Also tell which kinds of signals speak for each node.")
 
 
@@ -132,6 +137,9 @@ class ExpandRequest(SourceFields):
     nodes: Addresses | AddressText = Field(
         description="Ids (`n12`), ranges (`n12-n16`) or lines (`L30-57`).",
         examples=["n3-n5", ["n3-n5", "L40-52"]],
+    )
+    max_tokens: int | None = Field(
+        None, ge=0, le=MAX_COUNT, description="Ceiling on the tokens; what does not fit is left out."
     )
     scope: ScopeField = None
     style: StyleField = None

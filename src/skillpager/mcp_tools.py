@@ -240,10 +240,7 @@ def _ordinals(index: SkillIndex, asked: ReadNodes) -> list[int]:
         raise SettingsError("Give exactly one of ids, section and lines: it says which nodes to read.")
     if asked.section is not None:
         return find_section(index, asked.section)
-    found = find_nodes(index, [_address(asked.lines) if asked.lines is not None else given[0]])
-    if not found:
-        raise NodeNotFoundError('No ids are given: write an id such as "n12", or a range "n12-n16".')
-    return found
+    return find_nodes(index, [_address(asked.lines) if asked.lines is not None else given[0]])
 
 
 def _address(lines: str) -> str:
