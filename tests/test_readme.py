@@ -54,6 +54,16 @@ def test_the_library_example_runs(tmp_path: Path) -> None:
     assert "pg_restore" in done.stdout
 
 
+def test_the_session_in_the_readme_is_what_the_server_answers(tmp_path: Path) -> None:
+    (shown,) = blocks(ROOT / "README.md", "text")
+    script = str(ROOT / "docs" / "transcript.py")
+    env = {"SKILLPAGER_CACHE_DIR": str(tmp_path), "PATH": ""}
+    told = subprocess.run(
+        [sys.executable, script], env=env, capture_output=True, check=True, encoding="utf-8"
+    )
+    assert told.stdout == shown, "write what `python docs/transcript.py` prints into the README"
+
+
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_relative_links_lead_somewhere(document: Path) -> None:
     text = re.sub(r"```.*?```", "", document.read_text(encoding="utf-8"), flags=re.DOTALL)
