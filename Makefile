@@ -29,12 +29,13 @@ demo: $(VENV)/.core ## page a sample skill
 test: $(VENV)/.dev ## run all tests
 	$(BIN)/python -m pytest --numprocesses auto
 
-check: $(VENV)/.dev ## formatting, lint, types, docstrings, architecture, spelling
+check: $(VENV)/.dev ## formatting, lint, types, docstrings, architecture, spelling, documentation
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/codespell
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict # not --quiet, with which warnings do not count
 
 fix: $(VENV)/.dev ## mend formatting and what lint can mend
 	$(BIN)/ruff check --fix .
@@ -43,6 +44,9 @@ fix: $(VENV)/.dev ## mend formatting and what lint can mend
 golden: $(VENV)/.dev ## write the golden files and the CLI reference anew; review the diff
 	$(BIN)/python tests/golden.py
 	$(BIN)/python docs/generate_cli.py
+
+docs: $(VENV)/.dev ## the documentation site, in build/site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 bench: $(VENV)/.dev ## measure; DATA="DIR…" adds the evidence data
 	$(BIN)/python benchmarks/run.py $(if $(DATA),--data $(DATA))

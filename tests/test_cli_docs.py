@@ -3,13 +3,12 @@
 import importlib.util
 import os
 import re
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType
 
 from cli_process import ROOT, SAMPLES, environment
+from documents import paste, path_with_skillpager
 
 GROUPS = {("cache",), ("bench",), ("bench", "data"), ("bench", "validate")}
 # typer's versions differ in how they write arguments and where they break lines
@@ -50,25 +49,17 @@ def test_every_command_has_examples() -> None:
 def test_examples_work_when_pasted(tmp_path: Path) -> None:
     (tmp_path / "examples").mkdir()
     (tmp_path / "examples" / "skills").symlink_to(SAMPLES)
-    program = tmp_path / "bin" / "skillpager"
-    program.parent.mkdir()
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m skillpager "$@"\n')
-    program.chmod(0o755)
-    path = f"{program.parent}{os.pathsep}{os.environ['PATH']}"
+    env = environment(tmp_path / "cache", PATH=path_with_skillpager(tmp_path))
 
-    env = environment(tmp_path / "cache", PATH=path)
-
-    def paste(line: str) -> str:
-        done = subprocess.run(
-            ["bash", "-o", "pipefail", "-c", line], env=env, cwd=tmp_path, capture_output=True, text=True
-        )
+    def failure_of(line: str) -> str:
+        done = paste(line, env=env, cwd=tmp_path)
         return "" if done.returncode == 0 else f"{line}: {done.returncode}\n{done.stdout}{done.stderr}"
 
     # those of the benchmark build on each other: tests/test_bench_cli.py; servers do not end: tests/test_serve.py
     lines = [line for line in examples() if not re.search("skillpager (bench|serve)", line)]
     assert len(lines) > 20
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        failures = [failure for failure in pool.map(paste, lines) if failure]
+        failures = [failure for failure in pool.map(failure_of, lines) if failure]
     assert failures == []
     assert (tmp_path / "git-bisect.svg").read_bytes().startswith(b"<?xml")
     assert (tmp_path / "git-bisect.dot").read_text().startswith("digraph")

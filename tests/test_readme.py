@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from conftest import ROOT
+from documents import blocks, run_python, stands_in
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-DEMO = re.search(r"````markdown\n(.*?)````", README, re.DOTALL)
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "benchmarks").glob("*.md")])
 
 
@@ -39,11 +39,8 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> subprocess.CompletedProces
 
 
 def test_the_page_in_the_readme_is_the_page_that_is_printed(demo: subprocess.CompletedProcess[str]) -> None:
-    assert DEMO is not None
-    position = 0
-    for part in DEMO[1].split("\n…\n"):
-        assert part.strip() in demo.stdout[position:]
-        position = demo.stdout.index(part.strip())
+    (shown,) = blocks(ROOT / "README.md", "markdown")
+    assert stands_in(shown, demo.stdout)
 
 
 def test_the_note_in_the_readme_is_the_note_that_is_printed(demo: subprocess.CompletedProcess[str]) -> None:
@@ -51,19 +48,20 @@ def test_the_note_in_the_readme_is_the_note_that_is_printed(demo: subprocess.Com
 
 
 def test_the_library_example_runs(tmp_path: Path) -> None:
-    code = re.search(r"```python\n(.*?)```", README, re.DOTALL)
-    assert code is not None
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code[1]],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=ROOT,
-        env={"SKILLPAGER_CACHE_DIR": str(tmp_path), "PATH": ""},
-        encoding="utf-8",
-    )
+    (code,) = blocks(ROOT / "README.md", "python")
+    done = run_python(code, env={"SKILLPAGER_CACHE_DIR": str(tmp_path), "PATH": ""}, cwd=ROOT)
     assert done.returncode == 0, done.stderr
     assert "pg_restore" in done.stdout
+
+
+def test_the_session_in_the_readme_is_what_the_server_answers(tmp_path: Path) -> None:
+    (shown,) = blocks(ROOT / "README.md", "text")
+    script = str(ROOT / "docs" / "transcript.py")
+    env = {"SKILLPAGER_CACHE_DIR": str(tmp_path), "PATH": ""}
+    told = subprocess.run(
+        [sys.executable, script], env=env, capture_output=True, check=True, encoding="utf-8"
+    )
+    assert told.stdout == shown, "write what `python docs/transcript.py` prints into the README"
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)

@@ -1,0 +1,100 @@
+"""Print a session of an agent with the MCP server, for the README: `python docs/transcript.py`.
+
+What the agent says is written here. What it is told is what the server answers to a client of the SDK,
+shortened where a line is `…`.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import anyio
+from mcp import Client
+from mcp.types import TextContent
+
+from skillpager import SkillPager
+from skillpager.library import Library
+from skillpager.mcp_server import make_server
+from skillpager.mcp_tools import ToolOptions
+
+SKILLS = Path(__file__).parent.parent / "examples" / "skills"
+NAME = "postgres-backup"
+QUERY = "Restore a single table from last night's dump."
+HELPFUL = "## Restore one table"
+# what goes wrong then, and what the page says of it
+FAILURE = "duplicate key value violates unique constraint"
+REMEDIES = "## When it fails"
+MARK = re.compile(r"^\[… L\S+ \d+ tokens: (?=.*error_handling).*; (n\d+-n\d+)\]$", re.MULTILINE)
+
+# tells by a line, the heading it stands under and the fences since that whether to show it
+Keep = Callable[[str, str, int], bool]
+
+
+async def session() -> str:
+    """Return what is said and answered.
+
+    Raises:
+        ValueError: No mark of the page stands for error handling: another session must be thought of.
+    """
+    server = make_server(Library(SkillPager(), [SKILLS]), ToolOptions(structured=False))
+    async with Client(server) as client:
+        page = await _answer(client, "load_skill", name=NAME, query=QUERY)
+        marks = MARK.findall(page)
+        if not marks:
+            raise ValueError(f"no mark of the page stands for error handling:\n{page}")
+        ids = marks[-1]
+        read = await _answer(client, "read_skill_nodes", name=NAME, ids=ids)
+    said = [
+        f"user   {QUERY}",
+        _call("load_skill", name=NAME, query=QUERY),
+        _shortened(page, _helps),
+        f'agent  psql says: {FAILURE} "orders_pkey". A mark tells that error handling was left out.',
+        _call("read_skill_nodes", name=NAME, ids=ids),
+        _shortened(read, _remedies),
+    ]
+    return "\n\n".join(said) + "\n"
+
+
+def _helps(line: str, section: str, fences: int) -> bool:
+    """Keep marks, and the section that helps up to its first block of code."""
+    return line.startswith("[") or (section == HELPFUL and fences < 2)
+
+
+def _remedies(line: str, section: str, _: int) -> bool:
+    """Keep the row of the failure."""
+    return section == REMEDIES and (FAILURE in line or line.startswith(("#", "| Message", "|---")))
+
+
+async def _answer(client: Client, tool: str, **arguments: str) -> str:
+    (block,) = (await client.call_tool(tool, arguments)).content
+    assert isinstance(block, TextContent)
+    return block.text
+
+
+def _call(tool: str, **arguments: str) -> str:
+    given = ", ".join(f"{name}={json.dumps(value)}" for name, value in arguments.items())
+    return f"agent  {tool}({given})"
+
+
+def _shortened(answer: str, keep: Keep) -> str:
+    return "\n".join(_lines(answer, keep))
+
+
+def _lines(answer: str, keep: Keep) -> Iterator[str]:
+    """Yield the lines to keep, and `…` for those between them."""
+    section, fences, cut = "", 0, False
+    for line in answer.rstrip().splitlines():
+        if line.startswith("#") and not fences % 2:
+            section, fences = line, 0
+        if keep(line, section, fences):
+            yield line
+            cut = False
+        elif line and not cut:
+            yield "…"
+            cut = True
+        fences += line.startswith("```")
+
+
+if __name__ == "__main__":
+    print(anyio.run(session), end="")

@@ -1,0 +1,77 @@
+"""docs/index.md can be followed: every command and program of it runs, in order, in a clone."""
+
+import re
+import subprocess
+import tomllib
+
+import pytest
+
+from cli_process import environment
+from conftest import ROOT
+from documents import blocks, paste, path_with_skillpager, run_python, stands_in
+
+START = ROOT / "docs" / "index.md"
+CONCEPTS = ROOT / "docs" / "concepts.md"
+INSTALL = "pip install"
+
+Followed = dict[str, subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="module")
+def followed(tmp_path_factory: pytest.TempPathFactory) -> Followed:
+    """What each block of code did; all share a clone and a home folder."""
+    folder = tmp_path_factory.mktemp("start")
+    clone = folder / "clone"
+    clone.mkdir()
+    (clone / "examples").symlink_to(ROOT / "examples")
+    env = environment(folder / "cache", PATH=path_with_skillpager(folder))
+    shell = [block for block in blocks(START, "sh") if INSTALL not in block]
+    done = {code: paste(code, env=env, cwd=clone) for code in shell}
+    return done | {code: run_python(code, env=env, cwd=clone) for code in blocks(START, "python")}
+
+
+def output_of(followed: Followed, words: str) -> str:
+    (found,) = (done.stdout for code, done in followed.items() if words in code)
+    return found
+
+
+def test_every_block_runs(followed: Followed) -> None:
+    failures = [f"{code}\n{done.stderr}" for code, done in followed.items() if done.returncode]
+    assert failures == []
+    assert len(followed) == 8
+
+
+def test_what_is_installed_is_an_extra_of_the_package() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    (command,) = (block for block in blocks(START, "sh") if INSTALL in block)
+    named = re.fullmatch(rf'{INSTALL} "\.\[([\w,]+)\]"\n', command)
+    assert named is not None
+    assert set(named[1].split(",")) <= set(extras["optional-dependencies"])
+
+
+def test_the_page_is_the_page_that_is_printed(followed: Followed) -> None:
+    (shown,) = blocks(START, "markdown")
+    assert stands_in(shown, output_of(followed, 'postgres-backup "Restore'))
+
+
+def test_the_marker_of_the_concepts_is_one_that_is_printed(followed: Followed) -> None:
+    (shown,) = blocks(CONCEPTS, "text")
+    assert stands_in(shown, output_of(followed, 'postgres-backup "Restore'))
+
+
+def test_the_command_that_reads_a_marker_is_the_one_the_page_names(followed: Followed) -> None:
+    page = output_of(followed, 'postgres-backup "Restore')
+    (command,) = (code.strip() for code in followed if code.startswith("skillpager show"))
+    address = command.split()[-1]
+    assert command.removesuffix(address) in page
+    assert f"show {address}]" in page
+
+
+def test_the_skill_that_was_copied_is_found_by_its_name(followed: Followed) -> None:
+    told = output_of(followed, "skillpager list")
+    assert ".claude/skills/kubernetes-debugging" in told
+    assert '[Page of skill "kubernetes-debugging"' in told
+
+
+def test_a_library_pages_by_name(followed: Followed) -> None:
+    assert "git bisect skip" in output_of(followed, "import Library")

@@ -1,0 +1,156 @@
+"""The documentation site: built strictly, shows what GitHub shows, and asks nobody else for anything."""
+
+import logging
+import re
+import runpy
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+from markdown import Markdown
+from markdown_it import MarkdownIt
+from playwright.sync_api import Browser, Page
+
+from chromium import needs_chromium
+from conftest import ROOT
+from skillpager import errors, types
+
+DOCS = ROOT / "docs"
+# its content is in docstrings
+FROM_DOCSTRINGS = DOCS / "library.md"
+WRITTEN = sorted(set(DOCS.glob("*.md")) - {FROM_DOCSTRINGS})
+PHONE = {"width": 360, "height": 740}
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the built site."""
+    folder = tmp_path_factory.mktemp("site")
+    # not --quiet, with which warnings do not count
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+@pytest.fixture(scope="module")
+def address(site: Path) -> Iterator[str]:
+    """Where the site is served."""
+
+    class Quiet(SimpleHTTPRequestHandler):
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=site)) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+@pytest.fixture
+def phone(browser: Browser) -> Iterator[Page]:
+    """A page of a phone's width."""
+    with browser.new_context(viewport=PHONE, color_scheme="dark") as context:
+        yield context.new_page()
+
+
+def page_file(site: Path, name: str) -> Path:
+    return site / "index.html" if name == "index" else site / name / "index.html"
+
+
+def article(site: Path, document: Path) -> str:
+    """Return what the site made of a document."""
+    page = page_file(site, document.stem).read_text(encoding="utf-8")
+    found = re.search(r"<article.*?>(.*?)</article>", page, re.DOTALL)
+    assert found is not None
+    return found[1].partition('<aside class="md-source-file">')[0]
+
+
+def elements(html: str) -> Counter[str]:
+    """Return how many there are of the elements that readers would miss."""
+    return Counter(re.findall(r"<(h[1-6]|table|tr|td|li|pre|img|blockquote|strong)\b", html))
+
+
+@pytest.mark.parametrize("document", WRITTEN, ids=lambda path: path.stem)
+def test_the_site_shows_what_github_shows(site: Path, document: Path) -> None:
+    github = MarkdownIt("commonmark").enable("table").render(document.read_text(encoding="utf-8"))
+    assert elements(article(site, document)) == elements(github)
+
+
+def test_links_out_of_the_documentation_lead_to_the_repository(site: Path) -> None:
+    repository = "https://github.com/skillpager/skillpager"
+    models = article(site, DOCS / "models.md")
+    assert f'href="{repository}/blob/main/training/train.py"' in models
+    assert f'href="{repository}/tree/main/benchmarks/intraskill/dev"' in article(site, DOCS / "benchmark.md")
+    for document in WRITTEN:
+        assert 'href="../src' not in article(site, document)
+
+
+def test_pictures_from_outside_of_the_documentation_are_those_files(site: Path) -> None:
+    shown = re.findall(r'<img[^>]* src="\.\./([^"]+)"', article(site, DOCS / "benchmark.md"))
+    assert len(shown) == 2
+    for path in shown:
+        assert (site / path).read_bytes() == (ROOT / path).read_bytes()
+
+
+def test_a_link_to_a_file_that_is_gone_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    links = runpy.run_path(str(DOCS / "hooks.py"))["RepositoryLinks"]("https://r")
+    with caplog.at_level(logging.WARNING):
+        html = Markdown(extensions=[links]).convert("[a](../src/gone.py)")
+    assert 'href="https://r/blob/main/src/gone.py"' in html
+    assert "there is no file src/gone.py" in caplog.text
+
+
+def test_the_library_reference_has_every_public_type_and_error() -> None:
+    reference = FROM_DOCSTRINGS.read_text(encoding="utf-8")
+    own = [name for name, found in vars(types).items() if getattr(found, "__module__", "") == types.__name__]
+    known = [f"types.{name}" for name in own if name[0].isupper()]
+    known += [f"errors.{name}" for name in errors.__all__ if name != "require_extra"]
+    assert len(known) > 40
+    assert [name for name in known if f"\n::: skillpager.{name}\n" not in reference] == []
+
+
+def test_the_library_reference_tells_arguments_attributes_and_errors(site: Path) -> None:
+    reference = article(site, FROM_DOCSTRINGS)
+    for told in ("Most nodes to pick", "The gaps, in document order", "An address names nothing"):
+        assert told in reference
+    assert "_kept" not in reference
+
+
+def test_sources_of_the_site_are_not_part_of_it(site: Path) -> None:
+    assert not list(site.rglob("*.py"))
+
+
+@needs_chromium
+def test_pages_are_read_on_a_phone_without_asking_anybody_else(phone: Page, site: Path, address: str) -> None:
+    asked: list[str] = []
+    said: list[str] = []
+    phone.on("request", lambda request: asked.append(request.url))
+    phone.on("console", lambda message: said.append(message.text))
+    phone.on("pageerror", lambda error: said.append(str(error)))
+    wide = []
+    for document in sorted(DOCS.glob("*.md")):
+        name = "" if document.stem == "index" else f"{document.stem}/"
+        phone.goto(f"{address}/{name}")
+        if phone.evaluate("document.documentElement.scrollWidth") > PHONE["width"]:
+            wide.append(document.stem)
+    assert wide == []
+    assert said == []
+    assert {url for url in asked if not url.startswith(address)} == set()
+
+
+@needs_chromium
+def test_the_search_finds_a_setting(browser: Browser, address: str) -> None:
+    with browser.new_context() as context:
+        page = context.new_page()
+        page.goto(address)
+        page.keyboard.press("/")
+        page.keyboard.type("max_cache_bytes")
+        page.locator(".md-search-result__link").first.wait_for()
+        assert "settings/" in str(page.locator(".md-search-result__link").first.get_attribute("href"))
