@@ -3,6 +3,7 @@
 import asyncio
 import copy
 import pickle
+import re
 from pathlib import Path
 
 import pytest
