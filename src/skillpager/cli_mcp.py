@@ -2,16 +2,15 @@
 
 import gc
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from skillpager.cli_messages import UsageError, note, reported
-from skillpager.cli_options import CacheDir, ClassifierName, EncoderName, Scope
+from skillpager.cli_options import CacheDir, ClassifierName, EncoderName, OfferedFolders, Scope
 from skillpager.errors import SkillPagerError, require_extra
 
 if TYPE_CHECKING:
@@ -20,14 +19,7 @@ if TYPE_CHECKING:
 
 @reported
 def mcp(
-    folders: Annotated[
-        list[Path] | None,
-        typer.Argument(
-            metavar="DIR",
-            help="Folders of skills to offer; the conventional ones by default.",
-            show_default=False,
-        ),
-    ] = None,
+    folders: OfferedFolders = None,
     http: Annotated[
         bool, typer.Option("--http", help="Serve HTTP to this machine, instead of stdin and stdout.")
     ] = False,
@@ -67,7 +59,9 @@ def mcp(
         raise UsageError("--port belongs to --http: add that, or leave --port out.")
     require_extra("mcp", extra="mcp", purpose="`skillpager mcp`")
     with _no_collection():
-        library = _open_library(folders or [], encoder, classifier, cache_dir)
+        from skillpager.cli_session import open_library
+
+        library = open_library(folders or [], encoder=encoder, classifier=classifier, cache_dir=cache_dir)
         Thread(target=_warm, args=[library]).start()  # no daemon: an exit amid the load of a model aborts
         from skillpager import mcp_server
         from skillpager.mcp_tools import DEFAULT_CEILING, ToolOptions
@@ -82,22 +76,6 @@ def mcp(
     if sys.stdin.isatty():
         note("waiting for an MCP client at stdin; hosts start this command themselves (docs/mcp.md)")
     mcp_server.serve_pipe(server)
-
-
-def _open_library(
-    folders: Sequence[Path], encoder: str | None, classifier: str | None, cache_dir: Path | None
-) -> "Library":
-    from skillpager.cli_list import check_folders
-    from skillpager.cli_session import open_pager, tell_estimates
-    from skillpager.library import Library
-
-    check_folders(folders)
-    pager = open_pager(encoder=encoder, classifier=classifier, cache_dir=cache_dir, tell_batches=False)
-    tell_estimates(pager)
-    library = Library(pager, folders or None)
-    if not library.skills():
-        note(f"no skills in {', '.join(map(str, library.folders))}")
-    return library
 
 
 def _warm(library: "Library") -> None:

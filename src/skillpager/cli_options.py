@@ -165,6 +165,14 @@ CacheDir = Annotated[
     Path | None,
     typer.Option("--cache-dir", metavar="DIR", help="Folder of the stored indexes.", file_okay=True),
 ]
+OfferedFolders = Annotated[
+    list[Path] | None,
+    typer.Argument(
+        metavar="DIR",
+        help="Folders of skills to offer; the conventional ones by default.",
+        show_default=False,
+    ),
+]
 EdgeKindNames = Annotated[
     list[str] | None,
     typer.Option(

@@ -3,13 +3,12 @@
 import logging
 import os
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from skillpager.cli_messages import note, reported
-from skillpager.cli_options import CacheDir, ClassifierName, EncoderName
+from skillpager.cli_options import CacheDir, ClassifierName, EncoderName, OfferedFolders
 from skillpager.errors import require_extra
 from skillpager.http_options import (
     DEFAULT_HOST,
@@ -21,8 +20,7 @@ from skillpager.http_options import (
 )
 
 if TYPE_CHECKING:
-    from skillpager.library import Library
-    from skillpager.pager import SkillPager
+    pass
 
 EXTRA = "server"
 PURPOSE = "The HTTP service"
@@ -30,14 +28,7 @@ PURPOSE = "The HTTP service"
 
 @reported
 def serve(
-    folders: Annotated[
-        list[Path] | None,
-        typer.Argument(
-            metavar="DIR",
-            help="Folders of skills to offer; the conventional ones by default.",
-            show_default=False,
-        ),
-    ] = None,
+    folders: OfferedFolders = None,
     host: Annotated[str, typer.Option(metavar="HOST", help="Address to listen at.")] = DEFAULT_HOST,
     port: Annotated[
         int, typer.Option(metavar="N", min=0, max=65535, help="Port to listen at; 0 for a free one.")
@@ -97,7 +88,7 @@ def serve(
     for package in ("fastapi", "uvicorn", "prometheus_client"):
         require_extra(package, extra=EXTRA, purpose=PURPOSE)
     from skillpager import http_server
-    from skillpager.cli_session import open_pager, tell_estimates
+    from skillpager.cli_session import open_library
 
     options = ServerOptions(
         host=host,
@@ -112,15 +103,13 @@ def serve(
         waiting=waiting,
     )
     check_options(options)
-    pager = open_pager(encoder=encoder, classifier=classifier, cache_dir=cache_dir, tell_batches=False)
-    library = _open_library(pager, folders or [])
-    tell_estimates(pager)
+    library = open_library(folders or [], encoder=encoder, classifier=classifier, cache_dir=cache_dir)
     if access_log:
         _write_access_log()
     try:
         finished = http_server.serve(library, options, announce=_announce)
     finally:
-        pager.close()
+        library.pager.close()
     if not finished:
         # threads that still work would hold up an ordinary exit; the store is always whole
         os._exit(0)
@@ -128,17 +117,6 @@ def serve(
 
 def _announce(url: str) -> None:
     note(f"serving at {url}; Ctrl+C ends it")
-
-
-def _open_library(pager: "SkillPager", folders: list[Path]) -> "Library":
-    from skillpager.cli_list import check_folders
-    from skillpager.library import Library
-
-    check_folders(folders)
-    library = Library(pager, folders or None)
-    if not library.skills():
-        note(f"no skills in {', '.join(map(str, library.folders))}")
-    return library
 
 
 def _write_access_log() -> None:

@@ -4,13 +4,14 @@ import codecs
 import shlex
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from skillpager.cli_messages import UsageError, are_notes_heard, note, warn
 from skillpager.errors import SettingsError, SkillError
-from skillpager.library import locate, search_folders
+from skillpager.library import Library, locate, search_folders
 from skillpager.settings import Settings, load_settings
 
 if TYPE_CHECKING:
@@ -60,6 +61,26 @@ def open_pager(
 def _tell_batch(done: int, total: int) -> None:
     sys.stderr.write(f"\rtyping nodes: batch {done} of {total}" + ("\n" if done == total else ""))
     sys.stderr.flush()
+
+
+def open_library(
+    folders: Sequence[Path], *, encoder: str | None, classifier: str | None, cache_dir: Path | None
+) -> "Library":
+    """Return the skills that a server offers, with the options applied; notes tell what is odd.
+
+    Raises:
+        SkillError: One of the folders is none.
+        SettingsError: A file, variable or option is not valid.
+    """
+    from skillpager.cli_list import check_folders
+
+    check_folders(folders)
+    pager = open_pager(encoder=encoder, classifier=classifier, cache_dir=cache_dir, tell_batches=False)
+    tell_estimates(pager)
+    library = Library(pager, folders or None)
+    if not library.skills():
+        note(f"no skills in {', '.join(map(str, library.folders))}")
+    return library
 
 
 def load_skill(pager: "SkillPager", skill: str, *, scope: str | None) -> "SkillIndex":
