@@ -9,14 +9,14 @@ const MOST_NODES = 120;
 
 const KNOBS = {
   mmr_lambda: {
-    label: "λ: relevance against variety", least: 0, most: 1, step: 0.05, start: 0.7, shown: (value) => value.toFixed(2),
+    label: "Relevance, λ", title: "1 is relevance alone, 0 is variety alone", least: 0, most: 1, step: 0.05, start: 0.7, shown: (value) => value.toFixed(2),
   },
-  max_nodes: { label: "k: most parts", least: 1, most: 60, step: 1, start: 20, shown: String },
+  max_nodes: { label: "Most parts, k", title: "Most parts that are picked", least: 1, most: 60, step: 1, start: 20, shown: String },
   max_tokens: {
-    label: "Token budget", least: 50, most: 4000, step: 10, start: 1000, shown: (value) => value.toLocaleString("en"),
+    label: "Token budget", title: "Most tokens of the page, marks included", least: 50, most: 4000, step: 10, start: 1000, shown: (value) => value.toLocaleString("en"),
   },
   sufficiency: {
-    label: "Chance to suffice", least: 0.5, most: 0.99, step: 0.01, start: 0.9, shown: (value) => `${Math.round(value * 100)} %`,
+    label: "Sufficiency", title: "Estimated chance at which the page ends", least: 0.5, most: 0.99, step: 0.01, start: 0.9, shown: (value) => `${Math.round(value * 100)} %`,
   },
 };
 
@@ -70,7 +70,8 @@ export class Controls {
     byId("argument-knob").hidden = !strategy?.argument;
     byId("argument").value = argument;
     byId("argument").placeholder = strategy?.argument?.sample ?? "";
-    byId("argument-label").textContent = strategy?.argument ? `${strategy.argument.name.replace("_", " ")}: ${strategy.argument.kind}` : "Argument";
+    byId("argument").title = strategy?.argument?.kind ?? "";
+    byId("argument-label").textContent = strategy?.argument?.name.replace("_", " ") ?? "Argument";
     for (const [knob, parts] of this.knobs) showKnob(knob, parts, state[knob], strategy?.heeds.includes(knob) ?? false);
   }
 
@@ -90,7 +91,7 @@ export class Controls {
   }
 
   #knob(name) {
-    const { label, least, most, step, start } = KNOBS[name];
+    const { label, title, least, most, step, start } = KNOBS[name];
     const range = el("input", { type: "range", id: name, min: least, max: most, step, value: start });
     const output = el("output", { for: name });
     const reset = el("button", { type: "button", class: "reset", "aria-label": `Leave ${label} to the service`, title: "Leave it to the service" }, "×");
@@ -104,7 +105,7 @@ export class Controls {
       range.focus();
     });
     document.querySelector(`[data-knob="${name}"]`).append(
-      el("div", { class: "knob-head" }, el("label", { for: name }, label), output, reset), range,
+      el("div", { class: "knob-head" }, el("label", { for: name, title }, label), output, reset), range,
     );
     return { range, output, reset };
   }
@@ -126,8 +127,9 @@ function showKnob(name, { range, output, reset }, value, heeded) {
   range.value = value ?? Math.min(start, Number(range.max));
   range.disabled = !heeded;
   output.textContent = heeded ? value === null ? "auto" : shown(value) : "not used";
-  output.classList.toggle("auto", value === null || !heeded);
   range.setAttribute("aria-valuetext", output.textContent);
   reset.hidden = value === null || !heeded;
-  range.closest(".knob").classList.toggle("unheeded", !heeded);
+  const { classList } = range.closest(".knob");
+  classList.toggle("auto", value === null || !heeded);
+  classList.toggle("unheeded", !heeded);
 }

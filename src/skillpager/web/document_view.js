@@ -5,6 +5,9 @@ import { Gaps } from "./gaps.js";
 import { litAt } from "./reading.js";
 import { counted, lines, TYPES, typeName } from "./words.js";
 
+// a way that is longer is jumped
+const SMOOTH_SCREENS = 3;
+
 /** Shows one skill, and what of it a page holds. */
 export class DocumentView {
   /**
@@ -72,7 +75,8 @@ export class DocumentView {
     if (chosen) this.choose(id);
     if (!first) return;
     this.gaps.open(first);
-    const smooth = matchMedia("(prefers-reduced-motion: no-preference)").matches;
+    const near = Math.abs(first.getBoundingClientRect().top) < SMOOTH_SCREENS * innerHeight;
+    const smooth = near && matchMedia("(prefers-reduced-motion: no-preference)").matches;
     first.scrollIntoView({ block: "center", behavior: smooth ? "smooth" : "auto" });
   }
 
@@ -126,7 +130,7 @@ export class DocumentView {
 
 /** What stands before a node: its pick's number and its type. */
 function label(type, rank) {
-  return rank === undefined ? `${typeName(type)}, between` : `${rank + 1} ${typeName(type)}`;
+  return rank === undefined ? `${typeName(type)}, filled in` : `${rank + 1} ${typeName(type)}`;
 }
 
 function fileElement({ path, front_matter: front, html }, named) {

@@ -79,7 +79,7 @@ function addEdge(context, from, to, kind) {
 
 function drawNode(context, { node, x, y }, { scale, colors, lit, near, current }) {
   const on = !lit || lit.has(node.id);
-  context.globalAlpha = near && !near.nodes.has(node.id) ? 0.25 : on ? 1 : 0.42;
+  context.globalAlpha = near && !near.nodes.has(node.id) ? 0.25 : on ? 1 : 0.6;
   context.fillStyle = colors.paper;
   context.beginPath();
   context.roundRect(x, y, WIDTH, HEIGHT, 5);
@@ -88,17 +88,16 @@ function drawNode(context, { node, x, y }, { scale, colors, lit, near, current }
   context.clip();
   context.fillStyle = colors[node.type];
   const alpha = context.globalAlpha;
-  if (lit && on) {
-    context.globalAlpha = alpha * 0.3;
-    context.fillRect(x, y, WIDTH, HEIGHT);
-    context.globalAlpha = alpha;
-  }
+  // from afar the colour alone is seen
+  context.globalAlpha = alpha * (scale >= LEAST_TEXT_SCALE ? (lit && on ? 0.3 : 0) : lit && !on ? 0.2 : 0.9);
+  context.fillRect(x, y, WIDTH, HEIGHT);
+  context.globalAlpha = alpha;
   context.fillRect(x, y, 7, HEIGHT);
   if (scale >= LEAST_TEXT_SCALE) {
     context.fillStyle = colors.ink;
     context.font = "11px system-ui, sans-serif";
     context.textBaseline = "middle";
-    context.fillText(`${node.id}  ${snippet(node.text, 40)}`, x + 13, y + HEIGHT / 2 + 0.5);
+    context.fillText(`${node.id}  ${snippet(node.text, 26)}`, x + 13, y + HEIGHT / 2 + 0.5);
   }
   context.restore();
   context.lineWidth = node.id === current ? 3 : 1;

@@ -10,6 +10,8 @@ const ZOOM = 1.25;
 const LEAST_SCALE = 0.04;
 const MOST_SCALE = 3;
 const MARGIN = 24;
+const NARROW = 600;
+const READABLE_SCALE = 0.8;
 
 /**
  * @typedef {object} Picture What is drawn.
@@ -86,15 +88,20 @@ export class GraphView {
     });
   }
 
-  /** Make all visible. */
-  fit() {
+  /** Make all visible, or as much from the first on as that scale allows. @param {number} [least] */
+  fit(least = LEAST_SCALE) {
     const { clientWidth: width, clientHeight: height } = this.canvas;
     if (!width) return;
     const scale = Math.min((width - 2 * MARGIN) / this.layout.width, (height - 2 * MARGIN) / this.layout.height, 1.2);
-    this.scale = Math.max(LEAST_SCALE, scale);
-    this.left = (width - this.layout.width * this.scale) / 2;
-    this.top = (height - this.layout.height * this.scale) / 2;
+    this.scale = Math.max(least, scale);
+    this.left = Math.max((width - this.layout.width * this.scale) / 2, MARGIN);
+    this.top = Math.max((height - this.layout.height * this.scale) / 2, MARGIN);
     this.redraw();
+  }
+
+  /** On a narrow screen the beginning is of more use than all of it too small to read. */
+  #begin() {
+    this.fit(this.canvas.clientWidth < NARROW ? READABLE_SCALE : LEAST_SCALE);
   }
 
   /**
@@ -169,7 +176,7 @@ export class GraphView {
     this.canvas.dataset.nodes = this.layout.placed.length;
     this.canvas.dataset.edges = this.edges.length;
     this.choose(this.places.has(this.current) ? this.current : null);
-    this.fit();
+    this.#begin();
   }
 
   #key(event) {
@@ -209,7 +216,7 @@ export class GraphView {
     this.canvas.width = this.canvas.clientWidth * ratio;
     this.canvas.height = this.canvas.clientHeight * ratio;
     if (!this.layout) return;
-    if (!before || before !== this.canvas.width) this.fit();
+    if (!before || before !== this.canvas.width) this.#begin();
     this.#draw();
   }
 

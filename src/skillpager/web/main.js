@@ -54,7 +54,10 @@ function listen() {
     const toggle = event.currentTarget;
     toggle.setAttribute("aria-expanded", String(toggle.getAttribute("aria-expanded") === "false"));
   });
-  addEventListener("hashchange", () => store.set(readHash(location.hash)));
+  addEventListener("hashchange", () => {
+    const state = readHash(location.hash);
+    store.set({ ...state, skill: state.skill || store.state.skill });
+  });
   addEventListener("keydown", step);
 }
 
@@ -67,7 +70,7 @@ async function update(changed) {
   if (changed.has("skill")) await loadSkill();
   if (!known.outline) return;
   if (PAGE_FIELDS.some((name) => changed.has(name))) await loadPage();
-  else if (changed.has("step") || changed.has("fold") || changed.has("side")) show();
+  else if (["step", "fold", "side", "view"].some((name) => changed.has(name))) show();
   if (state.view === "graph") await loadGraph();
   if (state.view === "compare") await loadOther();
 }
@@ -95,7 +98,11 @@ async function loadPage() {
     return;
   }
   document.body.setAttribute("aria-busy", "true");
-  const page = await pages.run((signal) => ask("/v1/page", { body: question(state.strategy), signal }));
+  const asked = pages.run((signal) => ask("/v1/page", { body: question(state.strategy), signal }));
+  const page = await asked.catch((error) => {
+    showReading(null);
+    throw error;
+  });
   if (!page) return;
   document.body.removeAttribute("aria-busy");
   showReading(readPage(page, known.outline));

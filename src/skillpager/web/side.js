@@ -14,7 +14,7 @@ export function showSummary(reading, outline) {
   byId("side-tabs").hidden = !reading;
   const hint = el("p", { class: "hint" }, "Type what an agent is about to do: the page shows the parts that it needs, and this side tells why.");
   byId("summary").replaceChildren(...(reading ? [figures(reading, outline), meter(reading.page), ...notes(reading)] : [hint]));
-  byId("side-line").textContent = reading ? line(reading, outline) : "No page yet";
+  byId("side-line").textContent = reading ? line(reading) : "No page yet";
   if (!reading) for (const id of ["panel-picks", "panel-page"]) byId(id).hidden = true;
 }
 
@@ -71,7 +71,7 @@ function figures({ page, shown }, outline) {
     [`of ${page.full_tokens.toLocaleString("en")} tokens`, about + page.tokens.toLocaleString("en")],
     ["of the tokens saved", percent(page.token_reduction, 1)],
     [`of ${counted(outline.nodes.length, "part")} shown`, shown.size],
-    ["estimated chance to suffice", page.sufficiency === null ? "–" : percent(page.sufficiency)],
+    ["estimated sufficiency", page.sufficiency === null ? "–" : percent(page.sufficiency)],
   ];
   return el("dl", { class: "figures" }, ...entries.map(([term, value]) => el("div", {}, el("dt", {}, term), el("dd", {}, value))));
 }
@@ -88,7 +88,7 @@ function notes({ page, picks }) {
   return given ? [el("p", { class: "note" }, `${counted(given, "pick")} did not fit and were given back.`)] : [];
 }
 
-function line({ page, shown }, outline) {
+function line({ page }) {
   const chance = page.sufficiency === null ? "" : ` · ${percent(page.sufficiency)} sure`;
-  return `${page.tokens.toLocaleString("en")} tokens · ${percent(page.token_reduction)} saved · ${shown.size}/${outline.nodes.length}${chance}`;
+  return `${page.tokens.toLocaleString("en")} tokens · ${percent(page.token_reduction)} saved${chance}`;
 }

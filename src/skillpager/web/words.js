@@ -21,7 +21,7 @@ export const lines = ({ start_line: first, end_line: last }) => first === last ?
  * @param {number} [length]
  */
 export function snippet(text, length = 110) {
-  const bare = text.slice(0, 4 * length).replace(/^[\s>|#*+-]+|`{3,}\S*|\*\*/g, "").replace(/\s+/g, " ").trim();
+  const bare = text.slice(0, 4 * length).replace(/^[\s>|#*+-]+|`{3,}\S*|\*\*|^[\s|:-]+$/gm, "").replace(/[`\s]+/g, " ").trim();
   return bare.length > length ? `${bare.slice(0, length - 1)}…` : bare;
 }
 
