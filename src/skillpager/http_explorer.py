@@ -11,7 +11,16 @@ from skillpager.document_html import render_skill
 from skillpager.explain import SIGNALS
 from skillpager.http_assets import PREFIX, Asset, assets
 from skillpager.http_requests import ScopeQuery
-from skillpager.http_service import Answer, Service, ServiceOf, answer_json, encode, is_seen, make_etag, respond
+from skillpager.http_service import (
+    Answer,
+    Service,
+    ServiceOf,
+    answer_json,
+    encode,
+    is_seen,
+    make_etag,
+    respond,
+)
 
 # not a part of the API: it changes with the page that asks
 router = APIRouter(include_in_schema=False)

@@ -26,6 +26,13 @@ export class Controls {
   constructor(store) {
     this.store = store;
     this.strategies = [];
+    // values of sliders that still move: the state does not have them yet
+    this.moved = {};
+    this.send = debounced(() => {
+      const change = { ...this.moved, step: null };
+      this.moved = {};
+      store.set(change);
+    }, KNOB_WAIT);
     this.knobs = new Map(Object.keys(KNOBS).map((name) => [name, this.#knob(name)]));
     byId("knobs").open = matchMedia("(width >= 900px)").matches;
     byId("skill").addEventListener("change", (event) => {
@@ -72,7 +79,7 @@ export class Controls {
     byId("argument").placeholder = strategy?.argument?.sample ?? "";
     byId("argument").title = strategy?.argument?.kind ?? "";
     byId("argument-label").textContent = strategy?.argument?.name.replace("_", " ") ?? "Argument";
-    for (const [knob, parts] of this.knobs) showKnob(knob, parts, state[knob], strategy?.heeds.includes(knob) ?? false);
+    for (const [knob, parts] of this.knobs) showKnob(knob, parts, this.moved[knob] ?? state[knob], strategy?.heeds.includes(knob) ?? false);
   }
 
   /**
@@ -95,12 +102,13 @@ export class Controls {
     const range = el("input", { type: "range", id: name, min: least, max: most, step, value: start });
     const output = el("output", { for: name });
     const reset = el("button", { type: "button", class: "reset", "aria-label": `Leave ${label} to the service`, title: "Leave it to the service" }, "×");
-    const send = debounced(() => this.store.set({ [name]: Number(range.value), step: null }), KNOB_WAIT);
     range.addEventListener("input", () => {
-      showKnob(name, this.knobs.get(name), Number(range.value), true);
-      send();
+      this.moved[name] = Number(range.value);
+      showKnob(name, this.knobs.get(name), this.moved[name], true);
+      this.send();
     });
     reset.addEventListener("click", () => {
+      delete this.moved[name];
       this.store.set({ [name]: DEFAULTS[name], step: null });
       range.focus();
     });
