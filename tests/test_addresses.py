@@ -47,6 +47,7 @@ def test_lines_are_those_of_the_first_file_unless_another_is_named(index: SkillI
         ("L99999", "No node stands at 'L99999'.*has nodes up to line"),
         ("missing.md:L1", "No node stands at 'missing.md:L1'"),
         ("-3", "'-3' names no node"),
+        ("n" + "9" * 5000, "9' names no node"),
     ],
 )
 def test_what_is_not_there_is_a_clear_error(index: SkillIndex, address: str, message: str) -> None:

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from http_running import ASKED, TIME_LIMIT, Running, running
-from skillpager import SkillPager, http_limits
+from skillpager import SkillPager, http_limits, http_server
 from skillpager.encoders.hashing import HashingEncoder
 from skillpager.http_options import ServerOptions
 from skillpager.types import FloatArray
@@ -92,6 +92,22 @@ def test_a_client_that_goes_away_frees_its_place_when_the_work_is_done(tmp_path:
         encoder.let_go.set()
         wait_until_taken(service, 0)
         assert ask(service.client, "free").is_success
+
+
+def test_what_takes_longer_than_the_end_may_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_server, "SHUTDOWN_SECONDS", 1)
+    encoder = HeldEncoder()
+    pager = SkillPager(encoder=encoder, store=tmp_path / "store")
+    with ThreadPoolExecutor(1) as clients:
+        with running(pager) as service:
+            url = f"{service.client.base_url}/v1/page"
+            answer = clients.submit(httpx.post, url, json=ASKED, timeout=TIME_LIMIT)
+            wait_until_taken(service, 1)
+        encoder.let_go.set()
+    assert (answer.result().status_code, answer.result().json()["error"]) == (503, "EndingError")
+    pager.close()
 
 
 def test_a_body_that_does_not_arrive_is_given_up(pager: SkillPager, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -161,6 +161,17 @@ def test_paths_and_folders_are_no_names(client: httpx.Client, tmp_path: Path) ->
             assert (told["status"], told["error"]) == (404, "UnknownSkillError")
 
 
+@pytest.mark.parametrize("nodes", ["n" + "9" * 5000, "L" + "9" * 5000, ["n1-n" + "9" * 400], "n0x", "-"])
+def test_an_address_that_means_nothing_is_not_found(client: httpx.Client, nodes: str | list[str]) -> None:
+    told = problem(client.post("/v1/expand", json={"skill": "git-bisect", "nodes": nodes}))
+    assert (told["status"], told["error"]) == (404, "NodeNotFoundError")
+
+
+def test_more_addresses_than_a_skill_has_nodes_are_refused(client: httpx.Client) -> None:
+    told = problem(client.post("/v1/expand", json={"skill": "git-bisect", "nodes": ["n0"] * 1001}))
+    assert (told["status"], "at most 1000 items" in told["detail"]) == (422, True)
+
+
 def test_a_broken_skill_says_why(pager: SkillPager, tmp_path: Path) -> None:
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "SKILL.md").write_bytes(b"ok\n\xff")

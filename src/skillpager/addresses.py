@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from skillpager.errors import NodeNotFoundError
 from skillpager.types import SkillIndex
 
-_NODES = re.compile(r"n?(\d+)(?:-n?(\d+))?", re.IGNORECASE)
-_LINES = re.compile(r"(?:(?P<file>[^\s:]+):)?L(\d+)(?:-L?(\d+))?", re.IGNORECASE)
+# no skill has a node or line of ten digits, and Python refuses to read numbers of thousands
+_NODES = re.compile(r"n?(\d{1,9})(?:-n?(\d{1,9}))?", re.IGNORECASE)
+_LINES = re.compile(r"(?:(?P<file>[^\s:]+):)?L(\d{1,9})(?:-L?(\d{1,9}))?", re.IGNORECASE)
 
 
 def find_nodes(index: SkillIndex, addresses: Sequence[str]) -> list[int]:

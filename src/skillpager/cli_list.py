@@ -20,14 +20,23 @@ def find(folders: Sequence[Path]) -> list[FoundSkill]:
         SkillError: A folder does not exist.
         SettingsError: A setting is not valid.
     """
-    for folder in folders:
-        if not folder.is_dir():
-            raise SkillError(f"{folder} is not a folder: name folders that contain skills.")
+    check_folders(folders)
     places = list(folders) or search_folders(load_settings().skills_dir)
     found = discover(places)
     if not found:
         note(f"no skills in {', '.join(map(str, places))}")
     return found
+
+
+def check_folders(folders: Sequence[Path]) -> None:
+    """Refuse what is not a folder.
+
+    Raises:
+        SkillError: One of them is none.
+    """
+    for folder in folders:
+        if not folder.is_dir():
+            raise SkillError(f"{folder} is not a folder: name folders that contain skills.")
 
 
 def print_found(found: Sequence[FoundSkill], *, as_json: bool) -> None:

@@ -1,6 +1,7 @@
 """`skillpager serve`: the HTTP service."""
 
 import logging
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,7 +10,7 @@ import typer
 
 from skillpager.cli_messages import note, reported
 from skillpager.cli_options import CacheDir, ClassifierName, EncoderName
-from skillpager.errors import SkillError, require_extra
+from skillpager.errors import require_extra
 from skillpager.http_options import (
     DEFAULT_HOST,
     DEFAULT_PORT,
@@ -117,17 +118,23 @@ def serve(
     if access_log:
         _write_access_log()
     try:
-        http_server.serve(library, options, announce=lambda url: note(f"serving at {url}; Ctrl+C ends it"))
+        finished = http_server.serve(library, options, announce=_announce)
     finally:
         pager.close()
+    if not finished:
+        # threads that still work would hold up an ordinary exit; the store is always whole
+        os._exit(0)
+
+
+def _announce(url: str) -> None:
+    note(f"serving at {url}; Ctrl+C ends it")
 
 
 def _open_library(pager: "SkillPager", folders: list[Path]) -> "Library":
+    from skillpager.cli_list import check_folders
     from skillpager.library import Library
 
-    for folder in folders:
-        if not folder.is_dir():
-            raise SkillError(f"{folder} is not a folder: name folders that contain skills.")
+    check_folders(folders)
     library = Library(pager, folders or None)
     if not library.skills():
         note(f"no skills in {', '.join(map(str, library.folders))}")

@@ -11,7 +11,7 @@ from typing import ParamSpec, TypeVar
 from starlette.requests import ClientDisconnect
 from starlette.types import Message, Receive
 
-from skillpager.http_problems import BusyError, RefusedError
+from skillpager.http_problems import BusyError, EndingError, RefusedError
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -43,15 +43,16 @@ class WorkerPool:
 
         Raises:
             BusyError: No worker is free and enough requests wait.
+            EndingError: The pool is closed.
         """
         if not self._places.acquire(blocking=False):
             raise BusyError(self._waiting)
         self._count(1)
         try:
             future = self._threads.submit(partial(work, *args, **kwargs))
-        except RuntimeError as error:  # the pool is closed: the service is about to end
+        except RuntimeError as error:  # the pool is closed
             self._leave()
-            raise BusyError(self._waiting) from error
+            raise EndingError from error
         # not when the request ends: one whose client has gone still holds its worker
         future.add_done_callback(self._leave)
         return await asyncio.wrap_future(future)

@@ -1,5 +1,6 @@
 """What surrounds every request: it is counted and, where wanted, logged; its answer can do no harm."""
 
+import asyncio
 import json
 import logging
 import time
@@ -9,7 +10,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from skillpager.http_metrics import Metrics
-from skillpager.http_problems import fault_problem
+from skillpager.http_problems import EndingError, error_problem, fault_problem
 
 # JSON lines, one a request; whoever starts the service gives it a handler
 access_log = logging.getLogger("skillpager.http.access")
@@ -44,6 +45,10 @@ class Observer:
         started = time.perf_counter()
         try:
             await self._app(scope, receive, answer.send)
+        except asyncio.CancelledError:
+            # the service ends and has waited long enough for the worker
+            if not answer.status:
+                await error_problem(EndingError())(scope, receive, answer.send)
         except Exception as fault:
             if not answer.status:
                 await fault_problem(fault)(scope, receive, answer.send)

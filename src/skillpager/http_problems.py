@@ -68,6 +68,17 @@ class BusyError(RefusedError):
         )
 
 
+class EndingError(RefusedError):
+    """The service ends before it could answer."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            HTTPStatus.SERVICE_UNAVAILABLE,
+            "The service ends before the answer is made: ask again when it is back.",
+            headers={"Retry-After": str(RETRY_SECONDS)},
+        )
+
+
 def problem(
     status: HTTPStatus,
     detail: str,

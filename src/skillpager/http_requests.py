@@ -19,6 +19,8 @@ MAX_COUNT = 1_000_000_000
 Scope = Literal["skill", "body"]
 StyleName = Literal["marked", "plain", "xml"]
 Address = Annotated[str, StringConstraints(min_length=1, max_length=MAX_ADDRESS_CHARS)]
+Addresses = Annotated[list[Address], Field(max_length=MAX_ADDRESSES)]
+AddressText = Annotated[str, StringConstraints(min_length=1, max_length=MAX_QUERY_CHARS)]
 
 SkillName = Annotated[
     str,
@@ -127,12 +129,9 @@ class PageQuery(PageFields):
 class ExpandRequest(SourceFields):
     """Nodes that a page left out."""
 
-    nodes: list[Address] | Annotated[str, StringConstraints(min_length=1, max_length=MAX_QUERY_CHARS)] = (
-        Field(
-            max_length=MAX_ADDRESSES,
-            description="Ids (`n12`), ranges (`n12-n16`) or lines (`L30-57`).",
-            examples=["n3-n5", ["n3-n5", "L40-52"]],
-        )
+    nodes: Addresses | AddressText = Field(
+        description="Ids (`n12`), ranges (`n12-n16`) or lines (`L30-57`).",
+        examples=["n3-n5", ["n3-n5", "L40-52"]],
     )
     scope: ScopeField = None
     style: StyleField = None

@@ -68,13 +68,16 @@ def create_app(library: Library, options: ServerOptions) -> FastAPI:
     return app
 
 
-def serve(library: Library, options: ServerOptions, *, announce: Callable[[str], None]) -> None:
+def serve(library: Library, options: ServerOptions, *, announce: Callable[[str], None]) -> bool:
     """Answer requests until SIGINT or SIGTERM; requests in flight are answered first.
 
     Args:
         library: The skills it offers.
         options: What its owner says.
         announce: Told the address, once connections are taken.
+
+    Returns:
+        Whether all was answered; if not, a worker may still be busy and would hold up an ordinary exit.
 
     Raises:
         SettingsError: It cannot listen there, or would be open to strangers.
@@ -85,6 +88,8 @@ def serve(library: Library, options: ServerOptions, *, announce: Callable[[str],
         announce(f"http://{_shown(options.host)}:{listener.getsockname()[1]}")
         with _stopped_by_signals(server):
             server.run(sockets=[listener])
+    service: Service = app.state.service
+    return service.pool.taken == 0
 
 
 def listen(options: ServerOptions) -> socket.socket:
