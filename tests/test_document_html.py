@@ -18,9 +18,8 @@ from skillpager.types import Fragment, Node, NodeType, Skill
 
 DOCUMENTS = [*SAMPLES.iterdir(), *TRAPS.glob("*.md")]
 VOID = {"br", "hr"}
-TAGS = set(
-    "h1 h2 h3 h4 h5 h6 p span ul ol li blockquote pre code strong em a div table thead tbody tr th td".split()
-)
+_TAGS = "h1 h2 h3 h4 h5 h6 p span ul ol li blockquote pre code strong em a div table thead tbody tr th td"
+TAGS = set(_TAGS.split())
 ATTRIBUTES = {"class", "title", "href", "rel", "target", "start"}
 
 
@@ -68,7 +67,7 @@ def nodes_of(skill: Skill) -> list[Node]:
             type=NodeType.STEP,
             type_confidence=1.0,
             tokens=1,
-        )  # fmt: skip
+        )
         for tile in split_skill(skill)
         if isinstance(tile, Fragment)
     ]

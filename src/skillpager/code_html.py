@@ -8,11 +8,12 @@ from pygments.lexers import get_lexer_by_name
 
 # what skills are written with; a lexer is a heap of patterns that strangers' text is matched against, so
 # it takes no other, and no long text
-LANGUAGES = frozenset(
-    "bash c console cpp css csharp diff docker dockerfile go graphql groovy hcl html http ini java javascript "
-    "js json jsx kotlin lua make makefile nginx perl php powershell properties ps1 py python r rb ruby rust "
-    "scala sh shell shell-session sql swift terraform toml ts tsx typescript xml yaml yml zsh".split()
-)
+_NAMES = """
+    bash c console cpp css csharp diff docker dockerfile go graphql groovy hcl html http ini java javascript js
+    json jsx kotlin lua make makefile nginx perl php powershell properties ps1 py python r rb ruby rust scala
+    sh shell shell-session sql swift terraform toml ts tsx typescript xml yaml yml zsh
+"""
+LANGUAGES = frozenset(_NAMES.split())
 MAX_COLORED_CHARS = 20_000
 CLASS_PREFIX = "hl-"
 
@@ -29,4 +30,4 @@ def highlight(code: str, language: str) -> str:
         return escape(code)
     lexer = get_lexer_by_name(name, stripnl=False, ensurenl=False)
     formatter: HtmlFormatter[str] = HtmlFormatter(nowrap=True, classprefix=CLASS_PREFIX)
-    return color(code, lexer, formatter)
+    return str(color(code, lexer, formatter))

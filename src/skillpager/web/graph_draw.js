@@ -46,12 +46,13 @@ export function draw(context, picture) {
 }
 
 /** All edges of a kind are one path: a thousand nodes have several thousand edges. */
-function drawEdges(context, { edges, places, colors, near }) {
+function drawEdges(context, { edges, places, colors, near, scale }) {
   for (const kind of KINDS) {
     context.strokeStyle = colors[kind];
     context.lineWidth = STROKES[kind];
-    context.setLineDash(DASHES[kind]);
-    for (const lit of [false, true]) {
+    // from afar dashes are not seen, and cost ten times as much
+    context.setLineDash(scale >= LEAST_TEXT_SCALE ? DASHES[kind] : []);
+    for (const lit of near ? [false, true] : [false]) {
       context.globalAlpha = lit ? 1 : near ? 0.08 : kind === "semantic" ? 0.35 : 0.65;
       context.beginPath();
       for (const edge of edges) {
@@ -77,32 +78,49 @@ function addEdge(context, from, to, kind) {
   context.bezierCurveTo(start + bend, from.y + y, to.x === from.x ? end + bend : end - bend, to.y + y, end, to.y + y);
 }
 
-function drawNode(context, { node, x, y }, { scale, colors, lit, near, current }) {
+function drawNode(context, placed, picture) {
+  const { lit, near, current, scale, colors } = picture;
+  const { node, x, y } = placed;
   const on = !lit || lit.has(node.id);
   context.globalAlpha = near && !near.nodes.has(node.id) ? 0.25 : on ? 1 : 0.6;
+  if (scale < LEAST_TEXT_SCALE) drawSmall(context, placed, picture, on);
+  else drawLarge(context, placed, picture, on);
+  if (node.id !== current) return;
+  context.globalAlpha = 1;
+  context.lineWidth = Math.max(3, 2 / scale);
+  context.strokeStyle = colors.focus;
+  context.strokeRect(x, y, WIDTH, HEIGHT);
+}
+
+/** From afar the colour alone is seen. */
+function drawSmall(context, { node, x, y }, { lit, colors }, on) {
   context.fillStyle = colors.paper;
-  context.beginPath();
-  context.roundRect(x, y, WIDTH, HEIGHT, 5);
-  context.fill();
-  context.save();
-  context.clip();
-  context.fillStyle = colors[node.type];
-  const alpha = context.globalAlpha;
-  // from afar the colour alone is seen
-  context.globalAlpha = alpha * (scale >= LEAST_TEXT_SCALE ? (lit && on ? 0.3 : 0) : lit && !on ? 0.2 : 0.9);
   context.fillRect(x, y, WIDTH, HEIGHT);
-  context.globalAlpha = alpha;
-  context.fillRect(x, y, 7, HEIGHT);
-  if (scale >= LEAST_TEXT_SCALE) {
-    context.fillStyle = colors.ink;
-    context.font = "11px system-ui, sans-serif";
-    context.textBaseline = "middle";
-    context.fillText(`${node.id}  ${snippet(node.text, 26)}`, x + 13, y + HEIGHT / 2 + 0.5);
+  context.globalAlpha *= lit && !on ? 0.3 : 0.9;
+  context.fillStyle = colors[node.type];
+  context.fillRect(x, y, WIDTH, HEIGHT);
+}
+
+function drawLarge(context, { node, x, y }, { lit, colors }, on) {
+  const alpha = context.globalAlpha;
+  context.beginPath();
+  context.roundRect(x, y, WIDTH, HEIGHT, 4);
+  context.fillStyle = colors.paper;
+  context.fill();
+  context.fillStyle = colors[node.type];
+  if (lit && on) {
+    context.globalAlpha = alpha * 0.3;
+    context.fill();
+    context.globalAlpha = alpha;
   }
-  context.restore();
-  context.lineWidth = node.id === current ? 3 : 1;
-  context.strokeStyle = node.id === current ? colors.focus : on && lit ? colors[node.type] : colors.line;
+  context.lineWidth = 1;
+  context.strokeStyle = on && lit ? colors[node.type] : colors.line;
   context.stroke();
+  context.fillRect(x, y, 7, HEIGHT);
+  context.fillStyle = colors.ink;
+  context.font = "11px system-ui, sans-serif";
+  context.textBaseline = "middle";
+  context.fillText(`${node.id}  ${snippet(node.text, 26)}`, x + 13, y + HEIGHT / 2 + 0.5, WIDTH - 18);
 }
 
 function drawTitles(context, { titles, colors, scale }) {
