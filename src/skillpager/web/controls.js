@@ -134,7 +134,7 @@ function showKnob(name, { range, output, reset }, value, heeded) {
   const { start, shown } = KNOBS[name];
   range.value = value ?? Math.min(start, Number(range.max));
   range.disabled = !heeded;
-  output.textContent = heeded ? value === null ? "auto" : shown(value) : "not used";
+  output.textContent = heeded ? value === null ? "auto" : shown(value) : "unused";
   range.setAttribute("aria-valuetext", output.textContent);
   reset.hidden = value === null || !heeded;
   const { classList } = range.closest(".knob");

@@ -13,6 +13,7 @@ import { readHash, Store, writeHash } from "./state.js";
 import { startTheme } from "./theme.js";
 
 const PAGE_FIELDS = ["skill", "query", "strategy", "mmr_lambda", "max_nodes", "max_tokens", "sufficiency"];
+const NO_SKILL = { nodes: [], byId: new Map() };
 
 const store = new Store(readHash(location.hash));
 const controls = new Controls(store);
@@ -79,9 +80,14 @@ async function loadSkill() {
   const name = encodeURIComponent(store.state.skill);
   pages.stop();
   Object.assign(known, { outline: null, reading: null, other: null, graph: null });
-  const answers = await skills.run((signal) => Promise.all([
+  const asked = skills.run((signal) => Promise.all([
     ask(`/v1/skills/${name}/outline`, { signal }), ask(`/explorer/document/${name}`, { signal }),
   ]));
+  const answers = await asked.catch((error) => {
+    documentView.load(NO_SKILL, []);
+    showSummary(null, NO_SKILL);
+    throw error;
+  });
   if (!answers) return;
   const [outline, { files }] = answers;
   known.outline = { ...outline, byId: new Map(outline.nodes.map((node) => [node.id, node])) };

@@ -7,7 +7,7 @@ export const KINDS = ["sequence", "semantic", "reference", "condition"];
 export const typeName = (type) => type.replace("_", " ");
 
 /** @param {number} share @param {number} [digits] */
-export const percent = (share, digits = 0) => `${(100 * share).toFixed(digits)} %`;
+export const percent = (share, digits = 0) => `${(100 * share).toFixed(digits)}\u00a0%`;
 
 /** @param {number} count @param {string} noun */
 export const counted = (count, noun) => `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
