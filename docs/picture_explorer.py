@@ -24,7 +24,12 @@ from skillpager.settings import Settings
 ROOT = Path(__file__).parent.parent
 PICTURE = ROOT / "docs" / "explorer.png"
 WIDTH, HEIGHT = 1400, 900
-STATE = {"skill": "postgres-backup", "query": "Restore a single table from last night's dump.", "step": 3}
+STATE = {
+    "skill": "postgres-backup",
+    "query": "Restore a single table from last night's dump.",
+    "step": 5,
+    "fold": 1,
+}
 
 
 @contextmanager

@@ -234,11 +234,8 @@ def test_what_is_left_out_folds_one_gap_or_all(browser: Browser, url: str) -> No
         assert nodes(page, ".lit:not(:visible)") == set()
         # the second item of a list whose first is folded still has its number
         item = page.locator("ol > li:not(.emptied, .gap)").first
-        assert (
-            item.evaluate("(item) => [...item.parentElement.querySelectorAll('li:not(.gap)')].indexOf(item)")
-            > 0
-        )
-        assert item.evaluate("(item) => getComputedStyle(item.previousElementSibling).display") == "list-item"
+        assert item.evaluate("(item) => item.value") > 1
+        expect(page.locator("ol > li.emptied").first).to_be_hidden()
         # what is folded opens when it is chosen
         page.locator(".left-out summary").click()
         page.locator(".left-out button").first.click()
@@ -258,6 +255,7 @@ def test_graph_zooms_filters_and_goes_from_node_to_node(
         canvas = page.locator("canvas")
         expect(canvas).to_have_attribute("data-nodes", str(len(index.nodes)))
         expect(canvas).to_have_attribute("data-edges", str(len(index.edges)))
+        expect(canvas).to_have_attribute("data-scale", re.compile(r"\d"))
         scale = float(str(canvas.get_attribute("data-scale")))
         page.get_by_role("button", name="Zoom in (+)").click()
         expect(canvas).to_have_attribute("data-scale", f"{scale * 1.25:.3f}")
@@ -412,7 +410,7 @@ def test_the_theme_is_switched_and_kept(browser: Browser, url: str) -> None:
     with opened(browser, url, skill=SKILL) as page:
         for said, ground in (("light", "rgb(245, 246, 248)"), ("dark", "rgb(15, 17, 20)")):
             page.locator("#theme").click()
-            expect(page.locator("#theme")).to_have_attribute("aria-label", f"Theme: {said}")
+            expect(page.locator("#theme")).to_have_text(f"Theme: {said}")
             expect(page.locator("body")).to_have_css("background-color", ground)
         page.reload()
         expect(page.locator("body")).to_have_css("background-color", "rgb(15, 17, 20)")

@@ -137,6 +137,8 @@ function fileElement({ path, front_matter: front, html }, named) {
   const body = el("div", { class: "body" });
   // made by the service, which escapes all that the skill brings
   body.innerHTML = html;
+  // an item keeps its number when those before it are folded
+  for (const list of body.querySelectorAll("ol")) [...list.children].forEach((item, place) => { item.value = list.start + place; });
   return el(
     "article", { class: "file", "data-path": path, "aria-label": path },
     named ? el("p", { class: "path" }, path) : null,

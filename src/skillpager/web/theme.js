@@ -4,7 +4,6 @@ import { byId } from "./dom.js";
 
 const KEY = "skillpager-theme";
 const NEXT = { auto: "light", light: "dark", dark: "auto" };
-const SAID = { auto: "Auto", light: "Light", dark: "Dark" };
 
 /**
  * Apply the theme that was chosen last, and let the button choose.
@@ -24,6 +23,5 @@ export function startTheme(changed) {
 function apply(theme) {
   const known = theme in NEXT ? theme : "auto";
   document.documentElement.dataset.theme = known;
-  byId("theme").textContent = SAID[known];
-  byId("theme").setAttribute("aria-label", `Theme: ${known === "auto" ? "as the system" : known}`);
+  byId("theme").textContent = `Theme: ${known}`;
 }
