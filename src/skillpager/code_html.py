@@ -10,8 +10,8 @@ from pygments.lexers import get_lexer_by_name
 # it takes no other, and no long text
 _NAMES = """
     bash c console cpp css csharp diff docker dockerfile go graphql groovy hcl html http ini java javascript
-    js json jsx kotlin lua make makefile nginx perl php powershell properties ps1 py python r rb ruby rust scala
-    sh shell shell-session sql swift terraform toml ts tsx typescript xml yaml yml zsh
+    js json jsx kotlin lua make makefile nginx perl php powershell properties ps1 py python r rb ruby rust
+    scala sh shell shell-session sql swift terraform toml ts tsx typescript xml yaml yml zsh
 """
 LANGUAGES = frozenset(_NAMES.split())
 MAX_COLORED_CHARS = 20_000

@@ -2,7 +2,7 @@
 
 import { el } from "./dom.js";
 import { splitStrategy, strategyOptions } from "./controls.js";
-import { counted, lines, percent, snippet, typeName } from "./words.js";
+import { counted, lines, percent, typeName } from "./words.js";
 
 const LONGEST = 1200;
 
@@ -64,7 +64,8 @@ function numbers({ page, shown }) {
 
 function said(left, right, names) {
   const both = left.intersection(right).size;
-  return `${counted(both, "part")} on both pages; ${left.size - both} with ${names[0]} alone, ${right.size - both} with ${names[1]} alone.`;
+  const alone = [left, right].map((shown, side) => `${shown.size - both} with ${names[side]} alone`);
+  return `${counted(both, "part")} on both pages; ${alone.join(", ")}.`;
 }
 
 function* rows(nodes, left, right, names) {
@@ -78,18 +79,19 @@ function* rows(nodes, left, right, names) {
     if (neither) yield neitherRow(neither);
     neither = 0;
     const both = held[0] && held[1];
-    yield el("div", { class: both ? "row both" : "row" }, cell(node, "a", held[0], both, names), cell(node, "b", held[1], both, names));
+    const cells = ["a", "b"].map((side, place) => cell(node, side, held[place], both, names[place]));
+    yield el("div", { class: both ? "row both" : "row" }, ...cells);
   }
   if (neither) yield neitherRow(neither);
 }
 
-function cell(node, side, held, both, names) {
+function cell(node, side, held, both, name) {
   if (!held) return el("div", { class: "cell none", "data-side": side }, "not shown");
   const text = node.text.length > LONGEST ? `${node.text.slice(0, LONGEST)} …` : node.text;
   return el(
-    "div", { class: both ? "cell" : "cell alone", "data-side": side, "data-type": node.type, "aria-label": `${node.id}: ${snippet(node.text, 40)}` },
+    "div", { class: both ? "cell" : "cell alone", "data-side": side, "data-type": node.type },
     el("span", { class: "chip" }, typeName(node.type)),
-    el("span", { class: "who" }, ` ${node.id} · ${lines(node)} · ${both ? "both" : `only ${names[side === "a" ? 0 : 1]}`}`),
+    el("span", { class: "who" }, ` ${node.id} · ${lines(node)} · ${both ? "both" : `only ${name}`}`),
     el("pre", { class: node.kind === "code" ? "code" : null }, text),
   );
 }

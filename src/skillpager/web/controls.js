@@ -9,14 +9,19 @@ const MOST_NODES = 120;
 
 const KNOBS = {
   mmr_lambda: {
-    label: "Relevance, λ", title: "1 is relevance alone, 0 is variety alone", least: 0, most: 1, step: 0.05, start: 0.7, shown: (value) => value.toFixed(2),
+    label: "Relevance, λ", title: "1 is relevance alone, 0 is variety alone",
+    least: 0, most: 1, step: 0.05, start: 0.7, shown: (value) => value.toFixed(2),
   },
-  max_nodes: { label: "Most parts, k", title: "Most parts that are picked", least: 1, most: 60, step: 1, start: 20, shown: String },
+  max_nodes: {
+    label: "Most parts, k", title: "Most parts that are picked", least: 1, most: 60, step: 1, start: 20, shown: String,
+  },
   max_tokens: {
-    label: "Token budget", title: "Most tokens of the page, marks included", least: 50, most: 4000, step: 10, start: 1000, shown: (value) => value.toLocaleString("en"),
+    label: "Token budget", title: "Most tokens of the page, marks included",
+    least: 50, most: 4000, step: 10, start: 1000, shown: (value) => value.toLocaleString("en"),
   },
   sufficiency: {
-    label: "Sufficiency", title: "Estimated chance at which the page ends", least: 0.5, most: 0.99, step: 0.01, start: 0.9, shown: (value) => `${Math.round(value * 100)} %`,
+    label: "Sufficiency", title: "Estimated chance at which the page ends",
+    least: 0.5, most: 0.99, step: 0.01, start: 0.9, shown: (value) => `${Math.round(value * 100)} %`,
   },
 };
 
@@ -55,7 +60,8 @@ export class Controls {
   /** @param {any[]} skills @param {any[]} strategies */
   offer(skills, strategies) {
     this.strategies = strategies;
-    byId("skill").replaceChildren(...skills.map(({ name, description }) => el("option", { value: name, title: description }, name)));
+    const options = skills.map(({ name, description }) => el("option", { value: name, title: description }, name));
+    byId("skill").replaceChildren(...options);
     byId("strategy").replaceChildren(...strategyOptions(strategies));
   }
 
@@ -79,7 +85,9 @@ export class Controls {
     byId("argument").placeholder = strategy?.argument?.sample ?? "";
     byId("argument").title = strategy?.argument?.kind ?? "";
     byId("argument-label").textContent = strategy?.argument?.name.replace("_", " ") ?? "Argument";
-    for (const [knob, parts] of this.knobs) showKnob(knob, parts, this.moved[knob] ?? state[knob], strategy?.heeds.includes(knob) ?? false);
+    for (const [knob, parts] of this.knobs) {
+      showKnob(knob, parts, this.moved[knob] ?? state[knob], strategy?.heeds.includes(knob) ?? false);
+    }
   }
 
   /**
@@ -101,7 +109,8 @@ export class Controls {
     const { label, title, least, most, step, start } = KNOBS[name];
     const range = el("input", { type: "range", id: name, min: least, max: most, step, value: start });
     const output = el("output", { for: name });
-    const reset = el("button", { type: "button", class: "reset", "aria-label": `Leave ${label} to the service`, title: "Leave it to the service" }, "×");
+    const said = `Leave ${label} to the service`;
+    const reset = el("button", { type: "button", class: "reset", "aria-label": said, title: said }, "×");
     range.addEventListener("input", () => {
       this.moved[name] = Number(range.value);
       showKnob(name, this.knobs.get(name), this.moved[name], true);

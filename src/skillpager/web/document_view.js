@@ -138,11 +138,13 @@ function fileElement({ path, front_matter: front, html }, named) {
   // made by the service, which escapes all that the skill brings
   body.innerHTML = html;
   // an item keeps its number when those before it are folded
-  for (const list of body.querySelectorAll("ol")) [...list.children].forEach((item, place) => { item.value = list.start + place; });
+  for (const list of body.querySelectorAll("ol")) {
+    [...list.children].forEach((item, place) => { item.value = list.start + place; });
+  }
   return el(
     "article", { class: "file", "data-path": path, "aria-label": path },
     named ? el("p", { class: "path" }, path) : null,
-    front.trim() ? el("details", {}, el("summary", {}, "Front matter"), el("pre", { class: "source" }, el("code", {}, front.trim()))) : null,
+    front.trim() ? el("details", {}, el("summary", {}, "Front matter"), el("pre", {}, el("code", {}, front.trim()))) : null,
     body,
   );
 }

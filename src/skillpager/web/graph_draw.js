@@ -17,7 +17,7 @@ export function readColors(element) {
   const probe = document.createElement("span");
   element.append(probe);
   const colors = {};
-  for (const name of ["paper", "ink", "soft", "dim", "line", "focus", ...TYPES, ...KINDS]) {
+  for (const name of ["paper", "ink", "soft", "line", "focus", ...TYPES, ...KINDS]) {
     probe.style.color = `var(--${name})`;
     colors[name] = getComputedStyle(probe).color;
   }
@@ -39,7 +39,8 @@ export function draw(context, picture) {
   context.setLineDash([]);
   const view = { x0: -left / scale - WIDTH, y0: -top / scale - HEIGHT, x1: (width - left) / scale, y1: (height - top) / scale };
   for (const placed of picture.placed) {
-    if (placed.x > view.x0 && placed.x < view.x1 && placed.y > view.y0 && placed.y < view.y1) drawNode(context, placed, picture);
+    const { x, y } = placed;
+    if (x > view.x0 && x < view.x1 && y > view.y0 && y < view.y1) drawNode(context, placed, picture);
   }
   context.globalAlpha = 1;
   drawTitles(context, picture);
@@ -56,7 +57,8 @@ function drawEdges(context, { edges, places, colors, near, scale }) {
       context.globalAlpha = lit ? 1 : near ? 0.08 : kind === "semantic" ? 0.35 : 0.65;
       context.beginPath();
       for (const edge of edges) {
-        if (edge.kind === kind && Boolean(near?.edges.has(edge)) === lit) addEdge(context, places.get(edge.source), places.get(edge.target), kind);
+        if (edge.kind !== kind || Boolean(near?.edges.has(edge)) !== lit) continue;
+        addEdge(context, places.get(edge.source), places.get(edge.target), kind);
       }
       context.stroke();
     }

@@ -43,7 +43,9 @@ export class GraphView {
     this.lit = null;
     this.current = null;
     this.graph = { nodes: [], edges: [] };
-    this.canvas = el("canvas", { tabindex: 0, role: "application", "aria-describedby": "graph-told", "aria-label": "Graph of the parts" });
+    this.canvas = el("canvas", {
+      tabindex: 0, role: "application", "aria-describedby": "graph-told", "aria-label": "Graph of the parts",
+    });
     this.filters = el("div");
     this.told = el("p", { class: "told", id: "graph-told", "aria-live": "polite" });
     const button = (said, sign, work) => el("button", { type: "button", "aria-label": said, title: said, onclick: work }, sign);
@@ -63,7 +65,8 @@ export class GraphView {
     this.graph = graph;
     this.hidden.clear();
     this.filters.replaceChildren(
-      this.#filter("Parts", TYPES, graph.nodes, (node) => node.type), this.#filter("Links", KINDS, graph.edges, (edge) => edge.kind),
+      this.#filter("Parts", TYPES, graph.nodes, (node) => node.type),
+      this.#filter("Links", KINDS, graph.edges, (edge) => edge.kind),
     );
     this.#arrange();
   }
@@ -143,7 +146,8 @@ export class GraphView {
 
   #tell(node, edges) {
     const links = KINDS.map((kind) => {
-      const ends = [...edges].filter((edge) => edge.kind === kind).map((edge) => edge.source === node.id ? `→ ${edge.target}` : `← ${edge.source}`);
+      const ends = [...edges].filter((edge) => edge.kind === kind)
+        .map((edge) => edge.source === node.id ? `→ ${edge.target}` : `← ${edge.source}`);
       return ends.length ? `${kind} ${ends.join(", ")}` : null;
     }).filter(Boolean);
     const page = this.lit ? (this.lit.has(node.id) ? ", on the page" : ", left out") : "";
@@ -158,8 +162,9 @@ export class GraphView {
     const counts = Object.groupBy(things, nameOf);
     return el("fieldset", { class: "filters" }, el("legend", {}, title), ...names.map((name) => {
       const box = el("input", { type: "checkbox", name, checked: true, onchange: () => this.#toggle(name, box.checked) });
-      const sign = KINDS.includes(name) ? el("span", { class: "stroke", "data-kind": name }) : el("span", { class: "chip", "data-type": name }, typeName(name));
-      return el("label", {}, box, sign, KINDS.includes(name) ? `${name} ${counts[name]?.length ?? 0}` : counts[name]?.length ?? 0);
+      const count = counts[name]?.length ?? 0;
+      if (TYPES.includes(name)) return el("label", {}, box, el("span", { class: "chip", "data-type": name }, typeName(name)), count);
+      return el("label", {}, box, el("span", { class: "stroke", "data-kind": name }), `${name} ${count}`);
     }));
   }
 
@@ -172,7 +177,9 @@ export class GraphView {
   #arrange() {
     this.layout = layOut(this.graph.nodes.filter((node) => !this.hidden.has(node.type)));
     this.places = new Map(this.layout.placed.map((placed) => [placed.node.id, placed]));
-    this.edges = this.graph.edges.filter((edge) => !this.hidden.has(edge.kind) && this.places.has(edge.source) && this.places.has(edge.target));
+    this.edges = this.graph.edges.filter(({ kind, source, target }) => (
+      !this.hidden.has(kind) && this.places.has(source) && this.places.has(target)
+    ));
     this.canvas.dataset.nodes = this.layout.placed.length;
     this.canvas.dataset.edges = this.edges.length;
     this.choose(this.places.has(this.current) ? this.current : null);
@@ -242,5 +249,6 @@ function beside(placed, from, direction) {
 }
 
 function overview({ placed, titles }, edges) {
-  return `${counted(placed.length, "part")} in ${counted(titles.length, "section")}, ${counted(edges.length, "link")}. Choose a part to see its links; drag to move, scroll or pinch to zoom.`;
+  const size = `${counted(placed.length, "part")} in ${counted(titles.length, "section")}, ${counted(edges.length, "link")}.`;
+  return `${size} Choose a part to see its links; drag to move, scroll or pinch to zoom.`;
 }

@@ -171,7 +171,8 @@ function goTo(target) {
 
 /** Arrow keys step through the picks, where they mean nothing else. @param {KeyboardEvent} event */
 function step(event) {
-  if (!known.reading || event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, textarea, dialog, pre")) return;
+  const taken = event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, dialog, pre");
+  if (!known.reading || taken) return;
   const at = store.state.step ?? known.reading.picks.length + 1;
   const targets = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 1, End: null, Escape: null };
   if (!(event.key in targets)) return;

@@ -35,9 +35,9 @@ export class Picks {
     const scales = Object.fromEntries(MEASURES.map((name) => [name, Math.max(1, ...reading.picks.map((pick) => pick[name]))]));
     this.rows = reading.picks.map((pick) => this.#row(pick, scales));
     this.list.replaceChildren(...this.rows.map(({ item }) => item));
-    const windows = reading.windows
-      ? el("p", { class: "hint" }, "This strategy picks windows of text: the parts that a window touches are lit.") : null;
-    this.place.replaceChildren(this.part, this.stepper.element, ...[windows].filter(Boolean), barKeys(), this.list, this.#leftOut());
+    const hint = el("p", { class: "hint" }, "This strategy picks windows of text: the parts that a window touches are lit.");
+    hint.hidden = !reading.windows;
+    this.place.replaceChildren(this.part, this.stepper.element, hint, barKeys(), this.list, this.#leftOut());
   }
 
   /** Show how far the picks are stepped through. @param {number|null} step */
@@ -65,7 +65,10 @@ export class Picks {
     const close = el("button", { type: "button", "aria-label": "Close", onclick: () => this.actions.choose(null) }, "×");
     this.part.append(el(
       "section", { class: "part", "data-type": node.type, "aria-label": `Part ${id}` },
-      el("header", {}, el("span", { class: "chip" }, typeName(node.type)), `${id} · ${lines(node)} · ${counted(node.tokens, "token")}`, close),
+      el(
+        "header", {}, el("span", { class: "chip" }, typeName(node.type)),
+        `${id} · ${lines(node)} · ${counted(node.tokens, "token")}`, close,
+      ),
       el("p", {}, this.#verdict(id)),
       el("p", {}, `The type is right with an estimated chance of ${percent(node.type_confidence)}.`),
     ));
@@ -74,7 +77,7 @@ export class Picks {
   #verdict(id) {
     const { ranks, shown, skipped } = this.reading;
     const skip = skipped.get(id);
-    const numbers = skip ? ` Relevance ${skip.relevance.toFixed(2)}, redundancy ${skip.redundancy.toFixed(2)}, marginal ${skip.marginal.toFixed(2)}.` : "";
+    const numbers = skip ? ` Numbers: ${MEASURES.map((name) => `${name} ${skip[name].toFixed(2)}`).join(", ")}.` : "";
     if (ranks.has(id)) return `On the page: pick ${ranks.get(id) + 1} of ${this.reading.picks.length}.`;
     if (shown.has(id)) return `On the page, though not picked: it costs little more than a mark for the gap.${numbers}`;
     return skip ? `Left out: ${skipReason(skip.reason)}.${numbers}` : "Left out.";
@@ -108,9 +111,12 @@ export class Picks {
 
   #leftOut() {
     const skipped = [...this.reading.skipped.values()].filter((skip) => !this.reading.shown.has(skip.node));
-    const details = el("details", { class: "left-out", hidden: !skipped.length }, el("summary", {}, `${counted(skipped.length, "part")} left out, and why`));
+    const summary = el("summary", {}, `${counted(skipped.length, "part")} left out, and why`);
+    const details = el("details", { class: "left-out", hidden: !skipped.length }, summary);
     // a thousand rows are made when they are wanted
-    details.addEventListener("toggle", () => details.append(el("ul", {}, ...skipped.map((skip) => this.#skipRow(skip)))), { once: true });
+    details.addEventListener("toggle", () => {
+      details.append(el("ul", {}, ...skipped.map((skip) => this.#skipRow(skip))));
+    }, { once: true });
     return details;
   }
 
@@ -129,12 +135,17 @@ class Stepper {
   /** @param {(step: number|null) => void} go */
   constructor(go) {
     this.output = el("output", { "aria-live": "polite" });
-    const button = (said, sign, target) => el("button", { type: "button", "aria-label": said, title: said, onclick: () => go(target()) }, sign);
+    const button = (said, sign, target) => el(
+      "button", { type: "button", "aria-label": said, title: said, onclick: () => go(target()) }, sign,
+    );
     this.back = button("Step back (←)", "‹", () => this.at - 1);
     this.first = button("First pick (Home)", "«", () => 1);
     this.ahead = button("Step on (→)", "›", () => this.at + 1);
     this.all = button("All picks (End)", "»", () => null);
-    this.element = el("div", { class: "stepper", role: "group", "aria-label": "Step through the picks" }, this.first, this.back, this.output, this.ahead, this.all);
+    this.element = el(
+      "div", { class: "stepper", role: "group", "aria-label": "Step through the picks" },
+      this.first, this.back, this.output, this.ahead, this.all,
+    );
   }
 
   show(step, picks) {
@@ -163,10 +174,15 @@ function bars(pick, scales) {
   return el("span", { class: "bars" }, ...MEASURES.map((name) => {
     const bar = el("span", { class: name });
     bar.style.width = `${Math.max(0, Math.min(1, pick[name] / scales[name])) * 100}%`;
-    return el("span", { title: `${name} ${pick[name].toFixed(4)}`, "aria-label": `${name} ${pick[name].toFixed(2)}`, role: "img" }, el("span", { class: "track" }, bar), pick[name].toFixed(2));
+    const value = pick[name].toFixed(2);
+    return el(
+      "span", { role: "img", title: `${name} ${pick[name].toFixed(4)}`, "aria-label": `${name} ${value}` },
+      el("span", { class: "track" }, bar), value,
+    );
   }));
 }
 
 function barKeys() {
-  return el("div", { class: "keys", "aria-hidden": "true" }, ...MEASURES.map((name) => el("span", {}, el("i", { class: name }), name)));
+  const keys = MEASURES.map((name) => el("span", {}, el("i", { class: name }), name));
+  return el("div", { class: "keys", "aria-hidden": "true" }, ...keys);
 }

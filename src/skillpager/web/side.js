@@ -12,7 +12,8 @@ const COPIED_FOR = 1500;
  */
 export function showSummary(reading, outline) {
   byId("side-tabs").hidden = !reading;
-  const hint = el("p", { class: "hint" }, "Type what an agent is about to do: the page shows the parts that it needs, and this side tells why.");
+  const said = "Type what an agent is about to do: the page shows the parts that it needs, and this side tells why.";
+  const hint = el("p", { class: "hint" }, said);
   byId("summary").replaceChildren(...(reading ? [figures(reading, outline), meter(reading.page), ...notes(reading)] : [hint]));
   byId("side-line").textContent = reading ? line(reading) : "No page yet";
   if (!reading) for (const id of ["panel-picks", "panel-page"]) byId(id).hidden = true;
@@ -30,7 +31,11 @@ export function showText(page) {
   button.addEventListener("click", () => copy(page.text, button));
   const about = page.tokens_exact ? "" : "about ";
   byId("panel-page").replaceChildren(
-    el("div", { class: "page-head" }, `What the agent is given: ${about}${counted(page.tokens, "token")}`, el("span", { class: "spacer" }), button), text,
+    el(
+      "div", { class: "page-head" }, `What the agent is given: ${about}${counted(page.tokens, "token")}`,
+      el("span", { class: "spacer" }), button,
+    ),
+    text,
   );
 }
 
@@ -73,7 +78,8 @@ function figures({ page, shown }, outline) {
     [`of ${counted(outline.nodes.length, "part")} shown`, shown.size],
     ["estimated sufficiency", page.sufficiency === null ? "–" : percent(page.sufficiency)],
   ];
-  return el("dl", { class: "figures" }, ...entries.map(([term, value]) => el("div", {}, el("dt", {}, term), el("dd", {}, value))));
+  const shownEntries = entries.map(([term, value]) => el("div", {}, el("dt", {}, term), el("dd", {}, value)));
+  return el("dl", { class: "figures" }, ...shownEntries);
 }
 
 function meter(page) {

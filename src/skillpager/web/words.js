@@ -52,7 +52,7 @@ export function pickReasons(pick, signals) {
   const ranked = Object.entries(pick.reasons ?? {}).filter(([, share]) => share >= LEAST_SHARE).sort((a, b) => b[1] - a[1]);
   if (pick.reasons) {
     const told = ranked.map(([name, share]) => `${signals[name] ?? name} (${percent(share)})`);
-    const because = told.length ? `What speaks for it: ${told.join(", ")}.` : "Nothing speaks for it by itself: another pick needs it.";
+    const because = told.length ? `What speaks for it: ${told.join(", ")}.` : "Nothing speaks for it by itself.";
     return [`Estimated need: ${percent(pick.marginal)}.`, because];
   }
   const first = pick.rank === 0 ? "It was picked first." : `Of what was left then, it was worth most to the strategy.`;
