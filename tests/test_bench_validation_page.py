@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from chromium import needs_chromium
+from chromium import contrast, needs_chromium
 from cli_process import command, environment
 from skillpager.bench.judges.judge_prompt import CRITERION
 from skillpager.bench.validation.sheet import Case, Sheet, SheetKind, read_sheet, write_sheet
@@ -378,26 +378,3 @@ def test_page_fits_and_is_legible(
             "[aria-pressed=true]",
         ):
             assert contrast(page, selector) >= 4.5, selector  # WCAG 2.2, level AA
-
-
-def contrast(page: Page, selector: str) -> float:
-    """Return the contrast ratio of a text with what is behind it."""
-    ink, paper = page.locator(selector).first.evaluate(
-        """(element) => {
-            const numbers = (color) => color.match(/[\\d.]+/g).map(Number);
-            const ink = numbers(getComputedStyle(element).color);
-            let behind = element;
-            while (numbers(getComputedStyle(behind).backgroundColor)[3] === 0) behind = behind.parentElement;
-            return [ink, numbers(getComputedStyle(behind).backgroundColor)];
-        }"""
-    )
-    light, dark = sorted((luminance(ink), luminance(paper)), reverse=True)
-    return (light + 0.05) / (dark + 0.05)
-
-
-def luminance(color: list[float]) -> float:
-    """Return the relative luminance of an sRGB colour, as WCAG defines it."""
-    linear = [
-        c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in (n / 255 for n in color[:3])
-    ]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]

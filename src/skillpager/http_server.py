@@ -1,7 +1,7 @@
 """The HTTP service: the application, and how it runs until it is told to stop.
 
 Every concern has its module and, where it answers requests, its router: `http_status`, `http_skills`,
-`http_pages`.
+`http_pages`, `http_explorer`.
 """
 
 import os
@@ -16,7 +16,7 @@ from types import FrameType
 import uvicorn
 from fastapi import FastAPI
 
-from skillpager import http_pages, http_skills, http_status
+from skillpager import http_explorer, http_pages, http_skills, http_status
 from skillpager.errors import SettingsError
 from skillpager.http_gate import Gate
 from skillpager.http_limits import WorkerPool
@@ -58,7 +58,7 @@ def create_app(library: Library, options: ServerOptions) -> FastAPI:
         lifespan=partial(_lifespan, service),
     )
     app.state.service = service
-    for module in (http_status, http_skills, http_pages):
+    for module in (http_status, http_skills, http_pages, http_explorer):
         app.include_router(module.router)
     handle_problems(app)
     app.openapi = partial(describe, app, options)  # type: ignore[method-assign]

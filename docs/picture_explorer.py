@@ -1,0 +1,73 @@
+"""Take docs/explorer.png: the explorer with a page of a sample skill.
+
+Run it after the explorer has changed, with the extras [server,tokens,dev] and a Chromium on the PATH:
+`python docs/picture_explorer.py`.
+"""
+
+import shutil
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from urllib.parse import urlencode
+
+import uvicorn
+from playwright.sync_api import sync_playwright
+
+from skillpager import SkillPager
+from skillpager.http_options import ServerOptions
+from skillpager.http_server import create_app, listen, server_config
+from skillpager.library import Library
+from skillpager.settings import Settings
+
+ROOT = Path(__file__).parent.parent
+PICTURE = ROOT / "docs" / "explorer.png"
+WIDTH, HEIGHT = 1400, 900
+STATE = {
+    "skill": "postgres-backup",
+    "query": "Restore a single table from last night's dump.",
+    "step": 5,
+    "fold": 1,
+}
+
+
+@contextmanager
+def serving() -> Iterator[str]:
+    """Serve the samples for a while; yield the address."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        closing(SkillPager(settings=Settings(cache_dir=Path(folder)))) as pager,
+    ):
+        options = ServerOptions(port=0)
+        app = create_app(Library(pager, [ROOT / "examples" / "skills"]), options)
+        with listen(options) as listener:
+            server = uvicorn.Server(server_config(app))
+            thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+            thread.start()
+            try:
+                yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+            finally:
+                server.should_exit = True
+                thread.join()
+
+
+def take(url: str) -> None:
+    """Write the picture."""
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT}, reduced_motion="reduce")
+        page.goto(f"{url}/#{urlencode(STATE)}")
+        page.wait_for_selector("#document .now")
+        page.wait_for_function("document.fonts.status === 'loaded'")
+        # the query above, and the current pick below it
+        page.evaluate("scrollTo(0, 0)")
+        page.screenshot(path=PICTURE)
+        browser.close()
+
+
+if __name__ == "__main__":
+    with serving() as address:
+        take(address)
+    print(f"{PICTURE.name}: {PICTURE.stat().st_size:,} bytes")

@@ -1,0 +1,260 @@
+"""A skill's files as HTML, as their author wrote them, every node marked with `data-node` where it stands.
+
+The parser is that of the splitter, so that blocks are the same. A node may be several elements: the end
+of a paragraph and the list that it introduces. Skills are untrusted: raw HTML is shown as text, links lead
+to the web or into the skill and nowhere else, images are named and not loaded.
+"""
+
+import posixpath
+from bisect import bisect_right
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from html import escape
+from itertools import groupby, pairwise
+from urllib.parse import unquote, urlsplit
+
+from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererHTML
+from markdown_it.rules_core import StateCore
+from markdown_it.token import Token
+from markdown_it.utils import EnvType, OptionsDict
+
+from skillpager.code_html import highlight
+from skillpager.markdown import MAX_NESTING, Lines
+from skillpager.types import Node, SkillIndex, SourceFile
+
+# stands in a paragraph where its next node begins: white space to CommonMark, and hardly ever written
+BOUNDARY = "\u205f"
+SAFE_SCHEMES = frozenset({"http", "https", "mailto"})
+NODE = "data-node"
+_LINE_BREAKS = frozenset({"<br>", "<br/>", "<br />"})
+
+
+def render_skill(index: SkillIndex) -> list[dict[str, str]]:
+    """Return for every file its path, its front matter as it is, and its body as HTML."""
+    paths = {file.path for file in index.skill.files}
+    return [
+        {
+            "path": file.path,
+            "front_matter": file.text[: file.body_start],
+            "html": render_file(file, [node for node in index.nodes if node.span.file == file.path], paths),
+        }
+        for file in index.skill.files
+    ]
+
+
+def render_file(file: SourceFile, nodes: Sequence[Node], paths: Collection[str]) -> str:
+    """Return the body of a file as HTML.
+
+    Args:
+        file: The file.
+        nodes: Its nodes, in document order.
+        paths: Paths of all files of the skill, which links may lead to.
+    """
+    marker = _Marker(file, nodes)
+    parser = _parser()
+    env: EnvType = {"marker": marker, "paths": paths, "file": file.path}
+    tokens = parser.parse(file.text[file.body_start :], env)
+    blocks = [
+        (marker.offset(block[0]), parser.renderer.render(block, parser.options, env))
+        for block in _top_level(tokens)
+    ]
+    # what CommonMark gives no element, such as a link definition, is shown as its source
+    missing = [node for node in nodes if node.id not in marker.marked]
+    blocks += [(node.span.start, _source_html(node)) for node in missing]
+    return "".join(html for _, html in sorted(blocks, key=lambda block: block[0]))
+
+
+class _Marker:
+    """Knows which node stands where in a file, and which ones were marked."""
+
+    def __init__(self, file: SourceFile, nodes: Sequence[Node]) -> None:
+        self.marked: set[str] = set()
+        self._text = file.text
+        self._body_start = file.body_start
+        self._lines = Lines(file.text[file.body_start :])
+        self._nodes = nodes
+        self._starts = [node.span.start for node in nodes]
+
+    def offset(self, token: Token) -> int:
+        """Return where a block begins, white space left out."""
+        first, _ = token.map or (0, 0)
+        start = self._body_start + self._lines.start(first)
+        return start + len(self._text[start:]) - len(self._text[start:].lstrip())
+
+    def attributes(self, token: Token) -> dict[str, str | int | float]:
+        """Return the attribute that names the node that a block begins in."""
+        return self._named(self.offset(token))
+
+    def parts(self, token: Token) -> list[tuple[int, dict[str, str | int | float]]]:
+        """Return the parts of a paragraph: letters before each, and the attribute that names its node."""
+        _, behind = token.map or (0, 0)
+        start, end = self.offset(token), self._body_start + self._lines.start(behind)
+        inside = [offset for offset in self._starts if start < offset < end] if token.level == 0 else []
+        letters = [_letters(self._text[start:offset]) for offset in inside]
+        return list(zip([0, *letters], map(self._named, [start, *inside]), strict=True))
+
+    def _named(self, offset: int) -> dict[str, str | int | float]:
+        place = bisect_right(self._starts, offset) - 1
+        if place < 0 or offset >= self._nodes[place].span.end:
+            return {}
+        self.marked.add(self._nodes[place].id)
+        return {NODE: self._nodes[place].id}
+
+
+def _parser() -> MarkdownIt:
+    """Return a parser that marks nodes and renders nothing that could do harm."""
+    parser = MarkdownIt("commonmark", {"maxNesting": MAX_NESTING}).enable("table")
+    parser.core.ruler.before("inline", "boundaries", _set_boundaries)
+    parser.core.ruler.push("nodes", _mark_nodes)
+    for name in ("fence", "code_block"):
+        parser.add_render_rule(name, _code)
+    parser.add_render_rule("html_block", _html_block)
+    parser.add_render_rule("html_inline", _html_inline)
+    parser.add_render_rule("image", _image)
+    parser.add_render_rule("table_open", lambda *_: '<div class="table"><table>\n')
+    parser.add_render_rule("table_close", lambda *_: "</table></div>\n")
+    return parser
+
+
+def _top_level(tokens: Sequence[Token]) -> Iterator[list[Token]]:
+    """Yield the tokens of each top-level block."""
+    number = 0
+    numbers = []
+    for token in tokens:
+        number += token.level == 0 and token.nesting >= 0
+        numbers.append(number)
+    for _, group in groupby(zip(numbers, tokens, strict=True), key=lambda item: item[0]):
+        yield [token for _, token in group]
+
+
+def _set_boundaries(state: StateCore) -> None:
+    """Put a boundary into each paragraph where a further node begins, before it is parsed."""
+    for opening, token in pairwise(state.tokens):
+        if token.type == "inline" and opening.type == "paragraph_open":
+            token.meta["parts"] = parts = state.env["marker"].parts(opening)
+            plain = token.content.replace(BOUNDARY, " ")
+            token.content = _with_boundaries(plain, [letters for letters, _ in parts[1:]])
+
+
+def _with_boundaries(content: str, letters: Sequence[int]) -> str:
+    """Return `content` with a boundary behind so many letters; white space differs from the source."""
+    places = [place for place, character in enumerate(content) if not character.isspace()]
+    cuts = [0, *(places[count] for count in letters if count < len(places)), len(content)]
+    return BOUNDARY.join(content[start:end] for start, end in pairwise(cuts))
+
+
+def _letters(text: str) -> int:
+    return sum(not character.isspace() for character in text)
+
+
+def _mark_nodes(state: StateCore) -> None:
+    """Name the node of every block and every part of a paragraph; tame what is parsed."""
+    for token in state.tokens:
+        if token.type in ("fence", "code_block", "html_block", "tr_open"):
+            token.attrs.update(state.env["marker"].attributes(token))
+        elif token.type in ("td_open", "th_open") and (style := token.attrs.pop("style", None)):
+            token.attrSet("class", str(style).replace("text-align:", "align-"))
+        elif token.type == "heading_open":
+            token.attrSet("data-heading", token.tag[1])
+        elif token.type == "inline" and token.children:
+            _tame_links(token.children, state.env)
+            if "parts" in token.meta:
+                token.children = _with_parts(token, state)
+
+
+def _with_parts(paragraph: Token, state: StateCore) -> list[Token]:
+    """Return the content of a paragraph, each of its nodes in an element of its own."""
+    parts = [attributes for _, attributes in paragraph.meta["parts"]]
+    children = paragraph.children or []
+    found = sum(child.content.count(BOUNDARY) for child in children if child.type == "text")
+    if found == len(parts) - 1:
+        return _split(children, parts)
+    # a boundary fell into a link or code: each part is read by itself
+    sources = paragraph.content.split(BOUNDARY)
+    read = [state.md.parseInline(source, state.env)[0].children or [] for source in sources]
+    return [token for inner, part in zip(read, parts, strict=False) for token in _split(inner, [part])]
+
+
+def _split(children: Sequence[Token], parts: Sequence[Mapping[str, str | int | float]]) -> list[Token]:
+    """Return inline tokens in one `span` a part; emphasis across a boundary is closed and opened again."""
+    ahead = iter(parts)
+    result = [_span(next(ahead))]
+    opened: list[Token] = []
+    for child in children:
+        texts = child.content.split(BOUNDARY) if child.type == "text" else [""]
+        if len(texts) == 1:
+            result.append(child)
+            if child.nesting:
+                opened = [*opened, child] if child.nesting > 0 else opened[:-1]
+            continue
+        for number, text in enumerate(texts):
+            if number:
+                closing = [Token(f"{token.type}_end", token.tag, -1) for token in reversed(opened)]
+                result += [*closing, Token("node_close", "span", -1), _span(next(ahead)), *opened]
+            result.append(Token("text", "", 0, content=text))
+    return [*result, Token("node_close", "span", -1)]
+
+
+def _span(attributes: Mapping[str, str | int | float]) -> Token:
+    return Token("node_open", "span", 1, attrs=dict(attributes))
+
+
+def _tame_links(children: Sequence[Token], env: EnvType) -> None:
+    """Let links lead to the web or to a file of the skill; any other is only named."""
+    opened: list[Token] = []
+    for token in children:
+        if token.type == "link_open":
+            token.tag, token.attrs = _link(str(token.attrGet("href") or ""), env)
+            opened.append(token)
+        elif token.type == "link_close":
+            token.tag = opened.pop().tag
+
+
+def _link(href: str, env: EnvType) -> tuple[str, dict[str, str | int | float]]:
+    try:
+        parts = urlsplit(href)
+    except ValueError:
+        return "span", {"class": "link", "title": href}
+    if parts.scheme.lower() in SAFE_SCHEMES:
+        return "a", {"href": href, "rel": "noopener noreferrer nofollow", "target": "_blank"}
+    path = posixpath.normpath(posixpath.join(posixpath.dirname(env["file"]), unquote(parts.path)))
+    if not parts.scheme and not parts.netloc and parts.path and path in env["paths"]:
+        return "a", {"href": "#", "data-file": path}
+    return "span", {"class": "link", "title": href}
+
+
+def _code(
+    renderer: RendererHTML, tokens: Sequence[Token], place: int, _options: OptionsDict, _env: EnvType
+) -> str:
+    token = tokens[place]
+    language = token.info.split()[0] if token.info.split() else ""
+    label = f' data-language="{escape(language)}"' if language else ""
+    code = highlight(token.content, language)
+    return f"<pre{renderer.renderAttrs(token)}{label}><code>{code}</code></pre>\n"
+
+
+def _html_block(
+    renderer: RendererHTML, tokens: Sequence[Token], place: int, _options: OptionsDict, _env: EnvType
+) -> str:
+    token = tokens[place]
+    return f'<pre class="html"{renderer.renderAttrs(token)}><code>{escape(token.content)}</code></pre>\n'
+
+
+def _html_inline(
+    _renderer: RendererHTML, tokens: Sequence[Token], place: int, _options: OptionsDict, _env: EnvType
+) -> str:
+    content = tokens[place].content
+    return "<br>" if content.lower() in _LINE_BREAKS else f'<code class="html">{escape(content)}</code>'
+
+
+def _image(
+    renderer: RendererHTML, tokens: Sequence[Token], place: int, options: OptionsDict, env: EnvType
+) -> str:
+    token = tokens[place]
+    source = escape(str(token.attrGet("src") or ""))
+    alt = escape(renderer.renderInlineAsText(token.children or [], options, env))
+    return f'<span class="image" title="{source}">{alt or "image"}</span>'
+
+
+def _source_html(node: Node) -> str:
+    return f'<pre class="source" {NODE}="{node.id}"><code>{escape(node.text)}</code></pre>\n'

@@ -1,0 +1,152 @@
+/** Skill, query, strategy and the limits of a page. */
+
+import { byId, debounced, el } from "./dom.js";
+import { DEFAULTS } from "./state.js";
+
+const QUERY_WAIT = 300;
+const KNOB_WAIT = 120;
+const MOST_NODES = 120;
+
+const KNOBS = {
+  mmr_lambda: {
+    label: "Relevance, λ", title: "1 is relevance alone, 0 is variety alone",
+    least: 0, most: 1, step: 0.05, start: 0.7, shown: (value) => value.toFixed(2),
+  },
+  max_nodes: {
+    label: "Most parts, k", title: "Most parts that are picked", least: 1, most: 60, step: 1, start: 20, shown: String,
+  },
+  max_tokens: {
+    label: "Token budget", title: "Most tokens of the page, marks included",
+    least: 50, most: 4000, step: 10, start: 1000, shown: (value) => value.toLocaleString("en"),
+  },
+  sufficiency: {
+    label: "Sufficiency", title: "Estimated chance at which the page ends",
+    least: 0.5, most: 0.99, step: 0.01, start: 0.9, shown: (value) => `${Math.round(value * 100)} %`,
+  },
+};
+
+/** The controls; they change the store and show what is in it. */
+export class Controls {
+  /** @param {import("./state.js").Store} store */
+  constructor(store) {
+    this.store = store;
+    this.strategies = [];
+    // values of sliders that still move: the state does not have them yet
+    this.moved = {};
+    this.send = debounced(() => {
+      const change = { ...this.moved, step: null };
+      this.moved = {};
+      store.set(change);
+    }, KNOB_WAIT);
+    this.knobs = new Map(Object.keys(KNOBS).map((name) => [name, this.#knob(name)]));
+    byId("knobs").open = matchMedia("(width >= 900px)").matches;
+    byId("skill").addEventListener("change", (event) => {
+      store.set({ skill: event.target.value, step: null, max_nodes: null, max_tokens: null });
+    });
+    byId("strategy").addEventListener("change", (event) => this.#choose(event.target.value));
+    byId("argument").addEventListener("change", (event) => {
+      const name = byId("strategy").value;
+      const argument = event.target.value.trim();
+      store.set({ strategy: argument ? `${name}:${argument}` : name, step: null });
+    });
+    const send = () => store.set({ query: byId("query").value.trim(), step: null });
+    byId("query").addEventListener("input", debounced(send, QUERY_WAIT));
+    byId("ask").addEventListener("submit", (event) => {
+      event.preventDefault();
+      send();
+    });
+  }
+
+  /** @param {any[]} skills @param {any[]} strategies */
+  offer(skills, strategies) {
+    this.strategies = strategies;
+    const options = skills.map(({ name, description }) => el("option", { value: name, title: description }, name));
+    byId("skill").replaceChildren(...options);
+    byId("strategy").replaceChildren(...strategyOptions(strategies));
+  }
+
+  /** Let the limits reach as far as the skill does. @param {{nodes: any[], full_tokens: number}} outline */
+  fit(outline) {
+    this.knobs.get("max_nodes").range.max = Math.max(2, Math.min(MOST_NODES, outline.nodes.length));
+    this.knobs.get("max_tokens").range.max = Math.max(100, Math.ceil(outline.full_tokens / 10) * 10);
+    this.show();
+  }
+
+  /** Show the state. */
+  show() {
+    const { state } = this.store;
+    byId("skill").value = state.skill;
+    if (document.activeElement !== byId("query")) byId("query").value = state.query;
+    const [name, argument] = splitStrategy(state.strategy);
+    const strategy = this.strategies.find((each) => each.name === name);
+    byId("strategy").value = name;
+    byId("argument-knob").hidden = !strategy?.argument;
+    byId("argument").value = argument;
+    byId("argument").placeholder = strategy?.argument?.sample ?? "";
+    byId("argument").title = strategy?.argument?.kind ?? "";
+    byId("argument-label").textContent = strategy?.argument?.name.replace("_", " ") ?? "Argument";
+    for (const [knob, parts] of this.knobs) {
+      showKnob(knob, parts, this.moved[knob] ?? state[knob], strategy?.heeds.includes(knob) ?? false);
+    }
+  }
+
+  /**
+   * Return the arguments of a page that a strategy heeds.
+   * @param {string} strategy
+   */
+  heeded(strategy) {
+    const { state } = this.store;
+    const heeds = this.strategies.find((each) => each.name === splitStrategy(strategy)[0])?.heeds ?? [];
+    return Object.fromEntries(heeds.filter((name) => state[name] !== null).map((name) => [name, state[name]]));
+  }
+
+  #choose(name) {
+    const argument = this.strategies.find((each) => each.name === name)?.argument;
+    this.store.set({ strategy: argument?.required && argument.sample ? `${name}:${argument.sample}` : name, step: null });
+  }
+
+  #knob(name) {
+    const { label, title, least, most, step, start } = KNOBS[name];
+    const range = el("input", { type: "range", id: name, min: least, max: most, step, value: start });
+    const output = el("output", { for: name });
+    const said = `Leave ${label} to the service`;
+    const reset = el("button", { type: "button", class: "reset", "aria-label": said, title: said }, "×");
+    range.addEventListener("input", () => {
+      this.moved[name] = Number(range.value);
+      showKnob(name, this.knobs.get(name), this.moved[name], true);
+      this.send();
+    });
+    reset.addEventListener("click", () => {
+      delete this.moved[name];
+      this.store.set({ [name]: DEFAULTS[name], step: null });
+      range.focus();
+    });
+    document.querySelector(`[data-knob="${name}"]`).append(
+      el("div", { class: "knob-head" }, el("label", { for: name, title }, label), output, reset), range,
+    );
+    return { range, output, reset };
+  }
+}
+
+/** Return a strategy's name and its argument, possibly empty. @param {string} strategy */
+export function splitStrategy(strategy) {
+  const [name, ...rest] = strategy.split(":");
+  return [name, rest.join(":")];
+}
+
+/** Return an option for every strategy; one that cannot be asked for says why. @param {any[]} strategies */
+export function strategyOptions(strategies) {
+  return strategies.map(({ name, problem }) => el("option", { value: name, disabled: problem !== null, title: problem }, name));
+}
+
+function showKnob(name, { range, output, reset }, value, heeded) {
+  const { start, shown } = KNOBS[name];
+  range.value = value ?? Math.min(start, Number(range.max));
+  range.disabled = !heeded;
+  output.textContent = heeded ? value === null ? "auto" : shown(value) : "unused";
+  range.setAttribute("aria-valuetext", output.textContent);
+  reset.hidden = value === null || !heeded;
+  const { classList } = range.closest(".knob");
+  classList.toggle("auto", value === null || !heeded);
+  classList.toggle("unheeded", !heeded);
+}

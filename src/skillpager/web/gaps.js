@@ -1,0 +1,117 @@
+/** Stretches of the document that are not on the page: each can be folded. */
+
+import { el } from "./dom.js";
+import { counted, typeName } from "./words.js";
+
+/** The gaps of the document, and their bars. */
+export class Gaps {
+  constructor() {
+    this.gaps = [];
+  }
+
+  /** Take all bars away, and show all that was folded. */
+  clear() {
+    for (const gap of this.gaps) {
+      setFolded(gap, false);
+      gap.bar.remove();
+    }
+    this.gaps = [];
+  }
+
+  /**
+   * Put a bar before every stretch of items that are off.
+   * @param {HTMLElement[]} items Nodes and headings in document order.
+   * @param {Map<string, any>} nodes By id.
+   * @param {boolean} folded
+   */
+  put(items, nodes, folded) {
+    const runs = runsOf(items).filter((run) => run.some((item) => item.dataset.node));
+    this.gaps = runs.map((run) => ({ items: run, ...makeBar(run, nodes) }));
+    for (const gap of this.gaps) {
+      gap.button.addEventListener("click", () => setFolded(gap, gap.button.ariaExpanded === "true"));
+      setFolded(gap, folded);
+    }
+  }
+
+  /** Unfold the gap that an element stands in. @param {HTMLElement} item */
+  open(item) {
+    const gap = this.gaps.find((each) => each.items.includes(item));
+    if (gap) setFolded(gap, false);
+  }
+}
+
+/** Stretches of neighbours that are off; a stretch ends with its file. */
+function runsOf(items) {
+  const runs = [];
+  let before = null;
+  for (const item of items) {
+    const off = item.classList.contains("off");
+    const file = item.closest(".file");
+    if (off && before === file) runs.at(-1).push(item);
+    else if (off) runs.push([item]);
+    before = off ? file : null;
+  }
+  return runs;
+}
+
+function makeBar(run, nodes) {
+  const ids = [...new Set(run.map((item) => item.dataset.node).filter(Boolean))];
+  const inside = ids.map((id) => nodes.get(id));
+  const tokens = inside.reduce((sum, node) => sum + node.tokens, 0);
+  const first = Math.min(...inside.map((node) => node.start_line));
+  const last = Math.max(...inside.map((node) => node.end_line));
+  const types = [...new Set(inside.map((node) => typeName(node.type)))];
+  const place = first === last ? `L${first}` : `L${first}–${last}`;
+  const button = el("button", { type: "button", "aria-expanded": "true", title: `Left out: ${types.join(", ")}` });
+  const bar = insertBar(run[0], button);
+  const size = bar.localName === "span" ? "" : ` · ${counted(ids.length, "part")} · ${counted(tokens, "token")} left out`;
+  button.append(place + size);
+  button.setAttribute("aria-label", `${place}: ${counted(ids.length, "part")}, ${counted(tokens, "token")} left out`);
+  return { bar, button };
+}
+
+/** Put a button before an item, or before the block that begins with it; return the element that holds it. */
+function insertBar(item, button) {
+  const row = item.closest("tr");
+  if (row) {
+    const table = row.closest("table");
+    if (table.querySelector("[data-node]") !== row) {
+      const bar = el("tr", { class: "gap" }, el("td", { colspan: row.children.length }, button));
+      row.before(bar);
+      return bar;
+    }
+  }
+  const host = outermost(row ? row.closest(".table") : item);
+  const inline = host.localName === "span";
+  const bar = el(inline ? "span" : host.localName === "li" ? "li" : "div", { class: "gap" }, button);
+  host.before(bar);
+  return bar;
+}
+
+/** The largest block that begins with an element. */
+function outermost(element) {
+  let host = element;
+  while (!host.parentElement.matches(".body") && begins(host)) host = host.parentElement;
+  return host;
+}
+
+function begins(element) {
+  return !element.previousElementSibling && !element.previousSibling?.textContent.trim();
+}
+
+function setFolded(gap, folded) {
+  gap.button.setAttribute("aria-expanded", String(!folded));
+  for (const item of gap.items) {
+    item.classList.toggle("folded", folded);
+    let holder = item.parentElement;
+    while (holder && !holder.matches(".body") && holder.classList.toggle("emptied", folded && isEmpty(holder))) {
+      holder = holder.parentElement;
+    }
+    // nothing is empty any more above what is shown again
+    for (; !folded && holder && !holder.matches(".body"); holder = holder.parentElement) holder.classList.remove("emptied");
+  }
+}
+
+function isEmpty(holder) {
+  return [...holder.children].every((child) => child.matches(".folded, .emptied"));
+}

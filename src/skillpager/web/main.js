@@ -1,0 +1,210 @@
+/** The explorer: what changes in the state is asked for, and shown. */
+
+import { ask, Latest, Problem } from "./api.js";
+import { Compare } from "./compare.js";
+import { Controls } from "./controls.js";
+import { DocumentView } from "./document_view.js";
+import { byId, listenTabs, showTab } from "./dom.js";
+import { GraphView } from "./graph_view.js";
+import { boundedStep, Picks } from "./picks.js";
+import { litAt, readPage } from "./reading.js";
+import { copy, showSide, showSummary, showText } from "./side.js";
+import { readHash, Store, writeHash } from "./state.js";
+import { startTheme } from "./theme.js";
+
+const PAGE_FIELDS = ["skill", "query", "strategy", "mmr_lambda", "max_nodes", "max_tokens", "sufficiency"];
+const NO_SKILL = { nodes: [], byId: new Map() };
+
+const store = new Store(readHash(location.hash));
+const controls = new Controls(store);
+const documentView = new DocumentView(byId("document"), byId("legend"), choose);
+const graphView = new GraphView(byId("view-graph"), openInDocument);
+const compare = new Compare(byId("view-compare"), (other) => store.set({ other }));
+const picks = new Picks(byId("panel-picks"), { step: goTo, choose });
+const [skills, pages, others, graphs] = [new Latest(), new Latest(), new Latest(), new Latest()];
+
+/** What the service answered last. @type {{outline: any, reading: any, other: any, graph: any}} */
+const known = { outline: null, reading: null, other: null, graph: null };
+
+/** Start. */
+async function start() {
+  startTheme(() => graphView.recolor());
+  listen();
+  const [{ skills: found }, { strategies }, { signals }] = await Promise.all([
+    ask("/v1/skills"), ask("/v1/strategies"), ask("/explorer/words"),
+  ]);
+  picks.signals = signals;
+  controls.offer(found, strategies);
+  compare.offer(strategies);
+  if (!found.length) throw new Problem("The service offers no skills: start it with a folder of skills.");
+  store.listen((changed) => run(() => update(changed)));
+  if (store.state.skill) await update(new Set(Object.keys(store.state)));
+  else store.set({ skill: found[0].name });
+}
+
+function listen() {
+  listenTabs(byId("view-tabs"), (view) => store.set({ view }));
+  listenTabs(byId("side-tabs"), (side) => store.set({ side }));
+  byId("fold").addEventListener("click", () => store.set({ fold: !store.state.fold }));
+  byId("copy-link").addEventListener("click", (event) => copy(location.href, event.currentTarget));
+  byId("skip").addEventListener("click", (event) => {
+    event.preventDefault();
+    byId("views").focus();
+  });
+  byId("side-toggle").addEventListener("click", (event) => {
+    const toggle = event.currentTarget;
+    toggle.setAttribute("aria-expanded", String(toggle.getAttribute("aria-expanded") === "false"));
+  });
+  addEventListener("hashchange", () => {
+    const state = readHash(location.hash);
+    store.set({ ...state, skill: state.skill || store.state.skill });
+  });
+  addEventListener("keydown", step);
+}
+
+/** Show what has changed. @param {Set<string>} changed */
+async function update(changed) {
+  const { state } = store;
+  history.replaceState(null, "", writeHash(state));
+  controls.show();
+  showTab(byId("view-tabs"), state.view);
+  if (changed.has("skill")) await loadSkill();
+  if (!known.outline) return;
+  if (PAGE_FIELDS.some((name) => changed.has(name))) await loadPage();
+  else if (["step", "fold", "side", "view"].some((name) => changed.has(name))) show();
+  if (state.view === "graph") await loadGraph();
+  if (state.view === "compare") await loadOther();
+}
+
+async function loadSkill() {
+  const name = encodeURIComponent(store.state.skill);
+  pages.stop();
+  Object.assign(known, { outline: null, reading: null, other: null, graph: null });
+  const asked = skills.run((signal) => Promise.all([
+    ask(`/v1/skills/${name}/outline`, { signal }), ask(`/explorer/document/${name}`, { signal }),
+  ]));
+  const answers = await asked.catch((error) => {
+    documentView.load(NO_SKILL, []);
+    showSummary(null, NO_SKILL);
+    throw error;
+  });
+  if (!answers) return;
+  const [outline, { files }] = answers;
+  known.outline = { ...outline, byId: new Map(outline.nodes.map((node) => [node.id, node])) };
+  documentView.load(known.outline, files);
+  controls.fit(known.outline);
+}
+
+async function loadPage() {
+  const { state } = store;
+  byId("status").textContent = "";
+  if (!state.query) {
+    pages.stop();
+    showReading(null);
+    return;
+  }
+  document.body.setAttribute("aria-busy", "true");
+  const asked = pages.run((signal) => ask("/v1/page", { body: question(state.strategy), signal }));
+  const page = await asked.catch((error) => {
+    showReading(null);
+    throw error;
+  });
+  if (!page) return;
+  document.body.removeAttribute("aria-busy");
+  showReading(readPage(page, known.outline));
+  byId("status").textContent = byId("side-line").textContent;
+}
+
+/** What a page is asked for with. @param {string} strategy */
+function question(strategy) {
+  const { skill, query } = store.state;
+  return { skill, query, strategy, explain: true, ...controls.heeded(strategy) };
+}
+
+function showReading(reading) {
+  known.reading = reading;
+  known.other = null;
+  showSummary(reading, known.outline);
+  if (reading) showText(reading.page);
+  picks.load(reading, known.outline);
+  show();
+}
+
+/** Show the picks up to the current step. */
+function show() {
+  const { reading } = known;
+  const { fold, side, view } = store.state;
+  const step = reading && store.state.step !== null ? boundedStep(store.state.step, reading.picks.length) : null;
+  if (reading) showSide(side);
+  byId("fold").hidden = !reading || view !== "document";
+  byId("fold").setAttribute("aria-pressed", String(fold));
+  documentView.show(reading, step, fold);
+  picks.show(step);
+  graphView.light(reading && litAt(reading, step));
+  const now = step !== null && reading.picks[step - 1].nodes[0];
+  if (now) documentView.reveal(now);
+}
+
+async function loadGraph() {
+  if (known.graph) return;
+  const path = `/v1/skills/${encodeURIComponent(store.state.skill)}/graph`;
+  const graph = await graphs.run((signal) => ask(path, { signal }));
+  if (!graph) return;
+  known.graph = graph;
+  graphView.load(graph);
+}
+
+async function loadOther() {
+  const { other, query } = store.state;
+  compare.name(other);
+  if (query && known.other?.asked !== other) {
+    const page = await others.run((signal) => ask("/v1/page", { body: question(other), signal }));
+    if (!page) return;
+    known.other = { ...readPage(page, known.outline), asked: other };
+  }
+  compare.show(known.outline, known.reading, query ? known.other : null);
+}
+
+function goTo(target) {
+  if (known.reading) store.set({ step: target === null ? null : boundedStep(target, known.reading.picks.length) });
+}
+
+/** Arrow keys step through the picks, where they mean nothing else. @param {KeyboardEvent} event */
+function step(event) {
+  const taken = event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, dialog, pre");
+  if (!known.reading || taken) return;
+  const at = store.state.step ?? known.reading.picks.length + 1;
+  const targets = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 1, End: null, Escape: null };
+  if (!(event.key in targets)) return;
+  event.preventDefault();
+  goTo(targets[event.key]);
+}
+
+/** Tell of a node that the user chose; null for none. @param {string|null} id */
+function choose(id) {
+  if (id && known.reading) documentView.reveal(id, { chosen: true });
+  else documentView.choose(null);
+  if (known.reading) store.set({ side: "picks" });
+  picks.tell(id);
+}
+
+function openInDocument(id) {
+  store.set({ view: "document" });
+  documentView.reveal(id, { chosen: true });
+  picks.tell(id);
+}
+
+/** Run what may fail, and tell why it did. @param {() => Promise<void>} work */
+async function run(work) {
+  byId("problem").hidden = true;
+  try {
+    await work();
+  } catch (error) {
+    document.body.removeAttribute("aria-busy");
+    byId("problem").textContent = error.message;
+    byId("problem").hidden = false;
+    if (!(error instanceof Problem)) throw error;
+  }
+}
+
+run(start);

@@ -1,0 +1,100 @@
+/** The side of the explorer: what the page costs, and its text. */
+
+import { byId, el, showTab } from "./dom.js";
+import { counted, percent } from "./words.js";
+
+const COPIED_FOR = 1500;
+
+/**
+ * Show what a page costs and how sure it is; a hint when there is none.
+ * @param {import("./reading.js").Reading|null} reading
+ * @param {any} outline
+ */
+export function showSummary(reading, outline) {
+  byId("side-tabs").hidden = !reading;
+  const said = "Type what an agent is about to do: the page shows the parts that it needs, and this side tells why.";
+  const hint = el("p", { class: "hint" }, said);
+  byId("summary").replaceChildren(...(reading ? [figures(reading, outline), meter(reading.page), ...notes(reading)] : [hint]));
+  byId("side-line").textContent = reading ? line(reading) : "No page yet";
+  if (!reading) for (const id of ["panel-picks", "panel-page"]) byId(id).hidden = true;
+}
+
+/** Show one of the two tabs. @param {string} side */
+export function showSide(side) {
+  showTab(byId("side-tabs"), side);
+}
+
+/** Show the text of a page, to the letter. @param {any} page */
+export function showText(page) {
+  const button = el("button", { type: "button", id: "copy-page" }, "Copy page");
+  const text = el("pre", { id: "page-text", tabindex: 0 }, page.text);
+  button.addEventListener("click", () => copy(page.text, button));
+  const about = page.tokens_exact ? "" : "about ";
+  byId("panel-page").replaceChildren(
+    el(
+      "div", { class: "page-head" }, `What the agent is given: ${about}${counted(page.tokens, "token")}`,
+      el("span", { class: "spacer" }), button,
+    ),
+    text,
+  );
+}
+
+/**
+ * Copy a text; the button says so for a moment.
+ * @param {string} text
+ * @param {HTMLElement} button
+ */
+export async function copy(text, button) {
+  const said = button.textContent;
+  try {
+    await write(text);
+    button.textContent = "Copied";
+  } catch {
+    button.textContent = "Not allowed";
+  }
+  setTimeout(() => { button.textContent = said; }, COPIED_FOR);
+}
+
+/** Write to the clipboard; without TLS a browser has the old way alone. */
+async function write(text) {
+  if (navigator.clipboard) {
+    await navigator.clipboard.writeText(text);
+    return;
+  }
+  const field = el("textarea", { class: "hidden" });
+  field.value = text;
+  document.body.append(field);
+  field.select();
+  const done = document.execCommand("copy");
+  field.remove();
+  if (!done) throw new Error("the browser does not copy");
+}
+
+function figures({ page, shown }, outline) {
+  const about = page.tokens_exact ? "" : "≈ ";
+  const entries = [
+    [`of ${page.full_tokens.toLocaleString("en")} tokens`, about + page.tokens.toLocaleString("en")],
+    ["of the tokens saved", percent(page.token_reduction, 1)],
+    [`of ${counted(outline.nodes.length, "part")} shown`, shown.size],
+    ["estimated sufficiency", page.sufficiency === null ? "–" : percent(page.sufficiency)],
+  ];
+  const shownEntries = entries.map(([term, value]) => el("div", {}, el("dt", {}, term), el("dd", {}, value)));
+  return el("dl", { class: "figures" }, ...shownEntries);
+}
+
+function meter(page) {
+  const fill = el("span");
+  fill.style.width = `${Math.min(1, page.tokens / Math.max(1, page.full_tokens)) * 100}%`;
+  return el("div", { class: "meter", "aria-hidden": "true" }, fill);
+}
+
+function notes({ page, picks }) {
+  if (page.complete) return [el("p", { class: "note" }, "The whole skill: it fits.")];
+  const given = picks.filter((pick) => !pick.node).length;
+  return given ? [el("p", { class: "note" }, `${counted(given, "pick")} did not fit and were given back.`)] : [];
+}
+
+function line({ page }) {
+  const chance = page.sufficiency === null ? "" : ` · ${percent(page.sufficiency)} sure`;
+  return `${page.tokens.toLocaleString("en")} tokens · ${percent(page.token_reduction)} saved${chance}`;
+}

@@ -1,0 +1,60 @@
+/** What things are called, and why a node is on a page or not, in words. */
+
+export const TYPES = ["step", "example", "param", "precondition", "error_handling", "concept"];
+export const KINDS = ["sequence", "semantic", "reference", "condition"];
+
+/** @param {string} type */
+export const typeName = (type) => type.replace("_", " ");
+
+/** @param {number} share @param {number} [digits] */
+export const percent = (share, digits = 0) => `${(100 * share).toFixed(digits)}\u00a0%`;
+
+/** @param {number} count @param {string} noun */
+export const counted = (count, noun) => `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
+
+/** @param {{start_line: number, end_line: number}} place */
+export const lines = ({ start_line: first, end_line: last }) => first === last ? `L${first}` : `L${first}–${last}`;
+
+/**
+ * Return a text on one line, without the marks at its beginning.
+ * @param {string} text
+ * @param {number} [length]
+ */
+export function snippet(text, length = 110) {
+  const bare = text.slice(0, 4 * length).replace(/^[\s>|#*+-]+|`{3,}\S*|\*\*|^[\s|:-]+$/gm, "").replace(/[`\s]+/g, " ").trim();
+  return bare.length > length ? `${bare.slice(0, length - 1)}…` : bare;
+}
+
+// smaller shares are not told
+const LEAST_SHARE = 0.1;
+
+const SKIPS = {
+  max_nodes: "the largest number of parts was reached",
+  max_tokens: "it did not fit into the token budget",
+  negative_marginal: "it would repeat more than it adds",
+  sufficiency: "what was picked already suffices, by the estimate",
+  below_threshold: "it scores below the threshold of the strategy",
+  not_reached: "the strategy ended before it came to it",
+  not_chosen: "the strategy preferred others",
+  not_in_pool: "the strategy does not consider parts of this type",
+};
+
+/** @param {string} reason A reason of `skipped`. */
+export const skipReason = (reason) => SKIPS[reason] ?? reason.replaceAll("_", " ");
+
+/**
+ * Return why a node was picked, one sentence each.
+ * @param {import("./reading.js").Pick} pick
+ * @param {Record<string, string>} signals What each kind of signal says.
+ * @returns {string[]}
+ */
+export function pickReasons(pick, signals) {
+  const ranked = Object.entries(pick.reasons ?? {}).filter(([, share]) => share >= LEAST_SHARE).sort((a, b) => b[1] - a[1]);
+  if (pick.reasons) {
+    const told = ranked.map(([name, share]) => `${signals[name] ?? name} (${percent(share)})`);
+    const because = told.length ? `What speaks for it: ${told.join(", ")}.` : "Nothing speaks for it by itself.";
+    return [`Estimated need: ${percent(pick.marginal)}.`, because];
+  }
+  const first = pick.rank === 0 ? "It was picked first." : `Of what was left then, it was worth most to the strategy.`;
+  return [first, `Relevance ${pick.relevance.toFixed(2)}; at most ${pick.redundancy.toFixed(2)} alike to an earlier pick.`];
+}

@@ -1,0 +1,203 @@
+"""Skills as HTML: every node is marked where it stands, and nothing that a skill brings can do harm."""
+
+from collections import defaultdict
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pygments.lexers import get_lexer_by_name
+
+from conftest import SAMPLES, TRAPS
+from skillpager.code_html import LANGUAGES, MAX_COLORED_CHARS, highlight
+from skillpager.document_html import BOUNDARY, render_file
+from skillpager.fragments import split_skill
+from skillpager.skill import read_skill, skill_from_text
+from skillpager.types import Fragment, Node, NodeType, Skill
+
+DOCUMENTS = [*SAMPLES.iterdir(), *TRAPS.glob("*.md")]
+VOID = {"br", "hr"}
+_TAGS = "h1 h2 h3 h4 h5 h6 p span ul ol li blockquote pre code strong em a div table thead tbody tr th td"
+TAGS = set(_TAGS.split())
+ATTRIBUTES = {"class", "title", "href", "rel", "target", "start"}
+
+
+class Reader(HTMLParser):
+    """Reads HTML: tags, attributes, and the text of every node."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.attributes: list[tuple[str, str]] = []
+        self.texts: dict[str | None, str] = defaultdict(str)
+        self._open: list[tuple[str, str | None]] = []
+        self.feed(html)
+        self.close()
+        assert self._open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.attributes += [(name, value or "") for name, value in attrs]
+        outer = self._open[-1][1] if self._open else None
+        if tag not in VOID:
+            self._open.append((tag, dict(attrs).get("data-node") or outer))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop()[0] == tag
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+
+    def handle_data(self, data: str) -> None:
+        self.texts[self._open[-1][1] if self._open else None] += data
+
+
+def nodes_of(skill: Skill) -> list[Node]:
+    """Return the nodes of a skill, of one type; that is all that rendering needs."""
+    return [
+        Node(
+            tile.kind,
+            tile.span,
+            tile.text,
+            tile.ordinal,
+            tile.heading_path,
+            tile.list_context,
+            id=f"n{tile.ordinal}",
+            type=NodeType.STEP,
+            type_confidence=1.0,
+            tokens=1,
+        )
+        for tile in split_skill(skill)
+        if isinstance(tile, Fragment)
+    ]
+
+
+def rendered(skill: Skill) -> tuple[Reader, list[Node]]:
+    """Return the HTML of all files, and the nodes."""
+    nodes = nodes_of(skill)
+    paths = {file.path for file in skill.files}
+    html = [
+        render_file(file, [node for node in nodes if node.span.file == file.path], paths)
+        for file in skill.files
+    ]
+    return Reader("".join(html)), nodes
+
+
+def read(markdown: str) -> Reader:
+    return rendered(skill_from_text(markdown))[0]
+
+
+def letters(text: str) -> str:
+    return "".join(character for character in text if character.isalnum())
+
+
+def is_within(part: str, whole: str) -> bool:
+    """Tell whether `part` is `whole` with letters left out."""
+    ahead = iter(whole)
+    return all(letter in ahead for letter in part)
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_every_node_has_its_own_text_and_no_other(path: Path) -> None:
+    reader, nodes = rendered(read_skill(path))
+    assert reader.texts.keys() - {None} == {node.id for node in nodes}
+    for node in nodes:
+        shown = letters(reader.texts[node.id])
+        assert shown, node.text
+        assert is_within(shown, letters(node.text)), (shown, node.text)
+    assert reader.tags <= TAGS | VOID
+    assert BOUNDARY not in "".join(reader.texts.values())
+
+
+PIECES = st.sampled_from(
+    [
+        "One. Two. Three.", "**Bold. Still bold.** Plain.", "_a. B._ C", "- item\n  - inner\n- last", "1. a\n\n   ```sh\n   ls\n   ```",
+        "If so: see below:", "| a | b |\n|---|--:|\n| 1 | 2 |", "> quote\n> more", "```\ncode", "[x]: y", "[x]. [a. B](c.md). D",
+        "# H", "Setext\n===", "<div>\n\n", "`a. B. c` D. E", "粗体。**后面。** 是", "\\", "&amp; &#65;", "---", f"a.{BOUNDARY}B. C.",
+        "![a. B.](http://x/y.png) C.", "- - deep", "\tcode", "a  \nB. C", "<b>A. B.</b> C.", "\r\nA. \r\nB.", "* [ ] task",
+    ]
+)  # fmt: skip
+
+
+@given(st.lists(st.tuples(PIECES, st.sampled_from(["\n", "\n\n", " ", ""])), min_size=1, max_size=12))
+def test_every_node_of_any_document_is_marked(parts: list[tuple[str, str]]) -> None:
+    skill = skill_from_text("# Skill\n\n" + "".join(piece + end for piece, end in parts))
+    reader, nodes = rendered(skill)
+    marked = {value for name, value in reader.attributes if name == "data-node"}
+    assert marked == {node.id for node in nodes}
+    assert reader.tags <= TAGS | VOID
+
+
+def test_a_paragraph_is_cut_between_its_sentences_and_emphasis_goes_on() -> None:
+    skill = skill_from_text("*Stop the server now. Then copy the files* to the disk. Start it again.")
+    nodes = nodes_of(skill)
+    html = render_file(skill.files[0], nodes, ())
+    assert [node.text for node in nodes][1] == "Then copy the files* to the disk."
+    assert html == (
+        '<p><span data-node="n0"><em>Stop the server now. </em></span>'
+        '<span data-node="n1"><em>Then copy the files</em> to the disk. </span>'
+        '<span data-node="n2">Start it again.</span></p>\n'
+    )
+
+
+def test_items_and_rows_are_marked_one_by_one() -> None:
+    long = "word " * 40
+    reader, nodes = rendered(
+        skill_from_text(f"- first {long}\n- second {long}\n\n| a | b |\n|---|---|\n| c | d |\n")
+    )
+    assert reader.texts["n0"].startswith("first")
+    assert reader.texts["n1"].startswith("second")
+    assert letters(reader.texts["n2"]) == "abcd"
+    assert len(nodes) == 3
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        "<script>alert(1)</script>", "<img src=x onerror=alert(1)>", "text <img src=x onerror=alert(1)> text",
+        "[a](javascript:alert(1))", "[a](JaVaScRiPt:alert(1))", "[a](data:text/html,<script>alert(1)</script>)",
+        "[a](vbscript:x)", "[a](//evil.example/x)", "[a](/v1/skills)", "[a](file:///etc/passwd)", "<javascript:alert(1)>",
+        "![a](http://evil.example/x.png)", '[a](http://x "\" onclick=\"alert(1)")', '```"><script>alert(1)</script>\nx\n```',
+        "<svg/onload=alert(1)>", "[a]: javascript:alert(1)\n\n[a]", "<style>*{display:none}</style>", "| <b onclick=x> |\n|---|\n| <iframe> |",
+        '`"><script>`', "\0<script>\0", "[a](http://[bad)", "# <script>alert(1)</script>",
+    ],
+)  # fmt: skip
+def test_nothing_of_a_hostile_skill_is_markup(hostile: str) -> None:
+    reader = read(f"# Skill\n\nBefore.\n\n{hostile}\n\nAfter.")
+    assert reader.tags <= TAGS | VOID
+    for name, value in reader.attributes:
+        assert name in ATTRIBUTES or name.startswith("data-"), name
+        if name == "href":
+            assert value == "#" or value.startswith(("http://", "https://", "mailto:")), value
+    assert "After." in reader.texts.values()
+
+
+def test_links_lead_to_the_web_or_into_the_skill() -> None:
+    reader, _ = rendered(read_skill(SAMPLES / "kubernetes-debugging"))
+    assert ("data-file", "references/networking.md") in reader.attributes
+    assert ("title", "other.md#x") in read("See [other](other.md#x).").attributes
+    web = read("See [it](https://example.com/a).").attributes
+    assert ("href", "https://example.com/a") in web
+    assert ("rel", "noopener noreferrer nofollow") in web
+
+
+def test_line_breaks_of_tables_and_alignment_are_kept() -> None:
+    reader = read("| a | b |\n|---|--:|\n| c<br>d | e |\n")
+    assert "br" in reader.tags
+    assert ("class", "align-right") in reader.attributes
+    assert "style" not in dict(reader.attributes)
+
+
+@given(code=st.text(max_size=200), language=st.sampled_from(sorted(LANGUAGES)))
+def test_colours_leave_code_as_it_is(code: str, language: str) -> None:
+    code = code.replace("\r", "").replace("\0", "").lstrip("\ufeff") + "\n"  # as a fence holds it
+    assert "".join(Reader(highlight(code, language)).texts.values()) == code
+
+
+def test_known_languages_are_coloured_and_others_are_not() -> None:
+    for language in LANGUAGES:
+        get_lexer_by_name(language)
+    assert '<span class="hl-k">def</span>' in highlight("def f(): ...", "Python")
+    assert highlight("<b>", "no-such-language") == "&lt;b&gt;"
+    assert highlight("x = 1\n" * MAX_COLORED_CHARS, "python").count("<span") == 0

@@ -1,0 +1,73 @@
+"""The routes of the explorer: files that anyone may have, documents that need the token."""
+
+import re
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from conftest import SAMPLES
+from http_running import running
+from skillpager import SkillPager
+from skillpager.document_html import render_skill
+from skillpager.explain import SIGNALS
+from skillpager.http_assets import assets
+from skillpager.http_options import ServerOptions
+
+TOKEN = {"Authorization": "Bearer secret"}
+
+
+@pytest.fixture(scope="module")
+def client(pager: SkillPager) -> Iterator[httpx.Client]:
+    with running(pager, ServerOptions(port=0, token="secret")) as service:
+        yield service.client
+
+
+@pytest.mark.parametrize("path", assets())
+def test_files_are_given_without_the_token_and_once(client: httpx.Client, path: str) -> None:
+    answer = client.get(path)
+    assert (answer.status_code, answer.content) == (200, assets()[path].body)
+    assert "unsafe" not in answer.headers["Content-Security-Policy"]
+    again = client.get(path, headers={"If-None-Match": answer.headers["ETag"]})
+    assert (again.status_code, again.content) == (304, b"")
+
+
+def test_every_file_that_a_file_names_is_there() -> None:
+    told = {path: asset.body.decode() for path, asset in assets().items()}
+    named = set(re.findall(r'(?:href|src)="(/explorer/[^"]+)"', told["/"]))
+    for path, text in told.items():
+        if path.endswith(".js"):
+            named |= {f"/explorer/{name}" for name in re.findall(r'from "\./([^"]+)"', text)}
+    assert named == set(told) - {"/"}
+
+
+def test_no_file_has_inline_scripts_or_styles_or_loads_from_elsewhere() -> None:
+    page = assets()["/"].body.decode()
+    assert not re.search(r"<style|\sstyle=|\son\w+=|<script(?! type=\"module\" src=)", page)
+    for path, asset in assets().items():
+        found = re.findall(r"https?://[^\s\"')]+", asset.body.decode())
+        assert set(found) <= {"http://www.w3.org/2000/svg"}, path
+
+
+def test_documents_need_the_token_and_are_given_once(client: httpx.Client, pager: SkillPager) -> None:
+    path = "/explorer/document/kubernetes-debugging"
+    assert client.get(path).status_code == 401
+    answer = client.get(path, headers=TOKEN)
+    assert answer.json() == {"files": render_skill(pager.index(SAMPLES / "kubernetes-debugging"))}
+    seen = {"If-None-Match": answer.headers["ETag"]}
+    assert client.get(path, headers=TOKEN | seen).status_code == 304
+    body = client.get(path, headers=TOKEN, params={"scope": "body"}).json()
+    assert [file["path"] for file in body["files"]] == ["SKILL.md"]
+    assert client.get("/explorer/words", headers=TOKEN).json() == {"signals": SIGNALS}
+
+
+@pytest.mark.parametrize("name", ["../../etc/passwd", "%2e%2e/postgres-backup", "no-such-skill", "/etc"])
+def test_a_name_is_never_a_path(client: httpx.Client, name: str) -> None:
+    answer = client.get(f"/explorer/document/{name}", headers=TOKEN)
+    assert answer.status_code == 404
+    assert answer.headers["Content-Type"] == "application/problem+json"
+
+
+def test_the_explorer_is_no_part_of_the_api(client: httpx.Client) -> None:
+    paths = client.get("/v1/openapi.json", headers=TOKEN).json()["paths"]
+    assert not [path for path in paths if path == "/" or path.startswith("/explorer")]
