@@ -1,13 +1,17 @@
 """The explorer in a real headless Chromium, served by the real service with the shipped models."""
 
+import os
 import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
 from urllib.parse import urlencode
 
+import numpy as np
 import pytest
+from matplotlib.image import imread
 from playwright.sync_api import Browser, Page, expect
 
 from chromium import contrast, needs_chromium
@@ -514,3 +518,41 @@ def test_colours_are_those_of_the_pictures() -> None:
         assert light is not None
         if name in TYPE_COLORS:
             assert light[1].upper() == color
+
+
+# where pictures are kept to be looked at; a temporary folder by default
+PICTURES = "EXPLORER_PICTURES"
+
+
+@pytest.mark.parametrize(
+    ("name", "width", "scheme", "view"),
+    [
+        ("document", 1400, "light", "document"),
+        ("document-dark", 1400, "dark", "document"),
+        ("graph", 1400, "light", "graph"),
+        ("compare", 1400, "dark", "compare"),
+        ("phone", 360, "light", "document"),
+    ],
+)
+def test_it_is_photographed(
+    browser: Browser, url: str, tmp_path: Path, name: str, width: int, scheme: str, view: str
+) -> None:
+    folder = Path(os.environ.get(PICTURES, tmp_path))
+    folder.mkdir(parents=True, exist_ok=True)
+    with opened(browser, url, width=width, scheme=scheme, skill=SKILL, query=QUERY, view=view) as page:
+        paged_in(page, view)
+        picture = page.screenshot(path=folder / f"{name}.png")
+    pixels = imread(BytesIO(picture))[..., :3]
+    assert pixels.shape[:2] == (900, width)
+    # what a person would see: mostly paper, of the theme asked for, and colours on it
+    paper = pixels.mean(axis=2)
+    assert (np.median(paper) > 0.8) == (scheme == "light")
+    coloured = pixels.max(axis=2) - pixels.min(axis=2) > 0.15
+    assert 0.002 < coloured.mean() < 0.5
+
+
+def paged_in(page: Page, view: str) -> None:
+    """Wait until a view shows a page."""
+    shown = ".figures" if view == "compare" else "#document .lit"
+    expect(page.locator(shown).first).to_be_attached()
+    page.wait_for_load_state("networkidle")
