@@ -55,7 +55,7 @@ FOLD_SEED = 0
 SMALLEST_REPOSITORY = 30
 ALL = "all"
 BASE = "base"
-TYPES_ID = "local-2"
+TYPES_ID = "local-3"
 
 
 @dataclass(frozen=True)
