@@ -190,6 +190,21 @@ def test_a_pick_brings_what_it_cannot_be_read_without(pager: SkillPager) -> None
     assert 0 in ordinals(selection)
 
 
+def test_needs_of_a_query_are_kept_and_its_row_counts(pager: SkillPager) -> None:
+    index, query = pager.index(SAMPLE), asked(pager)
+    navigator = Navigator()
+    first, again = (run(navigator, index, query.embedding, text=QUERY, max_nodes=5) for _ in range(2))
+    assert first == again == run(Navigator(), index, query.embedding, text=QUERY, max_nodes=5)
+    other = pager.embed_query("schedule nightly backups")
+    assert run(navigator, index, other, text=QUERY, max_nodes=5) == run(
+        Navigator(), index, other, text=QUERY, max_nodes=5
+    )
+    assert run(navigator, index, other, text=QUERY, max_nodes=5) != first
+    # with another model nothing that was kept counts
+    alike = run(replace(navigator, model=indifferent()), index, query.embedding, text=QUERY, max_nodes=5)
+    assert len({pick.marginal for pick in alike.picks}) == 1
+
+
 # ---- reasons
 
 

@@ -15,6 +15,7 @@ Reference: paper §3.2 for the ideas; the estimate is this package's (docs/model
 """
 
 import threading
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -39,6 +40,8 @@ COST_EXPONENT = 0.6  # of the tokens that a node costs
 OPENING_TOKENS = 12.0  # what a node costs on top that is not beside a shown one: cut units are missed most
 TWIN_COSINE = 0.92  # nodes nearer than this say the same thing
 TWIN_SHARE = 1.0  # what a node is still worth once its twin is picked: 1 is all of it
+# queries of one index whose needs are kept: the same one is asked again within another budget
+MAX_KEPT_QUERIES = 32
 # a probability is kept from 1, whose worth is infinite, and cut to millionths, where machines agree
 LARGEST_NEED = 1 - 1e-6
 STEPS = 1e6
@@ -127,16 +130,27 @@ class NeedModel:
         return needs
 
 
-@dataclass(frozen=True, slots=True)
 class _Known:
-    """What is kept of an index: its signals' fixed part and its units."""
+    """What is kept of an index: its signals' fixed part, its units, and the needs of the last queries."""
 
-    place: Place
-    units: Mapping[int, tuple[int, ...]]
+    def __init__(self, index: SkillIndex) -> None:
+        self.place = Place(index)
+        self.units: Mapping[int, tuple[int, ...]] = units_of(index.nodes)
+        self._lock = threading.Lock()
+        self._needs: OrderedDict[tuple[str, bytes, int], tuple[NeedModel, FloatArray]] = OrderedDict()
 
-
-def _known(index: SkillIndex) -> _Known:
-    return _Known(Place(index), units_of(index.nodes))
+    def needs(self, model: NeedModel, query: Query) -> FloatArray:
+        """Return the needs of a query, estimating them when they are not kept; not to be changed."""
+        key = (query.text, query.embedding.tobytes(), len(query.clauses))
+        with self._lock:
+            kept = self._needs.get(key)
+        if kept is None or kept[0] is not model:
+            kept = (model, model.needs(self.place, query))
+            with self._lock:
+                self._needs[key] = kept
+                if len(self._needs) > MAX_KEPT_QUERIES:
+                    self._needs.popitem(last=False)
+        return kept[1]
 
 
 class ShippedModel:
@@ -212,8 +226,8 @@ class Navigator:
         relevance = cosines(index.embeddings, query.embedding)
         if not count:
             return _finish(self.name, query, picker, relevance, relevance, relevance, SkipReason.NOT_REACHED)
-        known = self.known.of(index, _known)
-        walk = _Walk(self, known, self._model, self._model.needs(known.place, query), picker)
+        known = self.known.of(index, _Known)
+        walk = _Walk(self, known, self._model, known.needs(self._model, query), picker)
         reason = walk.run(relevance, floor=self._model.floor if budget == Budget() else 0.0)
         return _finish(self.name, query, picker, relevance, walk.redundancy, walk.needs, reason)
 
@@ -229,7 +243,7 @@ class Navigator:
         """
         if not index.nodes:
             return []
-        return self._model.reasons(self.known.of(index, _known).place, query)
+        return self._model.reasons(self.known.of(index, _Known).place, query)
 
     @property
     def _model(self) -> NeedModel:
