@@ -56,6 +56,7 @@ train: $(VENV)/.dev ## make all models that ship: DATA="DIR…"; build/training 
 	$(BIN)/python training/train.py $(DATA)
 	$(BIN)/python training/evaluate.py $(DATA)
 	$(BIN)/python training/ablate.py $(DATA)
+	$(BIN)/python training/encoder_sizes.py $(DATA)
 	$(BIN)/python training/tables.py
 
 test-st: $(VENV)/.dev ## what needs torch: the sentence-transformers encoder, models of others (large download: torch)

@@ -43,7 +43,7 @@ class ScriptedModel(Model):
         return ModelResponse(output=[self._turn(done)], usage=Usage(), response_id=None)
 
     def stream_response(self, *args: Any, **kwargs: Any) -> AsyncIterator[TResponseStreamEvent]:
-        """Not used here."""
+        """Refuse: the run below does not stream."""
         raise NotImplementedError
 
     def _turn(self, done: int) -> ResponseFunctionToolCall | ResponseOutputMessage:

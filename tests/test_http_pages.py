@@ -52,6 +52,20 @@ def ask(client: httpx.Client, **fields: object) -> Any:
     return answer.json()
 
 
+def test_what_a_client_has_is_named_and_a_read_stays_within_its_ceiling(
+    client: httpx.Client, pager: SkillPager
+) -> None:
+    page = ask(client)
+    rest = ask(client, known=[node["id"] for node in page["nodes"]])
+    assert rest["nodes"] == []
+    assert [gap["known"] for gap in rest["omitted"]].count(True) == 1
+    asked = {"skill": ASKED["skill"], "nodes": "n0-n40", "max_tokens": 200}
+    read = client.post("/v1/expand", json=asked).json()
+    expected = pager.expand(SAMPLES / "postgres-backup", "n0-n40", max_tokens=200)
+    assert read == plain(context_json(expected))
+    assert 0 < read["tokens"] <= 200
+
+
 @pytest.mark.parametrize("name", golden.QUERIES)
 def test_a_page_is_the_golden_one(client: httpx.Client, name: str) -> None:
     show = f"skillpager show examples/skills/{name}"
@@ -69,6 +83,7 @@ def test_a_page_is_the_golden_one(client: httpx.Client, name: str) -> None:
         {"mmr_lambda": 0.5, "scope": "body"},
         {"strategy": "density:0.3", "style": "plain"},
         {"strategy": "chunk_mmr:64", "max_nodes": 4},
+        {"known": ["n26", "n27", "n28", "n32"], "show": "read"},
     ],
 )
 def test_arguments_mean_what_they_mean_in_the_library(

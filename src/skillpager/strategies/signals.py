@@ -9,26 +9,21 @@ Reference: paper §3.2 has one signal, the cosine; the others are this package's
 
 import math
 import re
-from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import cached_property
-from itertools import groupby
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skillpager.strategies.headings import sections_of
 from skillpager.strategies.picking import cosines
+from skillpager.strategies.runs import Runs
 from skillpager.strategies.terms import terms_of
+from skillpager.strategies.words import Words, stems_of
 from skillpager.types import FloatArray, Node, NodeType, Query, SkillIndex, TileKind
 
 IntArray = NDArray[np.intp]
 
-# Robertson and Zaragoza 2009, §3.4
-BM25_K1, BM25_B = 1.2, 0.75
-# a stem is so many letters: "deploying" and "deployment" share one
-STEM_CHARS = 5
 # how many of the best nodes stand for what the query is about (pseudo-relevance feedback)
 FEEDBACK_NODES = 3
 # how much of a node is looked at for words and cues
@@ -100,83 +95,6 @@ GROUPS: dict[str, tuple[str, ...]] = {
     ),
 }  # fmt: skip
 NAMES = tuple(name for names in GROUPS.values() for name in names)
-
-
-@dataclass(frozen=True)
-class Words:
-    """Which nodes hold a term, and how much that says: BM25 over the nodes of one skill.
-
-    Attributes:
-        postings: By term, the ordinals of the nodes that hold it and its BM25 weight in each.
-        rarity: By term, its inverse document frequency.
-        count: Number of nodes.
-    """
-
-    postings: dict[str, tuple[IntArray, FloatArray]]
-    rarity: dict[str, float]
-    count: int
-
-    @classmethod
-    def of(cls, texts: Sequence[Sequence[str]]) -> "Words":
-        """Return the words of nodes given as lists of terms."""
-        found: dict[str, list[tuple[int, int]]] = {}
-        for ordinal, terms in enumerate(texts):
-            for term, times in Counter(terms).items():
-                found.setdefault(term, []).append((ordinal, times))
-        lengths = np.array([len(terms) for terms in texts], np.float32)
-        norms = BM25_K1 * (1 - BM25_B + BM25_B * lengths / max(1.0, float(lengths.mean() if texts else 1)))
-        rarity = {
-            term: math.log1p((len(texts) - len(places) + 0.5) / (len(places) + 0.5))
-            for term, places in found.items()
-        }
-        return cls(
-            {term: _weigh(places, norms, rarity[term]) for term, places in found.items()}, rarity, len(texts)
-        )
-
-    def score(self, terms: Iterable[str]) -> tuple[FloatArray, FloatArray]:
-        """Return `(n,)` BM25 scores, and `(n,)` shares of the terms' rarity that each node holds."""
-        scores, held, total = np.zeros((2, self.count), np.float32), np.zeros(self.count, np.float32), 0.0
-        unknown = math.log1p(self.count + 0.5)
-        for term in terms:
-            rarity = self.rarity.get(term)
-            total += unknown if rarity is None else rarity
-            if rarity is not None:
-                ordinals, weights = self.postings[term]
-                scores[0, ordinals] += weights
-                held[ordinals] += rarity
-        return scores[0], held / np.float32(total or 1.0)
-
-
-def _weigh(places: list[tuple[int, int]], norms: FloatArray, rarity: float) -> tuple[IntArray, FloatArray]:
-    ordinals = np.array([ordinal for ordinal, _ in places], np.intp)
-    times = np.array([times for _, times in places], np.float32)
-    return ordinals, np.float32(rarity * (BM25_K1 + 1)) * times / (times + norms[ordinals])
-
-
-@dataclass(frozen=True)
-class Runs:
-    """Neighbours that belong together: `member[i]` is the run of node i, `starts` where runs begin."""
-
-    member: IntArray
-    starts: IntArray
-
-    @classmethod
-    def of(cls, keys: Sequence[object]) -> "Runs":
-        """Return the runs of equal neighbours."""
-        lengths = [sum(1 for _ in run) for _, run in groupby(keys)]
-        member = np.repeat(np.arange(len(lengths)), lengths)
-        return cls(member, np.concatenate([[0], np.cumsum(lengths)[:-1]]).astype(np.intp))
-
-    def best(self, values: FloatArray) -> FloatArray:
-        """Return `(runs,)`: the largest value of each run."""
-        result: FloatArray = np.maximum.reduceat(values, self.starts)
-        return result
-
-    def mean(self, values: FloatArray, weights: FloatArray) -> FloatArray:
-        """Return `(runs,)` or `(runs, k)`: the weighted mean of each run."""
-        weights = weights if values.ndim == 1 else weights[:, None]
-        sums: FloatArray = np.add.reduceat(values * weights, self.starts)
-        return np.divide(sums, np.add.reduceat(weights, self.starts), dtype=np.float32)
 
 
 class Place:
@@ -377,11 +295,6 @@ def shifted(values: FloatArray, by: int) -> FloatArray:
     else:
         moved[:by] = values[-by:]
     return moved
-
-
-def stems_of(terms: Iterable[str]) -> list[str]:
-    """Return the first letters of each term."""
-    return [term[:STEM_CHARS] for term in terms]
 
 
 def _around(lists: Runs, cosine: FloatArray, bm25: FloatArray) -> list[FloatArray]:
