@@ -15,6 +15,7 @@ from skillpager.errors import SkillPagerError, require_extra
 
 if TYPE_CHECKING:
     from skillpager.library import Library
+    from skillpager.mcp_server import SkillServer
 
 
 @reported
@@ -62,20 +63,38 @@ def mcp(
         from skillpager.cli_session import open_library
 
         library = open_library(folders or [], encoder=encoder, classifier=classifier, cache_dir=cache_dir)
-        Thread(target=_warm, args=[library]).start()  # no daemon: an exit amid the load of a model aborts
-        from skillpager import mcp_server
-        from skillpager.mcp_tools import DEFAULT_CEILING, ToolOptions
+    with _warming(library):
+        with _no_collection():
+            from skillpager import mcp_server
+            from skillpager.mcp_tools import DEFAULT_CEILING, ToolOptions
 
-        chosen = DEFAULT_CEILING if ceiling is None else ceiling
-        server = mcp_server.make_server(library, ToolOptions(chosen, not text_only, resend, scope))
-    if http:
-        listening = mcp_server.open_port(mcp_server.DEFAULT_PORT if port is None else port)
-        note(f"MCP server at {mcp_server.address_of(listening)}; Ctrl-C stops it")
-        mcp_server.serve_http(server, listening)
-        return
+            chosen = DEFAULT_CEILING if ceiling is None else ceiling
+            server = mcp_server.make_server(library, ToolOptions(chosen, not text_only, resend, scope))
+        if http:
+            listening = mcp_server.open_port(mcp_server.DEFAULT_PORT if port is None else port)
+            note(f"MCP server at {mcp_server.address_of(listening)}; Ctrl-C stops it")
+            mcp_server.serve_http(server, listening)
+        else:
+            _serve_pipe(server)
+
+
+def _serve_pipe(server: "SkillServer") -> None:
+    from skillpager import mcp_server
+
     if sys.stdin.isatty():
         note("waiting for an MCP client at stdin; hosts start this command themselves (docs/mcp.md)")
     mcp_server.serve_pipe(server)
+
+
+@contextmanager
+def _warming(library: "Library") -> Iterator[None]:
+    """Warm up beside the rest; wait for the end of it, since an exit amid it ends in a traceback."""
+    thread = Thread(target=_warm, args=[library])
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join()
 
 
 def _warm(library: "Library") -> None:
