@@ -7,9 +7,9 @@ from pathlib import Path
 from options import Options
 from results import Cell, Report, Table
 from scoring import BRIEF, NO_LIMIT, Exam, Paging
-from skillpager import merging
-from skillpager.fragments import split_skill
-from skillpager.skill import read_skill
+from skillpager.parsing import merge_rules as merging
+from skillpager.parsing.fragments import split_skill
+from skillpager.parsing.skill import read_skill
 from skillpager.types import Fragment
 from timing import median, percentile
 

@@ -5,8 +5,8 @@ from functools import partial
 
 from options import Options
 from results import Cell, Report, Table
-from skillpager.fragments import split_skill
-from skillpager.skill import read_skill
+from skillpager.parsing.fragments import split_skill
+from skillpager.parsing.skill import read_skill
 from skillpager.tokens import EstimatedCounter, O200kCounter
 from skillpager.types import Fragment
 from timing import median, percentile, seconds_of

@@ -4,7 +4,7 @@ import json
 import shutil
 from pathlib import Path
 
-from skillpager.skill import find_entry
+from skillpager.parsing.skill import find_entry
 
 SAMPLES = Path(__file__).parent.parent / "examples" / "skills"
 

@@ -27,7 +27,7 @@ from skillpager.bench.datasets.skillrouter import Census, Draw, allocate, draw_s
 from skillpager.bench.datasets.skills import read_queries, read_skills
 from skillpager.bench.datasets.tasks import read_task_queries
 from skillpager.errors import BenchError, SkillError
-from skillpager.skill import read_skill
+from skillpager.parsing.skill import read_skill
 from skillrouter_folder import NAMESPACES, Line, pool, pool_of, truth, write_skillrouter_folder
 
 SIZES = {"other": 60, "development": 30, "data": 12, "design": 9, "devops": 7, "testing": 2, "documents": 1}

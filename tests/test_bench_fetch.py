@@ -24,7 +24,7 @@ from skillpager.bench.datasets.fetch import Missing, fetch_documents
 from skillpager.bench.datasets.origins import Clones, RawFiles
 from skillpager.bench.datasets.published import SUFFIX, Published, read_published
 from skillpager.errors import MissingExtraError, SettingsError
-from skillpager.skill import MAX_SKILL_BYTES
+from skillpager.parsing.skill import MAX_SKILL_BYTES
 from skillpager.types import NodeType
 from skillrouter_folder import pool_of, truth, write_skillrouter_folder
 

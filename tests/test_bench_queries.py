@@ -41,7 +41,7 @@ from skillpager.bench.quoting import quote_as_data
 from skillpager.bench.records import SkillRecord
 from skillpager.bench.spending import Spending, Usage
 from skillpager.errors import BenchError, SettingsError
-from skillpager.frontmatter import find_body
+from skillpager.parsing.frontmatter import find_body
 from skillpager.tokens import default_counter
 
 __all__ = ["openai_server"]

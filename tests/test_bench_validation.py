@@ -54,7 +54,7 @@ from skillpager.bench.validation.sheet import (
 from skillpager.bench.validation.type_sample import HEADING_SEPARATOR, sample_types, size_classes
 from skillpager.cli_bench_validate import PER_TYPE, PORT, SEED
 from skillpager.errors import BenchError
-from skillpager.fragments import split_skill
+from skillpager.parsing.fragments import split_skill
 from skillpager.types import Classifier, Fragment, NodeType
 
 JUDGE = "llm:local/model#0a1b"

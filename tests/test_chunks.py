@@ -14,8 +14,8 @@ from skillpager import SkillPager
 from skillpager.chunks import chunk_splitter, split_chunks, split_windows
 from skillpager.context import Page
 from skillpager.errors import NodeNotFoundError
-from skillpager.fragments import SPLITTER_VERSION, split_skill
-from skillpager.skill import read_skill, skill_from_text
+from skillpager.parsing.fragments import SPLITTER_VERSION, split_skill
+from skillpager.parsing.skill import read_skill, skill_from_text
 from skillpager.strategies.chunk_mmr import ChunkMmr
 from skillpager.tokens import EstimatedCounter, default_counter
 from skillpager.types import (

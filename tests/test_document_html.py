@@ -12,8 +12,8 @@ from pygments.lexers import get_lexer_by_name
 from conftest import SAMPLES, TRAPS
 from skillpager.code_html import LANGUAGES, MAX_COLORED_CHARS, highlight
 from skillpager.document_html import BOUNDARY, render_file
-from skillpager.fragments import split_skill
-from skillpager.skill import read_skill, skill_from_text
+from skillpager.parsing.fragments import split_skill
+from skillpager.parsing.skill import read_skill, skill_from_text
 from skillpager.types import Fragment, Node, NodeType, Skill
 
 DOCUMENTS = [*SAMPLES.iterdir(), *TRAPS.glob("*.md")]

@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import SAMPLES, TRAPS
-from skillpager.fragments import split_file, split_skill
-from skillpager.skill import read_skill, skill_from_text
+from skillpager.parsing.fragments import split_file, split_skill
+from skillpager.parsing.skill import read_skill, skill_from_text
 from skillpager.types import Fragment, Heading, SourceFile, Tile, TileKind
 
 # what makes a parser stumble, one piece a line; a form feed, a line separator and a zero among them

@@ -14,7 +14,7 @@ from http_running import ASKED, running
 from skillpager import SkillPager, http_answers
 from skillpager.http_options import ServerOptions
 from skillpager.http_requests import ExpandRequest, PageQuery, PageRequest, Scope, StyleName
-from skillpager.skill import SCOPES
+from skillpager.parsing.skill import SCOPES
 from skillpager.types import EdgeKind, NodeType, Style
 
 TOKEN = "correct-horse"

@@ -2,8 +2,8 @@
 
 import pytest
 
-from skillpager.blocks import split_blocks
-from skillpager.merging import MAX_LIST_GROUP_CHARS, RULES, Rule, merge
+from skillpager.parsing.blocks import split_blocks
+from skillpager.parsing.merge_rules import MAX_LIST_GROUP_CHARS, RULES, Rule, merge
 
 BY_NAME = {rule.name: rule for rule in RULES}
 

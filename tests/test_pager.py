@@ -12,8 +12,8 @@ import skillpager
 from conftest import SAMPLES
 from skillpager import SkillPager, SkillPagerError
 from skillpager.errors import NodeNotFoundError, SettingsError
+from skillpager.parsing.skill import read_skill
 from skillpager.settings import Settings
-from skillpager.skill import read_skill
 from skillpager.strategies import Mmr
 from skillpager.types import Budget, Classification, Context, FloatArray, NodeType, SkipReason, Style
 

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from skillpager.sentences import sentence_starts
+from skillpager.parsing.sentences import sentence_starts
 
 
 def split(text: str) -> list[str]:

@@ -6,7 +6,7 @@ import pytest
 
 from conftest import SAMPLES, TRAPS
 from skillpager.errors import SkillError
-from skillpager.skill import read_skill, skill_from_files, skill_from_text
+from skillpager.parsing.skill import read_skill, skill_from_files, skill_from_text
 
 
 def write(folder: Path, text: str | bytes, name: str = "SKILL.md") -> Path:

@@ -16,7 +16,7 @@ from cli_process import SAMPLES, environment, run
 from skillpager import SkillPager
 from skillpager.errors import SkillError
 from skillpager.library import Library, discover
-from skillpager.skill import read_skill
+from skillpager.parsing.skill import read_skill
 from skillpager.stubs import STUB_OF, stub_of, stub_text, write_stub
 from skillpager.types import Skill
 

@@ -12,8 +12,8 @@ from skillpager.bench.records import LineRange
 from skillpager.bench.validation.node_types import label_fragments
 from skillpager.classifiers.local import TYPES
 from skillpager.encoders.documents import embedded_text
-from skillpager.fragments import split_skill
-from skillpager.skill import skill_from_text
+from skillpager.parsing.fragments import split_skill
+from skillpager.parsing.skill import skill_from_text
 from skillpager.strategies.clauses import clauses_of
 from skillpager.types import Encoder, FloatArray, Fragment, Heading, Query, Skill
 

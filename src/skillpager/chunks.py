@@ -10,7 +10,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 
-from skillpager.markdown import Lines
+from skillpager.parsing.markdown import Lines
 from skillpager.types import Fragment, Heading, Skill, SourceFile, Span, TileKind, TokenCounter
 
 # part of the cache key of a chunk pool: raise it whenever the same source may yield other windows

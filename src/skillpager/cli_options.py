@@ -30,7 +30,7 @@ def complete_skill(incomplete: str) -> list[tuple[str, str]]:
 
 def complete_scope(incomplete: str) -> list[str]:
     """Return the scopes that begin with `incomplete`."""
-    from skillpager.skill import SCOPES
+    from skillpager.parsing.skill import SCOPES
 
     return [scope for scope in SCOPES if scope.startswith(incomplete)]
 

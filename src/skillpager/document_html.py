@@ -19,7 +19,7 @@ from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
 from skillpager.code_html import highlight
-from skillpager.markdown import MAX_NESTING, Lines
+from skillpager.parsing.markdown import MAX_NESTING, Lines
 from skillpager.types import Node, SkillIndex, SourceFile
 
 # stands in a paragraph where its next node begins: white space to CommonMark, and hardly ever written

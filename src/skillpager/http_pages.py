@@ -14,10 +14,10 @@ from skillpager.http_requests import ExpandRequest, PageFields, PageQuery, PageR
 from skillpager.http_service import Answer, Service, ServiceOf, answer_json, respond
 from skillpager.pager import SkillPager
 from skillpager.paging import estimates
+from skillpager.parsing.skill import skill_from_text
 from skillpager.recipes import make_strategy
 from skillpager.registry import FAMILIES, Family, is_local
 from skillpager.serialize import JsonObject, context_json
-from skillpager.skill import skill_from_text
 from skillpager.types import Context, SkillIndex
 
 router = APIRouter(prefix="/v1", tags=["pages"])

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from skillpager.errors import SkillError, UnknownSkillError
-from skillpager.skill import ENTRY_FILE, read_skill
+from skillpager.parsing.skill import ENTRY_FILE, read_skill
 from skillpager.stubs import stub_of
 
 if TYPE_CHECKING:

@@ -33,8 +33,8 @@ from skillpager.mcp_schemas import (
     checked,
     input_schema,
 )
+from skillpager.parsing.skill import SCOPES
 from skillpager.serialize import JsonObject
-from skillpager.skill import SCOPES
 from skillpager.types import SkillIndex, Style
 
 # below the 25,000 tokens at which Claude Code cuts a result off (claude-code#10456), by a tokenizer that

@@ -16,10 +16,10 @@ from skillpager.building import Builder
 from skillpager.errors import SettingsError, StrategyError
 from skillpager.kept import Kept
 from skillpager.paging import choose_budget, estimates, leave_out, longest, make_page, make_whole
+from skillpager.parsing.skill import SCOPES, read_skill, skill_from_text
 from skillpager.recipes import cache_folder, make_classifier, make_encoder, make_strategy
 from skillpager.settings import Settings, load_settings
 from skillpager.shelf import Shelf
-from skillpager.skill import SCOPES, read_skill, skill_from_text
 from skillpager.sources import stamp_files
 from skillpager.stores import SqliteStore
 from skillpager.tokens import default_counter

@@ -14,8 +14,8 @@ from pathlib import Path
 import platformdirs
 
 from skillpager.errors import SettingsError
+from skillpager.parsing.skill import MAX_SKILL_BYTES
 from skillpager.registry import LOCAL_STRATEGIES, is_local
-from skillpager.skill import MAX_SKILL_BYTES
 
 logger = logging.getLogger(__name__)
 

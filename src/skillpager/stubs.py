@@ -16,7 +16,7 @@ import yaml
 
 from skillpager.errors import SkillError
 from skillpager.files import write_file
-from skillpager.skill import ENTRY_FILE, MAX_DESCRIPTION, MAX_NAME, NAME, find_entry, read_skill
+from skillpager.parsing.skill import ENTRY_FILE, MAX_DESCRIPTION, MAX_NAME, NAME, find_entry, read_skill
 from skillpager.tokens import default_counter
 from skillpager.types import Skill
 

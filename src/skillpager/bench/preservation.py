@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from skillpager.bench.records import NodeRecord, SkillRecord
 from skillpager.errors import BenchError
-from skillpager.frontmatter import find_body
-from skillpager.markdown import Lines, parse_blocks
+from skillpager.parsing.frontmatter import find_body
+from skillpager.parsing.markdown import Lines, parse_blocks
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from skillpager.bench.questions import Question, read_as
 from skillpager.bench.quoting import quote_as_data
 from skillpager.bench.records import SkillRecord
-from skillpager.frontmatter import find_body
+from skillpager.parsing.frontmatter import find_body
 
 PER_SKILL = 5  # paper §4.1
 # one to three sentences are far shorter; a longer text is a small task description of its own

@@ -18,7 +18,7 @@ from skillpager.integrations.options import PageKeywords, PageOptions, shared_pa
 from skillpager.integrations.records import retrieve
 from skillpager.library import SKIPPED_FOLDERS, FoundSkill, Library
 from skillpager.pager import SkillPager
-from skillpager.skill import ENTRY_FILE
+from skillpager.parsing.skill import ENTRY_FILE
 
 # longest advised body of a skill (Agent Skills specification)
 DEFAULT_MAX_TOKENS = 5_000

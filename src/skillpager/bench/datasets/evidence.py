@@ -9,8 +9,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from skillpager.bench.records import LineRange, QueryRecord, Record, SkillRecord
 from skillpager.errors import BenchError, SkillError
-from skillpager.markdown import LINE_END
-from skillpager.skill import ENTRY_FILE, skill_from_files
+from skillpager.parsing.markdown import LINE_END
+from skillpager.parsing.skill import ENTRY_FILE, skill_from_files
 from skillpager.types import NodeType
 
 DOCUMENT, ANNOTATION, MANIFEST = ".md", ".ann.json", "manifest.json"

@@ -8,7 +8,7 @@ from skillpager.bench.datasets.evidence import ANNOTATION, read_evidence
 from skillpager.bench.folder import QUERIES, SKILLS, BenchFolder
 from skillpager.bench.records import QueryRecord, SkillRecord
 from skillpager.errors import BenchError
-from skillpager.skill import skill_from_files
+from skillpager.parsing.skill import skill_from_files
 from skillpager.types import Skill
 
 

@@ -13,7 +13,7 @@ from urllib.request import Request, urlopen
 from skillpager.bench.datasets.published import Published
 from skillpager.endpoint import MAX_RETRY_AFTER, RETRYABLE_STATUSES, Endpoint, EndpointError
 from skillpager.errors import BenchError
-from skillpager.skill import MAX_SKILL_BYTES
+from skillpager.parsing.skill import MAX_SKILL_BYTES
 
 GITHUB_RAW = "https://raw.githubusercontent.com"
 TIMEOUT = 30.0

@@ -10,8 +10,8 @@ from skillpager.bench.folder import read_records
 from skillpager.bench.records import LineRange, QueryRecord, Record, SkillRecord
 from skillpager.errors import BenchError
 from skillpager.library import discover
-from skillpager.markdown import LINE_END
-from skillpager.skill import read_skill
+from skillpager.parsing.markdown import LINE_END
+from skillpager.parsing.skill import read_skill
 from skillpager.types import Skill
 
 ORIGIN = "people"

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from skillpager.errors import BenchError
-from skillpager.markdown import LINE_END
+from skillpager.parsing.markdown import LINE_END
 from skillpager.types import Classification, FloatArray, Fragment, NodeType
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from skillpager.bench.validation.drawing import (
 from skillpager.bench.validation.key import TypeKey
 from skillpager.bench.validation.sheet import Case, Sheet, SheetKind
 from skillpager.errors import BenchError
-from skillpager.fragments import split_skill
+from skillpager.parsing.fragments import split_skill
 from skillpager.types import Fragment, NodeType
 
 PER_TYPE = SAMPLE_SIZE // len(NodeType)

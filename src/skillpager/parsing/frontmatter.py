@@ -9,7 +9,7 @@ from itertools import islice
 
 import yaml
 
-from skillpager.markdown import LINE_END
+from skillpager.parsing.markdown import LINE_END
 
 # a longer block is not read as front matter; real ones are under 4 kB
 MAX_FRONT_MATTER = 64 * 1024

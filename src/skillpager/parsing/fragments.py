@@ -10,9 +10,9 @@ Reference: paper §3.1, Fragment Splitting.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from skillpager.blocks import Piece, split_blocks
-from skillpager.markdown import Lines
-from skillpager.merging import merge
+from skillpager.parsing.blocks import Piece, split_blocks
+from skillpager.parsing.markdown import Lines
+from skillpager.parsing.merge_rules import merge
 from skillpager.types import Fragment, Heading, ListContext, Skill, SourceFile, Span, Tile, TileKind
 
 # part of every cache key: raise it whenever the same source may yield other fragments

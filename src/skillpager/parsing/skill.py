@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from skillpager import frontmatter
 from skillpager.errors import SkillError
-from skillpager.markdown import linked_paths
+from skillpager.parsing import frontmatter
+from skillpager.parsing.markdown import linked_paths
 from skillpager.types import Skill, SourceFile
 
 logger = logging.getLogger(__name__)

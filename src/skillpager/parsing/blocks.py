@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 
 from markdown_it.tree import SyntaxTreeNode
 
-from skillpager.markdown import Lines, parse_blocks, plain_text
-from skillpager.sentences import sentence_starts
+from skillpager.parsing.markdown import Lines, parse_blocks, plain_text
+from skillpager.parsing.sentences import sentence_starts
 from skillpager.types import TileKind
 
 # an item, or a quote, longer than this is taken apart into its paragraphs, code blocks and lists

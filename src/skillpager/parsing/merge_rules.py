@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from skillpager.blocks import Piece
+from skillpager.parsing.blocks import Piece
 from skillpager.types import TileKind
 
 # items of one list, and rows of one table, are grouped up to this many characters: larger groups hold

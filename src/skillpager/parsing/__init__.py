@@ -1,0 +1,1 @@
+"""Stage 1: a path or text becomes a `Skill`, and a `Skill` becomes fragments."""
