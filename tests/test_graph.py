@@ -10,8 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skillpager import graph
-from skillpager.graph import condition_edges, infer_edges, reference_edges, semantic_edges, sequence_edges
+from skillpager.graph.edges import (
+    condition_edges,
+    infer_edges,
+    reference_edges,
+    semantic_edges,
+    sequence_edges,
+)
+from skillpager.graph.edges import edges as graph
 from skillpager.types import Edge, EdgeKind, FloatArray, ListContext, Node, NodeType, Span, TileKind
 
 TYPES = {f"{kind}:": kind for kind in NodeType}

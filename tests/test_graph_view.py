@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skillpager.errors import MissingExtraError, SettingsError
-from skillpager.graph import infer_edges
+from skillpager.graph.edges import infer_edges
 from skillpager.graph_view import EDGE_COLORS, TYPE_COLORS, draw, summarize, to_dot, to_mermaid
 from skillpager.types import EdgeKind, NodeType, Recipe, Skill, SkillIndex
 from test_graph import bag_of_words, document

@@ -11,7 +11,7 @@ import numpy as np
 
 from skillpager.chunks import chunk_splitter, split_chunks
 from skillpager.encoders.documents import embedded_text
-from skillpager.graph import infer_edges
+from skillpager.graph.edges import infer_edges
 from skillpager.parsing.fragments import SPLITTER_VERSION, split_skill
 from skillpager.types import (
     Classification,

@@ -25,8 +25,8 @@ from matplotlib.textpath import TextToPath
 from matplotlib.typing import LineStyleType
 from numpy.typing import ArrayLike
 
+from skillpager.graph.mentions import find_sections
 from skillpager.graph_view import EDGE_COLORS, TYPE_COLORS, summarize, visible
-from skillpager.mentions import find_sections
 from skillpager.plotting import own_settings
 from skillpager.types import Edge, EdgeKind, Node, SkillIndex
 

@@ -18,7 +18,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from skillpager.mentions import (
+from skillpager.graph.mentions import (
     Section,
     collect_names,
     find_sections,
