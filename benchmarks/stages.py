@@ -13,9 +13,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from skillpager import SkillPager
-from skillpager.strategies.clauses import clauses_of
-from skillpager.strategies.navigator import ShippedModel
-from skillpager.strategies.signals import Place, signals_of
+from skillpager.strategies.navigator.clauses import clauses_of
+from skillpager.strategies.navigator.features import Place, signals_of
+from skillpager.strategies.navigator.strategy import ShippedModel
 from skillpager.types import Query
 
 SAMPLES = Path(__file__).parents[1] / "examples" / "skills"

@@ -9,8 +9,8 @@ from skillpager.bench.suites import BUDGET_SHARES, OFFLINE, SUITES, suite
 from skillpager.errors import BenchError
 from skillpager.paging import estimates
 from skillpager.recipes import STRATEGIES, make_strategy
-from skillpager.registry import LOCAL_STRATEGIES
 from skillpager.settings import Settings
+from skillpager.strategies.registry import LOCAL_STRATEGIES
 
 _NAMES = st.sampled_from(["builtin", "hashing", "openai:bge-m3", "sentence-transformers:org/model-1.5"])
 

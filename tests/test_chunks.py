@@ -16,7 +16,7 @@ from skillpager.context import Page
 from skillpager.errors import NodeNotFoundError
 from skillpager.parsing.fragments import SPLITTER_VERSION, split_skill
 from skillpager.parsing.skill import read_skill, skill_from_text
-from skillpager.strategies.chunk_mmr import ChunkMmr
+from skillpager.strategies.baselines.chunk_mmr import ChunkMmr
 from skillpager.tokens import EstimatedCounter, default_counter
 from skillpager.types import (
     Classification,

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skillpager import SkillPager
-from skillpager.strategies.clauses import MOST_CLAUSES, clauses_of
-from skillpager.strategies.signals import NAMES, Place, signals_of
-from skillpager.strategies.terms import terms_of
+from skillpager.strategies.navigator.clauses import MOST_CLAUSES, clauses_of
+from skillpager.strategies.navigator.features import NAMES, Place, signals_of
+from skillpager.strategies.navigator.terms import terms_of
 from skillpager.types import Query
 from strategy_cases import index_with
 

@@ -14,7 +14,6 @@ from http_running import ASKED, QUERY, running
 from skillpager import SkillPager
 from skillpager.http_options import ServerOptions
 from skillpager.library import Library
-from skillpager.registry import FAMILIES
 from skillpager.serialize import (
     JsonObject,
     context_json,
@@ -24,6 +23,7 @@ from skillpager.serialize import (
     node_json,
     source_json,
 )
+from skillpager.strategies.registry import FAMILIES
 from skillpager.types import Style
 
 

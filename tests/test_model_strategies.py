@@ -13,9 +13,9 @@ import pytest
 from index_builder import unit_rows
 from skillpager import SkillPager
 from skillpager.errors import MissingExtraError, StrategyError
-from skillpager.strategies.llmlingua2 import LLMLingua2
-from skillpager.strategies.openprovence import OpenProvence
-from skillpager.strategies.reranker import Reranker
+from skillpager.strategies.baselines.llmlingua2 import LLMLingua2
+from skillpager.strategies.baselines.openprovence import OpenProvence
+from skillpager.strategies.baselines.reranker import Reranker
 from skillpager.texts import text_under_headings
 from skillpager.types import SkillIndex
 from strategy_cases import assert_sound, index_with, ordinals, run

@@ -15,10 +15,10 @@ from index_builder import unit_rows
 from skillpager import SkillPager
 from skillpager.errors import SettingsError, StrategyError
 from skillpager.settings import Settings
-from skillpager.strategies import navigator as module
 from skillpager.strategies.budget import NodeMeter
-from skillpager.strategies.navigator import COST_EXPONENT, Navigator, ShippedModel
-from skillpager.strategies.signals import GROUPS
+from skillpager.strategies.navigator.features import GROUPS
+from skillpager.strategies.navigator.strategy import COST_EXPONENT, Navigator, ShippedModel
+from skillpager.strategies.navigator.strategy import strategy as module
 from skillpager.types import Budget, Query, SkipReason
 from strategy_cases import index_with, indifferent, ordinals, reasons, run
 

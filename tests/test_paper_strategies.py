@@ -14,17 +14,17 @@ from skillpager import SkillPager
 from skillpager.context import Page
 from skillpager.paging import make_page
 from skillpager.recipes import make_strategy
-from skillpager.registry import LOCAL_STRATEGIES
 from skillpager.settings import Settings
 from skillpager.strategies import Mmr, TopK
+from skillpager.strategies.baselines.concept_only import ConceptOnly
+from skillpager.strategies.baselines.density import Density
+from skillpager.strategies.baselines.exec_only import ExecOnly
+from skillpager.strategies.baselines.greedy_graph import GreedyGraph
+from skillpager.strategies.baselines.mmr_graph import MmrGraph
+from skillpager.strategies.baselines.topk_dependency import DEFAULT_SEEDS, TopKDependency
 from skillpager.strategies.budget import NodeMeter
-from skillpager.strategies.concept_only import ConceptOnly
-from skillpager.strategies.density import Density
-from skillpager.strategies.exec_only import ExecOnly
-from skillpager.strategies.greedy_graph import GreedyGraph
-from skillpager.strategies.mmr_graph import MmrGraph
-from skillpager.strategies.navigator import Navigator
-from skillpager.strategies.topk_dependency import DEFAULT_SEEDS, TopKDependency
+from skillpager.strategies.navigator.strategy import Navigator
+from skillpager.strategies.registry import LOCAL_STRATEGIES
 from skillpager.types import (
     Budget,
     Edge,

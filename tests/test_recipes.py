@@ -13,8 +13,8 @@ from skillpager import SkillPager
 from skillpager.cli_options import StrategyName, complete_strategy
 from skillpager.errors import MissingExtraError, SettingsError
 from skillpager.recipes import STRATEGIES, make_strategy
-from skillpager.registry import FAMILIES, is_local
 from skillpager.settings import Settings, load_settings
+from skillpager.strategies.registry import FAMILIES, is_local
 
 BISECT = SAMPLES / "git-bisect"
 REMOTE = ("reranker", "llmlingua2", "openprovence", "llm_outline")

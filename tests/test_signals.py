@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from conftest import SAMPLES
 from skillpager import SkillPager
-from skillpager.strategies.runs import Runs
-from skillpager.strategies.signals import GROUPS, NAMES, Place, shifted, signals_of
-from skillpager.strategies.words import BM25_B, BM25_K1, Words, stems_of
+from skillpager.strategies.navigator.features import GROUPS, NAMES, Place, shifted, signals_of
+from skillpager.strategies.navigator.runs import Runs
+from skillpager.strategies.navigator.words import BM25_B, BM25_K1, Words, stems_of
 from skillpager.types import FloatArray, Query, SkillIndex
 from strategy_cases import index_with, near
 

@@ -47,11 +47,11 @@ from skillpager.encoders.builtin import ENCODER_ID, BuiltinEncoder  # noqa: E402
 from skillpager.encoders.hashing import HashingEncoder  # noqa: E402
 from skillpager.sequences import SequenceNet  # noqa: E402
 from skillpager.settings import Settings  # noqa: E402
-from skillpager.strategies.chunk_mmr import ChunkMmr  # noqa: E402
-from skillpager.strategies.clauses import clauses_of  # noqa: E402
+from skillpager.strategies.baselines.chunk_mmr import ChunkMmr  # noqa: E402
+from skillpager.strategies.baselines.sections import Sections  # noqa: E402
 from skillpager.strategies.mmr import Mmr  # noqa: E402
-from skillpager.strategies.navigator import Navigator, NeedModel  # noqa: E402
-from skillpager.strategies.sections import Sections  # noqa: E402
+from skillpager.strategies.navigator.clauses import clauses_of  # noqa: E402
+from skillpager.strategies.navigator.strategy import Navigator, NeedModel  # noqa: E402
 from skillpager.types import FloatArray, NodeType  # noqa: E402
 from train_encoder import EncoderSettings, States  # noqa: E402
 

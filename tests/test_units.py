@@ -1,7 +1,7 @@
 """What a node cannot be read without: lead-ins, header rows, parent items, imports."""
 
 from skillpager import SkillPager
-from skillpager.strategies.units import units_of
+from skillpager.strategies.navigator.required_context import units_of
 
 
 def units(pager: SkillPager, text: str) -> dict[str, list[str]]:

@@ -15,10 +15,10 @@ from index_builder import build_index, unit_rows
 from skillpager import SkillPager
 from skillpager.errors import MissingExtraError
 from skillpager.strategies import per_index
-from skillpager.strategies.bm25 import Bm25, WordScores
-from skillpager.strategies.hybrid import Hybrid
+from skillpager.strategies.baselines.bm25 import Bm25, WordScores
+from skillpager.strategies.baselines.hybrid import Hybrid
+from skillpager.strategies.navigator.terms import STOP_WORDS, terms_of
 from skillpager.strategies.per_index import PerIndex
-from skillpager.strategies.terms import STOP_WORDS, terms_of
 from skillpager.texts import text_under_headings
 from skillpager.types import SkillIndex, Strategy
 from strategy_cases import assert_sound, index_with, ordinals, run
@@ -129,7 +129,7 @@ def test_nothing_is_printed_and_the_order_does_not_depend_on_the_process() -> No
         "logging.basicConfig()\n"
         "from index_builder import build_index\n"
         "from strategy_cases import ordinals, run\n"
-        "from skillpager.strategies.bm25 import Bm25\n"
+        "from skillpager.strategies.baselines.bm25 import Bm25\n"
         "print(ordinals(run(Bm25(), build_index(40), text='line 7 says what to do in section 3')))\n"
     )
     expected = ordinals(run(Bm25(), build_index(40), text="line 7 says what to do in section 3"))

@@ -24,8 +24,8 @@ from skillpager.context import Page
 from skillpager.encoders.builtin import BuiltinEncoder
 from skillpager.paging import make_page
 from skillpager.sequences import SequenceNet
-from skillpager.strategies.navigator import Navigator, NeedModel
-from skillpager.strategies.signals import GROUPS, Place
+from skillpager.strategies.navigator.features import GROUPS, Place
+from skillpager.strategies.navigator.strategy import Navigator, NeedModel
 from skillpager.tokens import default_counter
 from skillpager.types import Budget, FloatArray, Query, Style
 from train import BASE, FOLD_SEED, FOLDS, Unseen, embedding, make_cases, read_unseen

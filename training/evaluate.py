@@ -24,12 +24,12 @@ from skillpager.classifiers.local import TYPES, LocalClassifier
 from skillpager.context import Page
 from skillpager.encoders.builtin import ENCODER_ID, BuiltinEncoder
 from skillpager.paging import estimates, make_page
-from skillpager.strategies.chunk_mmr import ChunkMmr
-from skillpager.strategies.hybrid import Hybrid
+from skillpager.strategies.baselines.chunk_mmr import ChunkMmr
+from skillpager.strategies.baselines.hybrid import Hybrid
+from skillpager.strategies.baselines.msd import Msd
+from skillpager.strategies.baselines.sections import Sections
 from skillpager.strategies.mmr import Mmr
-from skillpager.strategies.msd import Msd
-from skillpager.strategies.navigator import Navigator, NeedModel
-from skillpager.strategies.sections import Sections
+from skillpager.strategies.navigator.strategy import Navigator, NeedModel
 from skillpager.tokens import default_counter
 from skillpager.types import Budget, NodeType, SkillIndex, Strategy, Style
 from train import BASE, Split, splits_of

@@ -39,8 +39,8 @@ from export_encoder import PACKAGE, SOURCE, export, read_tokenizer, read_weights
 from sequence_net import Net, arrays_of
 from skillpager.encoders.builtin import ENCODER_ID, BuiltinEncoder
 from skillpager.sequences import SequenceNet
-from skillpager.strategies.navigator import NeedModel
-from skillpager.strategies.signals import NAMES
+from skillpager.strategies.navigator.features import NAMES
+from skillpager.strategies.navigator.strategy import NeedModel
 from skillpager.types import Encoder, FloatArray
 from train_encoder import EncoderSettings, EncoderTrainer
 from train_navigator import Case

@@ -20,9 +20,9 @@ from skillpager.bench.evidence import evidence_coverage
 from skillpager.classifiers.local import TYPES
 from skillpager.sequences import SequenceNet
 from skillpager.strategies.budget import NodeMeter
-from skillpager.strategies.navigator import COST_EXPONENT, OPENING_TOKENS, Navigator, NeedModel
-from skillpager.strategies.signals import NAMES, Place, signals_of
-from skillpager.strategies.units import units_of
+from skillpager.strategies.navigator.features import NAMES, Place, signals_of
+from skillpager.strategies.navigator.required_context import units_of
+from skillpager.strategies.navigator.strategy import COST_EXPONENT, OPENING_TOKENS, Navigator, NeedModel
 from skillpager.tokens import default_counter
 from skillpager.types import Budget, FloatArray, Node, Pick, Query, Recipe, SkillIndex
 from train_types import Encoded

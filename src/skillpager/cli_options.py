@@ -44,7 +44,7 @@ def complete_style(incomplete: str) -> list[str]:
 
 def complete_strategy(incomplete: str) -> list[str]:
     """Return the strategies that begin with `incomplete`; a colon follows where an argument must."""
-    from skillpager.registry import FAMILIES
+    from skillpager.strategies.registry import FAMILIES
 
     return [
         f"{name}:" if family.argument and family.argument.required else name

@@ -16,8 +16,8 @@ from skillpager.pager import SkillPager
 from skillpager.paging import estimates
 from skillpager.parsing.skill import skill_from_text
 from skillpager.recipes import make_strategy
-from skillpager.registry import FAMILIES, Family, is_local
 from skillpager.serialize import JsonObject, context_json
+from skillpager.strategies.registry import FAMILIES, Family, is_local
 from skillpager.types import Context, SkillIndex
 
 router = APIRouter(prefix="/v1", tags=["pages"])

@@ -7,8 +7,8 @@ from dataclasses import replace
 from skillpager.context import Page, PageMeter
 from skillpager.errors import SettingsError
 from skillpager.settings import Settings
+from skillpager.strategies.baselines.full import Full
 from skillpager.strategies.budget import NodeMeter, resolve
-from skillpager.strategies.full import Full
 from skillpager.types import Budget, Context, Query, Selection, SkillIndex, Strategy, Style, TokenMeter
 
 

@@ -8,8 +8,8 @@ from importlib import import_module
 from pathlib import Path
 
 from skillpager.errors import SettingsError
-from skillpager.registry import FAMILIES, Argument
 from skillpager.settings import Settings
+from skillpager.strategies.registry import FAMILIES, Argument
 from skillpager.types import Classifier, Encoder, Recipe, Skill, Strategy
 
 STRATEGIES = tuple(FAMILIES)

@@ -15,7 +15,7 @@ import platformdirs
 
 from skillpager.errors import SettingsError
 from skillpager.parsing.skill import MAX_SKILL_BYTES
-from skillpager.registry import LOCAL_STRATEGIES, is_local
+from skillpager.strategies.registry import LOCAL_STRATEGIES, is_local
 
 logger = logging.getLogger(__name__)
 

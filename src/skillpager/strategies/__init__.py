@@ -23,11 +23,11 @@ llmlingua2       tokens kept by LLMLingua-2
 openprovence     sentences kept by OpenProvence
 llm_outline      nodes that a language model picks from the outline
 
-`skillpager.registry` finds each by its name; `docs/strategies.md` describes them.
+`skillpager.strategies.registry` finds each by its name; `docs/strategies.md` describes them.
 """
 
-from skillpager.strategies.full import Full
+from skillpager.strategies.baselines.full import Full
+from skillpager.strategies.baselines.topk import TopK
 from skillpager.strategies.mmr import Mmr
-from skillpager.strategies.topk import TopK
 
 __all__ = ["Full", "Mmr", "TopK"]

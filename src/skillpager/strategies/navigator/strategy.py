@@ -26,11 +26,11 @@ import numpy as np
 
 from skillpager.errors import StrategyError
 from skillpager.sequences import SequenceNet
-from skillpager.strategies.clauses import clauses_of
+from skillpager.strategies.navigator.clauses import clauses_of
+from skillpager.strategies.navigator.features import GROUPS, NAMES, Place, signals_of
+from skillpager.strategies.navigator.required_context import units_of
 from skillpager.strategies.per_index import PerIndex
 from skillpager.strategies.picking import Picker, cosines
-from skillpager.strategies.signals import GROUPS, NAMES, Place, signals_of
-from skillpager.strategies.units import units_of
 from skillpager.types import Budget, FloatArray, Query, Selection, SkillIndex, SkipReason, TokenMeter
 
 MODEL = "models/navigator/navigator.npz"

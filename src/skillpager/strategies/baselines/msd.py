@@ -9,7 +9,7 @@ Reference: Borodin, Lee and Ye 2012; pyversity.
 
 from dataclasses import dataclass
 
-from skillpager.strategies.versity import Diverse
+from skillpager.strategies.baselines.versity import Diverse
 
 # on training data 0.01 is sufficient for 58.3 % of queries at half of the tokens, 0.1 for 49.3, 0.5 for
 # 34.7, and relevance alone for 55.6

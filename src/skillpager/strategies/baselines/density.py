@@ -5,8 +5,8 @@ Reference: paper §5.2.2, table 5.
 
 from dataclasses import dataclass
 
+from skillpager.strategies.baselines.pools import concepts
 from skillpager.strategies.mmr import Mmr
-from skillpager.strategies.pools import concepts
 from skillpager.types import Budget, Query, Selection, SkillIndex, TokenMeter
 
 DEFAULT_CONCEPT_RATIO = 0.4  # the middle one of the paper's 0.3, 0.4 and 0.5

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from skillpager.strategies.baselines.dependencies import predecessors
 from skillpager.strategies.budget import resolve
-from skillpager.strategies.dependencies import predecessors
 from skillpager.strategies.picking import Picker, cosines, select_in_order
 from skillpager.types import Budget, Query, Selection, SkillIndex, TokenMeter
 

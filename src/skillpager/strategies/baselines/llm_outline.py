@@ -15,14 +15,14 @@ from skillpager.completions import (
 )
 from skillpager.endpoint import Endpoint, EndpointError
 from skillpager.errors import SettingsError, StrategyError
-from skillpager.strategies.budget import resolve
-from skillpager.strategies.llm_outline_prompt import (
+from skillpager.strategies.baselines.llm_outline_prompt import (
     ANSWER_SCHEMA,
     SCHEMA_NAME,
     SYSTEM_PROMPT,
     outline_message,
     read_choice,
 )
+from skillpager.strategies.budget import resolve
 from skillpager.strategies.scoring import ScoredPicker
 from skillpager.types import Budget, FloatArray, Query, Selection, SkillIndex, SkipReason, TokenMeter
 

@@ -7,7 +7,7 @@ then not found (docs/models.md, "a clause is drowned").
 import re
 from itertools import pairwise
 
-from skillpager.strategies.terms import terms_of
+from skillpager.strategies.navigator.terms import terms_of
 
 # a clause of fewer terms that say something joins the next one
 LEAST_TERMS = 2

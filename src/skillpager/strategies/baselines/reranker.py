@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from skillpager.endpoint import sendable
 from skillpager.errors import require_extra
-from skillpager.strategies.loading import LoadedModel
+from skillpager.strategies.baselines.loading import LoadedModel
 from skillpager.strategies.scoring import select_by_score
 from skillpager.texts import text_under_headings
 from skillpager.types import Budget, Query, Selection, SkillIndex, TokenMeter

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from skillpager.endpoint import sendable
 from skillpager.errors import require_extra
-from skillpager.strategies.loading import LoadedModel
+from skillpager.strategies.baselines.loading import LoadedModel
 from skillpager.strategies.per_index import PerIndex
 from skillpager.strategies.scoring import select_by_score
 from skillpager.types import Budget, FloatArray, Query, Selection, SkillIndex, TokenMeter

@@ -10,7 +10,7 @@ Reference: Chen, Zhang and Zhou 2018, fast greedy MAP inference; pyversity.
 from dataclasses import dataclass
 from typing import ClassVar
 
-from skillpager.strategies.versity import Diverse
+from skillpager.strategies.baselines.versity import Diverse
 
 # pyversity's own; on training data all from 0.1 to 0.5 are within 1 point of each other, at half of the
 # tokens 0.5 is ahead by 2

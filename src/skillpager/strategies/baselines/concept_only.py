@@ -5,8 +5,8 @@ Reference: paper §5.2.2, Concept Candidate Pool Design.
 
 from dataclasses import dataclass
 
+from skillpager.strategies.baselines.pools import concepts
 from skillpager.strategies.mmr import Mmr
-from skillpager.strategies.pools import concepts
 from skillpager.types import Budget, Query, Selection, SkillIndex, TokenMeter
 
 

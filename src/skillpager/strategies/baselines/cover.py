@@ -10,7 +10,7 @@ Reference: Lin and Bilmes 2011; pyversity.
 
 from dataclasses import dataclass
 
-from skillpager.strategies.versity import Diverse
+from skillpager.strategies.baselines.versity import Diverse
 
 # on training data 0.005 is sufficient for 55.2 % of queries at half of the tokens, 0.05 for 51.2, 0.5 for
 # 23.4, and relevance alone for 55.6: coverage of the skill is not what a query asks for

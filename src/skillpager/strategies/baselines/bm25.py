@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from skillpager.errors import require_extra
+from skillpager.strategies.navigator.terms import terms_of
 from skillpager.strategies.per_index import PerIndex
 from skillpager.strategies.scoring import select_by_score
-from skillpager.strategies.terms import terms_of
 from skillpager.texts import text_under_headings
 from skillpager.types import Budget, FloatArray, Query, Selection, SkillIndex, TokenMeter
 

@@ -15,11 +15,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from skillpager.strategies.headings import sections_of
+from skillpager.strategies.navigator.headings import sections_of
+from skillpager.strategies.navigator.runs import Runs
+from skillpager.strategies.navigator.terms import terms_of
+from skillpager.strategies.navigator.words import Words, stems_of
 from skillpager.strategies.picking import cosines
-from skillpager.strategies.runs import Runs
-from skillpager.strategies.terms import terms_of
-from skillpager.strategies.words import Words, stems_of
 from skillpager.types import FloatArray, Node, NodeType, Query, SkillIndex, TileKind
 
 IntArray = NDArray[np.intp]

@@ -5,7 +5,7 @@ Reference: paper §3.3, Graph Augmentation at Query Time, table 1.
 
 from dataclasses import dataclass
 
-from skillpager.strategies.dependencies import predecessors
+from skillpager.strategies.baselines.dependencies import predecessors
 from skillpager.strategies.mmr import Mmr
 from skillpager.strategies.picking import cosines
 from skillpager.types import Budget, Query, Selection, SkillIndex, TokenMeter

@@ -46,38 +46,40 @@ _MODEL = Argument("model", str, "a model", required=True)
 
 FAMILIES = {
     # learned from annotated skills
-    "navigator": Family("navigator:Navigator"),
+    "navigator": Family("navigator.strategy:Navigator"),
     # the paper's
     "mmr": Family("mmr:Mmr", weighs=True),
-    "topk": Family("topk:TopK"),
-    "full": Family("full:Full"),
+    "topk": Family("baselines.topk:TopK"),
+    "full": Family("baselines.full:Full"),
     # baselines and ablations of the paper
     "greedy_graph": Family(
-        "greedy_graph:GreedyGraph", argument=Argument("threshold", float, "a number", "0.1")
+        "baselines.greedy_graph:GreedyGraph", argument=Argument("threshold", float, "a number", "0.1")
     ),
-    "topk_dependency": Family("topk_dependency:TopKDependency"),
+    "topk_dependency": Family("baselines.topk_dependency:TopKDependency"),
     "chunk_mmr": Family(
-        "chunk_mmr:ChunkMmr", weighs=True, argument=Argument("chunk_tokens", int, "a whole number", "256")
+        "baselines.chunk_mmr:ChunkMmr",
+        weighs=True,
+        argument=Argument("chunk_tokens", int, "a whole number", "256"),
     ),
-    "mmr_graph": Family("mmr_graph:MmrGraph", weighs=True),
-    "exec_only": Family("exec_only:ExecOnly", weighs=True),
-    "concept_only": Family("concept_only:ConceptOnly", weighs=True),
+    "mmr_graph": Family("baselines.mmr_graph:MmrGraph", weighs=True),
+    "exec_only": Family("baselines.exec_only:ExecOnly", weighs=True),
+    "concept_only": Family("baselines.concept_only:ConceptOnly", weighs=True),
     "density": Family(
-        "density:Density", weighs=True, argument=Argument("threshold", float, "a number", "0.4")
+        "baselines.density:Density", weighs=True, argument=Argument("threshold", float, "a number", "0.4")
     ),
     # what users would compare with
-    "head": Family("head:Head"),
-    "sections": Family("sections:Sections"),
-    "bm25": Family("bm25:Bm25"),
-    "hybrid": Family("hybrid:Hybrid"),
-    "dpp": Family("dpp:Dpp", argument=Argument("diversity", float, "a number", "0.5")),
-    "msd": Family("msd:Msd", argument=Argument("diversity", float, "a number", "0.01")),
-    "cover": Family("cover:Cover", argument=Argument("diversity", float, "a number", "0.005")),
+    "head": Family("baselines.head:Head"),
+    "sections": Family("baselines.sections:Sections"),
+    "bm25": Family("baselines.bm25:Bm25"),
+    "hybrid": Family("baselines.hybrid:Hybrid"),
+    "dpp": Family("baselines.dpp:Dpp", argument=Argument("diversity", float, "a number", "0.5")),
+    "msd": Family("baselines.msd:Msd", argument=Argument("diversity", float, "a number", "0.01")),
+    "cover": Family("baselines.cover:Cover", argument=Argument("diversity", float, "a number", "0.005")),
     # models of others
-    "reranker": Family("reranker:Reranker", argument=_MODEL, local=False),
-    "llmlingua2": Family("llmlingua2:LLMLingua2", argument=_MODEL, local=False),
-    "openprovence": Family("openprovence:OpenProvence", argument=_MODEL, local=False),
-    "llm_outline": Family("llm_outline:LLMOutline", settings=True, local=False),
+    "reranker": Family("baselines.reranker:Reranker", argument=_MODEL, local=False),
+    "llmlingua2": Family("baselines.llmlingua2:LLMLingua2", argument=_MODEL, local=False),
+    "openprovence": Family("baselines.openprovence:OpenProvence", argument=_MODEL, local=False),
+    "llm_outline": Family("baselines.llm_outline:LLMOutline", settings=True, local=False),
 }
 LOCAL_STRATEGIES = tuple(name for name, family in FAMILIES.items() if family.local)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from skillpager.strategies.bm25 import WordScores
+from skillpager.strategies.baselines.bm25 import WordScores
 from skillpager.strategies.picking import cosines
 from skillpager.strategies.scoring import Scores, falling, select_by_score
 from skillpager.types import Budget, Query, Selection, SkillIndex, TokenMeter
