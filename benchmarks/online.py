@@ -13,7 +13,7 @@ from options import SAMPLES, Options
 from processes import Spent, own_environment, skillpager, spend
 from results import Cell, Check, Report, Table
 from skillpager import SkillIndex, SkillPager
-from skillpager.context import Page
+from skillpager.pages.render import Page
 from skillpager.settings import Settings
 from skillpager.strategies import Mmr
 from timing import MILLISECONDS, Stopwatch, median, percentile, seconds_of

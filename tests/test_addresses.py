@@ -4,8 +4,8 @@ import pytest
 
 from conftest import SAMPLES
 from skillpager import SkillIndex, SkillPager
-from skillpager.addresses import find_nodes, find_section
 from skillpager.errors import NodeNotFoundError
+from skillpager.pages.addresses import find_nodes, find_section
 
 
 @pytest.fixture

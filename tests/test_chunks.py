@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from conftest import SAMPLES
 from skillpager import SkillPager
 from skillpager.chunks import chunk_splitter, split_chunks, split_windows
-from skillpager.context import Page
 from skillpager.errors import NodeNotFoundError
+from skillpager.pages.render import Page
 from skillpager.parsing.fragments import SPLITTER_VERSION, split_skill
 from skillpager.parsing.skill import read_skill, skill_from_text
 from skillpager.strategies.baselines.chunk_mmr import ChunkMmr

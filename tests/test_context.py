@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from conftest import SAMPLES
 from skillpager import SkillPager
-from skillpager.addresses import find_nodes
-from skillpager.context import Page, PageMeter
-from skillpager.layout import whole_text
+from skillpager.pages.addresses import find_nodes
+from skillpager.pages.gaps import whole_text
+from skillpager.pages.render import Page, PageMeter
 from skillpager.types import SkillIndex, Style
 
 # long enough for gaps that are worth a marker

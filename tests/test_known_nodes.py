@@ -7,7 +7,7 @@ import pytest
 from conftest import SAMPLES
 from golden import QUERIES
 from skillpager import SkillPager
-from skillpager.layout import whole_text
+from skillpager.pages.gaps import whole_text
 from skillpager.serialize import context_json
 
 SKILL = SAMPLES / "postgres-backup"

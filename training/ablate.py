@@ -20,9 +20,9 @@ import numpy as np
 import train_navigator
 from data import Example, embedded_queries, load, skill_folds
 from skillpager.bench.evidence import evidence_coverage
-from skillpager.context import Page
 from skillpager.encoders.builtin import BuiltinEncoder
-from skillpager.paging import make_page
+from skillpager.pages.assemble import make_page
+from skillpager.pages.render import Page
 from skillpager.sequences import SequenceNet
 from skillpager.strategies.navigator.features import GROUPS, Place
 from skillpager.strategies.navigator.strategy import Navigator, NeedModel

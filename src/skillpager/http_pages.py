@@ -13,7 +13,7 @@ from skillpager.http_problems import RefusedError
 from skillpager.http_requests import ExpandRequest, PageFields, PageQuery, PageRequest
 from skillpager.http_service import Answer, Service, ServiceOf, answer_json, respond
 from skillpager.pager import SkillPager
-from skillpager.paging import estimates
+from skillpager.pages.assemble import estimates
 from skillpager.parsing.skill import skill_from_text
 from skillpager.recipes import make_strategy
 from skillpager.serialize import JsonObject, context_json

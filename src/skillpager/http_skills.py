@@ -7,7 +7,6 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from skillpager.addresses import find_nodes
 from skillpager.http_answers import GraphAnswer, NodesAnswer, OutlineAnswer, SkillsAnswer, SourceAnswer
 from skillpager.http_requests import NodesQuery, ScopeQuery
 from skillpager.http_service import (
@@ -20,6 +19,7 @@ from skillpager.http_service import (
     make_etag,
     respond,
 )
+from skillpager.pages.addresses import find_nodes
 from skillpager.serialize import (
     JsonObject,
     found_json,

@@ -3,7 +3,7 @@
 import threading
 from collections import OrderedDict
 
-from skillpager.context import Page
+from skillpager.pages.render import Page
 from skillpager.sources import Stamps
 from skillpager.types import Encoder, FloatArray, SkillIndex, Style, TokenCounter
 

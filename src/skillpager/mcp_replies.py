@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from skillpager.errors import SettingsError
 from skillpager.explain import outline_lines, snippet, summary
-from skillpager.layout import omissions_of
 from skillpager.library import FoundSkill
+from skillpager.pages.gaps import omissions_of
 from skillpager.serialize import JsonObject, node_json, omission_json
 from skillpager.types import Context, Node, Omission, SkillIndex, TokenCounter
 

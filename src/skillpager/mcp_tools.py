@@ -9,7 +9,6 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from skillpager.addresses import find_nodes, find_section
 from skillpager.errors import NodeNotFoundError, SettingsError
 from skillpager.library import Library
 from skillpager.mcp_memory import Memory
@@ -33,6 +32,7 @@ from skillpager.mcp_schemas import (
     checked,
     input_schema,
 )
+from skillpager.pages.addresses import find_nodes, find_section
 from skillpager.parsing.skill import SCOPES
 from skillpager.serialize import JsonObject
 from skillpager.types import SkillIndex, Style

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any, Self, cast
 
 from skillpager import explain
-from skillpager.addresses import find_nodes
 from skillpager.building import Builder
 from skillpager.errors import SettingsError, StrategyError
 from skillpager.kept import Kept
-from skillpager.paging import choose_budget, estimates, leave_out, longest, make_page, make_whole
+from skillpager.pages.addresses import find_nodes
+from skillpager.pages.assemble import choose_budget, estimates, leave_out, longest, make_page, make_whole
 from skillpager.parsing.skill import SCOPES, read_skill, skill_from_text
 from skillpager.recipes import cache_folder, make_classifier, make_encoder, make_strategy
 from skillpager.settings import Settings, load_settings

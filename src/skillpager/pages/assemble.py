@@ -4,8 +4,8 @@ from bisect import bisect_right
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
-from skillpager.context import Page, PageMeter
 from skillpager.errors import SettingsError
+from skillpager.pages.render import Page, PageMeter
 from skillpager.settings import Settings
 from skillpager.strategies.baselines.full import Full
 from skillpager.strategies.budget import NodeMeter, resolve

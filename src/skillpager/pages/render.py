@@ -17,7 +17,7 @@ from functools import cached_property
 from html import escape
 from itertools import pairwise
 
-from skillpager.layout import (
+from skillpager.pages.gaps import (
     END,
     START,
     address_of,

@@ -1,0 +1,1 @@
+"""Stage 7: a selection becomes a page."""
