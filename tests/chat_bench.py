@@ -26,8 +26,8 @@ from skillpager.bench.judges.votes import VoteLog
 from skillpager.bench.records import QueryRecord, SelectionRecord, SkillRecord
 from skillpager.bench.spending import Prices, Spending
 from skillpager.cli import app
-from skillpager.endpoint import Endpoint
 from skillpager.parsing.skill import find_entry, read_skill
+from skillpager.remote.endpoint import Endpoint
 
 SAMPLES = Path(__file__).parent.parent / "examples" / "skills"
 USAGE = {"prompt_tokens": 1000, "completion_tokens": 100, "total_tokens": 1100, "cached": {"tokens": 7}}

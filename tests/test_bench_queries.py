@@ -31,7 +31,6 @@ from chat_bench import (
 )
 from cli_process import command, environment, run
 from openai_server import Asked, OpenAIServer, Reply, always, completion, error, openai_server
-from skillpager import endpoint
 from skillpager.bench.asking import MAX_FAILURES_IN_A_ROW
 from skillpager.bench.asking import Asked as Outcome
 from skillpager.bench.folder import QUERIES, SKILLS, BenchFolder, write_records
@@ -42,6 +41,7 @@ from skillpager.bench.records import SkillRecord
 from skillpager.bench.spending import Spending, Usage
 from skillpager.errors import BenchError, SettingsError
 from skillpager.parsing.frontmatter import find_body
+from skillpager.remote import endpoint
 from skillpager.tokens import default_counter
 
 __all__ = ["openai_server"]

@@ -8,7 +8,8 @@ from typing import Generic, TypeVar
 from skillpager.bench.asking import Blame, NoAnswerError
 from skillpager.bench.questions import Answer, Question, model_in, usage_in
 from skillpager.bench.spending import Bill, Spending, Usage
-from skillpager.completions import (
+from skillpager.errors import SettingsError
+from skillpager.remote.chat import (
     Dialect,
     Message,
     Negotiation,
@@ -17,8 +18,7 @@ from skillpager.completions import (
     content_in,
     json_in,
 )
-from skillpager.endpoint import Endpoint, EndpointError
-from skillpager.errors import SettingsError
+from skillpager.remote.endpoint import Endpoint, EndpointError
 from skillpager.settings import Settings
 from skillpager.tokens import default_counter
 

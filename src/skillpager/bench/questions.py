@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 from pydantic import BaseModel, Field, ValidationError
 
 from skillpager.bench.spending import Usage
-from skillpager.completions import Message
+from skillpager.remote.chat import Message
 from skillpager.serialize import JsonObject
 from skillpager.tokens import default_counter
 

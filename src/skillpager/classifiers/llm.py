@@ -23,10 +23,10 @@ from skillpager.classifiers.llm_prompt import (
     request_body,
     verdicts_in,
 )
-from skillpager.completions import Negotiation
-from skillpager.endpoint import Endpoint, EndpointError, quoted
 from skillpager.errors import ClassifierError
 from skillpager.files import write_file
+from skillpager.remote.chat import Negotiation
+from skillpager.remote.endpoint import Endpoint, EndpointError, quoted
 from skillpager.types import Classification, FloatArray, Fragment
 
 logger = logging.getLogger(__name__)

@@ -7,8 +7,8 @@ import hashlib
 import json
 from collections.abc import Sequence
 
-from skillpager.completions import CutOffError, Dialect, Message, completion_body, content_in, json_in
-from skillpager.endpoint import quoted, sendable
+from skillpager.remote.chat import CutOffError, Dialect, Message, completion_body, content_in, json_in
+from skillpager.remote.endpoint import quoted, sendable
 from skillpager.types import Classification, Fragment, NodeType
 
 # the role of a long code block shows in its beginning and end; bounds a batch to about 10k tokens

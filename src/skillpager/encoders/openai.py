@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from skillpager.endpoint import Endpoint, EndpointError, sendable
 from skillpager.errors import EncoderError
+from skillpager.remote.endpoint import Endpoint, EndpointError, sendable
 from skillpager.types import FloatArray
 
 BATCH_SIZE = 64

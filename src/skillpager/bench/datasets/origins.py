@@ -11,9 +11,9 @@ from urllib.parse import quote
 from urllib.request import Request, urlopen
 
 from skillpager.bench.datasets.published import Published
-from skillpager.endpoint import MAX_RETRY_AFTER, RETRYABLE_STATUSES, Endpoint, EndpointError
 from skillpager.errors import BenchError
 from skillpager.parsing.skill import MAX_SKILL_BYTES
+from skillpager.remote.endpoint import MAX_RETRY_AFTER, RETRYABLE_STATUSES, Endpoint, EndpointError
 
 GITHUB_RAW = "https://raw.githubusercontent.com"
 TIMEOUT = 30.0

@@ -25,9 +25,9 @@ from skillpager.bench.judges.judge_prompt import PROMPT_DIGEST, read_verdict
 from skillpager.bench.judges.judging import Docket, Judging, judge_cases
 from skillpager.bench.judges.votes import VotedJudge, VoteLog, VoteRecord
 from skillpager.bench.questions import model_in, read_as, usage_in
-from skillpager.completions import content_in, json_in
-from skillpager.endpoint import quoted
 from skillpager.errors import BenchError
+from skillpager.remote.chat import content_in, json_in
+from skillpager.remote.endpoint import quoted
 
 YES = frozenset({"sufficient", "s", "yes", "y", "true", "1"})
 NO = frozenset({"insufficient", "i", "no", "n", "false", "0"})

@@ -21,9 +21,9 @@ from skillpager.bench.judges.judging import Docket
 from skillpager.bench.judges.llm import check_votes
 from skillpager.bench.judges.votes import VoteLog
 from skillpager.bench.validation.drawing import SEED, in_drawn_order
-from skillpager.completions import Dialect, completion_body
 from skillpager.errors import BenchError
 from skillpager.files import write_file
+from skillpager.remote.chat import Dialect, completion_body
 
 # limits of a file of the OpenAI batch API
 MAX_REQUESTS = 50_000

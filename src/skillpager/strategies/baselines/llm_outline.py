@@ -5,7 +5,8 @@ from typing import Protocol, Self
 
 import numpy as np
 
-from skillpager.completions import (
+from skillpager.errors import SettingsError, StrategyError
+from skillpager.remote.chat import (
     Dialect,
     Message,
     Negotiation,
@@ -13,8 +14,7 @@ from skillpager.completions import (
     content_in,
     json_in,
 )
-from skillpager.endpoint import Endpoint, EndpointError
-from skillpager.errors import SettingsError, StrategyError
+from skillpager.remote.endpoint import Endpoint, EndpointError
 from skillpager.strategies.baselines.llm_outline_prompt import (
     ANSWER_SCHEMA,
     SCHEMA_NAME,

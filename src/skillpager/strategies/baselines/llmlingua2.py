@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skillpager.endpoint import sendable
 from skillpager.errors import require_extra
+from skillpager.remote.endpoint import sendable
 from skillpager.strategies.baselines.loading import LoadedModel
 from skillpager.strategies.per_index import PerIndex
 from skillpager.strategies.scoring import select_by_score

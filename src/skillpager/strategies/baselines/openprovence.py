@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from skillpager.endpoint import sendable
 from skillpager.errors import require_extra
+from skillpager.remote.endpoint import sendable
 from skillpager.strategies.baselines.loading import LoadedModel
 from skillpager.strategies.navigator.headings import sections_of
 from skillpager.strategies.scoring import select_by_score

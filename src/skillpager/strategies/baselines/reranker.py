@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 from numpy.typing import ArrayLike
 
-from skillpager.endpoint import sendable
 from skillpager.errors import require_extra
+from skillpager.remote.endpoint import sendable
 from skillpager.strategies.baselines.loading import LoadedModel
 from skillpager.strategies.scoring import select_by_score
 from skillpager.texts import text_under_headings

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from skillpager.endpoint import EndpointError, sendable
+from skillpager.remote.endpoint import EndpointError, sendable
 
 logger = logging.getLogger(__name__)
 

@@ -1,0 +1,1 @@
+"""OpenAI-compatible endpoints: the HTTP client and the chat protocol."""
