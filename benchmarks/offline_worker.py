@@ -12,7 +12,8 @@ STAGES = ("load models", "read", "split", "embed", "classify", "edges", "tokens"
 
 def measure(skill: Path, cache: Path) -> dict[str, object]:
     """Return what indexing `skill` into the store at `cache` took, models loaded within the time."""
-    from skillpager import building, pager
+    from skillpager import indexing as building
+    from skillpager import pager
     from skillpager.classifiers.local import LocalClassifier
     from skillpager.encoders.builtin import BuiltinEncoder
     from skillpager.settings import Settings

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from skillpager.atomic_write import write_file
 from skillpager.bench import (
     BenchFolder,
     JudgmentRecord,
@@ -20,7 +21,6 @@ from skillpager.bench import (
 from skillpager.bench.folder import append_records, file_name, read_records, write_records
 from skillpager.bench.records import Record
 from skillpager.errors import BenchError
-from skillpager.files import write_file
 
 SHARE = st.floats(0, 1)
 COUNTS = st.dictionaries(st.text(), st.integers(0, 99), max_size=3)

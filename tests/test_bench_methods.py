@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from skillpager.bench.methods import ALL_NODES, ESTIMATING, Method, parse_method, split_labels
 from skillpager.bench.suites import BUDGET_SHARES, OFFLINE, SUITES, suite
 from skillpager.errors import BenchError
+from skillpager.factories import STRATEGIES, make_strategy
 from skillpager.pages.assemble import estimates
-from skillpager.recipes import STRATEGIES, make_strategy
 from skillpager.settings import Settings
 from skillpager.strategies.registry import LOCAL_STRATEGIES
 

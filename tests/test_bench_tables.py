@@ -30,7 +30,7 @@ from skillpager.bench.tables.glossary import MEANINGS, glossary
 from skillpager.bench.tables.table import Bounds, Cell, PValue, format_cell, to_csv, to_html, to_markdown
 from skillpager.classifiers.local import LocalClassifier
 from skillpager.encoders.builtin import ENCODER_ID
-from skillpager.recipes import STRATEGIES
+from skillpager.factories import STRATEGIES
 
 HOSTILE = '<script>alert(1)</script> | *a* `b` [c](d) _e_ \\ & "f"'
 

@@ -11,7 +11,7 @@ from pyversity import diversify
 
 from index_builder import unit_rows
 from skillpager.errors import MissingExtraError, SettingsError
-from skillpager.recipes import make_strategy
+from skillpager.factories import make_strategy
 from skillpager.settings import Settings
 from skillpager.strategies import TopK
 from skillpager.strategies.baselines.cover import Cover

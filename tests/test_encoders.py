@@ -27,7 +27,7 @@ from skillpager.encoders.documents import embedded_text
 from skillpager.encoders.hashing import HashingEncoder
 from skillpager.encoders.sentence_transformers import SentenceTransformersEncoder
 from skillpager.errors import EncoderError, MissingExtraError
-from skillpager.recipes import make_encoder
+from skillpager.factories import make_encoder
 from skillpager.settings import Settings
 from skillpager.types import Encoder, FloatArray, Fragment, ListContext, Node, Span, TileKind
 

@@ -11,7 +11,7 @@ from index_builder import unit_rows
 from openai_server import Asked, OpenAIServer, Reply, always, completion, error, openai_server
 from skillpager import SkillPager
 from skillpager.errors import MissingExtraError, SettingsError, StrategyError
-from skillpager.recipes import make_strategy
+from skillpager.factories import make_strategy
 from skillpager.settings import Settings
 from skillpager.strategies.baselines.llm_outline import LLMOutline
 from skillpager.strategies.baselines.llm_outline_prompt import MAX_TEXT_CHARS, outline_message, read_choice

@@ -13,10 +13,10 @@ import pytest
 from index_builder import unit_rows
 from skillpager import SkillPager
 from skillpager.errors import MissingExtraError, StrategyError
+from skillpager.node_text import text_under_headings
 from skillpager.strategies.baselines.llmlingua2 import LLMLingua2
 from skillpager.strategies.baselines.openprovence import OpenProvence
 from skillpager.strategies.baselines.reranker import Reranker
-from skillpager.texts import text_under_headings
 from skillpager.types import SkillIndex
 from strategy_cases import assert_sound, index_with, ordinals, run
 from tiny_models import PROVENCE_CODE, WINDOW, save_bert, save_provence

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from conftest import SAMPLES
 from index_builder import build_index, unit_rows
 from skillpager import SkillPager
+from skillpager.factories import make_strategy
 from skillpager.pages.assemble import make_page
 from skillpager.pages.render import Page
-from skillpager.recipes import make_strategy
 from skillpager.settings import Settings
 from skillpager.strategies import Mmr, TopK
 from skillpager.strategies.baselines.concept_only import ConceptOnly

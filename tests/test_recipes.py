@@ -12,7 +12,7 @@ from conftest import ROOT, SAMPLES
 from skillpager import SkillPager
 from skillpager.cli_options import StrategyName, complete_strategy
 from skillpager.errors import MissingExtraError, SettingsError
-from skillpager.recipes import STRATEGIES, make_strategy
+from skillpager.factories import STRATEGIES, make_strategy
 from skillpager.settings import Settings, load_settings
 from skillpager.strategies.registry import FAMILIES, is_local
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skillpager.sequences import CLIP, NEIGHBOURS, SequenceNet
+from skillpager.sequence_net import CLIP, NEIGHBOURS, SequenceNet
 from skillpager.types import FloatArray
 
 FEATURES, WIDTH = 5, 4

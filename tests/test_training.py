@@ -45,7 +45,7 @@ from skillpager import SkillPager  # noqa: E402
 from skillpager.classifiers.local import TYPES, LocalClassifier  # noqa: E402
 from skillpager.encoders.builtin import ENCODER_ID, BuiltinEncoder  # noqa: E402
 from skillpager.encoders.hashing import HashingEncoder  # noqa: E402
-from skillpager.sequences import SequenceNet  # noqa: E402
+from skillpager.sequence_net import SequenceNet  # noqa: E402
 from skillpager.settings import Settings  # noqa: E402
 from skillpager.strategies.baselines.chunk_mmr import ChunkMmr  # noqa: E402
 from skillpager.strategies.baselines.sections import Sections  # noqa: E402

@@ -14,12 +14,12 @@ from conftest import ROOT
 from index_builder import build_index, unit_rows
 from skillpager import SkillPager
 from skillpager.errors import MissingExtraError
+from skillpager.node_text import text_under_headings
 from skillpager.strategies import per_index
 from skillpager.strategies.baselines.bm25 import Bm25, WordScores
 from skillpager.strategies.baselines.hybrid import Hybrid
 from skillpager.strategies.navigator.terms import STOP_WORDS, terms_of
 from skillpager.strategies.per_index import PerIndex
-from skillpager.texts import text_under_headings
 from skillpager.types import SkillIndex, Strategy
 from strategy_cases import assert_sound, index_with, ordinals, run
 

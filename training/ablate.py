@@ -23,7 +23,7 @@ from skillpager.bench.evidence import evidence_coverage
 from skillpager.encoders.builtin import BuiltinEncoder
 from skillpager.pages.assemble import make_page
 from skillpager.pages.render import Page
-from skillpager.sequences import SequenceNet
+from skillpager.sequence_net import SequenceNet
 from skillpager.strategies.navigator.features import GROUPS, Place
 from skillpager.strategies.navigator.strategy import Navigator, NeedModel
 from skillpager.tokens import default_counter

@@ -19,9 +19,9 @@ import numpy as np
 
 from data import TEXT_FORM, Asked, Example, embedded_queries, load
 from skillpager.bench.evidence import evidence_coverage
-from skillpager.building import Builder
 from skillpager.classifiers.local import TYPES, LocalClassifier
 from skillpager.encoders.builtin import ENCODER_ID, BuiltinEncoder
+from skillpager.indexing import Builder
 from skillpager.pages.assemble import estimates, make_page
 from skillpager.pages.render import Page
 from skillpager.strategies.baselines.chunk_mmr import ChunkMmr

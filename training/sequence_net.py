@@ -1,4 +1,4 @@
-"""The network of `skillpager.sequences` in torch: the same sums, with gradients."""
+"""The network of `skillpager.sequence_net` in torch: the same sums, with gradients."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from skillpager.sequences import CLIP, MAX_EXPONENT, NEIGHBOURS
+from skillpager.sequence_net import CLIP, MAX_EXPONENT, NEIGHBOURS
 from skillpager.types import FloatArray
 
 
@@ -139,7 +139,7 @@ def _shifted(h: Tensor, owner: Tensor, by: int) -> Tensor:
 
 
 def arrays_of(nets: Sequence[Net]) -> dict[str, FloatArray]:
-    """Return the weights as `skillpager.sequences.SequenceNet` reads them: products from the left."""
+    """Return the weights as `skillpager.sequence_net.SequenceNet` reads them: products from the left."""
     arrays = {}
     for seed, net in enumerate(nets):
         for name, tensor in net.state_dict().items():

@@ -38,7 +38,7 @@ from data import TEXT_FORM, Example, embedded_queries, load, repository_folds, s
 from export_encoder import PACKAGE, SOURCE, export, read_tokenizer, read_weights
 from sequence_net import Net, arrays_of
 from skillpager.encoders.builtin import ENCODER_ID, BuiltinEncoder
-from skillpager.sequences import SequenceNet
+from skillpager.sequence_net import SequenceNet
 from skillpager.strategies.navigator.features import NAMES
 from skillpager.strategies.navigator.strategy import NeedModel
 from skillpager.types import Encoder, FloatArray

@@ -18,7 +18,7 @@ from fitting import Fit, fit_nets
 from sequence_net import Example, Net, Shape, arrays_of
 from skillpager.bench.evidence import evidence_coverage
 from skillpager.classifiers.local import TYPES
-from skillpager.sequences import SequenceNet
+from skillpager.sequence_net import SequenceNet
 from skillpager.strategies.budget import NodeMeter
 from skillpager.strategies.navigator.features import NAMES, Place, signals_of
 from skillpager.strategies.navigator.required_context import units_of

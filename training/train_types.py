@@ -14,7 +14,7 @@ from data import Example as Document
 from fitting import Fit, fit_nets
 from sequence_net import Example, Net, Shape, arrays_of
 from skillpager.classifiers.local import TYPES, assemble, sections_of
-from skillpager.sequences import SequenceNet
+from skillpager.sequence_net import SequenceNet
 from skillpager.types import FloatArray, Query
 
 SHAPE = Shape(outputs=len(TYPES), width=64, blocks=2, dropout=0.4)

@@ -156,7 +156,7 @@ def parse_size(text: str) -> int:
 
 def _open(cache_dir: Path | None) -> "SqliteStore":
     from skillpager.cli_session import choose_settings
-    from skillpager.recipes import cache_folder
+    from skillpager.factories import cache_folder
     from skillpager.stores import SqliteStore
 
     settings = choose_settings(cache_dir=cache_dir)

@@ -214,7 +214,7 @@ def _extra(name: str, packages: Sequence[str]) -> Extra:
 
 
 def _check_cache(settings: Settings) -> Check:
-    from skillpager.recipes import cache_folder
+    from skillpager.factories import cache_folder
     from skillpager.stores import SqliteStore
 
     folder = cache_folder(settings)

@@ -55,14 +55,14 @@ def complete_strategy(incomplete: str) -> list[str]:
 
 def complete_encoder(incomplete: str) -> list[str]:
     """Return the encoders, or families of them, that begin with `incomplete`."""
-    from skillpager.recipes import ENCODERS
+    from skillpager.factories import ENCODERS
 
     return [name.partition("<")[0] for name in ENCODERS if name.startswith(incomplete)]
 
 
 def complete_classifier(incomplete: str) -> list[str]:
     """Return the classifiers that begin with `incomplete`."""
-    from skillpager.recipes import CLASSIFIERS
+    from skillpager.factories import CLASSIFIERS
 
     return [name for name in CLASSIFIERS if name.startswith(incomplete)]
 

@@ -17,8 +17,8 @@ from pathlib import Path
 
 import platformdirs
 
+from skillpager.atomic_write import write_file
 from skillpager.errors import SettingsError
-from skillpager.files import write_file
 from skillpager.hosts import SERVER, Host
 from skillpager.jsonc_reader import EditError, JsonValue
 from skillpager.settings import APP

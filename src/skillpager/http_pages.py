@@ -8,6 +8,7 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from skillpager.errors import MissingExtraError, SettingsError
+from skillpager.factories import make_strategy
 from skillpager.http_answers import PageAnswer, StrategiesAnswer
 from skillpager.http_problems import RefusedError
 from skillpager.http_requests import ExpandRequest, PageFields, PageQuery, PageRequest
@@ -15,7 +16,6 @@ from skillpager.http_service import Answer, Service, ServiceOf, answer_json, res
 from skillpager.pager import SkillPager
 from skillpager.pages.assemble import estimates
 from skillpager.parsing.skill import skill_from_text
-from skillpager.recipes import make_strategy
 from skillpager.serialize import JsonObject, context_json
 from skillpager.strategies.registry import FAMILIES, Family, is_local
 from skillpager.types import Context, SkillIndex

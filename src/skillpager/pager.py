@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any, Self, cast
 
 from skillpager import explain
-from skillpager.building import Builder
 from skillpager.errors import SettingsError, StrategyError
-from skillpager.kept import Kept
+from skillpager.factories import cache_folder, make_classifier, make_encoder, make_strategy
+from skillpager.indexing import Builder
+from skillpager.memory import Kept
 from skillpager.pages.addresses import find_nodes
 from skillpager.pages.assemble import choose_budget, estimates, leave_out, longest, make_page, make_whole
 from skillpager.parsing.skill import SCOPES, read_skill, skill_from_text
-from skillpager.recipes import cache_folder, make_classifier, make_encoder, make_strategy
 from skillpager.settings import Settings, load_settings
 from skillpager.shelf import Shelf
 from skillpager.sources import stamp_files

@@ -3,10 +3,10 @@
 import logging
 import threading
 
-from skillpager.building import Builder
 from skillpager.errors import StoreError
-from skillpager.kept import Kept
-from skillpager.recipes import index_key
+from skillpager.factories import index_key
+from skillpager.indexing import Builder
+from skillpager.memory import Kept
 from skillpager.types import Skill, SkillIndex, Store
 
 logger = logging.getLogger(__name__)

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote, unquote
 
+from skillpager.atomic_write import write_file
 from skillpager.bench.records import (
     JudgmentRecord,
     NodeRecord,
@@ -26,7 +27,6 @@ from skillpager.bench.records import (
     SkillRecord,
 )
 from skillpager.errors import BenchError
-from skillpager.files import write_file
 from skillpager.serialize import JsonObject, JsonValue
 
 logger = logging.getLogger(__name__)

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from skillpager.errors import BenchError
-from skillpager.recipes import STRATEGIES
+from skillpager.factories import STRATEGIES
 from skillpager.strategies.budget import MAX_NODES_LARGE, MAX_NODES_SMALL
 
 # more nodes than any skill has

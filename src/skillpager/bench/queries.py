@@ -13,6 +13,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ValidationError
 
+from skillpager.atomic_write import write_file
 from skillpager.bench.asking import Asked, ask_all
 from skillpager.bench.chat import ChatModel
 from skillpager.bench.folder import QUERIES, BenchFolder, file_name, write_records
@@ -28,7 +29,6 @@ from skillpager.bench.questions import Answer
 from skillpager.bench.records import QueryRecord, SkillRecord
 from skillpager.bench.spending import Bill
 from skillpager.errors import BenchError
-from skillpager.files import write_file
 
 logger = logging.getLogger(__name__)
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from skillpager.atomic_write import write_file
 from skillpager.bench.contents import Absent, Block, Material, Section, make_sections, pictures_of, tables_of
 from skillpager.bench.findings import find_out
 from skillpager.bench.folder import BenchFolder
@@ -17,7 +18,6 @@ from skillpager.bench.provenance import run_facts
 from skillpager.bench.results import Results
 from skillpager.bench.tables import Table, to_csv, to_html, to_markdown
 from skillpager.bench.tables.table import escape_markdown
-from skillpager.files import write_file
 from skillpager.pager import SkillPager
 
 TITLE = "IntraSkill-Bench"

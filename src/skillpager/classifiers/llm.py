@@ -16,6 +16,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 
+from skillpager.atomic_write import write_file
 from skillpager.classifiers.llm_prompt import (
     PROMPT_VERSION,
     batch_message,
@@ -24,7 +25,6 @@ from skillpager.classifiers.llm_prompt import (
     verdicts_in,
 )
 from skillpager.errors import ClassifierError
-from skillpager.files import write_file
 from skillpager.remote.chat import Negotiation
 from skillpager.remote.endpoint import Endpoint, EndpointError, quoted
 from skillpager.types import Classification, FloatArray, Fragment

@@ -1,7 +1,7 @@
 """The shipped classifier: what the encoder's type head makes of a fragment, its form, and its neighbours.
 
 The head is linear on the built-in encoder's row and was trained with it, so one pass of the encoder gives
-embedding and type logits. A small network over the fragments of a document (`skillpager.sequences`)
+embedding and type logits. A small network over the fragments of a document (`skillpager.sequence_net`)
 reads these logits and the features of `features.describe`; most types are clear only beside the fragments
 around them. The row itself is left to the head: seen directly it made the network overfit.
 `training/train_types.py` makes the weights; `models/types/README.md` is their card.
@@ -22,7 +22,7 @@ import numpy as np
 
 from skillpager.classifiers.features import describe
 from skillpager.errors import ClassifierError
-from skillpager.sequences import SequenceNet
+from skillpager.sequence_net import SequenceNet
 from skillpager.types import Classification, FloatArray, Fragment, NodeType
 
 # order of the model's outputs

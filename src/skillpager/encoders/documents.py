@@ -1,6 +1,6 @@
 """What text of a fragment is embedded."""
 
-from skillpager.texts import text_in_context, text_under_headings
+from skillpager.node_text import text_in_context, text_under_headings
 from skillpager.types import Fragment
 
 TEXT_FORMS = ("context", "heading", "bare")

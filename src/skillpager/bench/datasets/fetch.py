@@ -6,11 +6,11 @@ from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 
+from skillpager.atomic_write import write_file
 from skillpager.bench.datasets.evidence import ANNOTATION, DOCUMENT, MANIFEST
 from skillpager.bench.datasets.origins import DocumentOrigin
 from skillpager.bench.datasets.published import Published
 from skillpager.errors import BenchError
-from skillpager.files import write_file
 from skillpager.serialize import JsonObject
 
 # the servers of public repositories slow down those who ask for more at once

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from skillpager.atomic_write import write_file
 from skillpager.bench.judges.cases import Case
 from skillpager.bench.judges.judge_prompt import CRITERION, PROMPT_DIGEST, judge_question, material
 from skillpager.bench.judges.judging import Docket
@@ -22,7 +23,6 @@ from skillpager.bench.judges.llm import check_votes
 from skillpager.bench.judges.votes import VoteLog
 from skillpager.bench.validation.drawing import SEED, in_drawn_order
 from skillpager.errors import BenchError
-from skillpager.files import write_file
 from skillpager.remote.chat import Dialect, completion_body
 
 # limits of a file of the OpenAI batch API

@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
+from skillpager.atomic_write import write_file
 from skillpager.errors import BenchError
-from skillpager.files import write_file
 
 CASE, LABEL, NOTE = "case", "label", "note"
 BYTE_ORDER_MARK = "\ufeff"

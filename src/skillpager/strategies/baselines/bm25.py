@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from skillpager.errors import require_extra
+from skillpager.node_text import text_under_headings
 from skillpager.strategies.navigator.terms import terms_of
 from skillpager.strategies.per_index import PerIndex
 from skillpager.strategies.scoring import select_by_score
-from skillpager.texts import text_under_headings
 from skillpager.types import Budget, FloatArray, Query, Selection, SkillIndex, TokenMeter
 
 if TYPE_CHECKING:

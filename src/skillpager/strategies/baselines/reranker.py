@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 from numpy.typing import ArrayLike
 
 from skillpager.errors import require_extra
+from skillpager.node_text import text_under_headings
 from skillpager.remote.endpoint import sendable
 from skillpager.strategies.baselines.loading import LoadedModel
 from skillpager.strategies.scoring import select_by_score
-from skillpager.texts import text_under_headings
 from skillpager.types import Budget, Query, Selection, SkillIndex, TokenMeter
 
 if TYPE_CHECKING:

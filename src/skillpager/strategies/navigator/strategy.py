@@ -25,7 +25,7 @@ from zipfile import BadZipFile
 import numpy as np
 
 from skillpager.errors import StrategyError
-from skillpager.sequences import SequenceNet
+from skillpager.sequence_net import SequenceNet
 from skillpager.strategies.navigator.clauses import clauses_of
 from skillpager.strategies.navigator.features import GROUPS, NAMES, Place, signals_of
 from skillpager.strategies.navigator.required_context import units_of
