@@ -5,7 +5,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from skillpager import SkillPager, explain
+from skillpager import SkillPager
+from skillpager.output import outline as explain
 from skillpager.settings import Settings
 
 ROOT = Path(__file__).parent.parent

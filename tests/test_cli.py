@@ -18,7 +18,7 @@ from cli_process import ROOT, SAMPLES, Ran, command, environment, hide, run, run
 from openai_server import OpenAIServer, Reply, openai_server  # noqa: F401
 from skillpager import SkillPager
 from skillpager.encoders.builtin import MODEL_FOLDER
-from skillpager.explain import told_reasons, trace
+from skillpager.output.outline import told_reasons, trace
 from skillpager.settings import Settings
 from skillpager.types import Context
 

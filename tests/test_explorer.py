@@ -18,9 +18,9 @@ from chromium import contrast, needs_chromium
 from conftest import SAMPLES
 from http_running import QUERY, running
 from skillpager import SkillPager
-from skillpager.graph_view import EDGE_COLORS, TYPE_COLORS
 from skillpager.http_assets import assets
 from skillpager.http_options import ServerOptions
+from skillpager.output.graph_text import EDGE_COLORS, TYPE_COLORS
 
 SKILL = "postgres-backup"
 HOSTILE = """---

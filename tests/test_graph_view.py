@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from skillpager.errors import MissingExtraError, SettingsError
 from skillpager.graph.edges import infer_edges
-from skillpager.graph_view import EDGE_COLORS, TYPE_COLORS, draw, summarize, to_dot, to_mermaid
+from skillpager.output.graph_text import EDGE_COLORS, TYPE_COLORS, draw, summarize, to_dot, to_mermaid
 from skillpager.types import EdgeKind, NodeType, Recipe, Skill, SkillIndex
 from test_graph import bag_of_words, document
 
@@ -221,7 +221,7 @@ def test_a_picture_carries_no_date_and_leaves_settings_alone() -> None:
 @pytest.mark.parametrize("count", [25, 60, 300])
 def test_no_text_overlaps_or_leaves_the_picture(count: int) -> None:
     pytest.importorskip("matplotlib")
-    from skillpager import graph_picture
+    from skillpager.output import graph_picture
 
     figure = graph_picture._figure(index_of(long_source(count), name="a rather long name " * 9))
     figure.draw_without_rendering()

@@ -10,9 +10,9 @@ from conftest import SAMPLES
 from http_running import running
 from skillpager import SkillPager
 from skillpager.document_html import render_skill
-from skillpager.explain import SIGNALS
 from skillpager.http_assets import assets
 from skillpager.http_options import ServerOptions
+from skillpager.output.outline import SIGNALS
 
 TOKEN = {"Authorization": "Bearer secret"}
 

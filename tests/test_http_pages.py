@@ -14,7 +14,7 @@ from http_running import ASKED, QUERY, running
 from skillpager import SkillPager
 from skillpager.http_options import ServerOptions
 from skillpager.library import Library
-from skillpager.serialize import (
+from skillpager.output.json import (
     JsonObject,
     context_json,
     found_json,

@@ -7,8 +7,8 @@ import pytest
 from conftest import SAMPLES
 from golden import QUERIES
 from skillpager import SkillPager
+from skillpager.output.json import context_json
 from skillpager.pages.gaps import whole_text
-from skillpager.serialize import context_json
 
 SKILL = SAMPLES / "postgres-backup"
 QUERY = QUERIES["postgres-backup"]

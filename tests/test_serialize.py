@@ -7,9 +7,10 @@ from pathlib import Path
 
 from conftest import SAMPLES
 from index_builder import build_index
-from skillpager import SkillPager, serialize
+from skillpager import SkillPager
 from skillpager.errors import SkillError
 from skillpager.library import FoundSkill
+from skillpager.output import json as serialize
 from skillpager.types import Budget, Context, EdgeKind, NodeType, Omission, Pick, Skip, StoreEntry, Style
 
 INDEX = build_index(12)

@@ -14,7 +14,7 @@ import pytest
 from cli_process import SAMPLES, environment, hide, run
 from http_running import ASKED, TIME_LIMIT, child
 from skillpager import SkillPager
-from skillpager.serialize import context_json
+from skillpager.output.json import context_json
 
 # long enough to be at work on when the signal comes, short enough for a test
 PARAGRAPHS = 400

@@ -16,7 +16,7 @@ import numpy as np
 
 from skillpager.bench.datasets.published import read_published
 from skillpager.bench.statistics import bootstrap
-from skillpager.plotting import own_settings
+from skillpager.output.plotting import own_settings
 
 Row = dict[str, object]
 BINS = 10

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from skillpager.bench.datasets.fetch import Missing
     from skillpager.bench.datasets.origins import DocumentOrigin
     from skillpager.bench.records import QueryRecord, SkillRecord
-    from skillpager.serialize import JsonObject, JsonValue
+    from skillpager.output.json import JsonObject, JsonValue
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from skillpager.bench.folder import BenchFolder
     from skillpager.bench.judges.judging import Docket, Judging
     from skillpager.bench.spending import Bill
-    from skillpager.serialize import JsonObject
+    from skillpager.output.json import JsonObject
 
 BATCH, PROMPTS = "batch", "prompts"
 

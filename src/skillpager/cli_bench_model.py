@@ -13,7 +13,7 @@ from skillpager.cli_messages import FAILED, UsageError, note, print_json, print_
 if TYPE_CHECKING:
     from skillpager.bench.chat import ChatModel
     from skillpager.bench.spending import Bill, Spending
-    from skillpager.serialize import JsonObject
+    from skillpager.output.json import JsonObject
 
 DEFAULT_JOBS = 8  # paper §4.1
 # reasoning models think for minutes

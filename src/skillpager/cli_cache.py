@@ -40,7 +40,7 @@ def info(cache_dir: CacheDir = None, as_json: AsJson = False) -> None:
       skillpager cache info --json
     """
     from skillpager.cli_views import byte_count, counted, print_table
-    from skillpager.serialize import entry_json
+    from skillpager.output.json import entry_json
 
     store = _open(cache_dir)
     entries = store.entries()

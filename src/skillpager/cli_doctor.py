@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from skillpager.cli_messages import print_json, print_text
 from skillpager.cli_views import byte_count, counted
 from skillpager.errors import SkillPagerError, StoreError
-from skillpager.serialize import JsonObject
+from skillpager.output.json import JsonObject
 from skillpager.settings import Settings, load_settings
 
 if TYPE_CHECKING:

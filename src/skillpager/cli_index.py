@@ -14,7 +14,7 @@ from skillpager.cli_session import find_skill, tell_oddities
 from skillpager.cli_views import one_line, print_table
 from skillpager.errors import ClassifierError, EncoderError, SkillError, SkillPagerError
 from skillpager.library import discover, search_folders
-from skillpager.serialize import JsonObject, error_json
+from skillpager.output.json import JsonObject, error_json
 from skillpager.settings import Settings
 
 if TYPE_CHECKING:

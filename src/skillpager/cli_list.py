@@ -7,7 +7,7 @@ from skillpager.cli_messages import note, print_json, warn
 from skillpager.cli_views import print_table
 from skillpager.errors import SkillError
 from skillpager.library import FoundSkill, discover, search_folders
-from skillpager.serialize import found_json
+from skillpager.output.json import found_json
 from skillpager.settings import load_settings
 
 DESCRIPTION_CHARS = 100
@@ -53,7 +53,7 @@ def print_found(found: Sequence[FoundSkill], *, as_json: bool) -> None:
 
 
 def _row(skill: FoundSkill) -> list[str]:
-    from skillpager.explain import snippet
+    from skillpager.output.outline import snippet
 
     state = "broken" if skill.problem is not None else "shadowed" if skill.shadowed_by else "ok"
     return [skill.name, state, str(skill.path), snippet(skill.description, DESCRIPTION_CHARS)]

@@ -21,7 +21,7 @@ import typer
 from skillpager.errors import SkillPagerError
 
 if TYPE_CHECKING:
-    from skillpager.serialize import JsonObject
+    from skillpager.output.json import JsonObject
 
 ISSUES = "https://github.com/skillpager/skillpager/issues"
 FAILED = 1
@@ -164,7 +164,7 @@ class _Handler(logging.Handler):
 def tell_error(error: SkillPagerError | OSError, *, as_json: bool) -> None:
     """Write an error to stderr in the form of `--json` or of a paragraph."""
     if as_json:
-        from skillpager.serialize import error_json
+        from skillpager.output.json import error_json
 
         _say(json.dumps(error_json(error), ensure_ascii=False))
     else:

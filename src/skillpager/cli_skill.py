@@ -107,8 +107,8 @@ def _print_page(
 ) -> None:
     from skillpager.cli_session import tell_oddities
     from skillpager.cli_views import saving
-    from skillpager.explain import told_reasons, trace
-    from skillpager.serialize import context_json
+    from skillpager.output.json import context_json
+    from skillpager.output.outline import told_reasons, trace
 
     tell_oddities(index)
     if as_json:
@@ -154,7 +154,7 @@ def outline(
 
 def _print_outline(pager: "SkillPager", index: "SkillIndex", *, as_json: bool) -> None:
     from skillpager.cli_views import print_outline
-    from skillpager.serialize import index_json
+    from skillpager.output.json import index_json
 
     if as_json:
         print_json(index_json(index))
@@ -185,7 +185,7 @@ def show(
       skillpager show examples/skills/kubernetes-debugging references/storage.md:L1-20 --style plain
     """
     from skillpager import cli_session as session
-    from skillpager.serialize import context_json
+    from skillpager.output.json import context_json
 
     pager = session.open_pager(encoder=encoder, classifier=classifier, cache_dir=cache_dir)
     context = pager.expand(session.load_skill(pager, skill, scope=scope), nodes, style=style)
@@ -220,8 +220,8 @@ def graph(
     """
     from skillpager import cli_graph
     from skillpager import cli_session as session
-    from skillpager.graph_view import to_dot, to_mermaid
-    from skillpager.serialize import graph_json
+    from skillpager.output.graph_text import to_dot, to_mermaid
+    from skillpager.output.json import graph_json
 
     if sum([dot, mermaid, as_json]) > 1:
         raise UsageError("Choose one of --dot, --mermaid and --json.")

@@ -49,7 +49,7 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, right:
 
 def print_outline(index: "SkillIndex", *, exact: bool) -> None:
     """Print the tree of headings and nodes, coloured by type on a terminal."""
-    from skillpager import explain
+    from skillpager.output import outline as explain
 
     if is_terminal():
         _console().print(_tree(index, exact=exact))
@@ -64,8 +64,8 @@ def saving(context: "Context", total: int) -> str:
         context: The page.
         total: Number of nodes of the skill.
     """
-    from skillpager.explain import percent
-    from skillpager.serialize import token_reduction
+    from skillpager.output.json import token_reduction
+    from skillpager.output.outline import percent
 
     tokens = token_count(context.tokens, exact=context.tokens_exact)
     if context.complete:
@@ -81,7 +81,7 @@ def saving(context: "Context", total: int) -> str:
 
 def _told_chance(chance: float) -> str:
     """Return the chance of a page that leaves something out: never all."""
-    from skillpager.explain import percent
+    from skillpager.output.outline import percent
 
     return percent(chance) if chance <= LARGEST_CHANCE else f"over {percent(LARGEST_CHANCE)}"
 
@@ -128,7 +128,7 @@ def _tree(index: "SkillIndex", *, exact: bool) -> "Tree":
     from rich.text import Text
     from rich.tree import Tree
 
-    from skillpager import explain
+    from skillpager.output import outline as explain
     from skillpager.types import Heading, Node
 
     tokens = token_count(index.full_tokens, exact=exact)
@@ -153,8 +153,8 @@ def _tree(index: "SkillIndex", *, exact: bool) -> "Tree":
 def _leaf(node: "Node") -> "Text":
     from rich.text import Text
 
-    from skillpager import explain
-    from skillpager.graph_view import TYPE_COLORS
+    from skillpager.output import outline as explain
+    from skillpager.output.graph_text import TYPE_COLORS
 
     leaf = Text(no_wrap=True, overflow="ellipsis")
     leaf.append(f"{node.id} ", style="bold")

@@ -8,7 +8,6 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from skillpager.document_html import render_skill
-from skillpager.explain import SIGNALS
 from skillpager.http_assets import PREFIX, Asset, assets
 from skillpager.http_requests import ScopeQuery
 from skillpager.http_service import (
@@ -21,6 +20,7 @@ from skillpager.http_service import (
     make_etag,
     respond,
 )
+from skillpager.output.outline import SIGNALS
 
 # not a part of the API: it changes with the page that asks
 router = APIRouter(include_in_schema=False)

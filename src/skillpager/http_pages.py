@@ -13,10 +13,10 @@ from skillpager.http_answers import PageAnswer, StrategiesAnswer
 from skillpager.http_problems import RefusedError
 from skillpager.http_requests import ExpandRequest, PageFields, PageQuery, PageRequest
 from skillpager.http_service import Answer, Service, ServiceOf, answer_json, respond
+from skillpager.output.json import JsonObject, context_json
 from skillpager.pager import SkillPager
 from skillpager.pages.assemble import estimates
 from skillpager.parsing.skill import skill_from_text
-from skillpager.serialize import JsonObject, context_json
 from skillpager.strategies.registry import FAMILIES, Family, is_local
 from skillpager.types import Context, SkillIndex
 

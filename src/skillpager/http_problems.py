@@ -22,7 +22,7 @@ from skillpager.errors import (
     StrategyError,
     UnknownSkillError,
 )
-from skillpager.serialize import JsonObject, error_json
+from skillpager.output.json import JsonObject, error_json
 
 logger = logging.getLogger(__name__)
 

@@ -15,8 +15,8 @@ from skillpager.http_metrics import Metrics
 from skillpager.http_options import ServerOptions
 from skillpager.http_problems import problem
 from skillpager.library import Library
+from skillpager.output.json import JsonObject, JsonValue
 from skillpager.pager import SkillPager
-from skillpager.serialize import JsonObject, JsonValue
 
 JSON = "application/json"
 # kept by the one client that asked, and asked for again with its ETag

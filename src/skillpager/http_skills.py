@@ -19,8 +19,7 @@ from skillpager.http_service import (
     make_etag,
     respond,
 )
-from skillpager.pages.addresses import find_nodes
-from skillpager.serialize import (
+from skillpager.output.json import (
     JsonObject,
     found_json,
     graph_json,
@@ -29,6 +28,7 @@ from skillpager.serialize import (
     source_json,
     summary_json,
 )
+from skillpager.pages.addresses import find_nodes
 from skillpager.types import SkillIndex
 
 router = APIRouter(prefix="/v1/skills", tags=["skills"])

@@ -8,7 +8,7 @@ from starlette.responses import PlainTextResponse, Response
 from skillpager.http_answers import AboutAnswer, HealthAnswer
 from skillpager.http_metrics import MEDIA_TYPE
 from skillpager.http_service import JSON, Answer, Service, ServiceOf, answer_json, encode, respond
-from skillpager.serialize import JsonObject
+from skillpager.output.json import JsonObject
 
 router = APIRouter(tags=["service"])
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from skillpager.errors import SettingsError
-from skillpager.explain import outline_lines, snippet, summary
 from skillpager.library import FoundSkill
+from skillpager.output.json import JsonObject, node_json, omission_json
+from skillpager.output.outline import outline_lines, snippet, summary
 from skillpager.pages.gaps import omissions_of
-from skillpager.serialize import JsonObject, node_json, omission_json
 from skillpager.types import Context, Node, Omission, SkillIndex, TokenCounter
 
 # a ceiling is approached from above: what is cut is cut by a little more than the excess

@@ -32,9 +32,9 @@ from skillpager.mcp_schemas import (
     checked,
     input_schema,
 )
+from skillpager.output.json import JsonObject
 from skillpager.pages.addresses import find_nodes, find_section
 from skillpager.parsing.skill import SCOPES
-from skillpager.serialize import JsonObject
 from skillpager.types import SkillIndex, Style
 
 # below the 25,000 tokens at which Claude Code cuts a result off (claude-code#10456), by a tokenizer that

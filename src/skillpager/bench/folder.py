@@ -27,7 +27,7 @@ from skillpager.bench.records import (
     SkillRecord,
 )
 from skillpager.errors import BenchError
-from skillpager.serialize import JsonObject, JsonValue
+from skillpager.output.json import JsonObject, JsonValue
 
 logger = logging.getLogger(__name__)
 

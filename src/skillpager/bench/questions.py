@@ -8,8 +8,8 @@ from typing import Generic, TypeVar
 from pydantic import BaseModel, Field, ValidationError
 
 from skillpager.bench.spending import Usage
+from skillpager.output.json import JsonObject
 from skillpager.remote.chat import Message
-from skillpager.serialize import JsonObject
 from skillpager.tokens import default_counter
 
 Value = TypeVar("Value")

@@ -15,7 +15,7 @@ from skillpager.bench.runs import prepare, run_methods
 from skillpager.bench.selecting import Plan
 from skillpager.bench.suites import SUITES
 from skillpager.errors import BenchError
-from skillpager.serialize import JsonObject
+from skillpager.output.json import JsonObject
 
 
 def open_run(data: Path | None, out: Path | None, plan: Plan) -> BenchFolder:

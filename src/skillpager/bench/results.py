@@ -10,7 +10,7 @@ from skillpager.bench.folder import BenchFolder, read_records
 from skillpager.bench.measures import QueryRows, join
 from skillpager.bench.records import NodeRecord, QueryRecord, SelectionRecord, SkillRecord
 from skillpager.errors import BenchError
-from skillpager.serialize import JsonObject
+from skillpager.output.json import JsonObject
 
 logger = logging.getLogger(__name__)
 

@@ -22,8 +22,8 @@ from skillpager.bench.methods import parse_method
 from skillpager.bench.records import JudgmentRecord, QueryRecord, SelectionRecord, SkillRecord
 from skillpager.bench.selecting import Outcome, Plan, Work, select_all
 from skillpager.errors import BenchError, SkillPagerError, require_extra
+from skillpager.output.json import JsonObject
 from skillpager.pager import SkillPager
-from skillpager.serialize import JsonObject
 from skillpager.settings import Settings
 
 logger = logging.getLogger(__name__)

@@ -19,7 +19,7 @@ from skillpager.bench.measures import (
 )
 from skillpager.bench.results import Results
 from skillpager.bench.statistics import Interval
-from skillpager.serialize import JsonObject
+from skillpager.output.json import JsonObject
 
 COLUMNS = (
     "method",

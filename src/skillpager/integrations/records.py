@@ -9,9 +9,9 @@ from hashlib import sha256
 from pathlib import Path
 
 from skillpager.integrations.options import PageOptions, shared_pager
+from skillpager.output.json import JsonObject, context_json, node_json
 from skillpager.pager import SkillPager
 from skillpager.parsing.skill import MAX_NAME, is_blank, skill_from_text
-from skillpager.serialize import JsonObject, context_json, node_json
 from skillpager.types import Context, Node, Pick, Skill, SkillIndex, Skip
 
 PATH_SEPARATOR = " > "

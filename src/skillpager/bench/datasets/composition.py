@@ -15,7 +15,7 @@ from skillpager.bench.datasets.skillrouter import (
     Draw,
 )
 from skillpager.errors import BenchError
-from skillpager.serialize import JsonObject
+from skillpager.output.json import JsonObject
 
 # paper §4.1 and Table 2
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from skillpager.bench.datasets.skills import skill_record
 from skillpager.bench.records import QueryRecord, SkillRecord
 from skillpager.errors import BenchError
+from skillpager.output.json import JsonValue
 from skillpager.parsing.skill import read_skill
-from skillpager.serialize import JsonValue
 from skillpager.types import Skill
 
 EVALS = Path("evals", "evals.json")

@@ -11,7 +11,7 @@ from skillpager.bench.datasets.evidence import ANNOTATION, DOCUMENT, MANIFEST
 from skillpager.bench.datasets.origins import DocumentOrigin
 from skillpager.bench.datasets.published import Published
 from skillpager.errors import BenchError
-from skillpager.serialize import JsonObject
+from skillpager.output.json import JsonObject
 
 # the servers of public repositories slow down those who ask for more at once
 JOBS = 8

@@ -24,8 +24,8 @@ from pathlib import Path
 
 from skillpager.bench.records import Record, SkillRecord
 from skillpager.errors import BenchError
+from skillpager.output.json import JsonObject
 from skillpager.parsing.skill import ENTRY_FILE, MAX_SKILL_BYTES
-from skillpager.serialize import JsonObject
 
 DATASET = "pipizhao/SkillRouter-Eval-Core"
 PARTITION = "easy"

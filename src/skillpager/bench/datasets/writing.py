@@ -7,7 +7,7 @@ from importlib.metadata import version
 from skillpager.bench.folder import QUERIES, SKILLS, BenchFolder, write_records
 from skillpager.bench.records import QueryRecord, Record, SkillRecord
 from skillpager.errors import BenchError
-from skillpager.serialize import JsonObject, JsonValue
+from skillpager.output.json import JsonObject, JsonValue
 
 DATA = "data"
 

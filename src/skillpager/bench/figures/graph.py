@@ -6,7 +6,7 @@ from skillpager.bench.datasets import to_skill
 from skillpager.bench.figures.drawing import Picture
 from skillpager.bench.records import SkillRecord
 from skillpager.bench.results import Results
-from skillpager.graph_view import draw, visible
+from skillpager.output.graph_text import draw, visible
 from skillpager.pager import SkillPager
 
 # nodes of the skill in the paper's figure

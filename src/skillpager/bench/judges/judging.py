@@ -14,7 +14,7 @@ from skillpager.bench.methods import parse_method, split_labels
 from skillpager.bench.records import JudgmentRecord, SelectionRecord
 from skillpager.bench.suites import SUITES
 from skillpager.errors import BenchError
-from skillpager.serialize import JsonObject
+from skillpager.output.json import JsonObject
 
 NO_CONTEXTS = (
     "hold no contexts, which a judge needs: remove them and run `skillpager bench run --contexts` again"

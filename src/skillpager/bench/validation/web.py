@@ -21,7 +21,7 @@ from skillpager.bench.judges.judge_prompt import CRITERION
 from skillpager.bench.records import Record
 from skillpager.bench.validation.sheet import CHOICES, COLUMNS, SheetKind, read_sheet, write_answer
 from skillpager.errors import BenchError
-from skillpager.serialize import JsonObject
+from skillpager.output.json import JsonObject
 
 logger = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ from pathlib import PurePath
 from types import MappingProxyType
 
 from skillpager.errors import SettingsError, require_extra
-from skillpager.explain import snippet
+from skillpager.output.outline import snippet
 from skillpager.types import EdgeKind, Node, NodeType, SkillIndex
 
 PICTURE_FORMATS = ("svg", "png")
@@ -114,7 +114,7 @@ def draw(index: SkillIndex, path_or_format: PurePath | str) -> bytes:
             "name a file that ends in .svg or .png."
         )
     require_extra("matplotlib", extra="plot", purpose="A picture of the graph")
-    from skillpager.graph_picture import render
+    from skillpager.output.graph_picture import render
 
     return render(index, form)
 

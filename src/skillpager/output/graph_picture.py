@@ -26,8 +26,8 @@ from matplotlib.typing import LineStyleType
 from numpy.typing import ArrayLike
 
 from skillpager.graph.mentions import find_sections
-from skillpager.graph_view import EDGE_COLORS, TYPE_COLORS, summarize, visible
-from skillpager.plotting import own_settings
+from skillpager.output.graph_text import EDGE_COLORS, TYPE_COLORS, summarize, visible
+from skillpager.output.plotting import own_settings
 from skillpager.types import Edge, EdgeKind, Node, SkillIndex
 
 WIDTH, MARGIN = 7.2, 0.15

@@ -1,0 +1,1 @@
+"""Text, JSON and drawings of indexes, selections and pages, for all front ends."""
