@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skillpager import jsonc, toml_tables
-from skillpager.jsonc_reader import EditError, JsonValue
+from skillpager.install import jsonc
+from skillpager.install import toml as toml_tables
+from skillpager.install.jsonc_reader import EditError, JsonValue
 
 ENTRY: JsonValue = {
     "command": "/opt/bin/skillpager",

@@ -16,8 +16,17 @@ import pytest
 
 from cli_process import ROOT, environment, hide, run, run_on_terminal
 from skillpager.errors import SettingsError
-from skillpager.host_files import is_installed, plan_install, plan_uninstall, shown, write
-from skillpager.hosts import HOSTS, Host, Places, file_of, find_host, is_used, own_command, server_entry
+from skillpager.install.changes import is_installed, plan_install, plan_uninstall, shown, write
+from skillpager.install.hosts import (
+    HOSTS,
+    Host,
+    Places,
+    file_of,
+    find_host,
+    is_used,
+    own_command,
+    server_entry,
+)
 from test_host_formats import CLAUDE, CODEX, VSCODE, ZED
 
 COMMAND = ["/opt/bin/skillpager"]

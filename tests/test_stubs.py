@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from cli_process import SAMPLES, environment, run
 from skillpager import SkillPager
 from skillpager.errors import SkillError
+from skillpager.install.stubs import STUB_OF, stub_of, stub_text, write_stub
 from skillpager.library import Library, discover
 from skillpager.parsing.skill import read_skill
-from skillpager.stubs import STUB_OF, stub_of, stub_text, write_stub
 from skillpager.types import Skill
 
 POSTGRES = SAMPLES / "postgres-backup"

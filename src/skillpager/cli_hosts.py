@@ -13,13 +13,13 @@ from skillpager.cli_messages import UsageError, note, print_json, print_text, re
 from skillpager.cli_options import AsJson, SkillArgument
 
 if TYPE_CHECKING:
-    from skillpager.host_files import Change
-    from skillpager.hosts import Host
+    from skillpager.install.changes import Change
+    from skillpager.install.hosts import Host
 
 
 def complete_agent(incomplete: str) -> list[str]:
     """Return the agents whose names begin with `incomplete`."""
-    from skillpager.hosts import HOSTS
+    from skillpager.install.hosts import HOSTS
 
     return [host.name for host in HOSTS if host.name.startswith(incomplete)]
 
@@ -69,8 +69,8 @@ def install(
       skillpager install --agent claude-code --dry-run
       skillpager install --agent vscode --scope project --skills-dir examples/skills --yes
     """
-    from skillpager import host_files
-    from skillpager.hosts import Places, file_of, find_host, own_command, server_entry
+    from skillpager.install import changes as host_files
+    from skillpager.install.hosts import Places, file_of, find_host, own_command, server_entry
 
     if agent is None:
         _print_hosts(as_json=as_json)
@@ -105,8 +105,8 @@ def uninstall(
       skillpager uninstall --agent claude-code --dry-run
       skillpager uninstall --agent cursor --scope project --yes
     """
-    from skillpager import host_files
-    from skillpager.hosts import Places, file_of, find_host
+    from skillpager.install import changes as host_files
+    from skillpager.install.hosts import Places, file_of, find_host
 
     if agent is None:
         _print_hosts(as_json=as_json)
@@ -141,8 +141,8 @@ def stub(
       skillpager stub examples/skills/git-bisect --out .agents/skills --max-tokens 2000
     """
     from skillpager.cli_session import STDIN, find_skill
+    from skillpager.install.stubs import write_stub
     from skillpager.settings import load_settings
-    from skillpager.stubs import write_stub
 
     if skill == STDIN:
         raise UsageError("A stub names its original by path: give a folder or file instead of -.")
@@ -158,7 +158,7 @@ def _carry_out(
     change: "Change", host: "Host", *, keep: bool, yes: bool, dry_run: bool, as_json: bool
 ) -> None:
     """Show a change, ask, and make it."""
-    from skillpager import host_files
+    from skillpager.install import changes as host_files
 
     diff = host_files.shown(change)
     if as_json:
@@ -199,8 +199,8 @@ def _print_hosts(*, as_json: bool) -> None:
     """Print which agents are known, which are here, and where SkillPager is installed."""
     from skillpager.cli_views import print_table
     from skillpager.errors import SettingsError
-    from skillpager.host_files import is_installed
-    from skillpager.hosts import HOSTS, SCOPES, Places, file_of, is_used
+    from skillpager.install.changes import is_installed
+    from skillpager.install.hosts import HOSTS, SCOPES, Places, file_of, is_used
 
     places = Places()
     rows: list[dict[str, str | bool]] = []

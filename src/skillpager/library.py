@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from skillpager.errors import SkillError, UnknownSkillError
+from skillpager.install.stubs import stub_of
 from skillpager.parsing.skill import ENTRY_FILE, read_skill
-from skillpager.stubs import stub_of
 
 if TYPE_CHECKING:
     from skillpager.pager import SkillPager

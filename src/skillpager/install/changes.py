@@ -19,8 +19,8 @@ import platformdirs
 
 from skillpager.atomic_write import write_file
 from skillpager.errors import SettingsError
-from skillpager.hosts import SERVER, Host
-from skillpager.jsonc_reader import EditError, JsonValue
+from skillpager.install.hosts import SERVER, Host
+from skillpager.install.jsonc_reader import EditError, JsonValue
 from skillpager.settings import APP
 
 MARK = "\ufeff"

@@ -9,7 +9,7 @@ import tomllib
 from collections.abc import Iterator
 from itertools import pairwise
 
-from skillpager.jsonc_reader import EditError, JsonValue
+from skillpager.install.jsonc_reader import EditError, JsonValue
 
 _PLACE = re.compile(r"\(at line (\d+), column (\d+)\)|\(at end of document\)")
 # what a line break or a bracket may stand in without being one

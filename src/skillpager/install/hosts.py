@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from skillpager import jsonc, toml_tables
 from skillpager.errors import SettingsError
-from skillpager.jsonc_reader import JsonValue
+from skillpager.install import jsonc
+from skillpager.install import toml as toml_tables
+from skillpager.install.jsonc_reader import JsonValue
 
 SERVER = "skillpager"
 # several agents show their model the structured content instead of the text, at twice the tokens

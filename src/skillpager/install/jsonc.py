@@ -8,7 +8,15 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 
-from skillpager.jsonc_reader import EditError, JsonValue, Value, member_of, object_at, read_root, skip_trivia
+from skillpager.install.jsonc_reader import (
+    EditError,
+    JsonValue,
+    Value,
+    member_of,
+    object_at,
+    read_root,
+    skip_trivia,
+)
 
 _SAME_LINE = re.compile(r"(?:[ \t]*(?://[^\r\n]*|/\*[^\r\n]*?\*/))*")
 

@@ -1,0 +1,1 @@
+"""The MCP server in agents' configuration files, and stubs of skills."""
