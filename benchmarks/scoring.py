@@ -12,10 +12,10 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from skillpager import SkillIndex, SkillPager
-from skillpager.bench.datasets import load_data, to_skill
-from skillpager.bench.judges.evidence import judge_evidence
-from skillpager.bench.records import QueryRecord, SkillRecord
-from skillpager.bench.statistics import bootstrap
+from skillpager.bench.data import load_data, to_skill
+from skillpager.bench.data.records import QueryRecord, SkillRecord
+from skillpager.bench.judge.evidence import judge_evidence
+from skillpager.bench.report.statistics import bootstrap
 from skillpager.settings import Settings
 from skillpager.types import Context
 

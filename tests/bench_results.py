@@ -3,15 +3,15 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from skillpager.bench.folder import NODES, QUERIES, SKILLS, BenchFolder, write_records
-from skillpager.bench.records import (
+from skillpager.bench.data.folder import NODES, QUERIES, SKILLS, BenchFolder, write_records
+from skillpager.bench.data.records import (
     JudgmentRecord,
     NodeRecord,
     QueryRecord,
     SelectionRecord,
     SkillRecord,
 )
-from skillpager.bench.results import Results
+from skillpager.bench.report.results import Results
 
 QUERIES_PER_SKILL = 5
 EVIDENCE = "evidence"

@@ -18,13 +18,13 @@ from typer.testing import CliRunner
 
 from cli_process import command
 from openai_server import Asked, OpenAIServer, Reply, completion
-from skillpager.bench.chat import ChatModel
-from skillpager.bench.folder import QUERIES, SKILLS, BenchFolder, write_records
-from skillpager.bench.judges.judging import Docket, choose_methods, collect_cases
-from skillpager.bench.judges.llm import LLMJudge, judge_id
-from skillpager.bench.judges.votes import VoteLog
-from skillpager.bench.records import QueryRecord, SelectionRecord, SkillRecord
-from skillpager.bench.spending import Prices, Spending
+from skillpager.bench.data.chat import ChatModel
+from skillpager.bench.data.folder import QUERIES, SKILLS, BenchFolder, write_records
+from skillpager.bench.data.records import QueryRecord, SelectionRecord, SkillRecord
+from skillpager.bench.data.spending import Prices, Spending
+from skillpager.bench.judge.judging import Docket, choose_methods, collect_cases
+from skillpager.bench.judge.llm import LLMJudge, judge_id
+from skillpager.bench.judge.votes import VoteLog
 from skillpager.cli import app
 from skillpager.parsing.skill import find_entry, read_skill
 from skillpager.remote.endpoint import Endpoint

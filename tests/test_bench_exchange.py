@@ -24,18 +24,18 @@ from chat_bench import (
 )
 from openai_server import OpenAIServer, completion, openai_server
 from skillpager.bench import BenchFolder
-from skillpager.bench.judges.answers import Answers, import_answers, person_id, read_answers
-from skillpager.bench.judges.exchange import (
+from skillpager.bench.judge.answers import Answers, import_answers, person_id, read_answers
+from skillpager.bench.judge.exchange import (
     Wanted,
     batch_parts,
     export_batch,
     export_prompts,
     missing_votes,
 )
-from skillpager.bench.judges.judge_prompt import CRITERION, PROMPT_DIGEST, judge_question
-from skillpager.bench.judges.judging import Docket, judge_cases
-from skillpager.bench.judges.llm import judge_id
-from skillpager.bench.judges.votes import VoteLog
+from skillpager.bench.judge.judge_prompt import CRITERION, PROMPT_DIGEST, judge_question
+from skillpager.bench.judge.judging import Docket, judge_cases
+from skillpager.bench.judge.llm import judge_id
+from skillpager.bench.judge.votes import VoteLog
 from skillpager.errors import BenchError
 
 __all__ = ["openai_server"]

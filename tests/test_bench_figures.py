@@ -16,14 +16,14 @@ from matplotlib.text import Annotation
 
 from bench_results import SUITES, results_of, whole_run
 from skillpager import SkillPager
-from skillpager.bench.curves import read_curves
-from skillpager.bench.figures import Picture
-from skillpager.bench.figures.drawing import DPI, WIDTH, drawing, new_figure
-from skillpager.bench.figures.graph import graph_figure
-from skillpager.bench.figures.labels import label_points
-from skillpager.bench.figures.paper_figures import concept_figure, lambda_figure, node_budget_figure
-from skillpager.bench.figures.tradeoffs import budget_figure, panels_figure, pareto_figure
-from skillpager.bench.results import Results
+from skillpager.bench.report.curves import read_curves
+from skillpager.bench.report.figures import Picture
+from skillpager.bench.report.figures.drawing import DPI, WIDTH, drawing, new_figure
+from skillpager.bench.report.figures.graph import graph_figure
+from skillpager.bench.report.figures.labels import label_points
+from skillpager.bench.report.figures.paper_figures import concept_figure, lambda_figure, node_budget_figure
+from skillpager.bench.report.figures.tradeoffs import budget_figure, panels_figure, pareto_figure
+from skillpager.bench.report.results import Results
 
 Maker = Callable[[Results], Picture | None]
 FIGURES: dict[str, Maker] = {
@@ -82,9 +82,9 @@ def test_users_settings_do_not_reach_the_figures(results: Results) -> None:
 
 def test_pyplot_and_its_global_state_are_never_loaded(results: Results) -> None:
     program = (
-        "import sys; from pathlib import Path; from skillpager.bench.folder import BenchFolder\n"
-        "from skillpager.bench.results import Results\n"
-        "from skillpager.bench.figures.tradeoffs import pareto_figure\n"
+        "import sys; from pathlib import Path; from skillpager.bench.data.folder import BenchFolder\n"
+        "from skillpager.bench.report.results import Results\n"
+        "from skillpager.bench.report.figures.tradeoffs import pareto_figure\n"
         "assert pareto_figure(Results(BenchFolder(Path(sys.argv[1])), 'evidence'))\n"
         "assert 'matplotlib.pyplot' not in sys.modules"
     )

@@ -18,8 +18,8 @@ from skillpager.bench import (
     SelectionRecord,
     SkillRecord,
 )
-from skillpager.bench.folder import append_records, file_name, read_records, write_records
-from skillpager.bench.records import Record
+from skillpager.bench.data.folder import append_records, file_name, read_records, write_records
+from skillpager.bench.data.records import Record
 from skillpager.errors import BenchError
 
 SHARE = st.floats(0, 1)

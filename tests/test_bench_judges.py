@@ -35,15 +35,15 @@ from chat_bench import (
 from cli_process import command, environment, run
 from openai_server import Asked, OpenAIServer, Reply, completion, error, openai_server
 from skillpager.bench import BenchFolder, QueryRecord, evidence_coverage
-from skillpager.bench.asking import Blame, NoAnswerError
-from skillpager.bench.folder import QUERIES, write_records
-from skillpager.bench.judges import Case, EvidenceJudge, Judge, Verdict, judge_evidence, judge_prompt
-from skillpager.bench.judges.cases import majority
-from skillpager.bench.judges.judging import choose_methods, judge_cases
-from skillpager.bench.judges.llm import judge_id
-from skillpager.bench.judges.votes import VotedJudge, VoteLog, VoteRecord
-from skillpager.bench.query_prompt import query_question
-from skillpager.bench.spending import Spending
+from skillpager.bench.data.asking import Blame, NoAnswerError
+from skillpager.bench.data.folder import QUERIES, write_records
+from skillpager.bench.data.query_prompt import query_question
+from skillpager.bench.data.spending import Spending
+from skillpager.bench.judge import Case, EvidenceJudge, Judge, Verdict, judge_evidence, judge_prompt
+from skillpager.bench.judge.cases import majority
+from skillpager.bench.judge.judging import choose_methods, judge_cases
+from skillpager.bench.judge.llm import judge_id
+from skillpager.bench.judge.votes import VotedJudge, VoteLog, VoteRecord
 from skillpager.errors import BenchError, SettingsError
 
 __all__ = ["openai_server"]

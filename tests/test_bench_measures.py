@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from bench_results import judgment, results_of, selection, skill_record, write_results
 from conftest import SAMPLES, TRAPS
 from skillpager import SkillPager
-from skillpager.bench.folder import append_records, write_records
-from skillpager.bench.measures import (
+from skillpager.bench.data.folder import append_records, write_records
+from skillpager.bench.data.records import NodeRecord, SkillRecord
+from skillpager.bench.report.measures import (
     AVERAGE_NODES,
     CONCEPT_SHARE,
     COVERAGE,
@@ -27,9 +28,8 @@ from skillpager.bench.measures import (
     QueryRows,
     join,
 )
-from skillpager.bench.preservation import Preservation, measure_preservation
-from skillpager.bench.records import NodeRecord, SkillRecord
-from skillpager.bench.results import Results
+from skillpager.bench.report.preservation import Preservation, measure_preservation
+from skillpager.bench.report.results import Results
 from skillpager.errors import BenchError
 from skillpager.types import SkillIndex
 

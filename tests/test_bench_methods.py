@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skillpager.bench.methods import ALL_NODES, ESTIMATING, Method, parse_method, split_labels
-from skillpager.bench.suites import BUDGET_SHARES, OFFLINE, SUITES, suite
+from skillpager.bench.run.methods import ALL_NODES, ESTIMATING, Method, parse_method, split_labels
+from skillpager.bench.run.suites import BUDGET_SHARES, OFFLINE, SUITES, suite
 from skillpager.errors import BenchError
 from skillpager.factories import STRATEGIES, make_strategy
 from skillpager.pages.assemble import estimates

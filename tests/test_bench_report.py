@@ -12,8 +12,8 @@ from playwright.sync_api import Browser
 from bench_results import SUITES, whole_run, write_results
 from chromium import needs_chromium
 from skillpager import SkillPager
-from skillpager.bench.folder import BenchFolder
-from skillpager.bench.report import write_report
+from skillpager.bench.data.folder import BenchFolder
+from skillpager.bench.report.report import write_report
 from skillpager.errors import BenchError
 from skillpager.settings import Settings
 

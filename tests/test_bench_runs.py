@@ -13,11 +13,11 @@ import pytest
 
 from evidence_folder import write_evidence_folder
 from skillpager.bench import BenchFolder, SelectionRecord, evidence_coverage
-from skillpager.bench.folder import write_records
-from skillpager.bench.reproduce import open_run, run_suites
-from skillpager.bench.runs import run_methods, run_settings
-from skillpager.bench.selecting import Plan
-from skillpager.bench.suites import OFFLINE
+from skillpager.bench.data.folder import write_records
+from skillpager.bench.run.reproduce import open_run, run_suites
+from skillpager.bench.run.runs import run_methods, run_settings
+from skillpager.bench.run.selecting import Plan
+from skillpager.bench.run.suites import OFFLINE
 from skillpager.encoders.builtin import ENCODER_ID
 from skillpager.errors import BenchError, SkillPagerError
 from skillpager.pager import SkillPager
@@ -211,7 +211,7 @@ def test_data_without_evidence_is_refused_by_the_evidence_judge(
 def test_a_failing_skill_does_not_stop_the_others(
     data: Path, plan: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from skillpager.bench import selecting
+    from skillpager.bench.run import selecting
 
     folder = open_run(data, tmp_path / "run", plan)
     select = selecting._page

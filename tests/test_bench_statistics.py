@@ -8,9 +8,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from skillpager.bench import paper, statistics
-from skillpager.bench.paper import PaperRow, PaperTable
-from skillpager.bench.statistics import SAMPLES, Interval, bootstrap, bootstrap_p, compare, holm, mcnemar
+from skillpager.bench.report.paper import PaperRow, PaperTable
+from skillpager.bench.report.report import paper, statistics
+from skillpager.bench.report.statistics import (
+    SAMPLES,
+    Interval,
+    bootstrap,
+    bootstrap_p,
+    compare,
+    holm,
+    mcnemar,
+)
 
 TABLES = (paper.MAIN, paper.CONCEPT, paper.LAMBDA, paper.NODE_BUDGET, paper.GRAPH)
 PUBLISHED = [(table, row) for table in TABLES for row in table.rows]

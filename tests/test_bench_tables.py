@@ -11,23 +11,33 @@ from pathlib import Path
 import numpy as np
 import pytest
 from markdown_it import MarkdownIt
+from skillpager.bench.report.report.tables import ablations, budgets, compared, data, methods, sizes
 
 from bench_results import FULL_TOKENS, SUITES, TOKENS, results_of, whole_run, write_results
-from skillpager.bench import claims, fitted, paper
-from skillpager.bench.claims import CLAIMS, Expectation, Verdict, check_claims, judge_claim
-from skillpager.bench.comparisons import compare_methods, default_methods
-from skillpager.bench.curves import read_curves, without_budget
-from skillpager.bench.datasets.published import Published
-from skillpager.bench.findings import find_out
-from skillpager.bench.folder import write_records
-from skillpager.bench.frontier import Point, frontier
-from skillpager.bench.provenance import differences, run_facts
-from skillpager.bench.results import Results
-from skillpager.bench.statistics import Interval
-from skillpager.bench.suites import SUITES as REAL_SUITES
-from skillpager.bench.tables import Column, Row, Table, ablations, budgets, compared, data, methods, sizes
-from skillpager.bench.tables.glossary import MEANINGS, glossary
-from skillpager.bench.tables.table import Bounds, Cell, PValue, format_cell, to_csv, to_html, to_markdown
+from skillpager.bench.data.folder import write_records
+from skillpager.bench.data.provenance import differences, run_facts
+from skillpager.bench.data.published import Published
+from skillpager.bench.report.claims import CLAIMS, Expectation, Verdict, check_claims, judge_claim
+from skillpager.bench.report.comparisons import compare_methods, default_methods
+from skillpager.bench.report.curves import read_curves, without_budget
+from skillpager.bench.report.findings import find_out
+from skillpager.bench.report.frontier import Point, frontier
+from skillpager.bench.report.report import claims, paper
+from skillpager.bench.report.results import Results
+from skillpager.bench.report.statistics import Interval
+from skillpager.bench.report.tables import Column, Row, Table
+from skillpager.bench.report.tables.glossary import MEANINGS, glossary
+from skillpager.bench.report.tables.table import (
+    Bounds,
+    Cell,
+    PValue,
+    format_cell,
+    to_csv,
+    to_html,
+    to_markdown,
+)
+from skillpager.bench.run import fitted
+from skillpager.bench.run.suites import SUITES as REAL_SUITES
 from skillpager.classifiers.local import LocalClassifier
 from skillpager.encoders.builtin import ENCODER_ID
 from skillpager.factories import STRATEGIES

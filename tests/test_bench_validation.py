@@ -20,24 +20,31 @@ from sklearn.metrics import accuracy_score, cohen_kappa_score, f1_score
 from cli_process import environment, run
 from conftest import SAMPLES
 from skillpager import SkillPager
-from skillpager.bench import paper
-from skillpager.bench.datasets import to_skill
-from skillpager.bench.folder import NODES, QUERIES, SKILLS, BenchFolder, write_records
-from skillpager.bench.records import JudgmentRecord, NodeRecord, QueryRecord, SelectionRecord, SkillRecord
-from skillpager.bench.results import Results
-from skillpager.bench.validation import drawing, type_sample, web
-from skillpager.bench.validation.agreement import kappas, measure_agreement
-from skillpager.bench.validation.drawing import Sample, write_sample
-from skillpager.bench.validation.key import JudgmentKey, TypeKey, find_key, key_file, read_key
-from skillpager.bench.validation.node_types import (
+from skillpager.bench.cli.validate import PER_TYPE, PORT, SEED
+from skillpager.bench.data import to_skill
+from skillpager.bench.data.folder import NODES, QUERIES, SKILLS, BenchFolder, write_records
+from skillpager.bench.data.records import (
+    JudgmentRecord,
+    NodeRecord,
+    QueryRecord,
+    SelectionRecord,
+    SkillRecord,
+)
+from skillpager.bench.report.report import paper
+from skillpager.bench.report.results import Results
+from skillpager.bench.validate import drawing, type_sample, web
+from skillpager.bench.validate.agreement import kappas, measure_agreement
+from skillpager.bench.validate.drawing import Sample, write_sample
+from skillpager.bench.validate.key import JudgmentKey, TypeKey, find_key, key_file, read_key
+from skillpager.bench.validate.node_types import (
     LabelClassifier,
     LineLabels,
     label_fragments,
     parser_quality,
 )
-from skillpager.bench.validation.sample import METHODS, sample_judgments, vote_patterns
-from skillpager.bench.validation.scores import note_agreement, score_sheets
-from skillpager.bench.validation.sheet import (
+from skillpager.bench.validate.sample import METHODS, sample_judgments, vote_patterns
+from skillpager.bench.validate.scores import note_agreement, score_sheets
+from skillpager.bench.validate.sheet import (
     CHOICES,
     COLUMNS,
     Case,
@@ -51,8 +58,7 @@ from skillpager.bench.validation.sheet import (
     write_answer,
     write_sheet,
 )
-from skillpager.bench.validation.type_sample import HEADING_SEPARATOR, sample_types, size_classes
-from skillpager.cli_bench_validate import PER_TYPE, PORT, SEED
+from skillpager.bench.validate.type_sample import HEADING_SEPARATOR, sample_types, size_classes
 from skillpager.errors import BenchError
 from skillpager.parsing.fragments import split_skill
 from skillpager.types import Classifier, Fragment, NodeType

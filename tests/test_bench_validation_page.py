@@ -16,9 +16,9 @@ from playwright.sync_api import Browser, Page, expect
 
 from chromium import contrast, needs_chromium
 from cli_process import command, environment
-from skillpager.bench.judges.judge_prompt import CRITERION
-from skillpager.bench.validation.sheet import Case, Sheet, SheetKind, read_sheet, write_sheet
-from skillpager.bench.validation.web import GUIDE, MAX_BODY_BYTES, SheetServer, unwrapped
+from skillpager.bench.judge.judge_prompt import CRITERION
+from skillpager.bench.validate.sheet import Case, Sheet, SheetKind, read_sheet, write_sheet
+from skillpager.bench.validate.web import GUIDE, MAX_BODY_BYTES, SheetServer, unwrapped
 from skillpager.errors import BenchError
 from test_bench_validation import HOSTILE, small_sheet
 

@@ -15,7 +15,7 @@ import pytest
 
 from skillpager import SkillPager
 from skillpager.bench import evidence_coverage
-from skillpager.bench.datasets import read_evidence, to_skill
+from skillpager.bench.data import read_evidence, to_skill
 
 DATA = Path(os.environ.get("INTRASKILL_DATA", ""))
 pytestmark = pytest.mark.skipif(

@@ -19,7 +19,7 @@ import numpy as np
 
 import train_navigator
 from data import Example, embedded_queries, load, skill_folds
-from skillpager.bench.evidence import evidence_coverage
+from skillpager.bench.judge.measure import evidence_coverage
 from skillpager.encoders.builtin import BuiltinEncoder
 from skillpager.pages.assemble import make_page
 from skillpager.pages.render import Page

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
-from skillpager.bench.datasets.evidence import AnnotatedQuery, Document, read_documents
-from skillpager.bench.datasets.published import read_published
-from skillpager.bench.records import LineRange
-from skillpager.bench.validation.node_types import label_fragments
+from skillpager.bench.data.evidence import AnnotatedQuery, Document, read_documents
+from skillpager.bench.data.published import read_published
+from skillpager.bench.data.records import LineRange
+from skillpager.bench.validate.node_types import label_fragments
 from skillpager.classifiers.local import TYPES
 from skillpager.encoders.documents import embedded_text
 from skillpager.parsing.fragments import split_skill

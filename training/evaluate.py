@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from data import TEXT_FORM, Asked, Example, embedded_queries, load
-from skillpager.bench.evidence import evidence_coverage
+from skillpager.bench.judge.measure import evidence_coverage
 from skillpager.classifiers.local import TYPES, LocalClassifier
 from skillpager.encoders.builtin import ENCODER_ID, BuiltinEncoder
 from skillpager.indexing import Builder

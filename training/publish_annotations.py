@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from skillpager.bench.datasets.evidence import ANNOTATION, Annotation, Document, read_documents
-from skillpager.bench.datasets.published import SUFFIX, Published, without_text
-from skillpager.bench.folder import write_records
+from skillpager.bench.data.evidence import ANNOTATION, Annotation, Document, read_documents
+from skillpager.bench.data.folder import write_records
+from skillpager.bench.data.published import SUFFIX, Published, without_text
 
 SPLITS = ("train", "dev")
 OUT = Path(__file__).parent.parent / "src" / "skillpager" / "bench" / "annotations"

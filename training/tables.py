@@ -14,8 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from skillpager.bench.datasets.published import read_published
-from skillpager.bench.statistics import bootstrap
+from skillpager.bench.data.published import read_published
+from skillpager.bench.report.statistics import bootstrap
 from skillpager.output.plotting import own_settings
 
 Row = dict[str, object]

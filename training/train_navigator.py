@@ -16,7 +16,7 @@ from data import Asked
 from data import Example as Document
 from fitting import Fit, fit_nets
 from sequence_net import Example, Net, Shape, arrays_of
-from skillpager.bench.evidence import evidence_coverage
+from skillpager.bench.judge.measure import evidence_coverage
 from skillpager.classifiers.local import TYPES
 from skillpager.sequence_net import SequenceNet
 from skillpager.strategies.budget import NodeMeter

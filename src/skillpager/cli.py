@@ -10,7 +10,8 @@ from typing import Annotated
 
 import typer
 
-from skillpager import cli_bench, cli_cache, cli_hosts, cli_mcp, cli_serve, cli_skill
+from skillpager import cli_cache, cli_hosts, cli_mcp, cli_serve, cli_skill
+from skillpager.bench.cli import app as cli_bench
 from skillpager.cli_messages import FAILED, print_text, reported
 from skillpager.cli_options import (
     AsJson,

@@ -8,15 +8,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from skillpager.bench.evidence import evidence_coverage
-    from skillpager.bench.folder import BenchFolder
-    from skillpager.bench.records import (
+    from skillpager.bench.data.folder import BenchFolder
+    from skillpager.bench.data.records import (
         JudgmentRecord,
         NodeRecord,
         QueryRecord,
         SelectionRecord,
         SkillRecord,
     )
+    from skillpager.bench.judge.measure import evidence_coverage
 
 __all__ = [
     "BenchFolder",
@@ -28,11 +28,11 @@ __all__ = [
     "evidence_coverage",
 ]
 
-_HOMES = {"evidence_coverage": "evidence", "BenchFolder": "folder"}
+_HOMES = {"evidence_coverage": "judge.measure", "BenchFolder": "data.folder"}
 
 
 def __getattr__(name: str) -> object:
     """Import a public name when it is first asked for: the measure needs no extra, the rest does."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES.get(name, 'records')}"), name)
+    return getattr(import_module(f"{__name__}.{_HOMES.get(name, 'data.records')}"), name)

@@ -1,0 +1,299 @@
+"""Build benchmark folders: `skillpager bench data …`."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from skillpager.cli_messages import FAILED, are_notes_heard, note, print_json, reported, warn
+from skillpager.cli_options import AsJson, complete_skill
+
+if TYPE_CHECKING:
+    from skillpager.bench.data.composition import Check
+    from skillpager.bench.data.fetch import Missing
+    from skillpager.bench.data.origins import DocumentOrigin
+    from skillpager.bench.data.records import QueryRecord, SkillRecord
+    from skillpager.output.json import JsonObject, JsonValue
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+
+Out = Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Benchmark folder to write.")]
+
+
+class Split(StrEnum):
+    """The published annotations, as `--split` names them."""
+
+    DEV = "dev"
+    TRAIN = "train"
+
+
+class Queries(StrEnum):
+    """Where the queries of SkillRouter's skills come from."""
+
+    NONE = "none"
+    TASKS = "tasks"
+
+
+@app.callback()
+def data() -> None:
+    """Build benchmark folders: skills.jsonl, queries.jsonl, manifest.json.
+
+    Needs `pip install "skillpager[bench]"`.
+    """
+
+
+@app.command()
+@reported
+def skillrouter(
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="SkillRouter-Eval-Core: manifest.json, tasks.jsonl, easy/ …")
+    ],
+    out: Out,
+    download: Annotated[
+        bool, typer.Option("--download", help="Fetch it into DIR first, from the Hugging Face hub.")
+    ] = False,
+    revision: Annotated[
+        str, typer.Option("--revision", metavar="REV", help="Branch, tag or commit to fetch.")
+    ] = "main",
+    queries: Annotated[
+        Queries,
+        typer.Option(
+            "--queries", help="tasks: the tasks that people wrote. none: to be generated, as in the paper."
+        ),
+    ] = Queries.NONE,
+    as_json: AsJson = False,
+) -> None:
+    """Build the paper's benchmark of 395 skills (its §4.1), and compare it with the paper's Table 2.
+
+    These are all ground-truth skills with a body, and 200 of the pool, drawn with seed 42 in proportion to
+    the seven namespaces. Where data and paper differ is a warning.
+
+    \b
+    Examples:
+      skillpager bench data skillrouter eval_core --out skillrouter --download
+      skillpager bench data skillrouter eval_core --out tasks --queries tasks
+    """
+    from skillpager.bench.data.composition import check_composition
+    from skillpager.bench.data.hub import download_skillrouter
+    from skillpager.bench.data.skillrouter import draw_skills
+    from skillpager.bench.data.tasks import read_task_queries
+
+    if download:
+        download_skillrouter(folder, revision=revision, bars=are_notes_heard() and sys.stderr.isatty())
+    draw = draw_skills(folder)
+    checks = check_composition(draw, folder)
+    records = read_task_queries(folder, draw.skills) if queries is Queries.TASKS else []
+    written = _write(out, draw.skills, records, source="skillrouter", details=draw.details)
+    for check in checks:
+        if not check.agrees:
+            warn(f"{check.measure}: {check.expected} expected, {check.found} found{_because(check)}")
+    if as_json:
+        print_json({"out": str(out), "data": written, "composition": [check.json for check in checks]})
+    else:
+        _print_checks(checks)
+
+
+@app.command()
+@reported
+def evidence(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of ID.md with ID.ann.json.")],
+    out: Out,
+    subset: Annotated[
+        str | None,
+        typer.Option(
+            "--subset", metavar="NAME", help="Name of the subset; that of DIR by default.", show_default=False
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Build a benchmark of annotated documents: queries with the lines that each cannot do without.
+
+    \b
+    Examples:
+      skillpager bench data fetch --split dev --out dev
+      skillpager bench data evidence dev --out bench-dev
+    """
+    from skillpager.bench.data.evidence import read_evidence
+
+    name = folder.resolve().name if subset is None else subset
+    skills, queries = read_evidence(folder, subset=name)
+    _tell_written(_write(out, skills, queries, source="evidence", details={"subset": name}), out, as_json)
+
+
+@app.command()
+@reported
+def evals(
+    skills: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="SKILL…",
+            help="Skill folders, or names of known skills, with an evals/evals.json.",
+            autocompletion=complete_skill,
+            show_default=False,
+        ),
+    ],
+    out: Out,
+    as_json: AsJson = False,
+) -> None:
+    """Build a benchmark of skills and their own test cases, which people wrote.
+
+    \b
+    Examples:
+      skillpager bench data evals ~/.claude/skills/csv-analyzer --out evals
+    """
+    from skillpager.bench.data.evals import read_evals
+    from skillpager.cli_session import choose_settings, find_skill
+
+    settings = choose_settings()
+    records, queries = read_evals([find_skill(skill, settings) for skill in skills])
+    _tell_written(_write(out, records, queries, source="evals", details={}), out, as_json)
+
+
+@app.command()
+@reported
+def skills(
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="SKILL", help="Skill folders, Markdown files, or folders that contain skills."
+        ),
+    ],
+    out: Out,
+    queries: Annotated[
+        Path | None,
+        typer.Option(
+            "--queries",
+            metavar="FILE",
+            help="JSONL of queries: skill, query, and critical lines where the evidence judge is to decide.",
+            show_default=False,
+        ),
+    ] = None,
+    subset: Annotated[str, typer.Option("--subset", metavar="NAME", help="Name of the subset.")] = "own",
+    as_json: AsJson = False,
+) -> None:
+    """Build a benchmark of any skills, all their files included.
+
+    Without --queries a model writes them: `skillpager bench queries`.
+
+    \b
+    Examples:
+      skillpager bench data skills examples/skills --queries examples/queries.jsonl --out samples
+      skillpager bench data skills ~/.claude/skills --out mine
+    """
+    from skillpager.bench.data.skills import read_queries, read_skills
+
+    records = read_skills(paths, subset=subset)
+    asked = read_queries(queries, records) if queries else []
+    _tell_written(_write(out, records, asked, source="skills", details={"subset": subset}), out, as_json)
+
+
+@app.command()
+@reported
+def fetch(
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder of evidence data to write.")],
+    split: Annotated[Split, typer.Option("--split", help="Which annotations.")] = Split.DEV,
+    mirror: Annotated[
+        str | None,
+        typer.Option(
+            "--mirror",
+            metavar="URL",
+            help="Server of URL/REPO/COMMIT/PATH. [https://raw.githubusercontent.com]",
+            show_default=False,
+        ),
+    ] = None,
+    git: Annotated[
+        Path | None,
+        typer.Option(
+            "--git",
+            metavar="FOLDER",
+            help="Read clones in FOLDER, such as FOLDER/OWNER/NAME, instead of the network.",
+            show_default=False,
+        ),
+    ] = None,
+    jobs: Annotated[
+        int, typer.Option("--jobs", "-j", metavar="N", min=1, help="Documents fetched at once.")
+    ] = 8,
+    as_json: AsJson = False,
+) -> None:
+    """Restore the documents of the published annotations from their public repositories.
+
+    Each is read at the commit that was annotated, and kept only if its SHA-256 is right. What is there
+    already is not fetched again. The exit code is 1 if any is missing.
+
+    \b
+    Examples:
+      skillpager bench data fetch --split dev --out dev
+      skillpager bench data fetch --split train --out train --git ~/clones
+    """
+    from skillpager.bench.data.fetch import fetch_documents
+    from skillpager.bench.data.published import read_published
+    from skillpager.cli_progress import progress_bar
+
+    published = read_published(split.value)
+    with progress_bar("documents") as progress:
+        missing = fetch_documents(published, out, _origin(mirror, git), jobs=jobs, progress=progress)
+    restored = len(published) - len(missing)
+    if as_json:
+        print_json({"out": str(out), "documents": restored, "missing": [entry.json for entry in missing]})
+    elif missing:
+        _print_missing(missing)
+    note(f"{restored} of {len(published)} documents are in {out}")
+    if missing:
+        note("repeat the command for the others: what is there is not fetched again")
+        raise typer.Exit(FAILED)
+
+
+def _origin(mirror: str | None, git: Path | None) -> "DocumentOrigin":
+    from skillpager.bench.data.origins import GITHUB_RAW, Clones, RawFiles
+    from skillpager.cli_messages import UsageError
+
+    if git is not None and mirror is not None:
+        raise UsageError("--git and --mirror both say where documents are read: leave one of them out.")
+    return Clones(git) if git is not None else RawFiles(mirror or GITHUB_RAW)
+
+
+def _write(
+    out: Path,
+    skills: Sequence["SkillRecord"],
+    queries: Sequence["QueryRecord"],
+    *,
+    source: str,
+    details: "Mapping[str, JsonValue]",
+) -> "JsonObject":
+    from skillpager.bench.data.folder import BenchFolder
+    from skillpager.bench.data.writing import write_data
+    from skillpager.cli_views import counted
+
+    folder = BenchFolder(out)
+    written = write_data(folder, skills, queries, source=source, details=details)
+    asked = counted(len(folder.queries()), "query", "queries")
+    note(f"{counted(len(skills), 'skill')} and {asked} are in {out}")
+    return written
+
+
+def _tell_written(written: "JsonObject", out: Path, as_json: bool) -> None:
+    if as_json:
+        print_json({"out": str(out), "data": written})
+
+
+def _because(check: "Check") -> str:
+    return f" ({check.reason})" if check.reason else ""
+
+
+def _print_checks(checks: Sequence["Check"]) -> None:
+    from skillpager.cli_views import print_table
+
+    rows = [
+        [check.measure, check.expected, check.found, "yes" if check.agrees else f"no{_because(check)}"]
+        for check in checks
+    ]
+    print_table(["measure", "expected", "here", "agrees"], rows, right=["expected", "here"])
+
+
+def _print_missing(missing: Sequence["Missing"]) -> None:
+    from skillpager.cli_views import print_table
+
+    print_table(["missing", "why"], [[entry.document.skill, entry.problem] for entry in missing])

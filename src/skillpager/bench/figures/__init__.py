@@ -1,5 +1,0 @@
-"""The figures of a run, by Matplotlib; `drawing` holds what all share."""
-
-from skillpager.bench.figures.drawing import Picture
-
-__all__ = ["Picture"]

@@ -1,0 +1,48 @@
+"""The evidence judge: does the context hold the lines that an annotator held to be necessary?"""
+
+from skillpager.bench.data.records import QueryRecord, SkillRecord
+from skillpager.bench.judge.cases import Case, Verdict
+from skillpager.bench.judge.measure import evidence_coverage
+from skillpager.errors import BenchError
+
+EVIDENCE = "evidence"
+
+
+def judge_evidence(skill: SkillRecord, query: QueryRecord, context: str) -> tuple[float, bool]:
+    """Return the share of the evidence that a context holds, 0 to 1, and whether it is sufficient.
+
+    Lines are counted as when a text file is read: a carriage return ends a line too.
+
+    Raises:
+        BenchError: Nobody has marked the lines that the query needs.
+    """
+    if not query.critical:
+        raise BenchError(
+            f"The evidence judge needs annotated data, and query {query.id} has no critical lines: use "
+            "`skillpager bench data evidence`, or the judge llm."
+        )
+    lines = skill.text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    return evidence_coverage(context, lines, query.critical)
+
+
+class EvidenceJudge:
+    """The evidence measure as a judge: deterministic, strict, free.
+
+    Attributes:
+        id: `evidence`.
+    """
+
+    id = EVIDENCE
+
+    def is_free(self, case: Case) -> bool:  # noqa: ARG002 - the Protocol has it, for judges that ask
+        """Return True: nobody is asked."""
+        return True
+
+    def judge(self, case: Case) -> Verdict:
+        """Return the verdict, with the coverage.
+
+        Raises:
+            BenchError: Nobody has marked the lines that the query needs.
+        """
+        coverage, sufficient = judge_evidence(case.skill, case.query, case.context)
+        return Verdict(sufficient, (sufficient,), coverage)

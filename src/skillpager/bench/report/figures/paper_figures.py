@@ -1,0 +1,252 @@
+"""The paper's figures, re-drawn from a run, with the paper's values beside ours."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from skillpager.bench.report.figures.drawing import (
+    BLUE,
+    GREY,
+    INK,
+    ORANGE,
+    PAPER_LINE,
+    SMALL,
+    Picture,
+    drawing,
+    new_figure,
+    percent_axis,
+    save,
+)
+from skillpager.bench.report.measures import AVERAGE_NODES, FRAGMENT_REDUCTION, SUFFICIENCY
+from skillpager.bench.report.paper import PaperRow, PaperTable
+from skillpager.bench.report.report import paper
+from skillpager.bench.report.results import Results
+from skillpager.bench.report.statistics import Interval
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+AXIS = "Sufficient contexts (%)"
+# what is proposed, and the whole document; all else is paler
+_BARS = {"mmr": BLUE, "full": GREY}
+_OTHER_BAR = "#8FBBD9"
+FULL = "full"
+# percent; a shorter bar has its text above it
+SHORT_BAR = 14
+
+
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """A row of the paper's table with what was measured here."""
+
+    row: PaperRow
+    sufficiency: Interval
+    nodes: float
+    reduction: float
+
+
+def concept_figure(results: Results) -> Picture | None:
+    """Return the concept ablation as bars; None if no variant was run.
+
+    Reference: paper §5.2.2, figure concept-ablation.
+    """
+    measured = _measure(results, paper.CONCEPT)
+    if all(each.row.label in _BARS for each in measured):
+        return None
+    with drawing():
+        figure = new_figure(3.4)
+        axes = figure.add_subplot()
+        _draw_bars(axes, measured)
+        percent_axis(axes, AXIS)
+        handles, names = axes.get_legend_handles_labels()
+        axes.legend(handles[::-1], names[::-1], loc="upper left")
+        return save(
+            figure,
+            name="concept-ablation",
+            title="Concept nodes in the candidate pool",
+            caption="Bars: this run, with 95 % bootstrap intervals over queries; in them, mean nodes of a "
+            "context. Diamonds: the paper (another judge, encoder and data).",
+            alt=f"Bar chart of sufficiency. {_told(measured)}",
+        )
+
+
+def _draw_bars(axes: "Axes", measured: Sequence[_Measured]) -> None:
+    places = range(len(measured))
+    found = [each.sufficiency for each in measured]
+    errors = [[each.value - each.low for each in found], [each.high - each.value for each in found]]
+    colors = [_BARS.get(each.row.label, _OTHER_BAR) for each in measured]
+    axes.bar(places, [each.value for each in found], width=0.64, color=colors, label="this run")
+    axes.errorbar(
+        places, [each.value for each in found], errors, fmt="none", ecolor=INK, elinewidth=1, capsize=3
+    )
+    published = [each.row.sufficiency for each in measured]
+    axes.plot(places, published, **{**PAPER_LINE, "linestyle": "none", "markeredgecolor": INK}, label="paper")
+    for place, each in enumerate(measured):
+        short = each.sufficiency.low < SHORT_BAR
+        color = "white" if each.row.label in _BARS and not short else INK
+        height = (each.sufficiency.high if short else 0.0) + 1.5
+        text = f"{each.nodes:.1f}\nnodes"
+        axes.text(place, height, text, ha="center", va="bottom", size=SMALL, color=color)
+    axes.set_xticks(places, [_wrap(each.row.name) for each in measured])
+    axes.tick_params(axis="x", length=0, labelsize=SMALL)
+
+
+def _wrap(name: str) -> str:
+    """Return a name with a word on each line; what is in brackets stays together."""
+    words, bracket, rest = name.partition(" (")
+    return words.replace(" ", "\n") + (f"\n({rest}" if bracket else "")
+
+
+# ---- sweeps
+
+
+def lambda_figure(results: Results) -> Picture | None:
+    """Return sufficiency over λ; None if fewer than two values were run.
+
+    Reference: paper §5.3.1, figure lambda-sweep.
+    """
+    measured = _measure(results, paper.LAMBDA)
+    if len(measured) < 2:
+        return None
+    weights = [_knob(each.row) for each in measured]
+    with drawing():
+        figure = new_figure(3.2, 5.4)
+        axes = figure.add_subplot()
+        _draw_sufficiency(axes, weights, measured)
+        for weight, each in zip(weights, measured, strict=True):
+            _annotate(axes, weight, each.sufficiency.low, f"{each.nodes:.1f} nodes")
+        axes.set_xticks(weights)
+        axes.set_xlabel("λ: weight of relevance against redundancy")
+        axes.margins(x=0.12)
+        axes.set_ylim(bottom=-6)
+        axes.legend(loc="upper left")
+        return save(
+            figure,
+            name="lambda-sweep",
+            title="Sufficiency over λ",
+            caption="Band: 95 % bootstrap interval over queries; labels: mean nodes in a context. At low λ "
+            "the diversity penalty soon makes every candidate's value negative, and selection stops early. "
+            "Dashed: the paper (another judge, encoder and data).",
+            alt=f"Line chart of sufficiency over λ. {_told(measured)}",
+        )
+
+
+def node_budget_figure(results: Results) -> Picture | None:
+    """Return sufficiency and token reduction over k, on two axes; None if fewer than two k were run.
+
+    Reference: paper §5.3.2, figure k-sweep.
+    """
+    measured = _measure(results, paper.NODE_BUDGET)
+    swept = [each for each in measured if each.row.label != FULL]
+    if len(swept) < 2:
+        return None
+    with drawing():
+        figure = new_figure(3.6)
+        axes = figure.add_subplot()
+        _draw_sufficiency(axes, [_knob(each.row) for each in swept], swept)
+        _draw_full(axes, measured)
+        other = axes.twinx()
+        _draw_reduction(other, swept)
+        _mark_chosen(axes, swept)
+        axes.set_xticks([_knob(each.row) for each in swept])
+        axes.set_xlabel("k: nodes that may be selected")
+        lines = [*axes.get_lines(), *other.get_lines()]
+        named = [line for line in lines if not str(line.get_label()).startswith("_")]
+        figure.legend(named, [str(line.get_label()) for line in named], loc="outside upper center", ncols=3)
+        return save(
+            figure,
+            name="k-sweep",
+            title="Sufficiency and token reduction over k",
+            caption="Left axis, solid: sufficiency, with the 95 % bootstrap interval over queries. Right "
+            "axis, dashed: fragment token reduction. The paper's operating point k = 20 is marked. Grey: "
+            "the paper (another judge, encoder and data).",
+            alt=f"Line chart over k with two axes. {_told(swept)} "
+            f"Token reductions are {', '.join(f'{each.reduction:.1f}' for each in swept)} %.",
+        )
+
+
+def _draw_sufficiency(axes: "Axes", knobs: Sequence[float], measured: Sequence[_Measured]) -> None:
+    """Draw our line with its band, and the paper's."""
+    found = [each.sufficiency for each in measured]
+    lows, highs = [each.low for each in found], [each.high for each in found]
+    axes.fill_between(knobs, lows, highs, color=BLUE, alpha=0.15, linewidth=0)
+    axes.plot(knobs, [each.value for each in found], color=BLUE, marker="o", label="sufficiency, this run")
+    published = [each.row.sufficiency for each in measured]
+    axes.plot(knobs, published, **PAPER_LINE, label="sufficiency, paper")
+    percent_axis(axes, AXIS)
+
+
+def _draw_full(axes: "Axes", measured: Sequence[_Measured]) -> None:
+    """Draw the whole document's sufficiency as a line across."""
+    for each in measured:
+        if each.row.label == FULL:
+            axes.axhline(
+                each.sufficiency.value, color=INK, linewidth=0.8, linestyle=(0, (6, 3)), label="full document"
+            )
+
+
+def _draw_reduction(axes: "Axes", swept: Sequence[_Measured]) -> None:
+    knobs = [_knob(each.row) for each in swept]
+    reductions = [each.reduction for each in swept]
+    published = [each.row.token_reduction or 0.0 for each in swept]
+    axes.plot(knobs, reductions, color=ORANGE, marker="s", linestyle="--", label="token reduction, this run")
+    axes.plot(
+        knobs,
+        published,
+        **{**PAPER_LINE, "marker": "s", "linestyle": (0, (1, 1.5))},
+        label="token reduction, paper",
+    )
+    axes.set_ylim(0, 101.5)
+    axes.set_ylabel("Fragment token reduction (%)")
+    axes.spines["right"].set_visible(True)
+
+
+def _mark_chosen(axes: "Axes", swept: Sequence[_Measured]) -> None:
+    for each in swept:
+        if each.row.label == paper.NODE_BUDGET.own:
+            knob, value = _knob(each.row), each.sufficiency.value
+            axes.axvline(knob, color=GREY, linewidth=0.8, linestyle=(0, (1, 2)))
+            axes.plot(
+                [knob],
+                [value],
+                marker="o",
+                markersize=11,
+                markerfacecolor="none",
+                color=BLUE,
+                label="_chosen",
+            )
+            text = f"k = {knob:.0f}: {value:.1f} % sufficient, {each.reduction:.1f} % fewer tokens"
+            axes.annotate(text, (knob, 94), (5, 0), textcoords="offset points", va="center", size=SMALL)
+
+
+def _annotate(axes: "Axes", x: float, y: float, text: str) -> None:
+    """Write a small text below a point."""
+    axes.annotate(
+        text, (x, y), (0, -4), textcoords="offset points", ha="center", va="top", size=SMALL, color=BLUE
+    )
+
+
+# ---- what was measured
+
+
+def _measure(results: Results, table: PaperTable) -> list[_Measured]:
+    measured = []
+    for row in table.rows:
+        found = results.rows(row.label).of_skills(results.ablation_skills)
+        if len(found):
+            interval = SUFFICIENCY.interval(found)
+            measured.append(_Measured(row, interval, AVERAGE_NODES.of(found), FRAGMENT_REDUCTION.of(found)))
+    return measured
+
+
+def _knob(row: PaperRow) -> float:
+    return float(row.label.partition("=")[2])
+
+
+def _told(measured: Sequence[_Measured]) -> str:
+    """Return the values in words."""
+    parts = (
+        f"{each.row.name} {each.sufficiency.value:.1f} % (paper {each.row.sufficiency:.1f} %)"
+        for each in measured
+    )
+    return f"{'; '.join(parts)}."

@@ -1,0 +1,175 @@
+"""Sufficiency against cost: all methods in one picture, and methods over equal budgets."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from skillpager.bench.report.comparisons import BASELINE, default_methods
+from skillpager.bench.report.curves import Curve
+from skillpager.bench.report.figures.drawing import (
+    BLUE,
+    GREY,
+    INK,
+    LINES,
+    PALE,
+    SMALL,
+    Picture,
+    drawing,
+    new_figure,
+    save,
+)
+from skillpager.bench.report.figures.labels import label_points
+from skillpager.bench.report.figures.paper_figures import AXIS
+from skillpager.bench.report.frontier import Point, frontier, points_of
+from skillpager.bench.report.results import Results
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# lines that a reader can follow in one picture; the other methods are grey
+FOLLOWED = 5
+PANELS_ACROSS = 5
+
+
+def pareto_figure(results: Results) -> Picture | None:
+    """Return all methods at their default budgets, with the frontier; None with fewer than two."""
+    points = points_of(results, default_methods(results))
+    if len(points) < 2:
+        return None
+    best = frontier(points)
+    with drawing():
+        figure = new_figure(4.6)
+        axes = figure.add_subplot()
+        _draw_frontier(axes, best)
+        for point in points:
+            color = BLUE if point.method == BASELINE else INK if point in best else GREY
+            axes.plot(point.reduction, point.sufficiency, "o", color=color, markersize=6, zorder=3)
+        axes.set_xlabel("Token reduction (%): further right is cheaper")
+        axes.set_ylabel(AXIS)
+        axes.grid()
+        axes.margins(0.08)
+        label_points(axes, [((p.reduction, p.sufficiency), p.method, p.method == BASELINE) for p in points])
+        return save(
+            figure,
+            name="pareto",
+            title="All methods at their default budgets: sufficiency against token reduction",
+            caption="Dark: methods that no other beats in both; the line joins them. Grey: some other "
+            f"method is at least as good in both. Blue: {BASELINE}, the paper's method.",
+            alt="Scatter chart. "
+            + "; ".join(
+                f"{p.method} {p.sufficiency:.1f} % at {p.reduction:.1f} % fewer tokens" for p in points
+            )
+            + f". On the frontier: {', '.join(p.method for p in best)}.",
+        )
+
+
+def _draw_frontier(axes: "Axes", best: Sequence[Point]) -> None:
+    """Draw the frontier as steps: what is below and left of a point is beaten by it."""
+    x, y = [p.reduction for p in best], [p.sufficiency for p in best]
+    axes.step(x, y, where="pre", color=PALE, linewidth=1.6, zorder=1)
+
+
+def budget_figure(curves: Sequence[Curve]) -> Picture | None:
+    """Return sufficiency and coverage over budgets, the best methods in colour; None without curves."""
+    if not curves:
+        return None
+    followed = _followed(curves)
+    with_coverage = not np.isnan([curve.coverage for curve in curves]).any()
+    with drawing():
+        figure = new_figure(3.9)
+        panels = figure.subplots(1, 1 + with_coverage, squeeze=False)[0]
+        _draw_curves(panels[0], curves, followed, [curve.sufficiency for curve in curves])
+        panels[0].set_ylabel(AXIS)
+        if with_coverage:
+            _draw_curves(panels[1], curves, followed, [curve.coverage for curve in curves])
+            panels[1].set_ylabel("Evidence in the contexts (%)")
+        handles, names = panels[0].get_legend_handles_labels()
+        figure.legend(handles, names, loc="outside lower center", ncols=4)
+        return save(
+            figure,
+            name="matched-budgets",
+            title="Equal budgets: methods when each may spend the same share of a skill's tokens",
+            caption=f"In colour: {BASELINE} and the methods with the largest area under the curve, given in "
+            "the legend; grey: all others (table and small panels name them). A budget is a ceiling: a "
+            "method that stops early does not use it all.",
+            alt="Line charts over budgets of "
+            f"{100 * curves[0].shares[0]:.0f} to {100 * curves[0].shares[-1]:.0f} % of the tokens. Areas: "
+            + "; ".join(f"{curve.method} {100 * curve.areas.mean():.1f} %" for curve in curves)
+            + ".",
+        )
+
+
+def _followed(curves: Sequence[Curve]) -> list[Curve]:
+    """Return the curves in colour: the baseline, and the best others."""
+    base = [curve for curve in curves if curve.method == BASELINE]
+    return base + [curve for curve in curves if curve.method != BASELINE][:FOLLOWED]
+
+
+def _draw_curves(
+    axes: "Axes", curves: Sequence[Curve], followed: Sequence[Curve], values: Sequence[Sequence[float]]
+) -> None:
+    looks = dict(zip((curve.method for curve in followed), LINES, strict=False))
+    for curve, heights in zip(curves, values, strict=True):
+        shares = 100 * np.array(curve.shares)
+        if curve.method in looks:
+            color, marker = looks[curve.method]
+            name = f"{curve.method} ({100 * curve.areas.mean():.1f})"
+            axes.plot(shares, heights, color=color, marker=marker, markersize=4.5, label=name, zorder=3)
+        else:
+            axes.plot(shares, heights, color=PALE, linewidth=1, zorder=1)
+    axes.set_xlabel("Budget (% of the skill's tokens)")
+    axes.set_ylim(0, 101.5)
+    axes.grid()
+
+
+def panels_figure(curves: Sequence[Curve]) -> Picture | None:
+    """Return a panel for each method, sufficiency over the tokens that it uses; None without curves."""
+    if not curves:
+        return None
+    down = -(-len(curves) // PANELS_ACROSS)
+    with drawing():
+        figure = new_figure(0.5 + 1.5 * down)
+        panels = figure.subplots(down, PANELS_ACROSS, sharex=True, sharey=True, squeeze=False).ravel()
+        for axes, curve in zip(panels, curves, strict=False):
+            _draw_panel(axes, curve, curves)
+        for place, axes in enumerate(panels):
+            axes.set_visible(place < len(curves))
+            axes.tick_params(labelbottom=place >= len(curves) - PANELS_ACROSS)
+        figure.supxlabel("Tokens used (% of the skills' tokens)", size=SMALL + 1)
+        figure.supylabel(AXIS, size=SMALL + 1)
+        return save(
+            figure,
+            name="matched-budgets-used",
+            title="Each method by the tokens that it uses",
+            caption=f"Blue: the method; dashed: {BASELINE}; pale: all methods. A point for each budget. The "
+            "number is the area under the curve over budgets (%). A curve that ends early is a method that "
+            "stops by itself.",
+            alt="Small line charts, one a method: sufficiency over the share of tokens used. "
+            + "; ".join(
+                f"{curve.method} reaches {curve.sufficiency[-1]:.1f} % with {100 * curve.used[-1]:.1f} % of "
+                "the tokens"
+                for curve in curves
+            )
+            + ".",
+        )
+
+
+def _draw_panel(axes: "Axes", curve: Curve, curves: Sequence[Curve]) -> None:
+    for other in curves:
+        axes.plot(100 * np.array(other.used), other.sufficiency, color=PALE, linewidth=0.6, zorder=1)
+        if other.method == BASELINE and other is not curve:
+            axes.plot(
+                100 * np.array(other.used),
+                other.sufficiency,
+                color=GREY,
+                linestyle="--",
+                linewidth=1,
+                zorder=2,
+            )
+    axes.plot(100 * np.array(curve.used), curve.sufficiency, color=BLUE, marker="o", markersize=2.5, zorder=3)
+    axes.set_title(curve.method, size=SMALL, loc="left")
+    axes.text(96, 6, f"{100 * curve.areas.mean():.1f}", size=SMALL, ha="right")
+    axes.set(xlim=(0, 100), ylim=(0, 100), xticks=(0, 50, 100), yticks=(0, 50, 100))
+    axes.tick_params(labelsize=SMALL)
+    axes.grid()

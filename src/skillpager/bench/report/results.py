@@ -1,0 +1,135 @@
+"""The results of a benchmark folder under one judge, read once and without the texts of the contexts."""
+
+import logging
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from skillpager.bench.data.folder import BenchFolder, read_records
+from skillpager.bench.data.records import NodeRecord, QueryRecord, SelectionRecord, SkillRecord
+from skillpager.bench.report.measures import QueryRows, join
+from skillpager.errors import BenchError
+from skillpager.output.json import JsonObject
+
+logger = logging.getLogger(__name__)
+
+# a method is shown when so much of it is judged: a part, such as the contexts that it shares with another
+# method, is easier or harder than the whole
+MIN_JUDGED = 0.9
+
+# the paper's ablations and sweeps are on the skills with curated answers (§5.2.2)
+GROUND_TRUTH = "gt"
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeAgreement:
+    """People and the judge on the same contexts.
+
+    Attributes:
+        cases: Number of contexts.
+        rate: Share of equal verdicts, 0 to 1.
+        kappa: Cohen's κ; None where it is undefined.
+    """
+
+    cases: int
+    rate: float
+    kappa: float | None
+
+
+class Results:
+    """What methods achieved on the queries of a folder, by one judge."""
+
+    def __init__(self, folder: BenchFolder, judge: str) -> None:
+        """Read data and manifest; the rows of a method are read when they are first asked for.
+
+        Raises:
+            BenchError: The folder is none, or the judge has judged nothing in it.
+        """
+        self.folder = folder
+        self.judge = judge
+        self.manifest: JsonObject = folder.manifest()
+        self.skills: list[SkillRecord] = folder.skills()
+        self.queries: list[QueryRecord] = folder.queries()
+        self._rows: dict[str, QueryRows] = {}
+        if not set(folder.judged_methods(judge)) & set(self.labels):
+            raise BenchError(
+                f"{folder.path} holds no verdicts of the judge {judge!r} on a method that was run: "
+                "judge with `skillpager bench judge`, or name another with --judge."
+            )
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """Every method of the manifest, in the order of its suites."""
+        suites = [label for name in self._entry("suites") for label in self.suite(name)]
+        return tuple(dict.fromkeys([*suites, *self._entry("methods")]))
+
+    @cached_property
+    def nodes(self) -> list[NodeRecord]:
+        """The nodes of all skills."""
+        return self.folder.nodes()
+
+    @cached_property
+    def node_counts(self) -> Mapping[str, int]:
+        """The number of nodes of each skill."""
+        return Counter(node.skill for node in self.nodes)
+
+    @cached_property
+    def difficulties(self) -> Mapping[str, str]:
+        """The difficulty of each query that has one."""
+        return {query.id: query.difficulty for query in self.queries if query.difficulty}
+
+    @cached_property
+    def ablation_skills(self) -> frozenset[str]:
+        """The skills of ablations and sweeps: the ground truth where the data has it, else all."""
+        ground_truth = frozenset(skill.id for skill in self.skills if skill.subset == GROUND_TRUTH)
+        return ground_truth or frozenset(skill.id for skill in self.skills)
+
+    @cached_property
+    def validation(self) -> Mapping[str, JudgeAgreement]:
+        """How people agree with the judge, by vote pattern and for `all`; empty unless it was scored."""
+        scored = self._entry("validation").get(self.judge)
+        groups = scored if isinstance(scored, Mapping) else {}
+        return {name: JudgeAgreement(**group) for name, group in groups.items()}
+
+    def suite(self, name: str) -> tuple[str, ...]:
+        """Return the methods that were run under the name of a suite."""
+        labels = self._entry("suites").get(name, ())
+        return tuple(map(str, labels)) if isinstance(labels, list) else ()
+
+    def rows(self, label: str) -> QueryRows:
+        """Return the rows of a method, in the order of the queries.
+
+        None if it was not run, or if less than `MIN_JUDGED` of its contexts were judged.
+        """
+        if label not in self._rows:
+            self._rows[label] = self._read(label)
+        return self._rows[label]
+
+    def has(self, label: str) -> bool:
+        """Tell whether a method was run and judged."""
+        return len(self.rows(label)) > 0
+
+    def common(self, *labels: str) -> list[QueryRows]:
+        """Return the rows of methods on the queries that all of them have."""
+        rows = [self.rows(label) for label in labels]
+        shared: Collection[str] = set.intersection(*(set(each.query) for each in rows))
+        return [each if len(each) == len(shared) else each.of_queries(shared) for each in rows]
+
+    def _read(self, label: str) -> QueryRows:
+        judgments = {record.query: record for record in self.folder.judgments(self.judge, label)}
+        if not judgments:
+            return join((), {}, ())
+        selections = read_records(self.folder.selections_file(label), SelectionRecord)
+        rows = join(selections, judgments, [query.id for query in self.queries])
+        judged, total = len(rows), len(self.queries)
+        if judged < total:
+            left_out = ", so that it is left out" if judged < MIN_JUDGED * total else ""
+            logger.warning(
+                "%s: %s has judged %d of %d contexts%s", label, self.judge, judged, total, left_out
+            )
+        return rows if judged >= MIN_JUDGED * total else rows.take(())
+
+    def _entry(self, name: str) -> Mapping[str, object]:
+        entry = self.manifest.get(name)
+        return entry if isinstance(entry, Mapping) else {}

@@ -1,0 +1,281 @@
+"""Runs: every method on every query, over processes, resumable.
+
+A run appends to its folder as skills are finished, so that a killed run goes on where it stopped. What
+is done is known from the files alone. At the end each file is put into the order of the queries, so
+that two runs differ in their times and in nothing else.
+
+Reference: paper §4, §5.
+"""
+
+import logging
+import multiprocessing
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from dataclasses import asdict, replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import TypeVar
+
+from skillpager.bench.data.folder import NODES, QUERIES, SKILLS, BenchFolder, append_records, write_records
+from skillpager.bench.data.records import JudgmentRecord, QueryRecord, SelectionRecord, SkillRecord
+from skillpager.bench.judge.evidence import EVIDENCE
+from skillpager.bench.run.methods import parse_method
+from skillpager.bench.run.selecting import Outcome, Plan, Work, select_all
+from skillpager.errors import BenchError, SkillPagerError, require_extra
+from skillpager.output.json import JsonObject
+from skillpager.pager import SkillPager
+from skillpager.settings import Settings
+
+logger = logging.getLogger(__name__)
+Result = TypeVar("Result", SelectionRecord, JudgmentRecord)
+
+SEED = 42  # paper §4.1, §5.3.1
+# what tells one data set from another in the manifest
+DATA_IDENTITY = ("skills", "queries", "skills_sha256", "queries_sha256")
+
+
+def run_settings(settings: Settings, *, style: str) -> Settings:
+    """Return settings whose page defaults are the paper's, whatever the user's own are."""
+    bare = Settings()
+    return replace(
+        settings,
+        style=style,
+        scope=bare.scope,
+        strategy=bare.strategy,
+        mmr_lambda=bare.mmr_lambda,
+        max_nodes=None,
+        max_tokens=None,
+        sufficiency=None,
+    )
+
+
+def prepare(
+    folder: BenchFolder,
+    skills: Sequence[SkillRecord],
+    queries: Sequence[QueryRecord],
+    plan: Plan,
+    *,
+    data: JsonObject,
+) -> None:
+    """Put the data of a run into its folder, or check that it is the data that is there.
+
+    Args:
+        folder: The folder of the run.
+        skills: All skills.
+        queries: The queries about them.
+        plan: How contexts are made.
+        data: What the manifest says of the data, with its digests.
+
+    Raises:
+        BenchError: The folder holds a run on other data or with other parts, or there are no queries.
+    """
+    if not queries:
+        raise BenchError("The data has no queries: write them with `skillpager bench queries`.")
+    if plan.judge_evidence and not any(query.critical for query in queries):
+        raise BenchError(
+            "The evidence judge needs queries with critical lines, and this data has none: "
+            "run with `--judge none` and judge with `skillpager bench judge`."
+        )
+    parts = _parts(plan)
+    _check_same(folder, {"run": parts, "data": {name: data[name] for name in DATA_IDENTITY}})
+    if not (folder.path / SKILLS).exists():
+        write_records(folder.path / SKILLS, skills)
+    if not (folder.path / QUERIES).exists():
+        write_records(folder.path / QUERIES, queries)
+    folder.update_manifest({"data": data, "run": parts, "seed": SEED, "version": version("skillpager")})
+
+
+def _check_same(folder: BenchFolder, described: JsonObject) -> None:
+    """Refuse a folder whose results are of another kind; one without results can be used anew."""
+    known = folder.manifest()
+    if "run" not in known:
+        return
+    for name, now in described.items():
+        before = known.get(name)
+        if difference := _difference(before, now):
+            raise BenchError(
+                f"{folder.path} holds a run of another kind ({difference}): choose another --out, "
+                "or remove the folder."
+            )
+
+
+def run_methods(
+    folder: BenchFolder,
+    labels: Sequence[str],
+    plan: Plan,
+    *,
+    jobs: int = 1,
+    progress: Callable[[int, int], None] | None = None,
+) -> int:
+    """Run methods on all queries of a prepared folder; return how many contexts were made.
+
+    Args:
+        folder: Where data and results stand.
+        labels: Methods; what is done already is skipped.
+        plan: How contexts are made.
+        jobs: Processes.
+        progress: Called with the contexts done and all contexts to do.
+
+    Raises:
+        BenchError: A method is unknown, or some skills failed; the others are kept.
+    """
+    wanted = list(dict.fromkeys(parse_method(label).label for label in labels))
+    skills, queries = folder.skills(), folder.queries()
+    left = list(_work_left(folder, wanted, skills, queries, plan))
+    folder.update_manifest({"methods": _described(folder, wanted)})
+    total, done = sum(map(len, left)), 0
+    failures: dict[str, SkillPagerError] = {}
+    nodes = {record.skill for record in folder.nodes()}
+    for work, outcome in _outcomes(left, plan, jobs):
+        if isinstance(outcome, SkillPagerError):
+            failures[work.skill.id] = outcome
+            logger.warning("%s: %s", work.skill.id, outcome)
+        else:
+            _keep(folder, outcome, with_nodes=work.skill.id not in nodes)
+        done += len(work)
+        if progress:
+            progress(done, total)
+    _put_in_order(folder, wanted, skills, queries)
+    if failures:
+        first = next(iter(failures))
+        raise BenchError(
+            f"{len(failures)} of {len(left)} skills failed, the first was {first}: {failures[first]} "
+            "The others are kept: mend the cause and repeat the command."
+        )
+    return total
+
+
+def _work_left(
+    folder: BenchFolder,
+    labels: Sequence[str],
+    skills: Sequence[SkillRecord],
+    queries: Sequence[QueryRecord],
+    plan: Plan,
+) -> Iterator[Work]:
+    done = {label: _done(folder, label, plan) for label in labels}
+    by_skill: dict[str, list[QueryRecord]] = {}
+    for query in queries:
+        by_skill.setdefault(query.skill, []).append(query)
+    for skill in skills:
+        cases = (
+            (query, tuple(label for label in labels if query.id not in done[label]))
+            for query in by_skill.get(skill.id, [])
+        )
+        left = tuple((query, missing) for query, missing in cases if missing)
+        if left:
+            yield Work(skill, left)
+
+
+def _done(folder: BenchFolder, label: str, plan: Plan) -> set[str]:
+    """Return the queries that need no further work for a method."""
+    selections = folder.selections(label)
+    done = {record.query for record in selections if record.context is not None or not plan.keep_contexts}
+    if plan.judge_evidence:
+        done &= {record.query for record in folder.judgments(EVIDENCE, label)}
+    return done
+
+
+def _outcomes(
+    left: Sequence[Work], plan: Plan, jobs: int
+) -> Iterator[tuple[Work, Outcome | SkillPagerError]]:
+    """Yield what comes of each skill's work, as it is finished."""
+    if jobs <= 1 or len(left) <= 1:
+        for work in left:
+            yield work, _attempt(work, plan)
+        return
+    # here, because a worker that fails to begin breaks the pool without a word
+    require_extra("threadpoolctl", extra="bench", purpose="The benchmark")
+    # a forked child would share the threads and locks of the parent's models
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(min(jobs, len(left)), context, initializer=_use_one_thread) as pool:
+        pending = {pool.submit(_attempt, work, plan): work for work in sorted(left, key=_size, reverse=True)}
+        try:
+            yield from ((pending[future], future.result()) for future in as_completed(pending))
+        except BaseException:
+            _cancel(pending)
+            raise
+
+
+def _attempt(work: Work, plan: Plan) -> Outcome | SkillPagerError:
+    try:
+        return select_all(work, plan)
+    except SkillPagerError as error:
+        return error
+
+
+def _size(work: Work) -> int:
+    return len(work) * len(work.skill.text)
+
+
+def _cancel(pending: Iterable[Future[Outcome | SkillPagerError]]) -> None:
+    for future in pending:
+        future.cancel()
+
+
+def _use_one_thread() -> None:
+    """Keep matrix products of a worker to one thread: the processes share the processors."""
+    from threadpoolctl import threadpool_limits
+
+    threadpool_limits(1)
+
+
+def _keep(folder: BenchFolder, outcome: Outcome, *, with_nodes: bool) -> None:
+    """Append what was made; verdicts first, because a selection without one is made again."""
+    if with_nodes:
+        append_records(folder.path / NODES, outcome.nodes)
+    for label, judgments in _by_method(outcome.judgments).items():
+        append_records(folder.judgments_file(EVIDENCE, label), judgments)
+    for label, selections in _by_method(outcome.selections).items():
+        append_records(folder.selections_file(label), selections)
+
+
+def _by_method(records: Iterable[Result]) -> Mapping[str, list[Result]]:
+    grouped: dict[str, list[Result]] = {}
+    for record in records:
+        grouped.setdefault(record.method, []).append(record)
+    return grouped
+
+
+def _put_in_order(
+    folder: BenchFolder, labels: Sequence[str], skills: Sequence[SkillRecord], queries: Sequence[QueryRecord]
+) -> None:
+    order = {query.id: place for place, query in enumerate(queries)}
+    for label in labels:
+        _sort(folder.selections_file(label), folder.selections(label), order)
+        _sort(folder.judgments_file(EVIDENCE, label), folder.judgments(EVIDENCE, label), order)
+    places = {skill.id: place for place, skill in enumerate(skills)}
+    nodes = folder.nodes()
+    if nodes != (ordered := sorted(nodes, key=lambda record: places[record.skill])):
+        write_records(folder.path / NODES, ordered)
+
+
+def _sort(path: Path, records: Sequence[Result], order: Mapping[str, int]) -> None:
+    """Write a file in the order of the queries, the last record of each, unless it is so."""
+    latest = {record.query: record for record in records}
+    ordered = [latest[query] for query in sorted(latest, key=order.__getitem__)]
+    if ordered != list(records):
+        write_records(path, ordered)
+
+
+def _parts(plan: Plan) -> JsonObject:
+    """Return what the contexts of a run depend on besides data and methods."""
+    recipe = SkillPager(settings=plan.settings).recipe
+    return {**asdict(recipe), "style": plan.settings.style}
+
+
+def _difference(before: object, now: object) -> str:
+    """Return in words where a manifest entry has other values than these; empty when nowhere."""
+    if not isinstance(before, Mapping) or not isinstance(now, Mapping):
+        return f"{before}, now {now}"
+    names = [name for name in now if before.get(name) != now[name]]
+    return "; ".join(f"{name} {before.get(name)}, now {now[name]}" for name in names)
+
+
+def _described(folder: BenchFolder, labels: Sequence[str]) -> JsonObject:
+    """Return the manifest's methods with these added, each with its knobs."""
+    known = folder.manifest().get("methods")
+    described: JsonObject = dict(known) if isinstance(known, Mapping) else {}
+    for label in labels:
+        knobs = asdict(parse_method(label))
+        described[label] = {name: value for name, value in knobs.items() if value is not None}
+    return described
