@@ -5,7 +5,7 @@ from pathlib import Path
 
 from typer.testing import CliRunner
 
-from skillpager.cli import app
+from skillpager.cli.app import app
 
 TARGET = Path(__file__).parent / "cli.md"
 WIDTH = 100

@@ -595,8 +595,8 @@ def test_output_that_cannot_be_written(warm_cache: Path) -> None:
 def test_a_fault_of_ours_asks_to_be_reported(tmp_path: Path) -> None:
     program = textwrap.dedent(
         """
-        from skillpager.cli import app, main
-        from skillpager.cli_messages import reported
+        from skillpager.cli.app import app, main
+        from skillpager.cli.messages import reported
 
         def fault() -> None:
             raise RuntimeError("unforeseen")
@@ -632,7 +632,7 @@ def test_without_arguments_help_is_shown(warm_cache: Path) -> None:
 
 def test_help_waits_for_no_model(skillpager: Run) -> None:
     imported = skillpager("page", "--help", PYTHONPROFILEIMPORTTIME="1").err
-    assert "skillpager.cli_skill" in imported
+    assert "skillpager.cli.page" in imported
     assert not re.search(
         r"\| +(onnxruntime|tokenizers|rs_bpe|openai|rich|skillpager\.serialize)$", imported, re.MULTILINE
     )

@@ -10,7 +10,7 @@ import pytest
 
 from conftest import ROOT, SAMPLES
 from skillpager import SkillPager
-from skillpager.cli_options import StrategyName, complete_strategy
+from skillpager.cli.options import StrategyName, complete_strategy
 from skillpager.errors import MissingExtraError, SettingsError
 from skillpager.factories import STRATEGIES, make_strategy
 from skillpager.settings import Settings, load_settings

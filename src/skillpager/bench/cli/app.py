@@ -19,8 +19,8 @@ from skillpager.bench.cli.model import (
     PriceOut,
     Yes,
 )
-from skillpager.cli_messages import reported
-from skillpager.cli_options import AsJson, CacheDir, ClassifierName, EncoderName
+from skillpager.cli.messages import reported
+from skillpager.cli.options import AsJson, CacheDir, ClassifierName, EncoderName
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 

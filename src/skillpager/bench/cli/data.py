@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from skillpager.cli_messages import FAILED, are_notes_heard, note, print_json, reported, warn
-from skillpager.cli_options import AsJson, complete_skill
+from skillpager.cli.messages import FAILED, are_notes_heard, note, print_json, reported, warn
+from skillpager.cli.options import AsJson, complete_skill
 
 if TYPE_CHECKING:
     from skillpager.bench.data.composition import Check
@@ -145,7 +145,7 @@ def evals(
       skillpager bench data evals ~/.claude/skills/csv-analyzer --out evals
     """
     from skillpager.bench.data.evals import read_evals
-    from skillpager.cli_session import choose_settings, find_skill
+    from skillpager.cli.session import choose_settings, find_skill
 
     settings = choose_settings()
     records, queries = read_evals([find_skill(skill, settings) for skill in skills])
@@ -230,7 +230,7 @@ def fetch(
     """
     from skillpager.bench.data.fetch import fetch_documents
     from skillpager.bench.data.published import read_published
-    from skillpager.cli_progress import progress_bar
+    from skillpager.cli.progress import progress_bar
 
     published = read_published(split.value)
     with progress_bar("documents") as progress:
@@ -248,7 +248,7 @@ def fetch(
 
 def _origin(mirror: str | None, git: Path | None) -> "DocumentOrigin":
     from skillpager.bench.data.origins import GITHUB_RAW, Clones, RawFiles
-    from skillpager.cli_messages import UsageError
+    from skillpager.cli.messages import UsageError
 
     if git is not None and mirror is not None:
         raise UsageError("--git and --mirror both say where documents are read: leave one of them out.")
@@ -265,7 +265,7 @@ def _write(
 ) -> "JsonObject":
     from skillpager.bench.data.folder import BenchFolder
     from skillpager.bench.data.writing import write_data
-    from skillpager.cli_views import counted
+    from skillpager.cli.views import counted
 
     folder = BenchFolder(out)
     written = write_data(folder, skills, queries, source=source, details=details)
@@ -284,7 +284,7 @@ def _because(check: "Check") -> str:
 
 
 def _print_checks(checks: Sequence["Check"]) -> None:
-    from skillpager.cli_views import print_table
+    from skillpager.cli.views import print_table
 
     rows = [
         [check.measure, check.expected, check.found, "yes" if check.agrees else f"no{_because(check)}"]
@@ -294,6 +294,6 @@ def _print_checks(checks: Sequence["Check"]) -> None:
 
 
 def _print_missing(missing: Sequence["Missing"]) -> None:
-    from skillpager.cli_views import print_table
+    from skillpager.cli.views import print_table
 
     print_table(["missing", "why"], [[entry.document.skill, entry.problem] for entry in missing])

@@ -24,8 +24,8 @@ from skillpager.bench.cli.model import (
     open_model,
     tell_bill,
 )
-from skillpager.cli_messages import UsageError, note, print_json, reported
-from skillpager.cli_options import AsJson
+from skillpager.cli.messages import UsageError, note, print_json, reported
+from skillpager.cli.options import AsJson
 
 EVIDENCE, LLM = "evidence", "llm"
 
@@ -109,7 +109,7 @@ def queries(
     """
     from skillpager.bench.data import queries as writing
     from skillpager.bench.data.folder import BenchFolder
-    from skillpager.cli_progress import progress_bar
+    from skillpager.cli.progress import progress_bar
 
     options = ModelOptions(
         model, base_url, jobs, timeout, price_in, price_out, max_cost, dry_run, yes, as_json

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from skillpager.bench.cli.model import ModelOptions, agree, bill_json, end, open_model, tell_bill
-from skillpager.cli_messages import UsageError, note, print_json, print_text, warn
+from skillpager.cli.messages import UsageError, note, print_json, print_text, warn
 
 if TYPE_CHECKING:
     from skillpager.bench.data.chat import ChatModel
@@ -44,7 +44,7 @@ def judge_by_evidence(task: Task) -> None:
     """Judge by the annotated lines, and print what came of it."""
     from skillpager.bench.judge import EvidenceJudge
     from skillpager.bench.judge.judging import judge_cases
-    from skillpager.cli_progress import progress_bar
+    from skillpager.cli.progress import progress_bar
 
     docket = task.docket()
     with progress_bar("contexts") as progress:
@@ -57,7 +57,7 @@ def judge_by_model(task: Task) -> None:
     from skillpager.bench.judge.judging import judge_cases
     from skillpager.bench.judge.llm import LLMJudge, judge_id
     from skillpager.bench.judge.votes import VoteLog
-    from skillpager.cli_progress import progress_bar
+    from skillpager.cli.progress import progress_bar
 
     chat, docket = task.chat(), task.docket()
     judge = LLMJudge(chat, VoteLog(task.folder, judge_id(chat.id)), votes=task.votes)
@@ -124,7 +124,7 @@ def import_answers(task: Task, paths: Sequence[Path], name: str | None) -> None:
 
 def _print_judging(judging: "Judging", *, as_json: bool, spent: "Bill | None" = None) -> None:
     """Print, for each method, how many contexts were judged and how many suffice."""
-    from skillpager.cli_views import print_table
+    from skillpager.cli.views import print_table
 
     counts = {
         method: (len(records), sum(record.sufficient for record in records))

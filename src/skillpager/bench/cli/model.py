@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from skillpager.cli_messages import FAILED, UsageError, note, print_json, print_text, tell_error
+from skillpager.cli.messages import FAILED, UsageError, note, print_json, print_text, tell_error
 
 if TYPE_CHECKING:
     from skillpager.bench.data.chat import ChatModel
@@ -176,7 +176,7 @@ def _spending(options: ModelOptions) -> "Spending":
 
 
 def _words(bill: "Bill", *, about: bool) -> str:
-    from skillpager.cli_views import counted
+    from skillpager.cli.views import counted
 
     roughly = "about " if about else ""
     line = (

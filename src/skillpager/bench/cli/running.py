@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from skillpager.bench.cli.judging import Task, judge_by_model
 from skillpager.bench.cli.model import ModelOptions
-from skillpager.cli_messages import UsageError, note, print_json, print_text
+from skillpager.cli.messages import UsageError, note, print_json, print_text
 
 if TYPE_CHECKING:
     from skillpager.bench.data.folder import BenchFolder
@@ -63,7 +63,7 @@ def run_and_judge(
 def make_contexts(suites: Mapping[str, Sequence[str]], options: RunOptions) -> "BenchFolder":
     """Return the folder in which suites were run."""
     from skillpager.bench.run.reproduce import open_run, run_suites
-    from skillpager.cli_progress import progress_bar
+    from skillpager.cli.progress import progress_bar
 
     plan = _plan(options)
     folder = open_run(options.data, options.out, plan)
@@ -78,7 +78,7 @@ def write_and_print_report(
 ) -> None:
     """Write a report, and print the files."""
     from skillpager.bench.report.report import write_report
-    from skillpager.cli_session import open_pager
+    from skillpager.cli.session import open_pager
 
     pager = open_pager(cache_dir=cache_dir)
     written = write_report(
@@ -90,7 +90,7 @@ def write_and_print_report(
 def _plan(options: RunOptions) -> "Plan":
     from skillpager.bench.run.runs import run_settings
     from skillpager.bench.run.selecting import Plan
-    from skillpager.cli_session import choose_settings
+    from skillpager.cli.session import choose_settings
 
     if options.judge not in JUDGES:
         raise UsageError(f"Unknown judge {options.judge!r}: choose one of {', '.join(JUDGES)}.")
@@ -108,7 +108,7 @@ def _print_summary(folder: "BenchFolder", suites: Mapping[str, Sequence[str]], *
     from skillpager.bench.report.results import Results
     from skillpager.bench.report.summary import COLUMNS, summarise
     from skillpager.bench.run.methods import parse_method
-    from skillpager.cli_views import print_table
+    from skillpager.cli.views import print_table
 
     labels = dict.fromkeys(parse_method(label).label for name in suites for label in suites[name])
     rows = summarise(Results(folder, EVIDENCE), labels)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from skillpager.cli_messages import note, print_json, print_text, reported, warn
-from skillpager.cli_options import AsJson
+from skillpager.cli.messages import note, print_json, print_text, reported, warn
+from skillpager.cli.options import AsJson
 
 if TYPE_CHECKING:
     from skillpager.bench.report.statistics import Interval
@@ -203,7 +203,7 @@ def score(
 def _write(drawn: "Sample", out: Path, columns: Sequence[str], *, as_json: bool) -> None:
     """Write a sample and say what is in it."""
     from skillpager.bench.validate.drawing import write_sample
-    from skillpager.cli_views import counted, print_table
+    from skillpager.cli.views import counted, print_table
 
     key = write_sample(out, drawn)
     for warning in drawn.warnings:
@@ -249,7 +249,7 @@ def _print_rows(rows: Sequence[Mapping[str, str]], *, texts: int = 1) -> None:
         rows: Cells by column, the same columns in each.
         texts: Number of columns at the left that hold text; the others hold numbers.
     """
-    from skillpager.cli_views import is_terminal, print_table
+    from skillpager.cli.views import is_terminal, print_table
 
     columns = [column for column in rows[0] if any(row[column] for row in rows)]
     print_table(columns, [[row[column] for column in columns] for row in rows], right=columns[texts:])

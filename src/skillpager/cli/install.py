@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from skillpager.cli_messages import UsageError, note, print_json, print_text, reported, warn
-from skillpager.cli_options import AsJson, SkillArgument
+from skillpager.cli.messages import UsageError, note, print_json, print_text, reported, warn
+from skillpager.cli.options import AsJson, SkillArgument
 
 if TYPE_CHECKING:
     from skillpager.install.changes import Change
@@ -140,7 +140,7 @@ def stub(
       skillpager stub examples/skills/postgres-backup
       skillpager stub examples/skills/git-bisect --out .agents/skills --max-tokens 2000
     """
-    from skillpager.cli_session import STDIN, find_skill
+    from skillpager.cli.session import STDIN, find_skill
     from skillpager.install.stubs import write_stub
     from skillpager.settings import load_settings
 
@@ -197,7 +197,7 @@ def _folders(paths: Sequence[Path]) -> list[Path]:
 
 def _print_hosts(*, as_json: bool) -> None:
     """Print which agents are known, which are here, and where SkillPager is installed."""
-    from skillpager.cli_views import print_table
+    from skillpager.cli.views import print_table
     from skillpager.errors import SettingsError
     from skillpager.install.changes import is_installed
     from skillpager.install.hosts import HOSTS, SCOPES, Places, file_of, is_used

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from skillpager.cli_messages import are_notes_heard, print_json, tell_error
-from skillpager.cli_session import find_skill, tell_oddities
-from skillpager.cli_views import one_line, print_table
+from skillpager.cli.messages import are_notes_heard, print_json, tell_error
+from skillpager.cli.session import find_skill, tell_oddities
+from skillpager.cli.views import one_line, print_table
 from skillpager.errors import ClassifierError, EncoderError, SkillError, SkillPagerError
 from skillpager.library import discover, search_folders
 from skillpager.output.json import JsonObject, error_json

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from skillpager.cli_messages import note, print_json, warn
-from skillpager.cli_views import print_table
+from skillpager.cli.messages import note, print_json, warn
+from skillpager.cli.views import print_table
 from skillpager.errors import SkillError
 from skillpager.library import FoundSkill, discover, search_folders
 from skillpager.output.json import found_json

@@ -4,8 +4,8 @@ from collections.abc import Sequence, Set
 from dataclasses import replace
 from pathlib import Path
 
-from skillpager.cli_messages import note
-from skillpager.cli_views import counted, print_table
+from skillpager.cli.messages import note
+from skillpager.cli.views import counted, print_table
 from skillpager.errors import SettingsError, SkillPagerError
 from skillpager.output.graph_text import draw
 from skillpager.output.outline import snippet

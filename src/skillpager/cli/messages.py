@@ -30,7 +30,7 @@ INTERRUPTED = 130
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing on stderr but errors.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Log to stderr what is done.")]
 
-_notes = logging.getLogger("skillpager.cli_messages.notes")
+_notes = logging.getLogger("skillpager.cli.messages.notes")
 
 # what could steer a terminal: all control characters but line feed, tab and the CR of a CRLF
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]|\r(?!\n)")

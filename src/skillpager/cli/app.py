@@ -10,10 +10,14 @@ from typing import Annotated
 
 import typer
 
-from skillpager import cli_cache, cli_hosts, cli_mcp, cli_serve, cli_skill
 from skillpager.bench.cli import app as cli_bench
-from skillpager.cli_messages import FAILED, print_text, reported
-from skillpager.cli_options import (
+from skillpager.cli.app import cache as cli_cache
+from skillpager.cli.app import install as cli_hosts
+from skillpager.cli.app import mcp as cli_mcp
+from skillpager.cli.app import page as cli_skill
+from skillpager.cli.app import serve as cli_serve
+from skillpager.cli.messages import FAILED, print_text, reported
+from skillpager.cli.options import (
     AsJson,
     CacheDir,
     ClassifierName,
@@ -43,7 +47,7 @@ def main() -> None:
 
 def _print_version(value: bool) -> None:
     if value:
-        from skillpager.cli_doctor import package_version
+        from skillpager.cli.doctor import package_version
 
         print_text(f"skillpager {package_version()}")
         raise typer.Exit
@@ -105,8 +109,8 @@ def index(
       skillpager index examples/skills
       skillpager index examples/skills/git-bisect examples/skills/postgres-backup/SKILL.md --json
     """
-    from skillpager import cli_index
-    from skillpager.cli_session import open_pager, tell_estimates
+    from skillpager.cli.app import index as cli_index
+    from skillpager.cli.session import open_pager, tell_estimates
 
     pager = open_pager(encoder=encoder, classifier=classifier, cache_dir=cache_dir, tell_batches=False)
     targets = cli_index.find_targets(paths or [], pager.settings)
@@ -142,7 +146,7 @@ def list_skills(
       skillpager list examples/skills
       skillpager list --json
     """
-    from skillpager import cli_list
+    from skillpager.cli.app import list as cli_list
 
     cli_list.print_found(cli_list.find(folders or []), as_json=as_json)
 
@@ -164,8 +168,8 @@ def doctor(
       skillpager doctor
       skillpager doctor --json
     """
-    from skillpager.cli_doctor import diagnose, print_diagnosis
-    from skillpager.cli_session import choose_settings
+    from skillpager.cli.doctor import diagnose, print_diagnosis
+    from skillpager.cli.session import choose_settings
 
     diagnosis = diagnose(choose_settings(encoder=encoder, classifier=classifier, cache_dir=cache_dir))
     print_diagnosis(diagnosis, as_json=as_json)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from skillpager.cli_messages import UsageError, note, reported
-from skillpager.cli_options import CacheDir, ClassifierName, EncoderName, OfferedFolders, Scope
+from skillpager.cli.messages import UsageError, note, reported
+from skillpager.cli.options import CacheDir, ClassifierName, EncoderName, OfferedFolders, Scope
 from skillpager.errors import SkillPagerError, require_extra
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def mcp(
         raise UsageError("--port belongs to --http: add that, or leave --port out.")
     require_extra("mcp", extra="mcp", purpose="`skillpager mcp`")
     with _no_collection():
-        from skillpager.cli_session import open_library
+        from skillpager.cli.session import open_library
 
         library = open_library(folders or [], encoder=encoder, classifier=classifier, cache_dir=cache_dir)
     with _warming(library):

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from skillpager.cli_messages import UsageError, note, print_json, print_text, print_trace, reported
-from skillpager.cli_options import (
+from skillpager.cli.messages import UsageError, note, print_json, print_text, print_trace, reported
+from skillpager.cli.options import (
     AsJson,
     CacheDir,
     ClassifierName,
@@ -65,7 +65,7 @@ def page(
       echo "restore one table" | skillpager page examples/skills/postgres-backup - --json
       cat examples/skills/git-bisect/SKILL.md | skillpager page - "skip a commit" -k 3
     """
-    from skillpager import cli_session as session
+    from skillpager.cli.app import session
 
     query = session.read_query(query, skill=skill)
     pager = session.open_pager(encoder=encoder, classifier=classifier, cache_dir=cache_dir)
@@ -105,8 +105,8 @@ def _print_page(
     reasons: Mapping[str, Mapping[str, float]],
     as_json: bool,
 ) -> None:
-    from skillpager.cli_session import tell_oddities
-    from skillpager.cli_views import saving
+    from skillpager.cli.session import tell_oddities
+    from skillpager.cli.views import saving
     from skillpager.output.json import context_json
     from skillpager.output.outline import told_reasons, trace
 
@@ -144,7 +144,7 @@ def outline(
       skillpager outline examples/skills/git-bisect
       skillpager outline examples/skills/kubernetes-debugging --scope body --json
     """
-    from skillpager import cli_session as session
+    from skillpager.cli.app import session
 
     pager = session.open_pager(encoder=encoder, classifier=classifier, cache_dir=cache_dir)
     found = session.load_skill(pager, skill, scope=scope)
@@ -153,7 +153,7 @@ def outline(
 
 
 def _print_outline(pager: "SkillPager", index: "SkillIndex", *, as_json: bool) -> None:
-    from skillpager.cli_views import print_outline
+    from skillpager.cli.views import print_outline
     from skillpager.output.json import index_json
 
     if as_json:
@@ -184,7 +184,7 @@ def show(
       skillpager show examples/skills/postgres-backup n3-n5 L40-52
       skillpager show examples/skills/kubernetes-debugging references/storage.md:L1-20 --style plain
     """
-    from skillpager import cli_session as session
+    from skillpager.cli.app import session
     from skillpager.output.json import context_json
 
     pager = session.open_pager(encoder=encoder, classifier=classifier, cache_dir=cache_dir)
@@ -218,8 +218,8 @@ def graph(
       skillpager graph examples/skills/git-bisect --dot > git-bisect.dot
       skillpager graph examples/skills/git-bisect --svg git-bisect.svg
     """
-    from skillpager import cli_graph
-    from skillpager import cli_session as session
+    from skillpager.cli.app import graph as cli_graph
+    from skillpager.cli.app import session
     from skillpager.output.graph_text import to_dot, to_mermaid
     from skillpager.output.json import graph_json
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from skillpager.cli_messages import note, reported
-from skillpager.cli_options import CacheDir, ClassifierName, EncoderName, OfferedFolders
+from skillpager.cli.messages import note, reported
+from skillpager.cli.options import CacheDir, ClassifierName, EncoderName, OfferedFolders
 from skillpager.errors import require_extra
 from skillpager.http_options import (
     DEFAULT_HOST,
@@ -88,7 +88,7 @@ def serve(
     for package in ("fastapi", "uvicorn", "prometheus_client"):
         require_extra(package, extra=EXTRA, purpose=PURPOSE)
     from skillpager import http_server
-    from skillpager.cli_session import open_library
+    from skillpager.cli.session import open_library
 
     options = ServerOptions(
         host=host,

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from skillpager.cli_messages import print_text, printable
+from skillpager.cli.messages import print_text, printable
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from skillpager.cli_messages import FAILED, UsageError, note, print_json, reported
-from skillpager.cli_options import AsJson, CacheDir
+from skillpager.cli.messages import FAILED, UsageError, note, print_json, reported
+from skillpager.cli.options import AsJson, CacheDir
 
 if TYPE_CHECKING:
     from skillpager.stores import SqliteStore
@@ -39,7 +39,7 @@ def info(cache_dir: CacheDir = None, as_json: AsJson = False) -> None:
       skillpager cache info
       skillpager cache info --json
     """
-    from skillpager.cli_views import byte_count, counted, print_table
+    from skillpager.cli.views import byte_count, counted, print_table
     from skillpager.output.json import entry_json
 
     store = _open(cache_dir)
@@ -71,7 +71,7 @@ def verify(cache_dir: CacheDir = None, as_json: AsJson = False) -> None:
     Examples:
       skillpager cache verify
     """
-    from skillpager.cli_views import print_table
+    from skillpager.cli.views import print_table
 
     store = _open(cache_dir)
     damaged = store.verify()
@@ -102,7 +102,7 @@ def clear(
     Examples:
       skillpager cache clear --yes
     """
-    from skillpager.cli_views import counted
+    from skillpager.cli.views import counted
 
     store = _open(cache_dir)
     count = counted(len(store.entries()), "index", "indexes")
@@ -131,7 +131,7 @@ def evict(
     Examples:
       skillpager cache evict --max-size 100MB
     """
-    from skillpager.cli_views import byte_count, counted
+    from skillpager.cli.views import byte_count, counted
 
     limit = parse_size(max_size)
     store = _open(cache_dir)
@@ -155,7 +155,7 @@ def parse_size(text: str) -> int:
 
 
 def _open(cache_dir: Path | None) -> "SqliteStore":
-    from skillpager.cli_session import choose_settings
+    from skillpager.cli.session import choose_settings
     from skillpager.factories import cache_folder
     from skillpager.stores import SqliteStore
 
@@ -164,7 +164,7 @@ def _open(cache_dir: Path | None) -> "SqliteStore":
 
 
 def _row(entry: "StoreEntry") -> Sequence[str]:
-    from skillpager.cli_views import byte_count
+    from skillpager.cli.views import byte_count
 
     used = time.strftime("%Y-%m-%d %H:%M", time.localtime(entry.used))
     return [entry.name, f"{entry.nodes:,}", byte_count(entry.size), used, entry.key[:12], entry.root]

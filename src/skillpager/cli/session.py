@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from skillpager.cli_messages import UsageError, are_notes_heard, note, warn
+from skillpager.cli.messages import UsageError, are_notes_heard, note, warn
 from skillpager.errors import SettingsError, SkillError
 from skillpager.library import Library, locate, search_folders
 from skillpager.settings import Settings, load_settings
@@ -72,7 +72,7 @@ def open_library(
         SkillError: One of the folders is none.
         SettingsError: A file, variable or option is not valid.
     """
-    from skillpager.cli_list import check_folders
+    from skillpager.cli.list import check_folders
 
     check_folders(folders)
     pager = open_pager(encoder=encoder, classifier=classifier, cache_dir=cache_dir, tell_batches=False)

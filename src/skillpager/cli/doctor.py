@@ -11,8 +11,8 @@ from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from skillpager.cli_messages import print_json, print_text
-from skillpager.cli_views import byte_count, counted
+from skillpager.cli.messages import print_json, print_text
+from skillpager.cli.views import byte_count, counted
 from skillpager.errors import SkillPagerError, StoreError
 from skillpager.output.json import JsonObject
 from skillpager.settings import Settings, load_settings

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from skillpager.cli_messages import are_notes_heard
+from skillpager.cli.messages import are_notes_heard
 
 
 @contextmanager

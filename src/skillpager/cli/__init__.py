@@ -1,0 +1,5 @@
+"""The command line."""
+
+from skillpager.cli.app import main
+
+__all__ = ["main"]
