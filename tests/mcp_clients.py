@@ -13,8 +13,8 @@ from mcp.types import CallToolResult, TextContent
 from cli_process import ROOT, command, environment
 from skillpager import SkillPager
 from skillpager.library import Library
-from skillpager.mcp_server import SkillServer, make_server
-from skillpager.mcp_tools import ToolOptions
+from skillpager.mcp.server import SkillServer, make_server
+from skillpager.mcp.tools import ToolOptions
 
 # the handshake of most hosts, and the protocol without sessions
 ERAS = ("legacy", "2026-07-28")

@@ -12,8 +12,8 @@ from conftest import SAMPLES
 from golden import FOLDER, QUERIES
 from mcp_clients import ERAS, answer, answers, error_of, form_of, server_of, text_of, with_client
 from skillpager import SkillPager
-from skillpager.mcp_server import SkillServer
-from skillpager.mcp_tools import TOOLS
+from skillpager.mcp.server import SkillServer
+from skillpager.mcp.tools import TOOLS
 
 QUERY = QUERIES["postgres-backup"]
 
@@ -288,7 +288,7 @@ def test_a_fault_of_ours_is_told_without_its_traceback(
 ) -> None:
     server = server_of(pager, SAMPLES)
     monkeypatch.setattr(SkillPager, "outline", None)
-    monkeypatch.setattr("skillpager.mcp_tools.outline_reply", lambda *_: 1 / 0)
+    monkeypatch.setattr("skillpager.mcp.tools.outline_reply", lambda *_: 1 / 0)
     told = error_of(answer(server, "get_skill_outline", name="git-bisect"))
     assert told == "This is a fault of SkillPager; its log says more."
     assert "ZeroDivisionError" in caplog.text

@@ -14,8 +14,8 @@ from golden import QUERIES
 from mcp_clients import answer, error_of, form_of, server_of, text_of
 from skillpager import NodeType, SkillPager
 from skillpager.errors import SettingsError
-from skillpager.mcp_server import SkillServer
-from skillpager.mcp_tools import DEFAULT_CEILING, LEAST_CEILING
+from skillpager.mcp.server import SkillServer
+from skillpager.mcp.tools import DEFAULT_CEILING, LEAST_CEILING
 from skillpager.settings import Settings
 from skillpager.tokens import default_counter
 from skillpager.types import Classification, FloatArray, Fragment

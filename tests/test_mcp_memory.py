@@ -10,7 +10,7 @@ from mcp import Client
 from conftest import SAMPLES
 from mcp_clients import ERAS, answer, answers, form_of, server_of, text_of
 from skillpager import SkillPager
-from skillpager.mcp_memory import MAX_SESSIONS, MAX_SKILLS, Memory, Sessions
+from skillpager.mcp.memory import MAX_SESSIONS, MAX_SKILLS, Memory, Sessions
 
 PAGE = ("load_skill", {"name": "postgres-backup", "query": "Restore a single table from last night's dump."})
 OTHER = ("load_skill", {"name": "postgres-backup", "query": "Restore a whole database on a new server."})

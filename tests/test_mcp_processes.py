@@ -31,7 +31,7 @@ from mcp_clients import (
     with_client,
 )
 from skillpager import SkillPager
-from skillpager.mcp_tools import TOOLS
+from skillpager.mcp.tools import TOOLS
 
 PAGE = ("load_skill", {"name": "postgres-backup", "query": "Restore a single table from last night's dump."})
 KNOWN = "already in context"

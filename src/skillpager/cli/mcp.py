@@ -15,7 +15,7 @@ from skillpager.errors import SkillPagerError, require_extra
 
 if TYPE_CHECKING:
     from skillpager.library import Library
-    from skillpager.mcp_server import SkillServer
+    from skillpager.mcp.server import SkillServer
 
 
 @reported
@@ -65,8 +65,8 @@ def mcp(
         library = open_library(folders or [], encoder=encoder, classifier=classifier, cache_dir=cache_dir)
     with _warming(library):
         with _no_collection():
-            from skillpager import mcp_server
-            from skillpager.mcp_tools import DEFAULT_CEILING, ToolOptions
+            from skillpager.mcp import server as mcp_server
+            from skillpager.mcp.tools import DEFAULT_CEILING, ToolOptions
 
             chosen = DEFAULT_CEILING if ceiling is None else ceiling
             server = mcp_server.make_server(library, ToolOptions(chosen, not text_only, resend, scope))
@@ -79,7 +79,7 @@ def mcp(
 
 
 def _serve_pipe(server: "SkillServer") -> None:
-    from skillpager import mcp_server
+    from skillpager.mcp import server as mcp_server
 
     if sys.stdin.isatty():
         note("waiting for an MCP client at stdin; hosts start this command themselves (docs/mcp.md)")

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from skillpager.errors import NodeNotFoundError, SettingsError
 from skillpager.library import Library
-from skillpager.mcp_memory import Memory
-from skillpager.mcp_replies import (
+from skillpager.mcp.memory import Memory
+from skillpager.mcp.replies import (
     LongNode,
     ReadOn,
     Reply,
@@ -22,7 +22,7 @@ from skillpager.mcp_replies import (
     page_reply,
     within,
 )
-from skillpager.mcp_schemas import (
+from skillpager.mcp.schemas import (
     READING_SCHEMA,
     SKILLS_SCHEMA,
     GetOutline,

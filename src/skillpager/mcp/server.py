@@ -29,9 +29,9 @@ from mcp.types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from skillpager.errors import SettingsError, SkillPagerError
 from skillpager.library import Library
-from skillpager.mcp_memory import Memory, Sessions
-from skillpager.mcp_replies import Reply
-from skillpager.mcp_tools import TOOLS, SkillTools, ToolOptions
+from skillpager.mcp.memory import Memory, Sessions
+from skillpager.mcp.replies import Reply
+from skillpager.mcp.tools import TOOLS, SkillTools, ToolOptions
 from skillpager.output.outline import snippet
 
 logger = logging.getLogger(__name__)
