@@ -16,8 +16,8 @@ import uvicorn
 from playwright.sync_api import sync_playwright
 
 from skillpager import SkillPager
-from skillpager.http_options import ServerOptions
-from skillpager.http_server import create_app, listen, server_config
+from skillpager.http.options import ServerOptions
+from skillpager.http.server import create_app, listen, server_config
 from skillpager.library import Library
 from skillpager.settings import Settings
 

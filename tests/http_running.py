@@ -14,9 +14,9 @@ import uvicorn
 
 from cli_process import SAMPLES, command, environment
 from skillpager import SkillPager
-from skillpager.http_options import ServerOptions
-from skillpager.http_server import create_app, listen, server_config
-from skillpager.http_service import Service
+from skillpager.http.options import ServerOptions
+from skillpager.http.server import create_app, listen, server_config
+from skillpager.http.service import Service
 from skillpager.library import Library
 
 TIME_LIMIT = 60.0

@@ -9,9 +9,9 @@ import pytest
 from conftest import SAMPLES
 from http_running import running
 from skillpager import SkillPager
-from skillpager.document_html import render_skill
-from skillpager.http_assets import assets
-from skillpager.http_options import ServerOptions
+from skillpager.http.explorer.assets import assets
+from skillpager.http.explorer.document import render_skill
+from skillpager.http.options import ServerOptions
 from skillpager.output.outline import SIGNALS
 
 TOKEN = {"Authorization": "Bearer secret"}

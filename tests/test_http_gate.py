@@ -8,8 +8,8 @@ import pytest
 from http_running import ASKED, running
 from skillpager import SkillPager
 from skillpager.errors import SettingsError
-from skillpager.http_options import ServerOptions, check_options, is_loopback
-from skillpager.http_server import create_app
+from skillpager.http.options import ServerOptions, check_options, is_loopback
+from skillpager.http.server import create_app
 from skillpager.library import Library
 
 TOKEN = "correct-horse"

@@ -12,9 +12,11 @@ import httpx
 import pytest
 
 from http_running import ASKED, TIME_LIMIT, Running, running
-from skillpager import SkillPager, http_limits, http_server
+from skillpager import SkillPager
 from skillpager.encoders.hashing import HashingEncoder
-from skillpager.http_options import ServerOptions
+from skillpager.http import limits as http_limits
+from skillpager.http import server as http_server
+from skillpager.http.options import ServerOptions
 from skillpager.types import FloatArray
 
 

@@ -12,7 +12,7 @@ import golden
 from conftest import SAMPLES
 from http_running import ASKED, QUERY, running
 from skillpager import SkillPager
-from skillpager.http_options import ServerOptions
+from skillpager.http.options import ServerOptions
 from skillpager.library import Library
 from skillpager.output.json import (
     JsonObject,

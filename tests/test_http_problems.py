@@ -11,7 +11,7 @@ import pytest
 
 from http_running import ASKED, Running, running
 from skillpager import SkillPager
-from skillpager.http_options import ServerOptions
+from skillpager.http.options import ServerOptions
 
 JSON = {"Content-Type": "application/json"}
 

@@ -11,9 +11,10 @@ import pytest
 from pydantic import BaseModel
 
 from http_running import ASKED, running
-from skillpager import SkillPager, http_answers
-from skillpager.http_options import ServerOptions
-from skillpager.http_requests import ExpandRequest, PageQuery, PageRequest, Scope, StyleName
+from skillpager import SkillPager
+from skillpager.http import answers as http_answers
+from skillpager.http.options import ServerOptions
+from skillpager.http.requests import ExpandRequest, PageQuery, PageRequest, Scope, StyleName
 from skillpager.parsing.skill import SCOPES
 from skillpager.types import EdgeKind, NodeType, Style
 

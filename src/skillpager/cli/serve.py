@@ -10,7 +10,7 @@ import typer
 from skillpager.cli.messages import note, reported
 from skillpager.cli.options import CacheDir, ClassifierName, EncoderName, OfferedFolders
 from skillpager.errors import require_extra
-from skillpager.http_options import (
+from skillpager.http.options import (
     DEFAULT_HOST,
     DEFAULT_PORT,
     DEFAULT_WAITING,
@@ -87,8 +87,8 @@ def serve(
     """
     for package in ("fastapi", "uvicorn", "prometheus_client"):
         require_extra(package, extra=EXTRA, purpose=PURPOSE)
-    from skillpager import http_server
     from skillpager.cli.session import open_library
+    from skillpager.http import server as http_server
 
     options = ServerOptions(
         host=host,

@@ -18,7 +18,7 @@ from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
-from skillpager.code_html import highlight
+from skillpager.http.explorer.code import highlight
 from skillpager.parsing.markdown import MAX_NESTING, Lines
 from skillpager.types import Node, SkillIndex, SourceFile
 

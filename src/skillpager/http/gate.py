@@ -7,10 +7,10 @@ from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from skillpager.http_assets import assets
-from skillpager.http_limits import read_body, replay, too_large
-from skillpager.http_options import ServerOptions, as_address
-from skillpager.http_problems import RefusedError, error_problem
+from skillpager.http.explorer.assets import assets
+from skillpager.http.limits import read_body, replay, too_large
+from skillpager.http.options import ServerOptions, as_address
+from skillpager.http.problems import RefusedError, error_problem
 
 # what anyone may ask for without the token: it holds no data
 PUBLIC_PATHS = frozenset({"/healthz", *assets()})

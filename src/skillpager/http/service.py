@@ -10,10 +10,10 @@ from typing import Annotated, cast
 from fastapi import Depends, Request
 from starlette.responses import Response
 
-from skillpager.http_limits import WorkerPool
-from skillpager.http_metrics import Metrics
-from skillpager.http_options import ServerOptions
-from skillpager.http_problems import problem
+from skillpager.http.limits import WorkerPool
+from skillpager.http.metrics import Metrics
+from skillpager.http.options import ServerOptions
+from skillpager.http.problems import problem
 from skillpager.library import Library
 from skillpager.output.json import JsonObject, JsonValue
 from skillpager.pager import SkillPager

@@ -16,17 +16,20 @@ from types import FrameType
 import uvicorn
 from fastapi import FastAPI
 
-from skillpager import http_explorer, http_pages, http_skills, http_status
 from skillpager.errors import SettingsError
-from skillpager.http_gate import Gate
-from skillpager.http_limits import WorkerPool
-from skillpager.http_metrics import Metrics
-from skillpager.http_observing import Observer
-from skillpager.http_openapi import describe
-from skillpager.http_options import ServerOptions, check_options
-from skillpager.http_problems import handle_problems
-from skillpager.http_service import Service
-from skillpager.http_uploads import upload_pager
+from skillpager.http.explorer import routes as http_explorer
+from skillpager.http.gate import Gate
+from skillpager.http.limits import WorkerPool
+from skillpager.http.metrics import Metrics
+from skillpager.http.observing import Observer
+from skillpager.http.openapi import describe
+from skillpager.http.options import ServerOptions, check_options
+from skillpager.http.problems import handle_problems
+from skillpager.http.routes import pages as http_pages
+from skillpager.http.routes import skills as http_skills
+from skillpager.http.routes import status as http_status
+from skillpager.http.service import Service
+from skillpager.http.uploads import upload_pager
 from skillpager.library import Library
 
 # what is still worked on then is dropped

@@ -5,10 +5,10 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
-from skillpager.http_answers import ProblemAnswer
-from skillpager.http_gate import PUBLIC_PATHS
-from skillpager.http_options import ServerOptions
-from skillpager.http_problems import PROBLEM_JSON
+from skillpager.http.answers import ProblemAnswer
+from skillpager.http.gate import PUBLIC_PATHS
+from skillpager.http.options import ServerOptions
+from skillpager.http.problems import PROBLEM_JSON
 
 DESCRIPTION = (
     "Pages of agent skills: the smallest part of a skill that suffices for a query. Fields are the keyword "

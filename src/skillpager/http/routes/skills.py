@@ -7,9 +7,9 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from skillpager.http_answers import GraphAnswer, NodesAnswer, OutlineAnswer, SkillsAnswer, SourceAnswer
-from skillpager.http_requests import NodesQuery, ScopeQuery
-from skillpager.http_service import (
+from skillpager.http.answers import GraphAnswer, NodesAnswer, OutlineAnswer, SkillsAnswer, SourceAnswer
+from skillpager.http.requests import NodesQuery, ScopeQuery
+from skillpager.http.service import (
     Answer,
     Service,
     ServiceOf,

@@ -11,7 +11,7 @@ from typing import ParamSpec, TypeVar
 from starlette.requests import ClientDisconnect
 from starlette.types import Message, Receive
 
-from skillpager.http_problems import BusyError, EndingError, RefusedError
+from skillpager.http.problems import BusyError, EndingError, RefusedError
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")

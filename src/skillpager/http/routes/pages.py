@@ -9,10 +9,10 @@ from starlette.responses import Response
 
 from skillpager.errors import MissingExtraError, SettingsError
 from skillpager.factories import make_strategy
-from skillpager.http_answers import PageAnswer, StrategiesAnswer
-from skillpager.http_problems import RefusedError
-from skillpager.http_requests import ExpandRequest, PageFields, PageQuery, PageRequest
-from skillpager.http_service import Answer, Service, ServiceOf, answer_json, respond
+from skillpager.http.answers import PageAnswer, StrategiesAnswer
+from skillpager.http.problems import RefusedError
+from skillpager.http.requests import ExpandRequest, PageFields, PageQuery, PageRequest
+from skillpager.http.service import Answer, Service, ServiceOf, answer_json, respond
 from skillpager.output.json import JsonObject, context_json
 from skillpager.pager import SkillPager
 from skillpager.pages.assemble import estimates

@@ -7,10 +7,10 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from skillpager.document_html import render_skill
-from skillpager.http_assets import PREFIX, Asset, assets
-from skillpager.http_requests import ScopeQuery
-from skillpager.http_service import (
+from skillpager.http.explorer.assets import PREFIX, Asset, assets
+from skillpager.http.explorer.document import render_skill
+from skillpager.http.requests import ScopeQuery
+from skillpager.http.service import (
     Answer,
     Service,
     ServiceOf,

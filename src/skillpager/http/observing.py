@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from skillpager.http_metrics import Metrics
-from skillpager.http_problems import EndingError, error_problem, fault_problem
+from skillpager.http.metrics import Metrics
+from skillpager.http.problems import EndingError, error_problem, fault_problem
 
 # JSON lines, one a request; whoever starts the service gives it a handler
 access_log = logging.getLogger("skillpager.http.access")

@@ -5,9 +5,9 @@ from functools import partial
 from fastapi import APIRouter, Request
 from starlette.responses import PlainTextResponse, Response
 
-from skillpager.http_answers import AboutAnswer, HealthAnswer
-from skillpager.http_metrics import MEDIA_TYPE
-from skillpager.http_service import JSON, Answer, Service, ServiceOf, answer_json, encode, respond
+from skillpager.http.answers import AboutAnswer, HealthAnswer
+from skillpager.http.metrics import MEDIA_TYPE
+from skillpager.http.service import JSON, Answer, Service, ServiceOf, answer_json, encode, respond
 from skillpager.output.json import JsonObject
 
 router = APIRouter(tags=["service"])
