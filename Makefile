@@ -61,7 +61,7 @@ train: $(VENV)/.dev ## make all models that ship: DATA="DIR…"; build/training 
 
 test-st: $(VENV)/.dev ## what needs torch: the sentence-transformers encoder, models of others (large download: torch)
 	$(PIP) install 'torch==2.13.0' --editable '.[st,train]'
-	$(BIN)/python -m pytest tests/test_encoders.py tests/test_model_strategies.py tests/test_training.py
+	$(BIN)/python -m pytest tests/encoders/test_encoders.py tests/strategies/test_model_strategies.py tests/training
 
 clean: ## remove the environment and all caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .hypothesis .import_linter_cache build dist

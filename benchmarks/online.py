@@ -13,7 +13,7 @@ from options import SAMPLES, Options
 from processes import Spent, own_environment, skillpager, spend
 from results import Cell, Check, Report, Table
 from skillpager import SkillIndex, SkillPager
-from skillpager.pages.render import Page
+from skillpager.pages.render import PageRenderer
 from skillpager.settings import Settings
 from skillpager.strategies import Mmr
 from timing import MILLISECONDS, Stopwatch, median, percentile, seconds_of
@@ -84,7 +84,7 @@ def _watched(pager: SkillPager) -> Stopwatch:
     watch = Stopwatch()
     watch.on(pager.encoder, "encode_query", "query embedding")
     watch.on(Mmr, "select", "selection")
-    watch.on(Page, "render", "context")
+    watch.on(PageRenderer, "render", "context")
     return watch
 
 

@@ -17,7 +17,7 @@ from skillpager.bench.data.records import QueryRecord, SkillRecord
 from skillpager.bench.judge.evidence import judge_evidence
 from skillpager.bench.report.statistics import bootstrap
 from skillpager.settings import Settings
-from skillpager.types import Context
+from skillpager.types import Page
 
 QUICK_SKILLS = 2
 # more nodes than any document has
@@ -128,7 +128,7 @@ class Exam:
         ]
         return _score(pages, verdicts)
 
-    def _page(self, index: SkillIndex, query: QueryRecord, paging: Paging) -> Context:
+    def _page(self, index: SkillIndex, query: QueryRecord, paging: Paging) -> Page:
         limit = None if paging.share is None else int(paging.share * index.full_tokens)
         return self.pager.page(
             index,
@@ -146,7 +146,7 @@ class Exam:
         self._work.cleanup()
 
 
-def _score(pages: Sequence[Context], verdicts: Sequence[tuple[float, bool]]) -> Score:
+def _score(pages: Sequence[Page], verdicts: Sequence[tuple[float, bool]]) -> Score:
     coverage, sufficient = np.array(verdicts, dtype=float).T
     interval = bootstrap(sufficient)
     tokens = np.array([page.tokens for page in pages])

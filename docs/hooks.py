@@ -7,11 +7,12 @@ import re
 from pathlib import Path
 from xml.etree.ElementTree import Element
 
-from markdown import Extension, Markdown
 from markdown.treeprocessors import Treeprocessor
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.plugins import get_plugin_logger
 from mkdocs.structure.files import File, Files
+
+from markdown import Extension, Markdown
 
 ROOT = Path(__file__).parent.parent
 OUTSIDE = "../"  # all pages are in docs/ itself

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import anyio
-from mcp import Client
 from mcp.types import TextContent
 
+from mcp import Client
 from skillpager import SkillPager
 from skillpager.library import Library
 from skillpager.mcp.server import make_server

@@ -8,7 +8,7 @@ from conftest import SAMPLES
 from skillpager import SkillPager
 from skillpager.encoders.hashing import HashingEncoder
 from skillpager.settings import Settings
-from skillpager.types import Context, FloatArray
+from skillpager.types import FloatArray, Page
 
 NAME = "postgres-backup"
 SKILL = SAMPLES / NAME
@@ -33,7 +33,7 @@ def show(name: str) -> str:
     return f"skillpager show examples/skills/{name}"
 
 
-def expected_metadata(context: Context, name: str) -> list[dict[str, object]]:
+def expected_metadata(context: Page, name: str) -> list[dict[str, object]]:
     """Return what the metadata of a page's nodes must hold, told from the library's own values."""
     assert context.selection is not None
     entries = {entry.node.id: entry for entry in (*context.selection.picks, *context.selection.skipped)}

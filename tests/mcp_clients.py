@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-from mcp import Client, StdioServerParameters
 from mcp.types import CallToolResult, TextContent
 
 from cli_process import ROOT, command, environment
+from mcp import Client, StdioServerParameters
 from skillpager import SkillPager
 from skillpager.library import Library
 from skillpager.mcp.server import SkillServer, make_server

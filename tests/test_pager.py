@@ -15,7 +15,7 @@ from skillpager.errors import NodeNotFoundError, SettingsError
 from skillpager.parsing.skill import read_skill
 from skillpager.settings import Settings
 from skillpager.strategies import Mmr
-from skillpager.types import Budget, Classification, Context, FloatArray, NodeType, SkipReason, Style
+from skillpager.types import Budget, Classification, FloatArray, NodeType, Page, SkipReason, Style
 
 BACKUP = SAMPLES / "postgres-backup"
 QUERY = "Restore a single table from last night's dump."
@@ -93,7 +93,7 @@ def test_a_skill_is_whole_exactly_when_the_whole_is_within_the_ceiling(
     assert less.sufficiency is None if strategy == "mmr" else less.sufficiency == _last_chance(less)
 
 
-def _last_chance(context: Context) -> float | None:
+def _last_chance(context: Page) -> float | None:
     """Return the chance of the last pick that a page shows."""
     assert context.selection is not None
     shown = {node.ordinal for node in context.nodes}

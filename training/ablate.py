@@ -22,7 +22,7 @@ from data import Example, embedded_queries, load, skill_folds
 from skillpager.bench.judge.measure import evidence_coverage
 from skillpager.encoders.builtin import BuiltinEncoder
 from skillpager.pages.assemble import make_page
-from skillpager.pages.render import Page
+from skillpager.pages.render import PageRenderer
 from skillpager.sequence_net import SequenceNet
 from skillpager.strategies.navigator.features import GROUPS, Place
 from skillpager.strategies.navigator.strategy import Navigator, NeedModel
@@ -153,7 +153,7 @@ def measure(
         navigator = Navigator(model=model, **variant.walk)
         for case in mine:
             lines = examples[case.document].document.text.split("\n")
-            page = Page(case.index, default_counter(), style=Style.PLAIN)
+            page = PageRenderer(case.index, default_counter(), style=Style.PLAIN)
             for row, reduction in zip(found, REDUCTIONS, strict=True):
                 limit = int((1 - reduction / 100) * case.index.full_tokens)
                 text = make_page(page, navigator, case.query, Budget(MANY, limit)).text

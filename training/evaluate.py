@@ -23,7 +23,7 @@ from skillpager.classifiers.local import TYPES, LocalClassifier
 from skillpager.encoders.builtin import ENCODER_ID, BuiltinEncoder
 from skillpager.indexing import Builder
 from skillpager.pages.assemble import estimates, make_page
-from skillpager.pages.render import Page
+from skillpager.pages.render import PageRenderer
 from skillpager.strategies.baselines.chunk_mmr import ChunkMmr
 from skillpager.strategies.baselines.hybrid import Hybrid
 from skillpager.strategies.baselines.msd import Msd
@@ -90,7 +90,7 @@ def pages(
     queries = embedded_queries(parts.encoder, [each.query.query for each in asked])
     for name, strategy in strategies.items():
         pool = windows if hasattr(strategy, "chunk_tokens") else nodes
-        page = Page(pool, default_counter(), style=style)
+        page = PageRenderer(pool, default_counter(), style=style)
         for budget_name, budget in budgets(pool, promising=estimates(strategy)):
             for each, query in zip(asked, queries, strict=True):
                 context = make_page(page, strategy, query, budget)

@@ -1,8 +1,8 @@
 """SkillPager: the smallest part of a known skill that suffices for a query.
 
 offline, once per skill content                         online, once per query
-SKILL.md ─► Skill ─► Fragments ─► typed Nodes ─► embeddings ─► Edges ─► SkillIndex ══► Selection ─► Context
-(+ *.md)   skill    fragments     classifiers     encoders     graph     stores        strategies   context
+SKILL.md ─► Skill ─► Fragments ─► typed Nodes ─► embeddings ─► Edges ─► SkillIndex ══► Selection ─► Page
+(+ *.md)   skill    fragments     classifiers     encoders     graph     stores        strategies   pages
 
 from skillpager import SkillPager
 
@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from skillpager.errors import SkillPagerError
     from skillpager.pager import SkillPager
-    from skillpager.types import Context, Node, NodeType, Skill, SkillIndex
+    from skillpager.types import Node, NodeType, Page, Skill, SkillIndex
 
-__all__ = ["Context", "Node", "NodeType", "Skill", "SkillIndex", "SkillPager", "SkillPagerError"]
+__all__ = ["Node", "NodeType", "Page", "Skill", "SkillIndex", "SkillPager", "SkillPagerError"]
 
 _HOMES = {"SkillPager": "pager", "SkillPagerError": "errors"}
 

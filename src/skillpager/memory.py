@@ -3,7 +3,7 @@
 import threading
 from collections import OrderedDict
 
-from skillpager.pages.render import Page
+from skillpager.pages.render import PageRenderer
 from skillpager.sources import Stamps
 from skillpager.types import Encoder, FloatArray, SkillIndex, Style, TokenCounter
 
@@ -21,7 +21,7 @@ class Kept:
         self._lock = threading.RLock()
         self._indexes: OrderedDict[str, SkillIndex] = OrderedDict()
         self._sources: dict[tuple[str, str], tuple[Stamps, str]] = {}
-        self._pages: OrderedDict[tuple[str, Style, str], Page] = OrderedDict()
+        self._pages: OrderedDict[tuple[str, Style, str], PageRenderer] = OrderedDict()
         self._queries: OrderedDict[tuple[str, str], FloatArray] = OrderedDict()
 
     def index(self, key: str) -> SkillIndex | None:
@@ -53,13 +53,13 @@ class Kept:
             else:
                 self._sources[place] = (stamps, key)
 
-    def page(self, index: SkillIndex, counter: TokenCounter, style: Style, show: str) -> Page:
+    def page(self, index: SkillIndex, counter: TokenCounter, style: Style, show: str) -> PageRenderer:
         """Return the page renderer of an index, made on first use."""
         key = (index.key, style, show)
         with self._lock:
             page = self._pages.get(key)
             if page is None or page.index is not index:
-                page = self._pages[key] = Page(index, counter, style=style, show=show)
+                page = self._pages[key] = PageRenderer(index, counter, style=style, show=show)
             self._pages.move_to_end(key)
             if len(self._pages) > MAX_KEPT_PAGES:
                 self._pages.popitem(last=False)

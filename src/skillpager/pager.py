@@ -25,10 +25,10 @@ from skillpager.stores import SqliteStore
 from skillpager.tokens import default_counter
 from skillpager.types import (
     Classifier,
-    Context,
     Encoder,
     EstimatingStrategy,
     FloatArray,
+    Page,
     Query,
     Recipe,
     Skill,
@@ -183,7 +183,7 @@ class SkillPager:
         style: Style | str | None = None,
         show: str = "",
         known: Collection[str] = (),
-    ) -> Context:
+    ) -> Page:
         """Return the page of a skill for a query.
 
         A skill that fits the budget passes through whole, except in style `plain`, which is the
@@ -236,7 +236,7 @@ class SkillPager:
         style: Style | str | None = None,
         show: str = "",
         known: Collection[str] = (),
-    ) -> Context:
+    ) -> Page:
         """Return the whole skill as a page, or as much of its beginning as `max_tokens` allows.
 
         Args:
@@ -324,7 +324,7 @@ class SkillPager:
         max_tokens: int | None = None,
         scope: str | None = None,
         style: Style | str | None = None,
-    ) -> Context:
+    ) -> Page:
         """Return omitted nodes of a skill: a page fault.
 
         Args:

@@ -419,7 +419,7 @@ class Omission:
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class Page:
     """A page: what the agent is given.
 
     Attributes:
@@ -446,6 +446,10 @@ class Context:
     complete: bool
     selection: Selection | None
     sufficiency: float | None = None
+
+
+# the name of `Page` before 0.2; goes with the release after that
+Context = Page
 
 
 # ---- plug points

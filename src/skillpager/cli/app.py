@@ -11,11 +11,11 @@ from typing import Annotated
 import typer
 
 from skillpager.bench.cli import app as cli_bench
-from skillpager.cli.app import cache as cli_cache
-from skillpager.cli.app import install as cli_hosts
-from skillpager.cli.app import mcp as cli_mcp
-from skillpager.cli.app import page as cli_skill
-from skillpager.cli.app import serve as cli_serve
+from skillpager.cli import cache as cli_cache
+from skillpager.cli import install as cli_hosts
+from skillpager.cli import mcp as cli_mcp
+from skillpager.cli import page as cli_skill
+from skillpager.cli import serve as cli_serve
 from skillpager.cli.messages import FAILED, print_text, reported
 from skillpager.cli.options import (
     AsJson,
@@ -109,7 +109,7 @@ def index(
       skillpager index examples/skills
       skillpager index examples/skills/git-bisect examples/skills/postgres-backup/SKILL.md --json
     """
-    from skillpager.cli.app import index as cli_index
+    from skillpager.cli import index as cli_index
     from skillpager.cli.session import open_pager, tell_estimates
 
     pager = open_pager(encoder=encoder, classifier=classifier, cache_dir=cache_dir, tell_batches=False)
@@ -146,7 +146,7 @@ def list_skills(
       skillpager list examples/skills
       skillpager list --json
     """
-    from skillpager.cli.app import list as cli_list
+    from skillpager.cli import list as cli_list
 
     cli_list.print_found(cli_list.find(folders or []), as_json=as_json)
 

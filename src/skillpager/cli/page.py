@@ -31,7 +31,7 @@ from skillpager.cli.options import (
 
 if TYPE_CHECKING:
     from skillpager.pager import SkillPager
-    from skillpager.types import Context, SkillIndex
+    from skillpager.types import Page, SkillIndex
 
 
 @reported
@@ -65,7 +65,7 @@ def page(
       echo "restore one table" | skillpager page examples/skills/postgres-backup - --json
       cat examples/skills/git-bisect/SKILL.md | skillpager page - "skip a commit" -k 3
     """
-    from skillpager.cli.app import session
+    from skillpager.cli import session
 
     query = session.read_query(query, skill=skill)
     pager = session.open_pager(encoder=encoder, classifier=classifier, cache_dir=cache_dir)
@@ -91,14 +91,14 @@ def page(
     _print_page(context, pager.index(source, scope=scope), explain=explain, reasons=reasons, as_json=as_json)
 
 
-def _are_needs_estimated(context: "Context") -> bool:
+def _are_needs_estimated(context: "Page") -> bool:
     """Tell whether the picks were estimated to be needed; not so when the whole skill fits the budget."""
     picks = context.selection.picks if context.selection else ()
     return any(pick.sufficiency is not None for pick in picks)
 
 
 def _print_page(
-    context: "Context",
+    context: "Page",
     index: "SkillIndex",
     *,
     explain: bool,
@@ -144,7 +144,7 @@ def outline(
       skillpager outline examples/skills/git-bisect
       skillpager outline examples/skills/kubernetes-debugging --scope body --json
     """
-    from skillpager.cli.app import session
+    from skillpager.cli import session
 
     pager = session.open_pager(encoder=encoder, classifier=classifier, cache_dir=cache_dir)
     found = session.load_skill(pager, skill, scope=scope)
@@ -184,7 +184,7 @@ def show(
       skillpager show examples/skills/postgres-backup n3-n5 L40-52
       skillpager show examples/skills/kubernetes-debugging references/storage.md:L1-20 --style plain
     """
-    from skillpager.cli.app import session
+    from skillpager.cli import session
     from skillpager.output.json import context_json
 
     pager = session.open_pager(encoder=encoder, classifier=classifier, cache_dir=cache_dir)
@@ -218,8 +218,8 @@ def graph(
       skillpager graph examples/skills/git-bisect --dot > git-bisect.dot
       skillpager graph examples/skills/git-bisect --svg git-bisect.svg
     """
-    from skillpager.cli.app import graph as cli_graph
-    from skillpager.cli.app import session
+    from skillpager.cli import graph as cli_graph
+    from skillpager.cli import session
     from skillpager.output.graph_text import to_dot, to_mermaid
     from skillpager.output.json import graph_json
 

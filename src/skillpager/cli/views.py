@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from rich.text import Text
     from rich.tree import Tree
 
-    from skillpager.types import Context, Node, SkillIndex
+    from skillpager.types import Node, Page, SkillIndex
 
 KILO = 1000
 # what is estimated is never told as certain
@@ -57,7 +57,7 @@ def print_outline(index: "SkillIndex", *, exact: bool) -> None:
         print_text(explain.outline(index))
 
 
-def saving(context: "Context", total: int) -> str:
+def saving(context: "Page", total: int) -> str:
     """Return one line on a page: nodes, tokens and the share of the skill it saves.
 
     Args:
@@ -86,7 +86,7 @@ def _told_chance(chance: float) -> str:
     return percent(chance) if chance <= LARGEST_CHANCE else f"over {percent(LARGEST_CHANCE)}"
 
 
-def _ended_early(context: "Context") -> bool:
+def _ended_early(context: "Page") -> bool:
     """Tell whether the selection stopped before its budget, because what was left repeats the page."""
     from skillpager.types import SkipReason
 

@@ -11,7 +11,7 @@ from prometheus_client import (
     generate_latest,
 )
 
-from skillpager.types import Context
+from skillpager.types import Page
 
 # a page takes milliseconds, the first of a skill seconds
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -59,7 +59,7 @@ class Metrics:
         self._requests.labels(known, path, str(status)).inc()
         self._seconds.labels(path).observe(seconds)
 
-    def count_page(self, context: Context) -> None:
+    def count_page(self, context: Page) -> None:
         """Count a page."""
         name = context.selection.strategy if context.selection else "none"
         self._pages.labels(name.partition(":")[0]).inc()

@@ -12,7 +12,7 @@ from skillpager.integrations.options import PageOptions, shared_pager
 from skillpager.output.json import JsonObject, context_json, node_json
 from skillpager.pager import SkillPager
 from skillpager.parsing.skill import MAX_NAME, is_blank, skill_from_text
-from skillpager.types import Context, Node, Pick, Skill, SkillIndex, Skip
+from skillpager.types import Node, Page, Pick, Skill, SkillIndex, Skip
 
 PATH_SEPARATOR = " > "
 
@@ -64,7 +64,7 @@ def retrieve(options: PageOptions, skill: str | Path, query: str, *, as_page: bo
     return [page_record(index, context)] if as_page else node_records(index, context)
 
 
-def page_text(options: PageOptions, text: str, metadata: Mapping[str, object], query: str) -> Context | None:
+def page_text(options: PageOptions, text: str, metadata: Mapping[str, object], query: str) -> Page | None:
     """Return the page of a Markdown text that came with metadata; None for a blank text.
 
     Raises:
@@ -88,13 +88,13 @@ def skill_of(pager: SkillPager, text: str, metadata: Mapping[str, object]) -> Sk
     return skill_from_text(text, name=name, max_bytes=pager.settings.max_bytes)
 
 
-def node_records(index: SkillIndex, context: Context) -> list[Record]:
+def node_records(index: SkillIndex, context: Page) -> list[Record]:
     """Return a record for every node of a page, in document order."""
     entries = _entries(context)
     return [_node_record(index, node, entries.get(node.id)) for node in context.nodes]
 
 
-def page_record(index: SkillIndex, context: Context) -> Record:
+def page_record(index: SkillIndex, context: Page) -> Record:
     """Return a page as one record."""
     return Record(
         id=f"{_source(index)}/page-{sha256(context.text.encode()).hexdigest()[:DIGEST_CHARS]}",
@@ -105,7 +105,7 @@ def page_record(index: SkillIndex, context: Context) -> Record:
     )
 
 
-def page_metadata(context: Context) -> JsonObject:
+def page_metadata(context: Page) -> JsonObject:
     """Return what is known about a page: its tokens, the ids of its nodes, what it leaves out."""
     left_out = ("text", "nodes", "selection")
     known = {key: value for key, value in context_json(context).items() if key not in left_out}
@@ -145,7 +145,7 @@ def _scores(entry: Pick | Skip | None) -> JsonObject:
     return {**rank, **numbers}
 
 
-def _entries(context: Context) -> dict[str, Pick | Skip]:
+def _entries(context: Page) -> dict[str, Pick | Skip]:
     """Return why each node is there, by id; a small gap that is shown holds nodes that were skipped."""
     selection = context.selection
     groups: Sequence[Iterable[Pick | Skip]] = (selection.picks, selection.skipped) if selection else ()

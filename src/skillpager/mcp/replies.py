@@ -10,7 +10,7 @@ from skillpager.library import FoundSkill
 from skillpager.output.json import JsonObject, node_json, omission_json
 from skillpager.output.outline import outline_lines, snippet, summary
 from skillpager.pages.gaps import omissions_of
-from skillpager.types import Context, Node, Omission, SkillIndex, TokenCounter
+from skillpager.types import Node, Omission, Page, SkillIndex, TokenCounter
 
 # a ceiling is approached from above: what is cut is cut by a little more than the excess
 TRIM = 0.95
@@ -69,7 +69,7 @@ def cut_mark(call: str) -> str:
 # ---- parts of a skill
 
 
-def page_reply(context: Context, index: SkillIndex, kind: str) -> Reply:
+def page_reply(context: Page, index: SkillIndex, kind: str) -> Reply:
     """Return a page, or a whole skill, as a reply.
 
     Raises:
@@ -91,7 +91,7 @@ def page_reply(context: Context, index: SkillIndex, kind: str) -> Reply:
 
 
 def nodes_reply(
-    context: Context, index: SkillIndex, asked: Sequence[Node], counter: TokenCounter, read_on: ReadOn
+    context: Page, index: SkillIndex, asked: Sequence[Node], counter: TokenCounter, read_on: ReadOn
 ) -> Reply:
     """Return the nodes of a page fault; those that did not fit are named at the end.
 

@@ -28,11 +28,11 @@ from typing import TypeAlias
 
 from skillpager.library import FoundSkill
 from skillpager.types import (
-    Context,
     Edge,
     Heading,
     Node,
     Omission,
+    Page,
     Pick,
     Selection,
     SkillIndex,
@@ -46,12 +46,12 @@ JsonValue: TypeAlias = "bool | int | float | str | Sequence[JsonValue] | Mapping
 JsonObject: TypeAlias = dict[str, JsonValue]
 
 
-def token_reduction(context: Context) -> float:
+def token_reduction(context: Page) -> float:
     """Return `1 - tokens / full_tokens`: what the page saves; negative if it is longer."""
     return 1.0 - context.tokens / context.full_tokens if context.full_tokens else 0.0
 
 
-def context_json(context: Context) -> JsonObject:
+def context_json(context: Page) -> JsonObject:
     """Return a page with its nodes, gaps and selection (None for a page fault)."""
     return {
         "text": context.text,

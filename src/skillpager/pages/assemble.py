@@ -5,11 +5,11 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from skillpager.errors import SettingsError
-from skillpager.pages.render import Page, PageMeter
+from skillpager.pages.render import PageMeter, PageRenderer
 from skillpager.settings import Settings
 from skillpager.strategies.baselines.full import Full
 from skillpager.strategies.budget import NodeMeter, resolve
-from skillpager.types import Budget, Context, Query, Selection, SkillIndex, Strategy, Style, TokenMeter
+from skillpager.types import Budget, Page, Query, Selection, SkillIndex, Strategy, Style, TokenMeter
 
 
 def choose_budget(
@@ -47,76 +47,78 @@ def estimates(strategy: Strategy) -> bool:
     return hasattr(strategy, "reasons")
 
 
-def make_page(page: Page, strategy: Strategy, query: Query, budget: Budget) -> Context:
+def make_page(renderer: PageRenderer, strategy: Strategy, query: Query, budget: Budget) -> Page:
     """Return the page that a strategy chooses, within `max_tokens` to the last token.
 
     A pool that fits `max_nodes` and `max_tokens` passes through whole, except in style `plain`. The strategy
     is not asked then, and `full` takes its place in the selection.
 
     Args:
-        page: Renders pages of the pool.
+        renderer: Renders pages of the pool.
         strategy: Chooses.
         query: The query.
         budget: How much the page may hold.
     """
-    pool = page.index
+    pool = renderer.index
     estimated = estimates(strategy)
     limit = budget.max_tokens
-    meter = PageMeter(page) if limit is not None else NodeMeter(pool.nodes, gap_tokens=page.gap_tokens)
-    if page.style is not Style.PLAIN and _fits_whole(pool, budget, estimated=estimated):
-        whole = page.render(range(len(pool.nodes)))
+    meter = (
+        PageMeter(renderer) if limit is not None else NodeMeter(pool.nodes, gap_tokens=renderer.gap_tokens)
+    )
+    if renderer.style is not Style.PLAIN and _fits_whole(pool, budget, estimated=estimated):
+        whole = renderer.render(range(len(pool.nodes)))
         if limit is None or whole.tokens <= limit:  # tags and names of files come on top of the skill
             selection = _all_of(pool, query, meter, limit)
             return replace(whole, selection=selection, sufficiency=1.0 if estimated else None)
     selection = strategy.select(pool, query, budget=budget, meter=meter)
     chosen = [pick.node.ordinal for pick in selection.picks]
-    context = page.render(chosen, selection=selection)
-    while limit is not None and context.tokens > limit:
+    page = renderer.render(chosen, selection=selection)
+    while limit is not None and page.tokens > limit:
         if not chosen:
-            return page.empty(selection)
+            return renderer.empty(selection)
         chosen.pop()  # the meter prices parts, the limit holds for the whole: give back the last pick
-        context = page.render(chosen, selection=selection)
-    return replace(context, sufficiency=_chance(context, len(chosen))) if estimated else context
+        page = renderer.render(chosen, selection=selection)
+    return replace(page, sufficiency=_chance(page, len(chosen))) if estimated else page
 
 
-def make_whole(page: Page, known: Collection[str], limit: int | None) -> Context:
+def make_whole(renderer: PageRenderer, known: Collection[str], limit: int | None) -> Page:
     """Return the whole pool, or the beginning of what the reader does not have of it, within `limit` tokens.
 
     Args:
-        page: Renders pages of the pool.
+        renderer: Renders pages of the pool.
         known: Ids of the nodes that the reader has.
         limit: Ceiling on the tokens; None for none.
     """
-    nodes = page.index.nodes
-    context = leave_out(page.render(range(len(nodes))), page, known)
-    if limit is None or context.tokens <= limit:
-        return context
-    had = frozenset(node.ordinal for node in nodes if node.id in known and page.style is not Style.PLAIN)
+    nodes = renderer.index.nodes
+    page = leave_out(renderer.render(range(len(nodes))), renderer, known)
+    if limit is None or page.tokens <= limit:
+        return page
+    had = frozenset(node.ordinal for node in nodes if node.id in known and renderer.style is not Style.PLAIN)
     rest = [node.ordinal for node in nodes if node.ordinal not in had]
-    context = longest(page.knowing(had).render, rest, limit)
-    return context if context.tokens <= limit else page.empty(None)
+    page = longest(renderer.knowing(had).render, rest, limit)
+    return page if page.tokens <= limit else renderer.empty(None)
 
 
-def leave_out(context: Context, page: Page, known: Collection[str]) -> Context:
+def leave_out(page: Page, renderer: PageRenderer, known: Collection[str]) -> Page:
     """Return a page with a marker in place of the nodes that the reader has; as it is if that is no shorter.
 
     Style `plain` has no markers and shows them.
 
     Args:
-        context: The page.
-        page: What rendered it.
+        page: The page.
+        renderer: What rendered it.
         known: Ids of the nodes that the reader has.
     """
-    had = frozenset(node.ordinal for node in context.nodes if node.id in known)
-    if not had or page.style is Style.PLAIN:
-        return context
-    rest = [node.ordinal for node in context.nodes if node.ordinal not in had]
-    shorter = page.knowing(had).render(rest, selection=context.selection)
-    return replace(shorter, sufficiency=context.sufficiency) if shorter.tokens < context.tokens else context
+    had = frozenset(node.ordinal for node in page.nodes if node.id in known)
+    if not had or renderer.style is Style.PLAIN:
+        return page
+    rest = [node.ordinal for node in page.nodes if node.ordinal not in had]
+    shorter = renderer.knowing(had).render(rest, selection=page.selection)
+    return replace(shorter, sufficiency=page.sufficiency) if shorter.tokens < page.tokens else page
 
 
-def longest(render: Callable[[Sequence[int]], Context], ordinals: Sequence[int], limit: int) -> Context:
-    """Return the context of the longest beginning of `ordinals` that takes at most `limit` tokens.
+def longest(render: Callable[[Sequence[int]], Page], ordinals: Sequence[int], limit: int) -> Page:
+    """Return the page of the longest beginning of `ordinals` that takes at most `limit` tokens.
 
     Of none of them when not even the first fits.
     """
@@ -137,11 +139,11 @@ def _all_of(pool: SkillIndex, query: Query, meter: TokenMeter, limit: int | None
     return replace(selection, budget=replace(every, max_tokens=limit))
 
 
-def _chance(context: Context, shown: int) -> float:
+def _chance(page: Page, shown: int) -> float:
     """Return the estimated chance that a page suffices which shows the first `shown` picks."""
-    if context.complete:
+    if page.complete:
         return 1.0
-    picks = context.selection.picks if context.selection else ()
+    picks = page.selection.picks if page.selection else ()
     return (picks[shown - 1].sufficiency or 0.0) if shown else 0.0
 
 

@@ -1,4 +1,4 @@
-"""Stage 8: chosen nodes become a Context: document order, breadcrumbs, lead-ins, elision markers.
+"""Stage 8: chosen nodes become a Page: document order, breadcrumbs, lead-ins, elision markers.
 
 A page is nodes and the joints between them. The joint of two shown nodes that follow each other
 in the source is the source between them, so a stretch of a page is the author's own text. Any
@@ -32,9 +32,9 @@ from skillpager.pages.gaps import (
     whole_text,
 )
 from skillpager.types import (
-    Context,
     Node,
     Omission,
+    Page,
     Selection,
     SkillIndex,
     Style,
@@ -60,7 +60,7 @@ class _Joint:
     filled: tuple[int, ...] = ()
 
 
-class Page:
+class PageRenderer:
     """Renders pages of one index in one style; joints are computed once and kept."""
 
     def __init__(
@@ -92,7 +92,7 @@ class Page:
         self._joints: dict[tuple[int, int], _Joint] = {}
         self._prices: dict[tuple[int, int], int] = {}
 
-    def render(self, ordinals: Iterable[int], *, selection: Selection | None = None) -> Context:
+    def render(self, ordinals: Iterable[int], *, selection: Selection | None = None) -> Page:
         """Return the context that shows the given nodes, however many tokens it takes.
 
         Args:
@@ -110,7 +110,7 @@ class Page:
         omitted = tuple(omission for joint in joints for omission in joint.omitted)
         return self._context(self._frame("".join(texts), len(shown)), shown, omitted, selection)
 
-    def excerpt(self, ordinals: Iterable[int]) -> Context:
+    def excerpt(self, ordinals: Iterable[int]) -> Page:
         """Return the nodes of a page fault: as `render`, without legend and outer markers."""
         chosen = sorted(set(ordinals))
         if not chosen:
@@ -124,11 +124,11 @@ class Page:
         omitted = tuple(omission for joint in joints for omission in joint.omitted)
         return self._context("".join(texts), shown, omitted, None)
 
-    def knowing(self, known: frozenset[int]) -> "Page":
+    def knowing(self, known: frozenset[int]) -> "PageRenderer":
         """Return a renderer of the same pages for a reader who has these nodes already."""
-        return Page(self.index, self.counter, style=self.style, show=self._show, known=known)
+        return PageRenderer(self.index, self.counter, style=self.style, show=self._show, known=known)
 
-    def empty(self, selection: Selection | None) -> Context:
+    def empty(self, selection: Selection | None) -> Page:
         """Return the context of a budget that not even the markers fit: no text, all omitted."""
         return self._context("", [], self.joint(START, END).omitted, selection)
 
@@ -166,8 +166,8 @@ class Page:
 
     def _context(
         self, text: str, shown: Sequence[int], omitted: tuple[Omission, ...], selection: Selection | None
-    ) -> Context:
-        return Context(
+    ) -> Page:
+        return Page(
             text=text,
             style=self.style,
             nodes=tuple(self.index.nodes[ordinal] for ordinal in shown),
@@ -268,7 +268,7 @@ class Page:
 class PageMeter:
     """A `TokenMeter` that prices a page as it grows, node by node, without rendering it."""
 
-    def __init__(self, page: Page) -> None:
+    def __init__(self, page: PageRenderer) -> None:
         """Start with an empty page."""
         self._page = page
         self.gap_tokens = page.gap_tokens

@@ -1,1 +1,1 @@
-"""TODO bench/cli."""
+"""The commands of `skillpager bench`."""

@@ -13,7 +13,7 @@ from skillpager.bench.data.skillrouter import (
     POOL,
     Draw,
 )
-from skillpager.bench.report.report import paper
+from skillpager.bench.report import paper
 from skillpager.errors import BenchError
 from skillpager.output.json import JsonObject
 

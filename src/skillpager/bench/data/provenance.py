@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from statistics import median
 
 from skillpager.bench.judge.evidence import EVIDENCE
+from skillpager.bench.report import paper
 from skillpager.bench.report.measures import AVERAGE_NODES
-from skillpager.bench.report.report import paper
 from skillpager.bench.report.results import Results
 from skillpager.bench.report.tables.table import MISSING, Column, Row, Table
 

@@ -1,1 +1,1 @@
-"""TODO bench/report."""
+"""Measures, statistics, tables, figures and the report of a run."""

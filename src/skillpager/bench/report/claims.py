@@ -4,9 +4,9 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from enum import StrEnum
 
+from skillpager.bench.report import paper
 from skillpager.bench.report.measures import FRAGMENT_REDUCTION, SUFFICIENCY, Measure
 from skillpager.bench.report.paper import PaperTable
-from skillpager.bench.report.report import paper
 from skillpager.bench.report.results import Results
 from skillpager.bench.report.statistics import Interval, bootstrap
 

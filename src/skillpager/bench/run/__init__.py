@@ -1,1 +1,1 @@
-"""TODO bench/run."""
+"""Methods, suites and runs: selections of every method on every query."""

@@ -23,7 +23,7 @@ from skillpager.bench.run.methods import LABELS, Method, parse_method
 from skillpager.bench.validate.node_types import LabelClassifier
 from skillpager.pager import SkillPager
 from skillpager.settings import Settings
-from skillpager.types import Context, SkillIndex
+from skillpager.types import Page, SkillIndex
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ def _select(work: Work, plan: Plan, index: SkillIndex) -> Iterator[SelectionReco
             yield _record(query, method, context, pool_tokens=pool_tokens, seconds=seconds)
 
 
-def _page(pager: SkillPager, index: SkillIndex, query: QueryRecord, method: Method) -> Context:
+def _page(pager: SkillPager, index: SkillIndex, query: QueryRecord, method: Method) -> Page:
     max_nodes, max_tokens = method.budget(len(index.nodes), index.full_tokens)
     return pager.page(
         index,
@@ -109,7 +109,7 @@ def _page(pager: SkillPager, index: SkillIndex, query: QueryRecord, method: Meth
 
 
 def _record(
-    query: QueryRecord, method: Method, context: Context, *, pool_tokens: int, seconds: float
+    query: QueryRecord, method: Method, context: Page, *, pool_tokens: int, seconds: float
 ) -> SelectionRecord:
     selection = context.selection
     if selection is None:

@@ -9,7 +9,7 @@ from itertools import combinations
 from pathlib import Path
 
 from skillpager.bench.data.folder import BenchFolder
-from skillpager.bench.report.report import paper
+from skillpager.bench.report import paper
 from skillpager.bench.validate.agreement import Agreement, measure_agreement
 from skillpager.bench.validate.key import JudgmentKey, Key, TypeKey, find_key, read_key
 from skillpager.bench.validate.sheet import CHOICES, Sheet, SheetKind, read_sheet, verdict_label

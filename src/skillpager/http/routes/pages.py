@@ -18,7 +18,7 @@ from skillpager.pager import SkillPager
 from skillpager.pages.assemble import estimates
 from skillpager.parsing.skill import skill_from_text
 from skillpager.strategies.registry import FAMILIES, Family, is_local
-from skillpager.types import Context, SkillIndex
+from skillpager.types import Page, SkillIndex
 
 router = APIRouter(prefix="/v1", tags=["pages"])
 
@@ -139,7 +139,7 @@ def _max_tokens(service: Service, asked: int | None) -> int | None:
     return asked
 
 
-def _reasons(pager: SkillPager, index: SkillIndex, asked: PageFields, context: Context) -> JsonObject:
+def _reasons(pager: SkillPager, index: SkillIndex, asked: PageFields, context: Page) -> JsonObject:
     if context.sufficiency is None:  # a strategy that estimates nothing has no reasons to tell
         return {"reasons": {}}
     return {"reasons": dict(pager.reasons(index, asked.query, strategy=asked.strategy))}

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from skillpager.bench.report import paper
 from skillpager.bench.report.figures.drawing import (
     BLUE,
     GREY,
@@ -19,7 +20,6 @@ from skillpager.bench.report.figures.drawing import (
 )
 from skillpager.bench.report.measures import AVERAGE_NODES, FRAGMENT_REDUCTION, SUFFICIENCY
 from skillpager.bench.report.paper import PaperRow, PaperTable
-from skillpager.bench.report.report import paper
 from skillpager.bench.report.results import Results
 from skillpager.bench.report.statistics import Interval
 

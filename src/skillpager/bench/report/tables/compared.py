@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from skillpager.bench.report import paper
 from skillpager.bench.report.measures import (
     AVERAGE_NODES,
     CONCEPT_SHARE,
@@ -16,7 +17,6 @@ from skillpager.bench.report.measures import (
     QueryRows,
 )
 from skillpager.bench.report.paper import PaperRow, PaperTable
-from skillpager.bench.report.report import paper
 from skillpager.bench.report.results import GROUND_TRUTH, Results
 from skillpager.bench.report.statistics import Interval
 from skillpager.bench.report.tables.table import Cell, Column, Row, Table

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Sequence
 from statistics import fmean, median
 
+from skillpager.bench.report import paper
 from skillpager.bench.report.preservation import measure_preservation
-from skillpager.bench.report.report import paper
 from skillpager.bench.report.results import Results
 from skillpager.bench.report.tables.table import Cell, Column, Row, Table
 from skillpager.bench.run.fitted import fitted_note

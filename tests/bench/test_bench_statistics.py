@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from skillpager.bench.report import paper, statistics
 from skillpager.bench.report.paper import PaperRow, PaperTable
-from skillpager.bench.report.report import paper, statistics
 from skillpager.bench.report.statistics import (
     SAMPLES,
     Interval,

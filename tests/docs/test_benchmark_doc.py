@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from sklearn.metrics import cohen_kappa_score
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 RUN = ROOT / "benchmarks" / "intraskill" / "dev"
 DOCUMENT = (ROOT / "docs" / "benchmark.md").read_text(encoding="utf-8")
 

@@ -28,7 +28,7 @@ from golden import QUERIES
 from skillpager import SkillPager
 from skillpager.errors import SettingsError, SkillPagerError
 from skillpager.integrations import openai_agents, pydantic_ai
-from skillpager.types import Context
+from skillpager.types import Page
 
 Call = tuple[str, dict[str, str]]
 Run = Callable[[SkillPager, list[Call]], list[str]]
@@ -93,7 +93,7 @@ async def run_openai_agents(pager: SkillPager, calls: list[Call], **options: Any
 RUNS = pytest.mark.parametrize("run", [run_pydantic_ai, run_openai_agents])
 
 
-def page(pager: SkillPager, name: str, **options: Any) -> Context:
+def page(pager: SkillPager, name: str, **options: Any) -> Page:
     """Return the page that the tools must answer with."""
     return pager.page(SAMPLES / name, QUERIES[name], show=f"read_skill_nodes {name}", **options)
 

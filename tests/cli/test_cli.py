@@ -20,7 +20,7 @@ from skillpager import SkillPager
 from skillpager.encoders.builtin import MODEL_FOLDER
 from skillpager.output.outline import told_reasons, trace
 from skillpager.settings import Settings
-from skillpager.types import Context
+from skillpager.types import Page
 
 POSTGRES = "examples/skills/postgres-backup"
 BISECT = "examples/skills/git-bisect"
@@ -82,7 +82,7 @@ def test_a_page_of_a_strategy_that_estimates_nothing_tells_no_chance(
     assert done.err == f"{told_size(page, library)}\n"
 
 
-def told_size(page: Context, library: SkillPager) -> str:
+def told_size(page: Page, library: SkillPager) -> str:
     """Return what the note says of the size of a page of the PostgreSQL sample."""
     nodes = f"{len(page.nodes)} of {len(library.index(SAMPLES / 'postgres-backup').nodes)} nodes"
     saved = 1 - page.tokens / page.full_tokens

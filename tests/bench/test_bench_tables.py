@@ -17,12 +17,12 @@ from bench_results import FULL_TOKENS, SUITES, TOKENS, results_of, whole_run, wr
 from skillpager.bench.data.folder import write_records
 from skillpager.bench.data.provenance import differences, run_facts
 from skillpager.bench.data.published import Published
+from skillpager.bench.report import claims, paper
 from skillpager.bench.report.claims import CLAIMS, Expectation, Verdict, check_claims, judge_claim
 from skillpager.bench.report.comparisons import compare_methods, default_methods
 from skillpager.bench.report.curves import read_curves, without_budget
 from skillpager.bench.report.findings import find_out
 from skillpager.bench.report.frontier import Point, frontier
-from skillpager.bench.report.report import claims, paper
 from skillpager.bench.report.results import Results
 from skillpager.bench.report.statistics import Interval
 from skillpager.bench.report.tables import Column, Row, Table

@@ -30,7 +30,7 @@ from skillpager.bench.data.records import (
     SelectionRecord,
     SkillRecord,
 )
-from skillpager.bench.report.report import paper
+from skillpager.bench.report import paper
 from skillpager.bench.report.results import Results
 from skillpager.bench.validate import drawing, type_sample, web
 from skillpager.bench.validate.agreement import kappas, measure_agreement

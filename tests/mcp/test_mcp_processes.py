@@ -14,10 +14,10 @@ from urllib.parse import urlsplit
 
 import anyio
 import pytest
-from mcp import Client
 
 from cli_process import ROOT, command, environment, run
 from conftest import SAMPLES
+from mcp import Client
 from mcp_clients import (
     ERAS,
     answer,

@@ -13,7 +13,7 @@ from index_builder import build_index, unit_rows
 from skillpager import SkillPager
 from skillpager.factories import make_strategy
 from skillpager.pages.assemble import make_page
-from skillpager.pages.render import Page
+from skillpager.pages.render import PageRenderer
 from skillpager.settings import Settings
 from skillpager.strategies import Mmr, TopK
 from skillpager.strategies.baselines.concept_only import ConceptOnly
@@ -258,7 +258,7 @@ def test_the_dynamic_budget_follows_all_nodes() -> None:
 def test_an_empty_pool_is_an_empty_page_that_says_so(pager: SkillPager, style: Style) -> None:
     index = pager.index(SAMPLES / "postgres-backup")
     steps = replace(index, nodes=tuple(replace(node, type=NodeType.STEP) for node in index.nodes))
-    page = Page(steps, pager.token_counter, style=style, show="skillpager show x")
+    page = PageRenderer(steps, pager.token_counter, style=style, show="skillpager show x")
     query = Query("q", pager.embed_query("restore one table"))
     context = make_page(page, ConceptOnly(), query, Budget())
     assert context.nodes == ()

@@ -10,7 +10,7 @@ from conftest import SAMPLES
 from skillpager import SkillPager
 from skillpager.pages.addresses import find_nodes
 from skillpager.pages.gaps import whole_text
-from skillpager.pages.render import Page, PageMeter
+from skillpager.pages.render import PageMeter, PageRenderer
 from skillpager.types import SkillIndex, Style
 
 # long enough for gaps that are worth a marker
@@ -56,9 +56,9 @@ def demo(hashing_pager: SkillPager) -> SkillIndex:
     return hashing_pager.index(DOCUMENT)
 
 
-def page_of(index: SkillIndex, pager: SkillPager, *, style: Style = Style.MARKED) -> Page:
+def page_of(index: SkillIndex, pager: SkillPager, *, style: Style = Style.MARKED) -> PageRenderer:
     """Return a renderer with a show command."""
-    return Page(index, pager.token_counter, style=style, show="skillpager show demo")
+    return PageRenderer(index, pager.token_counter, style=style, show="skillpager show demo")
 
 
 def ordinal(index: SkillIndex, words: str) -> int:

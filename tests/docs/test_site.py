@@ -13,12 +13,12 @@ from pathlib import Path
 from threading import Thread
 
 import pytest
-from markdown import Markdown
 from markdown_it import MarkdownIt
 from playwright.sync_api import Browser, Page
 
 from chromium import needs_chromium
 from conftest import ROOT
+from markdown import Markdown
 from skillpager import errors, types
 
 DOCS = ROOT / "docs"

@@ -11,14 +11,14 @@ from skillpager import SkillPager
 from skillpager.errors import SkillError
 from skillpager.library import FoundSkill
 from skillpager.output import json as serialize
-from skillpager.types import Budget, Context, EdgeKind, NodeType, Omission, Pick, Skip, StoreEntry, Style
+from skillpager.types import Budget, EdgeKind, NodeType, Omission, Page, Pick, Skip, StoreEntry, Style
 
 INDEX = build_index(12)
 
 
-def context(**changes: object) -> Context:
+def context(**changes: object) -> Page:
     """Return a small page."""
-    made = Context("text", Style.MARKED, INDEX.nodes[:2], 25, 100, True, (), False, None)
+    made = Page("text", Style.MARKED, INDEX.nodes[:2], 25, 100, True, (), False, None)
     return replace(made, **changes)  # type: ignore[arg-type]
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp import Client
 
 from conftest import SAMPLES
 from golden import FOLDER, QUERIES
+from mcp import Client
 from mcp_clients import ERAS, answer, answers, error_of, form_of, server_of, text_of, with_client
 from skillpager import SkillPager
 from skillpager.mcp.server import SkillServer

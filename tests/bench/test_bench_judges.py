@@ -507,7 +507,7 @@ def test_the_estimate_leaves_out_what_is_there(folder: BenchFolder, server: Open
 
 
 def test_the_documentation_quotes_both_prompts() -> None:
-    page = (Path(__file__).parent.parent / "docs" / "judging.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "judging.md").read_text(encoding="utf-8")
     assert judge_prompt.SYSTEM_PROMPT in page
     assert query_question(SKILLS["git-bisect"], count=5).system in page
 

@@ -13,7 +13,7 @@ from conftest import SAMPLES
 from skillpager import SkillPager
 from skillpager.chunks import chunk_splitter, split_chunks, split_windows
 from skillpager.errors import NodeNotFoundError
-from skillpager.pages.render import Page
+from skillpager.pages.render import PageRenderer
 from skillpager.parsing.fragments import SPLITTER_VERSION, split_skill
 from skillpager.parsing.skill import read_skill, skill_from_text
 from skillpager.strategies.baselines.chunk_mmr import ChunkMmr
@@ -230,10 +230,10 @@ def test_a_heading_that_a_shown_chunk_holds_is_not_repeated(plain_pager: SkillPa
     text = f"# Top\n\n## Inside\n\nThe first words.\n\n{filler}\n\nThe last words.\n"
     pool = plain_pager.pool(text, "chunk_mmr:16")
     shown = [0, len(pool.nodes) - 1]
-    page = Page(pool, plain_pager.token_counter).render(shown).text
+    page = PageRenderer(pool, plain_pager.token_counter).render(shown).text
     assert "## Inside" in pool.nodes[0].text
     assert page.count("## Inside") == page.count("# Top\n") == 1
-    assert Page(pool, plain_pager.token_counter).render(shown[1:]).text.count("## Inside") == 1
+    assert PageRenderer(pool, plain_pager.token_counter).render(shown[1:]).text.count("## Inside") == 1
 
 
 def addresses(text: str) -> list[str]:
@@ -268,7 +268,7 @@ def test_a_gap_without_nodes_is_marked_without_a_command(plain_pager: SkillPager
     )
     text = f"# Start\n\nThe first text stands here.\n\n{headings}\n\n***\n\n# End\n\nThe last text stands here.\n"
     pool = plain_pager.pool(text, "chunk_mmr:16")
-    page = Page(pool, plain_pager.token_counter, show="skillpager show x")
+    page = PageRenderer(pool, plain_pager.token_counter, show="skillpager show x")
     whole = page.render([0]).text
     assert len(addresses(whole)) == 1  # the last text is in that gap
     last = next(node.ordinal for node in pool.nodes if "The last text" in node.text)

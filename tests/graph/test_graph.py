@@ -17,7 +17,7 @@ from skillpager.graph.edges import (
     semantic_edges,
     sequence_edges,
 )
-from skillpager.graph.edges import edges as graph
+from skillpager.graph import edges as graph
 from skillpager.types import Edge, EdgeKind, FloatArray, ListContext, Node, NodeType, Span, TileKind
 
 TYPES = {f"{kind}:": kind for kind in NodeType}

@@ -38,7 +38,7 @@ if sys.platform == "win32":
 else:
     from multiprocessing.context import ForkServerContext as Processes
 
-FORMAT = Path(__file__).parent.parent / "docs" / "store-format.md"
+FORMAT = Path(__file__).parents[2] / "docs" / "store-format.md"
 KILLS = 20
 ROUNDS = 40
 FLIPS = 100

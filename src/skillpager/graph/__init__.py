@@ -1,0 +1,1 @@
+"""Stage 4: typed nodes become edges."""

@@ -1,0 +1,1 @@
+"""The default strategy: a learned estimate of which nodes a query needs."""
