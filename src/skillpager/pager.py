@@ -10,6 +10,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Self, cast
 
+from typing_extensions import Unpack
+
 from skillpager.errors import SettingsError, StrategyError
 from skillpager.factories import cache_folder, make_classifier, make_encoder, make_strategy
 from skillpager.indexing import Builder
@@ -29,6 +31,7 @@ from skillpager.types import (
     EstimatingStrategy,
     FloatArray,
     Page,
+    PageOptions,
     Query,
     Recipe,
     Skill,
@@ -169,21 +172,7 @@ class SkillPager:
 
     # ---- online
 
-    def page(
-        self,
-        skill: SkillSource,
-        query: str,
-        *,
-        max_nodes: int | None = None,
-        max_tokens: int | None = None,
-        sufficiency: float | None = None,
-        strategy: Strategy | str | None = None,
-        mmr_lambda: float | None = None,
-        scope: str | None = None,
-        style: Style | str | None = None,
-        show: str = "",
-        known: Collection[str] = (),
-    ) -> Page:
+    def page(self, skill: SkillSource, query: str, **options: Unpack[PageOptions]) -> Page:
         """Return the page of a skill for a query.
 
         A skill that fits the budget passes through whole, except in style `plain`, which is the
@@ -192,22 +181,7 @@ class SkillPager:
         Args:
             skill: A path, Markdown text, a `Skill` or an index.
             query: What the agent is about to do.
-            max_nodes: Most nodes to pick, small gaps between them not counted; strategies may add what
-                these depend on. When not given, `navigator` has no such limit, others 20 up to 100 nodes,
-                else 60.
-            max_tokens: Ceiling on the page's tokens, markers included.
-            sufficiency: Estimated chance, above 0 and up to 1, of holding all that the query needs, at which
-                the page ends; for strategies that estimate it. Without any limit the page ends when no node
-                is worth its tokens.
-            strategy: A `name` or `name:ARGUMENT` of `docs/strategies.md`, or a strategy. When not given,
-                `navigator`; `mmr` with `mmr_lambda` or another encoder than the built-in one.
-            mmr_lambda: Weight of relevance against redundancy, 0 to 1; 0.7 when not given.
-            scope: `skill` or `body`; see `index`.
-            style: `marked` (the default), `plain` or `xml`.
-            show: Command that reads omitted nodes when their ids follow it, or stand in it for `{ids}`; named
-                by the markers.
-            known: Ids of nodes that the reader has already: a marker names them where the page would show
-                them, unless that takes as many tokens. Style `plain` shows them.
+            **options: `PageOptions`, which see.
 
         Raises:
             SettingsError: A limit, λ, scope, style or strategy is not valid, the strategy cannot estimate
@@ -215,17 +189,27 @@ class SkillPager:
             MissingExtraError: The strategy needs a package that is not installed.
             StrategyError: The strategy's model or endpoint fails.
             SkillPagerError: As for `index`.
+            TypeError: An option is unknown.
 
         Reference: paper §3.2.
         """
+        if unknown := options.keys() - PageOptions.__annotations__.keys():
+            raise TypeError(f"page() has no option {', '.join(sorted(unknown))}")
         if not query.strip():
             raise SettingsError("The query is empty: say in a sentence what the agent is about to do.")
-        chosen_style = self._style(style)
-        chosen = self._strategy(strategy, mmr_lambda)
-        budget = choose_budget(self.settings, max_nodes, max_tokens, sufficiency, chosen)
-        pool = self._pool(self.index(skill, scope=scope), chosen)
-        page = self._kept.page(pool, self.token_counter, chosen_style, show)
-        return leave_out(make_page(page, chosen, self._query(query, chosen), budget), page, known)
+        chosen = self._strategy(options.get("strategy"), options.get("mmr_lambda"))
+        budget = choose_budget(
+            self.settings,
+            options.get("max_nodes"),
+            options.get("max_tokens"),
+            options.get("sufficiency"),
+            chosen,
+        )
+        pool = self._pool(self.index(skill, scope=options.get("scope")), chosen)
+        style = self._style(options.get("style"))
+        renderer = self._kept.page(pool, self.token_counter, style, options.get("show", ""))
+        page = make_page(renderer, chosen, self._query(query, chosen), budget)
+        return leave_out(page, renderer, options.get("known", ()))
 
     def whole(
         self,

@@ -7,7 +7,7 @@ half-open, both counted in the file they belong to.
 Reference: paper §3; names and contracts in `docs/design.md`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import TypedDict
 
 FloatArray = NDArray[np.float32]
 
@@ -597,3 +598,38 @@ class EstimatingStrategy(Strategy, Protocol):
 
     def reasons(self, index: SkillIndex, query: Query) -> Sequence[Mapping[str, float]]:
         """Return for each node the share of each kind of signal in what it is worth; shares add up to 1."""
+
+
+# ---- options of a page
+
+
+class PageOptions(TypedDict, total=False):
+    """The options of `SkillPager.page`; each may be left out.
+
+    Attributes:
+        max_nodes: Most nodes to pick, small gaps between them not counted; strategies may add nodes that
+            these depend on. Without it `navigator` has no such limit; others pick 20, or 60 above 100 nodes.
+        max_tokens: Ceiling on the page's tokens, markers included.
+        sufficiency: Estimated chance, above 0 and up to 1, of holding all that the query needs, at which
+            the page ends; for strategies that estimate it. Without any limit the page ends when the best
+            value per token falls below a fixed threshold.
+        strategy: A `name` or `name:ARGUMENT` of `docs/strategies.md`, or a strategy. Without it `navigator`;
+            `mmr` with `mmr_lambda` or with an encoder other than the built-in one.
+        mmr_lambda: Weight of relevance against redundancy, 0 to 1; 0.7 without it.
+        scope: `skill` for SKILL.md and the files it links to, `body` for SKILL.md alone.
+        style: `marked` (the default), `plain` or `xml`.
+        show: Command that reads omitted nodes when their ids follow it, or replace `{ids}` in it; named by
+            the markers.
+        known: Ids of nodes that the reader has already: a marker names them where the page would show them,
+            unless that takes as many tokens. Style `plain` shows them.
+    """
+
+    max_nodes: int | None
+    max_tokens: int | None
+    sufficiency: float | None
+    strategy: Strategy | str | None
+    mmr_lambda: float | None
+    scope: str | None
+    style: Style | str | None
+    show: str
+    known: Collection[str]

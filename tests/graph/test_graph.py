@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from skillpager.graph import edges as graph
 from skillpager.graph.edges import (
     condition_edges,
     infer_edges,
@@ -17,7 +18,6 @@ from skillpager.graph.edges import (
     semantic_edges,
     sequence_edges,
 )
-from skillpager.graph import edges as graph
 from skillpager.types import Edge, EdgeKind, FloatArray, ListContext, Node, NodeType, Span, TileKind
 
 TYPES = {f"{kind}:": kind for kind in NodeType}

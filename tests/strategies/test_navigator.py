@@ -16,9 +16,9 @@ from skillpager import SkillPager
 from skillpager.errors import SettingsError, StrategyError
 from skillpager.settings import Settings
 from skillpager.strategies.budget import NodeMeter
+from skillpager.strategies.navigator import strategy as module
 from skillpager.strategies.navigator.features import GROUPS
 from skillpager.strategies.navigator.strategy import COST_EXPONENT, Navigator, ShippedModel
-from skillpager.strategies.navigator import strategy as module
 from skillpager.types import Budget, Query, SkipReason
 from strategy_cases import index_with, indifferent, ordinals, reasons, run
 
