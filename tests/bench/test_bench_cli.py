@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from chat_bench import Said, invoke, judge_by_length, write_good
+from cli_help import examples
 from evidence_folder import write_evidence_folder
 from openai_server import Asked, OpenAIServer, Reply, embedding, embeddings
 from skillpager.bench.data.folder import BenchFolder
 from skillpager.bench.run.suites import SUITES
 from skillrouter_folder import pool_of, truth, write_skillrouter_folder
-from test_cli_docs import examples
 
 SAMPLES = ("git-bisect", "csv-cleaning")
 

@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from markdown_it import MarkdownIt
-from skillpager.bench.report.report.tables import ablations, budgets, compared, data, methods, sizes
 
 from bench_results import FULL_TOKENS, SUITES, TOKENS, results_of, whole_run, write_results
 from skillpager.bench.data.folder import write_records
@@ -25,7 +24,17 @@ from skillpager.bench.report.findings import find_out
 from skillpager.bench.report.frontier import Point, frontier
 from skillpager.bench.report.results import Results
 from skillpager.bench.report.statistics import Interval
-from skillpager.bench.report.tables import Column, Row, Table
+from skillpager.bench.report.tables import (
+    Column,
+    Row,
+    Table,
+    ablations,
+    budgets,
+    compared,
+    data,
+    methods,
+    sizes,
+)
 from skillpager.bench.report.tables.glossary import MEANINGS, glossary
 from skillpager.bench.report.tables.table import (
     Bounds,

@@ -1,37 +1,17 @@
 """docs/cli.md says what `--help` says, and every example of it works when pasted."""
 
-import importlib.util
 import os
 import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import ModuleType
 
+from cli_help import examples, generator
 from cli_process import ROOT, SAMPLES, environment
 from documents import paste, path_with_skillpager
 
 GROUPS = {("cache",), ("bench",), ("bench", "data"), ("bench", "validate")}
 # typer's versions differ in how they write arguments and where they break lines
 _DIALECT = re.compile(r" <[\w\[\]]+>|\.\.\.|[{}]|\s+")
-
-
-def generator() -> ModuleType:
-    """Return docs/generate_cli.py as a module."""
-    spec = importlib.util.spec_from_file_location("generate_cli", ROOT / "docs" / "generate_cli.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def examples() -> list[str]:
-    """Return every command line that follows `Examples:` in a help text."""
-    found = []
-    for _, text in generator().helps():
-        _, _, after = text.partition("Examples:\n")
-        found += [line.strip() for line in after.partition("\n\n")[0].splitlines()]
-    return found
 
 
 def test_docs_are_what_help_says() -> None:

@@ -16,7 +16,7 @@ from skillpager.http import answers as http_answers
 from skillpager.http.options import ServerOptions
 from skillpager.http.requests import ExpandRequest, PageQuery, PageRequest, Scope, StyleName
 from skillpager.parsing.skill import SCOPES
-from skillpager.types import EdgeKind, NodeType, Style
+from skillpager.types import EdgeKind, NodeType, PageOptions, Style
 
 TOKEN = "correct-horse"
 EXAMPLES = 10
@@ -82,8 +82,9 @@ def test_the_fields_are_the_keyword_arguments_of_the_library() -> None:
     def arguments(method: Any) -> set[str]:
         return set(method.__annotations__) - {"return"}
 
-    assert set(PageRequest.model_fields) == arguments(SkillPager.page) | {"markdown", "explain"}
-    assert set(PageQuery.model_fields) == arguments(SkillPager.page) | {"explain"}
+    page = arguments(PageOptions) | {"skill", "query"}
+    assert set(PageRequest.model_fields) == page | {"markdown", "explain"}
+    assert set(PageQuery.model_fields) == page | {"explain"}
     assert set(ExpandRequest.model_fields) == arguments(SkillPager.expand) | {"markdown"}
 
 

@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from node_lines import bag_of_words, document
 from skillpager.errors import MissingExtraError, SettingsError
 from skillpager.graph.edges import infer_edges
 from skillpager.output.graph_text import EDGE_COLORS, TYPE_COLORS, draw, summarize, to_dot, to_mermaid
 from skillpager.types import EdgeKind, NodeType, Recipe, Skill, SkillIndex
-from test_graph import bag_of_words, document
 
 SOURCE = """
 # Deploy

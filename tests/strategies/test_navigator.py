@@ -282,7 +282,7 @@ def test_a_damaged_model_says_how_to_mend_it(tmp_path: Path, monkeypatch: pytest
 
 
 def test_the_card_tells_what_training_found() -> None:
-    folder = Path(module.__file__).parents[1] / Path(module.MODEL).parent
+    folder = Path(module.__file__).parents[2] / Path(module.MODEL).parent
     scores = json.loads((folder / "training.json").read_text(encoding="utf-8"))
     card = " ".join((folder / "README.md").read_text(encoding="utf-8").split())
     assert "skills" in scores

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-FOLDER = "web"
+FOLDER = "http/explorer/web"
 INDEX = "index.html"
 PREFIX = "/explorer/"
 MEDIA_TYPES = {
