@@ -149,9 +149,15 @@ def _content_id(folder: Path) -> str:
     return f"builtin:{hashlib.sha256(b''.join(digests)).hexdigest()[:16]}"
 
 
-def _load(folder: Path) -> _Model:
+def open_session(model: str | bytes) -> "InferenceSession":
+    """Return a session that runs `model`, the path or the bytes of an ONNX file, in one thread.
+
+    Nothing else may import onnxruntime: here its telemetry is switched off first.
+    """
+    # From 1.31 on it records its use in ~/.cache/Microsoft and reports to Microsoft, unless this is set when
+    # it is first imported; its own `disable_telemetry_events` comes too late.
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"
     import onnxruntime
-    from tokenizers import Tokenizer
 
     options = onnxruntime.SessionOptions()
     # runs share the processors by threads of ours: faster than dividing each run, and nothing spins
@@ -160,18 +166,21 @@ def _load(folder: Path) -> _Model:
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.enable_mem_reuse = options.enable_mem_pattern = False
     options.log_severity_level = 3
+    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+
+
+def _load(folder: Path) -> _Model:
+    from tokenizers import Tokenizer
+
     try:
         tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         tokenizer.enable_truncation(MAX_PIECES)
-        session = onnxruntime.InferenceSession(
-            str(folder / "model.onnx"), options, providers=["CPUExecutionProvider"]
-        )
+        return _Model(open_session(str(folder / "model.onnx")), tokenizer)
     # both packages raise Exception itself
     except Exception as error:
         raise EncoderError(
             f"The encoder cannot be loaded from {folder} ({error}): {_way_out(folder)}."
         ) from error
-    return _Model(session, tokenizer)
 
 
 def _way_out(folder: Path) -> str:
