@@ -18,14 +18,15 @@ from pathlib import Path
 
 from skillpager.atomic_write import write_file
 from skillpager.classifiers.llm_prompt import (
+    ANSWER_SCHEMA,
     PROMPT_VERSION,
+    SYSTEM_PROMPT,
     batch_message,
     read_verdicts,
-    request_body,
     verdicts_in,
 )
 from skillpager.errors import ClassifierError
-from skillpager.remote.chat import Negotiation
+from skillpager.remote.chat import Message, post_chat
 from skillpager.remote.endpoint import Endpoint, EndpointError, quoted
 from skillpager.types import Classification, FloatArray, Fragment
 
@@ -111,7 +112,6 @@ class LLMClassifier:
         self._concurrency = concurrency
         self._cache_dir = cache_dir
         self._progress = progress
-        self._negotiation = Negotiation()
 
     @property
     def id(self) -> str:
@@ -128,7 +128,7 @@ class LLMClassifier:
         Raises:
             ClassifierError: A batch has failed for good, or `cache_dir` cannot be written. Batches under
                 way are finished and kept first.
-            MissingExtraError: The `openai` package is not installed.
+            MissingExtraError: The `httpx` package is not installed.
 
         Reference: paper §3.1, Node Classification.
         """
@@ -189,9 +189,8 @@ class LLMClassifier:
         return verdicts
 
     def _attempt(self, batch: _Batch) -> list[Classification]:
-        answer = self._negotiation.send(
-            lambda dialect: self._endpoint.post("chat", request_body(batch.message, dialect))
-        )
+        messages = [Message("system", SYSTEM_PROMPT), Message("user", batch.message)]
+        answer = post_chat(self._endpoint, messages, schema=ANSWER_SCHEMA, schema_name="node_types")
         try:
             return verdicts_in(answer, len(batch.fragments))
         except (ValueError, RecursionError) as error:

@@ -7,7 +7,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 
-from skillpager.remote.chat import CutOffError, Dialect, Message, completion_body, content_in, json_in
+from skillpager.remote.chat import CutOffError, content_in, json_in
 from skillpager.remote.endpoint import quoted, sendable
 from skillpager.types import Classification, Fragment, NodeType
 
@@ -123,12 +123,6 @@ def _verdict(item: object) -> tuple[int, Classification]:
                 )
             return index, Classification(NodeType(name), float(confidence))
     raise ValueError(f"an item without index, type and confidence: {quoted(repr(item))}")
-
-
-def request_body(message: str, dialect: Dialect) -> dict[str, object]:
-    """Return what a chat request holds besides the model."""
-    messages = [Message("system", SYSTEM_PROMPT), Message("user", message)]
-    return completion_body(messages, schema=ANSWER_SCHEMA, schema_name="node_types", dialect=dialect)
 
 
 def batch_message(fragments: Sequence[Fragment], start: int, end: int) -> str:

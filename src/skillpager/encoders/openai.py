@@ -72,7 +72,7 @@ class OpenAIEncoder:
 
         Raises:
             EncoderError: The endpoint gives no usable answer.
-            MissingExtraError: The `openai` package is not installed.
+            MissingExtraError: The `httpx` package is not installed.
         """
         return self._rows([" "]).shape[1] if self._dim is None else self._dim
 
@@ -81,7 +81,7 @@ class OpenAIEncoder:
 
         Raises:
             EncoderError: The endpoint gives no usable answer.
-            MissingExtraError: The `openai` package is not installed.
+            MissingExtraError: The `httpx` package is not installed.
         """
         starts = range(0, len(texts), self._batch_size)
         batches = [self._rows(texts[start : start + self._batch_size]) for start in starts]
@@ -92,7 +92,7 @@ class OpenAIEncoder:
 
         Raises:
             EncoderError: The endpoint gives no usable answer.
-            MissingExtraError: The `openai` package is not installed.
+            MissingExtraError: The `httpx` package is not installed.
         """
         row: FloatArray = self._rows([text])[0]
         return row
