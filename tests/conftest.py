@@ -1,8 +1,10 @@
 """Shared fixtures: settings and stores in temporary folders, sample skills, no network."""
 
 import os
+import shutil
 import socket
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import hypothesis
@@ -22,6 +24,40 @@ hypothesis.settings.load_profile("skillpager")
 ROOT = Path(__file__).parent.parent
 SAMPLES = ROOT / "examples" / "skills"
 TRAPS = ROOT / "tests" / "fixtures" / "markdown"
+
+
+# folders whose tests import what only an extra brings
+NEEDED = {
+    "bench": ("matplotlib", "sklearn"),
+    "http": ("fastapi", "httpx", "playwright"),
+    "integrations": ("agents", "haystack", "langchain_core", "llama_index", "pydantic_ai"),
+    "mcp": ("mcp_types",),
+}
+
+
+def missing_packages(folder: str) -> list[str]:
+    """Return which packages the tests of a folder need and this environment lacks."""
+    return [package for package in NEEDED.get(folder, ()) if find_spec(package) is None]
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Leave out the folders whose tests cannot be imported here."""
+    is_folder = collection_path.parent == ROOT / "tests"
+    return True if is_folder and missing_packages(collection_path.name) else None
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say which folders were left out, and why."""
+    for folder in NEEDED:
+        if missing := missing_packages(folder):
+            terminalreporter.write_line(f"tests/{folder} left out: no {', '.join(missing)}")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip a test marked `system(PROGRAM, …)` where none of the programs is installed."""
+    for mark in item.iter_markers("system"):
+        if not any(map(shutil.which, mark.args)):
+            pytest.skip(f"{mark.args[0]} is not installed")
 
 
 @pytest.fixture(autouse=True)
