@@ -27,7 +27,7 @@ demo: $(VENV)/.core ## page a sample skill
 	$(BIN)/skillpager page examples/skills/postgres-backup "Restore a single table from last night's dump."
 
 test: $(VENV)/.dev ## run all tests
-	$(BIN)/python -m pytest --numprocesses auto
+	$(BIN)/python -m pytest --numprocesses auto --all-extras
 
 test-system: $(VENV)/.dev ## the tests that need Chromium, strace or Graphviz
 	$(BIN)/python -m pytest --numprocesses auto -m system

@@ -5,10 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
-
-cohen_kappa_score = pytest.importorskip(
-    "sklearn.metrics", reason="the extra [bench] is not installed"
-).cohen_kappa_score
+from sklearn.metrics import cohen_kappa_score
 
 ROOT = Path(__file__).parents[2]
 RUN = ROOT / "benchmarks" / "intraskill" / "dev"

@@ -11,21 +11,15 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING
 
 import pytest
 from markdown_it import MarkdownIt
+from playwright.sync_api import Browser, Page
 
 from chromium import needs_chromium
 from conftest import ROOT
+from markdown import Markdown
 from skillpager import errors, types
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
-
-for _needed in ("mkdocs", "playwright"):
-    pytest.importorskip(_needed, reason="the extras [docs] and [dev] are not installed")
-Markdown = pytest.importorskip("markdown").Markdown
 
 DOCS = ROOT / "docs"
 # its content is in docstrings
@@ -60,7 +54,7 @@ def address(site: Path) -> Iterator[str]:
 
 
 @pytest.fixture
-def phone(browser: "Browser") -> "Iterator[Page]":
+def phone(browser: Browser) -> Iterator[Page]:
     """A page of a phone's width."""
     with browser.new_context(viewport=PHONE, color_scheme="dark") as context:
         yield context.new_page()
@@ -134,9 +128,7 @@ def test_sources_of_the_site_are_not_part_of_it(site: Path) -> None:
 
 
 @needs_chromium
-def test_pages_are_read_on_a_phone_without_asking_anybody_else(
-    phone: "Page", site: Path, address: str
-) -> None:
+def test_pages_are_read_on_a_phone_without_asking_anybody_else(phone: Page, site: Path, address: str) -> None:
     asked: list[str] = []
     said: list[str] = []
     phone.on("request", lambda request: asked.append(request.url))
@@ -154,7 +146,7 @@ def test_pages_are_read_on_a_phone_without_asking_anybody_else(
 
 
 @needs_chromium
-def test_the_search_finds_a_setting(browser: "Browser", address: str) -> None:
+def test_the_search_finds_a_setting(browser: Browser, address: str) -> None:
     with browser.new_context() as context:
         page = context.new_page()
         page.goto(address)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyversity import diversify
 
 from index_builder import unit_rows
 from skillpager.errors import MissingExtraError, SettingsError
@@ -17,8 +18,6 @@ from skillpager.strategies.baselines.cover import Cover
 from skillpager.strategies.baselines.dpp import Dpp
 from skillpager.strategies.baselines.msd import Msd
 from strategy_cases import assert_sound, index_with, near, ordinals, run
-
-diversify = pytest.importorskip("pyversity", reason="the extra [strategies] is not installed").diversify
 
 Diverse = Dpp | Msd | Cover
 EACH = pytest.mark.parametrize("kind", [Dpp, Msd, Cover], ids=lambda kind: kind().name)

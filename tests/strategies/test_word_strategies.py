@@ -6,6 +6,7 @@ import sys
 
 import numpy as np
 import pytest
+from bm25s.stopwords import STOPWORDS_EN
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -21,10 +22,6 @@ from skillpager.strategies.navigator.terms import STOP_WORDS, terms_of
 from skillpager.strategies.per_index import PerIndex
 from skillpager.types import SkillIndex, Strategy
 from strategy_cases import assert_sound, index_with, ordinals, run
-
-STOPWORDS_EN = pytest.importorskip(
-    "bm25s", reason="the extra [strategies] is not installed"
-).stopwords.STOPWORDS_EN
 
 # ---- terms
 
