@@ -8,7 +8,6 @@ import numpy as np
 
 from skillpager.encoders.openai import unit_rows
 from skillpager.errors import EncoderError, require_extra
-from skillpager.hub import no_progress_bars
 from skillpager.types import FloatArray
 
 if TYPE_CHECKING:
@@ -102,11 +101,14 @@ class SentenceTransformersEncoder:
             return self._model
 
     def _load(self) -> "SentenceTransformer":
-        package = require_extra("sentence_transformers", extra="st", purpose=f'The encoder "{self.id}"')
+        purpose = f'The encoder "{self.id}"'
+        package = require_extra("sentence_transformers", extra="st", purpose=purpose)
+        bars = require_extra("transformers.utils.logging", extra="st", purpose=purpose)
+        shown = bars.is_progress_bar_enabled()
+        bars.disable_progress_bar()
         try:
-            with no_progress_bars("The sentence-transformers encoder"):
-                model: SentenceTransformer = package.SentenceTransformer(self._name, device=self._device)
-                return model
+            model: SentenceTransformer = package.SentenceTransformer(self._name, device=self._device)
+            return model
         # what is raised depends on which of four packages finds the fault
         except Exception as error:
             raise EncoderError(
@@ -114,6 +116,9 @@ class SentenceTransformersEncoder:
                 "give the name of a model on the Hugging Face hub, such as BAAI/bge-m3, or the path of a "
                 "folder that holds one; without network it must have been downloaded before."
             ) from error
+        finally:
+            if shown:
+                bars.enable_progress_bar()
 
 
 def _first_line(error: Exception) -> str:
