@@ -12,8 +12,8 @@ import sqlite3
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -91,7 +91,7 @@ class Database:
         self.path = path
         self._busy_timeout = busy_timeout
         self._connection: sqlite3.Connection | None = None
-        self._identity: tuple[int, int] | None = None
+        self._opened: os.stat_result | None = None
         with _turn:
             _databases.add(self)
 
@@ -140,7 +140,8 @@ class Database:
         # Each step of the first statement frees one page, and only a script takes all of its steps.
         script = "PRAGMA incremental_vacuum; PRAGMA wal_checkpoint(TRUNCATE)"
         try:
-            self._run(lambda connection: connection.executescript(script), begin=None, wait=False)
+            # which ends the empty transaction first
+            self._run(lambda connection: connection.executescript(script), begin="BEGIN", wait=False)
         except StoreError as error:
             logger.debug("Unused pages stay in the file for now: %s", error)
 
@@ -166,14 +167,15 @@ class Database:
         if connection is not None:
             connection.close()
 
-    def _run(self, work: Work[T], *, begin: str | None, wait: bool = True, repair: bool = True) -> T:
+    def _run(self, work: Work[T], *, begin: str, wait: bool = True, repair: bool = True) -> T:
         timeout = round(self._busy_timeout * 1000) if wait else 0
         with _turn:
             while True:
                 try:
                     connection = self._connect()
                     connection.execute(f"PRAGMA busy_timeout = {timeout}")
-                    with _transaction(connection, begin) if begin else nullcontext():
+                    connection.execute(begin)
+                    with connection:  # commits, or undoes everything on an error
                         return work(connection)
                 except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
                     if not (repair and _is_damage(error)):
@@ -183,16 +185,21 @@ class Database:
 
     def _connect(self) -> sqlite3.Connection:
         """Return the connection to the file that is at the path now."""
-        if self._connection is None or self._identity != _identity(self.path):
+        if self._connection is None or self._is_replaced():
             self.disconnect()
-            self._identity = _identity(self.path)
+            self._opened = _status(self.path)
             self._connection = _open(self.path, busy_timeout=self._busy_timeout)
-            self._identity = self._identity or _identity(self.path)
+            self._opened = self._opened or _status(self.path)
         return self._connection
+
+    def _is_replaced(self) -> bool:
+        """Return True if another file, or none, is at the path of the file that was opened."""
+        found = _status(self.path)
+        return not (found and self._opened and os.path.samestat(found, self._opened))
 
     def _move_aside(self, fault: str) -> None:
         """Move the damaged file away, unless another process has done so already."""
-        replaced = self._identity != _identity(self.path)
+        replaced = self._is_replaced()
         self.disconnect()
         if replaced:
             return
@@ -296,14 +303,16 @@ def _open_uri(uri: str, path: Path, *, busy_timeout: float) -> sqlite3.Connectio
 
 def _make_tables(connection: sqlite3.Connection, path: Path) -> None:
     """Make the tables of an empty file; those of an older version are replaced."""
-    with _transaction(connection, "BEGIN"):
+    connection.execute("BEGIN")
+    with connection:
         if _version(connection, path) == VERSION:
             return
-    with _transaction(connection, "BEGIN IMMEDIATE"):
+    connection.execute("BEGIN IMMEDIATE")
+    with connection:
         if _version(connection, path) == VERSION:  # another process was first
             return
-        ours = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
-        for (table,) in connection.execute(ours).fetchall():
+        tables = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+        for (table,) in connection.execute(tables).fetchall():
             connection.execute(f'DROP TABLE "{table}"')
         for statement in SCHEMA:
             connection.execute(statement)
@@ -326,23 +335,6 @@ def _version(connection: sqlite3.Connection, path: Path) -> int:
             f"{VERSION}): upgrade SkillPager, or set SKILLPAGER_CACHE_DIR to another folder."
         )
     return version
-
-
-@contextmanager
-def _transaction(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
-    """Commit what is done inside, or undo all of it on an error.
-
-    Args:
-        connection: In autocommit mode.
-        begin: `BEGIN` to read one snapshot, `BEGIN IMMEDIATE` to be the only writer.
-    """
-    connection.execute(begin)
-    try:
-        yield
-        connection.execute("COMMIT")
-    except BaseException:
-        connection.rollback()
-        raise
 
 
 def _faults(connection: sqlite3.Connection) -> list[str]:
@@ -383,11 +375,6 @@ def _primary_code(error: object) -> int:
 
 def _siblings(path: Path) -> list[Path]:
     return [path.with_name(path.name + side) for side in ("", "-wal", "-shm")]
-
-
-def _identity(path: Path) -> tuple[int, int] | None:
-    found = _status(path)
-    return (found.st_dev, found.st_ino) if found else None
 
 
 def _status(path: Path) -> os.stat_result | None:
