@@ -34,7 +34,8 @@ class BuiltinEncoder:
     """The shipped model. Safe for many threads; the weights are loaded at the first text.
 
     A row depends on its text alone: not on the texts beside it, their order or the number of threads.
-    A text counts up to its `MAX_PIECES`th word piece and `MAX_CHARACTERS`th character.
+    A text counts up to its `MAX_PIECES`th word piece and `MAX_CHARACTERS`th character. Encoding raises
+    `EncoderError` if the model's files are missing or damaged.
 
     Args:
         threads: Runs at the same time; None for one per processor that the process may use.
@@ -69,11 +70,7 @@ class BuiltinEncoder:
         return DIM
 
     def encode_documents(self, texts: Sequence[str]) -> FloatArray:
-        """Return `(len(texts), 384)` float32, rows unit length, in the order of `texts`.
-
-        Raises:
-            EncoderError: The model's files are missing or damaged.
-        """
+        """Return `(len(texts), 384)` float32, rows unit length, in the order of `texts`."""
         if not texts:
             return np.empty((0, DIM), np.float32)
         places = {text: place for place, text in enumerate(dict.fromkeys(texts))}
@@ -81,11 +78,7 @@ class BuiltinEncoder:
         return rows if len(places) == len(texts) else rows[[places[text] for text in texts]]
 
     def encode_query(self, text: str) -> FloatArray:
-        """Return `(384,)` float32, unit length: the row that `encode_documents` gives.
-
-        Raises:
-            EncoderError: The model's files are missing or damaged.
-        """
+        """Return `(384,)` float32, unit length: the row that `encode_documents` gives."""
         row: FloatArray = self._encode([text])[0]
         return row
 

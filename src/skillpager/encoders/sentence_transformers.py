@@ -21,7 +21,8 @@ class SentenceTransformersEncoder:
 
     Prompts that the model has for queries and documents are used. Code that a model brings along is not run.
     A model that is not on disk is downloaded from the Hugging Face hub. A text in which the model finds
-    nothing has the first unit vector as its row.
+    nothing has the first unit vector as its row. Methods raise `EncoderError` if the model cannot be loaded
+    or run, and `MissingExtraError` without the package.
 
     Args:
         model: Name on the hub, such as `BAAI/bge-m3`, or the path of a folder.
@@ -49,33 +50,18 @@ class SentenceTransformersEncoder:
 
     @property
     def dim(self) -> int:
-        """Length of a row; loads the model.
-
-        Raises:
-            EncoderError: The model cannot be loaded or run.
-            MissingExtraError: The `sentence-transformers` package is not installed.
-        """
+        """Length of a row; loads the model."""
         known = self._loaded().get_embedding_dimension()
         return known or len(self.encode_query(""))
 
     def encode_documents(self, texts: Sequence[str]) -> FloatArray:
-        """Return `(len(texts), dim)` float32, rows unit length, in the order of `texts`.
-
-        Raises:
-            EncoderError: The model cannot be loaded or run.
-            MissingExtraError: The `sentence-transformers` package is not installed.
-        """
+        """Return `(len(texts), dim)` float32, rows unit length, in the order of `texts`."""
         if not texts:
             return np.empty((0, self.dim), np.float32)
         return self._encode(self._loaded().encode_document, texts)
 
     def encode_query(self, text: str) -> FloatArray:
-        """Return `(dim,)` float32, unit length.
-
-        Raises:
-            EncoderError: The model cannot be loaded or run.
-            MissingExtraError: The `sentence-transformers` package is not installed.
-        """
+        """Return `(dim,)` float32, unit length."""
         row: FloatArray = self._encode(self._loaded().encode_query, [text])[0]
         return row
 
