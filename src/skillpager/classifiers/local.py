@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
-from itertools import groupby
 from pathlib import Path
 from zipfile import BadZipFile
 
@@ -22,6 +21,7 @@ import numpy as np
 
 from skillpager.classifiers.features import describe
 from skillpager.errors import ClassifierError
+from skillpager.sections import section_numbers
 from skillpager.sequence_net import SequenceNet
 from skillpager.types import Classification, FloatArray, Fragment, NodeType
 
@@ -115,7 +115,7 @@ class _Model:
         """Return `(n, 6)`: the chance of each type."""
         weight, bias = self.head
         features = assemble(fragments, rows @ weight + bias)
-        return _softmax(self.net.logits(features, sections_of(fragments)) / np.float32(self.temperature))
+        return _softmax(self.net.logits(features, section_numbers(fragments)) / np.float32(self.temperature))
 
 
 def assemble(fragments: Sequence[Fragment], head: FloatArray) -> FloatArray:
@@ -129,13 +129,6 @@ def assemble(fragments: Sequence[Fragment], head: FloatArray) -> FloatArray:
         `(n, 6 + len(features.NAMES))` float32.
     """
     return np.concatenate([head, describe(fragments)], axis=1, dtype=np.float32)
-
-
-def sections_of(fragments: Sequence[Fragment]) -> np.ndarray:
-    """Return `(n,)`: the number of the section of each fragment, rising from 0."""
-    runs = groupby(fragments, key=lambda fragment: (fragment.span.file, fragment.heading_path))
-    lengths = [sum(1 for _ in run) for _, run in runs]
-    return np.repeat(np.arange(len(lengths)), lengths)
 
 
 def _softmax(logits: FloatArray) -> FloatArray:

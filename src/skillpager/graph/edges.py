@@ -18,13 +18,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from skillpager.graph.mentions import (
-    Section,
-    collect_names,
-    find_sections,
-    linked_sections,
-    mentioned_sections,
-)
+from skillpager.graph.mentions import collect_names, linked_sections, mentioned_sections
+from skillpager.sections import Section, find_sections
 from skillpager.types import Edge, EdgeKind, FloatArray, Node, NodeType
 
 SEMANTIC_THRESHOLD = 0.85  # paper §3.1

@@ -4,8 +4,6 @@ Part of stage 5 (`graph`). Names are looked up token by token in one dictionary,
 that of reading the text, however many headings there are.
 """
 
-__all__ = ["Names", "Section", "collect_names", "find_sections", "linked_sections", "mentioned_sections"]
-
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -13,13 +11,12 @@ from dataclasses import dataclass, field
 from posixpath import basename, dirname, join, normpath
 from urllib.parse import unquote
 
+from skillpager.sections import Section, Trail, trail_of
 from skillpager.types import Node, TileKind
 
 MIN_LETTERS, MIN_IDEOGRAPHS = 4, 3  # shorter names are everyday words
 MAX_WORDS = 8  # longer headings are sentences, which nobody cites word for word
 MAX_TITLE = 200  # characters of a heading that are looked at, so that no pattern meets a 2 MB line
-
-Trail = tuple[str, ...]  # a file and the headings that are open in it, outermost first
 
 _IDEOGRAPH = r"\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 # Link destinations and URLs are tokens of their own, so that their words name nothing; so is the
@@ -67,25 +64,6 @@ GENERIC = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
-    """The nodes of one file, or under one heading with its subsections.
-
-    Attributes:
-        trail: The file alone, or the file and the headings down to this one.
-        first: Position of the first node.
-        end: Position behind the last node.
-    """
-
-    trail: Trail
-    first: int
-    end: int
-
-    def holds(self, node: Node) -> bool:
-        """Return whether `node` stands in this section."""
-        return _trail(node)[: len(self.trail)] == self.trail
-
-
-@dataclass(frozen=True, slots=True)
 class Names:
     """What the sections of a skill are called. Names are tokens joined by spaces.
 
@@ -98,19 +76,6 @@ class Names:
     places: dict[tuple[Trail, str], Section] = field(default_factory=dict)
     beginnings: set[str] = field(default_factory=set)
     anchors: dict[tuple[str, str], Section] = field(default_factory=dict)
-
-
-def find_sections(nodes: Sequence[Node]) -> list[Section]:
-    """Return every file and every heading that has nodes: in document order, outer before inner."""
-    sections: list[Section] = []
-    unclosed: list[tuple[Trail, int]] = []
-    for position, node in enumerate(nodes):
-        trail = _trail(node)
-        while unclosed and trail[: len(unclosed)] != unclosed[-1][0]:
-            sections.append(Section(*unclosed.pop(), position))
-        unclosed += [(trail[:depth], position) for depth in range(len(unclosed) + 1, len(trail) + 1)]
-    sections += [Section(trail, first, len(nodes)) for trail, first in unclosed]
-    return sorted(sections, key=lambda section: (section.first, len(section.trail)))
 
 
 def collect_names(sections: Sequence[Section]) -> Names:
@@ -130,7 +95,7 @@ def mentioned_sections(node: Node, names: Names) -> Iterator[Section]:
     Of several sections of one name the closest is meant: the first in the smallest section around
     the node that has one.
     """
-    trail = _trail(node)
+    trail = trail_of(node)
     scopes = [trail[:depth] for depth in range(len(trail), -1, -1)]
     for name in _names_in(_tokens(node.text), names):
         section = next(names.places[scope, name] for scope in scopes if (scope, name) in names.places)
@@ -151,10 +116,6 @@ def linked_sections(node: Node, names: Names) -> Iterator[Section]:
         section = names.anchors.get((file, anchor.casefold()), names.anchors.get((file, "")))
         if section and not section.holds(node):
             yield section
-
-
-def _trail(node: Node) -> Trail:
-    return (node.span.file, *node.heading_path)
 
 
 def _tokens(text: str) -> list[str]:

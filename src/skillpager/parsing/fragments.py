@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from skillpager.parsing.blocks import Piece, split_blocks
 from skillpager.parsing.markdown import Lines
 from skillpager.parsing.merge_rules import merge
+from skillpager.sections import open_headings
 from skillpager.types import Fragment, Heading, ListContext, Skill, SourceFile, Span, Tile, TileKind
 
 # part of every cache key: raise it whenever the same source may yield other fragments
@@ -55,7 +56,7 @@ class _Tiler:
     file: SourceFile
     lines: Lines
     ordinal: int
-    open_headings: tuple[tuple[int, str], ...] = ()
+    open_headings: tuple[Heading, ...] = ()
 
     def filler(self, start: int, end: int, kind: TileKind) -> Iterator[Tile]:
         if end > start:
@@ -66,10 +67,10 @@ class _Tiler:
         if piece.kind is None:
             return Tile(TileKind.BLANK, span, text)
         if piece.kind is TileKind.HEADING:
-            outer = tuple(item for item in self.open_headings if item[0] < piece.level)
-            self.open_headings = (*outer, (piece.level, piece.title))
-            return Heading(piece.kind, span, text, piece.level, piece.title)
-        path = tuple(title for _, title in self.open_headings)
+            heading = Heading(piece.kind, span, text, piece.level, piece.title)
+            self.open_headings = open_headings(self.open_headings, heading)
+            return heading
+        path = tuple(heading.title for heading in self.open_headings)
         fragment = Fragment(piece.kind, span, text, self.ordinal, path, self._list_context(piece))
         self.ordinal += 1
         return fragment
