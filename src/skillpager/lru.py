@@ -43,10 +43,13 @@ class LRUCache(Generic[Key, Value]):
 
     def get(self, key: Key) -> Value | None:
         """Return the value of `key`, now the most recently used; None if there is none."""
-        with self._lock:
-            if key in self._entries:
-                self._entries.move_to_end(key)
-            return self._entries.get(key)
+        # without the lock, for pages ask for thousands of joints: each of these two steps is atomic
+        try:
+            value = self._entries[key]
+            self._entries.move_to_end(key)
+        except KeyError:  # never there, or dropped by another thread just now
+            return None
+        return value
 
     def put(self, key: Key, value: Value) -> Value:
         """Add or replace the value of `key` and return it."""

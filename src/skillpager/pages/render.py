@@ -113,7 +113,8 @@ class PageRenderer:
 
     def joint(self, before: int, after: int) -> _Joint:
         """Return what stands between two shown nodes; `START` and `END` are the ends of the page."""
-        return self._joints.get_or_make((before, after), lambda: self._make_joint(before, after))
+        key = (before, after)
+        return self._joints.get(key) or self._joints.get_or_make(key, lambda: self._make_joint(before, after))
 
     @cached_property
     def gap_tokens(self) -> int:
