@@ -51,6 +51,7 @@ def chat_json(
     read: Callable[[object], Value],
     post: Callable[[Mapping[str, object]], object] | None = None,
     correct: bool = False,
+    cut_off_hint: str = "",
     abandoned: threading.Event | None = None,
 ) -> tuple[Value, object]:
     """Ask a chat model for JSON; failed requests and bad answers are asked again.
@@ -63,6 +64,7 @@ def chat_json(
         read: Makes the value of the decoded JSON. Raises `ValueError` for JSON that cannot be used.
         post: Sends the body of one request and returns the decoded answer; None for the endpoint's own.
         correct: Whether the model sees its bad answer, and what is wrong with it, when it is asked again.
+        cut_off_hint: Advice for the error of an answer that was too long for the model.
         abandoned: When set, nothing is asked again.
 
     Returns:
@@ -75,9 +77,8 @@ def chat_json(
     correction: list[Message] = []
 
     def attempt() -> tuple[Value, object]:
-        answer = post_chat(
-            endpoint, [*messages, *correction], schema=schema, schema_name=schema_name, post=post
-        )
+        conversation = [*messages, *correction]
+        answer = _post(endpoint, conversation, schema=schema, schema_name=schema_name, post=post)
         correction.clear()
         content = ""
         try:
@@ -87,27 +88,22 @@ def chat_json(
             if correct and content.strip() and len(content) <= MAX_REPEATED_CHARS:
                 asked_again = CORRECTION.format(reason=error)
                 correction.extend([Message("assistant", content), Message("user", asked_again)])
+            hint = f" ({cut_off_hint})" if cut_off_hint and isinstance(error, CutOffError) else ""
             refusal = str(error) if isinstance(error, RefusedError) else ""
-            raise endpoint.bad_answer(error, complaint=refusal) from None
+            raise endpoint.bad_answer(f"{error}{hint}", complaint=refusal) from None
 
     return endpoint.persist(attempt, abandoned=abandoned)
 
 
-def post_chat(
+def _post(
     endpoint: Endpoint,
     messages: Sequence[Message],
     *,
     schema: Mapping[str, object],
     schema_name: str,
-    post: Callable[[Mapping[str, object]], object] | None = None,
+    post: Callable[[Mapping[str, object]], object] | None,
 ) -> object:
-    """Return the decoded answer to one request, sent again without each option that the endpoint objects to.
-
-    Arguments are those of `chat_json`.
-
-    Raises:
-        EndpointError: It failed for another reason.
-    """
+    """Return the answer to one request, sent again without each option that the endpoint objects to."""
     while True:
         dialect = endpoint.dialect
         body = completion_body(messages, schema=schema, schema_name=schema_name, dialect=dialect)
