@@ -1,4 +1,4 @@
-"""How a person or an agent names nodes: `n12`, `12`, `n12-n16`, `12-16`, `L30-57`, or a section's heading."""
+"""Find nodes by their addresses: `n12`, `12`, `n12-n16`, `12-16`, `L30-57`, or the heading of a section."""
 
 import difflib
 import re
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from skillpager.errors import NodeNotFoundError
 from skillpager.types import SkillIndex
 
-# titles that an error lists
+# most titles that an error lists
 SHOWN_TITLES = 8
 
 # no skill has a node or line of ten digits, and Python refuses to read numbers of thousands
@@ -26,12 +26,37 @@ def find_nodes(index: SkillIndex, addresses: Sequence[str]) -> list[int]:
     Raises:
         NodeNotFoundError: An address is malformed, nothing stands there, or texts hold no address at all.
     """
+    name, total = index.skill.name, len(index.nodes)
     found: set[int] = set()
     parts = [part for text in addresses for part in text.replace(",", " ").split()]
     if addresses and not parts:
         raise NodeNotFoundError("No node is named: write an id such as n12, a range n12-n16 or lines L30-57.")
     for address in parts:
-        found.update(_find(index, address))
+        if match := _NODES.fullmatch(address):
+            first, last = int(match[1]), int(match[2] or match[1])
+            if first > last or last >= total:
+                known = f"n0 to n{total - 1}" if total else "none"
+                raise NodeNotFoundError(
+                    f"There is no node {address!r} in skill {name!r}: its nodes are {known}; the outline "
+                    "lists them."
+                )
+            found.update(range(first, last + 1))
+        elif match := _LINES.fullmatch(address):
+            file = match["file"] or index.skill.files[0].path
+            first, last = int(match[2]), int(match[3] or match[2])
+            spans = [(node.ordinal, node.span) for node in index.nodes if node.span.file == file]
+            here = [number for number, span in spans if span.start_line <= last and span.end_line >= first]
+            if not here:
+                end = max((span.end_line for _, span in spans), default=0)
+                raise NodeNotFoundError(
+                    f"No node stands at {address!r} in skill {name!r}: {file} has nodes up to line {end}, "
+                    "and headings and blank lines are no nodes; the outline lists them."
+                )
+            found.update(here)
+        else:
+            raise NodeNotFoundError(
+                f"{address!r} names no node: write an id such as n12, a range n12-n16, or lines L30-57."
+            )
     return sorted(found)
 
 
@@ -63,7 +88,7 @@ def find_section(index: SkillIndex, section: str) -> list[int]:
 
 
 def _stands_under(path: Sequence[str], wanted: Sequence[str]) -> bool:
-    """Tell whether titles follow each other in a heading path."""
+    """Return whether titles follow each other in a heading path."""
     titles = [_folded(title) for title in path]
     starts = range(len(titles) - len(wanted) + 1)
     return any(titles[start : start + len(wanted)] == wanted for start in starts)
@@ -78,37 +103,3 @@ def _close(section: str, titles: Sequence[str]) -> list[str]:
 
 def _folded(title: str) -> str:
     return " ".join(title.split()).casefold()
-
-
-def _find(index: SkillIndex, address: str) -> list[int]:
-    if match := _NODES.fullmatch(address):
-        return _by_ordinal(index, address, int(match[1]), int(match[2] or match[1]))
-    if match := _LINES.fullmatch(address):
-        file = match["file"] or index.skill.files[0].path
-        return _by_line(index, address, file, int(match[2]), int(match[3] or match[2]))
-    raise NodeNotFoundError(
-        f"{address!r} names no node: write an id such as n12, a range n12-n16, or lines L30-57."
-    )
-
-
-def _by_ordinal(index: SkillIndex, address: str, first: int, last: int) -> list[int]:
-    total = len(index.nodes)
-    if first > last or last >= total:
-        known = f"n0 to n{total - 1}" if total else "none"
-        raise NodeNotFoundError(
-            f"There is no node {address!r} in skill {index.skill.name!r}: its nodes are {known}; "
-            "the outline lists them."
-        )
-    return list(range(first, last + 1))
-
-
-def _by_line(index: SkillIndex, address: str, file: str, first: int, last: int) -> list[int]:
-    spans = [(node.ordinal, node.span) for node in index.nodes if node.span.file == file]
-    found = [ordinal for ordinal, span in spans if span.start_line <= last and span.end_line >= first]
-    if not found:
-        end = max((span.end_line for _, span in spans), default=0)
-        raise NodeNotFoundError(
-            f"No node stands at {address!r} in skill {index.skill.name!r}: {file} has nodes up to line "
-            f"{end}, and headings and blank lines are no nodes; the outline lists them."
-        )
-    return found
