@@ -24,7 +24,6 @@ from skillpager.pages.gaps import (
     address_of,
     command_for,
     covers,
-    heading_paths,
     line_range,
     omissions_of,
     sample_address,
@@ -32,6 +31,7 @@ from skillpager.pages.gaps import (
     verb_of,
     whole_text,
 )
+from skillpager.sections import heading_paths
 from skillpager.types import Node, Omission, Page, Selection, SkillIndex, Style, TokenCounter
 
 # a gap is filled when its source takes at most so many times the tokens of its marker: beside what was picked
@@ -81,7 +81,7 @@ class PageRenderer:
         self.style = style
         self._show = show
         self._known = known
-        self._paths = heading_paths(index)
+        self._paths = heading_paths(index.headings, [node.span for node in index.nodes])
         self._joints = LRUCache[tuple[int, int], _Joint](MAX_KEPT_JOINTS)
 
     def render(self, ordinals: Iterable[int], *, selection: Selection | None = None) -> Page:
