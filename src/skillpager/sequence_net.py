@@ -61,20 +61,17 @@ class SequenceNet:
             features: `(n, f)` features, unscaled; n is at least 1.
             sections: `(n,)` number of the section of each node, rising from 0 by at most 1.
         """
-        total = sum(_run(weights, features, sections) for weights in self._networks)
-        mean: FloatArray = np.asarray(total, np.float32) / np.float32(self.seeds)
+        logits = []
+        for weights in self._networks:
+            x = ((features - weights["mean"]) / weights["deviation"]).clip(-CLIP, CLIP)
+            h = np.maximum(_linear(weights, "features", x), 0)
+            block = 0
+            while f"blocks.{block}.first.weight" in weights:
+                h = _block(weights, f"blocks.{block}", h, sections)
+                block += 1
+            logits.append(_linear(weights, "out", h) + _linear(weights, "direct", x))
+        mean: FloatArray = np.asarray(sum(logits), np.float32) / np.float32(self.seeds)
         return mean
-
-
-def _run(weights: Weights, features: FloatArray, sections: NDArray[np.intp]) -> FloatArray:
-    """Return `(n, outputs)`: the logits of one network."""
-    x = ((features - weights["mean"]) / weights["deviation"]).clip(-CLIP, CLIP)
-    h = np.maximum(_linear(weights, "features", x), 0)
-    block = 0
-    while f"blocks.{block}.first.weight" in weights:
-        h = _block(weights, f"blocks.{block}", h, sections)
-        block += 1
-    return _linear(weights, "out", h) + _linear(weights, "direct", x)
 
 
 def _block(weights: Weights, block: str, h: FloatArray, sections: NDArray[np.intp]) -> FloatArray:

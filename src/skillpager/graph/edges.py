@@ -177,16 +177,16 @@ def condition_edges(nodes: Sequence[Node]) -> tuple[Edge, ...]:
         if node.type is not NodeType.PRECONDITION or not any(map(CUE.search, texts)):
             continue
         file, outer, own = around[position][0], around[position][-2:][0], around[position][-1]
+        mentioned = mentioned_sections(node, names)
         with_same_span = (steps_with[span] for span in _code_spans(node) & steps_with.keys())
         rules = (
-            [_first(steps, section.first, section.end) for section in mentioned_sections(node, names)],
-            [_first(positions, position, file.end) for positions in with_same_span],
-            [_first(steps, position, own.end)],
-            [_last(steps, own.first, position)],
-            [_first(steps, position, outer.end)],
+            [step for named in mentioned for step in _first(steps, named.first, named.end)],
+            [step for positions in with_same_span for step in _first(positions, position, file.end)],
+            _first(steps, position, own.end),
+            _last(steps, own.first, position),
+            _first(steps, position, outer.end),
         )
-        candidates = ([step for step in of_rule if step is not None] for of_rule in rules)
-        found |= {(node.ordinal, nodes[step].ordinal) for step in next(filter(None, candidates), [])}
+        found |= {(node.ordinal, nodes[step].ordinal) for step in next(filter(None, rules), [])}
     return tuple(Edge(source, target, EdgeKind.CONDITION, 1.0) for source, target in sorted(found))
 
 
@@ -194,13 +194,13 @@ def _code_spans(node: Node) -> set[str]:
     return set(CODE_SPAN.findall(node.text.casefold()))
 
 
-def _first(positions: Sequence[int], start: int, end: int) -> int | None:
-    """Return the first of the ascending `positions` in `[start, end)`."""
+def _first(positions: Sequence[int], start: int, end: int) -> list[int]:
+    """Return the first of the ascending `positions` in `[start, end)`, if there is one."""
     index = bisect_left(positions, start)
-    return positions[index] if index < len(positions) and positions[index] < end else None
+    return [position for position in positions[index : index + 1] if position < end]
 
 
-def _last(positions: Sequence[int], start: int, end: int) -> int | None:
-    """Return the last of the ascending `positions` in `[start, end)`."""
-    index = bisect_left(positions, end) - 1
-    return positions[index] if index >= 0 and positions[index] >= start else None
+def _last(positions: Sequence[int], start: int, end: int) -> list[int]:
+    """Return the last of the ascending `positions` in `[start, end)`, if there is one."""
+    index = bisect_left(positions, end)
+    return [position for position in positions[max(index - 1, 0) : index] if position >= start]
