@@ -20,7 +20,7 @@ from skillpager.types import FloatArray
 
 # neighbours that a block sees: so many nodes before (positive) or behind (negative)
 NEIGHBOURS = (1, -1, 2, -2)
-# a standardised feature is cut here, so that an odd document cannot drive the network out of its range
+# a standardised feature is cut here, so that an unusual document cannot drive the network out of its range
 CLIP = 4.0
 # bounds of the exponent of a node's weight in the document's mean
 MAX_EXPONENT = 8.0

@@ -1,7 +1,7 @@
 """A classifier that asks a chat model behind any OpenAI-compatible endpoint.
 
 Fragments are asked about in batches of neighbours, in document order. Every finished batch is saved in a
-file, so that an interrupted or failed run goes on where it stopped and nothing is paid for twice.
+file, so that an interrupted or failed run resumes where it stopped and nothing is paid for twice.
 
 Reference: paper §3.1, Node Classification (there with batches of 20).
 """
@@ -104,7 +104,7 @@ class LLMClassifier:
     Args:
         model: Name of the model, as the endpoint knows it.
         base_url: Where the API begins, such as `http://localhost:11434/v1`; None for OpenAI's own.
-        api_key: The key; None where the endpoint wants none. No environment variable is read.
+        api_key: The key; None where the endpoint needs none. No environment variable is read.
         batch_size: Fragments per request.
         concurrency: Most requests at a time.
         timeout: Seconds without an answer after which a request has failed.
@@ -312,7 +312,7 @@ def read_verdicts(data: object, count: int) -> list[Classification]:
         count: Number of fragments that were asked about.
 
     Raises:
-        ValueError: An item is missing, double, of unknown type or out of range; nothing is ever guessed.
+        ValueError: An item is missing, repeated, of unknown type or out of range; nothing is guessed.
     """
     items = data.get("answers") if isinstance(data, dict) else data
     if not isinstance(items, list):
@@ -328,7 +328,7 @@ def read_verdicts(data: object, count: int) -> list[Classification]:
                         f"fragment {index} has the confidence {confidence}, which is not from 0 to 1"
                     )
                 if index in verdicts or not 0 <= index < count:
-                    raise ValueError(f"index {index} is double or is none of the {count} fragments")
+                    raise ValueError(f"index {index} is repeated or is not one of the {count} fragments")
                 verdicts[index] = Classification(NodeType(name), float(confidence))
             case _:
                 raise ValueError(f"an item without index, type and confidence: {quoted(repr(item))}")

@@ -20,7 +20,7 @@ from skillpager.sections import Section, find_sections
 from skillpager.types import Edge, EdgeKind, FloatArray, Node, NodeType
 
 SEMANTIC_THRESHOLD = 0.85  # paper §3.1
-MAX_NEIGHBOURS = 16  # keeps a document of one line repeated a sparse graph
+MAX_NEIGHBOURS = 16  # else a document that repeats one line would give a dense graph
 BLOCK_ROWS = 1024  # a block of cosines is 4 MB
 MICRO = 10**6  # cosines are compared in millionths: further digits depend on the machine
 COLUMN_BITS = 32
@@ -73,8 +73,8 @@ def semantic_edges(
 ) -> tuple[Edge, ...]:
     """Return an edge from the earlier to the later node of each pair whose cosine exceeds `threshold`.
 
-    The weight is the cosine, rounded to millionths. A node keeps its `max_neighbours` most similar
-    later nodes; ties go to the earlier one. Memory is a few blocks, however many the nodes.
+    The weight is the cosine, rounded to millionths. A node is linked to its `max_neighbours` most
+    similar later nodes; ties go to the earlier one. Memory is a few blocks, however many the nodes.
 
     Args:
         nodes: All nodes of one skill, in document order.
@@ -134,7 +134,7 @@ def reference_edges(nodes: Sequence[Node]) -> tuple[Edge, ...]:
     identifier in its heading (`--flag`, `snake_case`, `CamelCase`, `file.ext`, `call()`) or by a
     Markdown link; a file by its path or name. Words match whole, in any case. Headings that many
     documents have name nothing ("this overview"), unless pointed at ("see Overview"). Of several
-    sections of one name the closest is meant: the first in the smallest section around the node
+    sections of one name the closest is taken: the first in the smallest section around the node
     that has one. No node refers to a section that it stands in.
     """
     names = collect_names(find_sections(nodes))
