@@ -10,8 +10,7 @@ from pyversity import Strategy, diversify
 from options import Options
 from results import Cell, Check, Report, Table
 from skillpager.strategies import Mmr
-from skillpager.strategies.budget import NodeMeter
-from skillpager.strategies.picking import Picker
+from skillpager.strategies.picking import NodeMeter, Picker
 from skillpager.types import (
     Budget,
     FloatArray,

@@ -9,7 +9,6 @@ from functools import cached_property
 
 import numpy as np
 
-from skillpager.chunks import chunk_splitter, split_chunks
 from skillpager.encoders.documents import embedded_text
 from skillpager.graph.edges import infer_edges
 from skillpager.parsing.fragments import SPLITTER_VERSION, split_skill
@@ -41,21 +40,18 @@ class Builder:
         classifier: Types the nodes.
         token_counter: Counts their tokens.
         embedded_text: What of a node is embedded: `context`, `heading` or `bare`.
-        chunk_tokens: Most tokens of a window where the nodes are windows of the source; None for nodes
-            as the paper's method has them.
     """
 
     encoder: Encoder
     classifier: Classifier
     token_counter: TokenCounter
     embedded_text: str
-    chunk_tokens: int | None = None
 
     @cached_property
     def recipe(self) -> Recipe:
         """All that an index depends on besides the files of the skill."""
         return Recipe(
-            splitter=SPLITTER_VERSION if self.chunk_tokens is None else chunk_splitter(self.chunk_tokens),
+            splitter=SPLITTER_VERSION,
             classifier=self.classifier.id,
             encoder=self.encoder.id,
             embedded_text=self.embedded_text,
@@ -63,17 +59,22 @@ class Builder:
             format=FORMAT_VERSION,
         )
 
-    def build(self, skill: Skill, key: str) -> SkillIndex:
-        """Return the index of `skill` under the cache key `key`.
+    def build(self, skill: Skill, key: str, tiles: Sequence[Tile] | None = None) -> SkillIndex:
+        """Return the index of a skill.
+
+        Args:
+            skill: The skill.
+            key: Its cache key.
+            tiles: Its headings and the fragments that become nodes; those of `split_skill` when not given.
 
         Raises:
             EncoderError: The encoder fails.
             ClassifierError: The classifier fails.
             ValueError: A part returns the wrong number of rows or verdicts.
         """
-        tiles = split_skill(skill)
+        tiles = split_skill(skill) if tiles is None else tiles
         headings = tuple(tile for tile in tiles if isinstance(tile, Heading))
-        fragments = self._fragments(skill, tiles, headings)
+        fragments = [tile for tile in tiles if isinstance(tile, Fragment)]
         embeddings = embed(self.encoder, fragments, self.embedded_text)
         nodes = tuple(map(self._node, fragments, self._classify(fragments, embeddings)))
         return SkillIndex(
@@ -86,13 +87,6 @@ class Builder:
             key=key,
             full_tokens=sum(self.token_counter.count(file.text[file.body_start :]) for file in skill.files),
         )
-
-    def _fragments(
-        self, skill: Skill, tiles: Sequence[Tile], headings: Sequence[Heading]
-    ) -> Sequence[Fragment]:
-        if self.chunk_tokens is None:
-            return [tile for tile in tiles if isinstance(tile, Fragment)]
-        return split_chunks(skill, headings, self.token_counter, chunk_tokens=self.chunk_tokens)
 
     def _classify(self, fragments: Sequence[Fragment], embeddings: FloatArray) -> list[Classification]:
         verdicts = self.classifier.classify(fragments, self._rows(fragments, embeddings))
@@ -121,7 +115,7 @@ class Builder:
         values = {item.name: getattr(fragment, item.name) for item in fields(Fragment)}
         return Node(
             **values,
-            id=f"{'n' if self.chunk_tokens is None else 'c'}{fragment.ordinal}",
+            id=f"n{fragment.ordinal}",
             type=verdict.type,
             type_confidence=verdict.confidence,
             tokens=self.token_counter.count(fragment.text),

@@ -90,7 +90,7 @@ class SkillPager:
         self._progress = progress
         self._kept = Kept()
         self._shelf = Shelf(self._kept)
-        self._pool_builders: dict[int | str, Builder] = {}
+        self._pool_builders: dict[str, Builder] = {}
         self._strategies: dict[tuple[str, float], Strategy] = {}
 
     def __deepcopy__(self, memo: dict[int, object]) -> Self:
@@ -271,9 +271,7 @@ class SkillPager:
     def pool(
         self, skill: SkillSource, strategy: Strategy | str | None = None, *, scope: str | None = None
     ) -> SkillIndex:
-        """Return what a strategy picks from: the skill's index, or one whose nodes are windows of the source.
-
-        Windows are built and kept as the index is, under a key of their own; their ids are `c0`, `c1`, ….
+        """Return the index that a strategy picks from: the skill's own, or one with the rows that it reads.
 
         Args:
             skill: As for `page`.
@@ -354,16 +352,13 @@ class SkillPager:
 
     def _pool(self, index: SkillIndex, strategy: Strategy) -> SkillIndex:
         builder = self._builder_for(strategy)
-        if builder is self._builder or _pool_parts(index.recipe) == _pool_parts(builder.recipe):
+        if builder is self._builder or rows_of(index.recipe) == rows_of(builder.recipe):
             return index
         return self._index_of(index.skill, builder)
 
     def _builder_for(self, strategy: Strategy) -> Builder:
         """Return what builds the pool of a strategy."""
         # asking for the attribute takes a fiftieth of `isinstance` with a Protocol
-        size: int | None = getattr(strategy, "chunk_tokens", None)
-        if size is not None:  # a `ChunkStrategy`
-            return self._pool_builders.setdefault(size, replace(self._builder, chunk_tokens=size))
         rows: str | None = getattr(strategy, "embedding", None)
         if rows is None or rows == rows_of(self._builder.recipe):
             return self._builder
@@ -417,10 +412,6 @@ class SkillPager:
 def rows_of(recipe: Recipe) -> str:
     """Return which rows an index has: encoder id, `/` and text form."""
     return f"{recipe.encoder}/{recipe.embedded_text}"
-
-
-def _pool_parts(recipe: Recipe) -> tuple[str, str]:
-    return recipe.splitter, rows_of(recipe)
 
 
 def _one_of(name: str, value: str, known: Sequence[str]) -> str:

@@ -16,14 +16,11 @@ from skillpager.pages.assemble import make_page
 from skillpager.pages.render import PageRenderer
 from skillpager.settings import Settings
 from skillpager.strategies import Mmr, TopK
-from skillpager.strategies.baselines.concept_only import ConceptOnly
-from skillpager.strategies.baselines.density import Density
-from skillpager.strategies.baselines.exec_only import ExecOnly
+from skillpager.strategies.baselines.concepts import ConceptOnly, Density, ExecOnly
+from skillpager.strategies.baselines.dependencies import DEFAULT_SEEDS, MmrGraph, TopKDependency
 from skillpager.strategies.baselines.greedy_graph import GreedyGraph
-from skillpager.strategies.baselines.mmr_graph import MmrGraph
-from skillpager.strategies.baselines.topk_dependency import DEFAULT_SEEDS, TopKDependency
-from skillpager.strategies.budget import NodeMeter
 from skillpager.strategies.navigator.strategy import Navigator
+from skillpager.strategies.picking import NodeMeter
 from skillpager.strategies.registry import LOCAL_STRATEGIES
 from skillpager.types import (
     Budget,
@@ -285,12 +282,11 @@ def sample_pager(tmp_path_factory: pytest.TempPathFactory) -> SkillPager:
 @settings(max_examples=25, deadline=None)
 @given(data=st.data())
 def test_what_holds_for_every_strategy(sample_pager: SkillPager, name: str, data: st.DataObject) -> None:
-    argument = ":64" if name == "chunk_mmr" else ""
     skill = sample_pager.index(data.draw(st.sampled_from(PAGED)))
     limit = data.draw(st.none() | st.integers(0, 2500))
     call = {
         "query": data.draw(st.sampled_from(QUERIES)),
-        "strategy": name + argument,
+        "strategy": name,
         "max_nodes": data.draw(st.none() | st.integers(0, 40)),
         "max_tokens": limit,
         "style": data.draw(st.sampled_from(list(Style))),
@@ -302,7 +298,7 @@ def test_what_holds_for_every_strategy(sample_pager: SkillPager, name: str, data
     assert selection is not None
     assert limit is None or context.tokens <= limit
     assert context.tokens == sample_pager.token_counter.count(context.text)
-    pool = sample_pager.pool(skill, name + argument)
+    pool = sample_pager.pool(skill, name)
     picked = ordinals(selection)
     assert sorted([*picked, *reasons(selection)]) == list(range(len(pool.nodes)))
     assert [pick.rank for pick in selection.picks] == list(range(len(picked)))

@@ -18,7 +18,7 @@ from skillpager.node_text import text_under_headings
 from skillpager.strategies import per_index
 from skillpager.strategies.baselines.bm25 import Bm25, WordScores
 from skillpager.strategies.baselines.hybrid import Hybrid
-from skillpager.strategies.navigator.terms import STOP_WORDS, terms_of
+from skillpager.strategies.navigator.lexical import STOP_WORDS, terms_of
 from skillpager.strategies.per_index import PerIndex
 from skillpager.types import SkillIndex, Strategy
 from strategy_cases import assert_sound, index_with, ordinals, run

@@ -8,7 +8,7 @@ from skillpager.errors import SettingsError
 from skillpager.pages.render import PageMeter, PageRenderer
 from skillpager.settings import Settings
 from skillpager.strategies.baselines.full import Full
-from skillpager.strategies.budget import NodeMeter, resolve
+from skillpager.strategies.picking import NodeMeter, resolve
 from skillpager.types import Budget, Page, Query, Selection, SkillIndex, Strategy, Style, TokenMeter
 
 

@@ -13,6 +13,8 @@ START, END = -1, -2
 # how the commands that read omitted parts name a node, and a file whose lines they read
 _NODE_ID = re.compile(r"n\d+")
 _FILE_NAME = re.compile(r"[^\s:,]+")
+# how an address looks, to show it
+SAMPLE_ADDRESS = "n3-n5"
 # where the address stands in a command that it does not simply follow
 IDS = "{ids}"
 _LETTER_OR_DIGIT = re.compile(r"[^\W_]")
@@ -96,11 +98,6 @@ def command_for(show: str, address: str) -> str:
 def verb_of(show: str) -> str:
     """Return what a marker says before an address: `show `, where the command is one to type."""
     return "show " if show and IDS not in show else ""
-
-
-def sample_address(index: SkillIndex) -> str:
-    """Return an address of the kind that `address_of` returns, to show how one looks."""
-    return "n3-n5" if _NODE_ID.fullmatch(index.nodes[0].id) else "L3-9"
 
 
 def _holds_nodes(index: SkillIndex, omission: Omission) -> bool:

@@ -19,13 +19,13 @@ from itertools import pairwise
 
 from skillpager.pages.gaps import (
     END,
+    SAMPLE_ADDRESS,
     START,
     address_of,
     command_for,
     covers,
     line_range,
     omissions_of,
-    sample_address,
     source_between,
     verb_of,
     whole_text,
@@ -195,7 +195,7 @@ class PageRenderer:
         total = len(self.index.nodes)
         page = f'Page of skill "{self.index.skill.name}": {shown} of {total} parts, files intact.'
         had = ', "already in context" for what was sent before (if it is gone, read it again)'
-        how = f"; read them with: {command_for(self._show, sample_address(self.index))}"
+        how = f"; read them with: {command_for(self._show, SAMPLE_ADDRESS)}"
         what = f'"[… L2-9 …]" stands for omitted lines{had if self._known else ""}'
         return f"[{page} {what}{how if self._show else '.'}]\n\n"
 

@@ -1,9 +1,9 @@
-"""What a strategy computes once for an index and keeps for the next query."""
+"""A bounded cache of what a strategy computes once for an index."""
 
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from skillpager.types import Node, SkillIndex
+from skillpager.types import SkillIndex
 
 Made = TypeVar("Made")
 
@@ -14,32 +14,24 @@ MAX_KEPT_NODES = 20_000
 
 
 class PerIndex(Generic[Made]):
-    """Keeps one value for each of the last indexes, within a bound. Safe for many threads.
+    """One value for each of the last indexes, within a bound; the newest always stays. Safe for many threads.
 
     Two threads that miss at the same time compute the same value twice.
     """
 
     def __init__(self) -> None:
         """Start empty."""
-        self._kept: list[tuple[tuple[Node, ...], Made]] = []
+        self._entries: list[tuple[SkillIndex, Made]] = []
 
     def of(self, index: SkillIndex, make: Callable[[SkillIndex], Made]) -> Made:
-        """Return what `make` returns for `index`, computed when it is not kept; the newest always is."""
-        found = next((kept for kept in self._kept if kept[0] is index.nodes), None)
-        entry = found or (index.nodes, make(index))
-        others = [kept for kept in self._kept if kept[0] is not index.nodes]
-        self._kept = [entry, *_within_bounds(others, MAX_KEPT_NODES - len(index.nodes))]
-        return entry[1]
-
-
-def _within_bounds(
-    kept: list[tuple[tuple[Node, ...], Made]], nodes: int
-) -> list[tuple[tuple[Node, ...], Made]]:
-    """Return the first entries that have at most `nodes` nodes together."""
-    within: list[tuple[tuple[Node, ...], Made]] = []
-    for entry in kept[: MAX_KEPT_INDEXES - 1]:
-        nodes -= len(entry[0])
-        if nodes < 0:
-            break
-        within.append(entry)
-    return within
+        """Return the value of `index`; computed by `make` unless it is cached."""
+        found = next((entry for entry in self._entries if entry[0] is index), None) or (index, make(index))
+        others = [entry for entry in self._entries if entry[0] is not index]
+        entries, nodes = [found], len(index.nodes)
+        for entry in others[: MAX_KEPT_INDEXES - 1]:
+            nodes += len(entry[0].nodes)
+            if nodes > MAX_KEPT_NODES:
+                break
+            entries.append(entry)
+        self._entries = entries
+        return found[1]

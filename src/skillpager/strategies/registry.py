@@ -55,26 +55,21 @@ FAMILIES = {
     "greedy_graph": Family(
         "baselines.greedy_graph:GreedyGraph", argument=Argument("threshold", float, "a number", "0.1")
     ),
-    "topk_dependency": Family("baselines.topk_dependency:TopKDependency"),
-    "chunk_mmr": Family(
-        "baselines.chunk_mmr:ChunkMmr",
-        weighs=True,
-        argument=Argument("chunk_tokens", int, "a whole number", "256"),
-    ),
-    "mmr_graph": Family("baselines.mmr_graph:MmrGraph", weighs=True),
-    "exec_only": Family("baselines.exec_only:ExecOnly", weighs=True),
-    "concept_only": Family("baselines.concept_only:ConceptOnly", weighs=True),
+    "topk_dependency": Family("baselines.dependencies:TopKDependency"),
+    "mmr_graph": Family("baselines.dependencies:MmrGraph", weighs=True),
+    "exec_only": Family("baselines.concepts:ExecOnly", weighs=True),
+    "concept_only": Family("baselines.concepts:ConceptOnly", weighs=True),
     "density": Family(
-        "baselines.density:Density", weighs=True, argument=Argument("threshold", float, "a number", "0.4")
+        "baselines.concepts:Density", weighs=True, argument=Argument("threshold", float, "a number", "0.4")
     ),
     # what users would compare with
     "head": Family("baselines.head:Head"),
     "sections": Family("baselines.sections:Sections"),
     "bm25": Family("baselines.bm25:Bm25"),
     "hybrid": Family("baselines.hybrid:Hybrid"),
-    "dpp": Family("baselines.dpp:Dpp", argument=Argument("diversity", float, "a number", "0.5")),
-    "msd": Family("baselines.msd:Msd", argument=Argument("diversity", float, "a number", "0.01")),
-    "cover": Family("baselines.cover:Cover", argument=Argument("diversity", float, "a number", "0.005")),
+    "dpp": Family("baselines.diversity:Dpp", argument=Argument("diversity", float, "a number", "0.5")),
+    "msd": Family("baselines.diversity:Msd", argument=Argument("diversity", float, "a number", "0.01")),
+    "cover": Family("baselines.diversity:Cover", argument=Argument("diversity", float, "a number", "0.005")),
     # models of others
     "reranker": Family("baselines.reranker:Reranker", argument=_MODEL, local=False),
     "llmlingua2": Family("baselines.llmlingua2:LLMLingua2", argument=_MODEL, local=False),

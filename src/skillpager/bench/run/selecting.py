@@ -20,7 +20,9 @@ from skillpager.bench.data.records import (
 )
 from skillpager.bench.judge.evidence import EVIDENCE, judge_evidence
 from skillpager.bench.run.methods import LABELS, Method, parse_method
+from skillpager.bench.run.windows import chunk_tokens_of, window_index
 from skillpager.bench.validate.node_types import LabelClassifier
+from skillpager.indexing import Builder
 from skillpager.pager import SkillPager
 from skillpager.settings import Settings
 from skillpager.types import Page, SkillIndex
@@ -83,29 +85,34 @@ def select_all(work: Work, plan: Plan) -> Outcome:
 def _select(work: Work, plan: Plan, index: SkillIndex) -> Iterator[SelectionRecord]:
     skill = to_skill(work.skill)
     pool_tokens = sum(node.tokens for node in index.nodes)
+    windows: dict[tuple[str | None, str | None, int], SkillIndex] = {}
     for query, labels in work.cases:
         for method in map(parse_method, labels):
             pager = _pager(work.skill, plan.settings, method.encoder, method.classifier)
-            own = pager.index(skill)
-            pager.pool(own, method.strategy)
-            pager.embed_query(query.query, method.strategy)
+            own = pool = pager.index(skill)
+            strategy, chunk_tokens = method.strategy, chunk_tokens_of(method.strategy)
+            if chunk_tokens is not None:
+                strategy, parts = "mmr", (method.encoder, method.classifier, chunk_tokens)
+                if parts not in windows:
+                    form = pager.recipe.embedded_text
+                    builder = Builder(pager.encoder, pager.classifier, pager.token_counter, form)
+                    windows[parts] = window_index(builder, skill, chunk_tokens, pager.store)
+                pool = windows[parts]
+            pager.pool(pool, strategy)
+            pager.embed_query(query.query, strategy)
+            max_nodes, max_tokens = method.budget(len(own.nodes), own.full_tokens)
             start = time.perf_counter()
-            context = _page(pager, own, query, method)
+            context = pager.page(
+                pool,
+                query.query,
+                max_nodes=max_nodes,
+                max_tokens=max_tokens,
+                sufficiency=method.sufficiency,
+                strategy=strategy,
+                mmr_lambda=method.mmr_lambda,
+            )
             seconds = time.perf_counter() - start
             yield _record(query, method, context, pool_tokens=pool_tokens, seconds=seconds)
-
-
-def _page(pager: SkillPager, index: SkillIndex, query: QueryRecord, method: Method) -> Page:
-    max_nodes, max_tokens = method.budget(len(index.nodes), index.full_tokens)
-    return pager.page(
-        index,
-        query.query,
-        max_nodes=max_nodes,
-        max_tokens=max_tokens,
-        sufficiency=method.sufficiency,
-        strategy=method.strategy,
-        mmr_lambda=method.mmr_lambda,
-    )
 
 
 def _record(
