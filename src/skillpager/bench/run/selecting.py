@@ -27,6 +27,9 @@ from skillpager.pager import SkillPager
 from skillpager.settings import Settings
 from skillpager.types import Page, SkillIndex
 
+# the strategy that pages windows
+MMR = "mmr"
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -85,34 +88,41 @@ def select_all(work: Work, plan: Plan) -> Outcome:
 def _select(work: Work, plan: Plan, index: SkillIndex) -> Iterator[SelectionRecord]:
     skill = to_skill(work.skill)
     pool_tokens = sum(node.tokens for node in index.nodes)
-    windows: dict[tuple[str | None, str | None, int], SkillIndex] = {}
+    built: dict[tuple[str | None, str | None, int], SkillIndex] = {}
     for query, labels in work.cases:
         for method in map(parse_method, labels):
             pager = _pager(work.skill, plan.settings, method.encoder, method.classifier)
-            own = pool = pager.index(skill)
-            strategy, chunk_tokens = method.strategy, chunk_tokens_of(method.strategy)
+            own = pager.index(skill)
+            windows, chunk_tokens = None, chunk_tokens_of(method.strategy)
             if chunk_tokens is not None:
-                strategy, parts = "mmr", (method.encoder, method.classifier, chunk_tokens)
-                if parts not in windows:
+                parts = (method.encoder, method.classifier, chunk_tokens)
+                if parts not in built:
                     form = pager.recipe.embedded_text
                     builder = Builder(pager.encoder, pager.classifier, pager.token_counter, form)
-                    windows[parts] = window_index(builder, skill, chunk_tokens, pager.store)
-                pool = windows[parts]
-            pager.pool(pool, strategy)
+                    built[parts] = window_index(builder, skill, chunk_tokens, pager.store)
+                windows = built[parts]
+            strategy = method.strategy if windows is None else MMR
+            pager.pool(own, strategy)
             pager.embed_query(query.query, strategy)
-            max_nodes, max_tokens = method.budget(len(own.nodes), own.full_tokens)
             start = time.perf_counter()
-            context = pager.page(
-                pool,
-                query.query,
-                max_nodes=max_nodes,
-                max_tokens=max_tokens,
-                sufficiency=method.sufficiency,
-                strategy=strategy,
-                mmr_lambda=method.mmr_lambda,
-            )
+            context = _page(pager, own, query, method, windows)
             seconds = time.perf_counter() - start
             yield _record(query, method, context, pool_tokens=pool_tokens, seconds=seconds)
+
+
+def _page(
+    pager: SkillPager, index: SkillIndex, query: QueryRecord, method: Method, windows: SkillIndex | None
+) -> Page:
+    max_nodes, max_tokens = method.budget(len(index.nodes), index.full_tokens)
+    return pager.page(
+        index if windows is None else windows,
+        query.query,
+        max_nodes=max_nodes,
+        max_tokens=max_tokens,
+        sufficiency=method.sufficiency,
+        strategy=method.strategy if windows is None else MMR,
+        mmr_lambda=method.mmr_lambda,
+    )
 
 
 def _record(
