@@ -18,12 +18,12 @@ from fitting import Fit, fit_nets
 from sequence_net import Example, Net, Shape, arrays_of
 from skillpager.bench.judge.measure import evidence_coverage
 from skillpager.classifiers.local import TYPES
+from skillpager.pages.render import NodeMeter
 from skillpager.sequence_net import SequenceNet
 from skillpager.strategies.navigator.features import NAMES, IndexFeatures, features_of
 from skillpager.strategies.navigator.model import NeedModel
 from skillpager.strategies.navigator.required_context import required_context
 from skillpager.strategies.navigator.strategy import COST_EXPONENT, OPENING_TOKENS, Navigator
-from skillpager.strategies.picking import NodeMeter
 from skillpager.tokens import default_counter
 from skillpager.types import Budget, FloatArray, Node, Pick, Query, Recipe, SkillIndex
 from train_types import Encoded

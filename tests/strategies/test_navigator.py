@@ -14,12 +14,12 @@ from conftest import SAMPLES
 from index_builder import unit_rows
 from skillpager import SkillPager
 from skillpager.errors import SettingsError, StrategyError
+from skillpager.pages.render import NodeMeter
 from skillpager.settings import Settings
 from skillpager.strategies.navigator import model as module
 from skillpager.strategies.navigator.features import GROUPS
 from skillpager.strategies.navigator.model import shipped_model
 from skillpager.strategies.navigator.strategy import COST_EXPONENT, Navigator
-from skillpager.strategies.picking import NodeMeter
 from skillpager.types import Budget, Query, SkipReason
 from strategy_cases import index_with, indifferent, ordinals, reasons, run
 

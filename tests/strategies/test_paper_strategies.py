@@ -13,14 +13,13 @@ from index_builder import build_index, unit_rows
 from skillpager import SkillPager
 from skillpager.factories import make_strategy
 from skillpager.pages.assemble import make_page
-from skillpager.pages.render import PageRenderer
+from skillpager.pages.render import NodeMeter, PageRenderer
 from skillpager.settings import Settings
 from skillpager.strategies import Mmr, TopK
 from skillpager.strategies.baselines.concepts import ConceptOnly, Density, ExecOnly
 from skillpager.strategies.baselines.dependencies import DEFAULT_SEEDS, MmrGraph, TopKDependency
 from skillpager.strategies.baselines.greedy_graph import GreedyGraph
 from skillpager.strategies.navigator.strategy import Navigator
-from skillpager.strategies.picking import NodeMeter
 from skillpager.strategies.registry import LOCAL_STRATEGIES
 from skillpager.types import (
     Budget,

@@ -1,7 +1,7 @@
-"""Which sections a node mentions: the files and headings of a skill, their names, and finding these in text.
+"""Which sections a node mentions: the names of a skill's files and headings, and finding these in text.
 
-Part of stage 5 (`graph`). Names are looked up token by token in one dictionary, so that the cost is
-that of reading the text, however many headings there are.
+Names are looked up token by token in one dictionary, so that the cost is that of reading the text,
+however many headings there are.
 """
 
 import re
@@ -80,12 +80,24 @@ class Names:
 
 def collect_names(sections: Sequence[Section]) -> Names:
     """Return the names of all sections; titles go before identifiers, then the earlier first."""
-    names = Names(anchors=_anchors(sections))
+    names = Names()
     for naming in (_titles, _identifiers):
         for section in sections:
-            for name in filter(_is_specific, naming(section)):
-                for pointed in POINTERS if name in GENERIC else ("{}",):
-                    _add(names, pointed.format(name), section)
+            for plain in filter(_is_specific, naming(section)):
+                for pointer in POINTERS if plain in GENERIC else ("{}",):
+                    words = pointer.format(plain).split(" ")
+                    beginnings = [" ".join(words[: count + 1]) for count in range(len(words))]
+                    names.beginnings.update(beginnings)
+                    for depth in range(len(section.trail)):
+                        names.places.setdefault((section.trail[:depth], beginnings[-1]), section)
+    repeats: Counter[tuple[str, str]] = Counter()
+    for section in sections:
+        file, title = section.trail[0], "".join(section.trail[1:][-1:])
+        anchor = re.sub(r"[^\w\- ]", "", title.casefold()).replace(" ", "-")
+        # of two headings with one text the second gets `-1`, and so on
+        count = repeats[file, anchor]
+        repeats[file, anchor] += 1
+        names.anchors.setdefault((file, f"{anchor}-{count}" if count else anchor), section)
     return names
 
 
@@ -97,7 +109,7 @@ def mentioned_sections(node: Node, names: Names) -> Iterator[Section]:
     """
     trail = trail_of(node)
     scopes = [trail[:depth] for depth in range(len(trail), -1, -1)]
-    for name in _names_in(_tokens(node.text), names):
+    for name in _names_in(TOKEN.findall(node.text.casefold()), names):
         section = next(names.places[scope, name] for scope in scopes if (scope, name) in names.places)
         if not section.holds(node):
             yield section
@@ -118,12 +130,8 @@ def linked_sections(node: Node, names: Names) -> Iterator[Section]:
             yield section
 
 
-def _tokens(text: str) -> list[str]:
-    return TOKEN.findall(text.casefold())
-
-
 def _name(text: str) -> str:
-    return " ".join(_tokens(text)).strip(" .,;:!?()|")
+    return " ".join(TOKEN.findall(text.casefold())).strip(" .,;:!?()|")
 
 
 def _titles(section: Section) -> Iterator[str]:
@@ -151,45 +159,20 @@ def _is_specific(name: str) -> bool:
     return long_enough and len(words) <= MAX_WORDS + ideographs and name not in FOLDERS
 
 
-def _add(names: Names, name: str, section: Section) -> None:
-    words = name.split(" ")
-    names.beginnings.update(" ".join(words[:count]) for count in range(1, len(words) + 1))
-    for depth in range(len(section.trail)):
-        names.places.setdefault((section.trail[:depth], name), section)
-
-
 def _names_in(tokens: Sequence[str], names: Names) -> list[str]:
     """Return the names in `tokens`, each once: at each token the longest, names inside it left out."""
     found: dict[str, None] = {}
     end = 0
-    for start, token in enumerate(tokens):
-        if token in names.beginnings and start >= end:
-            end = _longest(tokens, start, names)
-            found[" ".join(tokens[start:end])] = None
-    found.pop("", None)
+    for start in range(len(tokens)):
+        if start < end:
+            continue
+        longest = candidate = ""
+        for position in range(start, len(tokens)):
+            candidate = f"{candidate} {tokens[position]}".lstrip()
+            if candidate not in names.beginnings:
+                break
+            if ((), candidate) in names.places:
+                longest, end = candidate, position + 1
+        if longest:
+            found[longest] = None
     return list(found)
-
-
-def _longest(tokens: Sequence[str], start: int, names: Names) -> int:
-    """Return the end of the longest name that begins at token `start`, or `start`."""
-    name, end = "", start
-    for position in range(start, len(tokens)):
-        name = f"{name} {tokens[position]}" if name else tokens[position]
-        if name not in names.beginnings:
-            break
-        if ((), name) in names.places:
-            end = position + 1
-    return end
-
-
-def _anchors(sections: Sequence[Section]) -> dict[tuple[str, str], Section]:
-    """Return `Names.anchors`; of two headings with one text the second gets `-1`, and so on."""
-    anchors: dict[tuple[str, str], Section] = {}
-    repeats: Counter[tuple[str, str]] = Counter()
-    for section in sections:
-        file, title = section.trail[0], "".join(section.trail[1:][-1:])
-        anchor = re.sub(r"[^\w\- ]", "", title.casefold()).replace(" ", "-")
-        count = repeats[file, anchor]
-        repeats[file, anchor] += 1
-        anchors.setdefault((file, f"{anchor}-{count}" if count else anchor), section)
-    return anchors

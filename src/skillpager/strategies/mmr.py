@@ -15,15 +15,14 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from skillpager.strategies.per_index import PerIndex
-from skillpager.strategies.picking import Picker, cosines
+from skillpager.strategies.picking import PerIndex, Picker, cosines
 from skillpager.types import Budget, FloatArray, Query, Selection, SkillIndex, SkipReason, TokenMeter
 
 BoolArray = NDArray[np.bool_]
 
 DEFAULT_MMR_LAMBDA = 0.7  # paper §3.2
-# cosines of all nodes with so many of them are kept of an index: 800 bytes a node
-MAX_KEPT_COLUMNS = 200
+# cosines of all nodes with so many of them are cached of an index: 800 bytes a node
+MAX_CACHED_COLUMNS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +32,7 @@ class Mmr:
     Attributes:
         mmr_lambda: Weight of relevance, 0 to 1; 1 picks by relevance alone.
         name: `mmr`.
-        columns: Cosines of all nodes with earlier picks, by ordinal, kept for the next query on an index.
+        columns: Cosines of all nodes with earlier picks, by ordinal, cached for the next query on an index.
     """
 
     mmr_lambda: float = DEFAULT_MMR_LAMBDA
@@ -95,7 +94,7 @@ class Mmr:
             column = columns.get(best)
             if column is None:
                 column = cosines(index.embeddings, index.embeddings[best])
-                if len(columns) < MAX_KEPT_COLUMNS:
+                if len(columns) < MAX_CACHED_COLUMNS:
                     columns[best] = column
             picker.compare(best, column)
             loss = penalty * picker.redundancy

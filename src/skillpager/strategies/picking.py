@@ -1,15 +1,17 @@
-"""Admission of nodes under a budget, and the record of what decided each: shared by all strategies.
+"""Shared by all strategies: admission of nodes under a budget, the record of it, and a cache for each index.
 
 Reference: paper §3.2, Dynamic Budget.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import overload
+from operator import itemgetter
+from typing import Generic, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
+from skillpager.lru import LRUCache
 from skillpager.types import (
     Budget,
     FloatArray,
@@ -23,6 +25,7 @@ from skillpager.types import (
     TokenMeter,
 )
 
+Made = TypeVar("Made")
 Scores = NDArray[np.float32] | NDArray[np.float64]
 
 # paper, equation (3)
@@ -31,6 +34,9 @@ MAX_NODES_SMALL = 20
 MAX_NODES_LARGE = 60
 # float32 dot products differ in the last bits from machine to machine; in whole millionths ties stay ties
 COSINE_STEPS = np.float32(1_000_000)
+# what one strategy caches of indexes is bounded by their nodes, about 1 kB each; a small index counts as 100
+MAX_CACHED_NODES = 20_000
+MIN_CACHED_NODES = 100
 
 
 def dynamic_max_nodes(n_nodes: int) -> int:
@@ -51,6 +57,22 @@ def resolve(budget: Budget, n_nodes: int) -> Budget:
     return replace(budget, max_nodes=min(wanted, n_nodes))
 
 
+def allows_all(budget: Budget, n_nodes: int, *, estimating: bool) -> bool:
+    """Return whether the budget allows every node of a skill, its tokens aside.
+
+    Args:
+        budget: The budget.
+        n_nodes: How many nodes the skill has.
+        estimating: Whether the strategy estimates sufficiency: it stops at its target or, without any limit,
+            by itself, and has no dynamic `max_nodes`.
+    """
+    if estimating and (budget.sufficiency is not None or budget == Budget()):
+        return False
+    if estimating and budget.max_nodes is None:
+        return True
+    return resolve(budget, n_nodes).max_nodes == n_nodes
+
+
 def cosines(rows: FloatArray, row: FloatArray) -> FloatArray:
     """Return `(n,)` float32: the cosine of each unit row of `(n, dim)` with one unit row, to a millionth."""
     products: FloatArray = rows @ row
@@ -66,27 +88,17 @@ def falling(scores: Scores) -> list[int]:
     return order
 
 
-class NodeMeter:
-    """A `TokenMeter` for bare nodes: their own tokens and nothing between them.
+class PerIndex(Generic[Made]):
+    """A cache of what a strategy computes once for an index; bounded, safe for many threads."""
 
-    Args:
-        nodes: All nodes, in document order.
-        gap_tokens: Price of a gap where the page is rendered; reported, not counted.
-    """
+    def __init__(self) -> None:
+        """Start empty."""
+        self._entries = LRUCache[SkillIndex, tuple[int, Made]](MAX_CACHED_NODES, size_of=itemgetter(0))
 
-    def __init__(self, nodes: Sequence[Node], *, gap_tokens: int = 0) -> None:
-        """Start with an empty page."""
-        self.gap_tokens = gap_tokens
-        self._nodes = nodes
-        self.tokens = 0
-
-    def cost(self, ordinal: int) -> int:
-        """Return the tokens of the page if node `ordinal` were added."""
-        return self.tokens + self._nodes[ordinal].tokens
-
-    def add(self, ordinal: int) -> None:
-        """Add node `ordinal` to the page."""
-        self.tokens = self.cost(ordinal)
+    def of(self, index: SkillIndex, make: Callable[[SkillIndex], Made]) -> Made:
+        """Return the value of `index`; made by `make` unless it is cached."""
+        size = max(MIN_CACHED_NODES, len(index.nodes))
+        return self._entries.get_or_make(index, lambda: (size, make(index)))[1]
 
 
 class Picker:

@@ -14,8 +14,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from skillpager.errors import BenchError, StoreError
-from skillpager.factories import index_key
-from skillpager.indexing import Builder
+from skillpager.indexing import Builder, index_key
 from skillpager.parsing.fragments import split_skill
 from skillpager.parsing.markdown import Lines
 from skillpager.sections import heading_paths

@@ -13,8 +13,7 @@ import numpy as np
 from skillpager.errors import require_extra
 from skillpager.node_text import text_under_headings
 from skillpager.strategies.navigator.lexical import terms_of
-from skillpager.strategies.per_index import PerIndex
-from skillpager.strategies.picking import select_by_score
+from skillpager.strategies.picking import PerIndex, select_by_score
 from skillpager.types import Budget, FloatArray, Query, Selection, SkillIndex, TokenMeter
 
 if TYPE_CHECKING:
@@ -27,7 +26,7 @@ DECIMALS = 6
 
 
 class WordScores:
-    """BM25 scores; the word indexes of the last skills are kept for the next query."""
+    """BM25 scores, with a cache of the word indexes that they take."""
 
     def __init__(self) -> None:
         """Start empty."""
@@ -67,7 +66,7 @@ class Bm25:
 
     Attributes:
         name: `bm25`.
-        words: Word indexes, kept for the next query on the same index.
+        words: Cache of word indexes.
     """
 
     name: str = "bm25"

@@ -25,7 +25,7 @@ class Hybrid:
 
     Attributes:
         name: `hybrid`.
-        words: Word indexes, kept for the next query on the same index.
+        words: Cache of word indexes.
     """
 
     name: str = "hybrid"

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from skillpager.errors import require_extra
 from skillpager.remote.endpoint import sendable
 from skillpager.strategies.baselines.hub_model import HubStrategy
-from skillpager.strategies.per_index import PerIndex
+from skillpager.strategies.picking import PerIndex
 from skillpager.types import FloatArray, Query, SkillIndex
 
 WINDOW_TOKENS = 512  # the length that the published classifiers were trained with
@@ -33,11 +33,11 @@ class LLMLingua2(HubStrategy):
         model: Name on the Hugging Face hub, such as
             `microsoft/llmlingua-2-bert-base-multilingual-cased-meetingbank`, or the path of a folder.
         name: `llmlingua2`.
-        known: Scores of the last skills, for the next query.
+        cached: Cache of the scores, which no query changes.
     """
 
     name: str = "llmlingua2"
-    known: PerIndex[FloatArray] = field(default_factory=PerIndex, repr=False, compare=False)
+    cached: PerIndex[FloatArray] = field(default_factory=PerIndex, repr=False, compare=False)
 
     def scores(self, index: SkillIndex, query: Query) -> FloatArray:
         """Return `(n,)` float32: the mean keep probability of each node.
@@ -46,7 +46,7 @@ class LLMLingua2(HubStrategy):
             StrategyError: The model cannot be loaded or run, or is no token classifier of two labels.
             MissingExtraError: `torch` or `transformers` is not installed.
         """
-        return self.known.of(index, lambda index: HubStrategy.scores(self, index, query))
+        return self.cached.of(index, lambda index: HubStrategy.scores(self, index, query))
 
     def load(self) -> Any:
         """Return the tokenizer and the token classifier."""

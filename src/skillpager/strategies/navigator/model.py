@@ -20,7 +20,7 @@ LARGEST_NEED = 1 - 1e-6
 STEPS = 1e6
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class NeedModel:
     """The weights of the navigator.
 

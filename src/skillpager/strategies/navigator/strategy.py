@@ -14,18 +14,17 @@ sufficiency per token than a fixed target chance, because it spends less where d
 Reference: paper §3.2 for the ideas; the estimate is this package's (docs/models.md).
 """
 
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from skillpager.lru import LRUCache
 from skillpager.strategies.navigator.features import IndexFeatures
 from skillpager.strategies.navigator.lexical import clauses_of
 from skillpager.strategies.navigator.model import NeedModel, shipped_model
 from skillpager.strategies.navigator.required_context import required_context
-from skillpager.strategies.per_index import PerIndex
-from skillpager.strategies.picking import Picker, cosines
+from skillpager.strategies.picking import PerIndex, Picker, cosines
 from skillpager.types import Budget, FloatArray, Query, Selection, SkillIndex, SkipReason, TokenMeter
 
 # chosen by cross-validation over skills (training/train_navigator.py)
@@ -34,7 +33,7 @@ OPENING_TOKENS = 12.0  # surcharge of a node that is not beside a shown one: tor
 TWIN_COSINE = 0.92  # nodes nearer than this say the same thing
 TWIN_SHARE = 1.0  # share of its worth that a node keeps once its twin is picked: 1 is all of it
 # queries of one index whose needs are cached: the same one is asked again within another budget
-MAX_KEPT_QUERIES = 32
+MAX_CACHED_QUERIES = 32
 
 
 class _Prepared:
@@ -43,20 +42,12 @@ class _Prepared:
     def __init__(self, index: SkillIndex) -> None:
         self.features = IndexFeatures(index)
         self.required = required_context(index.nodes)
-        self._lock = threading.Lock()
-        self._needs: dict[tuple[str, bytes, int], tuple[NeedModel, FloatArray]] = {}
+        self._needs = LRUCache[tuple[NeedModel, str, bytes, int], FloatArray](MAX_CACHED_QUERIES)
 
     def needs(self, model: NeedModel, query: Query) -> FloatArray:
         """Return the needs of a query, estimated unless they are cached; not to be changed."""
-        key = (query.text, query.embedding.tobytes(), len(query.clauses))
-        cached = self._needs.get(key)
-        if cached is None or cached[0] is not model:
-            cached = (model, model.needs(self.features, query))
-            with self._lock:
-                self._needs[key] = cached
-                if len(self._needs) > MAX_KEPT_QUERIES:
-                    del self._needs[next(iter(self._needs))]
-        return cached[1]
+        key = (model, query.text, query.embedding.tobytes(), len(query.clauses))
+        return self._needs.get_or_make(key, lambda: model.needs(self.features, query))
 
 
 @dataclass(frozen=True, slots=True)
