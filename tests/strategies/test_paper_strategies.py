@@ -34,7 +34,7 @@ from skillpager.types import (
     Strategy,
     Style,
 )
-from strategy_cases import indifferent
+from strategy_cases import indifferent, near
 
 DIM = 8
 Links = Sequence[tuple[int, int]]
@@ -128,7 +128,22 @@ def test_the_entry_node_needs_no_gain_and_is_walked_through_when_it_does_not_fit
     assert reasons(selection) == {0: SkipReason.MAX_TOKENS}
 
 
+def test_by_default_the_walk_ends_just_below_unrelated() -> None:
+    rows, query = near(0.5, -0.029, -0.031, -0.2)
+    index = replace(index_with([(0, 1), (0, 2), (0, 3)], n_nodes=4), embeddings=rows)
+    for strategy in (GreedyGraph(), make_strategy("greedy_graph", Settings(), mmr_lambda=0.7)):
+        selection = select(strategy, index, Query("q", query))
+        assert ordinals(selection) == [0, 1]
+        assert reasons(selection) == {2: SkipReason.BELOW_THRESHOLD, 3: SkipReason.BELOW_THRESHOLD}
+
+
 # ---- topk_dependency and mmr_graph
+
+
+def test_by_default_the_nine_most_relevant_nodes_are_completed() -> None:
+    rows, query = near(*(0.9 - place / 100 for place in range(20)))
+    index = replace(index_with([(19, 8), (18, 9)], n_nodes=20), embeddings=rows)
+    assert ordinals(select(TopKDependency(), index, Query("q", query))) == [*range(9), 19]
 
 
 def completed(seeds: Sequence[int], links: Links, gain: FloatArray) -> list[int]:
