@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skillpager.errors import SkillPagerError, StrategyError
-from skillpager.hub import no_progress_bars
+from skillpager.errors import SkillPagerError, StrategyError, require_extra
 from skillpager.strategies.picking import select_by_score
 from skillpager.types import Budget, FloatArray, Query, Selection, SkillIndex, TokenMeter
 
@@ -79,7 +78,7 @@ class HubStrategy(ABC):
             MissingExtraError: A package is not installed.
         """
         label, count = f"{self.name}:{self.model}", len(index.nodes)
-        with self.loaded.lock, no_progress_bars(f'The strategy "{label}"'):
+        with self.loaded.lock, _no_progress_bars(f'The strategy "{label}"'):
             if self.loaded.model is None:
                 with _strategy_errors(f'The model of "{label}" cannot be loaded', _LOAD_ADVICE):
                     self.loaded.model = self.load()
@@ -104,3 +103,16 @@ def _strategy_errors(complaint: str, advice: str) -> Iterator[None]:
     except Exception as error:
         reason = str(error).strip().partition("\n")[0] or type(error).__name__
         raise StrategyError(f"{complaint} ({reason}): {advice}.") from error
+
+
+@contextmanager
+def _no_progress_bars(purpose: str) -> Iterator[None]:
+    """Hide the progress bars of transformers; `purpose` is what needs it, for the error."""
+    bars = require_extra("transformers.utils.logging", extra="st", purpose=purpose)
+    shown = bars.is_progress_bar_enabled()
+    bars.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            bars.enable_progress_bar()
