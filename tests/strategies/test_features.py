@@ -1,4 +1,4 @@
-"""What the navigator knows of a node: names, shapes, words, runs, and no odd number for any document."""
+"""The features of the navigator: names, shapes, terms, segments, and no odd number for any document."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""The shipped navigator: budgets, promises, units, reasons, and what it does when its model is damaged."""
+"""The shipped navigator: budgets, promises, required context, reasons, and a damaged model."""
 
 import json
 from dataclasses import replace
