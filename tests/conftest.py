@@ -1,6 +1,7 @@
 """Shared fixtures: settings and stores in temporary folders, sample skills, no network."""
 
 import os
+import signal
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,10 @@ from skillpager import SkillPager
 from skillpager.settings import Settings
 
 os.environ["HAYSTACK_TELEMETRY_ENABLED"] = "False"  # read when haystack is imported
+
+# a shell starts background jobs with SIGINT ignored, and children inherit that: tests must be able to interrupt
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 pytest_plugins = ["chromium"]  # the fixture `browser`
 
