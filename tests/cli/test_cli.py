@@ -592,7 +592,7 @@ def test_output_that_cannot_be_written(warm_cache: Path) -> None:
     assert done.stderr == b"error: The output cannot be written or read: No space left on device.\n"
 
 
-def test_a_fault_of_ours_asks_to_be_reported(tmp_path: Path) -> None:
+def test_a_bug_of_ours_asks_to_be_reported(tmp_path: Path) -> None:
     program = textwrap.dedent(
         """
         from skillpager.cli.app import app, main
@@ -609,7 +609,7 @@ def test_a_fault_of_ours_asks_to_be_reported(tmp_path: Path) -> None:
     start = [sys.executable, "-c", program, "fault"]
     done = subprocess.run(start, env=env, capture_output=True, text=True)
     assert done.returncode == 1
-    assert done.stderr.startswith("error: This is a fault of SkillPager (RuntimeError: unforeseen)")
+    assert done.stderr.startswith("error: This is a bug in SkillPager (RuntimeError: unforeseen)")
     assert "/issues" in done.stderr
     assert "Traceback" not in done.stderr
     verbose = subprocess.run([*start, "-v"], env=env, capture_output=True, text=True)

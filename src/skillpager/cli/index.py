@@ -204,7 +204,7 @@ def print_outcomes(outcomes: Iterable[Outcome], *, exact: bool, as_json: bool) -
             }
         )
         took = "cached" if outcome.cached else f"{outcome.seconds:.2f} s"
-        cells = [f"{outcome.nodes:,}", f"{about}{outcome.tokens:,}", took if outcome.stored else "not stored"]
+        cells = [f"{outcome.nodes:,}", f"{about}{outcome.tokens:,}", took if outcome.stored else "not kept"]
         rows.append([outcome.name, *cells, path])
     if as_json:
         print_json({"skills": skills, "failed": failed, "tokens_exact": exact})
