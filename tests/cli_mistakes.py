@@ -136,6 +136,19 @@ MISTAKES = {
     "unknown command": Mistake(("pages", BISECT), ("pages", "page"), code=2),
     "k that is no number": Mistake(("page", BISECT, "q", "-k", "many"), ("--max-nodes",), code=2),
     "size that is none": Mistake(("cache", "evict", "--max-size", "big"), ("100MB",), code=2),
+    "clearing the cache without a terminal": Mistake(("cache", "clear"), ("--yes",), code=2),
+    "unknown agent": Mistake(("install", "--agent", "emacs"), ("'emacs'", "claude-code")),
+    "unknown scope of an agent": Mistake(
+        ("uninstall", "--agent", "cursor", "--scope", "x"), ("'x'", "user, project")
+    ),
+    "agent without a project configuration": Mistake(
+        ("install", "--agent", "zed", "--scope", "project"), ("Zed", "--scope user")
+    ),
+    "skills folder that is none": Mistake(
+        ("install", "--agent", "cursor", "--skills-dir", "no/where", "--yes"), ("no/where",)
+    ),
+    "stub of stdin": Mistake(("stub", "-"), ("-",), code=2),
+    "port without HTTP": Mistake(("mcp", "--port", "80"), ("--port", "--http"), code=2),
     "two forms of a graph": Mistake(
         ("graph", BISECT, "--dot", "--json"), ("--dot, --mermaid and --json",), code=2
     ),

@@ -74,7 +74,7 @@ def confirm(question: str, *, yes: bool, remedy: str) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise UsageError(f"Without a terminal there is nobody to ask: {remedy}.")
+        raise UsageError(f"Cannot ask for confirmation without a terminal: {remedy}.")
     typer.confirm(question, abort=True, err=True)
 
 
