@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from cli_process import ROOT, SAMPLES, Ran, environment, invoke
+from skillpager.errors import install_command
 
 BISECT = "examples/skills/git-bisect"
 
@@ -98,13 +99,13 @@ MISTAKES = {
     "llm without a model": Mistake(("outline", BISECT, "--classifier", "llm"), ("SKILLPAGER_LLM_MODEL",)),
     "missing openai": Mistake(
         ("page", BISECT, "q", "--encoder", "openai:m"),
-        ("pip install", "[openai]"),
+        (install_command("openai"),),
         variables={"OPENAI_API_KEY": "sk-x"},
         hidden=("openai",),
     ),
     "missing matplotlib": Mistake(
         ("graph", BISECT, "--svg", "{files}/a.svg"),
-        ("pip install", "[plot]"),
+        (install_command("plot"),),
         hidden=("matplotlib",),
     ),
     "unknown setting in a file": Mistake(
@@ -202,4 +203,6 @@ def messages(folder: Path, outcomes: Callable[[str], Ran]) -> Iterator[str]:
         # what a usage error says above its last line differs between versions of typer
         said = done.err if done.code == 1 else done.err.splitlines()[-1] + "\n"
         said = said.replace(str(folder / "files"), "{files}")
+        for extra in ("openai", "plot"):  # depends on how this copy was installed
+            said = said.replace(install_command(extra), f'pip install "skillpager[{extra}]"')
         yield f"# {name}\n$ {variables}skillpager {command}\nexit code {done.code}\n{said}"

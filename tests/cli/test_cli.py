@@ -18,6 +18,7 @@ from cli_process import ROOT, SAMPLES, Ran, command, environment, hide, run, run
 from openai_server import OpenAIServer, Reply, openai_server  # noqa: F401
 from skillpager import SkillPager
 from skillpager.encoders.builtin import MODEL_FOLDER
+from skillpager.errors import install_command
 from skillpager.output.outline import told_reasons, trace
 from skillpager.settings import Settings
 from skillpager.types import Page
@@ -102,7 +103,7 @@ def test_estimates_are_labelled(warm_cache: Path, tmp_path: Path) -> None:
     assert re.search(r"nodes, about [\d,]+ tokens, about [\d.]+ % saved; holds all .* \d+ %\n$", done.err)
     assert ", about " in done.out
     outline = run("outline", POSTGRES, env=env)
-    assert 'estimates: `pip install "skillpager[tokens]"`' in outline.err
+    assert f"estimates: `{install_command('tokens')}`" in outline.err
 
 
 def test_page_json_holds_every_field_and_nothing_else_is_on_stdout(skillpager: Run) -> None:

@@ -11,7 +11,7 @@ import typer
 from skillpager.cli.messages import FAILED, print_json, print_text, reported
 from skillpager.cli.options import AsJson, CacheDir, ClassifierName, EncoderName
 from skillpager.cli.views import byte_count, counted
-from skillpager.errors import SkillPagerError, StoreError
+from skillpager.errors import SkillPagerError, StoreError, install_command
 
 if TYPE_CHECKING:
     from skillpager.settings import Settings
@@ -73,20 +73,14 @@ def doctor(
         lines += ["", "settings"]
         lines += _aligned([(f"  {name}", f"{value}  ({origin})") for name, value, origin in sources])
         lines += ["", "extras"]
-        remedy = 'missing {}: pip install "' + PACKAGE + '[{}]"'
-        lines += _aligned(
-            [
-                (
-                    f"  {name}",
-                    remedy.format(", ".join(lost), name) if lost else f"installed: {', '.join(found)}",
-                )
-                for name, found, lost in extras
-            ]
-        )
+        states = []
+        for name, found, lost in extras:
+            remedy = f"missing {', '.join(lost)}: {install_command(name)}"
+            states.append((f"  {name}", remedy if lost else f"installed: {', '.join(found)}"))
+        lines += _aligned(states)
         lines += ["", "checks"]
-        lines += _aligned(
-            [(f"  {check.name}", f"{'ok' if check.ok else 'FAILED'}: {check.detail}") for check in checks]
-        )
+        words = {True: "ok", False: "FAILED"}
+        lines += _aligned([(f"  {check.name}", f"{words[check.ok]}: {check.detail}") for check in checks])
         print_text("\n".join(lines))
     if not healthy:
         raise typer.Exit(FAILED)
@@ -203,7 +197,7 @@ def _check_paging(settings: "Settings") -> list[Check]:
             paged = time.perf_counter()
         except SkillPagerError as error:
             return [Check("self-test", False, str(error))]
-    hint = "" if counter.exact else f': pip install "{PACKAGE}[tokens]" makes them exact'
+    hint = "" if counter.exact else f": `{install_command('tokens')}` makes them exact"
     tokens = f"{'exact' if counter.exact else 'estimates'} ({counter.id}){hint}"
     detail = f"indexed in {indexed - started:.3f} s, paged in {paged - indexed:.3f} s"
     passed = SELF_TEST_ANSWER in page.text

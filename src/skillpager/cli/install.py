@@ -9,7 +9,7 @@ import typer
 
 from skillpager.cli.messages import UsageError, confirm, note, print_json, print_text, reported, warn
 from skillpager.cli.options import AsJson, SkillArgument, Yes
-from skillpager.errors import SettingsError
+from skillpager.errors import SettingsError, install_command
 
 if TYPE_CHECKING:
     from skillpager.install.changes import Change
@@ -88,7 +88,7 @@ def install(
     if scope == "project" and Path(command[0]).is_absolute():
         warn(f"{file} names {command[0]}, a path that other members of the project do not have.")
     if find_spec("mcp") is None:
-        warn('The server needs the package "mcp": run `pip install "skillpager[mcp]"`.')
+        warn(f'The server needs the package "mcp": run `{install_command("mcp")}`.')
 
 
 @reported

@@ -37,8 +37,7 @@ def list_skills(
       skillpager list --json
     """
     from skillpager.cli.views import print_table
-    from skillpager.library import discover, search_folders
-    from skillpager.output.json import found_json
+    from skillpager.library import discover, found_json, search_folders
     from skillpager.output.outline import snippet
     from skillpager.settings import load_settings
 

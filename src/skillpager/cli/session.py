@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from skillpager.cli.list import check_folders
 from skillpager.cli.messages import UsageError, are_notes_heard, note, warn
-from skillpager.errors import SettingsError, SkillError
+from skillpager.errors import SettingsError, SkillError, install_command
 from skillpager.library import Library, locate, search_folders
 from skillpager.settings import Settings, load_settings
 
@@ -163,4 +163,4 @@ def report_warnings(index: "SkillIndex") -> None:
 def report_estimates(pager: "SkillPager") -> None:
     """Print a note if token counts are estimates."""
     if not pager.token_counter.exact:
-        note('Token counts are estimates: `pip install "skillpager[tokens]"` makes them exact.')
+        note(f"Token counts are estimates: `{install_command('tokens')}` makes them exact.")
