@@ -517,6 +517,9 @@ def test_completion_script(skillpager: Run, shell: str) -> None:
         ("skillpager page git-bisect x --style m", ["marked"]),
         ("skillpager graph git-bisect --kind s", ["sequence", "semantic"]),
         ("skillpager page git-bisect x --encoder o", ["openai:"]),
+        ("skillpager outline git-bisect --classifier l", ["local", "llm"]),
+        ("skillpager outline git-bisect --scope b", ["body"]),
+        ("skillpager bench rep", ["report", "reproduce"]),
     ],
 )
 def test_completion_of_names(skillpager: Run, words: str, expected: list[str]) -> None:
@@ -637,3 +640,13 @@ def test_help_waits_for_no_model(skillpager: Run) -> None:
     assert not re.search(
         r"\| +(onnxruntime|tokenizers|rs_bpe|openai|rich|skillpager\.serialize)$", imported, re.MULTILINE
     )
+
+
+def test_help_of_the_program_lists_the_benchmark_and_imports_nothing_heavy(skillpager: Run) -> None:
+    done = skillpager("--help", PYTHONPROFILEIMPORTTIME="1")
+    assert re.search(r"^  bench +Compare methods", done.out, re.MULTILINE)
+    modules = {line.rpartition("|")[2].strip() for line in done.err.splitlines()}
+    heavy = ("skillpager.bench", "skillpager.library", "numpy", "onnxruntime", "pydantic", "fastapi", "mcp")
+    assert "skillpager.cli.app" in modules
+    assert [name for name in modules if name.startswith(tuple(f"{package}." for package in heavy))] == []
+    assert not modules & set(heavy)
