@@ -97,11 +97,11 @@ MISTAKES = {
     "picture of an unknown kind": Mistake(("graph", BISECT, "--png", "a.gif"), (".svg or .png",)),
     "picture in no folder": Mistake(("graph", BISECT, "--svg", "no/where.svg"), ("no/where.svg",)),
     "llm without a model": Mistake(("outline", BISECT, "--classifier", "llm"), ("SKILLPAGER_LLM_MODEL",)),
-    "missing openai": Mistake(
+    "missing httpx": Mistake(
         ("page", BISECT, "q", "--encoder", "openai:m"),
         (install_command("openai"),),
         variables={"OPENAI_API_KEY": "sk-x"},
-        hidden=("openai",),
+        hidden=("httpx",),
     ),
     "missing matplotlib": Mistake(
         ("graph", BISECT, "--svg", "{files}/a.svg"),
