@@ -11,7 +11,7 @@ from typing import Generic, TypeVar, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from skillpager.lru import LRUCache
+from skillpager.memory import LRUCache
 from skillpager.types import (
     Budget,
     FloatArray,

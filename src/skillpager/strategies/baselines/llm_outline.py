@@ -7,14 +7,7 @@ from typing import Protocol, Self
 import numpy as np
 
 from skillpager.errors import SettingsError, StrategyError
-from skillpager.remote.chat import (
-    Dialect,
-    Message,
-    Negotiation,
-    completion_body,
-    content_in,
-    json_in,
-)
+from skillpager.remote.chat import Message, chat_json
 from skillpager.remote.endpoint import Endpoint, EndpointError
 from skillpager.sections import sections_of
 from skillpager.strategies.picking import Picker, resolve
@@ -111,7 +104,6 @@ class LLMOutline:
             max_retries=max_retries,
             sleep=sleep,
         )
-        self._negotiation = Negotiation()
 
     @classmethod
     def from_settings(cls, settings: ModelSettings) -> Self:
@@ -132,7 +124,7 @@ class LLMOutline:
 
         Raises:
             StrategyError: The endpoint gives no usable answer.
-            MissingExtraError: The `openai` package is not installed.
+            MissingExtraError: The `httpx` package is not installed.
         """
         chosen = self._choose(index, query.text, resolve(budget, len(index.nodes))) if index.nodes else []
         scores: FloatArray = np.zeros(len(index.nodes), dtype=np.float32)
@@ -144,24 +136,20 @@ class LLMOutline:
     def _choose(self, index: SkillIndex, query: str, budget: Budget) -> list[int]:
         """Return the ordinals that the model names, the most important first."""
         messages = [Message("system", SYSTEM_PROMPT), Message("user", outline_message(index, query, budget))]
-
-        def post(dialect: Dialect) -> object:
-            body = completion_body(messages, schema=ANSWER_SCHEMA, schema_name=SCHEMA_NAME, dialect=dialect)
-            return self._endpoint.post("chat", body)
-
-        def attempt() -> list[int]:
-            try:
-                return read_choice(json_in(content_in(self._negotiation.send(post))), index)
-            except (ValueError, RecursionError) as error:
-                raise self._endpoint.bad_answer(error) from None
-
         try:
-            return self._endpoint.persist(attempt)
+            chosen, _ = chat_json(
+                self._endpoint,
+                messages,
+                schema=ANSWER_SCHEMA,
+                schema_name=SCHEMA_NAME,
+                read=lambda data: read_choice(data, index),
+            )
         except EndpointError as error:
             raise StrategyError(
                 f'The model "{self._endpoint.model}" could not choose from the outline of '
                 f"{index.skill.name}: {error}."
             ) from None
+        return chosen
 
 
 def outline_message(index: SkillIndex, query: str, budget: Budget) -> str:
