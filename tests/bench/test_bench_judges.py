@@ -35,7 +35,7 @@ from chat_bench import (
 from cli_process import command, environment, run
 from openai_server import Asked, OpenAIServer, Reply, completion, error, openai_server
 from skillpager.bench import BenchFolder, QueryRecord, evidence_coverage
-from skillpager.bench.data.asking import Blame, NoAnswerError
+from skillpager.bench.data.chat import Blame, NoAnswerError
 from skillpager.bench.data.folder import QUERIES, write_records
 from skillpager.bench.data.query_prompt import query_question
 from skillpager.bench.data.spending import Spending

@@ -13,8 +13,7 @@ from skillpager.cli.options import AsJson, complete_skill
 
 if TYPE_CHECKING:
     from skillpager.bench.data.composition import Check
-    from skillpager.bench.data.fetch import Missing
-    from skillpager.bench.data.origins import DocumentOrigin
+    from skillpager.bench.data.fetch import DocumentOrigin, Missing
     from skillpager.bench.data.records import QueryRecord, SkillRecord
     from skillpager.output.json import JsonObject, JsonValue
 
@@ -77,9 +76,8 @@ def skillrouter(
       skillpager bench data skillrouter eval_core --out tasks --queries tasks
     """
     from skillpager.bench.data.composition import check_composition
-    from skillpager.bench.data.hub import download_skillrouter
-    from skillpager.bench.data.skillrouter import draw_skills
-    from skillpager.bench.data.tasks import read_task_queries
+    from skillpager.bench.data.fetch import download_skillrouter
+    from skillpager.bench.data.skillrouter import draw_skills, read_task_queries
 
     if download:
         download_skillrouter(folder, revision=revision, bars=are_notes_heard() and sys.stderr.isatty())
@@ -228,8 +226,8 @@ def fetch(
       skillpager bench data fetch --split dev --out dev
       skillpager bench data fetch --split train --out train --git ~/clones
     """
+    from skillpager.bench.data.evidence import read_published
     from skillpager.bench.data.fetch import fetch_documents
-    from skillpager.bench.data.published import read_published
     from skillpager.cli.progress import progress_bar
 
     published = read_published(split.value)
@@ -247,7 +245,7 @@ def fetch(
 
 
 def _origin(mirror: str | None, git: Path | None) -> "DocumentOrigin":
-    from skillpager.bench.data.origins import GITHUB_RAW, Clones, RawFiles
+    from skillpager.bench.data.fetch import GITHUB_RAW, Clones, RawFiles
     from skillpager.cli.messages import UsageError
 
     if git is not None and mirror is not None:
@@ -263,8 +261,7 @@ def _write(
     source: str,
     details: "Mapping[str, JsonValue]",
 ) -> "JsonObject":
-    from skillpager.bench.data.folder import BenchFolder
-    from skillpager.bench.data.writing import write_data
+    from skillpager.bench.data.folder import BenchFolder, write_data
     from skillpager.cli.views import counted
 
     folder = BenchFolder(out)

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -152,11 +153,10 @@ def serve(
         sys.stdout.flush()
         if open_page:
             webbrowser.open(server.url)
-        try:
-            server.serve_forever()
-        except KeyboardInterrupt:
-            labelled, cases = server.answered()
-            note(f"{labelled} of {cases} cases are labelled in {own}")
+        with suppress(KeyboardInterrupt):
+            server.serve()
+        labelled, cases = server.answered()
+        note(f"{labelled} of {cases} cases are labelled in {own}")
 
 
 @app.command()

@@ -14,8 +14,7 @@ from pathlib import Path
 from pydantic import BaseModel, ValidationError
 
 from skillpager.atomic_write import write_file
-from skillpager.bench.data.asking import Asked, ask_all
-from skillpager.bench.data.chat import ChatModel
+from skillpager.bench.data.chat import Answer, Asked, ChatModel, ask_all
 from skillpager.bench.data.folder import QUERIES, BenchFolder, file_name, write_records
 from skillpager.bench.data.query_prompt import (
     PER_SKILL,
@@ -25,7 +24,6 @@ from skillpager.bench.data.query_prompt import (
     query_question,
     read_queries,
 )
-from skillpager.bench.data.questions import Answer
 from skillpager.bench.data.records import QueryRecord, SkillRecord
 from skillpager.bench.data.spending import Bill
 from skillpager.errors import BenchError

@@ -10,8 +10,7 @@ from typing import Literal
 
 from pydantic import BaseModel
 
-from skillpager.bench.data.questions import Question, read_as
-from skillpager.bench.data.quoting import quote_as_data
+from skillpager.bench.data.chat import Question, quote_as_data, read_as
 from skillpager.bench.data.records import SkillRecord
 from skillpager.parsing.frontmatter import find_body
 

@@ -10,6 +10,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Self
 
 from skillpager.errors import require_extra
@@ -40,20 +41,21 @@ class Record:
         try:
             record: Self = _adapter(cls).validate_json(line)
         except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            place = ".".join(map(str, first["loc"]))
-            raise ValueError(f"{place}: {first['msg']}" if place else first["msg"]) from None
+            raise ValueError(first_fault(error)) from None
         return record
 
 
+def first_fault(error: ValidationError) -> str:
+    """Return the first difference that a validation found, on one line: place and reason."""
+    first = error.errors(include_url=False)[0]
+    place = ".".join(map(str, first["loc"]))
+    return f"{place}: {first['msg']}" if place else first["msg"]
+
+
+@cache
 def _adapter(kind: type[Record]) -> TypeAdapter[Any]:
     """Return the reader and writer of a kind of record, made on first use."""
-    if kind not in _ADAPTERS:
-        _ADAPTERS[kind] = TypeAdapter(kind)
-    return _ADAPTERS[kind]
-
-
-_ADAPTERS: dict[type[Record], TypeAdapter[Any]] = {}
+    return TypeAdapter(kind)
 
 
 @dataclass(frozen=True, slots=True)

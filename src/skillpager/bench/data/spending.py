@@ -1,4 +1,4 @@
-"""What questions to a model cost: tokens, money, and the limit on it."""
+"""The cost of questions to a model: tokens, money, and the limit on it."""
 
 import math
 import threading

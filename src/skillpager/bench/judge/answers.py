@@ -18,8 +18,8 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
+from skillpager.bench.data.chat import model_in, read_as, usage_in
 from skillpager.bench.data.folder import BenchFolder
-from skillpager.bench.data.questions import model_in, read_as, usage_in
 from skillpager.bench.judge.cases import majority
 from skillpager.bench.judge.exchange import CUSTOM_ID
 from skillpager.bench.judge.judge_prompt import PROMPT_DIGEST, read_verdict

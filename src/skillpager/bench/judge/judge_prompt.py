@@ -8,8 +8,7 @@ import json
 
 from pydantic import BaseModel
 
-from skillpager.bench.data.questions import Question, read_as
-from skillpager.bench.data.quoting import quote_as_data
+from skillpager.bench.data.chat import Question, quote_as_data, read_as
 from skillpager.bench.judge.cases import Case
 
 # a reason of two sentences and the verdict, for estimates

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from skillpager.bench.data.asking import ask_all
+from skillpager.bench.data.chat import ask_all
 from skillpager.bench.data.folder import BenchFolder, read_records, write_records
 from skillpager.bench.data.records import JudgmentRecord, SelectionRecord
 from skillpager.bench.judge.cases import Case, Judge, Verdict

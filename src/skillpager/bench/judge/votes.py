@@ -8,7 +8,7 @@ import threading
 from dataclasses import dataclass
 from pathlib import Path
 
-from skillpager.bench.data.asking import Blame, NoAnswerError
+from skillpager.bench.data.chat import Blame, NoAnswerError
 from skillpager.bench.data.folder import BenchFolder, append_records, file_name, read_records
 from skillpager.bench.data.records import Record
 from skillpager.bench.judge.cases import Case, Verdict, majority
