@@ -42,8 +42,7 @@ from skillpager.bench.data.spending import Spending
 from skillpager.bench.judge import Case, EvidenceJudge, Judge, Verdict, judge_evidence, judge_prompt
 from skillpager.bench.judge.cases import majority
 from skillpager.bench.judge.judging import choose_methods, judge_cases
-from skillpager.bench.judge.llm import judge_id
-from skillpager.bench.judge.votes import VotedJudge, VoteLog, VoteRecord
+from skillpager.bench.judge.votes import VotedJudge, VoteLog, VoteRecord, judge_id
 from skillpager.errors import BenchError, SettingsError
 
 __all__ = ["openai_server"]

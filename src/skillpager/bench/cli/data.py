@@ -142,7 +142,7 @@ def evals(
     Examples:
       skillpager bench data evals ~/.claude/skills/csv-analyzer --out evals
     """
-    from skillpager.bench.data.evals import read_evals
+    from skillpager.bench.data.skills import read_evals
     from skillpager.cli.session import choose_settings, find_skill
 
     settings = choose_settings()

@@ -35,7 +35,7 @@ class Task:
 
     def chat(self) -> "ChatModel":
         """Return the model that is meant."""
-        from skillpager.bench.judge.llm import MAX_RETRIES
+        from skillpager.bench.judge.votes import MAX_RETRIES
 
         return open_model(self.options, purpose="bench judge", max_retries=MAX_RETRIES)
 
@@ -55,8 +55,7 @@ def judge_by_evidence(task: Task) -> None:
 def judge_by_model(task: Task) -> None:
     """Ask for the missing votes, and print what came of them; exit code 1 if cases are left."""
     from skillpager.bench.judge.judging import judge_cases
-    from skillpager.bench.judge.llm import LLMJudge, judge_id
-    from skillpager.bench.judge.votes import VoteLog
+    from skillpager.bench.judge.votes import LLMJudge, VoteLog, judge_id
     from skillpager.cli.progress import progress_bar
 
     chat, docket = task.chat(), task.docket()
@@ -77,8 +76,7 @@ def judge_by_model(task: Task) -> None:
 def export_cases(task: Task, kind: str, out: Path | None) -> None:
     """Write the cases for others to judge, and print the files to hand over."""
     from skillpager.bench.judge.exchange import export_batch, export_prompts, missing_votes
-    from skillpager.bench.judge.llm import judge_id
-    from skillpager.bench.judge.votes import VoteLog
+    from skillpager.bench.judge.votes import VoteLog, judge_id
 
     if kind not in (BATCH, PROMPTS):
         raise UsageError(f"Unknown kind of export {kind!r}: choose {BATCH} or {PROMPTS}.")
@@ -99,8 +97,8 @@ def export_cases(task: Task, kind: str, out: Path | None) -> None:
 
 def import_answers(task: Task, paths: Sequence[Path], name: str | None) -> None:
     """Keep the votes of others, and print what came of them."""
-    from skillpager.bench.judge import answers as others
-    from skillpager.bench.judge.llm import judge_id
+    from skillpager.bench.judge import exchange as others
+    from skillpager.bench.judge.votes import judge_id
 
     docket = task.docket()
     answers = others.read_answers(paths, docket)

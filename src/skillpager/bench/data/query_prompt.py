@@ -1,4 +1,4 @@
-"""What the query writer is told, and how its answer is read; pure functions.
+"""The prompt of the query writer, and the reading of its answer; pure functions.
 
 Reference: paper §4.1, query generation.
 """
@@ -95,12 +95,17 @@ class WrittenQueries(BaseModel):
 
 def query_question(skill: SkillRecord, *, count: int) -> Question:
     """Return the question that asks for `count` queries about a skill."""
-    user = quote_as_data({"name": skill.name, "text": _full_text(skill)})
+    bodies = [(path, text[find_body(text) :].strip("\n")) for path, text in skill.files]
+    # the only file needs no name: the model would write queries about it
+    named = [f"[file {path}]\n\n{body}" for path, body in bodies]
+    user = quote_as_data(
+        {"name": skill.name, "text": bodies[0][1] if len(bodies) == 1 else "\n\n".join(named)}
+    )
     return Question(_instructions(count), user, ANSWER_SCHEMA, "queries", TOKENS_PER_QUERY * count)
 
 
 def query_prompt_digest(count: int) -> str:
-    """Return the digest of all that the model is told besides the skill: 12 hexadecimal digits."""
+    """Return the digest of prompt and schema, without the skill: 12 hexadecimal digits."""
     content = json.dumps([_instructions(count), ANSWER_SCHEMA])
     return hashlib.sha256(content.encode()).hexdigest()[:12]
 
@@ -112,7 +117,14 @@ def read_queries(data: object, *, count: int) -> list[WrittenQuery]:
         ValueError: There are more or fewer than `count`, or one is empty, too long or there twice, or a
             level of difficulty is missing.
     """
-    written = [_folded(query) for query in read_as(WrittenQueries, data).queries]
+    written = [
+        WrittenQuery(
+            query=" ".join(query.query.split()),
+            difficulty=query.difficulty,
+            angle=" ".join(query.angle.split()),
+        )
+        for query in read_as(WrittenQueries, data).queries
+    ]
     if len(written) != count:
         raise ValueError(f"there are {len(written)} queries instead of {count}")
     for number, query in enumerate(written, 1):
@@ -125,33 +137,16 @@ def read_queries(data: object, *, count: int) -> list[WrittenQuery]:
             )
     if len({_letters(query.query) for query in written}) < count:
         raise ValueError("a query is there twice")
-    _check_levels(written)
-    return written
-
-
-def _full_text(skill: SkillRecord) -> str:
-    bodies = [(path, text[find_body(text) :].strip("\n")) for path, text in skill.files]
-    # the only file needs no name: the model would write queries about it
-    if len(bodies) == 1:
-        return bodies[0][1]
-    return "\n\n".join(f"[file {path}]\n\n{body}" for path, body in bodies)
-
-
-def _check_levels(written: list[WrittenQuery]) -> None:
-    there = {query.difficulty for query in written}
-    if len(written) >= len(DIFFICULTIES) and len(there) < len(DIFFICULTIES):
-        missing = ", ".join(level for level in DIFFICULTIES if level not in there)
+    levels = {query.difficulty for query in written}
+    if count >= len(DIFFICULTIES) > len(levels):
+        missing = ", ".join(level for level in DIFFICULTIES if level not in levels)
         raise ValueError(f"no query is {missing}")
+    return written
 
 
 def _instructions(count: int) -> str:
     levels = LEVELS_ONCE if count >= len(DIFFICULTIES) else ""
     return SYSTEM_PROMPT.format(count=count, levels=levels)
-
-
-def _folded(query: WrittenQuery) -> WrittenQuery:
-    texts = {"query": " ".join(query.query.split()), "angle": " ".join(query.angle.split())}
-    return query.model_copy(update=texts)
 
 
 def _letters(text: str) -> str:

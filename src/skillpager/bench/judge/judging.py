@@ -53,12 +53,12 @@ class Docket:
 
 @dataclass(frozen=True, slots=True)
 class Judging:
-    """What became of the cases.
+    """The outcome of judging cases.
 
     Attributes:
         judge: Id of the judge.
         verdicts: Those that were reached, by case.
-        judgments: What was written, by method.
+        judgments: The judgments that were written, by method.
         unjudged: Id of the query and reason of each case without a verdict of its own fault.
         stopped: Why the rest was not judged; empty when all were tried.
     """
@@ -84,11 +84,17 @@ def choose_methods(folder: BenchFolder, text: str | None = None) -> list[str]:
     if not there:
         raise BenchError(f"{folder.path} has no selections to judge: run `skillpager bench run` first.")
     if text is None:
-        kept = [label for label in there if _keeps_contexts(folder, label)]
+        kept = []
+        for label in there:
+            first = next(read_records(folder.selections_file(label), SelectionRecord), None)
+            if first is not None and first.context is not None:
+                kept.append(label)
         if not kept:
             raise BenchError(f"The selections in {folder.path} {NO_CONTEXTS}.")
         return kept
-    chosen = list(dict.fromkeys(label for part in split_labels(text) for label in _labels(part)))
+    named = [name for part in split_labels(text) for name in SUITES.get(part, [part])]
+    # as files are named by them, each once
+    chosen = list(dict.fromkeys(parse_method(name).label for name in named))
     if missing := [label for label in chosen if label not in there]:
         raise BenchError(
             f"{folder.path} has no selections of {', '.join(missing)}: run `skillpager bench run` with them, "

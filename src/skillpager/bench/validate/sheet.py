@@ -11,8 +11,7 @@ which is taken off when the sheet is read.
 import csv
 import io
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -119,7 +118,7 @@ class Sheet:
 def write_sheet(path: Path, sheet: Sheet) -> None:
     """Write a sheet, atomically; line breaks inside cells become LF."""
     rows = [[case.id, *case.texts, case.label, case.note] for case in sheet.cases]
-    _write_table(path, _Table(",", [CASE, *COLUMNS[sheet.kind], LABEL, NOTE], rows, []))
+    _write_table(path, Table(",", [CASE, *COLUMNS[sheet.kind], LABEL, NOTE], rows, []))
 
 
 def read_sheet(path: Path) -> Sheet:
@@ -217,8 +216,8 @@ def restored(cell: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Table:
-    """Header and rows of a CSV file, restored; `lines[i]` is the line at which `rows[i]` begins."""
+class Table:
+    """Header and rows of a CSV file; `lines[i]` is the line at which `rows[i]` begins."""
 
     delimiter: str
     header: list[str]
@@ -226,9 +225,33 @@ class _Table:
     lines: list[int]
 
 
-def _read_table(path: Path) -> _Table:
+def read_csv(text: str) -> Table:
+    """Return the rows of a CSV file that are not empty, whatever spreadsheet saved it.
+
+    Raises:
+        csv.Error: It is none.
+    """
+    delimiter = max(DELIMITERS, key=text.partition("\n")[0].count)
+    usual = csv.field_size_limit(MAX_CELL)
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+        header = [cell.strip().lower() for cell in next(reader, [])]
+        table = Table(delimiter, header, [], [])
+        begins = reader.line_num + 1
+        for row in reader:
+            if any(row):
+                # spreadsheets leave out empty cells at the end of a row
+                table.rows.append(row + [""] * (len(header) - len(row)))
+                table.lines.append(begins)
+            begins = reader.line_num + 1
+    finally:
+        csv.field_size_limit(usual)
+    return table
+
+
+def _read_table(path: Path) -> Table:
+    try:
+        table = read_csv(path.read_bytes().decode("utf-8-sig"))
     except FileNotFoundError:
         raise BenchError(
             f"There is no sheet {path}: make one with `skillpager bench validate sample`."
@@ -237,35 +260,13 @@ def _read_table(path: Path) -> _Table:
         raise BenchError(
             f'{path} is not UTF-8 (offset {error.start}): save it as "CSV UTF-8", or restore it.'
         ) from error
-    try:
-        with _large_cells():
-            return _parse_table(text)
     except csv.Error as error:
         raise BenchError(f"{path} is no CSV file ({error}): restore it.") from error
-
-
-def _parse_table(text: str) -> _Table:
-    first_line = text.partition("\n")[0]
-    delimiter = max(DELIMITERS, key=first_line.count)
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
-    header = [cell.strip().lower() for cell in next(reader, [])]
-    table = _Table(delimiter, header, [], [])
-    begins = reader.line_num + 1
-    for row in reader:
-        if any(row):
-            table.rows.append(_as_wide(map(restored, row), len(header)))
-            table.lines.append(begins)
-        begins = reader.line_num + 1
+    table.rows[:] = [[restored(cell) for cell in row] for row in table.rows]
     return table
 
 
-def _as_wide(cells: Iterable[str], width: int) -> list[str]:
-    """Return a row of `width` cells or more: spreadsheets leave out empty ones at its end."""
-    row = list(cells)
-    return row + [""] * (width - len(row))
-
-
-def _write_table(path: Path, table: _Table) -> None:
+def _write_table(path: Path, table: Table) -> None:
     stream = io.StringIO(newline="")
     stream.write(BYTE_ORDER_MARK)
     writer = csv.writer(stream, delimiter=table.delimiter, lineterminator="\r\n")
@@ -284,13 +285,3 @@ def _kind(path: Path, header: Sequence[str]) -> SheetKind:
             return kind
     known = " or ".join(",".join([CASE, *columns, LABEL, NOTE]) for columns in COLUMNS.values())
     raise BenchError(f"{path}:1 is not the header of a sheet: it must have the columns {known}.")
-
-
-@contextmanager
-def _large_cells() -> Iterator[None]:
-    """Let `csv` read cells of any length for a while."""
-    usual = csv.field_size_limit(MAX_CELL)
-    try:
-        yield
-    finally:
-        csv.field_size_limit(usual)
