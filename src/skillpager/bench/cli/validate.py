@@ -15,7 +15,7 @@ from skillpager.cli.options import AsJson
 if TYPE_CHECKING:
     from skillpager.bench.report.statistics import Interval
     from skillpager.bench.validate.agreement import Agreement, LabelScore
-    from skillpager.bench.validate.drawing import Sample
+    from skillpager.bench.validate.sample import Sample
     from skillpager.bench.validate.scores import Group, Scores
 
 # the library's defaults, known without importing it
@@ -113,7 +113,7 @@ def types(
       skillpager bench validate types run --out typed.csv
     """
     from skillpager.bench.data.folder import BenchFolder
-    from skillpager.bench.validate.type_sample import sample_types
+    from skillpager.bench.validate.sample import sample_types
 
     drawn = sample_types(BenchFolder(folder), per_type=per_type, seed=seed)
     _write(drawn, out, ["type"], as_json=as_json)
@@ -202,7 +202,7 @@ def score(
 
 def _write(drawn: "Sample", out: Path, columns: Sequence[str], *, as_json: bool) -> None:
     """Write a sample and say what is in it."""
-    from skillpager.bench.validate.drawing import write_sample
+    from skillpager.bench.validate.sample import write_sample
     from skillpager.cli.views import counted, print_table
 
     key = write_sample(out, drawn)

@@ -202,8 +202,8 @@ def _kept_files(plan: QueryPlan, skills: Sequence[SkillRecord]) -> dict[str, Que
         raise BenchError(
             f"{plan.folder.path / QUERIES_FOLDER} holds queries for {len(strange)} skills by another model "
             f"or prompt ({strange[0].model}#{strange[0].prompt}; asked for is "
-            f"{plan.model.id}#{plan.prompt}), and the two are not mixed: remove that folder, use another benchmark folder, or ask the model "
-            "and for the number of queries that were used before."
+            f"{plan.model.id}#{plan.prompt}), and the two are not mixed: remove that folder, use another "
+            "benchmark folder, or ask the model and for the number of queries that were used before."
         )
     return kept
 

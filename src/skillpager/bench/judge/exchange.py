@@ -35,7 +35,7 @@ from skillpager.bench.judge.judge_prompt import (
 )
 from skillpager.bench.judge.judging import Docket, Judging, judge_cases
 from skillpager.bench.judge.votes import VotedJudge, VoteLog, VoteRecord, check_votes
-from skillpager.bench.validate.drawing import SEED, in_drawn_order
+from skillpager.bench.validate.sample import SEED, in_drawn_order
 from skillpager.bench.validate.sheet import read_csv
 from skillpager.errors import BenchError
 from skillpager.remote.chat import Dialect, content_in, json_in

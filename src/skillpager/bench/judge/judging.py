@@ -14,7 +14,6 @@ from skillpager.bench.judge.cases import Case, Judge, Verdict
 from skillpager.bench.run.methods import parse_method, split_labels
 from skillpager.bench.run.suites import SUITES
 from skillpager.errors import BenchError
-from skillpager.output.json import JsonObject
 
 NO_CONTEXTS = (
     "hold no contexts, which a judge needs: remove them and run `skillpager bench run --contexts` again"
@@ -122,7 +121,9 @@ def collect_cases(folder: BenchFolder, methods: Sequence[str]) -> Docket:
                     f"{place} has a selection for query {chosen.query} of skill {chosen.skill}, which the "
                     "folder does not have: run `skillpager bench run` again."
                 )
-            case = Case(skills[chosen.skill], queries[chosen.query], _context(chosen, str(place)))
+            if chosen.context is None:
+                raise BenchError(f"The selections in {place} {NO_CONTEXTS}.")
+            case = Case(skills[chosen.skill], queries[chosen.query], chosen.context)
             digest = case.digest
             cases.setdefault(digest, case)
             appearances[method].append(Appearance(digest, chosen.query, chosen.skill, chosen.context_sha256))
@@ -138,16 +139,16 @@ def judge_cases(
     halt: threading.Event | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Judging:
-    """Return what became of the cases, after the judgments on each method were written.
+    """Judge cases and write the judgments on each method; return the outcome.
 
     A case without a verdict has no judgment; it is never counted as insufficient.
 
     Args:
         folder: The benchmark.
-        docket: What is to be judged.
-        judge: Who judges; must be safe for `jobs` threads.
+        docket: The cases.
+        judge: The judge; must be safe for `jobs` threads.
         jobs: Most cases at a time.
-        halt: Set when the run stops; the one that the judge's model heeds.
+        halt: Set when the run stops; the same event as that of the judge's model.
         progress: Called with finished and all cases.
 
     Raises:
@@ -162,60 +163,28 @@ def judge_cases(
 
     free_first = sorted(docket.cases, key=lambda digest: not judge.is_free(docket.cases[digest]))
     asked = ask_all(free_first, judge_one, jobs=jobs, halt=halt or threading.Event(), progress=progress)
-    judgments = _write_judgments(folder, docket, judge.id, verdicts)
-    _note_judge(folder, judge.id, {"cases": len(docket.cases), "judged": len(verdicts)})
-    unjudged = [(docket.cases[digest].query.id, reason) for digest, reason in asked.failures]
-    return Judging(judge.id, verdicts, judgments, unjudged, asked.stopped)
-
-
-def _write_judgments(
-    folder: BenchFolder, docket: Docket, judge: str, verdicts: Mapping[str, Verdict]
-) -> dict[str, list[JudgmentRecord]]:
     judgments = {
         method: [
-            _record(appearance, method, judge, verdicts[appearance.case])
+            JudgmentRecord(
+                query=appearance.query,
+                skill=appearance.skill,
+                method=method,
+                judge=judge.id,
+                sufficient=verdict.sufficient,
+                votes=verdict.votes,
+                coverage=verdict.coverage,
+                reason=verdict.reason,
+                context_sha256=appearance.context_sha256,
+            )
             for appearance in appearances
-            if appearance.case in verdicts
+            if (verdict := verdicts.get(appearance.case)) is not None
         ]
         for method, appearances in docket.appearances.items()
     }
     for method, records in judgments.items():
-        write_records(folder.judgments_file(judge, method), records)
-    return judgments
-
-
-def _labels(part: str) -> list[str]:
-    """Return the labels that a name of a suite or a label means, as files are named by them."""
-    return [parse_method(label).label for label in SUITES.get(part, [part])]
-
-
-def _keeps_contexts(folder: BenchFolder, method: str) -> bool:
-    first = next(read_records(folder.selections_file(method), SelectionRecord), None)
-    return first is not None and first.context is not None
-
-
-def _context(chosen: SelectionRecord, place: str) -> str:
-    if chosen.context is None:
-        raise BenchError(f"The selections in {place} {NO_CONTEXTS}.")
-    return chosen.context
-
-
-def _record(appearance: Appearance, method: str, judge: str, verdict: Verdict) -> JudgmentRecord:
-    return JudgmentRecord(
-        query=appearance.query,
-        skill=appearance.skill,
-        method=method,
-        judge=judge,
-        sufficient=verdict.sufficient,
-        votes=verdict.votes,
-        coverage=verdict.coverage,
-        reason=verdict.reason,
-        context_sha256=appearance.context_sha256,
-    )
-
-
-def _note_judge(folder: BenchFolder, judge: str, facts: JsonObject) -> None:
-    """Tell in the manifest who judged how many cases."""
+        write_records(folder.judgments_file(judge.id, method), records)
     known = folder.manifest().get("judges")
-    judges = known if isinstance(known, Mapping) else {}
-    folder.update_manifest({"judges": {**judges, judge: facts}})
+    entry = {judge.id: {"cases": len(docket.cases), "judged": len(verdicts)}}
+    folder.update_manifest({"judges": {**(known if isinstance(known, Mapping) else {}), **entry}})
+    unjudged = [(docket.cases[digest].query.id, reason) for digest, reason in asked.failures]
+    return Judging(judge.id, verdicts, judgments, unjudged, asked.stopped)

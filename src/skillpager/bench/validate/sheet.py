@@ -1,11 +1,12 @@
-"""The annotation sheet: a CSV file that people answer in a spreadsheet or on the page of `web`.
+"""The annotation sheet: a CSV file that people answer in a spreadsheet or on the page of `web`; and its key.
 
     case,skill,description,query,context,label,note     is this context sufficient for this query?
     case,skill,headings,before,node,after,label,note    which type has this node?
 
 UTF-8 with a byte order mark and CRLF between rows, because spreadsheets read nothing else everywhere. Text
 of skills is untrusted: a cell that a spreadsheet would take for a formula begins with an apostrophe,
-which is taken off when the sheet is read.
+which is taken off when the sheet is read. The key, `SHEET.key.jsonl`, holds what annotators must not see,
+one JSON object a case.
 """
 
 import csv
@@ -15,11 +16,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
+from typing import TypeAlias
 
 from skillpager.atomic_write import write_file
+from skillpager.bench.data.folder import read_records
+from skillpager.bench.data.records import Record
 from skillpager.errors import BenchError
 
 CASE, LABEL, NOTE = "case", "label", "note"
+KEY_SUFFIX = ".key.jsonl"
 BYTE_ORDER_MARK = "\ufeff"
 # comma is what is written; spreadsheets of some languages save with the others
 DELIMITERS = (",", ";", "\t")
@@ -32,7 +37,7 @@ _FORMULA = re.compile(r"[\s']*[=+\-@＝＋－＠]|'*[\t\r\n\0]")
 
 
 class SheetKind(StrEnum):
-    """What a sheet asks."""
+    """The question of a sheet."""
 
     SUFFICIENCY = "sufficiency"
     TYPES = "types"
@@ -43,7 +48,7 @@ class Choice:
     """An answer that a sheet takes.
 
     Attributes:
-        label: What stands in the sheet.
+        label: The answer, as the sheet has it.
         keys: Keys of the page, which are also read as the answer in a sheet.
         meaning: When it is the answer.
     """
@@ -96,7 +101,7 @@ class Case:
 
     Attributes:
         id: Ties it to the key.
-        texts: What is shown, in the order of the sheet's `COLUMNS`.
+        texts: The texts that are shown, in the order of the sheet's `COLUMNS`.
         label: The answer, empty before it is given.
         note: Remark of the annotator.
     """
@@ -113,6 +118,61 @@ class Sheet:
 
     kind: SheetKind
     cases: tuple[Case, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class JudgmentKey(Record):
+    """The key of a case of a sufficiency sheet.
+
+    Attributes:
+        case: Id of the case.
+        query: Id of the query.
+        skill: Id of the skill.
+        method: Label of the method.
+        judge: Id of the judge.
+        sufficient: The judge's verdict.
+        pattern: Its vote pattern, such as `2-1`.
+        context_sha256: SHA-256 of the context, hexadecimal.
+    """
+
+    case: str
+    query: str
+    skill: str
+    method: str
+    judge: str
+    sufficient: bool
+    pattern: str
+    context_sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class TypeKey(Record):
+    """The key of a case of a sheet of node types.
+
+    Attributes:
+        case: Id of the case.
+        skill: Id of the skill.
+        node: Id of the node in its skill.
+        type: The predicted type.
+        confidence: The classifier's confidence, 0 to 1.
+        subset: Part of the benchmark that the skill is from.
+        size: Size class of the skill: `small`, `medium` or `large`.
+    """
+
+    case: str
+    skill: str
+    node: str
+    type: str
+    confidence: float
+    subset: str
+    size: str
+
+
+Key: TypeAlias = JudgmentKey | TypeKey
+KEY_KINDS: Mapping[SheetKind, type[Key]] = {
+    SheetKind.SUFFICIENCY: JudgmentKey,
+    SheetKind.TYPES: TypeKey,
+}
 
 
 def write_sheet(path: Path, sheet: Sheet) -> None:
@@ -271,12 +331,9 @@ def _write_table(path: Path, table: Table) -> None:
     stream.write(BYTE_ORDER_MARK)
     writer = csv.writer(stream, delimiter=table.delimiter, lineterminator="\r\n")
     writer.writerow(table.header)
-    writer.writerows([neutral(_with_line_feeds(cell)) for cell in row] for row in table.rows)
+    for row in table.rows:
+        writer.writerow([neutral(cell.replace("\r\n", "\n").replace("\r", "\n")) for cell in row])
     write_file(path, stream.getvalue())
-
-
-def _with_line_feeds(text: str) -> str:
-    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _kind(path: Path, header: Sequence[str]) -> SheetKind:
@@ -285,3 +342,31 @@ def _kind(path: Path, header: Sequence[str]) -> SheetKind:
             return kind
     known = " or ".join(",".join([CASE, *columns, LABEL, NOTE]) for columns in COLUMNS.values())
     raise BenchError(f"{path}:1 is not the header of a sheet: it must have the columns {known}.")
+
+
+def key_file(sheet: Path) -> Path:
+    """Return where the key of a new sheet is written."""
+    return sheet.with_name(f"{sheet.stem}{KEY_SUFFIX}")
+
+
+def find_key(sheet: Path) -> Path:
+    """Return the key of a sheet; that of `SHEET.csv` for the copy of an annotator, `SHEET.NAME.csv`.
+
+    Raises:
+        BenchError: Neither is there.
+    """
+    own = key_file(sheet)
+    shared = own.with_name(f"{Path(sheet.stem).stem}{KEY_SUFFIX}")
+    for path in (own, shared):
+        if path.is_file():
+            return path
+    raise BenchError(f"{sheet} has no key {own.name} beside it: name the one it was made with, by --key.")
+
+
+def read_key(path: Path, kind: SheetKind) -> dict[str, Key]:
+    """Return the key by case.
+
+    Raises:
+        BenchError: A line is no key of this kind of sheet.
+    """
+    return {key.case: key for key in read_records(path, KEY_KINDS[kind])}
