@@ -267,7 +267,7 @@ class Clones:
                 f"{self._folder} has no clone of {repo}: run "
                 f"`git clone https://github.com/{repo} {self._folder / repo}`."
             )
-        command = ["git", "-C", clone, "cat-file", "blob", f"{document.commit}:{document.path}"]
+        command = ["git", "-C", str(clone), "cat-file", "blob", f"{document.commit}:{document.path}"]
         try:
             done = subprocess.run(command, capture_output=True)
         except FileNotFoundError as error:

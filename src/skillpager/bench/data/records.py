@@ -10,7 +10,6 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any, Self
 
 from skillpager.errors import require_extra
@@ -52,10 +51,14 @@ def first_fault(error: ValidationError) -> str:
     return f"{place}: {first['msg']}" if place else first["msg"]
 
 
-@cache
 def _adapter(kind: type[Record]) -> TypeAdapter[Any]:
     """Return the reader and writer of a kind of record, made on first use."""
-    return TypeAdapter(kind)
+    if kind not in _ADAPTERS:
+        _ADAPTERS[kind] = TypeAdapter(kind)
+    return _ADAPTERS[kind]
+
+
+_ADAPTERS: dict[type[Record], TypeAdapter[Any]] = {}
 
 
 @dataclass(frozen=True, slots=True)

@@ -181,7 +181,8 @@ def _cases(file: Path, data: bytes, skill: str) -> Iterator[QueryRecord]:
         if not prompt:
             raise BenchError(f"{file}: case {number} has no prompt: write what the user asks for.")
         # a good answer: its description, then each statement on a line of its own
-        listed = next((case[name] for name in STATEMENTS if isinstance(case.get(name), list)), [])
+        given = [case[name] for name in STATEMENTS if isinstance(case.get(name), list)]
+        listed = given[0] if given else []
         statements = [_first(item, STATEMENT) if isinstance(item, dict) else _text(item) for item in listed]
         expected = [_first(case, EXPECTED), *(f"- {text}" for text in statements if text)]
         yield QueryRecord(
