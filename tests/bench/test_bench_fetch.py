@@ -22,7 +22,7 @@ from skillpager.bench.data import read_evidence
 from skillpager.bench.data.evidence import SUFFIX, AnnotatedQuery, Annotation, Published, read_published
 from skillpager.bench.data.fetch import Clones, Missing, RawFiles, fetch_documents
 from skillpager.errors import MissingExtraError, SettingsError
-from skillpager.parsing.skill import MAX_SKILL_BYTES
+from skillpager.settings import MAX_SKILL_BYTES
 from skillpager.types import NodeType
 from skillrouter_folder import pool_of, truth, write_skillrouter_folder
 

@@ -20,8 +20,8 @@ from skillpager.bench.data.skillrouter import DATASET, PARTITION, RELEVANCE, TAS
 from skillpager.bench.data.skillrouter import MANIFEST as ROUTER_MANIFEST
 from skillpager.errors import BenchError, require_extra
 from skillpager.output.json import JsonObject
-from skillpager.parsing.skill import MAX_SKILL_BYTES
 from skillpager.remote.endpoint import MAX_RETRY_AFTER, RETRYABLE_STATUSES, Endpoint, EndpointError
+from skillpager.settings import MAX_SKILL_BYTES
 
 PURPOSE = "`bench data fetch`"
 GITHUB_RAW = "https://raw.githubusercontent.com"
