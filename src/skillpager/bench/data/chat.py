@@ -87,7 +87,7 @@ class Answer(Generic[Value]):
     """A usable answer.
 
     Attributes:
-        value: What was read from it.
+        value: The value that was read from it.
         model: The model, as the endpoint calls it; may be empty.
         usage: Tokens of this answer.
         raw_usage: The endpoint's own account of them; None when it gave none.
@@ -159,7 +159,7 @@ class ChatModel:
         return self.spending.estimate(question.expected for question in questions)
 
     def ask(self, question: Question, read: Callable[[object], Value]) -> Answer[Value]:
-        """Return the answer to a question; the model is told what was wrong with an answer before.
+        """Return the answer to a question; a second attempt names the fault of the first.
 
         Args:
             question: The question.
@@ -199,8 +199,8 @@ class ChatModel:
                     asked_again = CORRECTION.format(reason=error)
                     correction[:] = [Message("assistant", content), Message("user", asked_again)]
                 raise self._endpoint.bad_answer(error) from None
-            told, raw = usage_in(answer)
-            return Answer(value, model_in(answer), told or _counted(answer, expected), raw)
+            usage, raw = usage_in(answer)
+            return Answer(value, model_in(answer), usage or _counted(answer, expected), raw)
 
         try:
             return self._endpoint.persist(attempt, abandoned=self.halt)
@@ -216,8 +216,8 @@ class ChatModel:
         self.spending.reserve(expected)
         try:
             answer = self._endpoint.post("chat", body)
-            told, _ = usage_in(answer)
-            self.spending.pay(told or _counted(answer, expected), counted=told is not None)
+            usage, _ = usage_in(answer)
+            self.spending.pay(usage or _counted(answer, expected), counted=usage is not None)
             return answer
         finally:
             self.spending.release(expected)
@@ -230,7 +230,7 @@ def open_chat_model(
 
     Args:
         settings: Endpoint, key and model.
-        purpose: What needs it, as the subject of a sentence.
+        purpose: The part that needs it, as the subject of a sentence.
         spending: Counts what is paid.
         max_retries: Most repetitions of one question.
         timeout: Seconds without an answer after which a request has failed.
@@ -261,7 +261,7 @@ class Asked(Generic[Item]):
 
     Attributes:
         done: How many were answered.
-        failures: What was not answered, each with the reason.
+        failures: Items without an answer, each with the reason.
         stopped: Why the rest was not asked; empty when all were.
     """
 
@@ -278,13 +278,13 @@ def ask_all(
     halt: threading.Event,
     progress: Callable[[int, int], None] | None = None,
 ) -> Asked[Item]:
-    """Call `ask` with each item in up to `jobs` threads, stop when there is no sense in going on.
+    """Call `ask` with each item in up to `jobs` threads, stop when going on is pointless.
 
-    What is under way when a run stops is awaited, so that no paid answer is lost; `ask` keeps its
+    Calls under way when a run stops are awaited, so that no paid answer is lost; `ask` keeps its
     answer itself.
 
     Args:
-        items: What to ask about; asked in this order.
+        items: The items; asked in this order.
         ask: Asks about one item. Raises `NoAnswerError` or `SpendLimitError`; anything else ends the run.
         jobs: Most calls of `ask` at a time.
         halt: Set when the run stops, so that no failed request is repeated any more.

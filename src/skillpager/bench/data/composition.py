@@ -1,4 +1,4 @@
-"""What a drawn benchmark is made of, beside what the paper says of its own (§4.1, Table 2)."""
+"""The composition of a drawn benchmark beside the paper's (§4.1, Table 2)."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -17,8 +17,6 @@ from skillpager.bench.report import paper
 from skillpager.errors import BenchError
 from skillpager.output.json import JsonObject
 
-# paper §4.1 and Table 2
-
 # namespaces that are named; a foreign data set may have thousands
 MAX_LISTED = 20
 
@@ -30,7 +28,7 @@ class Check:
     """One number or name of the composition.
 
     Attributes:
-        measure: What it is.
+        measure: Its name.
         expected: The paper's value, or the manifest's.
         found: The value here.
         reason: Why the two may differ; empty where they should not.

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Protocol
+from typing import IO
 from urllib.parse import quote
 
 from skillpager.atomic_write import write_file
@@ -54,24 +54,10 @@ class Missing:
         return {"skill": document.skill, **place, "problem": self.problem}
 
 
-class DocumentOrigin(Protocol):
-    """A place that documents come from. Safe for many threads."""
-
-    def save(self, document: Published, path: str) -> None:
-        """Write the file at its commit to `path`.
-
-        Raises:
-            BenchError: It is not there, too large, or cannot be read.
-        """
-
-    def abandon(self) -> None:
-        """Make waiting reads end soon."""
-
-
 def fetch_documents(
     published: Sequence[Published],
     out: Path,
-    origin: DocumentOrigin,
+    origin: "RawFiles | Clones",
     *,
     jobs: int = JOBS,
     progress: Callable[[int, int], None] | None = None,
@@ -132,7 +118,8 @@ def fetch_documents(
                 progress(done, len(published))
     finally:
         # an interruption does not wait for servers that are slow
-        origin.abandon()
+        if isinstance(origin, RawFiles):
+            origin.abandon()
         pool.shutdown(wait=False, cancel_futures=True)
     return [missing[document.skill] for document in published if document.skill in missing]
 
@@ -281,9 +268,6 @@ class Clones:
                 f"run `git -C {clone} fetch origin {document.commit}`."
             )
         Path(path).write_bytes(done.stdout)
-
-    def abandon(self) -> None:
-        """Do nothing: git does not wait."""
 
 
 def _place(document: Published) -> str:

@@ -186,7 +186,7 @@ def read_records(path: Path, kind: type[AnyRecord]) -> Iterator[AnyRecord]:
                     logger.warning("%s:%d was cut short and is dropped", path, number)
                     return
                 raise BenchError(
-                    f"{path}:{number} is no {kind.__name__} ({error}): mend or remove the line."
+                    f"{path}:{number} is no {kind.__name__} ({error}): correct or remove the line."
                 ) from error
 
 
@@ -296,7 +296,7 @@ def write_data(
     if not (same_skills and (not queries or _holds(folder, QUERIES, queries))):
         _check_replaceable(folder)
     kept = queries if queries or not same_skills else folder.queries()
-    # queries first: whoever is interrupted finds other skills and writes both again
+    # queries first: after an interruption the skills differ, and both are written again
     write_records(folder.path / QUERIES, kept)
     write_records(folder.path / SKILLS, skills)
     entry = data_entry(skills, kept, source=source, details=details)

@@ -190,7 +190,7 @@ def query_file(folder: BenchFolder, skill: str) -> Path:
 
 
 def _kept_files(plan: QueryPlan, skills: Sequence[SkillRecord]) -> dict[str, QueryFile]:
-    """Return the good files by skill; damaged files and those of another text are as good as missing.
+    """Return the good files by skill; damaged files and those of another text count as missing.
 
     Raises:
         BenchError: Files of another model or prompt are there.

@@ -79,7 +79,7 @@ class WrittenQuery(BaseModel):
     Attributes:
         query: The request.
         difficulty: How much of the skill it needs.
-        angle: What use or part of the skill it aims at.
+        angle: The use or part of the skill that it aims at.
     """
 
     query: str

@@ -147,7 +147,7 @@ class Relevance:
 
     Attributes:
         gt_skill_ids: All skills that solve it.
-        core_gt_ids: Those that are made for it; None in data that does not tell.
+        core_gt_ids: Those that are made for it; None in data without this field.
         task_type: `clean`, `mixed` or `generic_only`.
     """
 

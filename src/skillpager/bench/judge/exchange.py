@@ -65,7 +65,7 @@ class Wanted:
     """A vote that somebody else is to give.
 
     Attributes:
-        case: What is to be judged.
+        case: The case.
         number: Which vote on it, from 1.
     """
 
@@ -79,7 +79,7 @@ class Wanted:
 
 
 def missing_votes(docket: Docket, log: VoteLog, *, votes: int) -> list[Wanted]:
-    """Return the votes that are not in the log, in an order that tells nothing of method or skill.
+    """Return the votes that are not in the log, in an order that reveals neither method nor skill.
 
     Raises:
         SettingsError: The number of votes has no majority.
@@ -254,7 +254,7 @@ def import_answers(
         folder: The benchmark.
         docket: The cases.
         answers: The votes.
-        judge: Id of whoever answered.
+        judge: Id of the judge that answered.
         votes: Votes a verdict takes; None for as many as each case has.
 
     Raises:

@@ -33,8 +33,8 @@ class VoteRecord(Record):
         case: Digest of the case.
         number: Which of the votes on that case, from 1.
         sufficient: The vote.
-        reason: What was said for it; may be empty.
-        query: Id of the query, for whoever reads the file.
+        reason: The reason given for it; may be empty.
+        query: Id of the query, for people who read the file.
         model: The model, as the endpoint calls it; empty for people.
         tokens_in: Tokens that were sent for it; None where nobody counts.
         tokens_out: Tokens that came back.
@@ -141,7 +141,7 @@ class VotedJudge:
 class LLMJudge:
     """A chat model that votes on each case, at temperature 0. Safe for many threads.
 
-    Votes are asked one after another, each as if it were the first; what is in the log is not asked.
+    Votes are asked one after another, each as if it were the first; those in the log are not asked for.
 
     Args:
         model: The model.

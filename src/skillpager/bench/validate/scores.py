@@ -80,7 +80,7 @@ class SheetScore:
 
     @property
     def warning(self) -> str:
-        """What is missing, in a sentence; empty when nothing is."""
+        """The missing labels, in a sentence; empty when there are none."""
         if not self.missing:
             return ""
         more = ", …" if len(self.missing) > NAMED_CASES else ""

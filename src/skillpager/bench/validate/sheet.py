@@ -114,7 +114,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """A sheet in the order of its rows; nothing in it tells method, judge or predicted type."""
+    """A sheet in the order of its rows; nothing in it reveals method, judge or predicted type."""
 
     kind: SheetKind
     cases: tuple[Case, ...]
@@ -230,11 +230,11 @@ def read_label(kind: SheetKind, text: str) -> str:
     Raises:
         ValueError: A sheet of this kind has no such label.
     """
-    told = re.sub(r"[\s-]+", "_", text.strip().lower())
-    if not told:
+    word = re.sub(r"[\s-]+", "_", text.strip().lower())
+    if not word:
         return ""
     for choice in CHOICES[kind]:
-        if told == choice.label or told in choice.keys:
+        if word == choice.label or word in choice.keys:
             return choice.label
     known = ", ".join(f"{choice.label} ({'/'.join(choice.keys)})" for choice in CHOICES[kind])
     raise ValueError(f"unknown label {text.strip()!r}: write one of {known}")
