@@ -37,7 +37,7 @@ from openai_server import Asked, OpenAIServer, Reply, completion, error, openai_
 from skillpager.bench import BenchFolder, JudgmentRecord, QueryRecord, evidence_coverage
 from skillpager.bench.data.chat import Blame, NoAnswerError
 from skillpager.bench.data.folder import QUERIES, write_records
-from skillpager.bench.data.query_prompt import query_question
+from skillpager.bench.data.queries import query_question
 from skillpager.bench.data.spending import Spending
 from skillpager.bench.judge import Case, EvidenceJudge, Judge, Verdict, judge_evidence, judge_prompt
 from skillpager.bench.judge.cases import majority
