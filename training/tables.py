@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from skillpager.bench.data.published import read_published
+from skillpager.bench.data.evidence import read_published
 from skillpager.bench.report.statistics import bootstrap
 from skillpager.output.plotting import own_settings
 
