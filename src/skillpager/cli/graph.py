@@ -7,8 +7,8 @@ from pathlib import Path
 from skillpager.cli.messages import note
 from skillpager.cli.views import counted, print_table
 from skillpager.errors import SettingsError, SkillPagerError
+from skillpager.output.formatting import snippet
 from skillpager.output.graph_text import draw
-from skillpager.output.outline import snippet
 from skillpager.types import EdgeKind, SkillIndex
 
 SNIPPET_CHARS = 40

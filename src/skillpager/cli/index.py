@@ -14,7 +14,7 @@ from skillpager.cli.session import find_skill, tell_oddities
 from skillpager.cli.views import one_line, print_table
 from skillpager.errors import ClassifierError, EncoderError, SkillError, SkillPagerError
 from skillpager.library import discover, search_folders
-from skillpager.output.json import JsonObject, error_json
+from skillpager.output.json import error_json
 from skillpager.settings import Settings
 
 if TYPE_CHECKING:
@@ -189,7 +189,7 @@ def _time(outcome: Outcome) -> str:
     return "cached" if outcome.cached else f"{outcome.seconds:.2f} s"
 
 
-def _json(outcome: Outcome) -> JsonObject:
+def _json(outcome: Outcome) -> dict[str, object]:
     if outcome.error is not None:
         return {"path": str(outcome.path), **error_json(outcome.error)}
     return {

@@ -53,7 +53,7 @@ def print_found(found: Sequence[FoundSkill], *, as_json: bool) -> None:
 
 
 def _row(skill: FoundSkill) -> list[str]:
-    from skillpager.output.outline import snippet
+    from skillpager.output.formatting import snippet
 
     state = "broken" if skill.problem is not None else "shadowed" if skill.shadowed_by else "ok"
     return [skill.name, state, str(skill.path), snippet(skill.description, DESCRIPTION_CHARS)]

@@ -64,8 +64,8 @@ def saving(context: "Page", total: int) -> str:
         context: The page.
         total: Number of nodes of the skill.
     """
+    from skillpager.output.formatting import percent
     from skillpager.output.json import token_reduction
-    from skillpager.output.outline import percent
 
     tokens = token_count(context.tokens, exact=context.tokens_exact)
     if context.complete:
@@ -81,7 +81,7 @@ def saving(context: "Page", total: int) -> str:
 
 def _told_chance(chance: float) -> str:
     """Return the chance of a page that leaves something out: never all."""
-    from skillpager.output.outline import percent
+    from skillpager.output.formatting import percent
 
     return percent(chance) if chance <= LARGEST_CHANCE else f"over {percent(LARGEST_CHANCE)}"
 
@@ -153,12 +153,12 @@ def _tree(index: "SkillIndex", *, exact: bool) -> "Tree":
 def _leaf(node: "Node") -> "Text":
     from rich.text import Text
 
-    from skillpager.output import outline as explain
-    from skillpager.output.graph_text import TYPE_COLORS
+    from skillpager.output.formatting import line_range, snippet
+    from skillpager.output.palette import TYPE_COLORS
 
     leaf = Text(no_wrap=True, overflow="ellipsis")
     leaf.append(f"{node.id} ", style="bold")
     leaf.append(str(node.type), style=TYPE_COLORS[node.type])
-    leaf.append(f" {explain.line_range(node)} {node.tokens}t ", style="dim")
-    leaf.append(one_line(explain.snippet(node.text, 200)))
+    leaf.append(f" {line_range(node)} {node.tokens}t ", style="dim")
+    leaf.append(one_line(snippet(node.text, 200)))
     return leaf

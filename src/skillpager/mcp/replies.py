@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from skillpager.errors import SettingsError
 from skillpager.library import FoundSkill
+from skillpager.output.formatting import snippet
 from skillpager.output.json import JsonObject, node_json, omission_json
-from skillpager.output.outline import outline_lines, snippet, summary
+from skillpager.output.outline import outline_lines, summary
 from skillpager.pages.gaps import omissions_of
 from skillpager.types import Node, Omission, Page, SkillIndex, TokenCounter
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from skillpager.errors import SettingsError
+from skillpager.output.formatting import snippet
 from skillpager.output.json import JsonObject, JsonValue
-from skillpager.output.outline import snippet
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails

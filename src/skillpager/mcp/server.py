@@ -32,7 +32,7 @@ from skillpager.library import Library
 from skillpager.mcp.memory import Memory, Sessions
 from skillpager.mcp.replies import Reply
 from skillpager.mcp.tools import TOOLS, SkillTools, ToolOptions
-from skillpager.output.outline import snippet
+from skillpager.output.formatting import snippet
 
 logger = logging.getLogger(__name__)
 

@@ -1,8 +1,4 @@
-"""Values of `types.py` as JSON-ready dicts; every front end that speaks JSON speaks these.
-
-Field names are those of the dataclasses; a node's and a gap's place is told flat, as `file`,
-`start_line` and `end_line`. Fields are only ever added.
-"""
+"""Values of `types.py` as JSON-ready dicts, in the forms that `json_types.py` declares."""
 
 __all__ = [
     "JsonObject",
@@ -23,56 +19,59 @@ __all__ = [
     "token_reduction",
 ]
 
-from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from typing import TYPE_CHECKING
 
-from skillpager.library import FoundSkill
-from skillpager.types import (
-    Edge,
-    Heading,
-    Node,
-    Omission,
-    Page,
-    Pick,
-    Selection,
-    SkillIndex,
-    Skip,
-    Span,
-    StoreEntry,
+from skillpager.json_types import (
+    EdgeJson,
+    EntryJson,
+    FailureJson,
+    GraphJson,
+    HeadingJson,
+    JsonObject,
+    JsonValue,
+    NodeJson,
+    OmissionJson,
+    OutlineJson,
+    PageJson,
+    PlaceJson,
+    SelectionJson,
+    SkillJson,
+    SourceJson,
+    SummaryJson,
 )
+from skillpager.types import Edge, Heading, Node, Omission, Page, Selection, SkillIndex, Span, StoreEntry
 
-# covariant, so that a list of objects is a JSON value
-JsonValue: TypeAlias = "bool | int | float | str | Sequence[JsonValue] | Mapping[str, JsonValue] | None"
-JsonObject: TypeAlias = dict[str, JsonValue]
+if TYPE_CHECKING:
+    from skillpager.library import FoundSkill
 
 
-def token_reduction(context: Page) -> float:
+def token_reduction(page: Page) -> float:
     """Return `1 - tokens / full_tokens`: what the page saves; negative if it is longer."""
-    return 1.0 - context.tokens / context.full_tokens if context.full_tokens else 0.0
+    return 1.0 - page.tokens / page.full_tokens if page.full_tokens else 0.0
 
 
-def context_json(context: Page) -> JsonObject:
+def context_json(page: Page) -> PageJson:
     """Return a page with its nodes, gaps and selection (None for a page fault)."""
     return {
-        "text": context.text,
-        "style": str(context.style),
-        "tokens": context.tokens,
-        "full_tokens": context.full_tokens,
-        "tokens_exact": context.tokens_exact,
-        "token_reduction": token_reduction(context),
-        "complete": context.complete,
-        "sufficiency": context.sufficiency,
-        "nodes": [node_json(node) for node in context.nodes],
-        "omitted": [omission_json(omission) for omission in context.omitted],
-        "selection": selection_json(context.selection) if context.selection else None,
+        "text": page.text,
+        "style": page.style.value,
+        "tokens": page.tokens,
+        "full_tokens": page.full_tokens,
+        "tokens_exact": page.tokens_exact,
+        "token_reduction": token_reduction(page),
+        "complete": page.complete,
+        "sufficiency": page.sufficiency,
+        "nodes": [node_json(node) for node in page.nodes],
+        "omitted": [omission_json(omission) for omission in page.omitted],
+        "selection": selection_json(page.selection) if page.selection else None,
     }
 
 
-def node_json(node: Node) -> JsonObject:
+def node_json(node: Node) -> NodeJson:
     """Return a node: its role, place and exact source text."""
     return {
         "id": node.id,
-        "type": str(node.type),
+        "type": node.type.value,
         "type_confidence": node.type_confidence,
         "kind": str(node.kind),
         **_place(node.span),
@@ -82,7 +81,7 @@ def node_json(node: Node) -> JsonObject:
     }
 
 
-def omission_json(omission: Omission) -> JsonObject:
+def omission_json(omission: Omission) -> OmissionJson:
     """Return a gap of a page."""
     return {
         "file": omission.file,
@@ -95,7 +94,7 @@ def omission_json(omission: Omission) -> JsonObject:
     }
 
 
-def selection_json(selection: Selection) -> JsonObject:
+def selection_json(selection: Selection) -> SelectionJson:
     """Return why each node was picked, in pick order, and why each other one was not; nodes by id."""
     budget = selection.budget
     return {
@@ -106,22 +105,34 @@ def selection_json(selection: Selection) -> JsonObject:
             "max_tokens": budget.max_tokens,
             "sufficiency": budget.sufficiency,
         },
-        "picks": [_pick(pick) for pick in selection.picks],
-        "skipped": [_skip(skip) for skip in selection.skipped],
+        "picks": [
+            {
+                "node": pick.node.id,
+                "rank": pick.rank,
+                "relevance": pick.relevance,
+                "redundancy": pick.redundancy,
+                "marginal": pick.marginal,
+                "tokens": pick.tokens,
+                "total_tokens": pick.total_tokens,
+                "sufficiency": pick.sufficiency,
+            }
+            for pick in selection.picks
+        ],
+        "skipped": [
+            {
+                "node": skip.node.id,
+                "reason": str(skip.reason),
+                "relevance": skip.relevance,
+                "redundancy": skip.redundancy,
+                "marginal": skip.marginal,
+            }
+            for skip in selection.skipped
+        ],
     }
 
 
-def index_json(index: SkillIndex) -> JsonObject:
-    """Return a skill's outline: headings and nodes in document order, without edges and embeddings."""
-    return {
-        **summary_json(index),
-        "headings": [heading_json(heading) for heading in index.headings],
-        "nodes": [node_json(node) for node in index.nodes],
-    }
-
-
-def summary_json(index: SkillIndex) -> JsonObject:
-    """Return what an index is of and how it was made; `nodes` and `edges` are left to the others."""
+def summary_json(index: SkillIndex) -> SummaryJson:
+    """Return which skill an index holds and how it was made, without nodes and edges."""
     skill, recipe = index.skill, index.recipe
     return {
         "name": skill.name,
@@ -138,7 +149,16 @@ def summary_json(index: SkillIndex) -> JsonObject:
     }
 
 
-def graph_json(index: SkillIndex) -> JsonObject:
+def index_json(index: SkillIndex) -> OutlineJson:
+    """Return a skill's outline: headings and nodes in document order, without edges and embeddings."""
+    return {
+        **summary_json(index),
+        "headings": [heading_json(heading) for heading in index.headings],
+        "nodes": [node_json(node) for node in index.nodes],
+    }
+
+
+def graph_json(index: SkillIndex) -> GraphJson:
     """Return a skill's graph: its nodes in document order and its edges by node id."""
     return {
         **summary_json(index),
@@ -147,7 +167,7 @@ def graph_json(index: SkillIndex) -> JsonObject:
     }
 
 
-def source_json(index: SkillIndex) -> JsonObject:
+def source_json(index: SkillIndex) -> SourceJson:
     """Return a skill's files exactly as their author wrote them; `body_start` is an offset in characters."""
     return {
         **summary_json(index),
@@ -158,22 +178,22 @@ def source_json(index: SkillIndex) -> JsonObject:
     }
 
 
-def edge_json(edge: Edge, index: SkillIndex) -> JsonObject:
+def edge_json(edge: Edge, index: SkillIndex) -> EdgeJson:
     """Return an edge of `index`, its ends as node ids."""
     return {
         "source": index.nodes[edge.source].id,
         "target": index.nodes[edge.target].id,
-        "kind": str(edge.kind),
+        "kind": edge.kind.value,
         "weight": edge.weight,
     }
 
 
-def heading_json(heading: Heading) -> JsonObject:
+def heading_json(heading: Heading) -> HeadingJson:
     """Return a heading."""
     return {"level": heading.level, "title": heading.title, **_place(heading.span)}
 
 
-def entry_json(entry: StoreEntry) -> JsonObject:
+def entry_json(entry: StoreEntry) -> EntryJson:
     """Return a stored index; times are Unix times."""
     return {
         "key": entry.key,
@@ -186,7 +206,7 @@ def entry_json(entry: StoreEntry) -> JsonObject:
     }
 
 
-def found_json(found: FoundSkill) -> JsonObject:
+def found_json(found: "FoundSkill") -> SkillJson:
     """Return a skill that discovery found."""
     return {
         "name": found.name,
@@ -197,33 +217,10 @@ def found_json(found: FoundSkill) -> JsonObject:
     }
 
 
-def error_json(error: BaseException) -> JsonObject:
+def error_json(error: BaseException) -> FailureJson:
     """Return `{"error": {"type", "message"}}`; the type is the name of the exception's class."""
     return {"error": {"type": type(error).__name__, "message": str(error)}}
 
 
-def _pick(pick: Pick) -> JsonObject:
-    return {
-        "node": pick.node.id,
-        "rank": pick.rank,
-        "relevance": pick.relevance,
-        "redundancy": pick.redundancy,
-        "marginal": pick.marginal,
-        "tokens": pick.tokens,
-        "total_tokens": pick.total_tokens,
-        "sufficiency": pick.sufficiency,
-    }
-
-
-def _skip(skip: Skip) -> JsonObject:
-    return {
-        "node": skip.node.id,
-        "reason": str(skip.reason),
-        "relevance": skip.relevance,
-        "redundancy": skip.redundancy,
-        "marginal": skip.marginal,
-    }
-
-
-def _place(span: Span) -> JsonObject:
+def _place(span: Span) -> PlaceJson:
     return {"file": span.file, "start_line": span.start_line, "end_line": span.end_line}
