@@ -14,16 +14,8 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from typing_extensions import TypedDict
 
-from skillpager.errors import (
-    ClassifierError,
-    EncoderError,
-    MissingExtraError,
-    NodeNotFoundError,
-    SkillPagerError,
-    StoreError,
-    StrategyError,
-    UnknownSkillError,
-)
+from skillpager import errors
+from skillpager.errors import SkillPagerError
 
 logger = logging.getLogger(__name__)
 
@@ -34,13 +26,13 @@ MAX_MISTAKES = 20
 
 # what is not named here is a mistake in the request
 STATUS_OF = {
-    UnknownSkillError: HTTPStatus.NOT_FOUND,
-    NodeNotFoundError: HTTPStatus.NOT_FOUND,
-    MissingExtraError: HTTPStatus.NOT_IMPLEMENTED,
-    EncoderError: HTTPStatus.BAD_GATEWAY,
-    ClassifierError: HTTPStatus.BAD_GATEWAY,
-    StrategyError: HTTPStatus.BAD_GATEWAY,
-    StoreError: HTTPStatus.SERVICE_UNAVAILABLE,
+    errors.UnknownSkillError: HTTPStatus.NOT_FOUND,
+    errors.NodeNotFoundError: HTTPStatus.NOT_FOUND,
+    errors.MissingExtraError: HTTPStatus.NOT_IMPLEMENTED,
+    errors.EncoderError: HTTPStatus.BAD_GATEWAY,
+    errors.ClassifierError: HTTPStatus.BAD_GATEWAY,
+    errors.StrategyError: HTTPStatus.BAD_GATEWAY,
+    errors.StoreError: HTTPStatus.SERVICE_UNAVAILABLE,
 }
 
 

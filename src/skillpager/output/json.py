@@ -1,44 +1,11 @@
 """Values of `types.py` as JSON-ready dicts, in the forms that `json_types.py` declares."""
 
-__all__ = [
-    "JsonObject",
-    "JsonValue",
-    "context_json",
-    "edge_json",
-    "entry_json",
-    "error_json",
-    "found_json",
-    "graph_json",
-    "heading_json",
-    "index_json",
-    "node_json",
-    "omission_json",
-    "selection_json",
-    "source_json",
-    "summary_json",
-    "token_reduction",
-]
+from dataclasses import asdict
+from typing import TYPE_CHECKING, cast
 
-from typing import TYPE_CHECKING
-
-from skillpager.json_types import (
-    EdgeJson,
-    EntryJson,
-    FailureJson,
-    GraphJson,
-    HeadingJson,
-    JsonObject,
-    JsonValue,
-    NodeJson,
-    OmissionJson,
-    OutlineJson,
-    PageJson,
-    PlaceJson,
-    SelectionJson,
-    SkillJson,
-    SourceJson,
-    SummaryJson,
-)
+from skillpager import json_types as forms
+from skillpager.json_types import JsonObject as JsonObject
+from skillpager.json_types import JsonValue as JsonValue
 from skillpager.types import Edge, Heading, Node, Omission, Page, Selection, SkillIndex, Span, StoreEntry
 
 if TYPE_CHECKING:
@@ -50,7 +17,7 @@ def token_reduction(page: Page) -> float:
     return 1.0 - page.tokens / page.full_tokens if page.full_tokens else 0.0
 
 
-def context_json(page: Page) -> PageJson:
+def context_json(page: Page) -> forms.PageJson:
     """Return a page with its nodes, gaps and selection (None for a page fault)."""
     return {
         "text": page.text,
@@ -67,7 +34,7 @@ def context_json(page: Page) -> PageJson:
     }
 
 
-def node_json(node: Node) -> NodeJson:
+def node_json(node: Node) -> forms.NodeJson:
     """Return a node: its role, place and exact source text."""
     return {
         "id": node.id,
@@ -81,7 +48,7 @@ def node_json(node: Node) -> NodeJson:
     }
 
 
-def omission_json(omission: Omission) -> OmissionJson:
+def omission_json(omission: Omission) -> forms.OmissionJson:
     """Return a gap of a page."""
     return {
         "file": omission.file,
@@ -94,44 +61,37 @@ def omission_json(omission: Omission) -> OmissionJson:
     }
 
 
-def selection_json(selection: Selection) -> SelectionJson:
+def selection_json(selection: Selection) -> forms.SelectionJson:
     """Return why each node was picked, in pick order, and why each other one was not; nodes by id."""
-    budget = selection.budget
-    return {
-        "strategy": selection.strategy,
-        "query": selection.query,
-        "budget": {
-            "max_nodes": budget.max_nodes,
-            "max_tokens": budget.max_tokens,
-            "sufficiency": budget.sufficiency,
-        },
-        "picks": [
-            {
-                "node": pick.node.id,
-                "rank": pick.rank,
-                "relevance": pick.relevance,
-                "redundancy": pick.redundancy,
-                "marginal": pick.marginal,
-                "tokens": pick.tokens,
-                "total_tokens": pick.total_tokens,
-                "sufficiency": pick.sufficiency,
-            }
-            for pick in selection.picks
-        ],
-        "skipped": [
-            {
-                "node": skip.node.id,
-                "reason": str(skip.reason),
-                "relevance": skip.relevance,
-                "redundancy": skip.redundancy,
-                "marginal": skip.marginal,
-            }
-            for skip in selection.skipped
-        ],
-    }
+    picks: list[forms.PickJson] = [
+        {
+            "node": pick.node.id,
+            "rank": pick.rank,
+            "relevance": pick.relevance,
+            "redundancy": pick.redundancy,
+            "marginal": pick.marginal,
+            "tokens": pick.tokens,
+            "total_tokens": pick.total_tokens,
+            "sufficiency": pick.sufficiency,
+        }
+        for pick in selection.picks
+    ]
+    skipped: list[forms.SkipJson] = [
+        {
+            "node": skip.node.id,
+            "reason": str(skip.reason),
+            "relevance": skip.relevance,
+            "redundancy": skip.redundancy,
+            "marginal": skip.marginal,
+        }
+        for skip in selection.skipped
+    ]
+    budget = cast(forms.BudgetJson, asdict(selection.budget))
+    strategy, query = selection.strategy, selection.query
+    return {"strategy": strategy, "query": query, "budget": budget, "picks": picks, "skipped": skipped}
 
 
-def summary_json(index: SkillIndex) -> SummaryJson:
+def summary_json(index: SkillIndex) -> forms.SummaryJson:
     """Return which skill an index holds and how it was made, without nodes and edges."""
     skill, recipe = index.skill, index.recipe
     return {
@@ -149,64 +109,41 @@ def summary_json(index: SkillIndex) -> SummaryJson:
     }
 
 
-def index_json(index: SkillIndex) -> OutlineJson:
+def index_json(index: SkillIndex) -> forms.OutlineJson:
     """Return a skill's outline: headings and nodes in document order, without edges and embeddings."""
-    return {
-        **summary_json(index),
-        "headings": [heading_json(heading) for heading in index.headings],
-        "nodes": [node_json(node) for node in index.nodes],
-    }
+    headings = [heading_json(heading) for heading in index.headings]
+    return {**summary_json(index), "headings": headings, "nodes": [node_json(node) for node in index.nodes]}
 
 
-def graph_json(index: SkillIndex) -> GraphJson:
+def graph_json(index: SkillIndex) -> forms.GraphJson:
     """Return a skill's graph: its nodes in document order and its edges by node id."""
-    return {
-        **summary_json(index),
-        "nodes": [node_json(node) for node in index.nodes],
-        "edges": [edge_json(edge, index) for edge in index.edges],
-    }
+    nodes = [node_json(node) for node in index.nodes]
+    return {**summary_json(index), "nodes": nodes, "edges": [edge_json(edge, index) for edge in index.edges]}
 
 
-def source_json(index: SkillIndex) -> SourceJson:
+def source_json(index: SkillIndex) -> forms.SourceJson:
     """Return a skill's files exactly as their author wrote them; `body_start` is an offset in characters."""
-    return {
-        **summary_json(index),
-        "sources": [
-            {"path": file.path, "text": file.text, "digest": file.digest, "body_start": file.body_start}
-            for file in index.skill.files
-        ],
-    }
+    sources = [cast(forms.FileJson, asdict(file)) for file in index.skill.files]
+    return {**summary_json(index), "sources": sources}
 
 
-def edge_json(edge: Edge, index: SkillIndex) -> EdgeJson:
+def edge_json(edge: Edge, index: SkillIndex) -> forms.EdgeJson:
     """Return an edge of `index`, its ends as node ids."""
-    return {
-        "source": index.nodes[edge.source].id,
-        "target": index.nodes[edge.target].id,
-        "kind": edge.kind.value,
-        "weight": edge.weight,
-    }
+    source, target = index.nodes[edge.source].id, index.nodes[edge.target].id
+    return {"source": source, "target": target, "kind": edge.kind.value, "weight": edge.weight}
 
 
-def heading_json(heading: Heading) -> HeadingJson:
+def heading_json(heading: Heading) -> forms.HeadingJson:
     """Return a heading."""
     return {"level": heading.level, "title": heading.title, **_place(heading.span)}
 
 
-def entry_json(entry: StoreEntry) -> EntryJson:
+def entry_json(entry: StoreEntry) -> forms.EntryJson:
     """Return a stored index; times are Unix times."""
-    return {
-        "key": entry.key,
-        "name": entry.name,
-        "root": entry.root,
-        "nodes": entry.nodes,
-        "size": entry.size,
-        "created": entry.created,
-        "used": entry.used,
-    }
+    return cast(forms.EntryJson, asdict(entry))
 
 
-def found_json(found: "FoundSkill") -> SkillJson:
+def found_json(found: "FoundSkill") -> forms.SkillJson:
     """Return a skill that discovery found."""
     return {
         "name": found.name,
@@ -217,10 +154,10 @@ def found_json(found: "FoundSkill") -> SkillJson:
     }
 
 
-def error_json(error: BaseException) -> FailureJson:
+def error_json(error: BaseException) -> forms.FailureJson:
     """Return `{"error": {"type", "message"}}`; the type is the name of the exception's class."""
     return {"error": {"type": type(error).__name__, "message": str(error)}}
 
 
-def _place(span: Span) -> PlaceJson:
+def _place(span: Span) -> forms.PlaceJson:
     return {"file": span.file, "start_line": span.start_line, "end_line": span.end_line}
