@@ -287,7 +287,6 @@ def test_a_fault_of_ours_is_told_without_its_traceback(
     pager: SkillPager, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     server = server_of(pager, SAMPLES)
-    monkeypatch.setattr(SkillPager, "outline", None)
     monkeypatch.setattr("skillpager.mcp.replies.outline_reply", lambda *_: 1 / 0)
     told = error_of(answer(server, "get_skill_outline", name="git-bisect"))
     assert told == "This is a fault of SkillPager; its log says more."
