@@ -10,8 +10,8 @@ from functools import cached_property
 import numpy as np
 
 from skillpager.chunks import chunk_splitter, split_chunks
-from skillpager.encoders.documents import embedded_text
 from skillpager.graph.edges import infer_edges
+from skillpager.node_text import embedded_text
 from skillpager.parsing.fragments import SPLITTER_VERSION, split_skill
 from skillpager.types import (
     Classification,

@@ -23,11 +23,11 @@ from conftest import ROOT, SAMPLES
 from skillpager import SkillPager
 from skillpager.encoders import builtin
 from skillpager.encoders.builtin import BuiltinEncoder
-from skillpager.encoders.documents import embedded_text
 from skillpager.encoders.hashing import HashingEncoder
 from skillpager.encoders.sentence_transformers import SentenceTransformersEncoder
 from skillpager.errors import EncoderError, MissingExtraError
 from skillpager.factories import make_encoder
+from skillpager.node_text import embedded_text
 from skillpager.settings import Settings
 from skillpager.types import Encoder, FloatArray, Fragment, ListContext, Node, Span, TileKind
 

@@ -2,7 +2,6 @@
 
 import io
 import re
-import shutil
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -94,7 +93,7 @@ def test_dot_survives_any_text(text: str, name: str) -> None:
     assert_is_dot(to_dot(odd), odd)
 
 
-@pytest.mark.skipif(shutil.which("dot") is None, reason="Graphviz is not installed")
+@pytest.mark.system("dot")
 @pytest.mark.parametrize("source", [SOURCE, f"# A\n{HOSTILE}\n{HOSTILE[::-1]}", "", long_source(40)])
 def test_graphviz_reads_dot(source: str) -> None:
     index = index_of(source, name=HOSTILE)
@@ -104,7 +103,7 @@ def test_graphviz_reads_dot(source: str) -> None:
     assert all(summarize(node)[:5] in words for node in index.nodes)
 
 
-@pytest.mark.skipif(shutil.which("dot") is None, reason="Graphviz is not installed")
+@pytest.mark.system("dot")
 def test_graphviz_shows_the_text_as_it_is() -> None:
     index = index_of('# A\na "b" \\n <i> &amp; `c`')
     made = subprocess.run(["dot", "-Tsvg"], input=to_dot(index).encode(), capture_output=True, check=True)

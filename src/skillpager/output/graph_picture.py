@@ -22,8 +22,8 @@ from matplotlib.textpath import TextToPath
 from matplotlib.typing import LineStyleType
 from numpy.typing import ArrayLike
 
-from skillpager.graph.mentions import find_sections
 from skillpager.output.palette import EDGE_COLORS, TYPE_COLORS, own_settings, summarize, visible
+from skillpager.sections import find_sections
 from skillpager.types import Edge, EdgeKind, Node, SkillIndex
 
 WIDTH, MARGIN = 7.2, 0.15

@@ -1,11 +1,11 @@
-"""Where things stand in an index: the source between two nodes, heading paths, and gaps."""
+"""Where things stand in an index: the source between two nodes, and gaps."""
 
 import re
 from collections import Counter
 from collections.abc import Collection, Sequence
 from itertools import groupby
 
-from skillpager.types import Heading, Node, Omission, SkillIndex
+from skillpager.types import Node, Omission, SkillIndex
 
 # the ends of a page: before its first node, behind its last
 START, END = -1, -2
@@ -40,26 +40,6 @@ def source_between(index: SkillIndex, before: int, after: int) -> str:
             source = source.lstrip("\r\n")
         text += source
     return text
-
-
-def heading_paths(index: SkillIndex) -> list[tuple[Heading, ...]]:
-    """Return the headings that each node stands under, outermost first."""
-    paths: list[tuple[Heading, ...]] = []
-    order = {file.path: number for number, file in enumerate(index.skill.files)}
-    headings = [((order[heading.span.file], heading.span.start), heading) for heading in index.headings]
-    position = 0
-    path: tuple[Heading, ...] = ()
-    for node in index.nodes:
-        here = (order[node.span.file], node.span.start)
-        if path and path[-1].span.file != node.span.file:
-            path = ()
-        while position < len(headings) and headings[position][0] < here:
-            heading = headings[position][1]
-            same_file = heading.span.file == node.span.file
-            path = (*(h for h in path if h.level < heading.level), heading) if same_file else ()
-            position += 1
-        paths.append(path)
-    return paths
 
 
 def omission_of(file: str, nodes: Sequence[Node], *, known: bool = False) -> Omission:

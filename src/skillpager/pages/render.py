@@ -23,7 +23,6 @@ from skillpager.pages.gaps import (
     address_of,
     command_for,
     covers,
-    heading_paths,
     line_range,
     omissions_of,
     sample_address,
@@ -31,6 +30,7 @@ from skillpager.pages.gaps import (
     verb_of,
     whole_text,
 )
+from skillpager.sections import heading_paths
 from skillpager.types import (
     Node,
     Omission,
@@ -88,7 +88,7 @@ class PageRenderer:
         self._show = show
         self._known = known
         self._files = {file.path: file for file in index.skill.files}
-        self._paths = heading_paths(index)
+        self._paths = heading_paths(index.headings, [node.span for node in index.nodes])
         self._joints: dict[tuple[int, int], _Joint] = {}
         self._prices: dict[tuple[int, int], int] = {}
 
