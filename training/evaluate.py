@@ -25,9 +25,11 @@ from skillpager.indexing import Builder
 from skillpager.pages.assemble import estimates, make_page
 from skillpager.pages.render import PageRenderer
 from skillpager.strategies.baselines.chunk_mmr import ChunkMmr
+from skillpager.strategies.baselines.full import Full
 from skillpager.strategies.baselines.hybrid import Hybrid
 from skillpager.strategies.baselines.msd import Msd
 from skillpager.strategies.baselines.sections import Sections
+from skillpager.strategies.budget import allows_all
 from skillpager.strategies.mmr import Mmr
 from skillpager.strategies.navigator.strategy import Navigator, NeedModel
 from skillpager.tokens import default_counter
@@ -93,7 +95,9 @@ def pages(
         page = PageRenderer(pool, default_counter(), style=style)
         for budget_name, budget in budgets(pool, promising=estimates(strategy)):
             for each, query in zip(asked, queries, strict=True):
-                context = make_page(page, strategy, query, budget)
+                passes = allows_all(budget, len(pool.nodes), estimating=estimates(strategy))
+                whole = Full() if passes else None
+                context = make_page(page, strategy, query, budget, whole=whole)
                 yield {
                     **_about(example, each),
                     "nodes": len(nodes.nodes),

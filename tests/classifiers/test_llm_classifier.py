@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 import signal
 import socket
 import sys
@@ -29,7 +30,7 @@ from openai_server import (
     verdicts,
 )
 from skillpager.classifiers.llm import PROMPT_VERSION, RENDERING, LLMClassifier
-from skillpager.errors import ClassifierError, MissingExtraError, SettingsError
+from skillpager.errors import ClassifierError, MissingExtraError, SettingsError, install_command
 from skillpager.types import Classifier, Fragment, ListContext, NodeType, Span, TileKind
 
 __all__ = ["openai_server"]
@@ -644,7 +645,7 @@ def test_the_missing_extra_is_named(openai_server: OpenAIServer, monkeypatch: py
     monkeypatch.setitem(sys.modules, "openai", None)
     classifier = classifier_of(openai_server)
     with pytest.raises(
-        MissingExtraError, match=r'The llm classifier needs .* `pip install "skillpager\[openai\]"'
+        MissingExtraError, match=rf"The llm classifier needs .* `{re.escape(install_command('openai'))}"
     ):
         classifier.classify(fragments(40), None)
 

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from node_lines import bag_of_words, document
-from skillpager.errors import MissingExtraError, SettingsError
+from skillpager.errors import MissingExtraError, SettingsError, install_command
 from skillpager.graph.edges import infer_edges
 from skillpager.output.graph_text import draw, to_dot, to_mermaid
 from skillpager.output.palette import EDGE_COLORS, TYPE_COLORS, summarize
@@ -257,5 +257,5 @@ def test_other_formats_are_refused(name: str) -> None:
 
 def test_without_matplotlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(MissingExtraError, match=r'pip install "skillpager\[plot\]"'):
+    with pytest.raises(MissingExtraError, match=re.escape(install_command("plot"))):
         draw(index_of(SOURCE), "png")

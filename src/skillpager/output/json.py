@@ -1,15 +1,12 @@
 """Values of `types.py` as JSON-ready dicts, in the forms that `json_types.py` declares."""
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from skillpager import json_types as forms
 from skillpager.json_types import JsonObject as JsonObject
 from skillpager.json_types import JsonValue as JsonValue
 from skillpager.types import Edge, Heading, Node, Omission, Page, Selection, SkillIndex, Span, StoreEntry
-
-if TYPE_CHECKING:
-    from skillpager.library import FoundSkill
 
 
 def token_reduction(page: Page) -> float:
@@ -141,17 +138,6 @@ def heading_json(heading: Heading) -> forms.HeadingJson:
 def entry_json(entry: StoreEntry) -> forms.EntryJson:
     """Return a stored index; times are Unix times."""
     return cast(forms.EntryJson, asdict(entry))
-
-
-def found_json(found: "FoundSkill") -> forms.SkillJson:
-    """Return a skill that discovery found."""
-    return {
-        "name": found.name,
-        "description": found.description,
-        "path": str(found.path),
-        "shadowed_by": None if found.shadowed_by is None else str(found.shadowed_by),
-        "problem": found.problem,
-    }
 
 
 def error_json(error: BaseException) -> forms.FailureJson:

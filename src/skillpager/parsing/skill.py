@@ -14,6 +14,7 @@ from pathlib import Path
 from skillpager.errors import SkillError
 from skillpager.parsing import frontmatter
 from skillpager.parsing.markdown import linked_paths
+from skillpager.settings import MAX_SKILL_BYTES
 from skillpager.types import Skill, SourceFile
 
 logger = logging.getLogger(__name__)
@@ -21,9 +22,6 @@ logger = logging.getLogger(__name__)
 ENTRY_FILE = "SKILL.md"
 SCOPES = ("skill", "body")
 DEFAULT_SCOPE = "skill"
-
-# largest skill that is read, all files together; override with `max_bytes` or SKILLPAGER_MAX_BYTES
-MAX_SKILL_BYTES = 8 * 1024 * 1024
 
 # Agent Skills specification
 MAX_NAME = 64

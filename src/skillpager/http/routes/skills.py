@@ -9,8 +9,8 @@ from typing_extensions import TypedDict
 from skillpager.http.requests import NodesQuery, ScopeQuery
 from skillpager.http.service import ResponderOf
 from skillpager.json_types import GraphJson, NodesJson, OutlineJson, SkillJson, SourceJson
-from skillpager.library import Library
-from skillpager.output.json import found_json, graph_json, index_json, node_json, source_json, summary_json
+from skillpager.library import Library, found_json
+from skillpager.output.json import graph_json, index_json, node_json, source_json, summary_json
 from skillpager.pages.addresses import find_nodes
 from skillpager.types import SkillIndex
 
