@@ -1,4 +1,4 @@
-"""The HTTP service gives the library's pages, outlines and graphs, in the forms of `serialize.py`."""
+"""The HTTP service gives the library's pages, outlines and graphs, in the forms of `json_types.py`."""
 
 import json
 from collections.abc import Iterator

@@ -76,7 +76,7 @@ class Gate:
         if self._options.token is None or scope["path"] in PUBLIC_PATHS:
             return
         scheme, _, given = headers.get("authorization", "").partition(" ")
-        # the time that this takes tells nothing of the token but its length
+        # the time that this takes reveals nothing of the token but its length
         same = hmac.compare_digest(given.strip().encode(), self._options.token.encode())
         if scheme.lower() != "bearer" or not same:
             raise RefusedError(

@@ -47,7 +47,7 @@ class MistakeJson(_Place):
 
 
 class ProblemJson(TypedDict):
-    """What went wrong (RFC 9457): `error` is the class of the error, `errors` name the wrong fields."""
+    """A problem (RFC 9457): `error` is the class of the error, `errors` name the wrong fields."""
 
     type: str
     title: Annotated[str, Field(examples=["Not Found"])]
@@ -147,7 +147,7 @@ def fault_problem(fault: Exception) -> Response:
     logger.debug("%s", "".join(traceback.format_exception(fault)))
     return problem(
         HTTPStatus.INTERNAL_SERVER_ERROR,
-        "This is a fault of SkillPager, not of the request: the log of the service tells more.",
+        "This is a fault of SkillPager, not of the request: the log of the service says more.",
         error=type(fault).__name__,
     )
 

@@ -61,7 +61,7 @@ class SkillPagerRetriever(BaseRetriever, _Options):
 class SkillPagerCompressor(BaseDocumentCompressor, _Options):
     """Replaces each document, Markdown text, by its page for the query.
 
-    Order, ids and metadata stay; `metadata["skillpager"]` tells the page's tokens and what it leaves out.
+    Order, ids and metadata stay; `metadata["skillpager"]` holds the page's tokens and what it leaves out.
     Limits hold for each document. The fields are those of `PageFields`.
     """
 

@@ -90,7 +90,7 @@ class SkillPagerRetriever(BaseRetriever):
 class SkillPagerPostprocessor(BaseNodePostprocessor, PageFields):
     """Replaces the text of each node, Markdown, by its page for the query.
 
-    Order, ids and scores stay; `metadata["skillpager"]` tells the page's tokens and what it leaves out.
+    Order, ids and scores stay; `metadata["skillpager"]` holds the page's tokens and what it leaves out.
     Limits hold for each node. The fields are those of `PageFields`.
     """
 

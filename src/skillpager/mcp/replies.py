@@ -200,17 +200,17 @@ def list_reply(skills: Sequence[FoundSkill], limit: int, counter: TokenCounter, 
     Raises:
         SettingsError: Nothing fits.
     """
-    told = [(skill.name, snippet(skill.description, DESCRIPTION_CHARS)) for skill in skills]
-    lines = [f"- {name}: {description}\n" if description else f"- {name}\n" for name, description in told]
+    listed = [(skill.name, snippet(skill.description, DESCRIPTION_CHARS)) for skill in skills]
+    lines = [f"- {name}: {description}\n" if description else f"- {name}\n" for name, description in listed]
 
     def render(shown: int) -> str:
-        mark = cut_mark(read_on(told[shown][0])) if shown < len(told) else ""
+        mark = cut_mark(read_on(listed[shown][0])) if shown < len(listed) else ""
         return ("".join(lines[:shown]) or "There are no skills.\n") + mark
 
-    shown = _most(render, len(told), limit, counter)
+    shown = _most(render, len(listed), limit, counter)
     text = render(shown)
-    named = [{"name": name, "description": description} for name, description in told[:shown]]
-    complete = shown == len(told)
+    named = [{"name": name, "description": description} for name, description in listed[:shown]]
+    complete = shown == len(listed)
     return Reply(text, {"text": text, "skills": named, "complete": complete}, cut=not complete)
 
 

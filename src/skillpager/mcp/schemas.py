@@ -93,15 +93,15 @@ def input_schema(form: type[Arguments]) -> JsonObject:
     schema = form.model_json_schema()
     properties: dict[str, JsonObject] = {}
     for name, value in schema["properties"].items():
-        # that null may stand for an absent argument need not be told to a model
-        kept = {
+        # null may stand for an absent argument; a model need not know
+        plain = {
             key: each
             for key, each in value.items()
             if key not in ("title", "anyOf") and (key, each) != ("default", None)
         }
         for choice in value.get("anyOf", ()):
-            kept |= choice if choice != {"type": "null"} else {}
-        properties[name] = kept
+            plain |= choice if choice != {"type": "null"} else {}
+        properties[name] = plain
     return {
         "type": "object",
         "properties": properties,

@@ -1,4 +1,4 @@
-"""What drawings share: colours of node types and edge kinds, labels, and Matplotlib's settings."""
+"""Shared by all drawings: colours of node types and edge kinds, labels, and Matplotlib's settings."""
 
 import re
 import unicodedata
@@ -13,7 +13,7 @@ from skillpager.types import EdgeKind, Node, NodeType
 
 LABEL_LENGTH = 40  # characters of a node's text in DOT and Mermaid
 
-# Okabe and Ito's palette, told apart with any colour vision; blue, green, orange and purple as in the paper
+# Okabe and Ito's palette, distinguishable with any colour vision; blue, green, orange and purple as in the paper
 TYPE_COLORS: Mapping[NodeType, str] = MappingProxyType(
     {
         NodeType.STEP: "#009E73",

@@ -19,7 +19,7 @@ class HealthJson(TypedDict):
 
 
 class AboutJson(TypedDict):
-    """What the service is and allows."""
+    """Version, models and limits of the service."""
 
     version: str
     encoder: str
