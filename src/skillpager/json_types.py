@@ -157,7 +157,7 @@ class SkipJson(ScoresJson):
 
 
 class SelectionJson(TypedDict):
-    """The choice of a strategy and its reasons; picks in order of picking, skipped nodes in document order."""
+    """The choice of a strategy; picks in order of picking, skipped nodes in document order."""
 
     strategy: str
     query: str

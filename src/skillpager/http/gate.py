@@ -38,8 +38,13 @@ class Gate:
             self._check_sender(scope, headers)
             announced = headers.get("content-length", "0")
             body = await read_body(receive, announced=announced, max_bytes=self._options.request_bytes)
-            if body and scope["method"] == "POST":
-                _check_content_type(headers)
+            given = headers.get("content-type", "")
+            if body and scope["method"] == "POST" and given.partition(";")[0].strip().lower() != JSON:
+                raise RefusedError(
+                    HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+                    f"The body is {given!r}: send JSON with the header `Content-Type: {JSON}`.",
+                    headers={"Accept-Post": JSON},
+                )
         except RefusedError as refusal:
             await error_problem(refusal)(scope, receive, send)
             return
@@ -84,16 +89,6 @@ class Gate:
                 "The service wants its token: send the header `Authorization: Bearer TOKEN`.",
                 headers={"WWW-Authenticate": 'Bearer realm="skillpager"'},
             )
-
-
-def _check_content_type(headers: Headers) -> None:
-    given = headers.get("content-type", "")
-    if given.partition(";")[0].strip().lower() != JSON:
-        raise RefusedError(
-            HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
-            f"The body is {given!r}: send JSON with the header `Content-Type: {JSON}`.",
-            headers={"Accept-Post": JSON},
-        )
 
 
 def _plain(host: str) -> str:

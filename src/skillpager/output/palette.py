@@ -13,7 +13,7 @@ from skillpager.types import EdgeKind, Node, NodeType
 
 LABEL_LENGTH = 40  # characters of a node's text in DOT and Mermaid
 
-# Okabe and Ito's palette, distinguishable with any colour vision; blue, green, orange and purple as in the paper
+# Okabe and Ito's palette, for any colour vision; blue, green, orange and purple as in the paper
 TYPE_COLORS: Mapping[NodeType, str] = MappingProxyType(
     {
         NodeType.STEP: "#009E73",

@@ -68,7 +68,20 @@ async def page_by_get(asked: Annotated[PageQuery, Query()], responder: Responder
 @router.post("/expand", response_model=PageJson, summary="Read what a page left out")
 async def expand(asked: ExpandRequest, responder: ResponderOf) -> Response:
     """Return nodes of a skill: a page fault."""
-    return await responder.send(lambda: _expand(responder.service, asked))
+    service = responder.service
+
+    def make() -> PageJson:
+        pager, index = _find(service, asked.skill, asked.markdown, asked.scope)
+        made = pager.expand(index, asked.nodes, max_tokens=asked.max_tokens, style=asked.style)
+        most = service.options.max_tokens
+        if most is not None and made.tokens > most:
+            raise SettingsError(
+                f"The nodes have {made.tokens} tokens, over the {most} that the service allows: "
+                "ask for fewer."
+            )
+        return context_json(made)
+
+    return await responder.send(make)
 
 
 @router.get("/strategies", response_model=StrategiesJson, summary="List the strategies")
@@ -109,17 +122,6 @@ def _page(service: Service, name: str | None, markdown: str | None, asked: PageF
         reasons = pager.reasons(index, asked.query, strategy=strategy) if estimated else {}
         form["reasons"] = {node: dict(shares) for node, shares in reasons.items()}
     return form
-
-
-def _expand(service: Service, asked: ExpandRequest) -> PageJson:
-    pager, index = _find(service, asked.skill, asked.markdown, asked.scope)
-    made = pager.expand(index, asked.nodes, max_tokens=asked.max_tokens, style=asked.style)
-    most = service.options.max_tokens
-    if most is not None and made.tokens > most:
-        raise SettingsError(
-            f"The nodes have {made.tokens} tokens, over the {most} that the service allows: ask for fewer."
-        )
-    return context_json(made)
 
 
 def _find(

@@ -9,7 +9,7 @@ from typing_extensions import TypedDict
 from skillpager.http.requests import NodesQuery, ScopeQuery
 from skillpager.http.service import ResponderOf
 from skillpager.json_types import GraphJson, NodesJson, OutlineJson, SkillJson, SourceJson
-from skillpager.library import Library, found_json
+from skillpager.library import found_json
 from skillpager.output.json import graph_json, index_json, node_json, source_json, summary_json
 from skillpager.pages.addresses import find_nodes
 from skillpager.types import SkillIndex
@@ -31,7 +31,14 @@ class SkillsJson(TypedDict):
 @router.get("", response_model=SkillsJson, summary="List the skills")
 async def skills(responder: ResponderOf) -> Response:
     """Return the skills that can be paged by name, and those that were found and cannot."""
-    return await responder.send(lambda: _skills(responder.service.library))
+    library = responder.service.library
+
+    def make() -> SkillsJson:
+        usable = library.skills()
+        left_out = [found for found in library.found() if found not in usable]
+        return {"skills": list(map(found_json, usable)), "left_out": list(map(found_json, left_out))}
+
+    return await responder.send(make)
 
 
 @router.get(f"{SKILL}/outline", response_model=OutlineJson, summary="Headings and nodes of a skill")
@@ -61,9 +68,3 @@ async def nodes(name: str, asked: Annotated[NodesQuery, Query()], responder: Res
         return {**summary_json(index), "nodes": [node_json(index.nodes[ordinal]) for ordinal in chosen]}
 
     return await responder.send_index(name, asked.scope, form)
-
-
-def _skills(library: Library) -> SkillsJson:
-    usable = library.skills()
-    left_out = [found for found in library.found() if found not in usable]
-    return {"skills": list(map(found_json, usable)), "left_out": list(map(found_json, left_out))}

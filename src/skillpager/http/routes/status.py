@@ -7,7 +7,7 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.responses import PlainTextResponse, Response
 from typing_extensions import TypedDict
 
-from skillpager.http.service import JSON, ResponderOf, Service, encode
+from skillpager.http.service import JSON, ResponderOf, encode
 
 router = APIRouter(tags=["service"])
 
@@ -48,19 +48,19 @@ async def metrics(responder: ResponderOf) -> Response:
 @router.get("/v1/about", response_model=AboutJson, summary="What the service is and allows")
 async def about(responder: ResponderOf) -> Response:
     """Return the version, the models in use, and what requests may ask for."""
-    return await responder.send(lambda: _about(responder.service))
+    options, pager = responder.service.options, responder.service.library.pager
 
+    def make() -> AboutJson:
+        return {
+            "version": responder.service.version,
+            "encoder": pager.recipe.encoder,
+            "classifier": pager.recipe.classifier,
+            "token_counter": pager.recipe.token_counter,
+            "tokens_exact": pager.token_counter.exact,
+            "allow_uploads": options.allow_uploads,
+            "allow_models": options.allow_models,
+            "max_tokens": options.max_tokens,
+            "max_request_bytes": options.request_bytes,
+        }
 
-def _about(service: Service) -> AboutJson:
-    options, pager = service.options, service.library.pager
-    return {
-        "version": service.version,
-        "encoder": pager.recipe.encoder,
-        "classifier": pager.recipe.classifier,
-        "token_counter": pager.recipe.token_counter,
-        "tokens_exact": pager.token_counter.exact,
-        "allow_uploads": options.allow_uploads,
-        "allow_models": options.allow_models,
-        "max_tokens": options.max_tokens,
-        "max_request_bytes": options.request_bytes,
-    }
+    return await responder.send(make)
