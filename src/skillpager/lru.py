@@ -55,8 +55,9 @@ class LRUCache(Generic[Key, Value]):
         """Add or replace the value of `key` and return it."""
         with self._lock:
             if key in self._entries:
-                self._size -= self._size_of(self._entries.pop(key))
+                self._size -= self._size_of(self._entries[key])
             self._entries[key] = value
+            self._entries.move_to_end(key)
             self._size += self._size_of(value)
             while self._size > self.max_size and len(self._entries) > 1:
                 self._size -= self._size_of(self._entries.popitem(last=False)[1])
