@@ -15,8 +15,7 @@ from typing_extensions import Unpack
 from skillpager.errors import SettingsError, StrategyError
 from skillpager.factories import cache_folder, make_classifier, make_encoder, make_strategy
 from skillpager.indexing import Builder, get_or_build, rows_id
-from skillpager.lru import LRUCache
-from skillpager.memory import ProcessMemory, stamp_files
+from skillpager.memory import MAX_KEPT_NODES, LRUCache, ProcessMemory, stamp_files
 from skillpager.output import outline as explain
 from skillpager.pages.addresses import find_nodes
 from skillpager.pages.assemble import choose_budget, estimates, leave_out, longest, make_page, make_whole
@@ -90,6 +89,9 @@ class SkillPager:
         self._embedded_text = embedded_text or self.settings.embedded_text
         self._progress = progress
         self._memory = ProcessMemory()
+        self._renderers = LRUCache[tuple[int, Style, str], PageRenderer](
+            MAX_KEPT_NODES, lambda renderer: len(renderer.index.nodes)
+        )
         self._pool_builders: dict[int | str, Builder] = {}
         self._strategies = LRUCache[tuple[str, float], Strategy](MAX_KEPT_STRATEGIES)
 
@@ -316,7 +318,11 @@ class SkillPager:
 
     def _renderer(self, index: SkillIndex, style: Style | str | None, show: str) -> PageRenderer:
         chosen = Style(_one_of("style", str(style or self.settings.style), tuple(Style)))
-        return self._memory.renderer(index, self.token_counter, chosen, show)
+        # a renderer holds its index, so that no other index gets the same id
+        return self._renderers.get_or_make(
+            (id(index), chosen, show),
+            lambda: PageRenderer(index, self.token_counter, style=chosen, show=show),
+        )
 
     def _pool(self, index: SkillIndex, strategy: Strategy) -> SkillIndex:
         builder = self._builder_for(strategy)

@@ -634,5 +634,5 @@ def test_help_waits_for_no_model(skillpager: Run) -> None:
     imported = skillpager("page", "--help", PYTHONPROFILEIMPORTTIME="1").err
     assert "skillpager.cli.page" in imported
     assert not re.search(
-        r"\| +(onnxruntime|tokenizers|rs_bpe|openai|rich|skillpager\.serialize)$", imported, re.MULTILINE
+        r"\| +(onnxruntime|tokenizers|rs_bpe|httpx|rich|skillpager\.serialize)$", imported, re.MULTILINE
     )

@@ -109,7 +109,7 @@ MISTAKES = {
         ("graph", BISECT, "--svg", "no/where.svg"), ("no/where.svg cannot be written",)
     ),
     "llm without a model": Mistake(("outline", BISECT, "--classifier", "llm"), ("SKILLPAGER_LLM_MODEL",)),
-    "missing openai": Mistake(
+    "missing httpx": Mistake(
         ("page", BISECT, "q", "--encoder", "openai:m"),
         (install_command("openai"),),
         variables={"PYTHONPATH": "{hidden}", "OPENAI_API_KEY": "sk-x"},
@@ -170,7 +170,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """What stands for `{files}` and `{hidden}`."""
     folder = tmp_path_factory.mktemp("mistakes")
     write_files(folder)
-    return {"files": str(folder), "hidden": hide(folder / "hidden", "openai", "matplotlib")}
+    return {"files": str(folder), "hidden": hide(folder / "hidden", "httpx", "matplotlib")}
 
 
 @pytest.fixture(scope="module")

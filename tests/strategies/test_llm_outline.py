@@ -127,7 +127,7 @@ def test_without_a_model_the_settings_are_named() -> None:
 def test_without_openai_the_extra_is_named(
     openai_server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "openai", None)
+    monkeypatch.setitem(sys.modules, "httpx", None)
     with pytest.raises(MissingExtraError, match=re.escape(install_command("openai"))):
         run(strategy_of(openai_server), index_with(count=2))
 

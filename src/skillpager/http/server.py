@@ -21,8 +21,7 @@ from skillpager.http.openapi import describe
 from skillpager.http.options import ServerOptions, check_options
 from skillpager.http.problems import handle_problems
 from skillpager.http.routes import pages, skills, status
-from skillpager.http.service import Service
-from skillpager.http.uploads import upload_pager
+from skillpager.http.service import Service, upload_pager
 from skillpager.library import Library
 
 # requests that are not answered by then are dropped

@@ -16,6 +16,7 @@ from skillpager.http.options import ServerOptions
 from skillpager.http.problems import problem
 from skillpager.library import Library
 from skillpager.pager import SkillPager
+from skillpager.stores import NoStore
 from skillpager.types import SkillIndex
 
 JSON = "application/json"
@@ -90,6 +91,18 @@ class Responder:
         # RFC 9110, section 13.1.2: other methods than GET and HEAD have no 304
         detail = "The answer is the one that If-None-Match names."
         return problem(HTTPStatus.PRECONDITION_FAILED, detail, headers=headers)
+
+
+def upload_pager(pager: SkillPager) -> SkillPager:
+    """Return a pager with the parts of `pager` that keeps indexes in memory only, for what clients bring."""
+    return SkillPager(
+        encoder=pager.encoder,
+        classifier=pager.classifier,
+        store=NoStore(),
+        token_counter=pager.token_counter,
+        embedded_text=pager.recipe.embedded_text,
+        settings=pager.settings,
+    )
 
 
 async def _responder(request: Request) -> Responder:

@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Collection, Iterable
 
-from skillpager.lru import LRUCache
+from skillpager.memory import LRUCache
 
 # sessions, and versions of skills in each, that are remembered; the least recently used go first
 MAX_SESSIONS = 1_000

@@ -6,14 +6,7 @@ from typing import Protocol, Self
 import numpy as np
 
 from skillpager.errors import SettingsError, StrategyError
-from skillpager.remote.chat import (
-    Dialect,
-    Message,
-    Negotiation,
-    completion_body,
-    content_in,
-    json_in,
-)
+from skillpager.remote.chat import Message, chat_json
 from skillpager.remote.endpoint import Endpoint, EndpointError
 from skillpager.strategies.baselines.llm_outline_prompt import (
     ANSWER_SCHEMA,
@@ -92,7 +85,6 @@ class LLMOutline:
             max_retries=max_retries,
             sleep=sleep,
         )
-        self._negotiation = Negotiation()
 
     @classmethod
     def from_settings(cls, settings: ModelSettings) -> Self:
@@ -113,7 +105,7 @@ class LLMOutline:
 
         Raises:
             StrategyError: The endpoint gives no usable answer.
-            MissingExtraError: The `openai` package is not installed.
+            MissingExtraError: The `httpx` package is not installed.
         """
         chosen = self._choose(index, query.text, resolve(budget, len(index.nodes))) if index.nodes else []
         scores: FloatArray = np.zeros(len(index.nodes), dtype=np.float32)
@@ -125,26 +117,17 @@ class LLMOutline:
     def _choose(self, index: SkillIndex, query: str, budget: Budget) -> list[int]:
         """Return the ordinals that the model names, the most important first."""
         messages = [Message("system", SYSTEM_PROMPT), Message("user", outline_message(index, query, budget))]
-
-        def attempt() -> list[int]:
-            try:
-                return read_choice(json_in(content_in(self._post(messages))), index)
-            except (ValueError, RecursionError) as error:
-                raise self._endpoint.bad_answer(error) from None
-
         try:
-            return self._endpoint.persist(attempt)
+            chosen, _ = chat_json(
+                self._endpoint,
+                messages,
+                schema=ANSWER_SCHEMA,
+                schema_name=SCHEMA_NAME,
+                read=lambda data: read_choice(data, index),
+            )
         except EndpointError as error:
             raise StrategyError(
                 f'The model "{self._endpoint.model}" could not choose from the outline of '
                 f"{index.skill.name}: {error}."
             ) from None
-
-    def _post(self, messages: list[Message]) -> object:
-        """Return the decoded answer, asked for in the way that the endpoint insists on."""
-
-        def post(dialect: Dialect) -> object:
-            body = completion_body(messages, schema=ANSWER_SCHEMA, schema_name=SCHEMA_NAME, dialect=dialect)
-            return self._endpoint.post("chat", body)
-
-        return self._negotiation.send(post)
+        return chosen

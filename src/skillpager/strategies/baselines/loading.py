@@ -8,8 +8,7 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skillpager.errors import SkillPagerError, StrategyError
-from skillpager.hub import no_progress_bars
+from skillpager.errors import SkillPagerError, StrategyError, require_extra
 from skillpager.types import FloatArray
 
 Model = TypeVar("Model")
@@ -79,3 +78,23 @@ def _told_as(complaint: str, advice: str) -> Iterator[None]:
     except Exception as error:
         reason = str(error).strip().partition("\n")[0] or type(error).__name__
         raise StrategyError(f"{complaint} ({reason}): {advice}.") from error
+
+
+@contextmanager
+def no_progress_bars(purpose: str) -> Iterator[None]:
+    """Keep transformers from drawing progress bars for a while.
+
+    Args:
+        purpose: What needs transformers, as the subject of a sentence.
+
+    Raises:
+        MissingExtraError: transformers is not installed.
+    """
+    logging = require_extra("transformers.utils.logging", extra="st", purpose=purpose)
+    enabled = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if enabled:
+            logging.enable_progress_bar()
