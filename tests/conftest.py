@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import socket
 from collections.abc import Iterator
 from fnmatch import fnmatch
@@ -15,6 +16,10 @@ from skillpager import SkillPager
 from skillpager.settings import Settings
 
 os.environ["HAYSTACK_TELEMETRY_ENABLED"] = "False"  # read when haystack is imported
+
+# a shell starts background jobs with SIGINT ignored, and children inherit that: tests must be able to interrupt
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 pytest_plugins = ["chromium"]  # the fixture `browser`
 

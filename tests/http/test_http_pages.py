@@ -81,7 +81,7 @@ def test_a_page_is_the_golden_one(client: httpx.Client, name: str) -> None:
         {"sufficiency": 0.9},
         {"mmr_lambda": 0.5, "scope": "body"},
         {"strategy": "density:0.3", "style": "plain"},
-        {"strategy": "chunk_mmr:64", "max_nodes": 4},
+        {"strategy": "topk", "max_nodes": 4},
         {"known": ["n26", "n27", "n28", "n32"], "show": "read"},
     ],
 )
@@ -203,7 +203,7 @@ def test_strategies_say_what_they_heed(client: httpx.Client) -> None:
 def test_every_strategy_that_is_offered_makes_a_page(client: httpx.Client) -> None:
     told = client.get("/v1/strategies").json()["strategies"]
     pages = [ask(client, strategy=each["name"], max_nodes=2) for each in told if not each["problem"]]
-    assert len(pages) == 18
+    assert len(pages) == 17  # every family but the four that need a model of others
     assert all(page["nodes"] for page in pages)
 
 
