@@ -106,7 +106,7 @@ def _plan(options: RunOptions) -> "Plan":
 
 def _print_summary(folder: "BenchFolder", suites: Mapping[str, Sequence[str]], *, as_json: bool) -> None:
     from skillpager.bench.report.results import Results
-    from skillpager.bench.report.summary import COLUMNS, summarise
+    from skillpager.bench.report.tables.methods import SUMMARY_COLUMNS, summarise
     from skillpager.bench.run.methods import parse_method
     from skillpager.cli.views import print_table
 
@@ -115,4 +115,4 @@ def _print_summary(folder: "BenchFolder", suites: Mapping[str, Sequence[str]], *
     if as_json:
         print_json({"out": str(folder.path), "methods": [row.to_json() for row in rows]})
     else:
-        print_table(COLUMNS, [row.cells for row in rows], right=COLUMNS[1:])
+        print_table(SUMMARY_COLUMNS, [row.cells for row in rows], right=SUMMARY_COLUMNS[1:])
