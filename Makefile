@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check fix golden docs bench test-st clean
+.PHONY: help demo test test-system test-core test-st check fix golden docs bench train clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -27,7 +27,20 @@ demo: $(VENV)/.core ## page a sample skill
 	$(BIN)/skillpager page examples/skills/postgres-backup "Restore a single table from last night's dump."
 
 test: $(VENV)/.dev ## run all tests
-	$(BIN)/python -m pytest --numprocesses auto
+	$(BIN)/python -m pytest --numprocesses auto --all-extras
+
+test-system: $(VENV)/.dev ## the tests that need Chromium, strace or Graphviz
+	$(BIN)/python -m pytest --numprocesses auto -m system
+
+test-core: ## the tests that the core install alone can run, in .venv-core
+	$(PYTHON) -m venv $(VENV)-core
+	$(VENV)-core/bin/python -m pip --disable-pip-version-check --quiet install --upgrade '.[test]'
+	$(VENV)-core/bin/python -m pytest --numprocesses auto
+
+test-st: ## the tests that need torch, in .venv-st (large download)
+	$(PYTHON) -m venv $(VENV)-st
+	$(VENV)-st/bin/python -m pip --disable-pip-version-check --quiet install 'torch==2.13.0' --editable '.[bench,st,test,train]'
+	$(VENV)-st/bin/python -m pytest tests/encoders/test_encoders.py tests/strategies/test_model_strategies.py tests/training
 
 check: $(VENV)/.dev ## formatting, lint, types, docstrings, architecture, spelling, documentation
 	$(BIN)/ruff format --check .
@@ -59,9 +72,5 @@ train: $(VENV)/.dev ## make all models that ship: DATA="DIR…"; build/training 
 	$(BIN)/python training/encoder_sizes.py $(DATA)
 	$(BIN)/python training/tables.py
 
-test-st: $(VENV)/.dev ## what needs torch: the sentence-transformers encoder, models of others (large download: torch)
-	$(PIP) install 'torch==2.13.0' --editable '.[st,train]'
-	$(BIN)/python -m pytest tests/encoders/test_encoders.py tests/strategies/test_model_strategies.py tests/training
-
-clean: ## remove the environment and all caches
-	rm -rf $(VENV) .mypy_cache .ruff_cache .hypothesis .import_linter_cache build dist
+clean: ## remove the environments and all caches
+	rm -rf $(VENV) $(VENV)-core $(VENV)-st .mypy_cache .ruff_cache .hypothesis .import_linter_cache build dist

@@ -9,8 +9,8 @@ from pyversity import Strategy, diversify
 
 from options import Options
 from results import Cell, Check, Report, Table
+from skillpager.pages.render import NodeMeter
 from skillpager.strategies import Mmr
-from skillpager.strategies.budget import NodeMeter
 from skillpager.strategies.picking import Picker
 from skillpager.types import (
     Budget,

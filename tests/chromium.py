@@ -2,17 +2,22 @@
 
 import shutil
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on the PATH")
+needs_chromium = pytest.mark.system("chromium", "chromium-browser", "google-chrome")
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
+def browser() -> "Iterator[Browser]":
     """A headless Chromium."""
+    from playwright.sync_api import sync_playwright
+
     with sync_playwright() as playwright:
         # a container has no user namespaces for the sandbox, and only pages of this machine are opened
         opened = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
@@ -20,7 +25,7 @@ def browser() -> Iterator[Browser]:
         opened.close()
 
 
-def contrast(page: Page, selector: str) -> float:
+def contrast(page: "Page", selector: str) -> float:
     """Return the contrast ratio of a text with what is behind it."""
     ink, paper = page.locator(selector).first.evaluate(
         """(element) => {

@@ -1,8 +1,11 @@
 """Shared fixtures: settings and stores in temporary folders, sample skills, no network."""
 
 import os
+import shutil
 import socket
 from collections.abc import Iterator
+from fnmatch import fnmatch
+from importlib.util import find_spec
 from pathlib import Path
 
 import hypothesis
@@ -22,6 +25,69 @@ hypothesis.settings.load_profile("skillpager")
 ROOT = Path(__file__).parent.parent
 SAMPLES = ROOT / "examples" / "skills"
 TRAPS = ROOT / "tests" / "fixtures" / "markdown"
+
+
+# tests that need what only an extra brings, or exact token counts: `make test-core` leaves them out, `make test` none
+NEEDED = {
+    "tests/bench/*": ("matplotlib", "sklearn"),
+    "tests/cli/*": ("fastapi", "matplotlib", "mcp_types", "rs_bpe"),
+    "tests/docs/*": ("mkdocs", "rs_bpe", "sklearn"),
+    "tests/http/*": ("fastapi", "httpx", "playwright"),
+    "tests/install/*": ("mcp_types", "rs_bpe"),
+    "tests/integrations/*": ("agents", "haystack", "langchain_core", "llama_index", "pydantic_ai"),
+    "tests/mcp/*": ("mcp_types",),
+    "tests/classifiers/test_llm_classifier.py": ("openai",),
+    "tests/encoders/test_openai_encoder.py": ("openai",),
+    "tests/pages/test_known_nodes.py": ("rs_bpe",),
+    "tests/strategies/test_diverse_strategies.py": ("pyversity",),
+    "tests/strategies/test_llm_outline.py": ("openai",),
+    "tests/strategies/test_mmr.py": ("langchain_core", "pyversity"),
+    "tests/strategies/test_paper_strategies.py": ("bm25s", "pyversity"),
+    "tests/strategies/test_word_strategies.py": ("bm25s",),
+    "tests/test_remote_pager.py": ("openai",),
+    "tests/test_tokens.py": ("rs_bpe",),
+}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add `--all-extras`."""
+    parser.addoption(
+        "--all-extras", action="store_true", help="refuse to leave out tests for want of a package"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Refuse to run without the packages of `NEEDED` where all are wanted."""
+    needed = {package for each in NEEDED.values() for package in each}
+    missing = sorted(package for package in needed if find_spec(package) is None)
+    if missing and config.getoption("--all-extras"):
+        raise pytest.UsageError(f"not installed: {', '.join(missing)}; run `make test`, which installs all")
+
+
+def missing_packages(path: str) -> list[str]:
+    """Return which packages the tests of a file need and this environment lacks."""
+    needed = {package for pattern, each in NEEDED.items() if fnmatch(path, pattern) for package in each}
+    return sorted(package for package in needed if find_spec(package) is None)
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Leave out files whose tests cannot be imported or run here."""
+    is_test = collection_path.suffix == ".py"
+    return True if is_test and missing_packages(collection_path.relative_to(ROOT).as_posix()) else None
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say which tests were left out, and why."""
+    for pattern, needed in NEEDED.items():
+        if missing := [package for package in needed if find_spec(package) is None]:
+            terminalreporter.write_line(f"{pattern} left out: no {', '.join(missing)}")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip a test marked `system(PROGRAM, …)` where none of the programs is installed."""
+    for mark in item.iter_markers("system"):
+        if not any(map(shutil.which, mark.args)):
+            pytest.skip(f"{mark.args[0]} is not installed")
 
 
 @pytest.fixture(autouse=True)

@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 
 from index_builder import build_index, unit_rows
+from skillpager.pages.render import NodeMeter
 from skillpager.sequence_net import SequenceNet
-from skillpager.strategies.budget import NodeMeter
 from skillpager.strategies.navigator.strategy import NeedModel, ShippedModel
 from skillpager.types import Budget, FloatArray, Query, Selection, SkillIndex, SkipReason, Strategy
 

@@ -293,7 +293,7 @@ def test_a_store_that_cannot_be_written_costs_a_warning_not_the_page(
 
     pager = SkillPager(encoder="hashing", store=FullDisk(tmp_path))
     assert pager.page(BACKUP, QUERY).nodes
-    assert "is not kept: no space left" in caplog.text
+    assert "is not stored: no space left" in caplog.text
     pager.close()
 
 

@@ -11,10 +11,10 @@ import pytest
 from conftest import ROOT, SAMPLES
 from skillpager import SkillPager
 from skillpager.cli.options import StrategyName, complete_strategy
-from skillpager.errors import MissingExtraError, SettingsError
+from skillpager.errors import MissingExtraError, SettingsError, install_command
 from skillpager.factories import STRATEGIES, make_strategy
-from skillpager.settings import Settings, load_settings
-from skillpager.strategies.registry import FAMILIES, is_local
+from skillpager.settings import PROJECT_STRATEGIES, Settings, load_settings
+from skillpager.strategies.registry import FAMILIES, LOCAL_STRATEGIES, is_local
 
 BISECT = SAMPLES / "git-bisect"
 REMOTE = ("reranker", "llmlingua2", "openprovence", "llm_outline")
@@ -83,7 +83,7 @@ def test_a_missing_package_is_named_with_its_extra(
     plain_pager: SkillPager, monkeypatch: pytest.MonkeyPatch, name: str, module: str, extra: str
 ) -> None:
     monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(MissingExtraError, match=re.escape(f'pip install "skillpager[{extra}]"')):
+    with pytest.raises(MissingExtraError, match=re.escape(install_command(extra))):
         plain_pager.page(BISECT, "skip a commit", strategy=name, style="plain")
 
 
@@ -127,6 +127,10 @@ def test_the_users_own_settings_can_name_any_strategy(tmp_path: Path) -> None:
     assert load_settings(environ={}, project_file=None, user_file=user).strategy == "llm_outline"
     environ = {"SKILLPAGER_STRATEGY": "reranker:some/model"}
     assert load_settings(environ=environ, project_file=None, user_file=user).strategy == "reranker:some/model"
+
+
+def test_a_project_file_can_name_all_strategies_without_a_model_and_no_other() -> None:
+    assert PROJECT_STRATEGIES == LOCAL_STRATEGIES
 
 
 def test_what_is_local_is_told_by_the_name_before_the_colon() -> None:

@@ -11,7 +11,7 @@ from skillpager.bench.data.published import read_published
 from skillpager.bench.data.records import LineRange
 from skillpager.bench.validate.node_types import label_fragments
 from skillpager.classifiers.local import TYPES
-from skillpager.encoders.documents import embedded_text
+from skillpager.node_text import embedded_text
 from skillpager.parsing.fragments import split_skill
 from skillpager.parsing.skill import skill_from_text
 from skillpager.strategies.navigator.clauses import clauses_of

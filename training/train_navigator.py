@@ -18,8 +18,8 @@ from fitting import Fit, fit_nets
 from sequence_net import Example, Net, Shape, arrays_of
 from skillpager.bench.judge import judge_evidence
 from skillpager.classifiers.local import TYPES
+from skillpager.pages.render import NodeMeter
 from skillpager.sequence_net import SequenceNet
-from skillpager.strategies.budget import NodeMeter
 from skillpager.strategies.navigator.features import NAMES, Place, signals_of
 from skillpager.strategies.navigator.required_context import units_of
 from skillpager.strategies.navigator.strategy import COST_EXPONENT, OPENING_TOKENS, Navigator, NeedModel

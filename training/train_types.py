@@ -13,7 +13,8 @@ from sklearn.metrics import confusion_matrix, f1_score
 from data import Example as Document
 from fitting import Fit, fit_nets
 from sequence_net import Example, Net, Shape, arrays_of
-from skillpager.classifiers.local import TYPES, assemble, sections_of
+from skillpager.classifiers.local import TYPES, assemble
+from skillpager.sections import section_numbers
 from skillpager.sequence_net import SequenceNet
 from skillpager.types import FloatArray, Query
 
@@ -40,7 +41,7 @@ class Encoded:
 def examples_of(documents: Sequence[Document], encoded: Sequence[Encoded]) -> list[Example]:
     """Return the documents as the network reads them; the target is the annotators' shares of the types."""
     return [
-        Example(assemble(document.fragments, of.head), sections_of(document.fragments), document.types)
+        Example(assemble(document.fragments, of.head), section_numbers(document.fragments), document.types)
         for document, of in zip(documents, encoded, strict=True)
     ]
 

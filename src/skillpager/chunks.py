@@ -7,10 +7,11 @@ Reference: paper §4.3, Naive chunk + MMR.
 """
 
 import re
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 
 from skillpager.parsing.markdown import Lines
+from skillpager.sections import heading_paths
 from skillpager.types import Fragment, Heading, Skill, SourceFile, Span, TileKind, TokenCounter
 
 # part of the cache key of a chunk pool: raise it whenever the same source may yield other windows
@@ -40,17 +41,18 @@ def split_chunks(
         counter: Counts tokens.
         chunk_tokens: Most tokens of a window.
     """
-    fragments: list[Fragment] = []
+    windows: list[tuple[Span, str]] = []
     for file in skill.files:
         lines = Lines(file.text)
-        paths = _HeadingPaths(heading for heading in headings if heading.span.file == file.path)
         for start, end in split_windows(file, counter, chunk_tokens=chunk_tokens):
-            text = file.text[start:end]
-            if text.strip():
-                span = Span(file.path, lines.number(start), lines.number(end - 1), start, end)
-                path = paths.at(start)
-                fragments.append(Fragment(TileKind.SENTENCE, span, text, len(fragments), path, None))
-    return fragments
+            span = Span(file.path, lines.number(start), lines.number(end - 1), start, end)
+            windows.append((span, file.text[start:end]))
+    windows = [(span, text) for span, text in windows if text.strip()]
+    paths = heading_paths(headings, (span for span, _ in windows))
+    return [
+        Fragment(TileKind.SENTENCE, span, text, ordinal, tuple(heading.title for heading in path), None)
+        for ordinal, ((span, text), path) in enumerate(zip(windows, paths, strict=True))
+    ]
 
 
 def split_windows(file: SourceFile, counter: TokenCounter, *, chunk_tokens: int) -> Iterator[tuple[int, int]]:
@@ -92,19 +94,3 @@ def _behind(text: str, start: int, end: int) -> int:
     """Return the end of white space, or of its last line break: an indentation goes with its line."""
     line_break = max(text.rfind("\n", start, end), text.rfind("\r", start, end))
     return end if line_break < 0 else line_break + 1
-
-
-class _HeadingPaths:
-    """The headings that places of one file stand under."""
-
-    def __init__(self, headings: Iterable[Heading]) -> None:
-        self._starts: list[int] = []
-        self._open: list[tuple[Heading, ...]] = [()]
-        for heading in headings:
-            outer = (other for other in self._open[-1] if other.level < heading.level)
-            self._open.append((*outer, heading))
-            self._starts.append(heading.span.start)
-
-    def at(self, offset: int) -> tuple[str, ...]:
-        """Return the titles of the headings before `offset` that are open there, outermost first."""
-        return tuple(heading.title for heading in self._open[bisect_left(self._starts, offset)])

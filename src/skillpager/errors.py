@@ -4,7 +4,7 @@
     ├── SkillError          a skill cannot be found, read or parsed
     │   └── UnknownSkillError   no skill of a library has this name
     ├── SettingsError       a setting, flag or configuration file is wrong
-    ├── MissingExtraError   an optional package is needed: names the `pip install` that mends it
+    ├── MissingExtraError   an optional package is needed: names the command that installs it
     ├── EncoderError        an encoder cannot be loaded, or its endpoint fails
     ├── ClassifierError     a classifier cannot be loaded, or its endpoint fails
     ├── StoreError          the index store cannot be opened, read or written
@@ -36,7 +36,7 @@ from types import ModuleType
 
 
 class SkillPagerError(Exception):
-    """Base of every error that a user can cause and mend."""
+    """Base of every error that a user can cause and put right."""
 
 
 class SkillError(SkillPagerError):
@@ -79,16 +79,54 @@ class NodeNotFoundError(SkillPagerError):
     """A node, line range or section asked for is not in the skill."""
 
 
+def install_command(extra: str) -> str:
+    """Return the command that adds an extra to this installation, from wherever it was installed.
+
+    pip records where a package that is not from an index came from, and whether it is editable.
+
+    Args:
+        extra: Name of the extra in `pyproject.toml`.
+
+    Reference: PEP 610, `direct_url.json`.
+    """
+    # rarely needed, and together slower to import than the rest of the package
+    import json
+    import re
+    import shlex
+    from importlib.metadata import PackageNotFoundError, distribution
+    from pathlib import Path
+    from urllib.parse import urlsplit
+    from urllib.request import url2pathname
+
+    try:
+        origin = json.loads(distribution("skillpager").read_text("direct_url.json") or "{}")
+    except PackageNotFoundError:  # a source tree on the path
+        origin = {}
+    target, option = f"skillpager[{extra}]", ""
+    url = origin.get("url", "")
+    if "dir_info" in origin:
+        folder = url2pathname(urlsplit(url).path)
+        if Path(folder).is_dir():  # else it was a temporary one
+            target = f"{folder}[{extra}]"
+            option = "-e " if origin["dir_info"].get("editable") else ""
+    elif url:
+        if "vcs_info" in origin:
+            vcs = origin["vcs_info"]
+            url = f"{vcs['vcs']}+{url}@{vcs['commit_id']}"
+        subdirectory = origin.get("subdirectory")
+        target += f" @ {url}" + (f"#subdirectory={subdirectory}" if subdirectory else "")
+    # double quotes are right in every shell, except for these characters in those of Unix
+    quoted = shlex.quote(target) if re.search(r'["$`!]', target) else f'"{target}"'
+    return f"pip install {option}{quoted}"
+
+
 def require_extra(module: str, *, extra: str, purpose: str) -> ModuleType:
-    """Import an optional module, or say which extra brings it.
+    """Return an optional module, imported, or say how to install it.
 
     Args:
         module: Dotted name of the module to import.
         extra: Name of the extra in `pyproject.toml` that installs it.
         purpose: What needs it, as the subject of a sentence.
-
-    Returns:
-        The imported module.
 
     Raises:
         MissingExtraError: The module is not installed.
@@ -98,5 +136,5 @@ def require_extra(module: str, *, extra: str, purpose: str) -> ModuleType:
     except ImportError as error:
         raise MissingExtraError(
             f'{purpose} needs the package "{module.partition(".")[0]}", which is not installed: '
-            f'run `pip install "skillpager[{extra}]"`.'
+            f"run `{install_command(extra)}`."
         ) from error

@@ -1,16 +1,13 @@
-"""Names to parts: which encoder, classifier and strategy a setting means, and the cache key."""
+"""Factories: make the encoder, classifier or strategy that a name in the settings means."""
 
-import hashlib
-import json
 from collections.abc import Callable
-from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
 
 from skillpager.errors import SettingsError
 from skillpager.settings import Settings
-from skillpager.strategies.registry import FAMILIES, Argument
-from skillpager.types import Classifier, Encoder, Recipe, Skill, Strategy
+from skillpager.strategies.registry import FAMILIES
+from skillpager.types import Classifier, Encoder, Strategy
 
 STRATEGIES = tuple(FAMILIES)
 ENCODERS = ("builtin", "builtin:<folder>", "hashing", "sentence-transformers:<model>", "openai:<model>")
@@ -52,7 +49,7 @@ def make_classifier(
 
     Args:
         name: `local` or `llm`.
-        settings: Endpoint, key and model of `llm`, and where its paid answers are kept.
+        settings: Endpoint, key and model of `llm`, and the folder of its paid answers.
         progress: Called by `llm` with the batches done and all batches of a skill.
 
     Raises:
@@ -95,50 +92,32 @@ def make_strategy(name: str, settings: Settings, *, mmr_lambda: float) -> Strate
     if base not in FAMILIES:
         raise SettingsError(f"Unknown strategy {name!r}: choose one of {', '.join(STRATEGIES)}.")
     family = FAMILIES[base]
+    argument = family.argument
     values: dict[str, object] = {"mmr_lambda": mmr_lambda} if family.weighs else {}
-    values |= _argument_values(base, family.argument, text)
-    module, _, kind = family.place.partition(":")
-    made = getattr(import_module(f"skillpager.strategies.{module}"), kind)
-    try:
-        strategy: Strategy = made.from_settings(settings, **values) if family.settings else made(**values)
-    except ValueError as error:
-        raise SettingsError(f"The strategy {name} cannot be used: {error}.") from error
-    return strategy
-
-
-def _argument_values(base: str, argument: Argument | None, text: str) -> dict[str, object]:
-    """Return the keyword that `base:text` gives its strategy."""
     if argument is None:
         if text:
             raise SettingsError(
                 f"The strategy {base} takes no argument such as {text!r}: write {base} alone; max_nodes and "
                 "max_tokens set how much a page may hold."
             )
-        return {}
-    if not text:
-        if argument.required:
+    else:
+        sample = f"{base}:{argument.sample or argument.field.upper()}"
+        if argument.required and not text:
+            raise SettingsError(f"The strategy {base} needs {argument.kind}: write {sample}.")
+        try:
+            values |= {argument.field: argument.read(text)} if text else {}
+        except ValueError as error:
             raise SettingsError(
-                f"The strategy {base} needs {argument.kind}: write {_sample(base, argument)}."
-            )
-        return {}
+                f"The strategy {base} takes {argument.kind} as its {argument.field}, not {text!r}: "
+                f"write {sample}."
+            ) from error
+    module, _, kind = family.place.partition(":")
+    make = getattr(import_module(f"skillpager.strategies.{module}"), kind)
     try:
-        return {argument.field: argument.read(text)}
+        strategy: Strategy = make.from_settings(settings, **values) if family.settings else make(**values)
     except ValueError as error:
-        raise SettingsError(
-            f"The strategy {base} takes {argument.kind} as its {argument.field}, not {text!r}: "
-            f"write {_sample(base, argument)}."
-        ) from error
-
-
-def _sample(base: str, argument: Argument) -> str:
-    return f"{base}:{argument.sample or argument.field.upper()}"
-
-
-def index_key(skill: Skill, recipe: Recipe) -> str:
-    """Return the cache key: SHA-256 over the files' paths and digests and the recipe, hexadecimal."""
-    files = [[file.path, file.digest] for file in skill.files]
-    content = json.dumps([skill.name, files, asdict(recipe)], sort_keys=True)
-    return hashlib.sha256(content.encode()).hexdigest()
+        raise SettingsError(f"The strategy {name} cannot be used: {error}.") from error
+    return strategy
 
 
 def cache_folder(settings: Settings) -> Path:

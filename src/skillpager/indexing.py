@@ -1,20 +1,23 @@
-"""The offline stage of one skill: fragments, embeddings, types and edges become a SkillIndex.
+"""The offline stage: get the index of a skill from memory or from the store, else build and store it.
 
 Reference: paper §3.1.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+import hashlib
+import json
+import logging
+from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 
 import numpy as np
 
 from skillpager.chunks import chunk_splitter, split_chunks
-from skillpager.encoders.documents import embedded_text
+from skillpager.errors import StoreError
 from skillpager.graph.edges import infer_edges
+from skillpager.memory import ProcessMemory
+from skillpager.node_text import embedded_text
 from skillpager.parsing.fragments import SPLITTER_VERSION, split_skill
 from skillpager.types import (
-    Classification,
     Classifier,
     Encoder,
     FloatArray,
@@ -24,17 +27,61 @@ from skillpager.types import (
     Recipe,
     Skill,
     SkillIndex,
-    Tile,
+    Store,
     TokenCounter,
 )
+
+logger = logging.getLogger(__name__)
 
 # version of what a store holds; raise it when the meaning of a stored field changes
 FORMAT_VERSION = 1
 
 
+def get_or_build(skill: Skill, builder: "Builder", *, memory: ProcessMemory, store: Store) -> SkillIndex:
+    """Return the index of `skill` as `builder` makes it; of several threads one builds it, the others wait.
+
+    Args:
+        skill: The skill.
+        builder: Builds the index if it is neither in memory nor stored.
+        memory: Where indexes are looked for first.
+        store: Where they are looked for next, and saved.
+
+    Raises:
+        EncoderError: The encoder fails.
+        ClassifierError: The classifier fails.
+        StoreError: The store cannot be opened.
+    """
+    key = index_key(skill, builder.recipe)
+
+    def load_or_build() -> SkillIndex:
+        stored = store.load(key, skill)
+        if stored is not None:
+            return stored
+        index = builder.build(skill, key)
+        try:
+            store.save(index)
+        except StoreError as error:  # a page can be made all the same
+            logger.warning("the index of %s is not stored: %s", skill.name, error)
+        return index
+
+    return memory.indexes.get_or_make(key, load_or_build)
+
+
+def index_key(skill: Skill, recipe: Recipe) -> str:
+    """Return the cache key: SHA-256 over name, paths and digests of the files, and recipe, hexadecimal."""
+    files = [[file.path, file.digest] for file in skill.files]
+    content = json.dumps([skill.name, files, asdict(recipe)], sort_keys=True)
+    return hashlib.sha256(content.encode()).hexdigest()
+
+
+def rows_id(recipe: Recipe) -> str:
+    """Return the id of the embeddings that an index has: encoder id, `/` and text form."""
+    return f"{recipe.encoder}/{recipe.embedded_text}"
+
+
 @dataclass(frozen=True)
 class Builder:
-    """Builds indexes with one set of parts.
+    """Builds indexes: fragments, then embeddings, node types and edges.
 
     Attributes:
         encoder: Embeds the nodes.
@@ -69,13 +116,28 @@ class Builder:
         Raises:
             EncoderError: The encoder fails.
             ClassifierError: The classifier fails.
-            ValueError: A part returns the wrong number of rows or verdicts.
+            ValueError: A part returns the wrong number of rows or types, or reads rows that nobody makes.
         """
         tiles = split_skill(skill)
         headings = tuple(tile for tile in tiles if isinstance(tile, Heading))
-        fragments = self._fragments(skill, tiles, headings)
+        fragments = [tile for tile in tiles if isinstance(tile, Fragment)]
+        if self.chunk_tokens is not None:
+            fragments = split_chunks(skill, headings, self.token_counter, chunk_tokens=self.chunk_tokens)
         embeddings = embed(self.encoder, fragments, self.embedded_text)
-        nodes = tuple(map(self._node, fragments, self._classify(fragments, embeddings)))
+        rows = self._classifier_rows(fragments, embeddings)
+        verdicts = self.classifier.classify(fragments, rows)
+        if len(verdicts) != len(fragments):
+            raise ValueError(f"{self.classifier.id} gave {len(verdicts)} verdicts on {len(fragments)} nodes")
+        nodes = tuple(
+            Node(
+                **{item.name: getattr(fragment, item.name) for item in fields(Fragment)},
+                id=f"{'n' if self.chunk_tokens is None else 'c'}{fragment.ordinal}",
+                type=verdict.type,
+                type_confidence=verdict.confidence,
+                tokens=self.token_counter.count(fragment.text),
+            )
+            for fragment, verdict in zip(fragments, verdicts, strict=True)
+        )
         return SkillIndex(
             skill=skill,
             nodes=nodes,
@@ -87,48 +149,25 @@ class Builder:
             full_tokens=sum(self.token_counter.count(file.text[file.body_start :]) for file in skill.files),
         )
 
-    def _fragments(
-        self, skill: Skill, tiles: Sequence[Tile], headings: Sequence[Heading]
-    ) -> Sequence[Fragment]:
-        if self.chunk_tokens is None:
-            return [tile for tile in tiles if isinstance(tile, Fragment)]
-        return split_chunks(skill, headings, self.token_counter, chunk_tokens=self.chunk_tokens)
-
-    def _classify(self, fragments: Sequence[Fragment], embeddings: FloatArray) -> list[Classification]:
-        verdicts = self.classifier.classify(fragments, self._rows(fragments, embeddings))
-        if len(verdicts) != len(fragments):
-            raise ValueError(f"{self.classifier.id} gave {len(verdicts)} verdicts on {len(fragments)} nodes")
-        return verdicts
-
-    def _rows(self, fragments: Sequence[Fragment], embeddings: FloatArray) -> FloatArray | None:
-        """Return the rows that the classifier reads: the index's own when they are the same."""
-        wanted = self.classifier.embedding
-        if wanted is None:
-            return None
-        if wanted == f"{self.encoder.id}/{self.embedded_text}":
-            return embeddings
-        if not wanted.startswith(f"{self._builtin.id}/"):
-            raise ValueError(f"{self.classifier.id} reads the rows of {wanted}, which nobody makes")
-        return embed(self._builtin, fragments, wanted.rpartition("/")[2])
-
     @cached_property
-    def _builtin(self) -> Encoder:
-        from skillpager.encoders.builtin import BuiltinEncoder
+    def builtin(self) -> Encoder:
+        """The built-in encoder, whose embeddings classifiers and strategies may read besides the index's."""
+        from skillpager.encoders.builtin import ENCODER_ID, BuiltinEncoder
 
-        return BuiltinEncoder()
+        return self.encoder if self.encoder.id == ENCODER_ID else BuiltinEncoder()
 
-    def _node(self, fragment: Fragment, verdict: Classification) -> Node:
-        values = {item.name: getattr(fragment, item.name) for item in fields(Fragment)}
-        return Node(
-            **values,
-            id=f"{'n' if self.chunk_tokens is None else 'c'}{fragment.ordinal}",
-            type=verdict.type,
-            type_confidence=verdict.confidence,
-            tokens=self.token_counter.count(fragment.text),
-        )
+    def _classifier_rows(self, fragments: list[Fragment], embeddings: FloatArray) -> FloatArray | None:
+        """Return the embeddings that the classifier reads: those of the index where they are the same."""
+        wanted = self.classifier.embedding
+        if wanted is None or wanted == rows_id(self.recipe):
+            return None if wanted is None else embeddings
+        encoder, _, form = wanted.rpartition("/")
+        if encoder != self.builtin.id:
+            raise ValueError(f"{self.classifier.id} reads the embeddings {wanted}, which no encoder makes")
+        return embed(self.builtin, fragments, form)
 
 
-def embed(encoder: Encoder, fragments: Sequence[Fragment], form: str) -> FloatArray:
+def embed(encoder: Encoder, fragments: list[Fragment], form: str) -> FloatArray:
     """Return `(len(fragments), encoder.dim)` float32, C-contiguous unit rows in the order of fragments.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Many skills: where they are found, and which one a name means.
+"""Many skills: find them in folders, and by name.
 
 Conventional folders, nearest first: those of the settings, then `.agents/skills` and
 `.claude/skills` of the project, then of the user. A skill found first shadows a later one of the
@@ -6,16 +6,17 @@ same name.
 """
 
 import difflib
+import json
 import os
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from skillpager.errors import SkillError, UnknownSkillError
-from skillpager.install.stubs import stub_of
+from skillpager.output.json import JsonObject
 from skillpager.parsing.skill import ENTRY_FILE, read_skill
 
 if TYPE_CHECKING:
@@ -24,10 +25,12 @@ if TYPE_CHECKING:
 
 SKILL_FOLDERS = (".agents/skills", ".claude/skills")
 SKIPPED_FOLDERS = frozenset({".git", "node_modules", "__pycache__", ".venv"})
+# front-matter field under which a stub, a small stand-in for a skill, names its original
+STUB_OF = "skillpager.stub-of"
 
-# folders below a search folder that are looked into
+# levels of folders below a search folder that are searched
 MAX_DEPTH = 4
-# how long a library trusts what it found before it looks for new skills again
+# after so many seconds a library looks for new skills again
 RESCAN_SECONDS = 2.0
 
 
@@ -48,6 +51,31 @@ class FoundSkill:
     path: Path
     shadowed_by: Path | None
     problem: str | None
+
+
+def found_json(found: FoundSkill) -> JsonObject:
+    """Return a skill that discovery found, as every front end writes it in JSON."""
+    return {
+        "name": found.name,
+        "description": found.description,
+        "path": str(found.path),
+        "shadowed_by": None if found.shadowed_by is None else str(found.shadowed_by),
+        "problem": found.problem,
+    }
+
+
+def stub_of(metadata: Mapping[str, str]) -> str | None:
+    """Return the path of the skill that front matter names as its original; None if it is no stub's.
+
+    Args:
+        metadata: Front-matter fields as `Skill.metadata` has them.
+    """
+    try:
+        own = json.loads(metadata.get("metadata", ""))
+    except json.JSONDecodeError:
+        return None
+    original = own.get(STUB_OF) if isinstance(own, dict) else None
+    return original if isinstance(original, str) else None
 
 
 def search_folders(
@@ -75,12 +103,10 @@ def discover(folders: Iterable[Path]) -> list[FoundSkill]:
             found.append(FoundSkill(path.name, "", path, None, str(error)))
             continue
         if stub_of(skill.metadata) is not None:
-            # it stands for a skill that is elsewhere; a page of it would be of no use
-            continue
-        shadow = first.setdefault(skill.name, path)
-        found.append(
-            FoundSkill(skill.name, skill.description, path, None if shadow == path else shadow, None)
-        )
+            continue  # its original is the skill to page
+        nearest = first.setdefault(skill.name, path)
+        shadowed_by = None if nearest == path else nearest
+        found.append(FoundSkill(skill.name, skill.description, path, shadowed_by, None))
     return found
 
 
@@ -91,8 +117,8 @@ class Library:
 
     Args:
         pager: Indexes and pages the skills.
-        folders: Where they are looked for; the nearer comes first. By default the folders of the pager's
-            settings and the conventional ones.
+        folders: Folders to search, the nearest first; by default those of the pager's settings and the
+            conventional ones.
     """
 
     def __init__(self, pager: "SkillPager", folders: Sequence[Path] | None = None) -> None:
@@ -106,7 +132,7 @@ class Library:
         """Return all that discovery finds, shadowed and unreadable skills included.
 
         Args:
-            fresh: Look anew, even if that was done less than `RESCAN_SECONDS` ago.
+            fresh: Search again, even if the last search is less than `RESCAN_SECONDS` ago.
         """
         with self._lock:
             if fresh or time.monotonic() - self._scanned >= RESCAN_SECONDS:
@@ -129,7 +155,12 @@ class Library:
             for found in self.found(fresh=fresh):
                 if found.name == name and found.shadowed_by is None and found.problem is None:
                     return found
-        raise UnknownSkillError(self._unknown(name))
+        for found in self.found():
+            if found.name == name and found.problem:
+                raise UnknownSkillError(f"The skill {name!r} cannot be read: {found.problem}")
+        known = [found.name for found in self.skills()]
+        hint = _hint(name, known) or "ask for the list of skills."
+        raise UnknownSkillError(f"There is no skill named {name!r} among {len(known)}: {hint}")
 
     def index(self, name: str, *, scope: str | None = None) -> "SkillIndex":
         """Return the index of the skill of this name.
@@ -139,15 +170,6 @@ class Library:
             SkillPagerError: As for `SkillPager.index`.
         """
         return self.pager.index(self.skill(name).path, scope=scope)
-
-    def _unknown(self, name: str) -> str:
-        for found in self.found():
-            if found.name == name and found.problem:
-                return f"The skill {name!r} cannot be read: {found.problem}"
-        known = [found.name for found in self.skills()]
-        close = difflib.get_close_matches(name, known) or [each for each in known if name.lower() in each]
-        hint = f"did you mean {', '.join(close)}?" if close else "ask for the list of skills."
-        return f"There is no skill named {name!r} among {len(known)}: {hint}"
 
 
 def locate(skill: str, folders: Sequence[Path]) -> Path:
@@ -163,11 +185,15 @@ def locate(skill: str, folders: Sequence[Path]) -> Path:
     for found in skills:
         if found.name == skill and found.shadowed_by is None:
             return found.path
-    close = [found.name for found in skills if skill.lower() in found.name.lower()]
-    hint = "`skillpager list` shows the known ones."
-    if close:
-        hint = f"did you mean {', '.join(sorted(set(close)))}?"
+    hint = _hint(skill, [found.name for found in skills]) or "`skillpager list` shows the known ones."
     raise SkillError(f"There is no file, folder or known skill {skill!r}: {hint}")
+
+
+def _hint(name: str, known: Iterable[str]) -> str:
+    """Return a question with the known names that come close; empty if none does."""
+    names = sorted(set(known))
+    close = difflib.get_close_matches(name, names) or [each for each in names if name.lower() in each.lower()]
+    return f"did you mean {', '.join(close)}?" if close else ""
 
 
 def _skill_folders(folder: Path) -> Iterator[Path]:

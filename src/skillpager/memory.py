@@ -1,88 +1,90 @@
-"""What one process keeps between calls, within bounds and for all threads: indexes, pages, queries."""
+"""Bounded in-memory caches of one process (indexes, page renderers, query embeddings), and file stamps."""
 
-import threading
-from collections import OrderedDict
+import time
+from dataclasses import dataclass
+from pathlib import Path
 
+from skillpager.lru import LRUCache
 from skillpager.pages.render import PageRenderer
-from skillpager.sources import Stamps
-from skillpager.types import Encoder, FloatArray, SkillIndex, Style, TokenCounter
+from skillpager.types import Encoder, FloatArray, Skill, SkillIndex, Style, TokenCounter
 
-# nodes of all indexes together (about 3 kB each), renderers, and queries
+# nodes of all indexes together, about 3 kB each; renderers, which hold their index, have the same bound
 MAX_KEPT_NODES = 50_000
-MAX_KEPT_PAGES = 256
+MAX_KEPT_PATHS = 10_000
 MAX_KEPT_QUERIES = 1_024
 
+# a file written this recently may change again within the resolution of its time stamp
+SETTLED_NS = 2_000_000_000
 
-class Kept:
-    """Bounded caches, least recently used out first; the newest index always stays."""
+Stamp = tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class FileStamps:
+    """Modification time, size and inode of a skill's files and of their folders, taken when it was read."""
+
+    paths: tuple[Path, ...]
+    stamps: tuple[Stamp, ...]
+
+    def changed(self) -> bool:
+        """Return whether any of them differs now, or is gone."""
+        try:
+            return tuple(map(_stamp, self.paths)) != self.stamps
+        except OSError:
+            return True
+
+
+def stamp_files(skill: Skill) -> FileStamps | None:
+    """Return the stamps of a skill that was just read; None while a file is too fresh to be trusted."""
+    if skill.root is None:
+        return None
+    files = [skill.root / file.path for file in skill.files]
+    paths = tuple(dict.fromkeys([*files, *(path.parent for path in files)]))
+    try:
+        stamps = tuple(map(_stamp, paths))
+    except OSError:
+        return None
+    settled = time.time_ns() - SETTLED_NS
+    return FileStamps(paths, stamps) if all(stamp[0] < settled for stamp in stamps) else None
+
+
+class ProcessMemory:
+    """What a pager keeps in memory between calls. Safe for many threads.
+
+    Attributes:
+        indexes: Indexes by cache key.
+    """
 
     def __init__(self) -> None:
-        """Start empty."""
-        self._lock = threading.RLock()
-        self._indexes: OrderedDict[str, SkillIndex] = OrderedDict()
-        self._sources: dict[tuple[str, str], tuple[Stamps, str]] = {}
-        self._pages: OrderedDict[tuple[str, Style, str], PageRenderer] = OrderedDict()
-        self._queries: OrderedDict[tuple[str, str], FloatArray] = OrderedDict()
+        self.indexes = LRUCache[str, SkillIndex](MAX_KEPT_NODES, lambda index: len(index.nodes))
+        self._paths = LRUCache[tuple[str, str], tuple[FileStamps, str]](MAX_KEPT_PATHS)
+        self._renderers = LRUCache[tuple[int, Style, str], PageRenderer](
+            MAX_KEPT_NODES, lambda renderer: len(renderer.index.nodes)
+        )
+        self._queries = LRUCache[tuple[str, str], FloatArray](MAX_KEPT_QUERIES)
 
-    def index(self, key: str) -> SkillIndex | None:
-        """Return the index kept under `key`."""
-        with self._lock:
-            if key in self._indexes:
-                self._indexes.move_to_end(key)
-            return self._indexes.get(key)
+    def index_at(self, path: str, scope: str) -> SkillIndex | None:
+        """Return the index of a path and scope while none of its files has changed."""
+        known = self._paths.get((path, scope))
+        return None if known is None or known[0].changed() else self.indexes.get(known[1])
 
-    def index_at(self, place: tuple[str, str]) -> SkillIndex | None:
-        """Return the index kept for a path and scope while none of its files has changed."""
-        known = self._sources.get(place)
-        return None if known is None or known[0].changed() else self.index(known[1])
+    def remember_path(self, path: str, scope: str, stamps: FileStamps | None, key: str) -> None:
+        """Remember the cache key of a path and scope; not without stamps, by which a change is noticed."""
+        if stamps is not None:
+            self._paths.put((path, scope), (stamps, key))
 
-    def keep(self, index: SkillIndex) -> SkillIndex:
-        """Keep an index and return it; forget older ones over the bound."""
-        with self._lock:
-            self._indexes[index.key] = index
-            self._indexes.move_to_end(index.key)
-            while len(self._indexes) > 1 and self._nodes() > MAX_KEPT_NODES:
-                self._forget(next(iter(self._indexes)))
-        return index
-
-    def keep_source(self, place: tuple[str, str], stamps: Stamps | None, key: str) -> None:
-        """Remember which index a path and scope lead to; nothing when the stamps cannot be trusted."""
-        with self._lock:
-            if stamps is None:
-                self._sources.pop(place, None)
-            else:
-                self._sources[place] = (stamps, key)
-
-    def page(self, index: SkillIndex, counter: TokenCounter, style: Style, show: str) -> PageRenderer:
+    def renderer(self, index: SkillIndex, counter: TokenCounter, style: Style, show: str) -> PageRenderer:
         """Return the page renderer of an index, made on first use."""
-        key = (index.key, style, show)
-        with self._lock:
-            page = self._pages.get(key)
-            if page is None or page.index is not index:
-                page = self._pages[key] = PageRenderer(index, counter, style=style, show=show)
-            self._pages.move_to_end(key)
-            if len(self._pages) > MAX_KEPT_PAGES:
-                self._pages.popitem(last=False)
-            return page
+        # a renderer keeps its index alive, so that no other index gets the same id
+        return self._renderers.get_or_make(
+            (id(index), style, show), lambda: PageRenderer(index, counter, style=style, show=show)
+        )
 
-    def query(self, text: str, encoder: Encoder) -> FloatArray:
-        """Return the embedding of a query, encoding it when it is not kept."""
-        key = (encoder.id, text)
-        with self._lock:
-            row = self._queries.get(key)
-        if row is None:
-            row = encoder.encode_query(text)
-            with self._lock:
-                self._queries[key] = row
-                if len(self._queries) > MAX_KEPT_QUERIES:
-                    self._queries.popitem(last=False)
-        return row
+    def embedding(self, text: str, encoder: Encoder) -> FloatArray:
+        """Return `(dim,)` float32, unit length: the embedding of a query, computed on first use."""
+        return self._queries.get_or_make((encoder.id, text), lambda: encoder.encode_query(text))
 
-    def _nodes(self) -> int:
-        return sum(len(index.nodes) for index in self._indexes.values())
 
-    def _forget(self, key: str) -> None:
-        del self._indexes[key]
-        self._sources = {place: known for place, known in self._sources.items() if known[1] != key}
-        for page in [page for page in self._pages if page[0] == key]:
-            del self._pages[page]
+def _stamp(path: Path) -> Stamp:
+    status = path.stat()
+    return status.st_mtime_ns, status.st_size, status.st_ino

@@ -1,20 +1,31 @@
-"""A fragment's text as a model reads it."""
+"""A node's text as models read it: bare, under its headings, or in context."""
 
 from skillpager.types import Fragment
+
+TEXT_FORMS = ("context", "heading", "bare")
 
 
 def text_under_headings(fragment: Fragment) -> str:
     """Return the heading path of a fragment, a line break and its text; the text alone without headings."""
-    path = " > ".join(fragment.heading_path)
-    return f"{path}\n{fragment.text}" if path else fragment.text
+    return "\n".join(filter(None, (" > ".join(fragment.heading_path), fragment.text)))
 
 
-def text_in_context(fragment: Fragment) -> str:
-    """Return heading path, lead-in and text of a fragment, a line each; what there is none of is left out.
+def embedded_text(fragment: Fragment, form: str) -> str:
+    """Return the text of a fragment that is embedded.
 
-    A lead-in that the text has itself is not repeated.
+    Args:
+        fragment: The fragment.
+        form: `bare` for its text, `heading` for its heading path, a line break and its text, `context`
+            for that with the lead-in of its list or table between the two, unless the text holds it.
+
+    Raises:
+        ValueError: `form` is unknown.
     """
-    path = " > ".join(fragment.heading_path)
+    if form not in TEXT_FORMS:
+        raise ValueError(f"form must be one of {', '.join(TEXT_FORMS)}, not {form!r}")
+    if form == "bare":
+        return fragment.text
     lead_in = fragment.list_context.lead_in.strip() if fragment.list_context else ""
-    parts = (path, "" if lead_in in fragment.text else lead_in, fragment.text)
-    return "\n".join(part for part in parts if part)
+    if form == "heading" or lead_in in fragment.text:
+        return text_under_headings(fragment)
+    return "\n".join(filter(None, (" > ".join(fragment.heading_path), lead_in, fragment.text)))

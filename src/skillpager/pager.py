@@ -1,34 +1,35 @@
 """SkillPager: the one module that chains the stages, offline and online.
 
 index   skill → fragments → encoder, classifier → graph → store
-page    index, query → strategy → context
+page    index, query → strategy → page
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import Any, Self
 
 from typing_extensions import Unpack
 
 from skillpager.errors import SettingsError, StrategyError
 from skillpager.factories import cache_folder, make_classifier, make_encoder, make_strategy
-from skillpager.indexing import Builder
-from skillpager.memory import Kept
+from skillpager.indexing import Builder, get_or_build, rows_id
+from skillpager.lru import LRUCache
+from skillpager.memory import ProcessMemory, stamp_files
 from skillpager.output import outline as explain
 from skillpager.pages.addresses import find_nodes
 from skillpager.pages.assemble import choose_budget, estimates, leave_out, longest, make_page, make_whole
+from skillpager.pages.render import PageRenderer
 from skillpager.parsing.skill import SCOPES, read_skill, skill_from_text
 from skillpager.settings import Settings, load_settings
-from skillpager.shelf import Shelf
-from skillpager.sources import stamp_files
 from skillpager.stores import SqliteStore
+from skillpager.strategies.baselines.full import Full
+from skillpager.strategies.budget import allows_all
 from skillpager.tokens import default_counter
 from skillpager.types import (
     Classifier,
     Encoder,
-    EstimatingStrategy,
     FloatArray,
     Page,
     PageOptions,
@@ -42,7 +43,7 @@ from skillpager.types import (
     TokenCounter,
 )
 
-# strategies keep what they computed; one for each name and weight in use
+# strategies have caches of their own; one for each name and weight in use
 MAX_KEPT_STRATEGIES = 64
 
 SkillSource = Path | str | Skill | SkillIndex
@@ -51,8 +52,8 @@ SkillSource = Path | str | Skill | SkillIndex
 class SkillPager:
     """Pages skills: the smallest part of a skill that suffices for a query.
 
-    Thread-safe. Models are loaded on first use and kept; indexes are kept in the store and, within
-    bounds, in memory, and a changed file is noticed at the next call.
+    Thread-safe. Models are loaded on first use. Indexes are saved in the store and, within bounds, kept in
+    memory; a changed file is noticed at the next call.
     """
 
     def __init__(
@@ -66,13 +67,13 @@ class SkillPager:
         settings: Settings | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
-        """Choose the parts; whatever is not given comes from the settings.
+        """Choose the parts; the settings decide what is not given.
 
         Args:
             encoder: An encoder, or its name such as `openai:bge-m3`.
             classifier: A classifier, or its name: `local`, `llm`.
             store: A store, or the folder of one.
-            token_counter: Counts tokens; o200k_base where it can be had.
+            token_counter: Counts tokens; o200k_base where rs-bpe is installed.
             embedded_text: What of a node is embedded: `bare` (its text), `heading` (its heading path too), or
                 `context` (that and the lead-in of its list).
             settings: Settings; environment and configuration files by default.
@@ -88,17 +89,16 @@ class SkillPager:
         self.token_counter = token_counter or default_counter()
         self._embedded_text = embedded_text or self.settings.embedded_text
         self._progress = progress
-        self._kept = Kept()
-        self._shelf = Shelf(self._kept)
+        self._memory = ProcessMemory()
         self._pool_builders: dict[int | str, Builder] = {}
-        self._strategies: dict[tuple[str, float], Strategy] = {}
+        self._strategies = LRUCache[tuple[str, float], Strategy](MAX_KEPT_STRATEGIES)
 
     def __deepcopy__(self, memo: dict[int, object]) -> Self:
-        """Return the pager itself: it is thread-safe, and what holds it shares its models and caches."""
+        """Return the pager itself: it is thread-safe, and copies of its owner share its models and caches."""
         return self
 
     def __getstate__(self) -> dict[str, object]:
-        """Return the parts, keys of the settings included; models and caches are made anew from them."""
+        """Return the parts, API keys of the settings included; models are loaded anew, caches begin empty."""
         return {
             "encoder": self._encoder,
             "classifier": self._classifier,
@@ -113,8 +113,6 @@ class SkillPager:
         """Make a pager of the same parts."""
         type(self).__init__(self, **parts)
 
-    # ---- parts
-
     @cached_property
     def encoder(self) -> Encoder:
         """The encoder in use."""
@@ -123,10 +121,9 @@ class SkillPager:
     @cached_property
     def classifier(self) -> Classifier:
         """The classifier in use."""
-        chosen = self._classifier
-        if not isinstance(chosen, str):
-            return chosen
-        return make_classifier(chosen, self.settings, progress=self._progress)
+        if isinstance(self._classifier, str):
+            return make_classifier(self._classifier, self.settings, progress=self._progress)
+        return self._classifier
 
     @cached_property
     def store(self) -> Store:
@@ -141,16 +138,15 @@ class SkillPager:
         if "store" in self.__dict__ and isinstance(self.store, SqliteStore):
             self.store.close()
 
-    # ---- offline
-
     def index(self, skill: SkillSource, *, scope: str | None = None) -> SkillIndex:
-        """Return the index of a skill: kept, else stored, else built and stored.
+        """Return the index of a skill: from memory, else from the store, else built and stored.
 
         Args:
             skill: A path, Markdown text (a string with a line break), a `Skill` or an index.
             scope: `skill` for SKILL.md and the files it links to, `body` for SKILL.md alone.
 
         Raises:
+            SettingsError: The scope is not valid.
             SkillError: The skill cannot be read.
             EncoderError: The encoder fails.
             ClassifierError: The classifier fails.
@@ -158,19 +154,23 @@ class SkillPager:
         """
         if isinstance(skill, SkillIndex):
             return skill
-        if isinstance(skill, Skill):
-            return self._index_of(skill, self._builder)
         if isinstance(skill, str) and ("\n" in skill or "\r" in skill):
-            text = skill_from_text(skill, max_bytes=self.settings.max_bytes)
-            return self._index_of(text, self._builder)
-        return self._index_path(Path(skill), self._scope(scope))
+            skill = skill_from_text(skill, max_bytes=self.settings.max_bytes)
+        if isinstance(skill, Skill):
+            return self._get_or_build(skill, self._builder)
+        path, scope = Path(skill), _one_of("scope", scope or self.settings.scope, SCOPES)
+        index = self._memory.index_at(str(path), scope)
+        if index is None:
+            read = read_skill(path, scope=scope, max_bytes=self.settings.max_bytes)
+            stamps = stamp_files(read)
+            index = self._get_or_build(read, self._builder)
+            self._memory.remember_path(str(path), scope, stamps, index.key)
+        return index
 
     @property
     def recipe(self) -> Recipe:
         """All that an index depends on besides the files of the skill."""
         return self._builder.recipe
-
-    # ---- online
 
     def page(self, skill: SkillSource, query: str, **options: Unpack[PageOptions]) -> Page:
         """Return the page of a skill for a query.
@@ -181,7 +181,7 @@ class SkillPager:
         Args:
             skill: A path, Markdown text, a `Skill` or an index.
             query: What the agent is about to do.
-            **options: `PageOptions`, which see.
+            **options: Budget, strategy, scope, style and what the reader has, see `PageOptions`.
 
         Raises:
             SettingsError: A limit, λ, scope, style or strategy is not valid, the strategy cannot estimate
@@ -197,18 +197,13 @@ class SkillPager:
             raise TypeError(f"page() has no option {', '.join(sorted(unknown))}")
         if not query.strip():
             raise SettingsError("The query is empty: say in a sentence what the agent is about to do.")
-        chosen = self._strategy(options.get("strategy"), options.get("mmr_lambda"))
-        budget = choose_budget(
-            self.settings,
-            options.get("max_nodes"),
-            options.get("max_tokens"),
-            options.get("sufficiency"),
-            chosen,
-        )
-        pool = self._pool(self.index(skill, scope=options.get("scope")), chosen)
-        style = self._style(options.get("style"))
-        renderer = self._kept.page(pool, self.token_counter, style, options.get("show", ""))
-        page = make_page(renderer, chosen, self._query(query, chosen), budget)
+        strategy = self._strategy(options.get("strategy"), options.get("mmr_lambda"))
+        budget = choose_budget(options, self.settings, strategy)
+        pool = self._pool(self.index(skill, scope=options.get("scope")), strategy)
+        renderer = self._renderer(pool, options.get("style"), options.get("show", ""))
+        passes = allows_all(budget, len(pool.nodes), estimating=estimates(strategy))
+        asked = self._query(query, strategy)
+        page = make_page(renderer, strategy, asked, budget, whole=Full() if passes else None)
         return leave_out(page, renderer, options.get("known", ()))
 
     def whole(
@@ -223,21 +218,13 @@ class SkillPager:
     ) -> Page:
         """Return the whole skill as a page, or as much of its beginning as `max_tokens` allows.
 
-        Args:
-            skill: As for `page`.
-            max_tokens: Ceiling on the page's tokens; none when not given.
-            scope: As for `page`.
-            style: As for `page`.
-            show: As for `page`.
-            known: As for `page`.
+        The arguments are those of `page`.
 
         Raises:
             SettingsError: The scope or style is not valid.
             SkillPagerError: As for `index`.
         """
-        index = self.index(skill, scope=scope)
-        page = self._kept.page(index, self.token_counter, self._style(style), show)
-        return make_whole(page, known, max_tokens)
+        return make_whole(self._renderer(self.index(skill, scope=scope), style, show), known, max_tokens)
 
     def reasons(
         self,
@@ -249,13 +236,7 @@ class SkillPager:
     ) -> dict[str, Mapping[str, float]]:
         """Return by node id what each kind of signal adds to the node's estimated need, as shares of 1.
 
-        Empty for a strategy that does not estimate needs.
-
-        Args:
-            skill: As for `page`.
-            query: As for `page`.
-            strategy: As for `page`.
-            scope: As for `index`.
+        Empty for a strategy that does not estimate needs. The arguments are those of `page`.
 
         Raises:
             SettingsError: The scope or strategy is not valid.
@@ -265,7 +246,7 @@ class SkillPager:
         if not estimates(chosen):
             return {}
         pool = self._pool(self.index(skill, scope=scope), chosen)
-        reasons = cast(EstimatingStrategy, chosen).reasons(pool, self._query(query, chosen))
+        reasons = chosen.reasons(pool, self._query(query, chosen))
         return {node.id: shares for node, shares in zip(pool.nodes, reasons, strict=True)}
 
     def pool(
@@ -274,11 +255,7 @@ class SkillPager:
         """Return what a strategy picks from: the skill's index, or one whose nodes are windows of the source.
 
         Windows are built and kept as the index is, under a key of their own; their ids are `c0`, `c1`, ….
-
-        Args:
-            skill: As for `page`.
-            strategy: As for `page`.
-            scope: As for `index`.
+        The arguments are those of `page`.
 
         Raises:
             SettingsError: The scope or strategy is not valid.
@@ -287,18 +264,16 @@ class SkillPager:
         return self._pool(self.index(skill, scope=scope), self._strategy(strategy, None))
 
     def embed_query(self, query: str, strategy: Strategy | str | None = None) -> FloatArray:
-        """Return `(dim,)` float32, unit length: the embedding of a query, kept for the next call.
+        """Return `(dim,)` float32, unit length: the embedding of a query, kept in memory for the next call.
 
-        Args:
-            query: As for `page`.
-            strategy: As for `page`; what it embeds of the query besides the whole is kept, too.
+        So are the other embeddings that the strategy, chosen as for `page`, needs of the query.
 
         Raises:
             SettingsError: The strategy is not valid.
             EncoderError: The encoder fails.
         """
         self._query(query, self._strategy(strategy, None))
-        return self._kept.query(query, self.encoder)
+        return self._memory.embedding(query, self.encoder)
 
     def expand(
         self,
@@ -323,10 +298,11 @@ class SkillPager:
             SkillPagerError: As for `index`.
         """
         index = self.index(skill, scope=scope)
-        addresses = [nodes] if isinstance(nodes, str) else nodes
-        page = self._kept.page(index, self.token_counter, self._style(style), "")
-        ordinals = find_nodes(index, addresses)
-        return page.excerpt(ordinals) if max_tokens is None else longest(page.excerpt, ordinals, max_tokens)
+        renderer = self._renderer(index, style, "")
+        ordinals = find_nodes(index, [nodes] if isinstance(nodes, str) else nodes)
+        if max_tokens is None:
+            return renderer.excerpt(ordinals)
+        return longest(renderer.excerpt, ordinals, max_tokens)
 
     def outline(self, skill: SkillSource, *, scope: str | None = None) -> str:
         """Return the skill as a tree of headings and nodes: id, type, lines, tokens, first words.
@@ -336,91 +312,57 @@ class SkillPager:
         """
         return explain.outline(self.index(skill, scope=scope))
 
-    # ---- reading and building
-
     @cached_property
     def _builder(self) -> Builder:
         return Builder(self.encoder, self.classifier, self.token_counter, self._embedded_text)
 
-    def _index_path(self, path: Path, scope: str) -> SkillIndex:
-        place = (str(path), scope)
-        kept = self._kept.index_at(place)
-        if kept is None:
-            skill = read_skill(path, scope=scope, max_bytes=self.settings.max_bytes)
-            stamps = stamp_files(skill)
-            kept = self._index_of(skill, self._builder)
-            self._kept.keep_source(place, stamps, kept.key)
-        return kept
+    def _get_or_build(self, skill: Skill, builder: Builder) -> SkillIndex:
+        return get_or_build(skill, builder, memory=self._memory, store=self.store)
+
+    def _renderer(self, index: SkillIndex, style: Style | str | None, show: str) -> PageRenderer:
+        chosen = Style(_one_of("style", str(style or self.settings.style), tuple(Style)))
+        return self._memory.renderer(index, self.token_counter, chosen, show)
 
     def _pool(self, index: SkillIndex, strategy: Strategy) -> SkillIndex:
         builder = self._builder_for(strategy)
-        if builder is self._builder or _pool_parts(index.recipe) == _pool_parts(builder.recipe):
-            return index
-        return self._index_of(index.skill, builder)
+        own, wanted = index.recipe, builder.recipe
+        same = own.splitter == wanted.splitter and rows_id(own) == rows_id(wanted)
+        return index if same or builder is self._builder else self._get_or_build(index.skill, builder)
 
     def _builder_for(self, strategy: Strategy) -> Builder:
-        """Return what builds the pool of a strategy."""
-        # asking for the attribute takes a fiftieth of `isinstance` with a Protocol
+        """Return the builder of the index that a strategy picks from."""
+        # asking for the attribute takes a fiftieth of the time of `isinstance` with a Protocol
         size: int | None = getattr(strategy, "chunk_tokens", None)
         if size is not None:  # a `ChunkStrategy`
             return self._pool_builders.setdefault(size, replace(self._builder, chunk_tokens=size))
         rows: str | None = getattr(strategy, "embedding", None)
-        if rows is None or rows == rows_of(self._builder.recipe):
+        if rows is None or rows == rows_id(self._builder.recipe):
             return self._builder
         encoder, _, form = rows.rpartition("/")  # an `EstimatingStrategy` reads the rows it was trained on
-        if encoder != self._builtin.id:
-            raise StrategyError(f"The strategy {strategy.name} reads the rows of {rows}, which nobody makes.")
-        return self._pool_builders.setdefault(
-            rows, replace(self._builder, encoder=self._builtin, embedded_text=form)
-        )
-
-    @cached_property
-    def _builtin(self) -> Encoder:
-        from skillpager.encoders.builtin import ENCODER_ID, BuiltinEncoder
-
-        return self.encoder if self.encoder.id == ENCODER_ID else BuiltinEncoder()
+        builtin = self._builder.builtin
+        if encoder != builtin.id:
+            raise StrategyError(f"The strategy {strategy.name} reads {rows}, which no encoder makes.")
+        other = replace(self._builder, encoder=builtin, embedded_text=form)
+        return self._pool_builders.setdefault(rows, other)
 
     def _query(self, query: str, strategy: Strategy) -> Query:
         encoder = self._builder_for(strategy).encoder
-        clauses = cast(EstimatingStrategy, strategy).clauses(query) if estimates(strategy) else ()
-        parts = tuple(Query(clause, self._kept.query(clause, encoder)) for clause in clauses)
-        return Query(query, self._kept.query(query, encoder), parts)
-
-    def _index_of(self, skill: Skill, builder: Builder) -> SkillIndex:
-        return self._shelf.index(skill, builder, self.store)
-
-    # ---- settings of a call
-
-    def _scope(self, scope: str | None) -> str:
-        return _one_of("scope", scope or self.settings.scope, SCOPES)
-
-    def _style(self, style: Style | str | None) -> Style:
-        return Style(_one_of("style", str(style or self.settings.style), tuple(Style)))
+        clauses = strategy.clauses(query) if estimates(strategy) else ()
+        parts = tuple(Query(clause, self._memory.embedding(clause, encoder)) for clause in clauses)
+        return Query(query, self._memory.embedding(query, encoder), parts)
 
     def _strategy(self, strategy: Strategy | str | None, mmr_lambda: float | None) -> Strategy:
-        weight = self.settings.mmr_lambda if mmr_lambda is None else mmr_lambda
-        chosen = strategy or self.settings.strategy or self._default_strategy(mmr_lambda)
+        chosen = strategy or self.settings.strategy
+        if not chosen:
+            # who chooses λ means MMR; who chooses an encoder wants its embeddings used
+            default = mmr_lambda is None and self.encoder is self._builder.builtin
+            chosen = "navigator" if default else "mmr"
         if not isinstance(chosen, str):
             return chosen
-        known = self._strategies.get((chosen, weight))
-        if known is None:
-            if len(self._strategies) >= MAX_KEPT_STRATEGIES:
-                self._strategies.clear()
-            known = self._strategies[chosen, weight] = make_strategy(chosen, self.settings, mmr_lambda=weight)
-        return known
-
-    def _default_strategy(self, mmr_lambda: float | None) -> str:
-        # who chooses λ means MMR; who chooses an encoder wants its rows used
-        return "navigator" if mmr_lambda is None and self.encoder is self._builtin else "mmr"
-
-
-def rows_of(recipe: Recipe) -> str:
-    """Return which rows an index has: encoder id, `/` and text form."""
-    return f"{recipe.encoder}/{recipe.embedded_text}"
-
-
-def _pool_parts(recipe: Recipe) -> tuple[str, str]:
-    return recipe.splitter, rows_of(recipe)
+        name, weight = chosen, self.settings.mmr_lambda if mmr_lambda is None else mmr_lambda
+        return self._strategies.get_or_make(
+            (name, weight), lambda: make_strategy(name, self.settings, mmr_lambda=weight)
+        )
 
 
 def _one_of(name: str, value: str, known: Sequence[str]) -> str:

@@ -18,15 +18,15 @@ from numpy.typing import NDArray
 
 from skillpager.types import FloatArray
 
-IntArray = NDArray[np.intp]
-
-# neighbours that a block sees: so many places before (positive) or behind (negative)
+# neighbours that a block sees: so many nodes before (positive) or behind (negative)
 NEIGHBOURS = (1, -1, 2, -2)
 # a standardised feature is cut here, so that an odd document cannot drive the network out of its range
 CLIP = 4.0
 # bounds of the exponent of a node's weight in the document's mean
 MAX_EXPONENT = 8.0
 EPSILON = 1e-5
+
+Weights = Mapping[str, FloatArray]
 
 
 @dataclass(frozen=True)
@@ -38,76 +38,69 @@ class SequenceNet:
             with `s.`.
     """
 
-    arrays: Mapping[str, FloatArray]
+    arrays: Weights
 
     @cached_property
     def seeds(self) -> int:
-        """How many networks there are."""
+        """Number of networks."""
         return len({name.partition(".")[0] for name in self.arrays})
 
-    def logits(self, features: FloatArray, sections: IntArray) -> FloatArray:
+    @cached_property
+    def _networks(self) -> list[dict[str, FloatArray]]:
+        """The weights of each network, by their names within it."""
+        networks: list[dict[str, FloatArray]] = [{} for _ in range(self.seeds)]
+        for name, array in self.arrays.items():
+            seed, _, rest = name.partition(".")
+            networks[int(seed)][rest] = array
+        return networks
+
+    def logits(self, features: FloatArray, sections: NDArray[np.intp]) -> FloatArray:
         """Return `(n, outputs)` float32, averaged over the networks.
 
         Args:
             features: `(n, f)` features, unscaled; n is at least 1.
             sections: `(n,)` number of the section of each node, rising from 0 by at most 1.
         """
-        starts = np.flatnonzero(np.concatenate([[True], sections[1:] != sections[:-1]]))
-        sizes = np.diff([*starts, len(sections)])
-        places = np.repeat(np.arange(len(starts)), sizes)
-        total = sum(
-            _run(_Weights(self.arrays, f"{seed}."), features, (starts, sizes, places))
-            for seed in range(self.seeds)
-        )
+        total = sum(_run(weights, features, sections) for weights in self._networks)
         mean: FloatArray = np.asarray(total, np.float32) / np.float32(self.seeds)
         return mean
 
 
-class _Weights:
-    def __init__(self, arrays: Mapping[str, FloatArray], prefix: str) -> None:
-        self._arrays, self._prefix = arrays, prefix
-
-    def __call__(self, name: str) -> FloatArray:
-        return self._arrays[self._prefix + name]
-
-    def has(self, name: str) -> bool:
-        return self._prefix + name in self._arrays
-
-    def linear(self, name: str, x: FloatArray) -> FloatArray:
-        product: FloatArray = x @ self(f"{name}.weight")
-        return product + self(f"{name}.bias") if self.has(f"{name}.bias") else product
-
-
-def _run(
-    weights: _Weights, features: FloatArray, sections: tuple[IntArray, IntArray, IntArray]
-) -> FloatArray:
-    x = ((features - weights("mean")) / weights("deviation")).clip(-CLIP, CLIP)
-    h = np.maximum(weights.linear("features", x), 0)
+def _run(weights: Weights, features: FloatArray, sections: NDArray[np.intp]) -> FloatArray:
+    """Return `(n, outputs)`: the logits of one network."""
+    x = ((features - weights["mean"]) / weights["deviation"]).clip(-CLIP, CLIP)
+    h = np.maximum(_linear(weights, "features", x), 0)
     block = 0
-    while weights.has(f"blocks.{block}.first.weight"):
+    while f"blocks.{block}.first.weight" in weights:
         h = _block(weights, f"blocks.{block}", h, sections)
         block += 1
-    return weights.linear("out", h) + weights.linear("direct", x)
+    return _linear(weights, "out", h) + _linear(weights, "direct", x)
 
 
-def _block(
-    weights: _Weights, name: str, h: FloatArray, sections: tuple[IntArray, IntArray, IntArray]
-) -> FloatArray:
+def _block(weights: Weights, block: str, h: FloatArray, sections: NDArray[np.intp]) -> FloatArray:
+    """Return `(n, width)`: the hidden rows after one block."""
     width = h.shape[1]
-    starts, sizes, places = sections
-    first = weights(f"{name}.first.weight").reshape(-1, width, width)
-    mixed = h @ first[0]
-    for part, by in zip(first[1 : 1 + len(NEIGHBOURS)], NEIGHBOURS, strict=True):
-        if by > 0:
-            mixed[by:] += h[:-by] @ part
+    own, *of_neighbours, of_section, of_document = weights[f"{block}.first.weight"].reshape(-1, width, width)
+    mixed = h @ own
+    for matrix, distance in zip(of_neighbours, NEIGHBOURS, strict=True):
+        if distance > 0:
+            mixed[distance:] += h[:-distance] @ matrix
         else:
-            mixed[:by] += h[-by:] @ part
-    mixed += ((np.add.reduceat(h, starts) / sizes[:, None]) @ first[-2])[places]
-    weight = np.exp(weights.linear(f"{name}.pool", h).clip(-MAX_EXPONENT, MAX_EXPONENT))
-    mixed += ((h * weight).sum(0) / weight.sum()) @ first[-1]
-    mixed += weights(f"{name}.first.bias")
-    h = h + weights.linear(f"{name}.second", np.maximum(mixed, 0))
+            mixed[:distance] += h[-distance:] @ matrix
+    sizes = np.bincount(sections)
+    section_means = np.add.reduceat(h, np.cumsum(sizes) - sizes) / sizes[:, None]
+    mixed += (section_means @ of_section)[sections]
+    weight = np.exp(_linear(weights, f"{block}.pool", h).clip(-MAX_EXPONENT, MAX_EXPONENT))
+    mixed += ((h * weight).sum(0) / weight.sum()) @ of_document
+    mixed += weights[f"{block}.first.bias"]
+    h = h + _linear(weights, f"{block}.second", np.maximum(mixed, 0))
+    # LayerNorm
     h = h - h.mean(1, keepdims=True)
     h /= np.sqrt((h * h).mean(1, keepdims=True) + np.float32(EPSILON))
-    normed: FloatArray = h * weights(f"{name}.norm.weight") + weights(f"{name}.norm.bias")
+    normed: FloatArray = h * weights[f"{block}.norm.weight"] + weights[f"{block}.norm.bias"]
     return normed
+
+
+def _linear(weights: Weights, layer: str, x: FloatArray) -> FloatArray:
+    product: FloatArray = x @ weights[f"{layer}.weight"]
+    return product + weights[f"{layer}.bias"] if f"{layer}.bias" in weights else product

@@ -14,18 +14,24 @@ from pathlib import Path
 import platformdirs
 
 from skillpager.errors import SettingsError
-from skillpager.parsing.skill import MAX_SKILL_BYTES
-from skillpager.strategies.registry import LOCAL_STRATEGIES, is_local
 
 logger = logging.getLogger(__name__)
 
 APP = "skillpager"
 PROJECT_FILE = "skillpager.toml"
 DEFAULT_MAX_CACHE_BYTES = 1024**3
+# largest skill that is read, all files together; override with `max_bytes` or SKILLPAGER_MAX_BYTES
+MAX_SKILL_BYTES = 8 * 1024 * 1024
 
-# what an untrusted project file may set
+# what an untrusted project file may set, and the strategies that it may name: those that load no model beyond
+# the shipped ones and call no endpoint
 PROJECT_KEYS = frozenset(
     {"scope", "style", "strategy", "mmr_lambda", "max_nodes", "max_tokens", "sufficiency"}
+)
+PROJECT_STRATEGIES = (
+    *("navigator", "mmr", "topk", "full"),
+    *("greedy_graph", "topk_dependency", "chunk_mmr", "mmr_graph", "exec_only", "concept_only", "density"),
+    *("head", "sections", "bm25", "hybrid", "dpp", "msd", "cover"),
 )
 
 
@@ -108,38 +114,13 @@ def load_settings(
     return _from_environment(settings, environment)
 
 
-def _from_environment(settings: Settings, environ: Mapping[str, str]) -> Settings:
-    changes: dict[str, object] = {}
-    for item in fields(Settings):
-        own = f"SKILLPAGER_{item.name.upper()}"
-        if value := environ.get(own, ""):
-            changes[item.name] = _convert(item.name, value, f"the environment variable {own}")
-    settings = replace(settings, **changes)  # type: ignore[arg-type]
-    return _with_openai_variables(settings, environ)
-
-
-def _with_openai_variables(settings: Settings, environ: Mapping[str, str]) -> Settings:
-    """Fall back to OPENAI_BASE_URL and OPENAI_API_KEY.
-
-    The key goes along only with OpenAI's own address or the one of OPENAI_BASE_URL, never to
-    another host that a setting names.
-    """
-    changes: dict[str, str | None] = {}
-    for kind in ("llm", "embed"):
-        if getattr(settings, f"{kind}_base_url") is None:
-            changes[f"{kind}_base_url"] = environ.get("OPENAI_BASE_URL") or None
-            if getattr(settings, f"{kind}_api_key") is None:
-                changes[f"{kind}_api_key"] = environ.get("OPENAI_API_KEY") or None
-    return replace(settings, **changes)  # type: ignore[arg-type]
-
-
 def _from_file(settings: Settings, path: Path, *, trusted: bool) -> Settings:
     try:
         loaded = tomllib.loads(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError, PermissionError):
         return settings
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SettingsError(f"{path} is not valid TOML ({error}): mend or remove the file.") from error
+        raise SettingsError(f"{path} is not valid TOML ({error}): correct or remove the file.") from error
     known = {item.name for item in fields(Settings)}
     changes: dict[str, object] = {}
     for name, value in loaded.items():
@@ -147,21 +128,42 @@ def _from_file(settings: Settings, path: Path, *, trusted: bool) -> Settings:
             raise SettingsError(f"{path}: unknown setting {name!r}; known are {', '.join(sorted(known))}.")
         if not trusted and name not in PROJECT_KEYS:
             logger.warning("%s: %s is ignored, a project may only set %s", path, name, sorted(PROJECT_KEYS))
-            continue
-        if not trusted and name == "strategy" and not is_local(str(value)):
-            local = ", ".join(LOCAL_STRATEGIES)
+        elif not trusted and name == "strategy" and str(value).partition(":")[0] not in PROJECT_STRATEGIES:
+            local = ", ".join(PROJECT_STRATEGIES)
             logger.warning(
                 "%s: strategy %r is ignored, a project may only name one of %s", path, value, local
             )
-            continue
-        changes[name] = _convert(name, value, str(path))
+        else:
+            changes[name] = _convert(name, value, str(path))
+    return replace(settings, **changes)  # type: ignore[arg-type]
+
+
+def _from_environment(settings: Settings, environ: Mapping[str, str]) -> Settings:
+    """Apply the SKILLPAGER_ variables, then fall back to OPENAI_BASE_URL and OPENAI_API_KEY.
+
+    The key goes along only with OpenAI's own address or the one of OPENAI_BASE_URL, never to
+    another host that a setting names.
+    """
+    changes: dict[str, object] = {}
+    for item in fields(Settings):
+        variable = f"SKILLPAGER_{item.name.upper()}"
+        if value := environ.get(variable, ""):
+            changes[item.name] = _convert(item.name, value, f"the environment variable {variable}")
+    for kind in ("llm", "embed"):
+        address, key = f"{kind}_base_url", f"{kind}_api_key"
+        if changes.get(address, getattr(settings, address)) is None:
+            changes[address] = environ.get("OPENAI_BASE_URL") or None
+            if changes.get(key, getattr(settings, key)) is None:
+                changes[key] = environ.get("OPENAI_API_KEY") or None
     return replace(settings, **changes)  # type: ignore[arg-type]
 
 
 def _convert(name: str, value: object, place: str) -> object:
     try:
         if name in ("max_bytes", "max_cache_bytes", "max_nodes", "max_tokens"):
-            return _whole_number(value)
+            if isinstance(value, bool) or not str(value).isdigit():
+                raise ValueError("it must be a whole number, 0 or more")
+            return int(str(value))
         if name in ("mmr_lambda", "sufficiency"):
             return float(str(value))
         if name == "cache_dir":
@@ -172,9 +174,3 @@ def _convert(name: str, value: object, place: str) -> object:
     except ValueError as error:
         raise SettingsError(f"{name} in {place} is {value!r}: {error}.") from error
     return str(value)
-
-
-def _whole_number(value: object) -> int:
-    if isinstance(value, bool) or not str(value).isdigit():
-        raise ValueError("it must be a whole number, 0 or more")
-    return int(str(value))

@@ -24,7 +24,7 @@ from skillpager.bench.data.fetch import Missing, fetch_documents
 from skillpager.bench.data.origins import Clones, RawFiles
 from skillpager.bench.data.published import SUFFIX, Published, read_published
 from skillpager.errors import MissingExtraError, SettingsError
-from skillpager.parsing.skill import MAX_SKILL_BYTES
+from skillpager.settings import MAX_SKILL_BYTES
 from skillpager.types import NodeType
 from skillrouter_folder import pool_of, truth, write_skillrouter_folder
 

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 import signal
 import socket
 import sys
@@ -28,9 +29,8 @@ from openai_server import (
     openai_server,
     verdicts,
 )
-from skillpager.classifiers.llm import LLMClassifier
-from skillpager.classifiers.llm_prompt import PROMPT_VERSION, RENDERING
-from skillpager.errors import ClassifierError, MissingExtraError, SettingsError
+from skillpager.classifiers.llm import PROMPT_VERSION, RENDERING, LLMClassifier
+from skillpager.errors import ClassifierError, MissingExtraError, SettingsError, install_command
 from skillpager.types import Classifier, Fragment, ListContext, NodeType, Span, TileKind
 
 __all__ = ["openai_server"]
@@ -272,7 +272,7 @@ def test_an_error_names_batch_lines_model_endpoint_and_way_out(
         f'the endpoint {openai_server.base_url} answered with an error (status 500): "out of memory"'
         in message
     )
-    assert f"Finished batches (1) are kept in {tmp_path} and will not be asked again" in message
+    assert f"Finished batches (1) are saved in {tmp_path} and will not be asked again" in message
     assert "\n" not in message
 
 
@@ -455,7 +455,7 @@ def test_batches_under_way_are_finished_and_kept_when_another_fails(
     openai_server.respond = respond
     message = failure_of(openai_server, 6, batch_size=1, concurrency=2, cache_dir=tmp_path)
     assert message.startswith("Batch 1 of 6 (SKILL.md:1 to SKILL.md:1)")
-    assert "Finished batches (1) are kept" in message
+    assert "Finished batches (1) are saved" in message
     assert len(openai_server.asked) == 2
     assert [path.suffix for path in tmp_path.iterdir()] == [".json"]
 
@@ -521,7 +521,7 @@ def test_an_answer_that_cannot_be_kept_is_used_all_the_same(
     victim.unlink()
     (victim / "below").mkdir(parents=True)
     assert classifier.classify(fragments(6), None) == good
-    assert "of 3 cannot be kept" in caplog.text
+    assert "of 3 cannot be saved" in caplog.text
     assert list(tmp_path.glob("*.tmp")) == []
 
 
@@ -555,7 +555,7 @@ def test_a_folder_that_cannot_be_written_is_found_before_anything_is_paid(
     (tmp_path / "file").write_text("in the way")
     for folder in (tmp_path / "file", tmp_path / "file" / "below"):
         message = failure_of(openai_server, cache_dir=folder)
-        assert f"cannot be kept in {folder}" in message
+        assert f"cannot be saved in {folder}" in message
         assert "another cache folder" in message
     assert openai_server.asked == []
 
@@ -645,7 +645,7 @@ def test_the_missing_extra_is_named(openai_server: OpenAIServer, monkeypatch: py
     monkeypatch.setitem(sys.modules, "openai", None)
     classifier = classifier_of(openai_server)
     with pytest.raises(
-        MissingExtraError, match=r'The llm classifier needs .* `pip install "skillpager\[openai\]"'
+        MissingExtraError, match=rf"The llm classifier needs .* `{re.escape(install_command('openai'))}"
     ):
         classifier.classify(fragments(40), None)
 

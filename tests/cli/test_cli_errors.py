@@ -12,6 +12,7 @@ import pytest
 
 from cli_process import SAMPLES, Ran, environment, hide, run
 from openai_server import OpenAIServer, error
+from skillpager.errors import install_command
 
 BISECT = "examples/skills/git-bisect"
 
@@ -110,12 +111,12 @@ MISTAKES = {
     "llm without a model": Mistake(("outline", BISECT, "--classifier", "llm"), ("SKILLPAGER_LLM_MODEL",)),
     "missing openai": Mistake(
         ("page", BISECT, "q", "--encoder", "openai:m"),
-        ('pip install "skillpager[openai]"',),
+        (install_command("openai"),),
         variables={"PYTHONPATH": "{hidden}", "OPENAI_API_KEY": "sk-x"},
     ),
     "missing matplotlib": Mistake(
         ("graph", BISECT, "--svg", "{files}/a.svg"),
-        ('pip install "skillpager[plot]"',),
+        (install_command("plot"),),
         variables={"PYTHONPATH": "{hidden}"},
     ),
     "unknown setting in a file": Mistake(
@@ -279,7 +280,7 @@ def test_full_disk_costs_the_cache_but_not_the_page(tiny_disk: Path) -> None:
     done = run("page", skill, "pod stuck in Pending", env=env)
     assert done.code == 0
     assert done.out.startswith('[Page of skill "kubernetes-debugging"')
-    assert "warning: the index of kubernetes-debugging is not kept" in done.err
+    assert "warning: the index of kubernetes-debugging is not stored" in done.err
     assert "disk" in done.err
     indexed = run("index", skill, env=env)
     assert indexed.code == 1

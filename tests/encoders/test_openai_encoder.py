@@ -1,5 +1,6 @@
 """The remote encoder against a real local server: rows, order, retries, and every way to fail."""
 
+import re
 import socket
 import sys
 import threading
@@ -12,7 +13,7 @@ import pytest
 
 from openai_server import Asked, OpenAIServer, Reply, always, embedding, embeddings, error, openai_server
 from skillpager.encoders.openai import OpenAIEncoder
-from skillpager.errors import EncoderError, MissingExtraError, SettingsError
+from skillpager.errors import EncoderError, MissingExtraError, SettingsError, install_command
 from skillpager.types import Encoder, FloatArray
 
 __all__ = ["openai_server"]
@@ -247,6 +248,6 @@ def test_the_missing_extra_is_named(openai_server: OpenAIServer, monkeypatch: py
     monkeypatch.setitem(sys.modules, "openai", None)
     encoder = encoder_of(openai_server)
     with pytest.raises(
-        MissingExtraError, match=r'The openai encoder needs .* `pip install "skillpager\[openai\]"'
+        MissingExtraError, match=rf"The openai encoder needs .* `{re.escape(install_command('openai'))}"
     ):
         encoder.encode_query("how?")

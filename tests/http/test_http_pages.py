@@ -13,11 +13,10 @@ from conftest import SAMPLES
 from http_running import ASKED, QUERY, running
 from skillpager import SkillPager
 from skillpager.http.options import ServerOptions
-from skillpager.library import Library
+from skillpager.library import Library, found_json
 from skillpager.output.json import (
     JsonObject,
     context_json,
-    found_json,
     graph_json,
     index_json,
     node_json,

@@ -14,6 +14,7 @@ import pytest
 from cli_process import SAMPLES, environment, hide, run
 from http_running import ASKED, TIME_LIMIT, child
 from skillpager import SkillPager
+from skillpager.errors import install_command
 from skillpager.output.json import context_json
 
 # long enough to be at work on when the signal comes, short enough for a test
@@ -119,7 +120,7 @@ def test_without_the_extra_it_says_what_to_install(tmp_path: Path) -> None:
     env = environment(tmp_path / "cache", PYTHONPATH=hide(tmp_path / "hidden", "fastapi"))
     done = run("serve", env=env)
     assert done.code == 1
-    assert 'pip install "skillpager[server]"' in done.err
+    assert install_command("server") in done.err
 
 
 def test_an_ipv6_address_can_be_served(tmp_path: Path) -> None:

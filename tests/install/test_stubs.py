@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from cli_process import SAMPLES, environment, run
 from skillpager import SkillPager
 from skillpager.errors import SkillError
-from skillpager.install.stubs import STUB_OF, stub_of, stub_text, write_stub
-from skillpager.library import Library, discover
+from skillpager.install.stubs import stub_text, write_stub
+from skillpager.library import STUB_OF, Library, discover, stub_of
 from skillpager.parsing.skill import read_skill
 from skillpager.types import Skill
 

@@ -31,6 +31,7 @@ from mcp_clients import (
     with_client,
 )
 from skillpager import SkillPager
+from skillpager.errors import install_command
 from skillpager.mcp.tools import TOOLS
 
 PAGE = ("load_skill", {"name": "postgres-backup", "query": "Restore a single table from last night's dump."})
@@ -238,7 +239,7 @@ def test_without_the_package_the_extra_is_named(tmp_path: Path) -> None:
     env = environment(tmp_path / "cache", PYTHONPATH=str(tmp_path))
     ran = run("mcp", SAMPLES, env=env)
     assert ran.code == 1
-    assert '`pip install "skillpager[mcp]"`' in ran.err
+    assert install_command("mcp") in ran.err
 
 
 def test_other_commands_do_not_import_the_sdk(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 import io
 import re
-import shutil
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -15,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from node_lines import bag_of_words, document
-from skillpager.errors import MissingExtraError, SettingsError
+from skillpager.errors import MissingExtraError, SettingsError, install_command
 from skillpager.graph.edges import infer_edges
 from skillpager.output.graph_text import EDGE_COLORS, TYPE_COLORS, draw, summarize, to_dot, to_mermaid
 from skillpager.types import EdgeKind, NodeType, Recipe, Skill, SkillIndex
@@ -93,7 +92,7 @@ def test_dot_survives_any_text(text: str, name: str) -> None:
     assert_is_dot(to_dot(odd), odd)
 
 
-@pytest.mark.skipif(shutil.which("dot") is None, reason="Graphviz is not installed")
+@pytest.mark.system("dot")
 @pytest.mark.parametrize("source", [SOURCE, f"# A\n{HOSTILE}\n{HOSTILE[::-1]}", "", long_source(40)])
 def test_graphviz_reads_dot(source: str) -> None:
     index = index_of(source, name=HOSTILE)
@@ -103,7 +102,7 @@ def test_graphviz_reads_dot(source: str) -> None:
     assert all(summarize(node)[:5] in words for node in index.nodes)
 
 
-@pytest.mark.skipif(shutil.which("dot") is None, reason="Graphviz is not installed")
+@pytest.mark.system("dot")
 def test_graphviz_shows_the_text_as_it_is() -> None:
     index = index_of('# A\na "b" \\n <i> &amp; `c`')
     made = subprocess.run(["dot", "-Tsvg"], input=to_dot(index).encode(), capture_output=True, check=True)
@@ -257,5 +256,5 @@ def test_other_formats_are_refused(name: str) -> None:
 
 def test_without_matplotlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(MissingExtraError, match=r'pip install "skillpager\[plot\]"'):
+    with pytest.raises(MissingExtraError, match=re.escape(install_command("plot"))):
         draw(index_of(SOURCE), "png")

@@ -9,7 +9,7 @@ from conftest import SAMPLES
 from index_builder import build_index
 from skillpager import SkillPager
 from skillpager.errors import SkillError
-from skillpager.library import FoundSkill
+from skillpager.library import FoundSkill, found_json
 from skillpager.output import json as serialize
 from skillpager.types import Budget, EdgeKind, NodeType, Omission, Page, Pick, Skip, StoreEntry, Style
 
@@ -138,9 +138,9 @@ def test_entry_holds_every_field() -> None:
 
 def test_found_skill_with_and_without_shadow() -> None:
     shadowed = FoundSkill("a", "b", Path("x/a"), Path("y/a"), None)
-    assert serialize.found_json(shadowed)["shadowed_by"] == str(Path("y/a"))
+    assert found_json(shadowed)["shadowed_by"] == str(Path("y/a"))
     broken = FoundSkill("a", "", Path("x/a"), None, "it is empty")
-    assert serialize.found_json(broken) == {
+    assert found_json(broken) == {
         "name": "a",
         "description": "",
         "path": str(Path("x/a")),

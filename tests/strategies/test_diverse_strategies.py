@@ -1,5 +1,6 @@
 """The strategies of pyversity: its order kept, our budget and record, and no warnings on odd rows."""
 
+import re
 import sys
 import warnings
 
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from pyversity import diversify
 
 from index_builder import unit_rows
-from skillpager.errors import MissingExtraError, SettingsError
+from skillpager.errors import MissingExtraError, SettingsError, install_command
 from skillpager.factories import make_strategy
 from skillpager.settings import Settings
 from skillpager.strategies import TopK
@@ -155,5 +156,5 @@ def test_the_command_line_says_what_is_wrong_with_a_diversity() -> None:
 @EACH
 def test_without_pyversity_the_extra_is_named(kind: type[Diverse], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyversity", None)
-    with pytest.raises(MissingExtraError, match=r'pip install "skillpager\[strategies\]"'):
+    with pytest.raises(MissingExtraError, match=re.escape(install_command("strategies"))):
         run(kind(), index_with(count=3))

@@ -11,9 +11,9 @@ from conftest import SAMPLES
 from index_builder import unit_rows
 from skillpager import SkillPager
 from skillpager.node_text import text_under_headings
+from skillpager.sections import sections_of
 from skillpager.strategies.baselines.head import HEAD_TOKENS, Head
 from skillpager.strategies.baselines.sections import Sections, section_scores
-from skillpager.strategies.navigator.headings import sections_of
 from skillpager.types import FloatArray, Query, SkillIndex, SkipReason, Strategy
 from strategy_cases import assert_sound, index_with, near, ordinals, reasons, run
 

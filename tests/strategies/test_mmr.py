@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from index_builder import build_index
+from skillpager.pages.render import NodeMeter
 from skillpager.strategies import Full, Mmr, TopK
-from skillpager.strategies.budget import NodeMeter, dynamic_max_nodes
+from skillpager.strategies.budget import dynamic_max_nodes
 from skillpager.types import Budget, FloatArray, Query, Selection, SkillIndex, SkipReason
 
 

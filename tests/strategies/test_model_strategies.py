@@ -1,5 +1,6 @@
 """The strategies that run models of others, on tiny real ones; needs torch and transformers."""
 
+import re
 import shutil
 import sys
 from collections.abc import Callable
@@ -12,7 +13,7 @@ import pytest
 
 from index_builder import unit_rows
 from skillpager import SkillPager
-from skillpager.errors import MissingExtraError, StrategyError
+from skillpager.errors import MissingExtraError, StrategyError, install_command
 from skillpager.node_text import text_under_headings
 from skillpager.strategies.baselines.llmlingua2 import LLMLingua2
 from skillpager.strategies.baselines.openprovence import OpenProvence
@@ -40,14 +41,15 @@ SAVERS: dict[type[External], Callable[[Path], Path]] = {
     LLMLingua2: lambda folder: save_bert(folder, "BertForTokenClassification", labels=2),
     OpenProvence: save_provence,
 }
+needs_models = pytest.mark.skipif(
+    not (find_spec("torch") and find_spec("sentence_transformers")), reason="the extra [st] is not installed"
+)
 EACH = pytest.mark.parametrize("kind", SAVERS, ids=lambda kind: kind.__name__)
 
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Give a folder with one tiny model for each strategy, named after its class."""
-    pytest.importorskip("torch")
-    pytest.importorskip("sentence_transformers")
     folder = tmp_path_factory.mktemp("models")
     for kind, save in SAVERS.items():
         save(folder / kind.__name__)
@@ -76,6 +78,7 @@ def by_falling(scores: np.ndarray) -> list[int]:
 # ---- scores
 
 
+@needs_models
 def test_reranker_scores_query_and_node_under_its_headings(models: Path, index: SkillIndex) -> None:
     import torch
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
@@ -100,6 +103,7 @@ def test_reranker_scores_query_and_node_under_its_headings(models: Path, index: 
     assert ordinals(other) != ordinals(selection)
 
 
+@needs_models
 def test_llmlingua2_scores_the_mean_keep_probability_whatever_the_query(
     models: Path, index: SkillIndex
 ) -> None:
@@ -127,6 +131,7 @@ def test_llmlingua2_scores_the_mean_keep_probability_whatever_the_query(
     assert ordinals(run(strategy, index, text="something else")) == ordinals(selection)
 
 
+@needs_models
 def test_openprovence_reads_sections_and_scores_each_node_once(models: Path) -> None:
     texts = [
         "run the backup",
@@ -140,6 +145,7 @@ def test_openprovence_reads_sections_and_scores_each_node_once(models: Path) -> 
     assert [round(pick.marginal, 3) for pick in selection.picks[:3]] == [1.0, 0.333, 0.0]
 
 
+@needs_models
 @EACH
 def test_budget_and_record_are_those_of_every_strategy(
     models: Path, kind: type[External], index: SkillIndex
@@ -153,11 +159,13 @@ def test_budget_and_record_are_those_of_every_strategy(
         assert run(strategy, index, query, text=QUERY, **limits) == selection
 
 
+@needs_models
 @EACH
 def test_an_empty_skill_has_an_empty_page(models: Path, kind: type[External]) -> None:
     assert run(kind(str(models / kind.__name__)), index_with(count=0), text=QUERY).picks == ()
 
 
+@needs_models
 @EACH
 def test_nothing_is_printed_and_the_model_is_loaded_once(
     models: Path, tmp_path: Path, kind: type[External], index: SkillIndex, capfd: pytest.CaptureFixture[str]
@@ -171,6 +179,7 @@ def test_nothing_is_printed_and_the_model_is_loaded_once(
     assert capfd.readouterr() == ("", "")
 
 
+@needs_models
 def test_a_pager_takes_them_by_name(models: Path, pager: SkillPager) -> None:
     text = "# Database\n\nrestore the table\n\nrun the backup\n\n# Tests\n\nmake test\n"
     page = pager.page(
@@ -189,6 +198,7 @@ def failure_of(strategy: External, index: SkillIndex) -> str:
     return str(caught.value)
 
 
+@needs_models
 @EACH
 def test_a_model_that_is_not_there(tmp_path: Path, kind: type[External], index: SkillIndex) -> None:
     strategy = kind(str(tmp_path / "nothing"))
@@ -198,6 +208,7 @@ def test_a_model_that_is_not_there(tmp_path: Path, kind: type[External], index: 
     assert "without network it must have been downloaded before" in message
 
 
+@needs_models
 def test_a_reranker_of_several_labels_is_none(tmp_path: Path, index: SkillIndex) -> None:
     folder = save_bert(tmp_path / "m", "BertForSequenceClassification", labels=3)
     message = failure_of(Reranker(str(folder)), index)
@@ -205,6 +216,7 @@ def test_a_reranker_of_several_labels_is_none(tmp_path: Path, index: SkillIndex)
     assert "choose a model that was made for this strategy" in message
 
 
+@needs_models
 @pytest.mark.parametrize(("head", "labels"), [("BertModel", 2), ("BertForTokenClassification", 5)])
 def test_llmlingua2_wants_a_trained_classifier_of_two_labels(
     tmp_path: Path, index: SkillIndex, head: str, labels: int
@@ -213,6 +225,7 @@ def test_llmlingua2_wants_a_trained_classifier_of_two_labels(
     assert "no token classifier that tells what to drop" in failure_of(LLMLingua2(str(folder)), index)
 
 
+@needs_models
 @pytest.mark.parametrize(
     ("old", "new", "reason"),
     [
@@ -239,5 +252,5 @@ def test_without_transformers_the_extra_is_named(
     missing: dict[str, Any] = dict.fromkeys(("transformers", "transformers.utils.logging"))
     for module, nothing in missing.items():
         monkeypatch.setitem(sys.modules, module, nothing)
-    with pytest.raises(MissingExtraError, match=r'pip install "skillpager\[st\]"'):
+    with pytest.raises(MissingExtraError, match=re.escape(install_command("st"))):
         run(kind("some/model"), index, text=QUERY)

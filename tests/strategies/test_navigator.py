@@ -14,8 +14,8 @@ from conftest import SAMPLES
 from index_builder import unit_rows
 from skillpager import SkillPager
 from skillpager.errors import SettingsError, StrategyError
+from skillpager.pages.render import NodeMeter
 from skillpager.settings import Settings
-from skillpager.strategies.budget import NodeMeter
 from skillpager.strategies.navigator import strategy as module
 from skillpager.strategies.navigator.features import GROUPS
 from skillpager.strategies.navigator.strategy import COST_EXPONENT, Navigator, ShippedModel

@@ -13,7 +13,7 @@ from index_builder import build_index, unit_rows
 from skillpager import SkillPager
 from skillpager.factories import make_strategy
 from skillpager.pages.assemble import make_page
-from skillpager.pages.render import PageRenderer
+from skillpager.pages.render import NodeMeter, PageRenderer
 from skillpager.settings import Settings
 from skillpager.strategies import Mmr, TopK
 from skillpager.strategies.baselines.concept_only import ConceptOnly
@@ -22,7 +22,6 @@ from skillpager.strategies.baselines.exec_only import ExecOnly
 from skillpager.strategies.baselines.greedy_graph import GreedyGraph
 from skillpager.strategies.baselines.mmr_graph import MmrGraph
 from skillpager.strategies.baselines.topk_dependency import DEFAULT_SEEDS, TopKDependency
-from skillpager.strategies.budget import NodeMeter
 from skillpager.strategies.navigator.strategy import Navigator
 from skillpager.strategies.registry import LOCAL_STRATEGIES
 from skillpager.types import (

@@ -1,7 +1,7 @@
-"""What the local classifier sees of a fragment besides its embedding: words, shape and place.
+"""The features of a fragment that the local classifier reads besides its embedding: words, shape and place.
 
-Every feature is a number of the fragment or of its neighbours; the order is that of `NAMES`, and a
-change of it needs a new model.
+Each is a number, computed from the fragment or its neighbours. Their order is that of `NAMES`; a new
+order needs a new model.
 """
 
 import math
@@ -100,48 +100,33 @@ def describe(fragments: Sequence[Fragment]) -> FloatArray:
     Args:
         fragments: All fragments of one skill, in document order.
     """
-    rows = [_row(fragments, place) for place in range(len(fragments))]
+    rows = []
+    last = len(fragments) - 1
+    for place, fragment in enumerate(fragments):
+        text = fragment.text[:CUE_CHARS]
+        chars, lines = max(1, len(text)), text.count("\n") + 1
+        path = fragment.heading_path
+        innermost, whole = (path[-1], " / ".join(path)) if path else ("", "")
+        context = fragment.list_context
+        rows.append(
+            [
+                *(fragment.kind is kind for kind in KINDS),
+                *(bool(cue.search(text)) for cue in _TEXT),
+                *(bool(cue.search(innermost)) for cue in _HEADING),
+                *(bool(cue.search(whole)) for cue in _HEADING),
+                len(path),
+                math.log1p(len(fragment.text)),
+                math.log1p(lines),
+                len(text.split()) / lines,
+                text.count("`") / chars,
+                sum(map(str.isupper, text)) / chars,
+                sum(map(str.isdigit, text)) / chars,
+                place / max(1, last),
+                math.log1p(context.size) if context else 0.0,
+                context.position / max(1, context.size) if context else 0.0,
+                bool(context and context.lead_in),
+                place == 0 or fragments[place - 1].heading_path != path,
+                place == last or fragments[place + 1].heading_path != path,
+            ]
+        )
     return np.array(rows, dtype=np.float32).reshape(len(fragments), len(NAMES))
-
-
-def _row(fragments: Sequence[Fragment], place: int) -> list[float]:
-    fragment = fragments[place]
-    text = fragment.text[:CUE_CHARS]
-    path = fragment.heading_path
-    innermost, whole = (path[-1], " / ".join(path)) if path else ("", "")
-    return [
-        *(float(fragment.kind is kind) for kind in KINDS),
-        *(float(bool(cue.search(text))) for cue in _TEXT),
-        *(float(bool(cue.search(innermost))) for cue in _HEADING),
-        *(float(bool(cue.search(whole))) for cue in _HEADING),
-        *_shape(text, len(fragment.text), len(path)),
-        *_place(fragments, place),
-    ]
-
-
-def _shape(text: str, length: int, depth: int) -> list[float]:
-    chars = max(1, len(text))
-    lines = text.count("\n") + 1
-    return [
-        float(depth),
-        math.log1p(length),
-        math.log1p(lines),
-        len(text.split()) / lines,
-        text.count("`") / chars,
-        sum(map(str.isupper, text)) / chars,
-        sum(map(str.isdigit, text)) / chars,
-    ]
-
-
-def _place(fragments: Sequence[Fragment], place: int) -> list[float]:
-    fragment = fragments[place]
-    context = fragment.list_context
-    path = fragment.heading_path
-    return [
-        place / max(1, len(fragments) - 1),
-        math.log1p(context.size) if context else 0.0,
-        context.position / max(1, context.size) if context else 0.0,
-        float(bool(context and context.lead_in)),
-        float(place == 0 or fragments[place - 1].heading_path != path),
-        float(place == len(fragments) - 1 or fragments[place + 1].heading_path != path),
-    ]

@@ -1,4 +1,4 @@
-"""The shipped classifier: what the encoder's type head makes of a fragment, its form, and its neighbours.
+"""The shipped classifier: reads the encoder's type head, the form of a fragment and its neighbours.
 
 The head is linear on the built-in encoder's row and was trained with it, so one pass of the encoder gives
 embedding and type logits. A small network over the fragments of a document (`skillpager.sequence_net`)
@@ -9,12 +9,10 @@ around them. The row itself is left to the head: seen directly it made the netwo
 Reference: paper §3.1, Node Classification (there by a language model).
 """
 
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
-from itertools import groupby
 from pathlib import Path
 from zipfile import BadZipFile
 
@@ -22,6 +20,7 @@ import numpy as np
 
 from skillpager.classifiers.features import describe
 from skillpager.errors import ClassifierError
+from skillpager.sections import section_numbers
 from skillpager.sequence_net import SequenceNet
 from skillpager.types import Classification, FloatArray, Fragment, NodeType
 
@@ -48,7 +47,6 @@ class LocalClassifier:
             path: File of the weights; the shipped ones by default.
         """
         self._path = path or files("skillpager") / MODEL
-        self._lock = threading.Lock()
 
     @property
     def id(self) -> str:
@@ -74,7 +72,11 @@ class LocalClassifier:
             raise ValueError(f"the local classifier needs one row of {self.embedding} per fragment")
         if not fragments:
             return []
-        probabilities = self._model.probabilities(fragments, rows)
+        model = self._model
+        features = assemble(fragments, rows @ model.head_weight + model.head_bias)
+        logits = model.net.logits(features, section_numbers(fragments)) / np.float32(model.temperature)
+        powers = np.exp(logits - logits.max(axis=1, keepdims=True))
+        probabilities = powers / powers.sum(axis=1, keepdims=True)
         best = probabilities.argmax(axis=1)
         return [
             Classification(TYPES[choice], float(row[choice]))
@@ -83,13 +85,20 @@ class LocalClassifier:
 
     @cached_property
     def _model(self) -> "_Model":
-        path = self._path
         try:
-            with self._lock, path.open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
-                return _Model.of({name: arrays[name] for name in arrays.files})
+            with self._path.open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
+                weights = {name: arrays[name] for name in arrays.files if name.startswith("net.")}
+                return _Model(
+                    id=str(arrays["id"]),
+                    embedding=str(arrays["embedding"]),
+                    head_weight=arrays["head.weight"],
+                    head_bias=arrays["head.bias"],
+                    net=SequenceNet({name.removeprefix("net."): weights[name] for name in weights}),
+                    temperature=float(arrays["temperature"]),
+                )
         except (OSError, ValueError, KeyError, BadZipFile) as error:
             raise ClassifierError(
-                f"The shipped classifier {path} cannot be read ({error}): reinstall skillpager."
+                f"The shipped classifier {self._path} cannot be read ({error}): reinstall skillpager."
             ) from error
 
 
@@ -97,25 +106,10 @@ class LocalClassifier:
 class _Model:
     id: str
     embedding: str
-    head: tuple[FloatArray, FloatArray]
+    head_weight: FloatArray
+    head_bias: FloatArray
     net: SequenceNet
     temperature: float
-
-    @classmethod
-    def of(cls, arrays: dict[str, np.ndarray]) -> "_Model":
-        return cls(
-            str(arrays["id"]),
-            str(arrays["embedding"]),
-            (arrays["head.weight"], arrays["head.bias"]),
-            SequenceNet({name[4:]: array for name, array in arrays.items() if name.startswith("net.")}),
-            float(arrays["temperature"]),
-        )
-
-    def probabilities(self, fragments: Sequence[Fragment], rows: FloatArray) -> FloatArray:
-        """Return `(n, 6)`: the chance of each type."""
-        weight, bias = self.head
-        features = assemble(fragments, rows @ weight + bias)
-        return _softmax(self.net.logits(features, sections_of(fragments)) / np.float32(self.temperature))
 
 
 def assemble(fragments: Sequence[Fragment], head: FloatArray) -> FloatArray:
@@ -129,16 +123,3 @@ def assemble(fragments: Sequence[Fragment], head: FloatArray) -> FloatArray:
         `(n, 6 + len(features.NAMES))` float32.
     """
     return np.concatenate([head, describe(fragments)], axis=1, dtype=np.float32)
-
-
-def sections_of(fragments: Sequence[Fragment]) -> np.ndarray:
-    """Return `(n,)`: the number of the section of each fragment, rising from 0."""
-    runs = groupby(fragments, key=lambda fragment: (fragment.span.file, fragment.heading_path))
-    lengths = [sum(1 for _ in run) for _, run in runs]
-    return np.repeat(np.arange(len(lengths)), lengths)
-
-
-def _softmax(logits: FloatArray) -> FloatArray:
-    powers = np.exp(logits - logits.max(axis=1, keepdims=True))
-    shares: FloatArray = powers / powers.sum(axis=1, keepdims=True)
-    return shares

@@ -6,8 +6,7 @@ from pathlib import Path
 from skillpager.cli.messages import note, print_json, warn
 from skillpager.cli.views import print_table
 from skillpager.errors import SkillError
-from skillpager.library import FoundSkill, discover, search_folders
-from skillpager.output.json import found_json
+from skillpager.library import FoundSkill, discover, found_json, search_folders
 from skillpager.settings import load_settings
 
 DESCRIPTION_CHARS = 100

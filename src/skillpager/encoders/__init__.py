@@ -4,5 +4,4 @@ builtin                 BuiltinEncoder                the default; shipped weigh
 hashing                 HashingEncoder                deterministic, without weights; for tests
 sentence_transformers   SentenceTransformersEncoder   any model of sentence-transformers
 openai                  OpenAIEncoder                 any OpenAI-compatible endpoint
-documents               embedded_text                 what of a fragment is embedded
 """

@@ -1,30 +1,22 @@
-"""Stage 5: typed nodes and their embeddings to edges, one pure function per edge kind.
+"""Typed nodes and their embeddings become edges: one pure function per edge kind.
 
-Paging never reads an edge; they serve the graph baselines and the drawings. All is a few passes
+The default strategy reads no edges; the graph baselines and the drawings do. Every kind takes a few passes
 over the nodes with dictionary look-ups; only the cosines are quadratic, in blocked matrix products.
 
 Reference: paper §3.1, Edge Inference.
 """
 
-__all__ = ["condition_edges", "infer_edges", "reference_edges", "semantic_edges", "sequence_edges"]
-
 import re
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skillpager.graph.mentions import (
-    Section,
-    collect_names,
-    find_sections,
-    linked_sections,
-    mentioned_sections,
-)
+from skillpager.graph.mentions import collect_names, linked_sections, mentioned_sections
+from skillpager.sections import Section, find_sections
 from skillpager.types import Edge, EdgeKind, FloatArray, Node, NodeType
 
 SEMANTIC_THRESHOLD = 0.85  # paper §3.1
@@ -117,9 +109,14 @@ def _neighbours(embeddings: FloatArray, start: int, floor: int, count: int) -> I
             cosines[np.tri(len(block), dtype=bool)] = -1
         least = np.maximum(best.min(axis=1) >> COLUMN_BITS, floor)
         rows = np.flatnonzero(_micros(cosines.max(axis=1)) > least)
-        if len(rows):
-            keys = np.hstack([best[rows], _sort_keys(_micros(cosines[rows]), column, floor)])
-            best[rows] = np.partition(keys, -count, axis=1)[:, -count:]
+        if not len(rows):
+            continue
+        # keys order by cosine, then by earlier column; being distinct, but for the 0 of a cosine not above
+        # `floor`, they give a partition, which is not stable, the same result on any machine
+        micros = _micros(cosines[rows])
+        columns = np.arange(column, column + micros.shape[1], dtype=np.int64)
+        keys = np.where(micros > floor, (micros << COLUMN_BITS) + LAST_COLUMN - columns, 0)
+        best[rows] = np.partition(np.hstack([best[rows], keys]), -count, axis=1)[:, -count:]
     for row, slot in zip(*np.nonzero(best), strict=True):
         key = int(best[row, slot])
         yield start + int(row), LAST_COLUMN - (key & LAST_COLUMN), key >> COLUMN_BITS
@@ -128,15 +125,6 @@ def _neighbours(embeddings: FloatArray, start: int, floor: int, count: int) -> I
 def _micros(cosines: FloatArray) -> NDArray[np.int64]:
     """Return cosines in millionths, at most one."""
     return np.rint(np.minimum(cosines, 1) * np.float64(MICRO)).astype(np.int64)
-
-
-def _sort_keys(micros: NDArray[np.int64], column: int, floor: int) -> NDArray[np.int64]:
-    """Return keys that order by cosine, then by earlier column, and are 0 for a cosine not above `floor`.
-
-    Distinct keys make the result of a partition, which is not stable, independent of the machine.
-    """
-    columns = np.arange(column, column + micros.shape[1], dtype=np.int64)
-    return np.where(micros > floor, (micros << COLUMN_BITS) + LAST_COLUMN - columns, 0)
 
 
 def reference_edges(nodes: Sequence[Node]) -> tuple[Edge, ...]:
@@ -170,64 +158,36 @@ def condition_edges(nodes: Sequence[Node]) -> tuple[Edge, ...]:
     4. the nearest step before it in its section ("Run it. Requires Docker.");
     5. the next step of the section around its own, as a section "Prerequisites" holds no steps.
     """
-    sections, steps = find_sections(nodes), _find_steps(nodes)
-    names, around = collect_names(sections), _sections_around(sections, len(nodes))
-    found = {
-        (node.ordinal, nodes[step].ordinal)
-        for position, node in enumerate(nodes)
-        if node.type is NodeType.PRECONDITION and _has_cue(node)
-        for step in _constrained(node, position, [*mentioned_sections(node, names)], steps, around[position])
-    }
-    return tuple(Edge(source, target, EdgeKind.CONDITION, 1.0) for source, target in sorted(found))
-
-
-def _has_cue(node: Node) -> bool:
-    lead_in = node.list_context.lead_in if node.list_context else ""
-    return any(CUE.search(text) for text in (node.text, lead_in, *node.heading_path[-1:]))
-
-
-@dataclass(frozen=True, slots=True)
-class _Steps:
-    """Positions of the step nodes, ascending: all of them, and those that hold a certain code span."""
-
-    all: list[int] = field(default_factory=list)
-    by_span: defaultdict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
-
-
-def _find_steps(nodes: Sequence[Node]) -> _Steps:
-    steps = _Steps()
-    for position, node in enumerate(nodes):
-        if node.type is NodeType.STEP:
-            steps.all.append(position)
-            for span in _code_spans(node):
-                steps.by_span[span].append(position)
-    return steps
-
-
-def _constrained(
-    node: Node, position: int, named: Sequence[Section], steps: _Steps, around: Sequence[Section]
-) -> list[int]:
-    """Return where the steps that a precondition constrains are, by the first rule that finds one."""
-    file, outer, own = around[0], around[-2:][0], around[-1]
-    same_spans = (steps.by_span[span] for span in _code_spans(node) & steps.by_span.keys())
-    rules = (
-        [_first(steps.all, section.first, section.end) for section in named],
-        [_first(positions, position, file.end) for positions in same_spans],
-        [_first(steps.all, position, own.end)],
-        [_last(steps.all, own.first, position)],
-        [_first(steps.all, position, outer.end)],
-    )
-    found = ([step for step in candidates if step is not None] for candidates in rules)
-    return next(filter(None, found), [])
-
-
-def _sections_around(sections: Sequence[Section], count: int) -> list[list[Section]]:
-    """Return the sections that each of `count` nodes stands in, outermost first."""
-    around: list[list[Section]] = [[] for _ in range(count)]
+    sections = find_sections(nodes)
+    names = collect_names(sections)
+    around: list[list[Section]] = [[] for _ in nodes]  # the sections of each node, outermost first
     for section in sections:
         for position in range(section.first, section.end):
             around[position].append(section)
-    return around
+    steps = [position for position, node in enumerate(nodes) if node.type is NodeType.STEP]
+    steps_with: defaultdict[str, list[int]] = defaultdict(list)
+    for step in steps:
+        for span in _code_spans(nodes[step]):
+            steps_with[span].append(step)
+
+    found: set[tuple[int, int]] = set()
+    for position, node in enumerate(nodes):
+        lead_in = node.list_context.lead_in if node.list_context else ""
+        texts = (node.text, lead_in, *node.heading_path[-1:])
+        if node.type is not NodeType.PRECONDITION or not any(map(CUE.search, texts)):
+            continue
+        file, outer, own = around[position][0], around[position][-2:][0], around[position][-1]
+        with_same_span = (steps_with[span] for span in _code_spans(node) & steps_with.keys())
+        rules = (
+            [_first(steps, section.first, section.end) for section in mentioned_sections(node, names)],
+            [_first(positions, position, file.end) for positions in with_same_span],
+            [_first(steps, position, own.end)],
+            [_last(steps, own.first, position)],
+            [_first(steps, position, outer.end)],
+        )
+        candidates = ([step for step in of_rule if step is not None] for of_rule in rules)
+        found |= {(node.ordinal, nodes[step].ordinal) for step in next(filter(None, candidates), [])}
+    return tuple(Edge(source, target, EdgeKind.CONDITION, 1.0) for source, target in sorted(found))
 
 
 def _code_spans(node: Node) -> set[str]:

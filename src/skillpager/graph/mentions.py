@@ -1,10 +1,8 @@
-"""Which sections a node mentions: the files and headings of a skill, their names, and finding these in text.
+"""Which sections a node mentions: the names of a skill's files and headings, and finding these in text.
 
-Part of stage 5 (`graph`). Names are looked up token by token in one dictionary, so that the cost is
-that of reading the text, however many headings there are.
+Names are looked up token by token in one dictionary, so that the cost is that of reading the text,
+however many headings there are.
 """
-
-__all__ = ["Names", "Section", "collect_names", "find_sections", "linked_sections", "mentioned_sections"]
 
 import re
 from collections import Counter
@@ -13,13 +11,12 @@ from dataclasses import dataclass, field
 from posixpath import basename, dirname, join, normpath
 from urllib.parse import unquote
 
+from skillpager.sections import Section, Trail, trail_of
 from skillpager.types import Node, TileKind
 
 MIN_LETTERS, MIN_IDEOGRAPHS = 4, 3  # shorter names are everyday words
 MAX_WORDS = 8  # longer headings are sentences, which nobody cites word for word
 MAX_TITLE = 200  # characters of a heading that are looked at, so that no pattern meets a 2 MB line
-
-Trail = tuple[str, ...]  # a file and the headings that are open in it, outermost first
 
 _IDEOGRAPH = r"\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 # Link destinations and URLs are tokens of their own, so that their words name nothing; so is the
@@ -67,25 +64,6 @@ GENERIC = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
-    """The nodes of one file, or under one heading with its subsections.
-
-    Attributes:
-        trail: The file alone, or the file and the headings down to this one.
-        first: Position of the first node.
-        end: Position behind the last node.
-    """
-
-    trail: Trail
-    first: int
-    end: int
-
-    def holds(self, node: Node) -> bool:
-        """Return whether `node` stands in this section."""
-        return _trail(node)[: len(self.trail)] == self.trail
-
-
-@dataclass(frozen=True, slots=True)
 class Names:
     """What the sections of a skill are called. Names are tokens joined by spaces.
 
@@ -100,27 +78,26 @@ class Names:
     anchors: dict[tuple[str, str], Section] = field(default_factory=dict)
 
 
-def find_sections(nodes: Sequence[Node]) -> list[Section]:
-    """Return every file and every heading that has nodes: in document order, outer before inner."""
-    sections: list[Section] = []
-    unclosed: list[tuple[Trail, int]] = []
-    for position, node in enumerate(nodes):
-        trail = _trail(node)
-        while unclosed and trail[: len(unclosed)] != unclosed[-1][0]:
-            sections.append(Section(*unclosed.pop(), position))
-        unclosed += [(trail[:depth], position) for depth in range(len(unclosed) + 1, len(trail) + 1)]
-    sections += [Section(trail, first, len(nodes)) for trail, first in unclosed]
-    return sorted(sections, key=lambda section: (section.first, len(section.trail)))
-
-
 def collect_names(sections: Sequence[Section]) -> Names:
     """Return the names of all sections; titles go before identifiers, then the earlier first."""
-    names = Names(anchors=_anchors(sections))
+    names = Names()
     for naming in (_titles, _identifiers):
         for section in sections:
-            for name in filter(_is_specific, naming(section)):
-                for pointed in POINTERS if name in GENERIC else ("{}",):
-                    _add(names, pointed.format(name), section)
+            for plain in filter(_is_specific, naming(section)):
+                for pointer in POINTERS if plain in GENERIC else ("{}",):
+                    words = pointer.format(plain).split(" ")
+                    beginnings = [" ".join(words[: count + 1]) for count in range(len(words))]
+                    names.beginnings.update(beginnings)
+                    for depth in range(len(section.trail)):
+                        names.places.setdefault((section.trail[:depth], beginnings[-1]), section)
+    repeats: Counter[tuple[str, str]] = Counter()
+    for section in sections:
+        file, title = section.trail[0], "".join(section.trail[1:][-1:])
+        anchor = re.sub(r"[^\w\- ]", "", title.casefold()).replace(" ", "-")
+        # of two headings with one text the second gets `-1`, and so on
+        count = repeats[file, anchor]
+        repeats[file, anchor] += 1
+        names.anchors.setdefault((file, f"{anchor}-{count}" if count else anchor), section)
     return names
 
 
@@ -130,9 +107,9 @@ def mentioned_sections(node: Node, names: Names) -> Iterator[Section]:
     Of several sections of one name the closest is meant: the first in the smallest section around
     the node that has one.
     """
-    trail = _trail(node)
+    trail = trail_of(node)
     scopes = [trail[:depth] for depth in range(len(trail), -1, -1)]
-    for name in _names_in(_tokens(node.text), names):
+    for name in _names_in(TOKEN.findall(node.text.casefold()), names):
         section = next(names.places[scope, name] for scope in scopes if (scope, name) in names.places)
         if not section.holds(node):
             yield section
@@ -153,16 +130,8 @@ def linked_sections(node: Node, names: Names) -> Iterator[Section]:
             yield section
 
 
-def _trail(node: Node) -> Trail:
-    return (node.span.file, *node.heading_path)
-
-
-def _tokens(text: str) -> list[str]:
-    return TOKEN.findall(text.casefold())
-
-
 def _name(text: str) -> str:
-    return " ".join(_tokens(text)).strip(" .,;:!?()|")
+    return " ".join(TOKEN.findall(text.casefold())).strip(" .,;:!?()|")
 
 
 def _titles(section: Section) -> Iterator[str]:
@@ -190,45 +159,20 @@ def _is_specific(name: str) -> bool:
     return long_enough and len(words) <= MAX_WORDS + ideographs and name not in FOLDERS
 
 
-def _add(names: Names, name: str, section: Section) -> None:
-    words = name.split(" ")
-    names.beginnings.update(" ".join(words[:count]) for count in range(1, len(words) + 1))
-    for depth in range(len(section.trail)):
-        names.places.setdefault((section.trail[:depth], name), section)
-
-
 def _names_in(tokens: Sequence[str], names: Names) -> list[str]:
     """Return the names in `tokens`, each once: at each token the longest, names inside it left out."""
     found: dict[str, None] = {}
     end = 0
-    for start, token in enumerate(tokens):
-        if token in names.beginnings and start >= end:
-            end = _longest(tokens, start, names)
-            found[" ".join(tokens[start:end])] = None
-    found.pop("", None)
+    for start in range(len(tokens)):
+        if start < end:
+            continue
+        longest = candidate = ""
+        for position in range(start, len(tokens)):
+            candidate = f"{candidate} {tokens[position]}".lstrip()
+            if candidate not in names.beginnings:
+                break
+            if ((), candidate) in names.places:
+                longest, end = candidate, position + 1
+        if longest:
+            found[longest] = None
     return list(found)
-
-
-def _longest(tokens: Sequence[str], start: int, names: Names) -> int:
-    """Return the end of the longest name that begins at token `start`, or `start`."""
-    name, end = "", start
-    for position in range(start, len(tokens)):
-        name = f"{name} {tokens[position]}" if name else tokens[position]
-        if name not in names.beginnings:
-            break
-        if ((), name) in names.places:
-            end = position + 1
-    return end
-
-
-def _anchors(sections: Sequence[Section]) -> dict[tuple[str, str], Section]:
-    """Return `Names.anchors`; of two headings with one text the second gets `-1`, and so on."""
-    anchors: dict[tuple[str, str], Section] = {}
-    repeats: Counter[tuple[str, str]] = Counter()
-    for section in sections:
-        file, title = section.trail[0], "".join(section.trail[1:][-1:])
-        anchor = re.sub(r"[^\w\- ]", "", title.casefold()).replace(" ", "-")
-        count = repeats[file, anchor]
-        repeats[file, anchor] += 1
-        anchors.setdefault((file, f"{anchor}-{count}" if count else anchor), section)
-    return anchors

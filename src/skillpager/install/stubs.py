@@ -5,7 +5,6 @@ command. To others the body says what to run. The original is named by its path,
 name never leads to itself.
 """
 
-import json
 import re
 import secrets
 import shlex
@@ -16,12 +15,10 @@ import yaml
 
 from skillpager.atomic_write import write_file
 from skillpager.errors import SkillError
+from skillpager.library import STUB_OF, stub_of
 from skillpager.parsing.skill import ENTRY_FILE, MAX_DESCRIPTION, MAX_NAME, NAME, find_entry, read_skill
 from skillpager.tokens import default_counter
 from skillpager.types import Skill
-
-# front matter under which a stub names its original
-STUB_OF = "skillpager.stub-of"
 
 # Claude Code keeps the first 5,000 tokens of a skill when it compacts a conversation
 # (https://code.claude.com/docs/en/skills#skill-content-lifecycle), by a tokenizer that counts more than ours
@@ -93,20 +90,6 @@ def stub_text(skill: Skill, entry: Path, *, end: str, max_tokens: int | None) ->
     ceiling = "" if max_tokens is None else f" --max-tokens {max_tokens}"
     body = _BODY.format(path=shlex.quote(original), ceiling=ceiling, end=end)
     return f"---\n{front}---\n\n{body}"
-
-
-def stub_of(metadata: Mapping[str, str]) -> str | None:
-    """Return the path of the skill that front matter names as its original; None if it is no stub's.
-
-    Args:
-        metadata: Front-matter fields as `Skill.metadata` has them.
-    """
-    try:
-        own = json.loads(metadata.get("metadata", ""))
-    except json.JSONDecodeError:
-        return None
-    original = own.get(STUB_OF) if isinstance(own, dict) else None
-    return original if isinstance(original, str) else None
 
 
 def _check(skill: Skill, entry: Path) -> None:

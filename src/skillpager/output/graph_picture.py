@@ -25,9 +25,9 @@ from matplotlib.textpath import TextToPath
 from matplotlib.typing import LineStyleType
 from numpy.typing import ArrayLike
 
-from skillpager.graph.mentions import find_sections
 from skillpager.output.graph_text import EDGE_COLORS, TYPE_COLORS, summarize, visible
 from skillpager.output.plotting import own_settings
+from skillpager.sections import find_sections
 from skillpager.types import Edge, EdgeKind, Node, SkillIndex
 
 WIDTH, MARGIN = 7.2, 0.15

@@ -11,7 +11,6 @@ __all__ = [
     "edge_json",
     "entry_json",
     "error_json",
-    "found_json",
     "graph_json",
     "heading_json",
     "index_json",
@@ -26,7 +25,6 @@ __all__ = [
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
-from skillpager.library import FoundSkill
 from skillpager.types import (
     Edge,
     Heading,
@@ -183,17 +181,6 @@ def entry_json(entry: StoreEntry) -> JsonObject:
         "size": entry.size,
         "created": entry.created,
         "used": entry.used,
-    }
-
-
-def found_json(found: FoundSkill) -> JsonObject:
-    """Return a skill that discovery found."""
-    return {
-        "name": found.name,
-        "description": found.description,
-        "path": str(found.path),
-        "shadowed_by": None if found.shadowed_by is None else str(found.shadowed_by),
-        "problem": found.problem,
     }
 
 

@@ -5,6 +5,7 @@ import re
 from collections.abc import Sequence
 
 from skillpager.errors import NodeNotFoundError
+from skillpager.sections import folded, nodes_under
 from skillpager.types import SkillIndex
 
 # titles that an error lists
@@ -46,11 +47,7 @@ def find_section(index: SkillIndex, section: str) -> list[int]:
     Raises:
         NodeNotFoundError: There is no such heading with nodes; titles that come close are listed.
     """
-    path = [_folded(title) for title in re.split(r"\s>\s", section)]
-    meant = [[_folded(section)], path]  # a title may itself hold a `>`
-    found = [
-        node.ordinal for node in index.nodes if any(_stands_under(node.heading_path, each) for each in meant)
-    ]
+    found = nodes_under(index.nodes, section)
     if not found:
         titles = list(dict.fromkeys(node.heading_path[-1] for node in index.nodes if node.heading_path))
         close = _close(section, titles) or titles
@@ -62,22 +59,11 @@ def find_section(index: SkillIndex, section: str) -> list[int]:
     return found
 
 
-def _stands_under(path: Sequence[str], wanted: Sequence[str]) -> bool:
-    """Tell whether titles follow each other in a heading path."""
-    titles = [_folded(title) for title in path]
-    starts = range(len(titles) - len(wanted) + 1)
-    return any(titles[start : start + len(wanted)] == wanted for start in starts)
-
-
 def _close(section: str, titles: Sequence[str]) -> list[str]:
-    wanted = _folded(section)
-    by_name = {_folded(title): title for title in titles}
+    wanted = folded(section)
+    by_name = {folded(title): title for title in titles}
     close = difflib.get_close_matches(wanted, by_name)
     return [by_name[name] for name in close or [name for name in by_name if wanted in name]]
-
-
-def _folded(title: str) -> str:
-    return " ".join(title.split()).casefold()
 
 
 def _find(index: SkillIndex, address: str) -> list[int]:

@@ -1,91 +1,109 @@
-"""One page: what a strategy chooses from a pool, rendered within the budget."""
+"""Assemble a page: the nodes that a strategy selects, or a whole skill, rendered within the budget."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
+from typing_extensions import TypeIs
+
 from skillpager.errors import SettingsError
-from skillpager.pages.render import PageMeter, PageRenderer
+from skillpager.pages.render import NodeMeter, PageMeter, PageRenderer
 from skillpager.settings import Settings
-from skillpager.strategies.baselines.full import Full
-from skillpager.strategies.budget import NodeMeter, resolve
-from skillpager.types import Budget, Page, Query, Selection, SkillIndex, Strategy, Style, TokenMeter
+from skillpager.types import (
+    Budget,
+    EstimatingStrategy,
+    Page,
+    PageOptions,
+    Query,
+    Strategy,
+    Style,
+    TokenMeter,
+)
 
 
-def choose_budget(
-    settings: Settings,
-    max_nodes: int | None,
-    max_tokens: int | None,
-    sufficiency: float | None,
-    strategy: Strategy,
-) -> Budget:
-    """Return the limits of a call; what is None comes from the settings.
+def estimates(strategy: Strategy) -> TypeIs[EstimatingStrategy]:
+    """Return whether a strategy estimates sufficiency."""
+    return hasattr(strategy, "reasons")
+
+
+def choose_budget(options: PageOptions, settings: Settings, strategy: Strategy) -> Budget:
+    """Return the budget of a call: each limit from its options, else from the settings.
 
     Raises:
         SettingsError: A limit is negative, `sufficiency` is not a chance, or the strategy cannot estimate it.
     """
-    nodes = settings.max_nodes if max_nodes is None else max_nodes
-    tokens = settings.max_tokens if max_tokens is None else max_tokens
-    for name, value in (("max_nodes", nodes), ("max_tokens", tokens)):
+    max_nodes, max_tokens = options.get("max_nodes"), options.get("max_tokens")
+    max_nodes = settings.max_nodes if max_nodes is None else max_nodes
+    max_tokens = settings.max_tokens if max_tokens is None else max_tokens
+    for name, value in (("max_nodes", max_nodes), ("max_tokens", max_tokens)):
         if value is not None and value < 0:
             raise SettingsError(f"{name} is {value}: it must be 0 or more.")
-    target = settings.sufficiency if sufficiency is None else sufficiency
-    if target is not None and not 0.0 < target <= 1.0:
-        raise SettingsError(f"sufficiency is {target}: it must be above 0 and at most 1, such as 0.9.")
-    if not estimates(strategy):
-        if sufficiency is not None:
-            raise SettingsError(
-                f"The strategy {strategy.name} does not estimate sufficiency: leave sufficiency out, or use "
-                "the strategy navigator."
-            )
-        return Budget(nodes, tokens)
-    return Budget(nodes, tokens, target)
+    asked = options.get("sufficiency")
+    sufficiency = settings.sufficiency if asked is None else asked
+    if sufficiency is not None and not 0.0 < sufficiency <= 1.0:
+        raise SettingsError(f"sufficiency is {sufficiency}: it must be above 0 and at most 1, such as 0.9.")
+    if estimates(strategy):
+        return Budget(max_nodes, max_tokens, sufficiency)
+    if asked is not None:
+        raise SettingsError(
+            f"The strategy {strategy.name} does not estimate sufficiency: leave sufficiency out, or use "
+            "the strategy navigator."
+        )
+    return Budget(max_nodes, max_tokens)
 
 
-def estimates(strategy: Strategy) -> bool:
-    """Tell whether it is an `EstimatingStrategy`."""
-    return hasattr(strategy, "reasons")
-
-
-def make_page(renderer: PageRenderer, strategy: Strategy, query: Query, budget: Budget) -> Page:
-    """Return the page that a strategy chooses, within `max_tokens` to the last token.
-
-    A pool that fits `max_nodes` and `max_tokens` passes through whole, except in style `plain`. The strategy
-    is not asked then, and `full` takes its place in the selection.
+def make_page(
+    renderer: PageRenderer,
+    strategy: Strategy,
+    query: Query,
+    budget: Budget,
+    *,
+    whole: Strategy | None = None,
+) -> Page:
+    """Return the page that a strategy selects, within `max_tokens` to the last token.
 
     Args:
-        renderer: Renders pages of the pool.
-        strategy: Chooses.
+        renderer: Renders pages of the index.
+        strategy: Selects the nodes.
         query: The query.
         budget: How much the page may hold.
+        whole: Selects every node, in place of `strategy`, where the whole skill is within `max_tokens` and
+            the style is not `plain`; None where the budget does not allow every node.
     """
-    pool = renderer.index
+    index, limit = renderer.index, budget.max_tokens
     estimated = estimates(strategy)
-    limit = budget.max_tokens
-    meter = (
-        PageMeter(renderer) if limit is not None else NodeMeter(pool.nodes, gap_tokens=renderer.gap_tokens)
+    meter: TokenMeter = (
+        NodeMeter(index.nodes, gap_tokens=renderer.gap_tokens) if limit is None else PageMeter(renderer)
     )
-    if renderer.style is not Style.PLAIN and _fits_whole(pool, budget, estimated=estimated):
-        whole = renderer.render(range(len(pool.nodes)))
-        if limit is None or whole.tokens <= limit:  # tags and names of files come on top of the skill
-            selection = _all_of(pool, query, meter, limit)
-            return replace(whole, selection=selection, sufficiency=1.0 if estimated else None)
-    selection = strategy.select(pool, query, budget=budget, meter=meter)
+    within = limit is None or index.full_tokens <= limit
+    if whole is not None and within and renderer.style is not Style.PLAIN:
+        page = renderer.render(range(len(index.nodes)))
+        if limit is None or page.tokens <= limit:  # tags and names of files come on top of the skill
+            # without the limit: the meter adds up parts, which together take more than the whole
+            every = Budget(len(index.nodes))
+            selection = whole.select(index, query, budget=every, meter=meter)
+            selection = replace(selection, budget=replace(every, max_tokens=limit))
+            return replace(page, selection=selection, sufficiency=1.0 if estimated else None)
+    selection = strategy.select(index, query, budget=budget, meter=meter)
     chosen = [pick.node.ordinal for pick in selection.picks]
     page = renderer.render(chosen, selection=selection)
     while limit is not None and page.tokens > limit:
         if not chosen:
             return renderer.empty(selection)
-        chosen.pop()  # the meter prices parts, the limit holds for the whole: give back the last pick
+        chosen.pop()  # the limit holds for the rendered whole: give back the last pick
         page = renderer.render(chosen, selection=selection)
-    return replace(page, sufficiency=_chance(page, len(chosen))) if estimated else page
+    if not estimated:
+        return page
+    if page.complete:
+        return replace(page, sufficiency=1.0)
+    return replace(page, sufficiency=selection.picks[len(chosen) - 1].sufficiency or 0.0 if chosen else 0.0)
 
 
 def make_whole(renderer: PageRenderer, known: Collection[str], limit: int | None) -> Page:
-    """Return the whole pool, or the beginning of what the reader does not have of it, within `limit` tokens.
+    """Return the whole skill, or the beginning of what the reader does not have of it, within `limit` tokens.
 
     Args:
-        renderer: Renders pages of the pool.
+        renderer: Renders pages of the index.
         known: Ids of the nodes that the reader has.
         limit: Ceiling on the tokens; None for none.
     """
@@ -100,13 +118,13 @@ def make_whole(renderer: PageRenderer, known: Collection[str], limit: int | None
 
 
 def leave_out(page: Page, renderer: PageRenderer, known: Collection[str]) -> Page:
-    """Return a page with a marker in place of the nodes that the reader has; as it is if that is no shorter.
+    """Return a page with markers in place of the nodes that the reader has, if that makes it shorter.
 
     Style `plain` has no markers and shows them.
 
     Args:
         page: The page.
-        renderer: What rendered it.
+        renderer: The renderer of the page.
         known: Ids of the nodes that the reader has.
     """
     had = frozenset(node.ordinal for node in page.nodes if node.id in known)
@@ -118,40 +136,12 @@ def leave_out(page: Page, renderer: PageRenderer, known: Collection[str]) -> Pag
 
 
 def longest(render: Callable[[Sequence[int]], Page], ordinals: Sequence[int], limit: int) -> Page:
-    """Return the page of the longest beginning of `ordinals` that takes at most `limit` tokens.
-
-    Of none of them when not even the first fits.
-    """
-    whole = render(ordinals)
-    if whole.tokens <= limit:
-        return whole
+    """Return the page of as many of the first `ordinals` as fit `limit` tokens, which may be none."""
+    page = render(ordinals)
+    if page.tokens <= limit:
+        return page
     count = bisect_right(range(len(ordinals)), limit, key=lambda size: render(ordinals[:size]).tokens)
     # a page need not grow with every node: markers come and go
     while count and render(ordinals[:count]).tokens > limit:
         count -= 1
     return render(ordinals[:count])
-
-
-def _all_of(pool: SkillIndex, query: Query, meter: TokenMeter, limit: int | None) -> Selection:
-    # without the limit: the meter prices parts, and these together cost more than the whole
-    every = Budget(len(pool.nodes))
-    selection = Full().select(pool, query, budget=every, meter=meter)
-    return replace(selection, budget=replace(every, max_tokens=limit))
-
-
-def _chance(page: Page, shown: int) -> float:
-    """Return the estimated chance that a page suffices which shows the first `shown` picks."""
-    if page.complete:
-        return 1.0
-    picks = page.selection.picks if page.selection else ()
-    return (picks[shown - 1].sufficiency or 0.0) if shown else 0.0
-
-
-def _fits_whole(pool: SkillIndex, budget: Budget, *, estimated: bool) -> bool:
-    """Tell whether the whole skill is within the limits; what is only to suffice is no limit to fill."""
-    if estimated and (budget.sufficiency is not None or budget == Budget()):
-        return False
-    within_tokens = budget.max_tokens is None or pool.full_tokens <= budget.max_tokens
-    if estimated and budget.max_nodes is None:
-        return within_tokens
-    return resolve(budget, len(pool.nodes)).max_nodes == len(pool.nodes) and within_tokens

@@ -1,11 +1,11 @@
-"""Where things stand in an index: the source between two nodes, heading paths, and gaps."""
+"""Where things stand in an index: the source between two nodes, and gaps."""
 
 import re
 from collections import Counter
 from collections.abc import Collection, Sequence
 from itertools import groupby
 
-from skillpager.types import Heading, Node, Omission, SkillIndex
+from skillpager.types import Node, Omission, SkillIndex
 
 # the ends of a page: before its first node, behind its last
 START, END = -1, -2
@@ -42,48 +42,31 @@ def source_between(index: SkillIndex, before: int, after: int) -> str:
     return text
 
 
-def heading_paths(index: SkillIndex) -> list[tuple[Heading, ...]]:
-    """Return the headings that each node stands under, outermost first."""
-    paths: list[tuple[Heading, ...]] = []
-    order = {file.path: number for number, file in enumerate(index.skill.files)}
-    headings = [((order[heading.span.file], heading.span.start), heading) for heading in index.headings]
-    position = 0
-    path: tuple[Heading, ...] = ()
-    for node in index.nodes:
-        here = (order[node.span.file], node.span.start)
-        if path and path[-1].span.file != node.span.file:
-            path = ()
-        while position < len(headings) and headings[position][0] < here:
-            heading = headings[position][1]
-            same_file = heading.span.file == node.span.file
-            path = (*(h for h in path if h.level < heading.level), heading) if same_file else ()
-            position += 1
-        paths.append(path)
-    return paths
-
-
-def omission_of(file: str, nodes: Sequence[Node], *, known: bool = False) -> Omission:
-    """Return the gap that hides neighbouring nodes of one file, which the reader may have already."""
-    counts = Counter(node.type for node in nodes)
-    return Omission(
-        file=file,
-        start_line=nodes[0].span.start_line,
-        end_line=nodes[-1].span.end_line,
-        nodes=tuple(node.id for node in nodes),
-        types=dict(counts.most_common()),
-        tokens=sum(node.tokens for node in nodes),
-        known=known,
-    )
-
-
 def omissions_of(nodes: Sequence[Node], known: Collection[int]) -> tuple[Omission, ...]:
-    """Return the gaps that hide neighbouring nodes: for each file, and apart what the reader has already."""
-    runs = groupby(nodes, key=lambda node: (node.span.file, node.ordinal in known))
-    return tuple(omission_of(file, list(run), known=had) for (file, had), run in runs)
+    """Return the gaps that hide neighbouring nodes: one for each file, and apart what the reader has already.
+
+    Args:
+        nodes: The hidden nodes, in document order.
+        known: Ordinals of the nodes that the reader has.
+    """
+    omissions = []
+    for (file, had), run in groupby(nodes, key=lambda node: (node.span.file, node.ordinal in known)):
+        hidden = list(run)
+        omission = Omission(
+            file=file,
+            start_line=hidden[0].span.start_line,
+            end_line=hidden[-1].span.end_line,
+            nodes=tuple(node.id for node in hidden),
+            types=dict(Counter(node.type for node in hidden).most_common()),
+            tokens=sum(node.tokens for node in hidden),
+            known=had,
+        )
+        omissions.append(omission)
+    return tuple(omissions)
 
 
 def covers(node: Node, file: str, offset: int) -> bool:
-    """Tell whether `node` holds, or stands behind, a place of its file."""
+    """Return whether `node` holds, or stands behind, a place of its file."""
     return node.span.file == file and node.span.end > offset
 
 
@@ -114,7 +97,7 @@ def command_for(show: str, address: str) -> str:
 
 
 def verb_of(show: str) -> str:
-    """Return what a marker says before an address: `show `, where the command is one to type."""
+    """Return the word before the address in a marker: `show ` where the command is one to type."""
     return "show " if show and IDS not in show else ""
 
 
@@ -124,7 +107,7 @@ def sample_address(index: SkillIndex) -> str:
 
 
 def _holds_nodes(index: SkillIndex, omission: Omission) -> bool:
-    """Tell whether a gap of windows has text besides headings; thematic breaks have no letter or digit."""
+    """Return whether a gap of windows has text besides headings; thematic breaks have no letter or digit."""
     hidden = set(omission.nodes)
     spans = [node.span for node in index.nodes if node.id in hidden]
     position, end = spans[0].start, spans[-1].end

@@ -1,4 +1,4 @@
-"""A Markdown body as Pieces: the smallest units that the merge rules may join.
+"""A Markdown body becomes Pieces: the smallest units, which the merge rules may join.
 
 Sentences of a paragraph, list items, code blocks, table rows, quotes and HTML blocks are pieces;
 headings and thematic breaks only end a section. Every piece is a range of source characters.
@@ -7,6 +7,7 @@ headings and thematic breaks only end a section. Every piece is a range of sourc
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import takewhile
 
 from markdown_it.tree import SyntaxTreeNode
 
@@ -77,41 +78,77 @@ def split_blocks(text: str, body_start: int) -> list[Piece]:
     """
     body = text[body_start:]
     splitter = _Splitter(text, body_start, Lines(body))
-    pieces = list(splitter.blocks(SyntaxTreeNode(parse_blocks(body)).children))
-    return _with_uncovered_text(pieces, text, body_start)
+    parsed = list(splitter.blocks(SyntaxTreeNode(parse_blocks(body)).children))
+    end = Piece(None, len(text), len(text), parsed[-1].section if parsed else 0)
+    pieces: list[Piece] = []
+    position = body_start
+    for piece in [*parsed, end]:
+        if piece is not end and (piece.end <= position or not text[piece.start : piece.end].strip()):
+            continue  # a separator such as U+2028 alone is a paragraph to CommonMark, blank space to us
+        start = max(piece.start, position)
+        # text that the parser gives no token: link definitions, over-deep nesting
+        if missed := text[position:start].strip():
+            first = position + text[position:start].index(missed)
+            kind = TileKind.LINK_DEFINITION if missed[0] == "[" else TileKind.SENTENCE
+            # block 0 belongs to no Markdown block; the section is that of the piece it stands before
+            pieces.append(Piece(kind, first, first + len(missed), piece.section, 0, None, first))
+        if piece is not end:
+            pieces.append(piece if start == piece.start else replace(piece, start=start, last=start))
+            position = piece.end
+    return pieces
 
 
 class _Splitter:
-    """Walks a syntax tree; holds the counters that number blocks, lists and sections."""
+    """Walks a syntax tree; holds the counters that number blocks and sections."""
 
     def __init__(self, text: str, offset: int, lines: Lines) -> None:
         self._text = text
         self._offset = offset
         self._lines = lines
-        self._blocks = 0
+        self._block = 0
         self._section = 0
 
     def blocks(self, nodes: list[SyntaxTreeNode]) -> Iterator[Piece]:
         """Yield the pieces of top-level nodes."""
         before: Piece | None = None
         for node in nodes:
-            self._blocks += 1
-            for piece in self._block(node, before):
+            self._block += 1
+            for piece in self._pieces(node, before):
                 yield piece
                 before = piece
 
-    def _block(self, node: SyntaxTreeNode, before: Piece | None) -> Iterator[Piece]:
-        if node.type in ("heading", "hr"):
+    def _pieces(self, node: SyntaxTreeNode, before: Piece | None) -> Iterator[Piece]:
+        """Yield the pieces of one node; `before` is the piece in front of it."""
+        if node.type == "heading":
             self._section += 1
-            yield self._heading(node)
+            title = plain_text(node.children[0].content) if node.children else ""
+            yield replace(self._piece(node, TileKind.HEADING), level=int(node.tag[1]), title=title)
+        elif node.type == "hr":
+            self._section += 1
+            yield self._piece(node, None)
         elif node.type == "paragraph":
-            yield from self._sentences(self._piece(node, TileKind.SENTENCE))
+            paragraph = self._piece(node, TileKind.SENTENCE)
+            source = self._text[paragraph.start : paragraph.end]
+            starts = sentence_starts(source)
+            for start, behind in zip(starts, [*starts[1:], len(source)], strict=True):
+                first = paragraph.start + start
+                end = first + len(source[start:behind].rstrip())
+                yield replace(paragraph, start=first, end=end, last=first)
         elif node.type in _LISTS:
-            yield from self._list(node, self._lead_in(before), depth=0, group=self._blocks)
+            lead_in = None
+            if before and before.section == self._section and before.kind is TileKind.SENTENCE:
+                introduces = _INTRODUCES.search(self._text[before.start : before.end][-20:])
+                lead_in = (before.start, before.end) if introduces else None
+            yield from self._list(node, lead_in, depth=0, group=self._block)
         elif node.type == "table":
             yield from self._table(node)
         elif node.type == "blockquote":
-            yield from self._quote(node)
+            whole = self._piece(node, TileKind.QUOTE)
+            if whole.end - whole.start <= MAX_ITEM_CHARS or len(node.children) < 2:
+                yield whole
+            else:
+                for child in node.children:
+                    yield self._piece(child, _LEAF_KINDS.get(child.type, TileKind.QUOTE))
         else:
             yield self._piece(node, _LEAF_KINDS.get(node.type, TileKind.SENTENCE))
 
@@ -120,65 +157,35 @@ class _Splitter:
         return self._range(first, behind, kind, place)
 
     def _range(self, first: int, behind: int, kind: TileKind | None, place: Place | None = None) -> Piece:
-        """Make a piece of whole lines, blank ends cut off; only prose loses its indentation too."""
+        """Return a piece of whole lines, blank ends cut off; only prose loses its indentation too."""
         start, end = self._offset + self._lines.start(first), self._offset + self._lines.start(behind)
         source = self._text[start:end]
+        stripped_end = start + len(source.rstrip())
         if kind in (TileKind.SENTENCE, TileKind.HEADING):
             start = end - len(source.lstrip())
-        end = max(start, self._offset + self._lines.start(first) + len(source.rstrip()))
-        return Piece(kind, start, end, self._section, self._blocks, place, start)
-
-    def _heading(self, node: SyntaxTreeNode) -> Piece:
-        if node.type == "hr":
-            return self._piece(node, None)
-        title = plain_text(node.children[0].content) if node.children else ""
-        return replace(self._piece(node, TileKind.HEADING), level=int(node.tag[1]), title=title)
-
-    def _sentences(self, paragraph: Piece) -> Iterator[Piece]:
-        """Yield the sentences of a paragraph, the white space between them left out."""
-        source = self._text[paragraph.start : paragraph.end]
-        starts = sentence_starts(source)
-        for start, behind in zip(starts, [*starts[1:], len(source)], strict=True):
-            end = paragraph.start + start + len(source[start:behind].rstrip())
-            start += paragraph.start
-            yield replace(paragraph, start=start, end=end, last=start)
-
-    def _lead_in(self, before: Piece | None) -> tuple[int, int] | None:
-        """Return the range of the sentence before a list when it ends with a colon."""
-        if before is None or before.section != self._section or before.kind is not TileKind.SENTENCE:
-            return None
-        source = self._text[before.start : before.end]
-        return (before.start, before.end) if _INTRODUCES.search(source[-20:]) else None
+        return Piece(kind, start, max(start, stripped_end), self._section, self._block, place, start)
 
     def _list(
         self, node: SyntaxTreeNode, lead_in: tuple[int, int] | None, *, depth: int, group: int
     ) -> Iterator[Piece]:
+        """Yield each item with its own paragraphs and code as one piece, then the lists nested in it."""
         for position, item in enumerate(node.children):
             place = Place(group, depth, position, len(node.children), lead_in)
-            yield from self._item(item, place)
-
-    def _item(self, item: SyntaxTreeNode, place: Place) -> Iterator[Piece]:
-        """Yield an item with its own paragraphs and code as one piece, then the lists nested in it."""
-        first = item.map[0] if item.map else 0
-        own = 0
-        while own < len(item.children) and item.children[own].type not in _LISTS:
-            own += 1
-        head = self._range(first, _behind(item.children[:own], first), TileKind.LIST_ITEM, place)
-        if head.end - head.start > MAX_ITEM_CHARS and own > 1:
-            head = self._range(first, _behind(item.children[:1], first), TileKind.LIST_ITEM, place)
-            own = 1
-        nested_on_same_line = own == 0 and bool(item.children)
-        if not nested_on_same_line:
-            yield head
-        lead_in = place.lead_in if nested_on_same_line else (head.start, head.end)
-        for child in item.children[own:]:
-            yield from self._child(child, replace(place, lead_in=lead_in))
-
-    def _child(self, child: SyntaxTreeNode, place: Place) -> Iterator[Piece]:
-        if child.type in _LISTS:
-            yield from self._list(child, place.lead_in, depth=place.depth + 1, group=place.group)
-        else:
-            yield self._piece(child, _LEAF_KINDS.get(child.type, TileKind.LIST_ITEM), place)
+            first = item.map[0] if item.map else 0
+            own = list(takewhile(lambda child: child.type not in _LISTS, item.children))
+            head = self._range(first, _behind(own, first), TileKind.LIST_ITEM, place)
+            if head.end - head.start > MAX_ITEM_CHARS:
+                own = own[:1]
+                head = self._range(first, _behind(own, first), TileKind.LIST_ITEM, place)
+            inner = place  # of a list that begins on the line of the item
+            if own or not item.children:
+                yield head
+                inner = replace(place, lead_in=(head.start, head.end))
+            for child in item.children[len(own) :]:
+                if child.type in _LISTS:
+                    yield from self._list(child, inner.lead_in, depth=depth + 1, group=group)
+                else:
+                    yield self._piece(child, _LEAF_KINDS.get(child.type, TileKind.LIST_ITEM), inner)
 
     def _table(self, node: SyntaxTreeNode) -> Iterator[Piece]:
         """Yield the header rows with the first row as one piece, then row by row."""
@@ -187,44 +194,10 @@ class _Splitter:
         rows = max(1, behind - first - 2)
         for row in range(rows):
             line = first + 2 + row
-            place = Place(self._blocks, 0, row, rows, (header.start, header.end) if row else None)
+            place = Place(self._block, 0, row, rows, (header.start, header.end) if row else None)
             yield self._range(first if row == 0 else line, min(line + 1, behind), TileKind.TABLE, place)
-
-    def _quote(self, node: SyntaxTreeNode) -> Iterator[Piece]:
-        whole = self._piece(node, TileKind.QUOTE)
-        if whole.end - whole.start <= MAX_ITEM_CHARS or len(node.children) < 2:
-            yield whole
-            return
-        for child in node.children:
-            yield self._piece(child, _LEAF_KINDS.get(child.type, TileKind.QUOTE))
 
 
 def _behind(nodes: list[SyntaxTreeNode], first: int) -> int:
     """Return the line behind the last of `nodes`, or behind `first` when there is none."""
     return max((node.map[1] for node in nodes if node.map), default=first + 1)
-
-
-def _with_uncovered_text(pieces: list[Piece], text: str, body_start: int) -> list[Piece]:
-    """Add a piece for text that the parser gives no token: link definitions, over-deep nesting."""
-    covered: list[Piece] = []
-    position = body_start
-    for piece in pieces:
-        if piece.end <= position or not text[piece.start : piece.end].strip():
-            continue  # a separator such as U+2028 alone is a paragraph to CommonMark, blank space to us
-        start = max(piece.start, position)
-        covered += _uncovered(text, position, start, before=piece)
-        covered.append(piece if start == piece.start else replace(piece, start=start, last=start))
-        position = piece.end
-    last = pieces[-1] if pieces else Piece(None, body_start, body_start)
-    return covered + _uncovered(text, position, len(text), before=last)
-
-
-def _uncovered(text: str, start: int, end: int, *, before: Piece) -> list[Piece]:
-    source = text[start:end]
-    if not source.strip():
-        return []
-    start += len(source) - len(source.lstrip())
-    end = start + len(source.strip())
-    kind = TileKind.LINK_DEFINITION if text[start] == "[" else TileKind.SENTENCE
-    # block 0 belongs to no Markdown block; the section is that of the piece it stands before
-    return [Piece(kind, start, end, before.section, 0, None, start)]

@@ -1,18 +1,16 @@
-"""Stage 2: a Skill becomes tiles: Fragments (the candidates of a page), headings and blank space.
+"""A Skill becomes tiles: Fragments (the candidates of a page), headings, front matter and blank space.
 
 Contract: the tiles of a file, joined, are the file, for any input. A fragment's text is its exact
 source slice. Splitting is blocks and sentences (`blocks`), then the paper's merge rules
-(`merging`).
+(`merge_rules`).
 
 Reference: paper §3.1, Fragment Splitting.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-
-from skillpager.parsing.blocks import Piece, split_blocks
+from skillpager.parsing.blocks import split_blocks
 from skillpager.parsing.markdown import Lines
 from skillpager.parsing.merge_rules import merge
+from skillpager.sections import open_headings
 from skillpager.types import Fragment, Heading, ListContext, Skill, SourceFile, Span, Tile, TileKind
 
 # part of every cache key: raise it whenever the same source may yield other fragments
@@ -37,53 +35,36 @@ def split_file(file: SourceFile, *, first_ordinal: int = 0) -> list[Tile]:
         file: The file.
         first_ordinal: Ordinal of its first fragment.
     """
-    tiler = _Tiler(file, Lines(file.text), first_ordinal)
-    tiles = list(tiler.filler(0, file.body_start, TileKind.FRONT_MATTER))
-    position = file.body_start
-    for piece in merge(split_blocks(file.text, file.body_start), file.text):
-        tiles += tiler.filler(position, piece.start, TileKind.BLANK)
-        tiles.append(tiler.tile(piece))
-        position = piece.end
-    tiles += tiler.filler(position, len(file.text), TileKind.BLANK)
-    return tiles
+    text, lines = file.text, Lines(file.text)
 
-
-@dataclass(slots=True)
-class _Tiler:
-    """Turns pieces into tiles, keeping the headings that are open and the next ordinal."""
-
-    file: SourceFile
-    lines: Lines
-    ordinal: int
-    open_headings: tuple[tuple[int, str], ...] = ()
-
-    def filler(self, start: int, end: int, kind: TileKind) -> Iterator[Tile]:
-        if end > start:
-            yield Tile(kind, self._span(start, end), self.file.text[start:end])
-
-    def tile(self, piece: Piece) -> Tile:
-        span, text = self._span(piece.start, piece.end), self.file.text[piece.start : piece.end]
-        if piece.kind is None:
-            return Tile(TileKind.BLANK, span, text)
-        if piece.kind is TileKind.HEADING:
-            outer = tuple(item for item in self.open_headings if item[0] < piece.level)
-            self.open_headings = (*outer, (piece.level, piece.title))
-            return Heading(piece.kind, span, text, piece.level, piece.title)
-        path = tuple(title for _, title in self.open_headings)
-        fragment = Fragment(piece.kind, span, text, self.ordinal, path, self._list_context(piece))
-        self.ordinal += 1
-        return fragment
-
-    def _list_context(self, piece: Piece) -> ListContext | None:
-        place = piece.place
-        if place is None:
-            return None
-        span = self._span(*place.lead_in) if place.lead_in else None
-        lead_in = self.file.text[slice(*place.lead_in)] if place.lead_in else ""
-        return ListContext(lead_in, span, place.position, place.size)
-
-    def _span(self, start: int, end: int) -> Span:
+    def span(start: int, end: int) -> Span:
         # an empty range ends on the line it begins on
-        return Span(
-            self.file.path, self.lines.number(start), self.lines.number(max(start, end - 1)), start, end
-        )
+        return Span(file.path, lines.number(start), lines.number(max(start, end - 1)), start, end)
+
+    def tile(kind: TileKind, start: int, end: int) -> Tile:
+        return Tile(kind, span(start, end), text[start:end])
+
+    tiles = [tile(TileKind.FRONT_MATTER, 0, file.body_start)]
+    position, ordinal = file.body_start, first_ordinal
+    path: tuple[Heading, ...] = ()
+    for piece in merge(split_blocks(text, file.body_start), text):
+        tiles.append(tile(TileKind.BLANK, position, piece.start))
+        position = piece.end
+        where, source = span(piece.start, piece.end), text[piece.start : piece.end]
+        if piece.kind is None:
+            tiles.append(Tile(TileKind.BLANK, where, source))
+        elif piece.kind is TileKind.HEADING:
+            heading = Heading(piece.kind, where, source, piece.level, piece.title)
+            path = open_headings(path, heading)
+            tiles.append(heading)
+        else:
+            context = None
+            if place := piece.place:
+                start, end = place.lead_in or (0, 0)
+                lead_in = span(start, end) if place.lead_in else None
+                context = ListContext(text[start:end], lead_in, place.position, place.size)
+            titles = tuple(heading.title for heading in path)
+            tiles.append(Fragment(piece.kind, where, source, ordinal, titles, context))
+            ordinal += 1
+    tiles.append(tile(TileKind.BLANK, position, len(text)))
+    return [tile for tile in tiles if tile.text]

@@ -1,11 +1,10 @@
-"""What Markdown means to SkillPager: one CommonMark parser, line offsets and links.
+"""Markdown as SkillPager reads it: one CommonMark parser, line offsets and links.
 
-Both readers of Markdown use it: `skill` for the files a skill names, `fragments` for its blocks.
+Both readers of Markdown use it: `skill` for the files that a skill links to, `blocks` for its pieces.
 """
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
 from urllib.parse import unquote, urlsplit
 
 from markdown_it import MarkdownIt
@@ -39,11 +38,13 @@ class Lines:
         return bisect_right(self.starts, offset)
 
 
+def _parser() -> MarkdownIt:
+    return MarkdownIt("commonmark", {"maxNesting": MAX_NESTING}).enable("table")
+
+
 def parse_blocks(text: str) -> list[Token]:
     """Return the block tokens of CommonMark with tables; inline content is left unparsed."""
-    parser = MarkdownIt("commonmark", {"maxNesting": MAX_NESTING}).enable("table")
-    parser.disable("inline")
-    return parser.parse(text)
+    return _parser().disable("inline").parse(text)
 
 
 def linked_paths(text: str) -> list[str]:
@@ -53,28 +54,19 @@ def linked_paths(text: str) -> list[str]:
     inside a code block. Fragments and queries are cut off; targets with a scheme, and absolute
     ones, are left out.
     """
-    parser = MarkdownIt("commonmark", {"maxNesting": MAX_NESTING}).enable("table")
-    found = (path for token in parser.parse(text) if token.children for path in _paths(token.children))
-    return list(dict.fromkeys(found))
-
-
-def _paths(children: list[Token]) -> Iterator[str]:
-    for child in children:
-        if child.type == "link_open":
-            yield from _link_path(str(child.attrGet("href") or ""))
-        elif child.type in ("text", "code_inline"):
-            yield from (path for path in _MARKDOWN_PATH.findall(child.content) if not path.startswith("/"))
-
-
-def _link_path(href: str) -> Iterator[str]:
-    try:
-        parts = urlsplit(href)
-    except ValueError:
-        return
-    path = unquote(parts.path)
-    relative = not parts.scheme and not parts.netloc and not path.startswith("/")
-    if relative and path.lower().endswith((".md", ".markdown")):
-        yield path
+    found: list[str] = []
+    for child in (child for token in _parser().parse(text) for child in token.children or ()):
+        if child.type in ("text", "code_inline"):
+            found += _MARKDOWN_PATH.findall(child.content)
+        elif child.type == "link_open":
+            try:
+                target = urlsplit(str(child.attrGet("href") or ""))
+            except ValueError:
+                continue
+            path = unquote(target.path)
+            if not target.scheme and not target.netloc and path.lower().endswith((".md", ".markdown")):
+                found.append(path)
+    return list(dict.fromkeys(path for path in found if not path.startswith("/")))
 
 
 def plain_text(inline: str) -> str:

@@ -39,6 +39,7 @@ _CONNECTIVE = re.compile(
     re.IGNORECASE,
 )
 _PROSE = (TileKind.SENTENCE, TileKind.QUOTE)
+_STRUCTURAL = (TileKind.HEADING, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ class Rule:
 
     Attributes:
         name: Its name in the documentation and tests.
-        joins: Tells whether the right piece joins the left one; arguments are left, right, text.
+        joins: Whether the right piece joins the left one; arguments are left, right, text.
     """
 
     name: str
@@ -59,7 +60,7 @@ def colon_joins_next(left: Piece, right: Piece, text: str) -> bool:
     if not _COLON.search(text, max(left.last, left.end - _TAIL_CHARS), left.end):
         return False
     if left.kind is TileKind.LIST_ITEM:
-        return right.place is not None and left.place is not None and _is_inside(right, left)
+        return _is_inside(right, left)
     return left.kind in _PROSE
 
 
@@ -67,9 +68,10 @@ def condition_joins_next(left: Piece, right: Piece, text: str) -> bool:
     """A sentence that opens a condition, or ends with its first word, needs the sentence behind it."""
     if left.kind is not TileKind.SENTENCE or right.kind is not TileKind.SENTENCE or left.block != right.block:
         return False
-    if _OPEN_CONDITION.search(text, max(left.last, left.end - _TAIL_CHARS), left.end):
-        return True
-    return bool(_CONDITION.match(text, left.last, min(left.end, left.last + _HEAD_CHARS)))
+    return bool(
+        _OPEN_CONDITION.search(text, max(left.last, left.end - _TAIL_CHARS), left.end)
+        or _CONDITION.match(text, left.last, min(left.end, left.last + _HEAD_CHARS))
+    )
 
 
 def connective_joins_previous(left: Piece, right: Piece, text: str) -> bool:
@@ -100,12 +102,15 @@ def table_rows_grouped(left: Piece, right: Piece, text: str) -> bool:
     return same_table and right.end - left.start <= MAX_TABLE_GROUP_CHARS
 
 
-RULES = (
-    Rule("colon_joins_next", colon_joins_next),
-    Rule("condition_joins_next", condition_joins_next),
-    Rule("connective_joins_previous", connective_joins_previous),
-    Rule("list_items_grouped", list_items_grouped),
-    Rule("table_rows_grouped", table_rows_grouped),
+RULES = tuple(
+    Rule(joins.__name__, joins)
+    for joins in (
+        colon_joins_next,
+        condition_joins_next,
+        connective_joins_previous,
+        list_items_grouped,
+        table_rows_grouped,
+    )
 )
 
 
@@ -119,37 +124,31 @@ def merge(pieces: Iterable[Piece], text: str, *, rules: Iterable[Rule] = RULES) 
     """
     merged = list(pieces)
     for rule in rules:
-        merged = _run(rule, merged, text)
+        waiting, merged = merged, []
+        for right in waiting:
+            left = merged[-1] if merged else None
+            if (
+                left is None
+                or left.section != right.section
+                or left.kind in _STRUCTURAL
+                or right.kind in _STRUCTURAL
+                or not rule.joins(left, right, text)
+            ):
+                merged.append(right)
+                continue
+            kind, place = left.kind, left.place
+            if left.kind in _PROSE and right.kind not in _PROSE:
+                # a local header takes the kind and place of what it introduces, and is itself the lead-in
+                kind = right.kind
+                place = replace(right.place, lead_in=None) if right.place else left.place
+            merged[-1] = replace(
+                left, kind=kind, place=place, end=right.end, block=right.block, last=right.last
+            )
     return merged
-
-
-def _run(rule: Rule, pieces: list[Piece], text: str) -> list[Piece]:
-    merged: list[Piece] = []
-    for piece in pieces:
-        left = merged[-1] if merged else None
-        if left is not None and _may_join(left, piece) and rule.joins(left, piece, text):
-            merged[-1] = _joined(left, piece)
-        else:
-            merged.append(piece)
-    return merged
-
-
-def _may_join(left: Piece, right: Piece) -> bool:
-    structural = (TileKind.HEADING, None)
-    return left.section == right.section and left.kind not in structural and right.kind not in structural
-
-
-def _joined(left: Piece, right: Piece) -> Piece:
-    """Join two pieces; a local header takes the kind and place of what it introduces."""
-    introduces = left.kind in _PROSE and right.kind not in _PROSE
-    kind = right.kind if introduces else left.kind
-    # the lead-in of the first item is now inside the piece
-    place = replace(right.place, lead_in=None) if introduces and right.place else left.place
-    return replace(left, kind=kind, place=place, end=right.end, block=right.block, last=right.last)
 
 
 def _is_inside(inner: Piece, outer: Piece) -> bool:
-    """Tell whether `inner` belongs to the list item `outer`: nested deeper, or its own continuation."""
+    """Return whether `inner` belongs to the list item `outer`: nested deeper, or its own continuation."""
     if inner.place is None or outer.place is None or inner.place.group != outer.place.group:
         return False
     deeper = inner.place.depth > outer.place.depth

@@ -46,40 +46,30 @@ def sentence_starts(text: str) -> list[int]:
     protected = [match.span() for match in _PROTECTED.finditer(text)]
     begins = [begin for begin, _ in protected]
     starts = [0]
-    for boundary in _proposed(text):
+    for boundary in _proposed_boundaries(text):
         place = bisect_right(begins, boundary) - 1
-        inside = place >= 0 and protected[place][0] < boundary < protected[place][1]
-        if not inside and _ends_sentence(text, starts[-1], boundary):
+        if place >= 0 and begins[place] < boundary < protected[place][1]:
+            continue
+        before, following = text[max(starts[-1], boundary - 40) : boundary], text[boundary : boundary + 1]
+        ends_word = before[-1:].isspace() and not following.islower() and not _ABBREVIATION.search(before)
+        if _TERMINATED.search(before) and (ends_word or _WIDE.search(before[-3:])):
             starts.append(boundary)
     return starts
 
 
-def _proposed(text: str) -> list[int]:
+def _proposed_boundaries(text: str) -> list[int]:
     """Return the segmenter's boundaries, found window by window in long texts."""
     found: list[int] = []
     begin = 0
     while begin < len(text):
-        window = text[begin : begin + WINDOW]
-        proposals = sentencex.get_sentence_boundaries(LANGUAGE, window)
-        cuts = [_behind_closers(text, begin + proposal["start_index"]) for proposal in proposals]
+        cuts = []
+        for proposal in sentencex.get_sentence_boundaries(LANGUAGE, text[begin : begin + WINDOW]):
+            cut = begin + proposal["start_index"]
+            # it may fall between a full stop and its closing markup, as in `**Done.** Next`
+            if cut and not text[cut - 1].isspace() and (closers := _CLOSERS.match(text, cut)):
+                cut = closers.end()
+            cuts.append(cut)
         found += [cut for cut in cuts if cut > (found[-1] if found else 0)]
-        complete = begin + WINDOW >= len(text)
-        begin = len(text) if complete else max(cuts[-1], begin + WINDOW // 2)
+        is_last = begin + WINDOW >= len(text)
+        begin = len(text) if is_last else max(cuts[-1], begin + WINDOW // 2)
     return found
-
-
-def _behind_closers(text: str, boundary: int) -> int:
-    """Move a boundary that falls between a full stop and its closing markup, as in `**Done.** Next`."""
-    closers = _CLOSERS.match(text, boundary) if boundary and not text[boundary - 1].isspace() else None
-    return closers.end() if closers else boundary
-
-
-def _ends_sentence(text: str, start: int, boundary: int) -> bool:
-    """Tell whether a proposed boundary is one: terminated, no abbreviation, no lower-case word next."""
-    before = text[max(start, boundary - 40) : boundary]
-    if not _TERMINATED.search(before):
-        return False
-    if _WIDE.search(before[-3:]):
-        return True
-    following = text[boundary : boundary + 1]
-    return before[-1:].isspace() and not following.islower() and not _ABBREVIATION.search(before)

@@ -1,18 +1,20 @@
-"""Stage 1: a path or a text becomes a Skill.
+"""A path or a text becomes a Skill.
 
 A skill is a folder with a `SKILL.md` (Agent Skills specification), any single Markdown file, or a
-string. Reading is lenient: what is odd becomes a warning; only what cannot be read is an error.
+string. Reading is lenient: where a skill departs from the specification there is a warning, and only
+what cannot be read is an error.
 """
 
 import hashlib
 import logging
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from skillpager.errors import SkillError
 from skillpager.parsing import frontmatter
 from skillpager.parsing.markdown import linked_paths
+from skillpager.settings import MAX_SKILL_BYTES
 from skillpager.types import Skill, SourceFile
 
 logger = logging.getLogger(__name__)
@@ -20,9 +22,6 @@ logger = logging.getLogger(__name__)
 ENTRY_FILE = "SKILL.md"
 SCOPES = ("skill", "body")
 DEFAULT_SCOPE = "skill"
-
-# largest skill that is read, all files together; override with `max_bytes` or SKILLPAGER_MAX_BYTES
-MAX_SKILL_BYTES = 8 * 1024 * 1024
 
 # Agent Skills specification
 MAX_NAME = 64
@@ -52,14 +51,15 @@ def read_skill(path: Path | str, *, scope: str = DEFAULT_SCOPE, max_bytes: int =
     if scope not in SCOPES:
         raise ValueError(f"scope must be one of {', '.join(SCOPES)}, not {scope!r}")
     entry = find_entry(Path(path))
+    in_folder = entry.name.lower() == ENTRY_FILE.lower()
     reader = _Reader(entry.parent, max_bytes)
-    first = reader.read(entry)
-    if is_blank(first.text):
+    files = [reader.read(entry)]
+    if is_blank(files[0].text):
         raise SkillError(f"{entry} is empty: a skill needs at least one line of Markdown.")
-    files = [first]
-    if scope == "skill" and entry.name.lower() == ENTRY_FILE.lower():
-        files += _linked_files(first, reader)
-    return _skill(files, fallback=_fallback_name(entry), root=entry.parent.resolve(), notes=reader.warnings)
+    if scope == "skill" and in_folder:
+        reader.add_linked(files)
+    name = entry.resolve().parent.name if in_folder else entry.stem
+    return _skill(files, fallback=name, root=entry.parent.resolve(), notes=reader.warnings)
 
 
 def skill_from_text(text: str, *, name: str = "skill", max_bytes: int = MAX_SKILL_BYTES) -> Skill:
@@ -98,7 +98,13 @@ def skill_from_files(
         what = "The skill text" if len(files) == 1 else f"The file {path}"
         if path in sources:
             raise SkillError(f"{what} is there twice: give each file of a skill a path of its own.")
-        data = _encoded(text, what)
+        try:
+            data = text.encode()
+        except UnicodeEncodeError as error:
+            raise SkillError(
+                f"{what} holds a lone surrogate at character {error.start}, which no UTF-8 file can "
+                'hold: read the source with errors="replace".'
+            ) from error
         size += len(data)
         _check_size(size, max_bytes, what)
         sources[path] = _source_file(path, data, text)
@@ -126,12 +132,16 @@ def find_entry(path: Path) -> Path:
     return path
 
 
+class _TooLargeError(SkillError):
+    """A skill over the size limit: never skipped like an unreadable linked file."""
+
+
 class _Reader:
     """Reads the files of one skill inside its root, counting bytes and collecting warnings."""
 
     def __init__(self, root: Path, max_bytes: int) -> None:
-        self.root = root
-        self.real_root = root.resolve()
+        self._root = root
+        self._real_root = root.resolve()
         self.warnings: list[str] = []
         self._max_bytes = max_bytes
         self._bytes = 0
@@ -143,20 +153,48 @@ class _Reader:
             data = path.read_bytes()
         except OSError as error:
             raise SkillError(f"{path} cannot be read: {error.strerror or error}.") from error
-        return _source_file(path.relative_to(self.root).as_posix(), data, _decode(path, data))
+        if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+            raise SkillError(f"{path} is UTF-16: save it as UTF-8.")
+        if b"\0" in data[:_BINARY_PROBE_BYTES]:
+            raise SkillError(f"{path} is a binary file: name a Markdown file.")
+        try:
+            text = data.decode()
+        except UnicodeDecodeError as error:
+            line = data.count(b"\n", 0, error.start) + 1
+            raise SkillError(
+                f"{path}:{line} is not UTF-8 (byte 0x{data[error.start]:02x} at offset {error.start}): "
+                "save the file as UTF-8."
+            ) from error
+        return _source_file(path.relative_to(self._root).as_posix(), data, text)
 
-    def resolve(self, target: str, *, source: SourceFile) -> Path | None:
+    def add_linked(self, files: list[SourceFile]) -> None:
+        """Append the files that links from `files` lead to, breadth first, each once."""
+        seen = {file.path for file in files}
+        for source in files:  # which grows meanwhile
+            for target in linked_paths(source.text[source.body_start :]):
+                path = self._resolve(target, source=source)
+                if path is None or path.relative_to(self._root).as_posix() in seen:
+                    continue
+                seen.add(path.relative_to(self._root).as_posix())
+                try:
+                    files.append(self.read(path))
+                except _TooLargeError:
+                    raise
+                except SkillError as error:
+                    self.warnings.append(f"left out: {error}")
+
+    def _resolve(self, target: str, *, source: SourceFile) -> Path | None:
         """Return the file that `target`, named in `source`, means; None when it is not in the skill.
 
         The path counts from the naming file, else from the root (as the specification has it).
         """
-        for base in dict.fromkeys(((self.root / source.path).parent, self.root)):
+        for base in dict.fromkeys(((self._root / source.path).parent, self._root)):
             candidate = base / target
             try:
                 real = candidate.resolve()
-                inside = real.is_relative_to(self.real_root)
+                inside = real.is_relative_to(self._real_root)
                 if inside and real.is_file():
-                    return self.root / real.relative_to(self.real_root)
+                    return self._root / real.relative_to(self._real_root)
                 if not inside and candidate.is_file():
                     self.warnings.append(f"{source.path} links to {target}, outside the skill: left out")
                     return None
@@ -166,45 +204,9 @@ class _Reader:
         return None
 
 
-def _linked_files(first: SourceFile, reader: _Reader) -> Iterator[SourceFile]:
-    """Yield the files reachable from `first`, breadth first, each once."""
-    seen = {first.path}
-    queue = [first]
-    while queue:
-        source = queue.pop(0)
-        for target in linked_paths(source.text[source.body_start :]):
-            path = reader.resolve(target, source=source)
-            if path is None or path.relative_to(reader.root).as_posix() in seen:
-                continue
-            seen.add(path.relative_to(reader.root).as_posix())
-            try:
-                linked = reader.read(path)
-            except _TooLargeError:
-                raise
-            except SkillError as error:
-                reader.warnings.append(f"left out: {error}")
-                continue
-            queue.append(linked)
-            yield linked
-
-
-class _TooLargeError(SkillError):
-    """A skill over the size limit: never skipped like an unreadable linked file."""
-
-
 def is_blank(text: str) -> bool:
-    """Tell whether a text has nothing but blanks, line ends and byte order marks."""
+    """Return True if a text has nothing but blanks, line ends and byte order marks."""
     return not text.strip("\ufeff \t\r\n")
-
-
-def _encoded(text: str, what: str) -> bytes:
-    try:
-        return text.encode()
-    except UnicodeEncodeError as error:
-        raise SkillError(
-            f"{what} holds a lone surrogate at character {error.start}, which no UTF-8 file can "
-            'hold: read the source with errors="replace".'
-        ) from error
 
 
 def _check_size(size: int, max_bytes: int, what: str) -> None:
@@ -213,21 +215,6 @@ def _check_size(size: int, max_bytes: int, what: str) -> None:
             f"{what} brings the skill to {size:,} bytes, over the limit of {max_bytes:,}: page a smaller "
             "file, or raise the limit with SKILLPAGER_MAX_BYTES."
         )
-
-
-def _decode(path: Path, data: bytes) -> str:
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise SkillError(f"{path} is UTF-16: save it as UTF-8.")
-    if b"\0" in data[:_BINARY_PROBE_BYTES]:
-        raise SkillError(f"{path} is a binary file: name a Markdown file.")
-    try:
-        return data.decode()
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise SkillError(
-            f"{path}:{line} is not UTF-8 (byte 0x{data[error.start]:02x} at offset {error.start}): "
-            "save the file as UTF-8."
-        ) from error
 
 
 def _source_file(path: str, data: bytes, text: str) -> SourceFile:
@@ -241,23 +228,14 @@ def _skill(files: list[SourceFile], *, fallback: str, root: Path | None, notes: 
     name = fields.pop("name", "").strip() or fallback
     description = fields.pop("description", "").strip()
     if entry.body_start > 1:  # a byte order mark alone is no front matter
-        folder = root.name if root and entry.path.lower() == ENTRY_FILE.lower() else None
-        warnings += _specification_warnings(name, description, folder)
+        if len(name) > MAX_NAME or not NAME.fullmatch(name):
+            warnings.append(
+                f"name {name!r} is not {MAX_NAME} or fewer lower-case letters, digits and hyphens"
+            )
+        if root and entry.path.lower() == ENTRY_FILE.lower() and name != root.name:
+            warnings.append(f"name {name!r} differs from its folder {root.name!r}")
+        if not description:
+            warnings.append("the front matter has no description")
+        if len(description) > MAX_DESCRIPTION:
+            warnings.append(f"description has {len(description)} characters, over {MAX_DESCRIPTION}")
     return Skill(name, description, fields, tuple(files), root, tuple(warnings + notes))
-
-
-def _specification_warnings(name: str, description: str, folder: str | None) -> list[str]:
-    warnings = []
-    if len(name) > MAX_NAME or not NAME.fullmatch(name):
-        warnings.append(f"name {name!r} is not {MAX_NAME} or fewer lower-case letters, digits and hyphens")
-    if folder is not None and name != folder:
-        warnings.append(f"name {name!r} differs from its folder {folder!r}")
-    if not description:
-        warnings.append("the front matter has no description")
-    if len(description) > MAX_DESCRIPTION:
-        warnings.append(f"description has {len(description)} characters, over {MAX_DESCRIPTION}")
-    return warnings
-
-
-def _fallback_name(entry: Path) -> str:
-    return entry.resolve().parent.name if entry.name.lower() == ENTRY_FILE.lower() else entry.stem

@@ -1,12 +1,11 @@
-"""The budget as every strategy reads it, and the meter of those that need no rendering.
+"""The budget as every strategy reads it.
 
 Reference: paper §3.2, Dynamic Budget.
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
 
-from skillpager.types import Budget, Node
+from skillpager.types import Budget
 
 # paper, equation (3)
 SMALL_SKILL_NODES = 100
@@ -32,24 +31,17 @@ def resolve(budget: Budget, n_nodes: int) -> Budget:
     return replace(budget, max_nodes=min(wanted, n_nodes))
 
 
-class NodeMeter:
-    """A `TokenMeter` for bare nodes: their own tokens and nothing between them.
+def allows_all(budget: Budget, n_nodes: int, *, estimating: bool) -> bool:
+    """Return whether the budget allows every node of a skill, its tokens aside.
 
     Args:
-        nodes: All nodes, in document order.
-        gap_tokens: What a gap takes where the page is rendered; it is told, not counted.
+        budget: The budget.
+        n_nodes: How many nodes the skill has.
+        estimating: Whether the strategy estimates sufficiency: it stops at its target or, without any limit,
+            by itself, and has no dynamic `max_nodes`.
     """
-
-    def __init__(self, nodes: Sequence[Node], *, gap_tokens: int = 0) -> None:
-        """Start with an empty page."""
-        self.gap_tokens = gap_tokens
-        self._nodes = nodes
-        self.tokens = 0
-
-    def cost(self, ordinal: int) -> int:
-        """Return the tokens of the page if node `ordinal` were added."""
-        return self.tokens + self._nodes[ordinal].tokens
-
-    def add(self, ordinal: int) -> None:
-        """Add node `ordinal` to the page."""
-        self.tokens = self.cost(ordinal)
+    if estimating and (budget.sufficiency is not None or budget == Budget()):
+        return False
+    if estimating and budget.max_nodes is None:
+        return True
+    return resolve(budget, n_nodes).max_nodes == n_nodes

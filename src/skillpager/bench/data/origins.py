@@ -12,8 +12,8 @@ from urllib.request import Request, urlopen
 
 from skillpager.bench.data.published import Published
 from skillpager.errors import BenchError
-from skillpager.parsing.skill import MAX_SKILL_BYTES
 from skillpager.remote.endpoint import MAX_RETRY_AFTER, RETRYABLE_STATUSES, Endpoint, EndpointError
+from skillpager.settings import MAX_SKILL_BYTES
 
 GITHUB_RAW = "https://raw.githubusercontent.com"
 TIMEOUT = 30.0

@@ -25,7 +25,8 @@ from pathlib import Path
 from skillpager.bench.data.records import Record, SkillRecord
 from skillpager.errors import BenchError
 from skillpager.output.json import JsonObject
-from skillpager.parsing.skill import ENTRY_FILE, MAX_SKILL_BYTES
+from skillpager.parsing.skill import ENTRY_FILE
+from skillpager.settings import MAX_SKILL_BYTES
 
 DATASET = "pipizhao/SkillRouter-Eval-Core"
 PARTITION = "easy"

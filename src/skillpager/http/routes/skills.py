@@ -19,9 +19,9 @@ from skillpager.http.service import (
     make_etag,
     respond,
 )
+from skillpager.library import found_json
 from skillpager.output.json import (
     JsonObject,
-    found_json,
     graph_json,
     index_json,
     node_json,

@@ -2,7 +2,7 @@
 
 import json
 
-from skillpager.strategies.navigator.headings import sections_of
+from skillpager.sections import sections_of
 from skillpager.types import Budget, Node, SkillIndex
 
 # what tells a node from its neighbours; bounds an outline to about 70 tokens a node

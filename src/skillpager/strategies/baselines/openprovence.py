@@ -12,8 +12,8 @@ from typing import Any
 
 from skillpager.errors import require_extra
 from skillpager.remote.endpoint import sendable
+from skillpager.sections import sections_of
 from skillpager.strategies.baselines.loading import LoadedModel
-from skillpager.strategies.navigator.headings import sections_of
 from skillpager.strategies.scoring import select_by_score
 from skillpager.types import Budget, Query, Selection, SkillIndex, TokenMeter
 

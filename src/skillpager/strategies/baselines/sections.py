@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skillpager.strategies.navigator.headings import sections_of
+from skillpager.sections import sections_of
 from skillpager.strategies.picking import cosines
 from skillpager.strategies.scoring import ScoredPicker, falling
 from skillpager.types import Budget, FloatArray, Query, Selection, SkillIndex, SkipReason, TokenMeter

@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from skillpager.strategies.navigator.headings import sections_of
+from skillpager.sections import sections_of
 from skillpager.strategies.navigator.runs import Runs
 from skillpager.strategies.navigator.terms import terms_of
 from skillpager.strategies.navigator.words import Words, stems_of

@@ -1,0 +1,88 @@
+"""The command that installs an extra: right for an index, a folder, an editable folder, an archive, a commit."""
+
+import json
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+from skillpager.errors import MissingExtraError, install_command, require_extra
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the `direct_url.json` of an installation that Python finds before all others."""
+    record = tmp_path / "site" / "skillpager-9.9.dist-info" / "direct_url.json"
+    record.parent.mkdir(parents=True)
+    (record.parent / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: skillpager\nVersion: 9.9\n", encoding="utf-8"
+    )
+    monkeypatch.syspath_prepend(tmp_path / "site")
+    return record
+
+
+def test_what_came_from_an_index_comes_from_there_again(installed: Path) -> None:
+    assert not installed.exists()
+    assert install_command("tokens") == 'pip install "skillpager[tokens]"'
+
+
+def test_a_source_tree_that_is_not_installed_names_the_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    assert install_command("mcp") == 'pip install "skillpager[mcp]"'
+
+
+@pytest.mark.parametrize("editable", [True, False])
+@pytest.mark.parametrize("name", ["plain", "with two blanks", "a $HOME and `ls`", "naïve 资料"])
+def test_a_folder_is_installed_from_the_folder(
+    installed: Path, tmp_path: Path, name: str, editable: bool
+) -> None:
+    folder = tmp_path / name
+    folder.mkdir()
+    origin = {"url": folder.as_uri(), "dir_info": {"editable": True} if editable else {}}
+    installed.write_text(json.dumps(origin), encoding="utf-8")
+    command = install_command("tokens")
+    assert shlex.split(command) == [
+        "pip",
+        "install",
+        *(["-e"] if editable else []),
+        f"{folder}[tokens]",
+    ]
+    assert name != "with two blanks" or command.endswith(f' "{folder}[tokens]"')
+
+
+def test_a_folder_that_is_gone_is_not_named(installed: Path, tmp_path: Path) -> None:
+    origin = {"url": (tmp_path / "gone").as_uri(), "dir_info": {}}
+    installed.write_text(json.dumps(origin), encoding="utf-8")
+    assert install_command("tokens") == 'pip install "skillpager[tokens]"'
+
+
+@pytest.mark.parametrize(
+    ("origin", "target"),
+    [
+        (
+            {"url": "https://example.org/skillpager-9.9-py3-none-any.whl", "archive_info": {}},
+            "https://example.org/skillpager-9.9-py3-none-any.whl",
+        ),
+        (
+            {"url": "https://example.org/skillpager", "vcs_info": {"vcs": "git", "commit_id": "0f1e"}},
+            "git+https://example.org/skillpager@0f1e",
+        ),
+        (
+            {"url": "https://example.org/a.zip", "archive_info": {}, "subdirectory": "python"},
+            "https://example.org/a.zip#subdirectory=python",
+        ),
+    ],
+)
+def test_a_url_is_installed_from_the_url(installed: Path, origin: dict[str, object], target: str) -> None:
+    installed.write_text(json.dumps(origin), encoding="utf-8")
+    assert install_command("openai") == f'pip install "skillpager[openai] @ {target}"'
+
+
+def test_a_missing_extra_names_purpose_package_and_command(installed: Path) -> None:
+    with pytest.raises(
+        MissingExtraError, match=r'^Counting needs the package "nosuch", which is not installed'
+    ):
+        require_extra("nosuch.part", extra="tokens", purpose="Counting")
