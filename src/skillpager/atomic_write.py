@@ -1,21 +1,21 @@
-"""Files written so that nobody ever reads half of one."""
+"""Write a file whole or not at all: nobody ever reads half of it."""
 
 import os
 from pathlib import Path
 from uuid import uuid4
 
-# file systems allow 255 bytes for a name; the temporary one has 38 more than the part kept of the other
-MAX_KEPT_NAME = 40
+# how much of the name the temporary file shows; it has 38 bytes more, and file systems allow 255
+NAME_CHARS = 40
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 
 
 def write_file(path: Path, data: bytes | str, *, mode: int | None = None) -> None:
-    """Write a file anew, atomically; text as UTF-8 with its line breaks as they are, folders made if need be.
+    """Write a file atomically: text as UTF-8 with its line breaks unchanged; missing folders are created.
 
     Args:
         path: The file.
-        data: All that it is to hold.
+        data: Its whole content.
         mode: Its permissions, at no moment wider; by default those of any new file.
 
     Raises:
@@ -23,7 +23,7 @@ def write_file(path: Path, data: bytes | str, *, mode: int | None = None) -> Non
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     # not by `tempfile`, whose files nobody else may read
-    temporary = path.with_name(f".{path.name[:MAX_KEPT_NAME]}-{uuid4().hex}.tmp")
+    temporary = path.with_name(f".{path.name[:NAME_CHARS]}-{uuid4().hex}.tmp")
     try:
         with os.fdopen(os.open(temporary, _NEW, 0o666 if mode is None else mode), "wb") as file:
             file.write(data.encode() if isinstance(data, str) else data)

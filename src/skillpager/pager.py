@@ -6,7 +6,7 @@ page    index, query → strategy → page
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -15,8 +15,7 @@ from typing_extensions import Unpack
 from skillpager.errors import SettingsError, StrategyError
 from skillpager.factories import cache_folder, make_classifier, make_encoder, make_strategy
 from skillpager.indexing import Builder, get_or_build, rows_id
-from skillpager.lru import LRUCache
-from skillpager.memory import ProcessMemory, stamp_files
+from skillpager.memory import MAX_KEPT_NODES, LRUCache, ProcessMemory, stamp_files
 from skillpager.output import outline as explain
 from skillpager.pages.addresses import find_nodes
 from skillpager.pages.assemble import choose_budget, estimates, leave_out, longest, make_page, make_whole
@@ -52,7 +51,7 @@ SkillSource = Path | str | Skill | SkillIndex
 class SkillPager:
     """Pages skills: the smallest part of a skill that suffices for a query.
 
-    Thread-safe. Models are loaded on first use. Indexes are saved in the store and, within bounds, kept in
+    Thread-safe. Models are loaded on first use. Indexes are saved in the store and, within bounds, stay in
     memory; a changed file is noticed at the next call.
     """
 
@@ -90,6 +89,9 @@ class SkillPager:
         self._embedded_text = embedded_text or self.settings.embedded_text
         self._progress = progress
         self._memory = ProcessMemory()
+        self._renderers = LRUCache[tuple[int, Style, str], PageRenderer](
+            MAX_KEPT_NODES, lambda renderer: len(renderer.index.nodes)
+        )
         self._pool_builders: dict[int | str, Builder] = {}
         self._strategies = LRUCache[tuple[str, float], Strategy](MAX_KEPT_STRATEGIES)
 
@@ -97,9 +99,9 @@ class SkillPager:
         """Return the pager itself: it is thread-safe, and copies of its owner share its models and caches."""
         return self
 
-    def __getstate__(self) -> dict[str, object]:
-        """Return the parts, API keys of the settings included; models are loaded anew, caches begin empty."""
-        return {
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle the parts, API keys of the settings included; models are loaded anew, caches begin empty."""
+        parts: dict[str, Any] = {
             "encoder": self._encoder,
             "classifier": self._classifier,
             "store": self._store,
@@ -108,10 +110,7 @@ class SkillPager:
             "settings": self.settings,
             "progress": self._progress,
         }
-
-    def __setstate__(self, parts: Mapping[str, Any]) -> None:
-        """Make a pager of the same parts."""
-        type(self).__init__(self, **parts)
+        return partial(type(self), **parts), ()
 
     @cached_property
     def encoder(self) -> Encoder:
@@ -254,8 +253,7 @@ class SkillPager:
     ) -> SkillIndex:
         """Return what a strategy picks from: the skill's index, or one whose nodes are windows of the source.
 
-        Windows are built and kept as the index is, under a key of their own; their ids are `c0`, `c1`, ….
-        The arguments are those of `page`.
+        Windows have ids `c0`, `c1`, …. The arguments are those of `page`.
 
         Raises:
             SettingsError: The scope or strategy is not valid.
@@ -264,9 +262,9 @@ class SkillPager:
         return self._pool(self.index(skill, scope=scope), self._strategy(strategy, None))
 
     def embed_query(self, query: str, strategy: Strategy | str | None = None) -> FloatArray:
-        """Return `(dim,)` float32, unit length: the embedding of a query, kept in memory for the next call.
+        """Return `(dim,)` float32, unit length: the embedding of a query.
 
-        So are the other embeddings that the strategy, chosen as for `page`, needs of the query.
+        It stays in memory for the next call, as do the others that the strategy needs of the query.
 
         Raises:
             SettingsError: The strategy is not valid.
@@ -300,9 +298,8 @@ class SkillPager:
         index = self.index(skill, scope=scope)
         renderer = self._renderer(index, style, "")
         ordinals = find_nodes(index, [nodes] if isinstance(nodes, str) else nodes)
-        if max_tokens is None:
-            return renderer.excerpt(ordinals)
-        return longest(renderer.excerpt, ordinals, max_tokens)
+        render = renderer.excerpt
+        return render(ordinals) if max_tokens is None else longest(render, ordinals, max_tokens)
 
     def outline(self, skill: SkillSource, *, scope: str | None = None) -> str:
         """Return the skill as a tree of headings and nodes: id, type, lines, tokens, first words.
@@ -321,7 +318,11 @@ class SkillPager:
 
     def _renderer(self, index: SkillIndex, style: Style | str | None, show: str) -> PageRenderer:
         chosen = Style(_one_of("style", str(style or self.settings.style), tuple(Style)))
-        return self._memory.renderer(index, self.token_counter, chosen, show)
+        # a renderer holds its index, so that no other index gets the same id
+        return self._renderers.get_or_make(
+            (id(index), chosen, show),
+            lambda: PageRenderer(index, self.token_counter, style=chosen, show=show),
+        )
 
     def _pool(self, index: SkillIndex, strategy: Strategy) -> SkillIndex:
         builder = self._builder_for(strategy)

@@ -20,7 +20,7 @@ from skillpager.types import FloatArray
 
 # neighbours that a block sees: so many nodes before (positive) or behind (negative)
 NEIGHBOURS = (1, -1, 2, -2)
-# a standardised feature is cut here, so that an odd document cannot drive the network out of its range
+# a standardised feature is cut here, so that an unusual document cannot drive the network out of its range
 CLIP = 4.0
 # bounds of the exponent of a node's weight in the document's mean
 MAX_EXPONENT = 8.0
@@ -61,20 +61,17 @@ class SequenceNet:
             features: `(n, f)` features, unscaled; n is at least 1.
             sections: `(n,)` number of the section of each node, rising from 0 by at most 1.
         """
-        total = sum(_run(weights, features, sections) for weights in self._networks)
-        mean: FloatArray = np.asarray(total, np.float32) / np.float32(self.seeds)
+        logits = []
+        for weights in self._networks:
+            x = ((features - weights["mean"]) / weights["deviation"]).clip(-CLIP, CLIP)
+            h = np.maximum(_linear(weights, "features", x), 0)
+            block = 0
+            while f"blocks.{block}.first.weight" in weights:
+                h = _block(weights, f"blocks.{block}", h, sections)
+                block += 1
+            logits.append(_linear(weights, "out", h) + _linear(weights, "direct", x))
+        mean: FloatArray = np.asarray(sum(logits), np.float32) / np.float32(self.seeds)
         return mean
-
-
-def _run(weights: Weights, features: FloatArray, sections: NDArray[np.intp]) -> FloatArray:
-    """Return `(n, outputs)`: the logits of one network."""
-    x = ((features - weights["mean"]) / weights["deviation"]).clip(-CLIP, CLIP)
-    h = np.maximum(_linear(weights, "features", x), 0)
-    block = 0
-    while f"blocks.{block}.first.weight" in weights:
-        h = _block(weights, f"blocks.{block}", h, sections)
-        block += 1
-    return _linear(weights, "out", h) + _linear(weights, "direct", x)
 
 
 def _block(weights: Weights, block: str, h: FloatArray, sections: NDArray[np.intp]) -> FloatArray:

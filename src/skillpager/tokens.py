@@ -1,4 +1,4 @@
-"""How many tokens a text is: exact o200k_base where rs-bpe is installed, else a labelled estimate.
+"""Token counters: exact o200k_base where rs-bpe is installed, else a labelled estimate.
 
 rs-bpe carries the o200k_base vocabulary inside its wheel, loads it in 50 ms and counts 30 MB/s;
 tiktoken fetches the vocabulary from the network on first use. But rs-bpe takes 48 MB on disk and
@@ -17,22 +17,21 @@ from skillpager.types import TokenCounter
 _PIECE = re.compile(r"[^\W\d_]+|\d+|\s+|[^\w\s]+|_+")
 _WIDE = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af\u3040-\u30ff\uf900-\ufaff]")
 
-# tokens by kind of piece, fitted on o200k_base counts of public skills (benchmarks/README.md); wide
-# and accented letters are rarer there, their figures come from running text
+# tokens by kind of piece, fitted on o200k_base counts of public skills (benchmarks/README.md); wide and
+# accented letters are rare there, so their figures come from running text
 PER_BREAK = 1.2
 PER_WORD, SHORT_WORD, PER_FURTHER_LETTER = 0.98, 5, 0.045
 PER_THREE_DIGITS = 1.7
 PER_SIGN, PER_FURTHER_SIGN = 0.75, 0.19
 PER_WIDE_LETTER, PER_ACCENTED_LETTER = 0.72, 0.35
 
-
 # where o200k_base always ends a token: behind a line break, before what is neither space nor slash
 _SEAM = re.compile(r"(?<=\n)(?=[^\s/])")
 
-# longer texts are counted in parts, and the counts of short parts are kept, because pages share them
+# longer texts are counted in parts, and the counts of short parts are cached, because pages share them
 WHOLE_CHARS = 1_000
-KEPT_PART_CHARS = 2_000
-KEPT_PARTS = 8_192
+CACHED_PART_CHARS = 2_000
+MAX_KEPT_PARTS = 8_192
 
 
 class O200kCounter:
@@ -49,14 +48,14 @@ class O200kCounter:
         """
         bpe = require_extra("rs_bpe.bpe", extra="tokens", purpose="Exact token counting")
         self._count: Callable[[str], int] = bpe.openai.o200k_base().count
-        self._count_kept = lru_cache(KEPT_PARTS)(self._count)
+        self._count_part = lru_cache(MAX_KEPT_PARTS)(self._count)  # in C: there are very many short parts
 
     def count(self, text: str) -> int:
         """Return the number of o200k_base tokens of `text`."""
         if len(text) <= WHOLE_CHARS:
             return self._count(text)
         return sum(
-            self._count_kept(part) if len(part) <= KEPT_PART_CHARS else self._count(part)
+            self._count_part(part) if len(part) <= CACHED_PART_CHARS else self._count(part)
             for part in _SEAM.split(text)
         )
 

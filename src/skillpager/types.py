@@ -83,7 +83,7 @@ class Skill:
 
 
 class TileKind(StrEnum):
-    """What a tile is; the first three are never candidates for a page."""
+    """The kinds of tiles; the first three are never candidates for a page."""
 
     FRONT_MATTER = "front_matter"
     BLANK = "blank"
@@ -102,8 +102,8 @@ class Tile:
     """A stretch of source text; the tiles of a file, joined, are the file.
 
     Attributes:
-        kind: What it is.
-        span: Where it stands.
+        kind: Its kind.
+        span: Its place.
         text: The exact source slice.
     """
 
@@ -127,12 +127,12 @@ class Heading(Tile):
 
 @dataclass(frozen=True, slots=True)
 class ListContext:
-    """What a list item or table part needs to be understood away from its list.
+    """The introduction of a list item or table part, by which it is understood away from its list.
 
     Attributes:
         lead_in: Source of the sentence that introduces the list, of the parent item, or of the
             table's header rows; empty when there is none.
-        lead_in_span: Where that text stands; None when there is none.
+        lead_in_span: Place of that text; None when there is none.
         position: 0-based place of the item in its list, or of the row group in its table.
         size: Number of items in the list, or of row groups in the table.
     """
@@ -220,7 +220,7 @@ class Edge:
     Attributes:
         source: Ordinal of the node it leaves.
         target: Ordinal of the node it enters.
-        kind: Why they are linked.
+        kind: The kind of link.
         weight: Cosine for semantic edges, else 1.
     """
 
@@ -232,13 +232,13 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """All that an index depends on besides the files: one half of its cache key.
+    """Everything that an index depends on besides the files: one half of its cache key.
 
     Attributes:
         splitter: Version of the fragment splitter.
         classifier: Id of the classifier.
         encoder: Id of the encoder.
-        embedded_text: What text of a node is embedded: `context`, `heading` or `bare`.
+        embedded_text: The text of a node that is embedded: `context`, `heading` or `bare`.
         token_counter: Id of the token counter.
         format: Version of the stored format.
     """
@@ -256,12 +256,12 @@ class SkillIndex:
     """The stored result of the offline stage.
 
     Attributes:
-        skill: What was indexed.
+        skill: The skill.
         nodes: Typed nodes in document order; `nodes[i].ordinal == i`.
         headings: Every heading in document order.
         edges: Typed links, sorted by source, target and kind.
         embeddings: `(len(nodes), dim)` float32, rows unit length, row i belongs to `nodes[i]`.
-        recipe: How it was made.
+        recipe: The parts that made it.
         key: Cache key: SHA-256 over file digests and recipe, hexadecimal.
         full_tokens: Tokens of the skill without front matter.
     """
@@ -276,7 +276,7 @@ class SkillIndex:
     full_tokens: int
 
 
-# ---- selection, context
+# ---- query, options
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -301,7 +301,7 @@ class Budget:
 
     Attributes:
         max_nodes: Most nodes to pick (the paper's k); None for the dynamic 20 / 60.
-        max_tokens: Ceiling on the rendered context, markers included; None for no ceiling.
+        max_tokens: Ceiling on the tokens of the page, markers included; None for no ceiling.
         sufficiency: Estimated chance of holding all that is needed at which an `EstimatingStrategy` stops,
             0 to 1; None to go on to the limits. Other strategies do not read it.
     """
@@ -309,6 +309,49 @@ class Budget:
     max_nodes: int | None = None
     max_tokens: int | None = None
     sufficiency: float | None = None
+
+
+class Style(StrEnum):
+    """The ways to render a page."""
+
+    MARKED = "marked"
+    PLAIN = "plain"
+    XML = "xml"
+
+
+class PageOptions(TypedDict, total=False):
+    """The options of `SkillPager.page`; each may be left out.
+
+    Attributes:
+        max_nodes: Most nodes to pick, small gaps between them not counted; strategies may add nodes that
+            these depend on. Without it `navigator` has no such limit; others pick 20, or 60 above 100 nodes.
+        max_tokens: Ceiling on the page's tokens, markers included.
+        sufficiency: Estimated chance, above 0 and up to 1, of holding all that the query needs, at which
+            the page ends; for strategies that estimate it. Without any limit the page ends when the best
+            value per token falls below a fixed threshold.
+        strategy: A `name` or `name:ARGUMENT` of `docs/strategies.md`, or a strategy. Without it `navigator`;
+            `mmr` with `mmr_lambda` or with an encoder other than the built-in one.
+        mmr_lambda: Weight of relevance against redundancy, 0 to 1; 0.7 without it.
+        scope: `skill` for SKILL.md and the files it links to, `body` for SKILL.md alone.
+        style: `marked` (the default), `plain` or `xml`.
+        show: Command that reads omitted nodes when their ids follow it, or replace `{ids}` in it; named by
+            the markers.
+        known: Ids of nodes that the reader has already: a marker names them where the page would show them,
+            unless that takes as many tokens. Style `plain` shows them.
+    """
+
+    max_nodes: int | None
+    max_tokens: int | None
+    sufficiency: float | None
+    strategy: "Strategy | str | None"
+    mmr_lambda: float | None
+    scope: str | None
+    style: Style | str | None
+    show: str
+    known: Collection[str]
+
+
+# ---- selection, page
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,8 +364,8 @@ class Pick:
         relevance: Cosine of query and node.
         redundancy: Largest cosine with an earlier pick; 0 for the first.
         marginal: `mmr_lambda * relevance - (1 - mmr_lambda) * redundancy`, or the strategy's own score.
-        tokens: Tokens this pick adds to the context.
-        total_tokens: Tokens of the context up to and with this pick.
+        tokens: Tokens this pick adds to the page.
+        total_tokens: Tokens of the page up to and with this pick.
         sufficiency: Estimated chance that the picks up to and with this one hold all that the query needs,
             0 to 1; None from a strategy that does not estimate it.
     """
@@ -338,7 +381,7 @@ class Pick:
 
 
 class SkipReason(StrEnum):
-    """Why a node was left out."""
+    """The reasons for which a node is left out."""
 
     MAX_NODES = "max_nodes"
     MAX_TOKENS = "max_tokens"
@@ -371,7 +414,7 @@ class Skip:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What a strategy chose and why.
+    """The nodes that a strategy chose, and why.
 
     Attributes:
         strategy: Name of the strategy.
@@ -388,17 +431,9 @@ class Selection:
     budget: Budget
 
 
-class Style(StrEnum):
-    """How a context is rendered."""
-
-    MARKED = "marked"
-    PLAIN = "plain"
-    XML = "xml"
-
-
 @dataclass(frozen=True, slots=True)
 class Omission:
-    """A gap of a context.
+    """A gap of a page.
 
     Attributes:
         file: File it lies in.
@@ -421,7 +456,7 @@ class Omission:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page: what the agent is given.
+    """A page: the text that an agent is given, and how it came about.
 
     Attributes:
         text: The rendered page.
@@ -531,7 +566,7 @@ class StoreEntry:
 
 
 class Store(Protocol):
-    """Where indexes are kept. Safe for many threads and processes."""
+    """Saves and loads indexes. Safe for many threads and processes."""
 
     def load(self, key: str, skill: Skill) -> SkillIndex | None:
         """Return the index of `skill` stored under `key`, or None; damage is reported and None."""
@@ -547,7 +582,7 @@ class Store(Protocol):
 
 
 class TokenMeter(Protocol):
-    """What a growing page costs when it is rendered, separators and markers included."""
+    """Counts the tokens of a growing page, separators and markers included."""
 
     @property
     def gap_tokens(self) -> int:
@@ -568,10 +603,10 @@ class Strategy(Protocol):
         """Name on the command line and in the benchmark."""
 
     def select(self, index: SkillIndex, query: Query, *, budget: Budget, meter: TokenMeter) -> Selection:
-        """Return what to show. Deterministic; ties go to the earlier node.
+        """Return the nodes to show. Deterministic; ties go to the earlier node.
 
-        `max_tokens` is never exceeded. `max_nodes` bounds what is picked for the query; a strategy may
-        pick nodes on top that those depend on, and says so.
+        `max_tokens` is never exceeded. `max_nodes` bounds the nodes picked for the query; a strategy may
+        add nodes that those depend on, and then documents it.
         """
 
 
@@ -594,42 +629,7 @@ class EstimatingStrategy(Strategy, Protocol):
         """Which rows it reads: encoder id, `/` and text form; the index that it is given has these."""
 
     def clauses(self, query: str) -> Sequence[str]:
-        """Return the clauses of a query that are to be embedded, too."""
+        """Return the clauses of a query that are embedded besides the whole."""
 
     def reasons(self, index: SkillIndex, query: Query) -> Sequence[Mapping[str, float]]:
-        """Return for each node the share of each kind of signal in what it is worth; shares add up to 1."""
-
-
-# ---- options of a page
-
-
-class PageOptions(TypedDict, total=False):
-    """The options of `SkillPager.page`; each may be left out.
-
-    Attributes:
-        max_nodes: Most nodes to pick, small gaps between them not counted; strategies may add nodes that
-            these depend on. Without it `navigator` has no such limit; others pick 20, or 60 above 100 nodes.
-        max_tokens: Ceiling on the page's tokens, markers included.
-        sufficiency: Estimated chance, above 0 and up to 1, of holding all that the query needs, at which
-            the page ends; for strategies that estimate it. Without any limit the page ends when the best
-            value per token falls below a fixed threshold.
-        strategy: A `name` or `name:ARGUMENT` of `docs/strategies.md`, or a strategy. Without it `navigator`;
-            `mmr` with `mmr_lambda` or with an encoder other than the built-in one.
-        mmr_lambda: Weight of relevance against redundancy, 0 to 1; 0.7 without it.
-        scope: `skill` for SKILL.md and the files it links to, `body` for SKILL.md alone.
-        style: `marked` (the default), `plain` or `xml`.
-        show: Command that reads omitted nodes when their ids follow it, or replace `{ids}` in it; named by
-            the markers.
-        known: Ids of nodes that the reader has already: a marker names them where the page would show them,
-            unless that takes as many tokens. Style `plain` shows them.
-    """
-
-    max_nodes: int | None
-    max_tokens: int | None
-    sufficiency: float | None
-    strategy: Strategy | str | None
-    mmr_lambda: float | None
-    scope: str | None
-    style: Style | str | None
-    show: str
-    known: Collection[str]
+        """Return for each node the share of each kind of signal in its estimated need; shares add up to 1."""

@@ -1,7 +1,7 @@
 """A classifier that asks a chat model behind any OpenAI-compatible endpoint.
 
 Fragments are asked about in batches of neighbours, in document order. Every finished batch is saved in a
-file, so that an interrupted or failed run goes on where it stopped and nothing is paid for twice.
+file, so that an interrupted or failed run resumes where it stopped and nothing is paid for twice.
 
 Reference: paper §3.1, Node Classification (there with batches of 20).
 """
@@ -68,28 +68,22 @@ Answer with one JSON object and nothing else: {"answers": [{"index": 0, "type": 
 0.9}, …]}. Every index of the fragments once and no other; "confidence" is the probability, from 0 to 1,
 that the type is right."""
 
-ANSWER_SCHEMA = {
-    "type": "object",
-    "properties": {
-        "answers": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {
-                    "index": {"type": "integer"},
-                    "type": {"type": "string", "enum": [name.value for name in NodeType]},
-                    "confidence": {"type": "number"},
-                },
-                "required": ["index", "type", "confidence"],
-                "additionalProperties": False,
-            },
-        }
-    },
-    "required": ["answers"],
-    "additionalProperties": False,
-}
 
-TYPE_NAMES = frozenset(str(name) for name in NodeType)
+def _object_schema(**properties: object) -> dict[str, object]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+_ANSWER = _object_schema(
+    index={"type": "integer"},
+    type={"type": "string", "enum": [name.value for name in NodeType]},
+    confidence={"type": "number"},
+)
+ANSWER_SCHEMA = _object_schema(answers={"type": "array", "items": _ANSWER})
 _PROMPT = json.dumps([SYSTEM_PROMPT, ANSWER_SCHEMA, RENDERING])
 PROMPT_VERSION = hashlib.sha256(_PROMPT.encode()).hexdigest()[:12]
 
@@ -110,7 +104,7 @@ class LLMClassifier:
     Args:
         model: Name of the model, as the endpoint knows it.
         base_url: Where the API begins, such as `http://localhost:11434/v1`; None for OpenAI's own.
-        api_key: The key; None where the endpoint wants none. No environment variable is read.
+        api_key: The key; None where the endpoint needs none. No environment variable is read.
         batch_size: Fragments per request.
         concurrency: Most requests at a time.
         timeout: Seconds without an answer after which a request has failed.
@@ -200,10 +194,8 @@ class LLMClassifier:
 
     def _ask_all(self, missing: Sequence[_Batch], finished: dict[int, list[Classification]]) -> None:
         """Add the verdicts on `missing` to `finished`; raise for a failed batch once the others are saved."""
-        halt, abandon = (
-            threading.Event(),
-            threading.Event(),
-        )  # begin no further batch; nor repeat a failed call
+        # once `halt` is set no batch is begun; once `abandon` is, no failed call is repeated
+        halt, abandon = threading.Event(), threading.Event()
         failures: dict[int, tuple[_Batch, EndpointError]] = {}
 
         def ask(batch: _Batch) -> list[Classification] | None:
@@ -237,7 +229,18 @@ class LLMClassifier:
                 abandon.set()
                 raise
         if failures:
-            raise ClassifierError(self._failed(*failures[min(failures)], len(finished))) from None
+            batch, cause = failures[min(failures)]
+            outcome = (
+                f"are saved in {self._cache_dir} and will not be asked again: correct the cause and "
+                "repeat the command."
+                if self._cache_dir
+                else "are lost, because there is no cache folder to save them in."
+            )
+            raise ClassifierError(
+                f"Batch {batch.number} of {batch.total} ({_place(batch.fragments[0])} to "
+                f"{_place(batch.fragments[-1])}) could not be typed by the model "
+                f'"{self._endpoint.model}": {cause}. Finished batches ({len(finished)}) {outcome}'
+            ) from None
 
     def _attempt(self, batch: _Batch) -> list[Classification]:
         """Return the verdicts on a batch by one call; see `Endpoint.persist`."""
@@ -254,19 +257,6 @@ class LLMClassifier:
             raise self._endpoint.bad_answer(f"{error} (a smaller batch size shortens it)") from None
         except (ValueError, RecursionError) as error:
             raise self._endpoint.bad_answer(error) from None
-
-    def _failed(self, batch: _Batch, cause: EndpointError, finished: int) -> str:
-        first, last = _place(batch.fragments[0]), _place(batch.fragments[-1])
-        saved = (
-            f"Finished batches ({finished}) are saved in {self._cache_dir} and will not be asked again: "
-            "correct the cause and repeat the command."
-            if self._cache_dir
-            else f"Finished batches ({finished}) are lost, because there is no cache folder to save them in."
-        )
-        return (
-            f"Batch {batch.number} of {batch.total} ({first} to {last}) could not be typed by the model "
-            f'"{self._endpoint.model}": {cause}. {saved}'
-        )
 
     def _file(self, batch: _Batch, folder: Path) -> Path:
         content = [self._endpoint.model, self._endpoint.address, PROMPT_VERSION, batch.message]
@@ -322,7 +312,7 @@ def read_verdicts(data: object, count: int) -> list[Classification]:
         count: Number of fragments that were asked about.
 
     Raises:
-        ValueError: An item is missing, double, of unknown type or out of range; nothing is ever guessed.
+        ValueError: An item is missing, repeated, of unknown type or out of range; nothing is guessed.
     """
     items = data.get("answers") if isinstance(data, dict) else data
     if not isinstance(items, list):
@@ -331,14 +321,14 @@ def read_verdicts(data: object, count: int) -> list[Classification]:
     for item in items:
         match item:
             case {"index": int(index), "type": str(name), "confidence": int() | float() as confidence}:
-                if name not in TYPE_NAMES:
+                if name not in list(NodeType):
                     raise ValueError(f'fragment {index} has the unknown type "{quoted(name)}"')
                 if not 0 <= confidence <= 1:
                     raise ValueError(
                         f"fragment {index} has the confidence {confidence}, which is not from 0 to 1"
                     )
                 if index in verdicts or not 0 <= index < count:
-                    raise ValueError(f"index {index} is double or is none of the {count} fragments")
+                    raise ValueError(f"index {index} is repeated or is not one of the {count} fragments")
                 verdicts[index] = Classification(NodeType(name), float(confidence))
             case _:
                 raise ValueError(f"an item without index, type and confidence: {quoted(repr(item))}")

@@ -20,7 +20,7 @@ from skillpager.sections import Section, find_sections
 from skillpager.types import Edge, EdgeKind, FloatArray, Node, NodeType
 
 SEMANTIC_THRESHOLD = 0.85  # paper §3.1
-MAX_NEIGHBOURS = 16  # keeps a document of one line repeated a sparse graph
+MAX_NEIGHBOURS = 16  # else a document that repeats one line would give a dense graph
 BLOCK_ROWS = 1024  # a block of cosines is 4 MB
 MICRO = 10**6  # cosines are compared in millionths: further digits depend on the machine
 COLUMN_BITS = 32
@@ -73,8 +73,8 @@ def semantic_edges(
 ) -> tuple[Edge, ...]:
     """Return an edge from the earlier to the later node of each pair whose cosine exceeds `threshold`.
 
-    The weight is the cosine, rounded to millionths. A node keeps its `max_neighbours` most similar
-    later nodes; ties go to the earlier one. Memory is a few blocks, however many the nodes.
+    The weight is the cosine, rounded to millionths. A node is linked to its `max_neighbours` most
+    similar later nodes; ties go to the earlier one. Memory is a few blocks, however many the nodes.
 
     Args:
         nodes: All nodes of one skill, in document order.
@@ -134,7 +134,7 @@ def reference_edges(nodes: Sequence[Node]) -> tuple[Edge, ...]:
     identifier in its heading (`--flag`, `snake_case`, `CamelCase`, `file.ext`, `call()`) or by a
     Markdown link; a file by its path or name. Words match whole, in any case. Headings that many
     documents have name nothing ("this overview"), unless pointed at ("see Overview"). Of several
-    sections of one name the closest is meant: the first in the smallest section around the node
+    sections of one name the closest is taken: the first in the smallest section around the node
     that has one. No node refers to a section that it stands in.
     """
     names = collect_names(find_sections(nodes))
@@ -177,16 +177,16 @@ def condition_edges(nodes: Sequence[Node]) -> tuple[Edge, ...]:
         if node.type is not NodeType.PRECONDITION or not any(map(CUE.search, texts)):
             continue
         file, outer, own = around[position][0], around[position][-2:][0], around[position][-1]
+        mentioned = mentioned_sections(node, names)
         with_same_span = (steps_with[span] for span in _code_spans(node) & steps_with.keys())
         rules = (
-            [_first(steps, section.first, section.end) for section in mentioned_sections(node, names)],
-            [_first(positions, position, file.end) for positions in with_same_span],
-            [_first(steps, position, own.end)],
-            [_last(steps, own.first, position)],
-            [_first(steps, position, outer.end)],
+            [step for named in mentioned for step in _first(steps, named.first, named.end)],
+            [step for positions in with_same_span for step in _first(positions, position, file.end)],
+            _first(steps, position, own.end),
+            _last(steps, own.first, position),
+            _first(steps, position, outer.end),
         )
-        candidates = ([step for step in of_rule if step is not None] for of_rule in rules)
-        found |= {(node.ordinal, nodes[step].ordinal) for step in next(filter(None, candidates), [])}
+        found |= {(node.ordinal, nodes[step].ordinal) for step in next(filter(None, rules), [])}
     return tuple(Edge(source, target, EdgeKind.CONDITION, 1.0) for source, target in sorted(found))
 
 
@@ -194,13 +194,13 @@ def _code_spans(node: Node) -> set[str]:
     return set(CODE_SPAN.findall(node.text.casefold()))
 
 
-def _first(positions: Sequence[int], start: int, end: int) -> int | None:
-    """Return the first of the ascending `positions` in `[start, end)`."""
+def _first(positions: Sequence[int], start: int, end: int) -> list[int]:
+    """Return the first of the ascending `positions` in `[start, end)`, if there is one."""
     index = bisect_left(positions, start)
-    return positions[index] if index < len(positions) and positions[index] < end else None
+    return [position for position in positions[index : index + 1] if position < end]
 
 
-def _last(positions: Sequence[int], start: int, end: int) -> int | None:
-    """Return the last of the ascending `positions` in `[start, end)`."""
-    index = bisect_left(positions, end) - 1
-    return positions[index] if index >= 0 and positions[index] >= start else None
+def _last(positions: Sequence[int], start: int, end: int) -> list[int]:
+    """Return the last of the ascending `positions` in `[start, end)`, if there is one."""
+    index = bisect_left(positions, end)
+    return [position for position in positions[max(index - 1, 0) : index] if position >= start]

@@ -65,10 +65,10 @@ GENERIC = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What the sections of a skill are called. Names are tokens joined by spaces.
+    """The names of the sections of a skill. A name is tokens joined by spaces.
 
     Attributes:
-        places: The section that a name means within a trail; the empty trail is the whole skill.
+        places: The first section of a name within a trail; the empty trail is the whole skill.
         beginnings: Every name and every beginning of one, in whole tokens.
         anchors: Sections by file and anchor, as code hosts make anchors; a file has the anchor "".
     """
@@ -104,7 +104,7 @@ def collect_names(sections: Sequence[Section]) -> Names:
 def mentioned_sections(node: Node, names: Names) -> Iterator[Section]:
     """Yield the sections that the text of `node` names and that it does not stand in.
 
-    Of several sections of one name the closest is meant: the first in the smallest section around
+    Of several sections of one name the closest is taken: the first in the smallest section around
     the node that has one.
     """
     trail = trail_of(node)

@@ -1,4 +1,4 @@
-"""How a person or an agent names nodes: `n12`, `12`, `n12-n16`, `12-16`, `L30-57`, or a section's heading."""
+"""Find nodes by their addresses: `n12`, `12`, `n12-n16`, `12-16`, `L30-57`, or the heading of a section."""
 
 import difflib
 import re
@@ -8,7 +8,7 @@ from skillpager.errors import NodeNotFoundError
 from skillpager.sections import folded, nodes_under
 from skillpager.types import SkillIndex
 
-# titles that an error lists
+# most titles that an error lists
 SHOWN_TITLES = 8
 
 # no skill has a node or line of ten digits, and Python refuses to read numbers of thousands
@@ -27,12 +27,37 @@ def find_nodes(index: SkillIndex, addresses: Sequence[str]) -> list[int]:
     Raises:
         NodeNotFoundError: An address is malformed, nothing stands there, or texts hold no address at all.
     """
+    name, total = index.skill.name, len(index.nodes)
     found: set[int] = set()
     parts = [part for text in addresses for part in text.replace(",", " ").split()]
     if addresses and not parts:
         raise NodeNotFoundError("No node is named: write an id such as n12, a range n12-n16 or lines L30-57.")
     for address in parts:
-        found.update(_find(index, address))
+        if match := _NODES.fullmatch(address):
+            first, last = int(match[1]), int(match[2] or match[1])
+            if first > last or last >= total:
+                known = f"n0 to n{total - 1}" if total else "none"
+                raise NodeNotFoundError(
+                    f"There is no node {address!r} in skill {name!r}: its nodes are {known}; the outline "
+                    "lists them."
+                )
+            found.update(range(first, last + 1))
+        elif match := _LINES.fullmatch(address):
+            file = match["file"] or index.skill.files[0].path
+            first, last = int(match[2]), int(match[3] or match[2])
+            spans = [(node.ordinal, node.span) for node in index.nodes if node.span.file == file]
+            here = [number for number, span in spans if span.start_line <= last and span.end_line >= first]
+            if not here:
+                end = max((span.end_line for _, span in spans), default=0)
+                raise NodeNotFoundError(
+                    f"No node stands at {address!r} in skill {name!r}: {file} has nodes up to line {end}, "
+                    "and headings and blank lines are no nodes; the outline lists them."
+                )
+            found.update(here)
+        else:
+            raise NodeNotFoundError(
+                f"{address!r} names no node: write an id such as n12, a range n12-n16, or lines L30-57."
+            )
     return sorted(found)
 
 
@@ -50,51 +75,11 @@ def find_section(index: SkillIndex, section: str) -> list[int]:
     found = nodes_under(index.nodes, section)
     if not found:
         titles = list(dict.fromkeys(node.heading_path[-1] for node in index.nodes if node.heading_path))
-        close = _close(section, titles) or titles
-        names = ", ".join(map(repr, close[:SHOWN_TITLES]))
+        wanted, by_name = folded(section), {folded(title): title for title in titles}
+        close = difflib.get_close_matches(wanted, by_name) or [name for name in by_name if wanted in name]
+        names = ", ".join(map(repr, [by_name[name] for name in close or by_name][:SHOWN_TITLES]))
         raise NodeNotFoundError(
             f"There is no section {section!r} with text in skill {index.skill.name!r}: "
             + (f"some are {names}; the outline lists them." if names else "it has no headings.")
-        )
-    return found
-
-
-def _close(section: str, titles: Sequence[str]) -> list[str]:
-    wanted = folded(section)
-    by_name = {folded(title): title for title in titles}
-    close = difflib.get_close_matches(wanted, by_name)
-    return [by_name[name] for name in close or [name for name in by_name if wanted in name]]
-
-
-def _find(index: SkillIndex, address: str) -> list[int]:
-    if match := _NODES.fullmatch(address):
-        return _by_ordinal(index, address, int(match[1]), int(match[2] or match[1]))
-    if match := _LINES.fullmatch(address):
-        file = match["file"] or index.skill.files[0].path
-        return _by_line(index, address, file, int(match[2]), int(match[3] or match[2]))
-    raise NodeNotFoundError(
-        f"{address!r} names no node: write an id such as n12, a range n12-n16, or lines L30-57."
-    )
-
-
-def _by_ordinal(index: SkillIndex, address: str, first: int, last: int) -> list[int]:
-    total = len(index.nodes)
-    if first > last or last >= total:
-        known = f"n0 to n{total - 1}" if total else "none"
-        raise NodeNotFoundError(
-            f"There is no node {address!r} in skill {index.skill.name!r}: its nodes are {known}; "
-            "the outline lists them."
-        )
-    return list(range(first, last + 1))
-
-
-def _by_line(index: SkillIndex, address: str, file: str, first: int, last: int) -> list[int]:
-    spans = [(node.ordinal, node.span) for node in index.nodes if node.span.file == file]
-    found = [ordinal for ordinal, span in spans if span.start_line <= last and span.end_line >= first]
-    if not found:
-        end = max((span.end_line for _, span in spans), default=0)
-        raise NodeNotFoundError(
-            f"No node stands at {address!r} in skill {index.skill.name!r}: {file} has nodes up to line "
-            f"{end}, and headings and blank lines are no nodes; the outline lists them."
         )
     return found

@@ -1,4 +1,4 @@
-"""Where things stand in an index: the source between two nodes, and gaps."""
+"""Source text and gaps between nodes of an index, and the addresses by which gaps are read."""
 
 import re
 from collections import Counter
@@ -10,10 +10,10 @@ from skillpager.types import Node, Omission, SkillIndex
 # the ends of a page: before its first node, behind its last
 START, END = -1, -2
 
-# how the commands that read omitted parts name a node, and a file whose lines they read
+# a node and a file name as addresses have them
 _NODE_ID = re.compile(r"n\d+")
 _FILE_NAME = re.compile(r"[^\s:,]+")
-# where the address stands in a command that it does not simply follow
+# stands for the address in a command that does not end with it
 IDS = "{ids}"
 _LETTER_OR_DIGIT = re.compile(r"[^\W_]")
 
@@ -79,7 +79,7 @@ def line_range(omission: Omission) -> str:
 def address_of(index: SkillIndex, omission: Omission) -> str:
     """Return the address by which a gap of a page can be read: `n3-n5`, or lines where there are no nodes.
 
-    Empty when it has none: a window of the source that holds no node, or a file that no address can name.
+    Empty for a window of the source that holds no node, and for a file name that no address can hold.
     """
     first, last = omission.nodes[0], omission.nodes[-1]
     if _NODE_ID.fullmatch(first):
@@ -102,7 +102,7 @@ def verb_of(show: str) -> str:
 
 
 def sample_address(index: SkillIndex) -> str:
-    """Return an address of the kind that `address_of` returns, to show how one looks."""
+    """Return an example of the addresses that `address_of` returns."""
     return "n3-n5" if _NODE_ID.fullmatch(index.nodes[0].id) else "L3-9"
 
 

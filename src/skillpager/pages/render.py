@@ -17,7 +17,7 @@ from functools import cached_property
 from html import escape
 from itertools import pairwise
 
-from skillpager.lru import LRUCache
+from skillpager.memory import LRUCache
 from skillpager.pages.gaps import (
     END,
     START,

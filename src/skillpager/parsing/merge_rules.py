@@ -1,15 +1,15 @@
-"""The merge rules of paper §3.1: ordered, named, each one function over two adjacent pieces.
+"""The merge rules of paper §3.1, in their order: each is a function over two adjacent pieces.
 
 A rule says whether the piece on the right joins the one on the left. Rules run one after the
-other over all pieces of a file; pieces of different sections never join. Code blocks are intact
-by construction: they are one piece from the start.
+other over all pieces of a file; pieces of different sections never join. Code blocks are never cut,
+because they are one piece from the start.
 
 Reference: paper §3.1, Fragment Splitting.
 """
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from skillpager.parsing.blocks import Piece
 from skillpager.types import TileKind
@@ -42,17 +42,8 @@ _PROSE = (TileKind.SENTENCE, TileKind.QUOTE)
 _STRUCTURAL = (TileKind.HEADING, None)
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """A named merge rule.
-
-    Attributes:
-        name: Its name in the documentation and tests.
-        joins: Whether the right piece joins the left one; arguments are left, right, text.
-    """
-
-    name: str
-    joins: Callable[[Piece, Piece, str], bool]
+# whether the right piece joins the left one; arguments are left, right, text
+Rule = Callable[[Piece, Piece, str], bool]
 
 
 def colon_joins_next(left: Piece, right: Piece, text: str) -> bool:
@@ -102,15 +93,12 @@ def table_rows_grouped(left: Piece, right: Piece, text: str) -> bool:
     return same_table and right.end - left.start <= MAX_TABLE_GROUP_CHARS
 
 
-RULES = tuple(
-    Rule(joins.__name__, joins)
-    for joins in (
-        colon_joins_next,
-        condition_joins_next,
-        connective_joins_previous,
-        list_items_grouped,
-        table_rows_grouped,
-    )
+RULES = (
+    colon_joins_next,
+    condition_joins_next,
+    connective_joins_previous,
+    list_items_grouped,
+    table_rows_grouped,
 )
 
 
@@ -132,7 +120,7 @@ def merge(pieces: Iterable[Piece], text: str, *, rules: Iterable[Rule] = RULES) 
                 or left.section != right.section
                 or left.kind in _STRUCTURAL
                 or right.kind in _STRUCTURAL
-                or not rule.joins(left, right, text)
+                or not rule(left, right, text)
             ):
                 merged.append(right)
                 continue

@@ -79,7 +79,7 @@ def skill_from_text(text: str, *, name: str = "skill", max_bytes: int = MAX_SKIL
 def skill_from_files(
     files: Sequence[tuple[str, str]], *, name: str = "skill", max_bytes: int = MAX_SKILL_BYTES
 ) -> Skill:
-    """Return a skill made of texts that are in memory; links between them are not looked at.
+    """Return a skill made of texts that are in memory; links between them are not followed.
 
     Args:
         files: Path relative to the skill's root, and Markdown; the entry file first.
@@ -112,7 +112,7 @@ def skill_from_files(
 
 
 def find_entry(path: Path) -> Path:
-    """Return the Markdown file that `path` means: itself, or the `SKILL.md` of a folder.
+    """Return the Markdown file at `path`: itself, or the `SKILL.md` of a folder.
 
     Raises:
         SkillError: Neither is there.
@@ -184,7 +184,7 @@ class _Reader:
                     self.warnings.append(f"left out: {error}")
 
     def _resolve(self, target: str, *, source: SourceFile) -> Path | None:
-        """Return the file that `target`, named in `source`, means; None when it is not in the skill.
+        """Return the file that `source` names as `target`; None when it is not in the skill.
 
         The path counts from the naming file, else from the root (as the specification has it).
         """
