@@ -14,8 +14,12 @@ from skillpager import SkillPager
 from skillpager.errors import MissingExtraError, SettingsError, StrategyError, install_command
 from skillpager.factories import make_strategy
 from skillpager.settings import Settings
-from skillpager.strategies.baselines.llm_outline import LLMOutline
-from skillpager.strategies.baselines.llm_outline_prompt import MAX_TEXT_CHARS, outline_message, read_choice
+from skillpager.strategies.baselines.llm_outline import (
+    MAX_TEXT_CHARS,
+    LLMOutline,
+    outline_message,
+    read_choice,
+)
 from skillpager.types import Budget, SkillIndex, SkipReason, Strategy
 from strategy_cases import assert_sound, index_with, ordinals, reasons, run
 

@@ -47,8 +47,9 @@ from skillpager.encoders.builtin import ENCODER_ID, BuiltinEncoder  # noqa: E402
 from skillpager.encoders.hashing import HashingEncoder  # noqa: E402
 from skillpager.sequence_net import SequenceNet  # noqa: E402
 from skillpager.settings import Settings  # noqa: E402
-from skillpager.strategies.navigator.clauses import clauses_of  # noqa: E402
-from skillpager.strategies.navigator.strategy import Navigator, NeedModel  # noqa: E402
+from skillpager.strategies.navigator.lexical import clauses_of  # noqa: E402
+from skillpager.strategies.navigator.model import NeedModel  # noqa: E402
+from skillpager.strategies.navigator.strategy import Navigator  # noqa: E402
 from skillpager.types import FloatArray, NodeType  # noqa: E402
 from train_encoder import EncoderSettings, States  # noqa: E402
 

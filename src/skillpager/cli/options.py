@@ -138,7 +138,7 @@ StrategyName = Annotated[
         "--strategy",
         metavar="NAME",
         help="navigator (default), mmr, topk, full; head, sections, bm25, hybrid, dpp, msd, cover; of the "
-        "paper chunk_mmr[:TOKENS], greedy_graph[:GAIN], topk_dependency, mmr_graph, exec_only, concept_only, "
+        "paper greedy_graph[:GAIN], topk_dependency, mmr_graph, exec_only, concept_only, "
         "density[:SHARE]; with a model reranker:MODEL, llmlingua2:MODEL, openprovence:MODEL, llm_outline.",
         autocompletion=complete_strategy,
     ),

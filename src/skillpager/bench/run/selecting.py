@@ -22,10 +22,16 @@ from skillpager.bench.data.records import (
 )
 from skillpager.bench.judge.evidence import EVIDENCE, judge_evidence
 from skillpager.bench.run.methods import LABELS, Method, parse_method
+from skillpager.bench.run.windows import chunk_tokens_of, window_index
 from skillpager.bench.validate.node_types import LabelClassifier
+from skillpager.indexing import Builder
+from skillpager.memory import LRUCache
 from skillpager.pager import SkillPager
 from skillpager.settings import Settings
 from skillpager.types import Page, Skill, SkillIndex, Strategy, Style
+
+# window indexes, which the queries about a skill share: by pager, key of the skill and tokens of a window
+_WINDOWS = LRUCache[tuple[SkillPager, str, int], SkillIndex](16)
 
 
 def page_by(
@@ -51,14 +57,16 @@ def page_by(
         SkillPagerError: The skill cannot be indexed, or the strategy fails.
     """
     index = pager.index(skill)
-    chosen = strategy or method.strategy
+    pool, chosen = index, strategy or method.strategy
+    if strategy is None and (chunk_tokens := chunk_tokens_of(method.strategy)) is not None:
+        pool, chosen = _windows(pager, skill, index, chunk_tokens), "mmr"
     # so that the time below is neither that of indexing nor that of embedding
-    pager.pool(index, chosen)
+    pager.pool(pool, chosen)
     pager.embed_query(query, chosen)
     max_nodes, max_tokens = method.budget(len(index.nodes), index.full_tokens)
     start = time.perf_counter()
     page = pager.page(
-        index,
+        pool,
         query,
         max_nodes=max_nodes,
         max_tokens=max_tokens,
@@ -68,6 +76,16 @@ def page_by(
         style=style,
     )
     return page, time.perf_counter() - start
+
+
+def _windows(pager: SkillPager, skill: Skill, index: SkillIndex, chunk_tokens: int) -> SkillIndex:
+    key = (pager, index.key, chunk_tokens)
+    windows = _WINDOWS.get(key)
+    if windows is None:
+        form = pager.recipe.embedded_text
+        builder = Builder(pager.encoder, pager.classifier, pager.token_counter, form)
+        windows = _WINDOWS.put(key, window_index(builder, skill, chunk_tokens, pager.store))
+    return windows
 
 
 def page_row(
