@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from skillpager.bench.data.published import read_published
+from skillpager.bench.data.evidence import read_published
 from skillpager.bench.report.measures import COVERAGE, MICRO_REDUCTION, SUFFICIENCY
 from skillpager.output.plotting import own_settings
 

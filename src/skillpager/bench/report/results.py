@@ -11,8 +11,8 @@ from importlib.resources import files
 
 import pandas as pd
 
+from skillpager.bench.data.evidence import read_published
 from skillpager.bench.data.folder import BenchFolder, read_records
-from skillpager.bench.data.published import read_published
 from skillpager.bench.data.records import NodeRecord, QueryRecord, SelectionRecord, SkillRecord
 from skillpager.bench.report.measures import join
 from skillpager.classifiers.local import LocalClassifier
