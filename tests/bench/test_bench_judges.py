@@ -201,7 +201,7 @@ def measured(*ranges: tuple[int, int]) -> tuple[float, bool]:
 
 def test_nine_tenths_of_all_evidence_are_sufficient_and_less_is_not() -> None:
     assert measured((900, 100)) == (0.9, True)
-    assert measured((899, 101)) == (0.899, False)
+    assert measured((89_999, 10_001)) == (0.89999, False)
     # over all ranges together, weighted by their letters, not the mean of their shares
     assert measured((800, 200), (1000, 0)) == (0.9, True)
     assert measured((850, 150), (949, 51)) == (1799 / 2000, False)
@@ -210,7 +210,7 @@ def test_nine_tenths_of_all_evidence_are_sufficient_and_less_is_not() -> None:
 
 def test_four_fifths_of_each_range_are_sufficient_and_less_is_not() -> None:
     assert measured((5000, 0), (800, 200)) == (5800 / 6000, True)
-    assert measured((5000, 0), (799, 201)) == (5799 / 6000, False)
+    assert measured((500_000, 0), (79_999, 20_001)) == (579_999 / 600_000, False)
     assert measured((799, 201), (5000, 0)) == (5799 / 6000, False)
     assert measured((5000, 0), (0, 100), (5000, 0)) == (10000 / 10100, False)
 
