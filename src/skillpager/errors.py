@@ -80,7 +80,7 @@ class NodeNotFoundError(SkillPagerError):
 
 
 def install_command(extra: str) -> str:
-    """Return the pip command that adds an extra to this installation, whatever its source was.
+    """Return the pip command that adds an extra to this installation, from the source that it came from.
 
     For a package that is not from an index, pip records its source and whether it is editable.
 

@@ -43,7 +43,7 @@ def source_between(index: SkillIndex, before: int, after: int) -> str:
 
 
 def omissions_of(nodes: Sequence[Node], known: Collection[int]) -> tuple[Omission, ...]:
-    """Return the gaps of adjacent hidden nodes, one per file; nodes that the reader has make gaps of their own.
+    """Return the gaps of adjacent hidden nodes: one per file, with separate ones for nodes that the reader has.
 
     Args:
         nodes: The hidden nodes, in document order.
