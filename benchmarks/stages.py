@@ -13,9 +13,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from skillpager import SkillPager
-from skillpager.strategies.navigator.clauses import clauses_of
-from skillpager.strategies.navigator.features import Place, signals_of
-from skillpager.strategies.navigator.strategy import ShippedModel
+from skillpager.strategies.navigator.features import IndexFeatures, features_of
+from skillpager.strategies.navigator.lexical import clauses_of
+from skillpager.strategies.navigator.model import shipped_model
 from skillpager.types import Query
 
 SAMPLES = Path(__file__).parents[1] / "examples" / "skills"
@@ -51,17 +51,17 @@ def stages(pager: SkillPager, skill: str) -> dict[str, float]:
     """Return the milliseconds of every stage."""
     index = pager.index(skill)
     start = time.perf_counter()
-    place = Place(index)
+    known = IndexFeatures(index)
     first = 1000 * (time.perf_counter() - start)
-    model = ShippedModel().read()
+    model = shipped_model()
     for query in QUERIES:
         pager.page(index, f"{query} Warm up.")
     embed = median(lambda query: [pager.encoder.encode_query(part) for part in parts_of(query)])
-    known = [asked(pager, query) for query in QUERIES]
-    rows = iter(known)
-    signals = median(lambda _: signals_of(place, next(rows)))
-    rows = iter(known)
-    needs = median(lambda _: model.needs(place, next(rows)))
+    questions = [asked(pager, query) for query in QUERIES]
+    rows = iter(questions)
+    signals = median(lambda _: features_of(known, next(rows)))
+    rows = iter(questions)
+    needs = median(lambda _: model.needs(known, next(rows)))
     again = median(lambda query: pager.page(index, query))
     # what a pager that was never asked them does
     with tempfile.TemporaryDirectory() as cache:

@@ -12,24 +12,24 @@ WIDTH = 100
 INTRODUCTION = """\
 # Command line
 
-This page is made from `--help` by `python docs/generate_cli.py`; a test compares the two.
+This page is generated from `--help` by `python docs/generate_cli.py`; a test compares the two.
 
 Data goes to stdout: a page, a tree, a table. On a terminal trees and tables are drawn and coloured
-(`NO_COLOR` is heeded); in a pipe a tree is plain text and a table is tab-separated values under a
-header line. Notes, warnings, errors and progress go to stderr, progress only if that is a terminal.
+(`NO_COLOR` is respected); in a pipe a tree is plain text and a table is tab-separated values under a
+header line. Notes, warnings, errors and progress go to stderr; progress only if that is a terminal.
 
 With `--json` stdout is one JSON document, or empty after an error, and each line of stderr is a JSON
 object: `{"warning": {"logger": …, "message": …}}` or `{"error": {"type": …, "message": …}}`, where the
-type is the class of the error, such as `SkillError`. Notes are left out.
+type is the class of the error, such as `SkillError`. There are no notes.
 
 | Exit code | Meaning |
 |---|---|
-| 0 | fine |
-| 1 | an error, told on stderr with the way out; something that `doctor` or `cache verify` found |
+| 0 | success |
+| 1 | an error, described on stderr with a way to fix it; a problem that `doctor` or `cache verify` found |
 | 2 | wrong usage |
 | 130 | interrupted |
 
-`skillpager --install-completion` makes the shell complete commands, options and names of skills.
+After `skillpager --install-completion` the shell completes commands, options and names of skills.
 """
 
 

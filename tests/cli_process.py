@@ -1,7 +1,8 @@
-"""The command line as a real process: run it, read what it says, give it a terminal."""
+"""The command line: run it as a real process, on a terminal, or within this process."""
 
 import errno
 import json
+import logging
 import os
 import pty
 import select
@@ -10,6 +11,10 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from typer.testing import CliRunner
+
+from skillpager.cli.app import app
 
 ROOT = Path(__file__).parent.parent
 SAMPLES = ROOT / "examples" / "skills"
@@ -57,6 +62,26 @@ def run(*arguments: str | Path, env: dict[str, str], stdin: bytes = b"", cwd: Pa
         command(*arguments), input=stdin, capture_output=True, env=env, cwd=cwd, timeout=TIME_LIMIT
     )
     return Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def invoke(*arguments: str | Path, env: dict[str, str], stdin: bytes = b"") -> Ran:
+    """Run the command within this process, which is cheap where a process is not the point."""
+    root, ours = logging.getLogger(), logging.getLogger("skillpager")
+    handlers, level = list(root.handlers), ours.level
+    others: dict[str, str | None] = {name: None for name in os.environ if name.startswith("SKILLPAGER_")}
+    try:
+        done = CliRunner().invoke(
+            app,
+            list(map(str, arguments)),
+            input=stdin,
+            env={**others, **env},
+            prog_name="skillpager",
+            catch_exceptions=False,
+        )
+    finally:
+        root.handlers[:] = handlers
+        ours.setLevel(level)
+    return Ran(done.exit_code, done.stdout, done.stderr)
 
 
 def run_on_terminal(*arguments: str | Path, env: dict[str, str], cwd: Path = ROOT, typed: bytes = b"") -> Ran:

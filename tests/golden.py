@@ -5,6 +5,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from cli_mistakes import MISTAKES, make, messages
 from skillpager import SkillPager
 from skillpager.output import outline as explain
 from skillpager.settings import Settings
@@ -12,6 +13,7 @@ from skillpager.settings import Settings
 ROOT = Path(__file__).parent.parent
 SAMPLES = ROOT / "examples" / "skills"
 FOLDER = Path(__file__).parent / "golden"
+MESSAGES = "messages.txt"
 
 QUERIES = {
     "api-rate-limits": "We get 429 answers in bursts; how long should the client wait before it tries again?",
@@ -47,6 +49,8 @@ def main() -> None:
         for name, text in golden_texts(pager):
             (FOLDER / name).write_text(text, encoding="utf-8", newline="")
         pager.close()
+        text = "\n".join(messages(Path(folder), lambda name: make(MISTAKES[name], Path(folder))))
+        (FOLDER / MESSAGES).write_text(text, encoding="utf-8", newline="")
     sys.stderr.write(
         f"{len(list(FOLDER.iterdir()))} golden files in tests/golden: review the diff like code\n"
     )

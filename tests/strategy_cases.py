@@ -8,7 +8,7 @@ import numpy as np
 from index_builder import build_index, unit_rows
 from skillpager.pages.render import NodeMeter
 from skillpager.sequence_net import SequenceNet
-from skillpager.strategies.navigator.strategy import NeedModel, ShippedModel
+from skillpager.strategies.navigator.model import NeedModel, shipped_model
 from skillpager.types import Budget, FloatArray, Query, Selection, SkillIndex, SkipReason, Strategy
 
 
@@ -59,7 +59,7 @@ def run(
 
 def indifferent() -> NeedModel:
     """Return the shipped navigator's model without its last layer: every node is needed alike."""
-    model = ShippedModel().read()
+    model = shipped_model()
     last = (".out.weight", ".direct.weight")
     arrays = {
         name: np.zeros_like(array) if name.endswith(last) else array

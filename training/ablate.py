@@ -24,8 +24,9 @@ from skillpager.encoders.builtin import BuiltinEncoder
 from skillpager.pages.assemble import make_page
 from skillpager.pages.render import PageRenderer
 from skillpager.sequence_net import SequenceNet
-from skillpager.strategies.navigator.features import GROUPS, Place
-from skillpager.strategies.navigator.strategy import Navigator, NeedModel
+from skillpager.strategies.navigator.features import GROUPS, IndexFeatures
+from skillpager.strategies.navigator.model import NeedModel
+from skillpager.strategies.navigator.strategy import Navigator
 from skillpager.tokens import default_counter
 from skillpager.types import Budget, FloatArray, Query, Style
 from train import BASE, FOLD_SEED, FOLDS, Unseen, embedding, make_cases, read_unseen
@@ -123,15 +124,15 @@ def without(case: Case, groups: Sequence[str]) -> Case:
     return replace(case, example=replace(case.example, features=signals))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Told(NeedModel):
     """A model whose logits are known."""
 
     known: Mapping[str, FloatArray] = field(default_factory=dict)
 
-    def needs(self, place: Place, query: Query) -> FloatArray:  # noqa: ARG002 - nothing is to be computed
+    def needs(self, known: IndexFeatures, query: Query) -> FloatArray:  # noqa: ARG002 - nothing to compute
         """Return the needs of the query's known logits."""
-        return self._needs(self.known[query.text])
+        return self.calibrated(self.known[query.text])
 
 
 def measure(

@@ -14,7 +14,7 @@ from skillpager.classifiers.local import TYPES
 from skillpager.node_text import embedded_text
 from skillpager.parsing.fragments import split_skill
 from skillpager.parsing.skill import skill_from_text
-from skillpager.strategies.navigator.clauses import clauses_of
+from skillpager.strategies.navigator.lexical import clauses_of
 from skillpager.types import Encoder, FloatArray, Fragment, Heading, Query, Skill
 
 TEXT_FORM = "context"

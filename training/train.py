@@ -40,7 +40,7 @@ from sequence_net import Net, arrays_of
 from skillpager.encoders.builtin import ENCODER_ID, BuiltinEncoder
 from skillpager.sequence_net import SequenceNet
 from skillpager.strategies.navigator.features import NAMES
-from skillpager.strategies.navigator.strategy import NeedModel
+from skillpager.strategies.navigator.model import NeedModel
 from skillpager.types import Encoder, FloatArray
 from train_encoder import EncoderSettings, EncoderTrainer
 from train_navigator import Case

@@ -20,9 +20,10 @@ from skillpager.bench.judge.measure import evidence_coverage
 from skillpager.classifiers.local import TYPES
 from skillpager.pages.render import NodeMeter
 from skillpager.sequence_net import SequenceNet
-from skillpager.strategies.navigator.features import NAMES, Place, signals_of
-from skillpager.strategies.navigator.required_context import units_of
-from skillpager.strategies.navigator.strategy import COST_EXPONENT, OPENING_TOKENS, Navigator, NeedModel
+from skillpager.strategies.navigator.features import NAMES, IndexFeatures, features_of
+from skillpager.strategies.navigator.model import NeedModel
+from skillpager.strategies.navigator.required_context import required_context
+from skillpager.strategies.navigator.strategy import COST_EXPONENT, OPENING_TOKENS, Navigator
 from skillpager.tokens import default_counter
 from skillpager.types import Budget, FloatArray, Node, Pick, Query, Recipe, SkillIndex
 from train_types import Encoded
@@ -44,7 +45,7 @@ class Case:
         document: Place of the document in the list of all.
         asked: The query and what it needs.
         index: The document's nodes and rows.
-        place: What is known of them.
+        known: The features of the index.
         query: Text and row.
         example: What the network learns from.
     """
@@ -52,7 +53,7 @@ class Case:
     document: int
     asked: Asked
     index: SkillIndex
-    place: Place
+    known: IndexFeatures
     query: Query
     example: Example
 
@@ -67,12 +68,12 @@ def cases_of(number: int, document: Document, encoded: Encoded, types: FloatArra
         types: `(n, 6)` chances of the types by a classifier that never saw it.
     """
     index = make_index(document, encoded.rows, types)
-    place = Place(index)
+    known = IndexFeatures(index)
     cases = []
     for asked, query in zip(document.asked, encoded.queries, strict=True):
         target = asked.needs[:, None].astype(np.float32)
-        example = Example(signals_of(place, query), place.section.member, target)
-        cases.append(Case(number, asked, index, place, query, example))
+        example = Example(features_of(known, query), known.section.member, target)
+        cases.append(Case(number, asked, index, known, query, example))
     return cases
 
 
@@ -157,7 +158,7 @@ def walk(case: Case, document: Document, model: NeedModel) -> Walk:
 
 def _values(picks: Sequence[Pick], nodes: Sequence[Node]) -> FloatArray:
     """Return the value that each pick had when it was picked; infinity for what completes another one."""
-    units = units_of(nodes)
+    required = required_context(nodes)
     shown: set[int] = set()
     completed: set[int] = set()
     values = []
@@ -168,7 +169,7 @@ def _values(picks: Sequence[Pick], nodes: Sequence[Node]) -> FloatArray:
         value = -np.log1p(-pick.marginal) / cost**COST_EXPONENT
         values.append(np.inf if ordinal in completed else value)
         shown.add(ordinal)
-        completed.update(units.get(ordinal, ()))
+        completed.update(required.get(ordinal, ()))
     return np.array(values)
 
 
@@ -221,6 +222,6 @@ def ranking(cases: Sequence[Case], logits: Sequence[FloatArray]) -> dict[str, fl
         if needed.any() and not needed.all():
             right, wrong = values[needed][:, None], values[~needed]
             areas.append(float(((right > wrong) + 0.5 * (right == wrong)).mean()))
-            tokens = case.place.tokens
+            tokens = case.known.tokens
             shares.append(float(tokens[values >= values[needed].min()].sum() / tokens.sum()))
     return {"auc": round(float(np.mean(areas)), 4), "share_to_read": round(float(np.mean(shares)), 4)}

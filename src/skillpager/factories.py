@@ -89,6 +89,11 @@ def make_strategy(name: str, settings: Settings, *, mmr_lambda: float) -> Strate
     if not 0.0 <= mmr_lambda <= 1.0:
         raise SettingsError(f"mmr_lambda is {mmr_lambda}: it must lie between 0 and 1 (1 = relevance only).")
     base, _, text = name.partition(":")
+    if base == "chunk_mmr":
+        raise SettingsError(
+            "chunk_mmr picks windows of the source instead of nodes: a baseline of the benchmark, not a "
+            f"strategy of pages. Use `skillpager bench run --methods {name}`, or another strategy."
+        )
     if base not in FAMILIES:
         raise SettingsError(f"Unknown strategy {name!r}: choose one of {', '.join(STRATEGIES)}.")
     family = FAMILIES[base]

@@ -6,12 +6,12 @@ Reference: paper §3.1.
 import hashlib
 import json
 import logging
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 
 import numpy as np
 
-from skillpager.chunks import chunk_splitter, split_chunks
 from skillpager.errors import StoreError
 from skillpager.graph.edges import infer_edges
 from skillpager.memory import ProcessMemory
@@ -28,6 +28,7 @@ from skillpager.types import (
     Skill,
     SkillIndex,
     Store,
+    Tile,
     TokenCounter,
 )
 
@@ -88,21 +89,18 @@ class Builder:
         classifier: Types the nodes.
         token_counter: Counts their tokens.
         embedded_text: Which text of a node is embedded: `context`, `heading` or `bare`.
-        chunk_tokens: Most tokens of a window where the nodes are windows of the source; None for nodes
-            as the paper's method has them.
     """
 
     encoder: Encoder
     classifier: Classifier
     token_counter: TokenCounter
     embedded_text: str
-    chunk_tokens: int | None = None
 
     @cached_property
     def recipe(self) -> Recipe:
         """Everything except the skill's files that an index depends on."""
         return Recipe(
-            splitter=SPLITTER_VERSION if self.chunk_tokens is None else chunk_splitter(self.chunk_tokens),
+            splitter=SPLITTER_VERSION,
             classifier=self.classifier.id,
             encoder=self.encoder.id,
             embedded_text=self.embedded_text,
@@ -110,19 +108,22 @@ class Builder:
             format=FORMAT_VERSION,
         )
 
-    def build(self, skill: Skill, key: str) -> SkillIndex:
+    def build(self, skill: Skill, key: str, tiles: Sequence[Tile] | None = None) -> SkillIndex:
         """Return the index of `skill` under the cache key `key`.
+
+        Args:
+            skill: The skill.
+            key: Its cache key.
+            tiles: Its headings and the fragments that become nodes; those of `split_skill` by default.
 
         Raises:
             EncoderError: The encoder fails.
             ClassifierError: The classifier fails.
             ValueError: A part returns the wrong number of rows or types, or reads rows that no encoder makes.
         """
-        tiles = split_skill(skill)
+        tiles = split_skill(skill) if tiles is None else tiles
         headings = tuple(tile for tile in tiles if isinstance(tile, Heading))
         fragments = [tile for tile in tiles if isinstance(tile, Fragment)]
-        if self.chunk_tokens is not None:
-            fragments = split_chunks(skill, headings, self.token_counter, chunk_tokens=self.chunk_tokens)
         embeddings = embed(self.encoder, fragments, self.embedded_text)
         rows = self._classifier_rows(fragments, embeddings)
         verdicts = self.classifier.classify(fragments, rows)
@@ -131,7 +132,7 @@ class Builder:
         nodes = tuple(
             Node(
                 **{item.name: getattr(fragment, item.name) for item in fields(Fragment)},
-                id=f"{'n' if self.chunk_tokens is None else 'c'}{fragment.ordinal}",
+                id=f"n{fragment.ordinal}",
                 type=verdict.type,
                 type_confidence=verdict.confidence,
                 tokens=self.token_counter.count(fragment.text),

@@ -1,14 +1,17 @@
-"""Bounded in-memory caches of one process (indexes, page renderers, query embeddings), and file stamps."""
+"""Bounded, thread-safe in-memory caches, and file stamps that show when a skill has changed on disk."""
 
+import threading
 import time
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Generic, TypeVar
+from weakref import WeakValueDictionary
 
-from skillpager.lru import LRUCache
-from skillpager.pages.render import PageRenderer
-from skillpager.types import Encoder, FloatArray, Skill, SkillIndex, Style, TokenCounter
+from skillpager.types import Encoder, FloatArray, Skill, SkillIndex
 
-# nodes of all indexes together, about 3 kB each; renderers, which hold their index, have the same bound
+# nodes of all indexes together, about 3 kB each
 MAX_KEPT_NODES = 50_000
 MAX_KEPT_PATHS = 10_000
 MAX_KEPT_QUERIES = 1_024
@@ -17,6 +20,75 @@ MAX_KEPT_QUERIES = 1_024
 SETTLED_NS = 2_000_000_000
 
 Stamp = tuple[int, int, int]
+
+Key = TypeVar("Key", bound=Hashable)
+Value = TypeVar("Value")
+
+
+def _count_one(_value: object) -> int:
+    return 1
+
+
+class LRUCache(Generic[Key, Value]):
+    """A cache that drops the least recently used entries once their sizes add up to more than a bound.
+
+    The newest entry always stays, however large. Safe for many threads; a copy begins empty.
+
+    Args:
+        max_size: Bound on the sum of the entries' sizes.
+        size_of: Returns the size of a value, which must not change; by default each has size 1.
+    """
+
+    def __init__(self, max_size: int, size_of: Callable[[Value], int] = _count_one) -> None:
+        self.max_size = max_size
+        self._size_of = size_of
+        self._entries: OrderedDict[Key, Value] = OrderedDict()
+        self._size = 0
+        self._lock = threading.Lock()
+        # one lock for each value under construction; it goes when the last thread lets go of it
+        self._making: WeakValueDictionary[Key, threading.Lock] = WeakValueDictionary()
+
+    def __len__(self) -> int:
+        with self._lock:
+            return len(self._entries)
+
+    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
+        """Copy and pickle as an empty cache of the same bound."""
+        return type(self), (self.max_size, self._size_of)
+
+    def get(self, key: Key) -> Value | None:
+        """Return the value of `key`, now the most recently used; None if there is none."""
+        # without the lock, for pages ask for thousands of joints: each of these two steps is atomic
+        try:
+            value = self._entries[key]
+            self._entries.move_to_end(key)
+        except KeyError:  # never there, or dropped by another thread just now
+            return None
+        return value
+
+    def put(self, key: Key, value: Value) -> Value:
+        """Add or replace the value of `key` and return it."""
+        with self._lock:
+            if key in self._entries:
+                self._size -= self._size_of(self._entries[key])
+            self._entries[key] = value
+            self._entries.move_to_end(key)
+            self._size += self._size_of(value)
+            while self._size > self.max_size and len(self._entries) > 1:
+                self._size -= self._size_of(self._entries.popitem(last=False)[1])
+        return value
+
+    def get_or_make(self, key: Key, make: Callable[[], Value]) -> Value:
+        """Return the value of `key`; of the threads that miss it, the first makes it and the others wait."""
+        value = self.get(key)
+        if value is None:
+            with self._lock:
+                making = self._making.setdefault(key, threading.Lock())
+            with making:
+                value = self.get(key)
+                if value is None:
+                    value = self.put(key, make())
+        return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +121,7 @@ def stamp_files(skill: Skill) -> FileStamps | None:
 
 
 class ProcessMemory:
-    """What a pager keeps in memory between calls. Safe for many threads.
+    """The indexes and query embeddings that a pager holds between calls. Safe for many threads.
 
     Attributes:
         indexes: Indexes by cache key.
@@ -58,9 +130,6 @@ class ProcessMemory:
     def __init__(self) -> None:
         self.indexes = LRUCache[str, SkillIndex](MAX_KEPT_NODES, lambda index: len(index.nodes))
         self._paths = LRUCache[tuple[str, str], tuple[FileStamps, str]](MAX_KEPT_PATHS)
-        self._renderers = LRUCache[tuple[int, Style, str], PageRenderer](
-            MAX_KEPT_NODES, lambda renderer: len(renderer.index.nodes)
-        )
         self._queries = LRUCache[tuple[str, str], FloatArray](MAX_KEPT_QUERIES)
 
     def index_at(self, path: str, scope: str) -> SkillIndex | None:
@@ -72,13 +141,6 @@ class ProcessMemory:
         """Remember the cache key of a path and scope; not without stamps, by which a change is noticed."""
         if stamps is not None:
             self._paths.put((path, scope), (stamps, key))
-
-    def renderer(self, index: SkillIndex, counter: TokenCounter, style: Style, show: str) -> PageRenderer:
-        """Return the page renderer of an index, made on first use."""
-        # a renderer keeps its index alive, so that no other index gets the same id
-        return self._renderers.get_or_make(
-            (id(index), style, show), lambda: PageRenderer(index, counter, style=style, show=show)
-        )
 
     def embedding(self, text: str, encoder: Encoder) -> FloatArray:
         """Return `(dim,)` float32, unit length: the embedding of a query, computed on first use."""

@@ -15,8 +15,7 @@ from typing_extensions import Unpack
 from skillpager.errors import SettingsError, StrategyError
 from skillpager.factories import cache_folder, make_classifier, make_encoder, make_strategy
 from skillpager.indexing import Builder, get_or_build, rows_id
-from skillpager.lru import LRUCache
-from skillpager.memory import ProcessMemory, stamp_files
+from skillpager.memory import MAX_KEPT_NODES, LRUCache, ProcessMemory, stamp_files
 from skillpager.output import outline as explain
 from skillpager.pages.addresses import find_nodes
 from skillpager.pages.assemble import choose_budget, estimates, leave_out, longest, make_page, make_whole
@@ -25,7 +24,7 @@ from skillpager.parsing.skill import SCOPES, read_skill, skill_from_text
 from skillpager.settings import Settings, load_settings
 from skillpager.stores import SqliteStore
 from skillpager.strategies.baselines.full import Full
-from skillpager.strategies.budget import allows_all
+from skillpager.strategies.picking import allows_all
 from skillpager.tokens import default_counter
 from skillpager.types import (
     Classifier,
@@ -91,7 +90,10 @@ class SkillPager:
         self._embedded_text = embedded_text or self.settings.embedded_text
         self._progress = progress
         self._memory = ProcessMemory()
-        self._pool_builders: dict[int | str, Builder] = {}
+        self._renderers = LRUCache[tuple[int, Style, str], PageRenderer](
+            MAX_KEPT_NODES, lambda renderer: len(renderer.index.nodes)
+        )
+        self._pool_builders: dict[str, Builder] = {}
         self._strategies = LRUCache[tuple[str, float], Strategy](MAX_KEPT_STRATEGIES)
 
     def __deepcopy__(self, memo: dict[int, object]) -> Self:
@@ -251,9 +253,9 @@ class SkillPager:
     def pool(
         self, skill: SkillSource, strategy: Strategy | str | None = None, *, scope: str | None = None
     ) -> SkillIndex:
-        """Return what a strategy picks from: the skill's index, or one whose nodes are windows of the source.
+        """Return the index that a strategy picks from: the skill's own, or one with the rows that it reads.
 
-        Windows have ids `c0`, `c1`, …. The arguments are those of `page`.
+        The arguments are those of `page`.
 
         Raises:
             SettingsError: The scope or strategy is not valid.
@@ -318,20 +320,20 @@ class SkillPager:
 
     def _renderer(self, index: SkillIndex, style: Style | str | None, show: str) -> PageRenderer:
         chosen = Style(_one_of("style", str(style or self.settings.style), tuple(Style)))
-        return self._memory.renderer(index, self.token_counter, chosen, show)
+        # a renderer holds its index, so that no other index gets the same id
+        return self._renderers.get_or_make(
+            (id(index), chosen, show),
+            lambda: PageRenderer(index, self.token_counter, style=chosen, show=show),
+        )
 
     def _pool(self, index: SkillIndex, strategy: Strategy) -> SkillIndex:
         builder = self._builder_for(strategy)
-        own, wanted = index.recipe, builder.recipe
-        same = own.splitter == wanted.splitter and rows_id(own) == rows_id(wanted)
-        return index if same or builder is self._builder else self._get_or_build(index.skill, builder)
+        same = builder is self._builder or rows_id(index.recipe) == rows_id(builder.recipe)
+        return index if same else self._get_or_build(index.skill, builder)
 
     def _builder_for(self, strategy: Strategy) -> Builder:
         """Return the builder of the index that a strategy picks from."""
         # asking for the attribute takes a fiftieth of the time of `isinstance` with a Protocol
-        size: int | None = getattr(strategy, "chunk_tokens", None)
-        if size is not None:  # a `ChunkStrategy`
-            return self._pool_builders.setdefault(size, replace(self._builder, chunk_tokens=size))
         rows: str | None = getattr(strategy, "embedding", None)
         if rows is None or rows == rows_id(self._builder.recipe):
             return self._builder

@@ -30,7 +30,7 @@ PROJECT_KEYS = frozenset(
 )
 PROJECT_STRATEGIES = (
     *("navigator", "mmr", "topk", "full"),
-    *("greedy_graph", "topk_dependency", "chunk_mmr", "mmr_graph", "exec_only", "concept_only", "density"),
+    *("greedy_graph", "topk_dependency", "mmr_graph", "exec_only", "concept_only", "density"),
     *("head", "sections", "bm25", "hybrid", "dpp", "msd", "cover"),
 )
 

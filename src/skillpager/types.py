@@ -558,17 +558,6 @@ class Strategy(Protocol):
         """
 
 
-class ChunkStrategy(Strategy, Protocol):
-    """A strategy that picks from windows of the source instead of nodes.
-
-    The index that it is given holds such windows as its nodes.
-    """
-
-    @property
-    def chunk_tokens(self) -> int:
-        """Most tokens of a window."""
-
-
 class EstimatingStrategy(Strategy, Protocol):
     """A strategy that estimates the probability that its picks suffice, and can stop at a given one."""
 

@@ -4,10 +4,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skillpager.bench.run.methods import ALL_NODES, ESTIMATING, Method, parse_method, split_labels
+from skillpager.bench.run.methods import (
+    ALL_NODES,
+    ESTIMATING,
+    METHOD_STRATEGIES,
+    Method,
+    parse_method,
+    split_labels,
+)
 from skillpager.bench.run.suites import BUDGET_SHARES, OFFLINE, SUITES, suite
 from skillpager.errors import BenchError
-from skillpager.factories import STRATEGIES, make_strategy
+from skillpager.factories import make_strategy
 from skillpager.pages.assemble import estimates
 from skillpager.settings import Settings
 from skillpager.strategies.registry import LOCAL_STRATEGIES
@@ -64,7 +71,7 @@ def test_one_method_has_one_label(label: str, same: str) -> None:
 @pytest.mark.parametrize(
     ("label", "told"),
     [
-        ("nosuch", f"its strategy must be one of {', '.join(STRATEGIES)}."),
+        ("nosuch", f"its strategy must be one of {', '.join(METHOD_STRATEGIES)}."),
         ("mmr@size=3", "unknown option 'size'"),
         ("mmr@lambda=2", "between 0 and 1"),
         ("mmr@lambda=x", "lambda cannot be 'x'"),
@@ -111,7 +118,7 @@ def test_suites_hold_proper_labels_once_each(name: str) -> None:
 def test_every_strategy_without_a_model_is_compared() -> None:
     needs_model = {"reranker", "llmlingua2", "openprovence", "llm_outline"}
     elsewhere = {label.partition(":")[0] for label in SUITES["concept"]}
-    assert set(STRATEGIES) - needs_model == set(OFFLINE) | elsewhere
+    assert set(METHOD_STRATEGIES) - needs_model == set(OFFLINE) | elsewhere
 
 
 def test_the_default_of_page_stands_beside_the_whole_document_and_has_a_curve() -> None:

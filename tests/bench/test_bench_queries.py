@@ -401,7 +401,7 @@ def test_a_retry_after_pauses_everyone(
         (error(403, "not for you"), "not for you"),
         (error(404), 'does not know the model "tiny"'),
         (error(429, "You exceeded your quota", code="insufficient_quota"), "You exceeded your quota"),
-        (Reply(429, {}, {"Retry-After": "3600"}), "left alone for 3600 s"),
+        (Reply(429, {}, {"Retry-After": "3600"}), "Retry-After: 3600 s"),
     ],
 )
 def test_what_would_fail_all_stops_the_run(

@@ -74,7 +74,6 @@ def test_a_context_is_the_page_that_the_library_makes(done: BenchFolder, data: P
         "navigator@sufficiency=0.5": {"sufficiency": 0.5},
         "mmr": {"strategy": "mmr"},
         "mmr@lambda=0.9,k=5": {"mmr_lambda": 0.9, "max_nodes": 5},
-        "chunk_mmr:64": {"strategy": "chunk_mmr:64"},
     }.items():
         for record in done.selections(label):
             page = pager.page(data / f"{record.skill}.md", queries[record.query].query, **options)

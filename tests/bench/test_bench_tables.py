@@ -46,10 +46,10 @@ from skillpager.bench.report.tables.table import (
     to_markdown,
 )
 from skillpager.bench.run import fitted
+from skillpager.bench.run.methods import METHOD_STRATEGIES
 from skillpager.bench.run.suites import SUITES as REAL_SUITES
 from skillpager.classifiers.local import LocalClassifier
 from skillpager.encoders.builtin import ENCODER_ID
-from skillpager.factories import STRATEGIES
 
 HOSTILE = '<script>alert(1)</script> | *a* `b` [c](d) _e_ \\ & "f"'
 
@@ -498,7 +498,7 @@ def test_another_judge_is_not_called_strict(tmp_path: Path) -> None:
 
 
 def test_every_strategy_has_a_meaning(results: Results) -> None:
-    assert set(MEANINGS) == set(STRATEGIES)
+    assert set(MEANINGS) == set(METHOD_STRATEGIES)
     assert cells(glossary(results), "sections") == (MEANINGS["sections"],)
 
 

@@ -642,7 +642,7 @@ def test_wrong_numbers_are_mistakes_of_the_programmer() -> None:
 
 
 def test_the_missing_extra_is_named(openai_server: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "openai", None)
+    monkeypatch.setitem(sys.modules, "httpx", None)
     classifier = classifier_of(openai_server)
     with pytest.raises(
         MissingExtraError, match=rf"The llm classifier needs .* `{re.escape(install_command('openai'))}"
@@ -654,5 +654,5 @@ def test_kept_answers_need_no_extra(
     openai_server: OpenAIServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = classifier_of(openai_server, cache_dir=tmp_path).classify(fragments(40), None)
-    monkeypatch.setitem(sys.modules, "openai", None)
+    monkeypatch.setitem(sys.modules, "httpx", None)
     assert classifier_of(openai_server, cache_dir=tmp_path).classify(fragments(40), None) == found

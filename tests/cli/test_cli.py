@@ -18,6 +18,7 @@ from cli_process import ROOT, SAMPLES, Ran, command, environment, hide, run, run
 from openai_server import OpenAIServer, Reply, openai_server  # noqa: F401
 from skillpager import SkillPager
 from skillpager.encoders.builtin import MODEL_FOLDER
+from skillpager.errors import install_command
 from skillpager.output.outline import told_reasons, trace
 from skillpager.settings import Settings
 from skillpager.types import Page
@@ -102,7 +103,7 @@ def test_estimates_are_labelled(warm_cache: Path, tmp_path: Path) -> None:
     assert re.search(r"nodes, about [\d,]+ tokens, about [\d.]+ % saved; holds all .* \d+ %\n$", done.err)
     assert ", about " in done.out
     outline = run("outline", POSTGRES, env=env)
-    assert 'estimates: `pip install "skillpager[tokens]"`' in outline.err
+    assert f"estimates: `{install_command('tokens')}`" in outline.err
 
 
 def test_page_json_holds_every_field_and_nothing_else_is_on_stdout(skillpager: Run) -> None:
@@ -516,6 +517,9 @@ def test_completion_script(skillpager: Run, shell: str) -> None:
         ("skillpager page git-bisect x --style m", ["marked"]),
         ("skillpager graph git-bisect --kind s", ["sequence", "semantic"]),
         ("skillpager page git-bisect x --encoder o", ["openai:"]),
+        ("skillpager outline git-bisect --classifier l", ["local", "llm"]),
+        ("skillpager outline git-bisect --scope b", ["body"]),
+        ("skillpager bench rep", ["report", "reproduce"]),
     ],
 )
 def test_completion_of_names(skillpager: Run, words: str, expected: list[str]) -> None:
@@ -592,7 +596,7 @@ def test_output_that_cannot_be_written(warm_cache: Path) -> None:
     assert done.stderr == b"error: The output cannot be written or read: No space left on device.\n"
 
 
-def test_a_fault_of_ours_asks_to_be_reported(tmp_path: Path) -> None:
+def test_a_bug_of_ours_asks_to_be_reported(tmp_path: Path) -> None:
     program = textwrap.dedent(
         """
         from skillpager.cli.app import app, main
@@ -609,7 +613,7 @@ def test_a_fault_of_ours_asks_to_be_reported(tmp_path: Path) -> None:
     start = [sys.executable, "-c", program, "fault"]
     done = subprocess.run(start, env=env, capture_output=True, text=True)
     assert done.returncode == 1
-    assert done.stderr.startswith("error: This is a fault of SkillPager (RuntimeError: unforeseen)")
+    assert done.stderr.startswith("error: This is a bug in SkillPager (RuntimeError: unforeseen)")
     assert "/issues" in done.stderr
     assert "Traceback" not in done.stderr
     verbose = subprocess.run([*start, "-v"], env=env, capture_output=True, text=True)
@@ -634,5 +638,15 @@ def test_help_waits_for_no_model(skillpager: Run) -> None:
     imported = skillpager("page", "--help", PYTHONPROFILEIMPORTTIME="1").err
     assert "skillpager.cli.page" in imported
     assert not re.search(
-        r"\| +(onnxruntime|tokenizers|rs_bpe|openai|rich|skillpager\.serialize)$", imported, re.MULTILINE
+        r"\| +(onnxruntime|tokenizers|rs_bpe|httpx|rich|skillpager\.serialize)$", imported, re.MULTILINE
     )
+
+
+def test_help_of_the_program_lists_the_benchmark_and_imports_nothing_heavy(skillpager: Run) -> None:
+    done = skillpager("--help", PYTHONPROFILEIMPORTTIME="1")
+    assert re.search(r"^  bench +Compare methods", done.out, re.MULTILINE)
+    modules = {line.rpartition("|")[2].strip() for line in done.err.splitlines()}
+    heavy = ("skillpager.bench", "skillpager.library", "numpy", "onnxruntime", "pydantic", "fastapi", "mcp")
+    assert "skillpager.cli.app" in modules
+    assert [name for name in modules if name.startswith(tuple(f"{package}." for package in heavy))] == []
+    assert not modules & set(heavy)

@@ -245,7 +245,7 @@ def test_wrong_settings() -> None:
 
 
 def test_the_missing_extra_is_named(openai_server: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "openai", None)
+    monkeypatch.setitem(sys.modules, "httpx", None)
     encoder = encoder_of(openai_server)
     with pytest.raises(
         MissingExtraError, match=rf"The openai encoder needs .* `{re.escape(install_command('openai'))}"

@@ -81,7 +81,7 @@ def test_a_page_is_the_golden_one(client: httpx.Client, name: str) -> None:
         {"sufficiency": 0.9},
         {"mmr_lambda": 0.5, "scope": "body"},
         {"strategy": "density:0.3", "style": "plain"},
-        {"strategy": "chunk_mmr:64", "max_nodes": 4},
+        {"strategy": "topk", "max_nodes": 4},
         {"known": ["n26", "n27", "n28", "n32"], "show": "read"},
     ],
 )

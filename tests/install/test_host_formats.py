@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skillpager.install import jsonc
-from skillpager.install import toml as toml_tables
-from skillpager.install.jsonc_reader import EditError, JsonValue
+from skillpager.install import jsonc, toml
+from skillpager.install.jsonc import EditError, JsonValue
 
 ENTRY: JsonValue = {
     "command": "/opt/bin/skillpager",
@@ -114,20 +113,20 @@ def test_entry_behind_a_comment_is_taken_out_without_touching_what_follows() -> 
 
 
 MALFORMED = {
-    '{\n  "a": 1\n  "b": 2\n}': (3, 3, ", or } is expected, but there is '\"'"),
+    '{\n  "a": 1\n  "b": 2\n}': (3, 3, "Expecting ',' delimiter, found '\"'"),
     '{\n  "a": [1, 2\n': (3, 1, "the end of the file"),
-    '{"a": yes}': (1, 7, "a value is expected"),
-    '{"a": "b\n"}': (1, 7, "a string has no end on its line"),
-    '{"a": "\\x"}': (1, 8, "a wrong escape"),
-    "{'a': 1}": (1, 2, '"key" or }'),
-    "{} {}": (1, 4, "nothing may follow"),
+    '{"a": yes}': (1, 7, "Expecting value, found 'y'"),
+    '{"a": "b\n"}': (1, 9, "Invalid control character, found"),
+    '{"a": "\\x"}': (1, 8, "Invalid \\escape"),
+    "{'a': 1}": (1, 2, "Expecting property name"),
+    "{} {}": (1, 4, "expected the end of the file, found '{'"),
     "[]": (1, 1, "must hold an object"),
     '{\n "mcpServers": []}': (2, 16, "'mcpServers' must be an object"),
-    '{"mcpServers": {}, "mcpServers": {}}': (1, 20, "there twice"),
-    '{"mcpServers": {"skillpager": 1,\n"skillpager": 2}}': (2, 1, "there twice"),
+    '{"mcpServers": {}, "mcpServers": {}}': (1, 20, "occurs twice"),
+    '{"mcpServers": {"skillpager": 1,\n"skillpager": 2}}': (2, 1, "occurs twice"),
     '{"a": ' + "[" * 200 + "]" * 200 + "}": (1, 107, "nested more than 100 deep"),
-    '{"a" 1}': (1, 6, ": behind 'a'"),
-    "{ /* never closed }": (1, 3, '"key" or }'),
+    '{"a" 1}': (1, 6, "Expecting ':' delimiter, found '1'"),
+    "{ /* never closed }": (1, 3, "Expecting property name"),
     '{"a": ' + "1" * 5000 + "}": (1, 7, "too long"),
 }
 
@@ -246,51 +245,51 @@ TABLE = ("mcp_servers", "skillpager")
 @pytest.mark.parametrize("text", [CODEX, "", "\n", "# a\n", "a = 1\n\n"])
 def test_table_added_to_toml_and_taken_out_leaves_the_same_text(text: str, newline: str) -> None:
     text = text.replace("\n", newline)
-    added = toml_tables.with_entry(text, *TABLE, ENTRY)
+    added = toml.with_entry(text, *TABLE, ENTRY)
     assert added.startswith(text)
-    assert toml_tables.read_entry(added, *TABLE) == ENTRY
-    assert toml_tables.without_entry(added, *TABLE) == text
+    assert toml.read_entry(added, *TABLE) == ENTRY
+    assert toml.without_entry(added, *TABLE) == text
 
 
 def test_tables_below_the_entry_go_with_it_and_comments_of_the_next_table_stay() -> None:
-    added = toml_tables.with_entry(CODEX, *TABLE, ENTRY)
+    added = toml.with_entry(CODEX, *TABLE, ENTRY)
     grown = (
         added
         + '\n[mcp_servers.skillpager.tools.load_skill]\napproval_mode = "approve"\n\n# of q\n[q]\na = 1\n'
     )
-    assert toml_tables.without_entry(grown, *TABLE) == CODEX + "\n# of q\n[q]\na = 1\n"
+    assert toml.without_entry(grown, *TABLE) == CODEX + "\n# of q\n[q]\na = 1\n"
 
 
 def test_table_of_other_content_is_replaced() -> None:
     old = CODEX + '\n[mcp_servers."skillpager"]\ncommand = "old"\n\n[mcp_servers.skillpager.env]\nA = "b"\n'
-    replaced = toml_tables.with_entry(old, *TABLE, ENTRY)
+    replaced = toml.with_entry(old, *TABLE, ENTRY)
     assert tomllib.loads(replaced)["mcp_servers"]["skillpager"] == ENTRY
     assert replaced.startswith(CODEX)
 
 
 def test_entry_in_another_form_than_a_table_is_left_to_its_owner() -> None:
     inline = 'mcp_servers = { skillpager = { command = "x" } }\n'
-    with pytest.raises(EditError, match="take it out by hand"):
-        toml_tables.without_entry(inline, *TABLE)
+    with pytest.raises(EditError, match="remove it by hand"):
+        toml.without_entry(inline, *TABLE)
     with pytest.raises(EditError, match="is not written as tables"):
-        toml_tables.with_entry('mcp_servers = { docs = { command = "x" } }\n', *TABLE, ENTRY)
+        toml.with_entry('mcp_servers = { docs = { command = "x" } }\n', *TABLE, ENTRY)
     with pytest.raises(EditError, match="must be a table"):
-        toml_tables.with_entry("mcp_servers = 1\n", *TABLE, ENTRY)
+        toml.with_entry("mcp_servers = 1\n", *TABLE, ENTRY)
 
 
 def test_numbers_that_equal_nothing_are_no_hindrance() -> None:
     text = "a = nan\nb = 0.10\n"
-    added = toml_tables.with_entry(text, *TABLE, ENTRY)
-    assert toml_tables.without_entry(added, *TABLE) == text
+    added = toml.with_entry(text, *TABLE, ENTRY)
+    assert toml.without_entry(added, *TABLE) == text
 
 
 def test_malformed_toml_is_refused_with_its_place() -> None:
     with pytest.raises(EditError) as raised:
-        toml_tables.with_entry('a = 1\nb = "x\n', *TABLE, ENTRY)
+        toml.with_entry('a = 1\nb = "x\n', *TABLE, ENTRY)
     assert (raised.value.line, raised.value.column) == (2, 7)
     for text, line in [("a = 1\nb = [", 2), ("a = " + "1" * 5000, 1), ("a = " + "[" * 5000, 1)]:
         with pytest.raises(EditError) as raised:
-            toml_tables.without_entry(text, *TABLE)
+            toml.without_entry(text, *TABLE)
         assert raised.value.line == line
 
 
@@ -303,5 +302,5 @@ PIECES = st.lists(
 @given(PIECES)
 def test_any_toml_gets_back_its_text(pieces: list[str]) -> None:
     text = "".join(sorted(pieces, key=lambda piece: piece.startswith("[")))
-    added = toml_tables.with_entry(text, *TABLE, ENTRY)
-    assert toml_tables.without_entry(added, *TABLE) == text
+    added = toml.with_entry(text, *TABLE, ENTRY)
+    assert toml.without_entry(added, *TABLE) == text

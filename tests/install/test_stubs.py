@@ -165,13 +165,13 @@ def test_stub_is_written_anew_but_no_skill_is_replaced(tmp_path: Path) -> None:
     assert "--max-tokens 700 " in write_stub(POSTGRES, tmp_path, max_tokens=700).read_text()
 
     file.write_text(made("postgres-backup"))
-    with pytest.raises(SkillError, match=r"is a skill and no stub.*--force"):
+    with pytest.raises(SkillError, match=r"is a skill, not a stub.*--force"):
         write_stub(POSTGRES, tmp_path)
     assert file.read_text() == made("postgres-backup")
     write_stub(POSTGRES, tmp_path, force=True)
     assert stub_of(read_skill(file).metadata) == str(POSTGRES)
     file.write_bytes(b"\xff")
-    with pytest.raises(SkillError, match="is a skill and no stub"):
+    with pytest.raises(SkillError, match="is a skill, not a stub"):
         write_stub(POSTGRES, tmp_path)
 
 
@@ -191,9 +191,9 @@ def test_skill_is_never_replaced_by_its_own_stub(force: bool, tmp_path: Path) ->
     ("text", "says"),
     [
         (made("Not Valid"), "the name 'Not Valid' is not valid"),
-        (made("x" * 65), "64 or fewer"),
+        (made("x" * 65), "at most 64"),
         (made("fine", ""), "the description has 0 characters"),
-        (made("fine", "d" * 1025), "1025 characters: hosts need 1 to 1024"),
+        (made("fine", "d" * 1025), "1025 characters: agents accept 1 to 1024"),
     ],
 )
 def test_skill_without_a_valid_stub_is_told(text: str, says: str, tmp_path: Path) -> None:
@@ -206,13 +206,13 @@ def test_skill_without_a_valid_stub_is_told(text: str, says: str, tmp_path: Path
 def test_path_that_hosts_would_misread_is_told(name: str, tmp_path: Path) -> None:
     (tmp_path / name).mkdir()
     (tmp_path / name / "SKILL.md").write_text(made("fine"))
-    with pytest.raises(SkillError, match="which hosts would misread"):
+    with pytest.raises(SkillError, match="would misread"):
         write_stub(tmp_path / name, tmp_path / "out")
 
 
 def test_stub_of_a_stub_is_refused(tmp_path: Path) -> None:
     file = write_stub(POSTGRES, tmp_path)
-    with pytest.raises(SkillError, match=f"is a stub itself: make one of its original, {POSTGRES}"):
+    with pytest.raises(SkillError, match=f"is a stub itself: write a stub of its original, {POSTGRES}"):
         write_stub(file.parent, tmp_path / "out")
 
 
@@ -252,10 +252,10 @@ def test_end_of_the_query_differs_from_stub_to_stub(tmp_path: Path) -> None:
 def test_command_line_writes_a_stub_and_tells_what_is_wrong(tmp_path: Path, warm: dict[str, str]) -> None:
     done = run("stub", POSTGRES, env=warm, cwd=tmp_path)
     assert (done.code, done.out) == (0, ".claude/skills/postgres-backup/SKILL.md\n")
-    assert f"It names {POSTGRES}" in done.err
-    assert "search path" not in done.err
+    assert str(POSTGRES) in done.err
+    assert "PATH" not in done.err
     lost = run("stub", POSTGRES, "--out", tmp_path, env={**warm, "PATH": "/nowhere"}, cwd=tmp_path)
-    assert "not on the search path" in lost.err
+    assert "not on the PATH" in lost.err
     assert "names its original by path" in run("stub", "-", env=warm, cwd=tmp_path).err
     missing = run("stub", "no-such-skill", env=warm, cwd=tmp_path)
     assert (missing.code, "no-such-skill" in missing.err) == (1, True)

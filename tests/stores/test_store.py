@@ -28,8 +28,7 @@ import store_workers
 from index_builder import assert_same_index, build_index, indexes
 from skillpager.errors import StoreError
 from skillpager.stores import DamagedEntry, SqliteStore
-from skillpager.stores.database import DAMAGED_KEPT, Database
-from skillpager.stores.migrations import MIGRATIONS, migrate
+from skillpager.stores.connection import MAX_DAMAGED_FILES, VERSION, Database
 from skillpager.stores.rows import to_rows
 from skillpager.types import Edge, EdgeKind, ListContext, SkillIndex, Span
 
@@ -384,7 +383,7 @@ FORK_IN_THE_MIDDLE = """
     from pathlib import Path
     from index_builder import assert_same_index, build_index
     from skillpager.stores import SqliteStore
-    from skillpager.stores.database import Database
+    from skillpager.stores.connection import Database
 
     store = SqliteStore(Path(sys.argv[1]))
     first, second = build_index(name="first"), build_index(name="second")
@@ -408,7 +407,6 @@ FORK_IN_THE_MIDDLE = """
         assert_same_index(store.load(first.key, first.skill), first)
         store.save(second)
         store.close()
-        database.close()
         os._exit(0)
     thread.join()
     assert_same_index(store.load(first.key, first.skill), first)
@@ -526,12 +524,12 @@ def test_clearing_mends_the_file(folder: Path, store: SqliteStore) -> None:
 
 def test_only_the_last_damaged_files_are_kept(folder: Path) -> None:
     folder.mkdir()
-    for number in range(1, DAMAGED_KEPT + 3):
+    for number in range(1, MAX_DAMAGED_FILES + 3):
         folder.joinpath("index.db").write_bytes(b"no database" * number)
         with closing(SqliteStore(folder)) as store:
             assert store.entries() == []
     kept = {path.name for path in folder.glob("*damaged*")}
-    assert kept == {f"index.db.damaged-{number}" for number in range(3, DAMAGED_KEPT + 3)}
+    assert kept == {f"index.db.damaged-{number}" for number in range(3, MAX_DAMAGED_FILES + 3)}
 
 
 def test_a_file_damaged_while_open_is_moved_aside(folder: Path, store: SqliteStore) -> None:
@@ -598,7 +596,7 @@ def assert_right_or_none(store: SqliteStore, index: SkillIndex) -> bool:
 def test_a_newer_file_is_left_alone(folder: Path, store: SqliteStore) -> None:
     filled(folder, "one")
     with closing(sqlite3.connect(store.path)) as connection:
-        connection.execute(f"PRAGMA user_version = {len(MIGRATIONS) + 1}")
+        connection.execute(f"PRAGMA user_version = {VERSION + 1}")
     before = store.path.read_bytes()
     with pytest.raises(
         StoreError, match=r"index\.db was written by a newer SkillPager.*SKILLPAGER_CACHE_DIR"
@@ -702,14 +700,13 @@ def test_a_file_without_permission(open_folder: Path, without_privileges: Callab
 
 def test_a_full_file_keeps_what_it_has(folder: Path) -> None:
     (index,) = filled(folder, "one")
-    with closing(Database(folder / "index.db")) as database:
 
-        def overfill(connection: sqlite3.Connection) -> None:
-            connection.execute("PRAGMA max_page_count = 1").fetchall()
-            connection.execute("UPDATE embeddings SET data = zeroblob(1000000)")
+    def overfill(connection: sqlite3.Connection) -> None:
+        connection.execute("PRAGMA max_page_count = 1").fetchall()
+        connection.execute("UPDATE embeddings SET data = zeroblob(1000000)")
 
-        with pytest.raises(StoreError, match=r"does not fit on the disk.*SKILLPAGER_CACHE_DIR"):
-            database.write(overfill)
+    with pytest.raises(StoreError, match=r"does not fit on the disk.*SKILLPAGER_CACHE_DIR"):
+        Database(folder / "index.db").write(overfill)
     with closing(SqliteStore(folder)) as store:
         assert_same_index(store.load(index.key, index.skill), index)
 
@@ -758,28 +755,32 @@ def test_a_disk_too_full_to_begin(small_disk: Path, left: int) -> None:
     assert not list(store.path.parent.glob("*damaged*"))
 
 
-# ---- migrations
+# ---- versions of the tables
 
 
-def test_a_migration_is_one_more_entry(folder: Path) -> None:
+def test_an_older_file_is_emptied(folder: Path, store: SqliteStore) -> None:
     (index,) = filled(folder, "one")
-    path = folder / "index.db"
-    newer = (*MIGRATIONS, ("ALTER TABLE indexes ADD COLUMN note TEXT", "UPDATE indexes SET note = 'old'"))
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        for _ in range(2):
-            migrate(connection, path, newer)
-            assert connection.execute("PRAGMA user_version").fetchone() == (len(newer),)
-            assert connection.execute("SELECT key, note FROM indexes").fetchall() == [(index.key, "old")]
+    with closing(sqlite3.connect(store.path, isolation_level=None)) as connection:
+        connection.execute("ALTER TABLE nodes DROP COLUMN list_size")
+        connection.execute("CREATE TABLE notes (index_id INTEGER REFERENCES indexes (id), note TEXT)")
+        connection.execute("INSERT INTO notes SELECT id, 'old' FROM indexes")
+        connection.execute(f"PRAGMA user_version = {VERSION - 1}")
+    assert store.load(index.key, index.skill) is None
+    assert store.verify() == []
+    store.save(index)
+    assert_same_index(store.load(index.key, index.skill), index)
+    assert not list(folder.glob("*damaged*"))
 
 
-def test_a_migration_that_fails_changes_nothing(folder: Path, store: SqliteStore) -> None:
+def test_a_file_of_the_first_release_is_read(folder: Path, store: SqliteStore) -> None:
+    """Its declarations have other line breaks than those that are written now."""
     (index,) = filled(folder, "one")
-    newer = (*MIGRATIONS, ("DROP TABLE edges", "DROP TABLE no_such_table"))
-    with (
-        closing(sqlite3.connect(store.path, isolation_level=None)) as connection,
-        pytest.raises(sqlite3.OperationalError, match="no_such_table"),
-    ):
-        migrate(connection, store.path, newer)
+    with closing(sqlite3.connect(store.path, isolation_level=None)) as connection:
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute(
+            "UPDATE sqlite_master SET sql = replace(sql, ', ', ',' || char(10) || '            ')"
+        )
+    assert store.verify() == []
     assert_same_index(store.load(index.key, index.skill), index)
 
 

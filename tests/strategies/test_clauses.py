@@ -6,9 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skillpager import SkillPager
-from skillpager.strategies.navigator.clauses import MOST_CLAUSES, clauses_of
-from skillpager.strategies.navigator.features import NAMES, Place, signals_of
-from skillpager.strategies.navigator.terms import terms_of
+from skillpager.strategies.navigator.features import NAMES, IndexFeatures, features_of
+from skillpager.strategies.navigator.lexical import MOST_CLAUSES, clauses_of, terms_of
 from skillpager.types import Query
 from strategy_cases import index_with
 
@@ -54,7 +53,10 @@ def test_a_node_that_answers_one_clause_alone_is_best_of_it() -> None:
     index = index_with(rows, texts=["alpha", "beta", "gamma"])
     whole = Query("q", (rows[0] * 0.96 + rows[1] * 0.28).astype(np.float32))
     asked = Query(whole.text, whole.embedding, (Query("alpha", rows[0]), Query("beta", rows[1])))
-    found = {"whole": signals_of(Place(index), whole), "clauses": signals_of(Place(index), asked)}
+    found = {
+        "whole": features_of(IndexFeatures(index), whole),
+        "clauses": features_of(IndexFeatures(index), asked),
+    }
 
     def column(of: str, name: str) -> list[float]:
         return [round(value, 2) for value in found[of][:, NAMES.index(name)].tolist()]

@@ -15,9 +15,7 @@ from skillpager.errors import MissingExtraError, SettingsError, install_command
 from skillpager.factories import make_strategy
 from skillpager.settings import Settings
 from skillpager.strategies import TopK
-from skillpager.strategies.baselines.cover import Cover
-from skillpager.strategies.baselines.dpp import Dpp
-from skillpager.strategies.baselines.msd import Msd
+from skillpager.strategies.baselines.diversity import Cover, Dpp, Msd
 from strategy_cases import assert_sound, index_with, near, ordinals, run
 
 Diverse = Dpp | Msd | Cover

@@ -14,8 +14,12 @@ from skillpager import SkillPager
 from skillpager.errors import MissingExtraError, SettingsError, StrategyError, install_command
 from skillpager.factories import make_strategy
 from skillpager.settings import Settings
-from skillpager.strategies.baselines.llm_outline import LLMOutline
-from skillpager.strategies.baselines.llm_outline_prompt import MAX_TEXT_CHARS, outline_message, read_choice
+from skillpager.strategies.baselines.llm_outline import (
+    MAX_TEXT_CHARS,
+    LLMOutline,
+    outline_message,
+    read_choice,
+)
 from skillpager.types import Budget, SkillIndex, SkipReason, Strategy
 from strategy_cases import assert_sound, index_with, ordinals, reasons, run
 
@@ -127,7 +131,7 @@ def test_without_a_model_the_settings_are_named() -> None:
 def test_without_openai_the_extra_is_named(
     openai_server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "openai", None)
+    monkeypatch.setitem(sys.modules, "httpx", None)
     with pytest.raises(MissingExtraError, match=re.escape(install_command("openai"))):
         run(strategy_of(openai_server), index_with(count=2))
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from index_builder import build_index
 from skillpager.pages.render import NodeMeter
 from skillpager.strategies import Full, Mmr, TopK
-from skillpager.strategies.budget import dynamic_max_nodes
+from skillpager.strategies.picking import dynamic_max_nodes
 from skillpager.types import Budget, FloatArray, Query, Selection, SkillIndex, SkipReason
 
 
@@ -175,9 +175,7 @@ def test_an_empty_pool_gives_an_empty_selection() -> None:
 
 
 def test_a_strategy_that_is_kept_gives_what_a_fresh_one_gives() -> None:
-    indexes = [
-        index_of(unit_rows(seed, 60, shift=0.3)) for seed in range(12)
-    ]  # more than it keeps columns of
+    indexes = [index_of(unit_rows(seed, 60, shift=0.3)) for seed in range(12)]
     kept = Mmr(0.7)
     for round_number in range(3):
         for index in indexes:

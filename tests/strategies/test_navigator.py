@@ -1,4 +1,4 @@
-"""The shipped navigator: budgets, promises, units, reasons, and what it does when its model is damaged."""
+"""The shipped navigator: budgets, promises, required context, reasons, and a damaged model."""
 
 import json
 from dataclasses import replace
@@ -16,9 +16,10 @@ from skillpager import SkillPager
 from skillpager.errors import SettingsError, StrategyError
 from skillpager.pages.render import NodeMeter
 from skillpager.settings import Settings
-from skillpager.strategies.navigator import strategy as module
+from skillpager.strategies.navigator import model as module
 from skillpager.strategies.navigator.features import GROUPS
-from skillpager.strategies.navigator.strategy import COST_EXPONENT, Navigator, ShippedModel
+from skillpager.strategies.navigator.model import shipped_model
+from skillpager.strategies.navigator.strategy import COST_EXPONENT, Navigator
 from skillpager.types import Budget, Query, SkipReason
 from strategy_cases import index_with, indifferent, ordinals, reasons, run
 
@@ -239,7 +240,7 @@ def test_with_another_encoder_it_still_reads_its_own_rows(
 
 
 def test_rows_that_nobody_makes_are_told(pager: SkillPager) -> None:
-    model = ShippedModel().read()
+    model = shipped_model()
     foreign = Navigator(model=replace(model, embedding="someone's/bare"))
     with pytest.raises(StrategyError, match="someone's/bare"):
         pager.page(SAMPLE, QUERY, strategy=foreign)
@@ -275,10 +276,10 @@ def test_a_damaged_model_says_how_to_mend_it(tmp_path: Path, monkeypatch: pytest
         if content is not None:
             path.write_bytes(content)
         with pytest.raises(StrategyError, match="pip install --force-reinstall"):
-            ShippedModel().read()
+            shipped_model.__wrapped__()
     np.savez(path, signals=np.array(["other"]))
     with pytest.raises(StrategyError, match="trained on other signals"):
-        ShippedModel().read()
+        shipped_model.__wrapped__()
 
 
 def test_the_card_tells_what_training_found() -> None:
@@ -290,7 +291,7 @@ def test_the_card_tells_what_training_found() -> None:
         assert f"over {way}" in card
         assert f"{scores[way]['ranking']['auc']:.3f}" in card
         assert scores[way]["ranking"]["auc"] >= 0.85
-    model = ShippedModel().read()
+    model = shipped_model()
     assert [*model.scale, *(model.chance or ()), model.floor] == pytest.approx(
         [*scores["skills"]["scale"], *scores["skills"]["chance"], scores["skills"]["floor"]], rel=1e-4
     )

@@ -16,12 +16,9 @@ from skillpager.pages.assemble import make_page
 from skillpager.pages.render import NodeMeter, PageRenderer
 from skillpager.settings import Settings
 from skillpager.strategies import Mmr, TopK
-from skillpager.strategies.baselines.concept_only import ConceptOnly
-from skillpager.strategies.baselines.density import Density
-from skillpager.strategies.baselines.exec_only import ExecOnly
+from skillpager.strategies.baselines.concepts import ConceptOnly, Density, ExecOnly
+from skillpager.strategies.baselines.dependencies import DEFAULT_SEEDS, MmrGraph, TopKDependency
 from skillpager.strategies.baselines.greedy_graph import GreedyGraph
-from skillpager.strategies.baselines.mmr_graph import MmrGraph
-from skillpager.strategies.baselines.topk_dependency import DEFAULT_SEEDS, TopKDependency
 from skillpager.strategies.navigator.strategy import Navigator
 from skillpager.strategies.registry import LOCAL_STRATEGIES
 from skillpager.types import (
@@ -37,7 +34,7 @@ from skillpager.types import (
     Strategy,
     Style,
 )
-from strategy_cases import indifferent
+from strategy_cases import indifferent, near
 
 DIM = 8
 Links = Sequence[tuple[int, int]]
@@ -131,7 +128,22 @@ def test_the_entry_node_needs_no_gain_and_is_walked_through_when_it_does_not_fit
     assert reasons(selection) == {0: SkipReason.MAX_TOKENS}
 
 
+def test_by_default_the_walk_ends_just_below_unrelated() -> None:
+    rows, query = near(0.5, -0.029, -0.031, -0.2)
+    index = replace(index_with([(0, 1), (0, 2), (0, 3)], n_nodes=4), embeddings=rows)
+    for strategy in (GreedyGraph(), make_strategy("greedy_graph", Settings(), mmr_lambda=0.7)):
+        selection = select(strategy, index, Query("q", query))
+        assert ordinals(selection) == [0, 1]
+        assert reasons(selection) == {2: SkipReason.BELOW_THRESHOLD, 3: SkipReason.BELOW_THRESHOLD}
+
+
 # ---- topk_dependency and mmr_graph
+
+
+def test_by_default_the_nine_most_relevant_nodes_are_completed() -> None:
+    rows, query = near(*(0.9 - place / 100 for place in range(20)))
+    index = replace(index_with([(19, 8), (18, 9)], n_nodes=20), embeddings=rows)
+    assert ordinals(select(TopKDependency(), index, Query("q", query))) == [*range(9), 19]
 
 
 def completed(seeds: Sequence[int], links: Links, gain: FloatArray) -> list[int]:
@@ -284,12 +296,11 @@ def sample_pager(tmp_path_factory: pytest.TempPathFactory) -> SkillPager:
 @settings(max_examples=25, deadline=None)
 @given(data=st.data())
 def test_what_holds_for_every_strategy(sample_pager: SkillPager, name: str, data: st.DataObject) -> None:
-    argument = ":64" if name == "chunk_mmr" else ""
     skill = sample_pager.index(data.draw(st.sampled_from(PAGED)))
     limit = data.draw(st.none() | st.integers(0, 2500))
     call = {
         "query": data.draw(st.sampled_from(QUERIES)),
-        "strategy": name + argument,
+        "strategy": name,
         "max_nodes": data.draw(st.none() | st.integers(0, 40)),
         "max_tokens": limit,
         "style": data.draw(st.sampled_from(list(Style))),
@@ -301,7 +312,7 @@ def test_what_holds_for_every_strategy(sample_pager: SkillPager, name: str, data
     assert selection is not None
     assert limit is None or context.tokens <= limit
     assert context.tokens == sample_pager.token_counter.count(context.text)
-    pool = sample_pager.pool(skill, name + argument)
+    pool = sample_pager.pool(skill, name)
     picked = ordinals(selection)
     assert sorted([*picked, *reasons(selection)]) == list(range(len(pool.nodes)))
     assert [pick.rank for pick in selection.picks] == list(range(len(picked)))

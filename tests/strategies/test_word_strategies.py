@@ -16,11 +16,11 @@ from index_builder import build_index, unit_rows
 from skillpager import SkillPager
 from skillpager.errors import MissingExtraError, install_command
 from skillpager.node_text import text_under_headings
-from skillpager.strategies import per_index
+from skillpager.strategies import picking
 from skillpager.strategies.baselines.bm25 import Bm25, WordScores
 from skillpager.strategies.baselines.hybrid import Hybrid
-from skillpager.strategies.navigator.terms import STOP_WORDS, terms_of
-from skillpager.strategies.per_index import PerIndex
+from skillpager.strategies.navigator.lexical import STOP_WORDS, terms_of
+from skillpager.strategies.picking import PerIndex
 from skillpager.types import SkillIndex, Strategy
 from strategy_cases import assert_sound, index_with, ordinals, run
 
@@ -205,8 +205,8 @@ def test_a_strategy_that_is_kept_gives_what_a_fresh_one_gives() -> None:
                 assert run(kept, index, text=text) == run(fresh(), index, text=text)
 
 
-def test_what_is_kept_is_bounded_and_the_newest_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(per_index, "MAX_KEPT_NODES", 25)
+def test_what_is_cached_is_bounded_and_the_newest_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(picking, "MAX_CACHED_NODES", 500)
     made: list[str] = []
 
     def make(index: SkillIndex) -> str:
@@ -214,17 +214,16 @@ def test_what_is_kept_is_bounded_and_the_newest_stays(monkeypatch: pytest.Monkey
         return index.skill.name
 
     one, two, large = (
-        build_index(size, name=name) for size, name in ((10, "one"), (10, "two"), (99, "large"))
+        build_index(size, name=name) for size, name in ((200, "one"), (200, "two"), (999, "large"))
     )
-    kept: PerIndex[str] = PerIndex()
+    cache: PerIndex[str] = PerIndex()
     for index in (one, two, one, two):
-        assert kept.of(index, make) == index.skill.name
+        assert cache.of(index, make) == index.skill.name
     assert made == ["one", "two"]
     for index in (large, large, one, one):
-        kept.of(index, make)
+        cache.of(index, make)
     assert made == ["one", "two", "large", "one"]
-    for size in range(3, 3 + per_index.MAX_KEPT_INDEXES):
-        monkeypatch.setattr(per_index, "MAX_KEPT_NODES", 10_000)
-        kept.of(build_index(size, name=str(size)), make)
-    kept.of(one, make)
+    for size in range(3, 3 + 500 // picking.MIN_CACHED_NODES):  # small ones are bounded in number, too
+        cache.of(build_index(size, name=str(size)), make)
+    cache.of(one, make)
     assert made[-1] == "one"

@@ -47,11 +47,11 @@ from skillpager.encoders.builtin import ENCODER_ID, BuiltinEncoder  # noqa: E402
 from skillpager.encoders.hashing import HashingEncoder  # noqa: E402
 from skillpager.sequence_net import SequenceNet  # noqa: E402
 from skillpager.settings import Settings  # noqa: E402
-from skillpager.strategies.baselines.chunk_mmr import ChunkMmr  # noqa: E402
 from skillpager.strategies.baselines.sections import Sections  # noqa: E402
 from skillpager.strategies.mmr import Mmr  # noqa: E402
-from skillpager.strategies.navigator.clauses import clauses_of  # noqa: E402
-from skillpager.strategies.navigator.strategy import Navigator, NeedModel  # noqa: E402
+from skillpager.strategies.navigator.lexical import clauses_of  # noqa: E402
+from skillpager.strategies.navigator.model import NeedModel  # noqa: E402
+from skillpager.strategies.navigator.strategy import Navigator  # noqa: E402
 from skillpager.types import FloatArray, NodeType  # noqa: E402
 from train_encoder import EncoderSettings, States  # noqa: E402
 
@@ -780,9 +780,7 @@ def table(path: Path) -> list[dict[str, str]]:
 def test_unseen_documents_are_paged_and_the_tables_tell_of_it(
     trained: Trained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        evaluate, "BASELINES", {"mmr": Mmr(), "chunk_mmr": ChunkMmr(), "sections": Sections()}
-    )
+    monkeypatch.setattr(evaluate, "BASELINES", {"mmr": Mmr(), "chunk_mmr": Mmr(), "sections": Sections()})
     monkeypatch.setattr(evaluate, "MARKED", ("mmr", "navigator"))
     monkeypatch.setattr(evaluate, "REDUCTIONS", (60,))
     monkeypatch.setattr(evaluate, "PROMISES", (0.5,))

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from skillpager.atomic_write import write_file
 from skillpager.errors import ClassifierError
-from skillpager.remote.chat import CutOffError, Message, Negotiation, completion_body, content_in, json_in
+from skillpager.remote.chat import Message, chat_json
 from skillpager.remote.endpoint import Endpoint, EndpointError, quoted, sendable
 from skillpager.types import Classification, FloatArray, Fragment, NodeType
 
@@ -153,7 +153,6 @@ class LLMClassifier:
         self._concurrency = concurrency
         self._cache_dir = cache_dir
         self._report = progress or (lambda *_: None)
-        self._negotiation = Negotiation()
 
     @property
     def id(self) -> str:
@@ -170,7 +169,7 @@ class LLMClassifier:
         Raises:
             ClassifierError: A batch failed after all repetitions, or `cache_dir` cannot be written. Requests
                 that are running are awaited and saved first.
-            MissingExtraError: The `openai` package is not installed.
+            MissingExtraError: The `httpx` package is not installed.
 
         Reference: paper §3.1, Node Classification.
         """
@@ -203,7 +202,15 @@ class LLMClassifier:
             if halt.is_set():
                 return None
             try:
-                verdicts = self._endpoint.persist(lambda: self._attempt(batch), abandoned=abandon)
+                verdicts, _ = chat_json(
+                    self._endpoint,
+                    [Message("system", SYSTEM_PROMPT), Message("user", batch.message)],
+                    schema=ANSWER_SCHEMA,
+                    schema_name="node_types",
+                    read=lambda data: read_verdicts(data, len(batch.fragments)),
+                    cut_off_hint="a smaller batch size shortens it",
+                    abandoned=abandon,
+                )
             except BaseException:
                 halt.set()
                 raise
@@ -241,22 +248,6 @@ class LLMClassifier:
                 f"{_place(batch.fragments[-1])}) could not be typed by the model "
                 f'"{self._endpoint.model}": {cause}. Finished batches ({len(finished)}) {outcome}'
             ) from None
-
-    def _attempt(self, batch: _Batch) -> list[Classification]:
-        """Return the verdicts on a batch by one call; see `Endpoint.persist`."""
-        messages = [Message("system", SYSTEM_PROMPT), Message("user", batch.message)]
-        answer = self._negotiation.send(
-            lambda dialect: self._endpoint.post(
-                "chat",
-                completion_body(messages, schema=ANSWER_SCHEMA, schema_name="node_types", dialect=dialect),
-            )
-        )
-        try:
-            return read_verdicts(json_in(content_in(answer)), len(batch.fragments))
-        except CutOffError as error:
-            raise self._endpoint.bad_answer(f"{error} (a smaller batch size shortens it)") from None
-        except (ValueError, RecursionError) as error:
-            raise self._endpoint.bad_answer(error) from None
 
     def _file(self, batch: _Batch, folder: Path) -> Path:
         content = [self._endpoint.model, self._endpoint.address, PROMPT_VERSION, batch.message]

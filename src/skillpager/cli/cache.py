@@ -1,20 +1,18 @@
-"""`skillpager cache`: what is stored, whether it is sound, and how to get rid of it."""
+"""`skillpager cache`: show, check and delete stored indexes."""
 
 import re
-import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from skillpager.cli.messages import FAILED, UsageError, note, print_json, reported
-from skillpager.cli.options import AsJson, CacheDir
+from skillpager.cli.messages import FAILED, UsageError, confirm, note, print_json, reported
+from skillpager.cli.options import AsJson, CacheDir, Yes
+from skillpager.cli.views import byte_count, counted, print_table
 
 if TYPE_CHECKING:
     from skillpager.stores import SqliteStore
-    from skillpager.types import StoreEntry
 
 KILO, KIBI = 1000, 1024
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([kmgt]?)(i?)b?)?", re.IGNORECASE)
@@ -24,22 +22,21 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 @app.callback()
 def cache() -> None:
-    """Look after the stored indexes."""
+    """Show, check and delete stored indexes."""
 
 
 @app.command()
 @reported
 def info(cache_dir: CacheDir = None, as_json: AsJson = False) -> None:
-    """Show where the store is, how large, and what it holds.
+    """Show where the indexes are stored, their size, and a list of them.
 
-    Indexes are listed with the most recently used first.
+    The most recently used index comes first.
 
     \b
     Examples:
       skillpager cache info
       skillpager cache info --json
     """
-    from skillpager.cli.views import byte_count, counted, print_table
     from skillpager.output.json import entry_json
 
     store = _open(cache_dir)
@@ -56,23 +53,25 @@ def info(cache_dir: CacheDir = None, as_json: AsJson = False) -> None:
         return
     ceiling = f" of {byte_count(store.max_bytes)}" if store.max_bytes is not None else ""
     note(f"{store.path}: {counted(len(entries), 'index', 'indexes')}, {byte_count(store.size)}{ceiling}")
-    columns = ["skill", "nodes", "size", "used", "key", "folder"]
-    print_table(columns, [_row(entry) for entry in entries], right=["nodes", "size"])
+    rows = []
+    for entry in entries:
+        used = time.strftime("%Y-%m-%d %H:%M", time.localtime(entry.used))
+        size = byte_count(entry.size)
+        rows.append([entry.name, f"{entry.nodes:,}", size, used, entry.key[:12], entry.root])
+    print_table(["skill", "nodes", "size", "used", "key", "folder"], rows, right=["nodes", "size"])
 
 
 @app.command()
 @reported
 def verify(cache_dir: CacheDir = None, as_json: AsJson = False) -> None:
-    """Read the whole store and list what is damaged.
+    """Check every stored index and list the damaged ones.
 
-    The exit code is 1 if anything is. Nothing is changed.
+    Nothing is changed. The exit code is 1 if an index is damaged.
 
     \b
     Examples:
       skillpager cache verify
     """
-    from skillpager.cli.views import print_table
-
     store = _open(cache_dir)
     damaged = store.verify()
     if as_json:
@@ -80,9 +79,9 @@ def verify(cache_dir: CacheDir = None, as_json: AsJson = False) -> None:
     elif damaged:
         print_table(["skill", "problem", "key"], [[d.name, d.problem, d.key] for d in damaged])
     note(
-        f"{len(damaged)} damaged: it is rebuilt when it is next used, or dropped by `skillpager cache clear`."
+        f"{len(damaged)} damaged: rebuilt on next use, or deleted by `skillpager cache clear`."
         if damaged
-        else f"{store.path} is sound."
+        else f"{store.path}: no damage found."
     )
     if damaged:
         raise typer.Exit(FAILED)
@@ -90,26 +89,18 @@ def verify(cache_dir: CacheDir = None, as_json: AsJson = False) -> None:
 
 @app.command()
 @reported
-def clear(
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-    cache_dir: CacheDir = None,
-) -> None:
-    """Delete every stored index.
+def clear(yes: Yes = False, cache_dir: CacheDir = None) -> None:
+    """Delete all stored indexes.
 
-    Answers of an LLM classifier, which cost money, stay.
+    Stored answers of an LLM classifier are not deleted, because they cost money.
 
     \b
     Examples:
       skillpager cache clear --yes
     """
-    from skillpager.cli.views import counted
-
     store = _open(cache_dir)
     count = counted(len(store.entries()), "index", "indexes")
-    if not yes:
-        if not sys.stdin.isatty():
-            raise UsageError("There is nobody to ask: add --yes to delete every stored index.")
-        typer.confirm(f"Delete {count} in {store.path}?", abort=True, err=True)
+    confirm(f"Delete {count} in {store.path}?", yes=yes, remedy="add --yes to delete all stored indexes")
     store.clear()
     note(f"{count} deleted")
 
@@ -118,21 +109,18 @@ def clear(
 @reported
 def evict(
     max_size: Annotated[
-        str, typer.Option("--max-size", metavar="SIZE", help="Such as 100MB, 1.5GB, 64MiB or bytes.")
+        str,
+        typer.Option("--max-size", metavar="SIZE", help="Such as 100MB, 1.5GB, 64MiB or a number of bytes."),
     ],
     cache_dir: CacheDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Delete indexes until the store is no larger than SIZE.
-
-    Those go first that were not used for longest.
+    """Delete indexes until the rest takes no more than SIZE, least recently used first.
 
     \b
     Examples:
       skillpager cache evict --max-size 100MB
     """
-    from skillpager.cli.views import byte_count, counted
-
     limit = parse_size(max_size)
     store = _open(cache_dir)
     removed = store.evict(limit)
@@ -142,14 +130,14 @@ def evict(
 
 
 def parse_size(text: str) -> int:
-    """Return the bytes that `text` means: `MB` is a million, `MiB` 2 to the 20.
+    """Return a size in bytes: `MB` is a million bytes, `MiB` is 2 to the 20.
 
     Raises:
-        UsageError: It is no size.
+        UsageError: It is not a size.
     """
     match = _SIZE.fullmatch(text.strip())
     if match is None:
-        raise UsageError(f"{text!r} is no size: write 100MB, 1.5GB, 64MiB or a number of bytes.")
+        raise UsageError(f"{text!r} is not a size: write 100MB, 1.5GB, 64MiB or a number of bytes.")
     power = " kmgt".index((match[2] or " ").lower())
     return int(float(match[1]) * (KIBI if match[3] else KILO) ** power)
 
@@ -161,10 +149,3 @@ def _open(cache_dir: Path | None) -> "SqliteStore":
 
     settings = choose_settings(cache_dir=cache_dir)
     return SqliteStore(cache_folder(settings), max_bytes=settings.max_cache_bytes)
-
-
-def _row(entry: "StoreEntry") -> Sequence[str]:
-    from skillpager.cli.views import byte_count
-
-    used = time.strftime("%Y-%m-%d %H:%M", time.localtime(entry.used))
-    return [entry.name, f"{entry.nodes:,}", byte_count(entry.size), used, entry.key[:12], entry.root]

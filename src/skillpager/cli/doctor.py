@@ -1,24 +1,20 @@
-"""`skillpager doctor`: what is installed, what is set and by what, and whether paging works."""
+"""`skillpager doctor`: versions, settings and their sources, extras, and a self-test."""
 
-import platform
-import re
 import sys
-import tempfile
-import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from skillpager.cli.messages import print_json, print_text
+import typer
+
+from skillpager.cli.messages import FAILED, print_json, print_text, reported
+from skillpager.cli.options import AsJson, CacheDir, ClassifierName, EncoderName
 from skillpager.cli.views import byte_count, counted
-from skillpager.errors import SkillPagerError, StoreError
-from skillpager.output.json import JsonObject
-from skillpager.settings import Settings, load_settings
+from skillpager.errors import SkillPagerError, StoreError, install_command
 
 if TYPE_CHECKING:
-    from skillpager.pager import SkillPager
+    from skillpager.settings import Settings
 
 PACKAGE = "skillpager"
 SELF_TEST = """---
@@ -33,52 +29,69 @@ To bake bread, heat the oven.
 SELF_TEST_QUERY = "restore a table"
 SELF_TEST_ANSWER = "pg_restore"
 
-_REQUIREMENT = re.compile(r"([\w.-]+).*;.*extra\s*==\s*[\"']([\w.-]+)")
 
+@reported
+def doctor(
+    encoder: EncoderName = None,
+    classifier: ClassifierName = None,
+    cache_dir: CacheDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check the installation and run a short self-test.
 
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """A setting in force.
+    Prints versions, each setting with its source, which extras are installed, and the result of each check.
+    The exit code is 1 if a check fails.
 
-    Attributes:
-        name: Its name.
-        value: Its value; of a key only that it is set.
-        origin: `default`, `user file`, `project file`, `environment` or `option`.
+    \b
+    Examples:
+      skillpager doctor
+      skillpager doctor --json
     """
+    import platform
 
-    name: str
-    value: str
-    origin: str
+    from skillpager.cli.session import choose_settings
 
-
-@dataclass(frozen=True, slots=True)
-class Extra:
-    """An extra of the package.
-
-    Attributes:
-        name: Its name.
-        installed: Versions of those of its packages that are there.
-        missing: Those that are not.
-    """
-
-    name: str
-    installed: tuple[str, ...]
-    missing: tuple[str, ...]
-
-    @property
-    def state(self) -> str:
-        """What to tell about it."""
-        if self.missing:
-            return f'missing {", ".join(self.missing)}: pip install "{PACKAGE}[{self.name}]"'
-        return f"installed: {', '.join(self.installed)}"
+    settings = choose_settings(encoder=encoder, classifier=classifier, cache_dir=cache_dir)
+    python = f"{platform.python_version()} ({sys.executable})"
+    facts = {"version": package_version(), "python": python, "platform": platform.platform()}
+    sources = _settings(settings)
+    extras = _extras()
+    checks = [_check_cache(settings), *_check_paging(settings)]
+    healthy = all(check.ok for check in checks)
+    if as_json:
+        print_json(
+            {
+                **facts,
+                "settings": {name: {"value": value, "origin": origin} for name, value, origin in sources},
+                "extras": {name: {"installed": found, "missing": lost} for name, found, lost in extras},
+                "checks": [asdict(check) for check in checks],
+                "healthy": healthy,
+            }
+        )
+    else:
+        lines = _aligned([(PACKAGE if name == "version" else name, value) for name, value in facts.items()])
+        lines += ["", "settings"]
+        lines += _aligned([(f"  {name}", f"{value}  ({origin})") for name, value, origin in sources])
+        lines += ["", "extras"]
+        states = []
+        for name, found, lost in extras:
+            remedy = f"missing {', '.join(lost)}: {install_command(name)}"
+            states.append((f"  {name}", remedy if lost else f"installed: {', '.join(found)}"))
+        lines += _aligned(states)
+        lines += ["", "checks"]
+        words = {True: "ok", False: "FAILED"}
+        lines += _aligned([(f"  {check.name}", f"{words[check.ok]}: {check.detail}") for check in checks])
+        print_text("\n".join(lines))
+    if not healthy:
+        raise typer.Exit(FAILED)
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Something that was tried.
+    """The result of a check.
 
     Attributes:
-        name: What.
+        name: What was checked.
         ok: Whether it works.
         detail: What was found.
     """
@@ -88,84 +101,20 @@ class Check:
     detail: str
 
 
-@dataclass(frozen=True, slots=True)
-class Diagnosis:
-    """All that `doctor` tells.
-
-    Attributes:
-        version: Version of the package.
-        python: Version of Python.
-        platform: Operating system and machine.
-        settings: Every setting in force.
-        extras: Every extra.
-        checks: Everything that was tried.
-    """
-
-    version: str
-    python: str
-    platform: str
-    settings: tuple[Setting, ...]
-    extras: tuple[Extra, ...]
-    checks: tuple[Check, ...]
-
-    @property
-    def healthy(self) -> bool:
-        """Whether all that was tried works."""
-        return all(check.ok for check in self.checks)
-
-
 def package_version() -> str:
     """Return the version of the installed package."""
+    from importlib.metadata import PackageNotFoundError, version
+
     try:
         return version(PACKAGE)
     except PackageNotFoundError:
         return "not installed"
 
 
-def diagnose(settings: Settings) -> Diagnosis:
-    """Return what is there, what is set and what works.
+def _settings(settings: "Settings") -> list[tuple[str, str, str]]:
+    """Return name, value and origin of each setting; of a key only that it is set."""
+    from skillpager.settings import Settings, load_settings
 
-    Args:
-        settings: The settings in force, options included.
-
-    Raises:
-        SettingsError: A settings file or variable is not valid.
-    """
-    return Diagnosis(
-        version=package_version(),
-        python=f"{platform.python_version()} ({sys.executable})",
-        platform=platform.platform(),
-        settings=tuple(_settings(settings)),
-        extras=tuple(_extras()),
-        checks=(_check_cache(settings), *_check_paging(settings)),
-    )
-
-
-def print_diagnosis(diagnosis: Diagnosis, *, as_json: bool) -> None:
-    """Print a diagnosis as text or JSON."""
-    if as_json:
-        print_json(_json(diagnosis))
-        return
-    heads = [
-        ("skillpager", diagnosis.version),
-        ("python", diagnosis.python),
-        ("platform", diagnosis.platform),
-    ]
-    lines = _aligned(heads)
-    lines += ["", "settings"]
-    lines += _aligned([(f"  {s.name}", f"{s.value}  ({s.origin})") for s in diagnosis.settings])
-    lines += ["", "extras"]
-    lines += _aligned([(f"  {extra.name}", extra.state) for extra in diagnosis.extras])
-    lines += ["", "checks"]
-    marks = {True: "ok", False: "FAILED"}
-    lines += _aligned(
-        [(f"  {check.name}", f"{marks[check.ok]}: {check.detail}") for check in diagnosis.checks]
-    )
-    print_text("\n".join(lines))
-
-
-def _settings(settings: Settings) -> list[Setting]:
-    """Return each setting with the last layer that changed it."""
     layers = {
         "default": Settings(),
         "user file": load_settings(environ={}, project_file=None),
@@ -179,41 +128,39 @@ def _settings(settings: Settings) -> list[Setting]:
         for layer, values in layers.items():
             if getattr(values, name) != value:
                 origin, value = layer, getattr(values, name)
-        found.append(Setting(name, _shown(name, value), origin))
+        if value is None or value == ():
+            shown = "not set"
+        elif name.endswith("_key"):
+            shown = "set, not shown"
+        else:
+            shown = ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+        found.append((name, shown, origin))
     return found
 
 
-def _shown(name: str, value: object) -> str:
-    if value is None or value == ():
-        return "not set"
-    if name.endswith("_key"):
-        return "set, not shown"
-    return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+def _extras() -> list[tuple[str, list[str], list[str]]]:
+    """Return for each extra its name, its installed packages with their versions, and the missing ones."""
+    import re
+    from importlib.metadata import PackageNotFoundError, requires, version
 
-
-def _extras() -> list[Extra]:
-    """Return the extras that the package's own metadata names."""
-    packages: dict[str, list[str]] = {}
+    requirement = re.compile(r"([\w.-]+).*;.*extra\s*==\s*[\"']([\w.-]+)[\"']?")
+    found: dict[str, tuple[list[str], list[str]]] = {}
     try:
-        for requirement in requires(PACKAGE) or []:
-            if match := _REQUIREMENT.fullmatch(requirement.strip().rstrip("\"'")):
-                packages.setdefault(match[2], []).append(match[1])
+        needed = requires(PACKAGE) or []
     except PackageNotFoundError:
         return []
-    return [_extra(name, found) for name, found in sorted(packages.items())]
-
-
-def _extra(name: str, packages: Sequence[str]) -> Extra:
-    installed, missing = [], []
-    for package in packages:
+    for match in filter(None, map(requirement.fullmatch, needed)):
+        installed, missing = found.setdefault(match[2], ([], []))
         try:
-            installed.append(f"{package} {version(package)}")
+            installed.append(f"{match[1]} {version(match[1])}")
         except PackageNotFoundError:
-            missing.append(package)
-    return Extra(name, tuple(installed), tuple(missing))
+            missing.append(match[1])
+    return [(name, *packages) for name, packages in sorted(found.items())]
 
 
-def _check_cache(settings: Settings) -> Check:
+def _check_cache(settings: "Settings") -> Check:
+    import tempfile
+
     from skillpager.factories import cache_folder
     from skillpager.stores import SqliteStore
 
@@ -228,56 +175,41 @@ def _check_cache(settings: Settings) -> Check:
     return Check("cache", True, f"{folder} is writable: {count}, {byte_count(store.size)}")
 
 
-def _check_paging(settings: Settings) -> list[Check]:
+def _check_paging(settings: "Settings") -> list[Check]:
     """Page a skill of two lines in a folder of its own, with the encoder and classifier in force."""
+    import tempfile
+    import time
+
     from skillpager.pager import SkillPager
 
     with tempfile.TemporaryDirectory() as folder:
+        skill = Path(folder) / "self-test"
+        skill.mkdir()
+        (skill / "SKILL.md").write_text(SELF_TEST, encoding="utf-8")
         try:
             pager = SkillPager(settings=replace(settings, cache_dir=Path(folder)))
-            return [_check_parts(pager), _check_tokens(pager), _self_test(pager, Path(folder))]
+            encoder, counter = pager.encoder, pager.token_counter
+            models = f"{encoder.id} ({encoder.dim} dimensions), {pager.classifier.id}"
+            started = time.perf_counter()
+            index = pager.index(skill)
+            indexed = time.perf_counter()
+            page = pager.page(index, SELF_TEST_QUERY, max_nodes=1, style="plain")
+            paged = time.perf_counter()
         except SkillPagerError as error:
             return [Check("self-test", False, str(error))]
-
-
-def _check_parts(pager: "SkillPager") -> Check:
-    encoder, classifier = pager.encoder, pager.classifier
-    return Check("models", True, f"{encoder.id} ({encoder.dim} dimensions), {classifier.id}")
-
-
-def _check_tokens(pager: "SkillPager") -> Check:
-    counter = pager.token_counter
-    hint = "" if counter.exact else f': pip install "{PACKAGE}[tokens]" makes them exact'
-    return Check("token counts", True, f"{'exact' if counter.exact else 'estimates'} ({counter.id}){hint}")
-
-
-def _self_test(pager: "SkillPager", folder: Path) -> Check:
-    skill = folder / "self-test"
-    skill.mkdir()
-    (skill / "SKILL.md").write_text(SELF_TEST, encoding="utf-8")
-    started = time.perf_counter()
-    index = pager.index(skill)
-    indexed = time.perf_counter()
-    page = pager.page(index, SELF_TEST_QUERY, max_nodes=1, style="plain")
-    paged = time.perf_counter()
-    took = f"indexed in {indexed - started:.3f} s, paged in {paged - indexed:.3f} s"
-    if SELF_TEST_ANSWER in page.text:
-        return Check("self-test", True, took)
-    return Check("self-test", False, f"{took}, but the page of {SELF_TEST_QUERY!r} is {page.text!r}")
+    hint = "" if counter.exact else f": `{install_command('tokens')}` makes them exact"
+    tokens = f"{'exact' if counter.exact else 'estimates'} ({counter.id}){hint}"
+    detail = f"indexed in {indexed - started:.3f} s, paged in {paged - indexed:.3f} s"
+    passed = SELF_TEST_ANSWER in page.text
+    if not passed:
+        detail += f", but the page of {SELF_TEST_QUERY!r} is {page.text!r}"
+    return [
+        Check("models", True, models),
+        Check("token counts", True, tokens),
+        Check("self-test", passed, detail),
+    ]
 
 
 def _aligned(rows: Sequence[tuple[str, str]]) -> list[str]:
     width = max((len(name) for name, _ in rows), default=0)
     return [f"{name:<{width}}  {value}" for name, value in rows]
-
-
-def _json(diagnosis: Diagnosis) -> JsonObject:
-    return {
-        "version": diagnosis.version,
-        "python": diagnosis.python,
-        "platform": diagnosis.platform,
-        "settings": {s.name: {"value": s.value, "origin": s.origin} for s in diagnosis.settings},
-        "extras": {e.name: {"installed": e.installed, "missing": e.missing} for e in diagnosis.extras},
-        "checks": [asdict(check) for check in diagnosis.checks],
-        "healthy": diagnosis.healthy,
-    }

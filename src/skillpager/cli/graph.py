@@ -1,58 +1,99 @@
-"""What `skillpager graph` prints and writes."""
+"""`skillpager graph`: the edges between the nodes of a skill, printed or drawn."""
 
-from collections.abc import Sequence, Set
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
-from skillpager.cli.messages import note
-from skillpager.cli.views import counted, print_table
+import typer
+
+from skillpager.cli.messages import UsageError, note, print_json, print_text, reported
+from skillpager.cli.options import (
+    AsJson,
+    CacheDir,
+    ClassifierName,
+    EncoderName,
+    Scope,
+    SkillArgument,
+    completion,
+)
 from skillpager.errors import SettingsError, SkillPagerError
-from skillpager.output.graph_text import draw
-from skillpager.output.outline import snippet
-from skillpager.types import EdgeKind, SkillIndex
+
+if TYPE_CHECKING:
+    from skillpager.types import SkillIndex
 
 SNIPPET_CHARS = 40
 
 
-def edge_kinds(names: Sequence[str]) -> frozenset[EdgeKind]:
-    """Return the edge kinds called so; all when none is named.
+@reported
+def graph(
+    skill: SkillArgument,
+    kinds: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--kind",
+            metavar="KIND",
+            help="Only edges of this kind: sequence, semantic, reference or condition; may be repeated.",
+            autocompletion=completion("skillpager.types", "EdgeKind"),
+        ),
+    ] = None,
+    dot: Annotated[bool, typer.Option("--dot", help="Print Graphviz source.")] = False,
+    mermaid: Annotated[bool, typer.Option("--mermaid", help="Print a Mermaid flowchart.")] = False,
+    png: Annotated[Path | None, typer.Option("--png", metavar="FILE", help="Write a PNG picture.")] = None,
+    svg: Annotated[Path | None, typer.Option("--svg", metavar="FILE", help="Write an SVG picture.")] = None,
+    scope: Scope = None,
+    encoder: EncoderName = None,
+    classifier: ClassifierName = None,
+    cache_dir: CacheDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print the edges between the nodes of SKILL, or draw them.
 
-    Raises:
-        SettingsError: There is no such kind.
+    \b
+    Examples:
+      skillpager graph examples/skills/git-bisect --kind reference --kind condition
+      skillpager graph examples/skills/git-bisect --mermaid
+      skillpager graph examples/skills/git-bisect --dot > git-bisect.dot
+      skillpager graph examples/skills/git-bisect --svg git-bisect.svg
     """
-    for name in names:
+    from skillpager.cli.session import load_skill, open_pager
+    from skillpager.output.graph_text import draw, to_dot, to_mermaid
+    from skillpager.output.json import graph_json
+    from skillpager.types import EdgeKind
+
+    if sum([dot, mermaid, as_json]) > 1:
+        raise UsageError("Choose one of --dot, --mermaid and --json.")
+    for name in kinds or []:
         if name not in tuple(EdgeKind):
             raise SettingsError(f"Unknown edge kind {name!r}: choose from {', '.join(EdgeKind)}.")
-    return frozenset(map(EdgeKind, names or EdgeKind))
-
-
-def only_kinds(index: SkillIndex, kinds: Set[EdgeKind]) -> SkillIndex:
-    """Return `index` with the edges of some kinds only."""
-    return replace(index, edges=tuple(edge for edge in index.edges if edge.kind in kinds))
-
-
-def write_pictures(index: SkillIndex, paths: Sequence[Path]) -> None:
-    """Draw the graph into files, PNG or SVG by their names.
-
-    Raises:
-        SettingsError: A name ends otherwise.
-        MissingExtraError: Matplotlib is not installed.
-        SkillPagerError: A file cannot be written.
-    """
-    for path in paths:
+    pager = open_pager(encoder=encoder, classifier=classifier, cache_dir=cache_dir)
+    index = load_skill(pager, skill, scope=scope)
+    index = replace(
+        index, edges=tuple(edge for edge in index.edges if edge.kind in (kinds or list(EdgeKind)))
+    )
+    for path in (png, svg):
+        if path is None:
+            continue
         picture = draw(index, path)
         try:
             path.write_bytes(picture)
         except OSError as error:
             raise SkillPagerError(
-                f"The picture {path} cannot be written ({error.strerror}): name a file in a "
-                "folder that exists and can be written."
+                f"The picture {path} cannot be written ({error.strerror}): name a file in an existing, "
+                "writable folder."
             ) from error
         note(f"{path} written")
+    if as_json:
+        print_json(graph_json(index))
+    elif dot or mermaid:
+        print_text(to_dot(index) if dot else to_mermaid(index))
+    elif png is None and svg is None:
+        _print_edges(index)
 
 
-def print_edges(index: SkillIndex) -> None:
-    """Print the edges as a table, each with the beginnings of its nodes."""
+def _print_edges(index: "SkillIndex") -> None:
+    from skillpager.cli.views import counted, print_table
+    from skillpager.output.outline import snippet
+
     rows = []
     for edge in index.edges:
         source, target = index.nodes[edge.source], index.nodes[edge.target]

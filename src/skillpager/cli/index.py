@@ -1,43 +1,84 @@
-"""`skillpager index`: many skills into the store, one bad one without harm to the others."""
+"""`skillpager index`: indexes many skills; one that fails does not stop the others."""
 
-import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from skillpager.cli.messages import are_notes_heard, print_json, tell_error
-from skillpager.cli.session import find_skill, tell_oddities
-from skillpager.cli.views import one_line, print_table
+import typer
+
+from skillpager.cli.messages import FAILED, print_error, print_json, reported
+from skillpager.cli.options import AsJson, CacheDir, ClassifierName, EncoderName, Scope
+from skillpager.cli.views import print_table, progress_bar
 from skillpager.errors import ClassifierError, EncoderError, SkillError, SkillPagerError
-from skillpager.library import discover, search_folders
-from skillpager.output.json import JsonObject, error_json
-from skillpager.settings import Settings
 
 if TYPE_CHECKING:
+    from skillpager.output.json import JsonObject
     from skillpager.pager import SkillPager
+    from skillpager.settings import Settings
 
-# an endpoint that is down fails every skill, each after its own repetitions
+# the encoder itself uses every processor; a second skill fills the time in which the first is split
+DEFAULT_JOBS = 2
+# an endpoint that is down fails every skill, each after its own retries
 MAX_FAILURES_IN_A_ROW = 3
+
+
+@reported
+def index(
+    paths: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="PATH",
+            help="Skill folders, Markdown files, folders that contain skills, or names of known skills. "
+            "[default: all known skills]",
+            show_default=False,
+        ),
+    ] = None,
+    jobs: Annotated[
+        int, typer.Option("--jobs", "-j", metavar="N", min=1, help="Number of skills indexed in parallel.")
+    ] = DEFAULT_JOBS,
+    scope: Scope = None,
+    encoder: EncoderName = None,
+    classifier: ClassifierName = None,
+    cache_dir: CacheDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Index skills ahead of their first use.
+
+    Skills that are in the cache and have not changed are skipped. A skill that cannot be indexed does
+    not stop the others, but the exit code is then 1.
+
+    \b
+    Examples:
+      skillpager index examples/skills
+      skillpager index examples/skills/git-bisect examples/skills/postgres-backup/SKILL.md --json
+    """
+    from skillpager.cli.session import open_pager, report_estimates
+
+    pager = open_pager(encoder=encoder, classifier=classifier, cache_dir=cache_dir, show_batches=False)
+    outcomes = index_all(pager, find_targets(paths or [], pager.settings), scope=scope, jobs=jobs)
+    report_estimates(pager)
+    print_outcomes(outcomes, exact=pager.token_counter.exact, as_json=as_json)
+    if not all(outcome.stored for outcome in outcomes):
+        raise typer.Exit(FAILED)
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one skill.
+    """The result of indexing one skill.
 
     Attributes:
         path: The skill's folder or file.
         name: Its name.
-        key: Cache key; empty when it failed.
+        key: Cache key; empty if indexing failed.
         nodes: Number of nodes.
         tokens: Tokens of the whole skill.
         seconds: Time it took.
         cached: Whether it was in the store before.
-        kept: Whether it is in the store now.
-        error: Why it failed; None when it did not.
+        stored: Whether it is in the store now.
+        error: Why it failed; None if it did not.
     """
 
     path: Path
@@ -47,19 +88,38 @@ class Outcome:
     tokens: int = 0
     seconds: float = 0.0
     cached: bool = False
-    kept: bool = False
+    stored: bool = False
     error: SkillPagerError | None = None
 
 
-def find_targets(texts: Sequence[str], settings: Settings) -> list[Path | Outcome]:
-    """Return the skills that the arguments mean, each once, and a failure for each that means none.
+def find_targets(texts: Sequence[str], settings: "Settings") -> list[Path | Outcome]:
+    """Return the skills that the arguments mean, each once, and a failed outcome for each that means none.
 
-    Without arguments these are all the skills in use.
+    Without arguments these are all known skills that are not shadowed.
 
     Raises:
         SkillError: There are no arguments, and no skill is found anywhere.
     """
-    targets = [target for text in texts for target in _named(text, settings)] if texts else _known(settings)
+    from skillpager.cli.session import find_skill
+    from skillpager.library import discover, search_folders
+
+    targets: list[Path | Outcome] = []
+    for text in texts:
+        try:
+            path = find_skill(text, settings)
+        except SkillError as error:
+            targets.append(Outcome(Path(text), text, error=error))
+            continue
+        # a folder without skills stands for itself: indexing it gives the error message
+        targets += [skill.path for skill in discover([path])] or [path]
+    if not texts:
+        folders = search_folders(settings.skills_dir)
+        targets += [skill.path for skill in discover(folders) if skill.shadowed_by is None]
+        if not targets:
+            raise SkillError(
+                f"No skills found in {', '.join(map(str, folders))}: name skill folders, Markdown files or "
+                "folders that contain skills."
+            )
     first: dict[Path, Path | Outcome] = {}
     for target in targets:
         first.setdefault((target.path if isinstance(target, Outcome) else target).resolve(), target)
@@ -69,136 +129,86 @@ def find_targets(texts: Sequence[str], settings: Settings) -> list[Path | Outcom
 def index_all(
     pager: "SkillPager", targets: Sequence[Path | Outcome], *, scope: str | None, jobs: int
 ) -> list[Outcome]:
-    """Return what became of each skill, in the order of `targets`.
+    """Index skills in parallel; return their outcomes in the order of `targets`.
+
+    After several failures in a row that are not the skills' own, the rest is not tried.
 
     Raises:
         SkillPagerError: What fails one skill would fail them all, such as a setting.
     """
     paths = [target for target in targets if isinstance(target, Path)]
-    before = _keys(pager)
+    before = {entry.key for entry in pager.store.entries()}
     done: dict[Path, Outcome] = {}
-    with _bar(len(paths)) as advance:
-        for outcome in _in_parallel(pager, paths, scope=scope, jobs=jobs):
-            done[outcome.path] = replace(outcome, cached=outcome.key in before)
-            advance(outcome.path.name)
-    after = _keys(pager)
-    outcomes = [target if isinstance(target, Outcome) else done[target] for target in targets]
-    return [replace(outcome, kept=outcome.key in after) for outcome in outcomes]
-
-
-def report(outcomes: Sequence[Outcome], *, exact: bool, as_json: bool) -> None:
-    """Print the summary to stdout and failures to stderr."""
-    failed = [outcome for outcome in outcomes if outcome.error is not None]
-    done = [outcome for outcome in outcomes if outcome.error is None]
-    if as_json:
-        skills, failures = [_json(outcome) for outcome in done], [_json(outcome) for outcome in failed]
-        print_json({"skills": skills, "failed": failures, "tokens_exact": exact})
-    elif done:
-        about = "" if exact else "about "
-        rows = [[o.name, f"{o.nodes:,}", f"{about}{o.tokens:,}", _time(o), str(o.path)] for o in done]
-        print_table(["skill", "nodes", "tokens", "time", "path"], rows, right=["nodes", "tokens", "time"])
-    for outcome in failed:
-        if outcome.error is not None:
-            tell_error(outcome.error, as_json=as_json)
-
-
-def _named(text: str, settings: Settings) -> list[Path | Outcome]:
-    """Return the skills that one argument means."""
-    try:
-        path = find_skill(text, settings)
-    except SkillError as error:
-        return [Outcome(Path(text), text, error=error)]
-    # a folder without skills stands for itself: indexing tells what is wrong with it
-    return [skill.path for skill in discover([path])] or [path]
-
-
-def _known(settings: Settings) -> list[Path]:
-    folders = search_folders(settings.skills_dir)
-    found = [skill.path for skill in discover(folders) if skill.shadowed_by is None]
-    if not found:
-        raise SkillError(
-            f"No skills are found in {', '.join(map(str, folders))}: name skill folders, Markdown files or "
-            "folders that contain skills."
-        )
-    return found
-
-
-def _keys(pager: "SkillPager") -> frozenset[str]:
-    return frozenset(entry.key for entry in pager.store.entries())
-
-
-def _in_parallel(
-    pager: "SkillPager", paths: Sequence[Path], *, scope: str | None, jobs: int
-) -> Iterator[Outcome]:
-    """Yield one outcome a path as they come; after failures in a row the rest are not tried."""
+    failures = 0
     pool = ThreadPoolExecutor(jobs, "skillpager-index")
-    remaining = dict.fromkeys(paths)
     try:
         futures = [pool.submit(_index_one, pager, path, scope) for path in paths]
-        for outcome in _until_hopeless(as_completed(futures)):
-            del remaining[outcome.path]
-            yield outcome
+        with progress_bar("skills") as progress:
+            for future in as_completed(futures):
+                outcome = future.result()
+                done[outcome.path] = replace(outcome, cached=outcome.key in before)
+                progress(len(done), len(paths))
+                passing = outcome.error is None or isinstance(outcome.error, SkillError)
+                failures = 0 if passing else failures + 1
+                if failures == MAX_FAILURES_IN_A_ROW:
+                    break
     finally:
         # a Ctrl-C must not wait for an endpoint
         pool.shutdown(wait=False, cancel_futures=True)
-    for path in remaining:
-        yield Outcome(path, path.name, error=SkillError(f"{path} was not tried: see the failures before it."))
-
-
-def _until_hopeless(futures: Iterable[Future[Outcome]]) -> Iterator[Outcome]:
-    in_a_row = 0
-    for future in futures:
-        outcome = future.result()
-        yield outcome
-        passing = outcome.error is None or isinstance(outcome.error, SkillError)
-        in_a_row = 0 if passing else in_a_row + 1
-        if in_a_row == MAX_FAILURES_IN_A_ROW:
-            return
+    for path in paths:
+        untried = SkillError(f"{path} was not tried: see the failures before it.")
+        done.setdefault(path, Outcome(path, path.name, error=untried))
+    after = {entry.key for entry in pager.store.entries()}
+    outcomes = [target if isinstance(target, Outcome) else done[target] for target in targets]
+    return [replace(outcome, stored=outcome.key in after) for outcome in outcomes]
 
 
 def _index_one(pager: "SkillPager", path: Path, scope: str | None) -> Outcome:
+    from skillpager.cli.session import report_warnings
+
     start = time.perf_counter()
     try:
-        index = pager.index(path, scope=scope)
+        found = pager.index(path, scope=scope)
     except (SkillError, EncoderError, ClassifierError) as error:
         return Outcome(path, path.name, error=error)
-    tell_oddities(index)
+    report_warnings(found)
     seconds = time.perf_counter() - start
-    return Outcome(path, index.skill.name, index.key, len(index.nodes), index.full_tokens, seconds)
+    return Outcome(path, found.skill.name, found.key, len(found.nodes), found.full_tokens, seconds)
 
 
-@contextmanager
-def _bar(total: int) -> Iterator[Callable[[str], None]]:
-    """Show a progress bar on a terminal; yield what moves it on, given the name of what is done."""
-    if not (are_notes_heard() and sys.stderr.isatty()):
-        yield lambda _: None
-        return
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+def print_outcomes(outcomes: Iterable[Outcome], *, exact: bool, as_json: bool) -> None:
+    """Print the indexed skills to stdout and the failures to stderr."""
+    from skillpager.output.json import error_json
 
-    columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("", total=total)
-        yield lambda name: progress.update(task, advance=1, description=escape(one_line(name)))
-
-
-def _time(outcome: Outcome) -> str:
-    if not outcome.kept:
-        return "not kept"
-    return "cached" if outcome.cached else f"{outcome.seconds:.2f} s"
-
-
-def _json(outcome: Outcome) -> JsonObject:
-    if outcome.error is not None:
-        return {"path": str(outcome.path), **error_json(outcome.error)}
-    return {
-        "path": str(outcome.path),
-        "name": outcome.name,
-        "nodes": outcome.nodes,
-        "full_tokens": outcome.tokens,
-        "cached": outcome.cached,
-        "kept": outcome.kept,
-        "seconds": round(outcome.seconds, 4),
-        "key": outcome.key,
-    }
+    skills: list[JsonObject] = []
+    failed: list[JsonObject] = []
+    rows = []
+    errors = []
+    about = "" if exact else "about "
+    for outcome in outcomes:
+        path = str(outcome.path)
+        if outcome.error is not None:
+            errors.append(outcome.error)
+            failed.append({"path": path, **error_json(outcome.error)})
+            continue
+        skills.append(
+            {
+                "path": path,
+                "name": outcome.name,
+                "nodes": outcome.nodes,
+                "full_tokens": outcome.tokens,
+                "cached": outcome.cached,
+                "kept": outcome.stored,
+                "seconds": round(outcome.seconds, 4),
+                "key": outcome.key,
+            }
+        )
+        took = "cached" if outcome.cached else f"{outcome.seconds:.2f} s"
+        cells = [f"{outcome.nodes:,}", f"{about}{outcome.tokens:,}", took if outcome.stored else "not kept"]
+        rows.append([outcome.name, *cells, path])
+    if as_json:
+        print_json({"skills": skills, "failed": failed, "tokens_exact": exact})
+    elif rows:
+        print_table(["skill", "nodes", "tokens", "time", "path"], rows, right=["nodes", "tokens", "time"])
+    for error in errors:
+        print_error(error, as_json=as_json)

@@ -1,16 +1,15 @@
-"""`skillpager install`, `uninstall` and `stub`: into the agents that people already run."""
+"""`skillpager install`, `uninstall` and `stub`: set up the agents on this machine."""
 
 import shutil
-import sys
-from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from skillpager.cli.messages import UsageError, note, print_json, print_text, reported, warn
-from skillpager.cli.options import AsJson, SkillArgument
+from skillpager.cli.messages import UsageError, confirm, note, print_json, print_text, reported, warn
+from skillpager.cli.options import AsJson, SkillArgument, Yes
+from skillpager.errors import SettingsError, install_command
 
 if TYPE_CHECKING:
     from skillpager.install.changes import Change
@@ -29,17 +28,20 @@ Agent = Annotated[
     typer.Option(
         "--agent",
         metavar="NAME",
-        help="claude-code, claude-desktop, codex, cursor, gemini, vscode, windsurf or zed; without it, "
-        "agents are listed.",
+        help="claude-code, claude-desktop, codex, cursor, gemini, vscode, windsurf or zed. [default: list "
+        "the agents and change nothing]",
         autocompletion=complete_agent,
     ),
 ]
 HostScope = Annotated[
     str,
-    typer.Option("--scope", metavar="SCOPE", help="user: your own file. project: the current folder's."),
+    typer.Option(
+        "--scope",
+        metavar="SCOPE",
+        help="user: your own configuration file. project: the one in the current folder.",
+    ),
 ]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the change and make none.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the change without making it.")]
 
 
 @reported
@@ -51,7 +53,7 @@ def install(
         typer.Option(
             "--skills-dir",
             metavar="DIR",
-            help="Folder of skills to offer besides the conventional ones; may be repeated.",
+            help="Further folder of skills to offer; may be repeated.",
         ),
     ] = None,
     yes: Yes = False,
@@ -60,8 +62,8 @@ def install(
 ) -> None:
     """Add SkillPager's MCP server to an agent.
 
-    The change of the agent's configuration file is printed, then you are asked. Everything else in the file
-    stays as it is, to the character. Without --agent the known agents are listed.
+    Prints the change to the agent's configuration file and asks before making it. Everything else in the
+    file, comments and formatting included, stays as it is. Without --agent it lists the known agents.
 
     \b
     Examples:
@@ -69,7 +71,7 @@ def install(
       skillpager install --agent claude-code --dry-run
       skillpager install --agent vscode --scope project --skills-dir examples/skills --yes
     """
-    from skillpager.install import changes as host_files
+    from skillpager.install.changes import plan_install
     from skillpager.install.hosts import Places, file_of, find_host, own_command, server_entry
 
     if agent is None:
@@ -78,13 +80,15 @@ def install(
     host = find_host(agent)
     file = file_of(host, scope, Places())
     command = own_command(scope)
-    entry = server_entry(host, command, skills_dirs=_folders(skills_dirs or []))
-    change = host_files.plan_install(host, file, entry)
-    _carry_out(change, host, keep=True, yes=yes, dry_run=dry_run, as_json=as_json)
+    for folder in skills_dirs or []:
+        if not folder.is_dir():
+            raise SettingsError(f"{folder} is not a folder: name folders that contain skills.")
+    entry = server_entry(host, command, skills_dirs=[folder.resolve() for folder in skills_dirs or []])
+    _make_change(plan_install(host, file, entry), host, keep=True, yes=yes, dry_run=dry_run, as_json=as_json)
     if scope == "project" and Path(command[0]).is_absolute():
-        warn(f"{file} names {command[0]}, which others who share the project do not have.")
+        warn(f"{file} names {command[0]}, a path that other members of the project do not have.")
     if find_spec("mcp") is None:
-        warn('The server needs the package "mcp": run `pip install "skillpager[mcp]"`.')
+        warn(f'The server needs the package "mcp": run `{install_command("mcp")}`.')
 
 
 @reported
@@ -95,9 +99,10 @@ def uninstall(
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
-    """Take SkillPager's MCP server out of an agent.
+    """Remove SkillPager's MCP server from an agent.
 
-    The file becomes what it was before `skillpager install`; if it has changed since, only the entry goes.
+    The configuration file is restored to what it was before `skillpager install`. If it was changed since,
+    only SkillPager's entry is removed.
 
     \b
     Examples:
@@ -105,35 +110,43 @@ def uninstall(
       skillpager uninstall --agent claude-code --dry-run
       skillpager uninstall --agent cursor --scope project --yes
     """
-    from skillpager.install import changes as host_files
+    from skillpager.install.changes import plan_uninstall
     from skillpager.install.hosts import Places, file_of, find_host
 
     if agent is None:
         _print_hosts(as_json=as_json)
         return
     host = find_host(agent)
-    change = host_files.plan_uninstall(host, file_of(host, scope, Places()))
-    _carry_out(change, host, keep=False, yes=yes, dry_run=dry_run, as_json=as_json)
+    change = plan_uninstall(host, file_of(host, scope, Places()))
+    _make_change(change, host, keep=False, yes=yes, dry_run=dry_run, as_json=as_json)
 
 
 @reported
 def stub(
     skill: SkillArgument,
     out: Annotated[
-        Path, typer.Option("--out", metavar="DIR", help="Folder of skills to write it to.", show_default=True)
+        Path,
+        typer.Option(
+            "--out", metavar="DIR", help="Folder of skills to write the stub to.", show_default=True
+        ),
     ] = Path(".claude/skills"),
     max_tokens: Annotated[
         int | None,
         typer.Option(
-            "--max-tokens", metavar="N", min=1, help="Ceiling on its pages. [4000 for a larger skill]"
+            "--max-tokens",
+            metavar="N",
+            min=1,
+            help="Longest page that the stub asks for. [default: 4000 if the skill is longer]",
         ),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a skill that is no stub.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace a skill of the same name that is not a stub.")
+    ] = False,
 ) -> None:
-    """Write a small skill that stands for SKILL and fetches pages of it.
+    """Write a stub: a small skill that fetches pages of SKILL.
 
-    It has the name and description of SKILL; its body calls `skillpager page` with what the skill is asked
-    for. Keep SKILL itself out of the folders where agents look for skills.
+    The stub has the name and description of SKILL. Its body runs `skillpager page` with the task that the
+    agent uses the skill for. Keep SKILL itself out of the folders in which agents look for skills.
 
     \b
     Examples:
@@ -149,56 +162,39 @@ def stub(
     source = find_skill(skill, load_settings())
     file = write_stub(source, out, max_tokens=max_tokens, force=force)
     print_text(str(file))
-    note(f"It names {source.resolve()}: write it anew if that moves, or its name or description changes.")
+    note(
+        f"The stub names {source.resolve()}: write it again if that path or the skill's name or description "
+        "changes."
+    )
     if shutil.which("skillpager") is None:
-        warn("`skillpager` is not on the search path of this shell, so agents will not find it either.")
+        warn("`skillpager` is not on the PATH of this shell, so agents will probably not find it either.")
 
 
-def _carry_out(
+def _make_change(
     change: "Change", host: "Host", *, keep: bool, yes: bool, dry_run: bool, as_json: bool
 ) -> None:
     """Show a change, ask, and make it."""
-    from skillpager.install import changes as host_files
+    from skillpager.install.changes import diff, write
 
-    diff = host_files.shown(change)
+    shown = diff(change)
     if as_json:
-        print_json(
-            {"agent": host.name, "file": str(change.path), "changed": not change.is_none, "diff": diff}
-        )
-    elif diff:
-        print_text(diff)
-    if change.is_none:
-        state = "has SkillPager already" if keep else "does not have SkillPager"
+        changed = change.before != change.after
+        print_json({"agent": host.name, "file": str(change.path), "changed": changed, "diff": shown})
+    elif shown:
+        print_text(shown)
+    if change.before == change.after:
+        state = "already has SkillPager" if keep else "does not have SkillPager"
         note(f"Nothing to do: {change.path} {state}.")
     elif not dry_run:
-        _ask(change.path, yes=yes)
-        host_files.write(change, keep=keep)
-        note(f"{change.path} is changed: restart {host.title} if it runs.")
-
-
-def _ask(path: Path, *, yes: bool) -> None:
-    if yes:
-        return
-    if not sys.stdin.isatty():
-        raise UsageError(
-            f"There is nobody to ask: add --yes to change {path}, or --dry-run to see the change."
-        )
-    typer.confirm(f"Change {path}?", abort=True, err=True)
-
-
-def _folders(paths: Sequence[Path]) -> list[Path]:
-    from skillpager.errors import SettingsError
-
-    for path in paths:
-        if not path.is_dir():
-            raise SettingsError(f"{path} is not a folder: name folders that contain skills.")
-    return [path.resolve() for path in paths]
+        remedy = f"add --yes to change {change.path}, or --dry-run to see the change"
+        confirm(f"Change {change.path}?", yes=yes, remedy=remedy)
+        write(change, keep=keep)
+        note(f"{change.path} changed: restart {host.title} if it is running.")
 
 
 def _print_hosts(*, as_json: bool) -> None:
-    """Print which agents are known, which are here, and where SkillPager is installed."""
+    """Print the known agents: whether they are on this machine, and whether they have SkillPager."""
     from skillpager.cli.views import print_table
-    from skillpager.errors import SettingsError
     from skillpager.install.changes import is_installed
     from skillpager.install.hosts import HOSTS, SCOPES, Places, file_of, is_used
 

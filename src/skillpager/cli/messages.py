@@ -1,8 +1,8 @@
-"""What the command line says: data on stdout, notes, warnings and errors on stderr, and the exit code.
+"""How the command line speaks: data on stdout, notes, warnings and errors on stderr, and the exit code.
 
-Notes and warnings are log records: `note` is how a command speaks, and whatever the library logs
-as a warning is shown beside it, each sentence once. With `--json` stderr holds one JSON object a
-line, `{"warning": …}` or `{"error": …}`, and no notes.
+Notes and warnings are log records: `note` and `warn` write what a command has to say, and warnings that the
+library logs are shown beside them, each sentence once. With `--json` stderr holds one JSON object per line,
+`{"warning": …}` or `{"error": …}`, and no notes.
 """
 
 import json
@@ -11,7 +11,7 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import wraps
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Annotated, TextIO
@@ -27,8 +27,8 @@ ISSUES = "https://github.com/skillpager/skillpager/issues"
 FAILED = 1
 INTERRUPTED = 130
 
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing on stderr but errors.")]
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Log to stderr what is done.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors to stderr.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Log every step to stderr.")]
 
 _notes = logging.getLogger("skillpager.cli.messages.notes")
 
@@ -45,24 +45,37 @@ class UsageError(typer.BadParameter):
 
 
 def note(text: str) -> None:
-    """Say something on stderr that is no part of the data; unheard with `--quiet` or `--json`."""
+    """Print a remark to stderr; hidden by `--quiet` and `--json`."""
     _notes.info("%s", text)
 
 
 def warn(text: str) -> None:
-    """Say on stderr that something is odd; unheard with `--quiet`."""
+    """Print a warning to stderr; hidden by `--quiet`."""
     _notes.warning("%s", text)
 
 
 def print_trace(text: str) -> None:
-    """Write to stderr what was asked for, whether or not notes are heard."""
-    _say(text.rstrip("\n"))
+    """Print to stderr what was asked for, even with `--quiet`."""
+    _print_line(text.rstrip("\n"))
 
 
 def are_notes_heard() -> bool:
-    """Tell whether notes, and progress, are wanted."""
+    """Return True if notes and progress are wanted."""
     heard = any(handler.level <= logging.INFO for handler in logging.getLogger().handlers)
     return heard and _notes.isEnabledFor(logging.INFO)
+
+
+def confirm(question: str, *, yes: bool, remedy: str) -> None:
+    """Ask on the terminal, unless `--yes` was given; a no ends the command.
+
+    Raises:
+        UsageError: There is no terminal to ask on.
+    """
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise UsageError(f"Cannot ask for confirmation without a terminal: {remedy}.")
+    typer.confirm(question, abort=True, err=True)
 
 
 def print_text(text: str) -> None:
@@ -83,10 +96,10 @@ def printable(text: str) -> str:
 
 
 def reported(command: Callable[..., None]) -> Callable[..., None]:
-    """Make a command of a function: its messages are heard, its exceptions become an exit code.
+    """Make a command of a function: messages go to stderr, exceptions become exit codes.
 
-    The command has the options `--quiet` and `--verbose` besides the function's own, of which
-    `as_json` says how messages are written.
+    Adds the options `--quiet` and `--verbose`. If the function has the option `as_json`, that decides the
+    form of the messages.
     """
 
     @wraps(command)
@@ -94,17 +107,21 @@ def reported(command: Callable[..., None]) -> Callable[..., None]:
         as_json = bool(arguments.get("as_json"))
         _listen(as_json=as_json, quiet=quiet, verbose=verbose)
         try:
-            _finish(command, arguments)
+            try:
+                command(**arguments)
+            finally:
+                # a pipe or disk that fails does so here, not at exit
+                sys.stdout.flush()
         except (typer.Exit, typer.Abort, typer.BadParameter):
             raise
         except KeyboardInterrupt:
             # threads that wait for an endpoint would hold up an ordinary exit; the store is always whole
             os._exit(INTERRUPTED)
         except BrokenPipeError:
-            # whoever read the output has read enough
+            # the reader of the output, such as `head`, has read enough
             _drop_output(sys.stdout)
         except Exception as error:
-            _tell(error, as_json=as_json, verbose=verbose)
+            _report(error, as_json=as_json, verbose=verbose)
             raise typer.Exit(FAILED) from None
 
     added = {"quiet": Quiet, "verbose": Verbose}
@@ -116,14 +133,6 @@ def reported(command: Callable[..., None]) -> Callable[..., None]:
     run.__signature__ = own.replace(parameters=[*own.parameters.values(), *options])  # type: ignore[attr-defined]
     run.__annotations__ = {**command.__annotations__, **added}
     return run
-
-
-def _finish(command: Callable[..., None], arguments: Mapping[str, object]) -> None:
-    """Run a command to its last byte: a pipe or disk that fails does so here, not at exit."""
-    try:
-        command(**arguments)
-    finally:
-        sys.stdout.flush()
 
 
 def _listen(*, as_json: bool, quiet: bool, verbose: bool) -> None:
@@ -139,62 +148,62 @@ def _listen(*, as_json: bool, quiet: bool, verbose: bool) -> None:
 
 
 class _Handler(logging.Handler):
-    """Writes a record to stderr once."""
+    """Prints each message to stderr once."""
 
     def __init__(self, *, as_json: bool) -> None:
         super().__init__()
         self._as_json = as_json
-        self._said: set[str] = set()
+        self._printed: set[str] = set()
 
     def emit(self, record: logging.LogRecord) -> None:
-        line = self._line(record)
-        if line not in self._said:
-            self._said.add(line)
-            _say(line)
-
-    def _line(self, record: logging.LogRecord) -> str:
         text = record.getMessage()
         if self._as_json and record.levelno >= logging.WARNING:
-            return json.dumps({"warning": {"logger": record.name, "message": text}}, ensure_ascii=False)
-        if record.levelno >= logging.WARNING:
-            return f"warning: {text}"
-        return text if record.name == _notes.name else f"{record.levelname.lower()}: {record.name}: {text}"
+            text = json.dumps({"warning": {"logger": record.name, "message": text}}, ensure_ascii=False)
+        elif record.levelno >= logging.WARNING:
+            text = f"warning: {text}"
+        elif record.name != _notes.name:
+            text = f"{record.levelname.lower()}: {record.name}: {text}"
+        if text not in self._printed:
+            self._printed.add(text)
+            _print_line(text)
 
 
-def tell_error(error: SkillPagerError | OSError, *, as_json: bool) -> None:
-    """Write an error to stderr in the form of `--json` or of a paragraph."""
+def print_error(error: SkillPagerError | OSError, *, as_json: bool) -> None:
+    """Print an error to stderr, as JSON or as a paragraph."""
     if as_json:
         from skillpager.output.json import error_json
 
-        _say(json.dumps(error_json(error), ensure_ascii=False))
+        _print_line(json.dumps(error_json(error), ensure_ascii=False))
     else:
-        _say(f"error: {error}")
+        _print_line(f"error: {error}")
 
 
-def _tell(error: Exception, *, as_json: bool, verbose: bool) -> None:
+def _report(error: Exception, *, as_json: bool, verbose: bool) -> None:
     if verbose:
-        _say("".join(traceback.format_exception(error)).rstrip())
+        _print_line("".join(traceback.format_exception(error)).rstrip())
     if isinstance(error, OSError):
         # a disk that is full for the output stays full at exit, when Python would flush again
         _drop_output(sys.stdout)
         place = error.filename or "The output"
-        tell_error(OSError(f"{place} cannot be written or read: {error.strerror or error}."), as_json=as_json)
-    elif isinstance(error, SkillPagerError):
-        tell_error(error, as_json=as_json)
-    else:
-        fault = SkillPagerError(
-            f"This is a fault of SkillPager ({type(error).__name__}: {error}), not of yours: please report "
-            f"it at {ISSUES} with the command; `--verbose` prints the traceback."
+        print_error(
+            OSError(f"{place} cannot be written or read: {error.strerror or error}."), as_json=as_json
         )
-        tell_error(fault, as_json=as_json)
+    elif isinstance(error, SkillPagerError):
+        print_error(error, as_json=as_json)
+    else:
+        bug = SkillPagerError(
+            f"This is a bug in SkillPager ({type(error).__name__}: {error}), not a mistake of yours: please "
+            f"report it at {ISSUES} with the command; `--verbose` prints the traceback."
+        )
+        print_error(bug, as_json=as_json)
 
 
-def _say(text: str) -> None:
+def _print_line(text: str) -> None:
     try:
         sys.stderr.write(f"{printable(text)}\n")
         sys.stderr.flush()
     except OSError:
-        # nobody can be told that nobody listens
+        # nobody reads stderr, so nobody can be told
         _drop_output(sys.stderr)
 
 

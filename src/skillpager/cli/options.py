@@ -1,5 +1,7 @@
-"""The options that several commands share, and the values that shells complete."""
+"""The options that several commands share, and the values that a shell completes them with."""
 
+from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated
 
@@ -18,7 +20,7 @@ def complete_skill(incomplete: str) -> list[tuple[str, str]]:
     try:
         found = discover(search_folders(load_settings().skills_dir))
     except SkillPagerError:
-        # a shell that completes has no place for an error; the command itself will tell
+        # completion has no way to show an error; the command itself will
         return []
     usable = [skill for skill in found if skill.problem is None and skill.shadowed_by is None]
     return [
@@ -28,22 +30,8 @@ def complete_skill(incomplete: str) -> list[tuple[str, str]]:
     ]
 
 
-def complete_scope(incomplete: str) -> list[str]:
-    """Return the scopes that begin with `incomplete`."""
-    from skillpager.parsing.skill import SCOPES
-
-    return [scope for scope in SCOPES if scope.startswith(incomplete)]
-
-
-def complete_style(incomplete: str) -> list[str]:
-    """Return the styles that begin with `incomplete`."""
-    from skillpager.types import Style
-
-    return [style.value for style in Style if style.startswith(incomplete)]
-
-
 def complete_strategy(incomplete: str) -> list[str]:
-    """Return the strategies that begin with `incomplete`; a colon follows where an argument must."""
+    """Return the strategies that begin with `incomplete`, with a colon where an argument must follow."""
     from skillpager.strategies.registry import FAMILIES
 
     return [
@@ -53,73 +41,71 @@ def complete_strategy(incomplete: str) -> list[str]:
     ]
 
 
-def complete_encoder(incomplete: str) -> list[str]:
-    """Return the encoders, or families of them, that begin with `incomplete`."""
-    from skillpager.factories import ENCODERS
+def completion(module: str, name: str) -> Callable[[str], list[str]]:
+    """Return a completion function for the values of `module.name`, imported when a shell asks for them.
 
-    return [name.partition("<")[0] for name in ENCODERS if name.startswith(incomplete)]
+    Of a value with a placeholder, such as `openai:<model>`, the part before it is completed.
+    """
 
+    def complete(incomplete: str) -> list[str]:
+        values = (str(value).partition("<")[0] for value in getattr(import_module(module), name))
+        return [value for value in values if value.startswith(incomplete)]
 
-def complete_classifier(incomplete: str) -> list[str]:
-    """Return the classifiers that begin with `incomplete`."""
-    from skillpager.factories import CLASSIFIERS
-
-    return [name for name in CLASSIFIERS if name.startswith(incomplete)]
-
-
-def complete_edge_kind(incomplete: str) -> list[str]:
-    """Return the edge kinds that begin with `incomplete`."""
-    from skillpager.types import EdgeKind
-
-    return [kind.value for kind in EdgeKind if kind.startswith(incomplete)]
+    return complete
 
 
 SkillArgument = Annotated[
     str,
     typer.Argument(
         metavar="SKILL",
-        help="Skill folder, Markdown file, or name of a known skill; - for Markdown on stdin.",
+        help="A skill folder, a Markdown file, or the name of a known skill; - reads Markdown from stdin.",
         autocompletion=complete_skill,
         show_default=False,
     ),
 ]
-QueryArgument = Annotated[str, typer.Argument(metavar="QUERY", help="What is to be done; - for stdin.")]
+QueryArgument = Annotated[
+    str, typer.Argument(metavar="QUERY", help="The task at hand, in a sentence; - reads it from stdin.")
+]
 MaxNodes = Annotated[
     int | None,
     typer.Option(
         "--max-nodes",
         "-k",
         metavar="N",
-        help="Most nodes to pick; small gaps between them are shown too. [none; mmr and others 20 or 60]",
+        help="Pick at most N nodes; small gaps between them are filled on top. [default: no limit with "
+        "navigator, otherwise 20, or 60 for skills of more than 100 nodes]",
     ),
 ]
 MaxTokens = Annotated[
-    int | None, typer.Option("--max-tokens", metavar="N", help="Ceiling on the page, marks included. [none]")
+    int | None,
+    typer.Option(
+        "--max-tokens", metavar="N", help="Longest page, omission marks included. [default: no limit]"
+    ),
 ]
 Sufficiency = Annotated[
     float | None,
     typer.Option(
         "--sufficiency",
         metavar="P",
-        help="End the page at this estimated chance that it holds all that is needed. [when nothing left is "
-        "worth its tokens]",
+        help="Stop once the page holds everything needed with this estimated probability, such as 0.9. "
+        "[default: stop when no remaining node is worth its tokens]",
     ),
 ]
 MmrLambda = Annotated[
     float | None,
-    typer.Option("--lambda", metavar="X", help="Of mmr: relevance (1) against variety (0). [0.7]"),
+    typer.Option(
+        "--lambda",
+        metavar="X",
+        help="Use the strategy mmr, weighing relevance (1) against variety (0). [default: 0.7]",
+    ),
 ]
-OrOutline = Annotated[
-    bool, typer.Option("--or-outline", help="Print the outline when the query is empty, as stubs want it.")
-]
-Explain = Annotated[bool, typer.Option("--explain", help="Print to stderr why each node was picked or not.")]
 Scope = Annotated[
     str | None,
     typer.Option(
         "--scope",
         metavar="SCOPE",
         help="skill: SKILL.md and the files it links to (default). body: SKILL.md alone.",
-        autocompletion=complete_scope,
+        autocompletion=completion("skillpager.parsing.skill", "SCOPES"),
     ),
 ]
 StyleName = Annotated[
@@ -127,9 +113,9 @@ StyleName = Annotated[
     typer.Option(
         "--style",
         metavar="STYLE",
-        help="marked: with headings and marks of what is left out (default). plain: the nodes alone. "
-        "xml: marked, in a tag.",
-        autocompletion=complete_style,
+        help="marked: nodes under their headings, with a mark for each omission (default). plain: nodes "
+        "only. xml: as marked, inside an XML tag.",
+        autocompletion=completion("skillpager.types", "Style"),
     ),
 ]
 StrategyName = Annotated[
@@ -137,9 +123,10 @@ StrategyName = Annotated[
     typer.Option(
         "--strategy",
         metavar="NAME",
-        help="navigator (default), mmr, topk, full; head, sections, bm25, hybrid, dpp, msd, cover; of the "
-        "paper chunk_mmr[:TOKENS], greedy_graph[:GAIN], topk_dependency, mmr_graph, exec_only, concept_only, "
-        "density[:SHARE]; with a model reranker:MODEL, llmlingua2:MODEL, openprovence:MODEL, llm_outline.",
+        help="How nodes are picked: navigator (default), mmr, topk, full, head, sections, bm25, hybrid, dpp, "
+        "msd or cover. Baselines of the paper: greedy_graph[:GAIN], topk_dependency, "
+        "mmr_graph, exec_only, concept_only, density[:SHARE]. With a further model: reranker:MODEL, "
+        "llmlingua2:MODEL, openprovence:MODEL, llm_outline.",
         autocompletion=complete_strategy,
     ),
 ]
@@ -148,8 +135,8 @@ EncoderName = Annotated[
     typer.Option(
         "--encoder",
         metavar="NAME",
-        help="builtin (default), sentence-transformers:MODEL, openai:MODEL or hashing.",
-        autocompletion=complete_encoder,
+        help="Embedding model: builtin (default), sentence-transformers:MODEL, openai:MODEL or hashing.",
+        autocompletion=completion("skillpager.factories", "ENCODERS"),
     ),
 ]
 ClassifierName = Annotated[
@@ -157,31 +144,23 @@ ClassifierName = Annotated[
     typer.Option(
         "--classifier",
         metavar="NAME",
-        help="local (default) or llm.",
-        autocompletion=complete_classifier,
+        help="What assigns node types: local (default) or llm.",
+        autocompletion=completion("skillpager.factories", "CLASSIFIERS"),
     ),
 ]
 CacheDir = Annotated[
     Path | None,
-    typer.Option("--cache-dir", metavar="DIR", help="Folder of the stored indexes.", file_okay=True),
+    typer.Option("--cache-dir", metavar="DIR", help="Folder for stored indexes.", file_okay=True),
 ]
 OfferedFolders = Annotated[
     list[Path] | None,
     typer.Argument(
         metavar="DIR",
-        help="Folders of skills to offer; the conventional ones by default.",
+        help="Folders of skills to offer. [default: those that `skillpager list` searches]",
         show_default=False,
     ),
 ]
-EdgeKindNames = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--kind",
-        metavar="KIND",
-        help="Only these edges: sequence, semantic, reference or condition; may be repeated.",
-        autocompletion=complete_edge_kind,
-    ),
-]
 AsJson = Annotated[
-    bool, typer.Option("--json", help="Print JSON; errors and warnings are JSON lines on stderr.")
+    bool, typer.Option("--json", help="Print JSON; errors and warnings become JSON lines on stderr.")
 ]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]

@@ -1,26 +1,21 @@
-"""The commands on one skill: `page`, `outline`, `show`, `graph`.
+"""`skillpager page`, `outline` and `show`: read a skill in part.
 
-Commands import what they work with, so that `--help` and completion need not wait for it.
+Commands import what they work with when they run, so that `--help` and completion do not wait for it.
 """
 
-from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from skillpager.cli.messages import UsageError, note, print_json, print_text, print_trace, reported
+from skillpager.cli.messages import note, print_json, print_text, print_trace, reported
 from skillpager.cli.options import (
     AsJson,
     CacheDir,
     ClassifierName,
-    EdgeKindNames,
     EncoderName,
-    Explain,
     MaxNodes,
     MaxTokens,
     MmrLambda,
-    OrOutline,
     QueryArgument,
     Scope,
     SkillArgument,
@@ -31,7 +26,7 @@ from skillpager.cli.options import (
 
 if TYPE_CHECKING:
     from skillpager.pager import SkillPager
-    from skillpager.types import Page, SkillIndex
+    from skillpager.types import PageOptions, SkillIndex
 
 
 @reported
@@ -45,17 +40,22 @@ def page(
     strategy: StrategyName = None,
     scope: Scope = None,
     style: StyleName = None,
-    or_outline: OrOutline = False,
-    explain: Explain = False,
+    or_outline: Annotated[
+        bool,
+        typer.Option("--or-outline", help="If the query is empty, print the outline; stubs use this."),
+    ] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Print to stderr why each node was picked or left out.")
+    ] = False,
     encoder: EncoderName = None,
     classifier: ClassifierName = None,
     cache_dir: CacheDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print the part of SKILL that suffices for QUERY.
+    """Print the part of SKILL that QUERY needs.
 
-    What is left out is marked with its lines and with the command that shows it. With --json the
-    selection, which --explain prints, is included; with both also what speaks for each node.
+    A mark stands for each omission; it names the omitted lines and the command that prints them. --json
+    includes the selection that --explain prints; --json --explain adds the reasons for each node.
 
     \b
     Examples:
@@ -66,6 +66,9 @@ def page(
       cat examples/skills/git-bisect/SKILL.md | skillpager page - "skip a commit" -k 3
     """
     from skillpager.cli import session
+    from skillpager.cli.views import page_note
+    from skillpager.output.json import context_json
+    from skillpager.output.outline import told_reasons, trace
 
     query = session.read_query(query, skill=skill)
     pager = session.open_pager(encoder=encoder, classifier=classifier, cache_dir=cache_dir)
@@ -73,57 +76,36 @@ def page(
         _print_outline(pager, session.load_skill(pager, skill, scope=scope), as_json=as_json)
         return
     source = session.find_source(skill, pager.settings)
-    context = pager.page(
-        source,
-        query,
-        max_nodes=max_nodes,
-        max_tokens=max_tokens,
-        sufficiency=sufficiency,
-        strategy=strategy,
-        mmr_lambda=mmr_lambda,
-        scope=scope,
-        style=style,
-        show=session.show_command(skill, scope=scope, cache_dir=cache_dir),
-    )
-    reasons = {}
-    if explain and _are_needs_estimated(context):
-        reasons = pager.reasons(source, query, strategy=strategy, scope=scope)
-    _print_page(context, pager.index(source, scope=scope), explain=explain, reasons=reasons, as_json=as_json)
-
-
-def _are_needs_estimated(context: "Page") -> bool:
-    """Tell whether the picks were estimated to be needed; not so when the whole skill fits the budget."""
-    picks = context.selection.picks if context.selection else ()
-    return any(pick.sufficiency is not None for pick in picks)
-
-
-def _print_page(
-    context: "Page",
-    index: "SkillIndex",
-    *,
-    explain: bool,
-    reasons: Mapping[str, Mapping[str, float]],
-    as_json: bool,
-) -> None:
-    from skillpager.cli.session import tell_oddities
-    from skillpager.cli.views import saving
-    from skillpager.output.json import context_json
-    from skillpager.output.outline import told_reasons, trace
-
-    tell_oddities(index)
+    options: PageOptions = {
+        "max_nodes": max_nodes,
+        "max_tokens": max_tokens,
+        "sufficiency": sufficiency,
+        "strategy": strategy,
+        "mmr_lambda": mmr_lambda,
+        "scope": scope,
+        "style": style,
+        "show": session.show_command(skill, scope=scope, cache_dir=cache_dir),
+    }
+    made = pager.page(source, query, **options)
+    selection = made.selection
+    picks = selection.picks if selection else ()
+    # a strategy that estimates no needs, or a skill that fits the budget, has no reasons to give
+    estimated = any(pick.sufficiency is not None for pick in picks)
+    reasons = pager.reasons(source, query, strategy=strategy, scope=scope) if explain and estimated else {}
+    index = pager.index(source, scope=scope)
+    session.report_warnings(index)
     if as_json:
-        form = context_json(context)
+        form = context_json(made)
         print_json({**form, "reasons": reasons} if reasons else form)
         return
-    print_text(context.text)
-    selection = context.selection
+    print_text(made.text)
     if explain and selection:
         print_trace(trace(selection))
         if reasons:
             print_trace(told_reasons(selection, reasons))
     # a strategy may pick from other pieces than the index's nodes
     pieces = len(selection.picks) + len(selection.skipped) if selection else len(index.nodes)
-    note(saving(context, pieces))
+    note(page_note(made, pieces))
 
 
 @reported
@@ -135,9 +117,9 @@ def outline(
     cache_dir: CacheDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print the tree of headings and nodes of SKILL.
+    """Print the headings and nodes of SKILL as a tree.
 
-    Each node is told with its id, type, lines, tokens and first words.
+    Each node is shown with its id, type, lines, tokens and first words.
 
     \b
     Examples:
@@ -147,9 +129,9 @@ def outline(
     from skillpager.cli import session
 
     pager = session.open_pager(encoder=encoder, classifier=classifier, cache_dir=cache_dir)
-    found = session.load_skill(pager, skill, scope=scope)
-    session.tell_estimates(pager)
-    _print_outline(pager, found, as_json=as_json)
+    index = session.load_skill(pager, skill, scope=scope)
+    session.report_estimates(pager)
+    _print_outline(pager, index, as_json=as_json)
 
 
 def _print_outline(pager: "SkillPager", index: "SkillIndex", *, as_json: bool) -> None:
@@ -167,7 +149,7 @@ def show(
     skill: SkillArgument,
     nodes: Annotated[
         list[str],
-        typer.Argument(metavar="NODE", help="Ids (n12), ranges (n12-n16) or lines (L30-57)."),
+        typer.Argument(metavar="NODE", help="Node ids (n12), ranges of ids (n12-n16) or lines (L30-57)."),
     ],
     scope: Scope = None,
     style: StyleName = None,
@@ -188,50 +170,8 @@ def show(
     from skillpager.output.json import context_json
 
     pager = session.open_pager(encoder=encoder, classifier=classifier, cache_dir=cache_dir)
-    context = pager.expand(session.load_skill(pager, skill, scope=scope), nodes, style=style)
+    made = pager.expand(session.load_skill(pager, skill, scope=scope), nodes, style=style)
     if as_json:
-        print_json(context_json(context))
+        print_json(context_json(made))
     else:
-        print_text(context.text)
-
-
-@reported
-def graph(
-    skill: SkillArgument,
-    kinds: EdgeKindNames = None,
-    dot: Annotated[bool, typer.Option("--dot", help="Print Graphviz source.")] = False,
-    mermaid: Annotated[bool, typer.Option("--mermaid", help="Print a Mermaid flowchart.")] = False,
-    png: Annotated[Path | None, typer.Option("--png", metavar="FILE", help="Write a PNG picture.")] = None,
-    svg: Annotated[Path | None, typer.Option("--svg", metavar="FILE", help="Write an SVG picture.")] = None,
-    scope: Scope = None,
-    encoder: EncoderName = None,
-    classifier: ClassifierName = None,
-    cache_dir: CacheDir = None,
-    as_json: AsJson = False,
-) -> None:
-    """Print the edges between the nodes of SKILL, or draw them.
-
-    \b
-    Examples:
-      skillpager graph examples/skills/git-bisect --kind reference --kind condition
-      skillpager graph examples/skills/git-bisect --mermaid
-      skillpager graph examples/skills/git-bisect --dot > git-bisect.dot
-      skillpager graph examples/skills/git-bisect --svg git-bisect.svg
-    """
-    from skillpager.cli import graph as cli_graph
-    from skillpager.cli import session
-    from skillpager.output.graph_text import to_dot, to_mermaid
-    from skillpager.output.json import graph_json
-
-    if sum([dot, mermaid, as_json]) > 1:
-        raise UsageError("Choose one of --dot, --mermaid and --json.")
-    chosen = cli_graph.edge_kinds(kinds or [])
-    pager = session.open_pager(encoder=encoder, classifier=classifier, cache_dir=cache_dir)
-    found = cli_graph.only_kinds(session.load_skill(pager, skill, scope=scope), chosen)
-    cli_graph.write_pictures(found, [path for path in (png, svg) if path is not None])
-    if as_json:
-        print_json(graph_json(found))
-    elif dot or mermaid:
-        print_text(to_dot(found) if dot else to_mermaid(found))
-    elif png is None and svg is None:
-        cli_graph.print_edges(found)
+        print_text(made.text)

@@ -3,7 +3,7 @@
 import logging
 import os
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -19,55 +19,61 @@ from skillpager.http.options import (
     check_options,
 )
 
-if TYPE_CHECKING:
-    pass
-
-EXTRA = "server"
-PURPOSE = "The HTTP service"
-
 
 @reported
 def serve(
     folders: OfferedFolders = None,
-    host: Annotated[str, typer.Option(metavar="HOST", help="Address to listen at.")] = DEFAULT_HOST,
+    host: Annotated[str, typer.Option(metavar="HOST", help="Address to listen on.")] = DEFAULT_HOST,
     port: Annotated[
-        int, typer.Option(metavar="N", min=0, max=65535, help="Port to listen at; 0 for a free one.")
+        int, typer.Option(metavar="N", min=0, max=65535, help="Port to listen on; 0 picks a free one.")
     ] = DEFAULT_PORT,
     token: Annotated[
         str | None,
         typer.Option(
             metavar="SECRET",
             envvar="SKILLPAGER_SERVER_TOKEN",
-            help="Secret that requests must bring; needed beyond loopback. Better set by the variable.",
+            help="Secret that every request must send; required unless --host is a loopback address. Other "
+            "users can read it from the command line, so prefer the variable.",
         ),
     ] = None,
     allowed_hosts: Annotated[
         list[str] | None,
-        typer.Option("--allowed-host", metavar="NAME", help="Name of the service; may be repeated."),
+        typer.Option(
+            "--allowed-host",
+            metavar="NAME",
+            help="Further host name under which clients reach the service; may be repeated.",
+        ),
     ] = None,
     allow_uploads: Annotated[
-        bool, typer.Option("--allow-uploads", help="Also page Markdown that requests bring.")
+        bool, typer.Option("--allow-uploads", help="Also page Markdown that is sent with the request.")
     ] = False,
     allow_models: Annotated[
         bool,
         typer.Option(
-            "--allow-models", help="Let requests name strategies with models or endpoints of others."
+            "--allow-models",
+            help="Let requests choose strategies that load a model or call an LLM endpoint.",
         ),
     ] = False,
     max_tokens: Annotated[
-        int | None, typer.Option("--max-tokens", metavar="N", min=1, help="Ceiling on every page. [none]")
+        int | None,
+        typer.Option(
+            "--max-tokens", metavar="N", min=1, help="Longest page, for any request. [default: none]"
+        ),
     ] = None,
     max_request_bytes: Annotated[
         int | None,
         typer.Option(
-            "--max-request-bytes", metavar="N", min=1, help="Largest request. [64 KiB; 1 MiB with uploads]"
+            "--max-request-bytes",
+            metavar="N",
+            min=1,
+            help="Largest request. [default: 64 KiB; 1 MiB with --allow-uploads]",
         ),
     ] = None,
     workers: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Requests to work on at a time.")
+        int, typer.Option(metavar="N", min=1, help="Number of requests processed in parallel.")
     ] = DEFAULT_WORKERS,
     waiting: Annotated[
-        int, typer.Option(metavar="N", min=0, help="Requests that may wait for a worker.")
+        int, typer.Option(metavar="N", min=0, help="Number of requests that may wait; more are refused.")
     ] = DEFAULT_WAITING,
     access_log: Annotated[
         bool, typer.Option("--access-log", help="Write one JSON line to stderr for each request.")
@@ -78,7 +84,8 @@ def serve(
 ) -> None:
     """Serve pages over HTTP until interrupted.
 
-    /v1/openapi.json describes what can be asked; docs/http.md explains it. Needs the extra [server].
+    /v1/openapi.json describes the API and docs/http.md explains it. Needs `pip install
+    "skillpager[server]"`.
 
     \b
     Examples:
@@ -86,7 +93,7 @@ def serve(
       skillpager serve examples/skills --port 0 --allow-uploads --access-log
     """
     for package in ("fastapi", "uvicorn", "prometheus_client"):
-        require_extra(package, extra=EXTRA, purpose=PURPOSE)
+        require_extra(package, extra="server", purpose="The HTTP service")
     from skillpager.cli.session import open_library
     from skillpager.http import server as http_server
 
@@ -105,25 +112,19 @@ def serve(
     check_options(options)
     library = open_library(folders or [], encoder=encoder, classifier=classifier, cache_dir=cache_dir)
     if access_log:
-        _write_access_log()
+        # straight to stderr: the handler of notes would store each line, to print it only once
+        handler = logging.StreamHandler(sys.stderr)
+        handler.setFormatter(logging.Formatter("%(message)s"))
+        log = logging.getLogger("skillpager.http.access")
+        log.addHandler(handler)
+        log.setLevel(logging.INFO)
+        log.propagate = False
     try:
-        finished = http_server.serve(library, options, announce=_announce)
+        finished = http_server.serve(
+            library, options, announce=lambda url: note(f"serving at {url}; Ctrl+C ends it")
+        )
     finally:
         library.pager.close()
     if not finished:
         # threads that still work would hold up an ordinary exit; the store is always whole
         os._exit(0)
-
-
-def _announce(url: str) -> None:
-    note(f"serving at {url}; Ctrl+C ends it")
-
-
-def _write_access_log() -> None:
-    """Write requests straight to stderr: the handler of notes would keep each line, to say it once."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("%(message)s"))
-    log = logging.getLogger("skillpager.http.access")
-    log.addHandler(handler)
-    log.setLevel(logging.INFO)
-    log.propagate = False

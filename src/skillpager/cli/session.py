@@ -1,4 +1,4 @@
-"""What a command works with: settings with its options applied, a pager, and the skill that is meant."""
+"""The objects a command works with: settings with its options applied, a pager, and the skill it is about."""
 
 import codecs
 import shlex
@@ -9,8 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from skillpager.cli.list import check_folders
 from skillpager.cli.messages import UsageError, are_notes_heard, note, warn
-from skillpager.errors import SettingsError, SkillError
+from skillpager.errors import SettingsError, SkillError, install_command
 from skillpager.library import Library, locate, search_folders
 from skillpager.settings import Settings, load_settings
 
@@ -24,7 +25,7 @@ STDIN = "-"
 def choose_settings(
     *, encoder: str | None = None, classifier: str | None = None, cache_dir: Path | None = None
 ) -> Settings:
-    """Return the settings of this process, options before all.
+    """Return the settings of this process, with command-line options applied.
 
     Raises:
         SettingsError: A file, variable or option is not valid.
@@ -43,40 +44,37 @@ def open_pager(
     encoder: str | None = None,
     classifier: str | None = None,
     cache_dir: Path | None = None,
-    tell_batches: bool = True,
+    show_batches: bool = True,
 ) -> "SkillPager":
-    """Return a pager with the options applied; on a terminal it tells how far a language model is.
+    """Return a pager with the options applied; on a terminal it shows the progress of an LLM classifier.
 
     Raises:
         SettingsError: A file, variable or option is not valid.
     """
-    # numpy and the splitter, which the commands that need no pager do without
+    # numpy and the splitter, which commands without a pager need not load
     from skillpager.pager import SkillPager
 
+    def print_batch(done: int, total: int) -> None:
+        sys.stderr.write(f"\rtyping nodes: batch {done} of {total}" + ("\n" if done == total else ""))
+        sys.stderr.flush()
+
     settings = choose_settings(encoder=encoder, classifier=classifier, cache_dir=cache_dir)
-    watched = tell_batches and are_notes_heard() and sys.stderr.isatty()
-    return SkillPager(settings=settings, progress=_tell_batch if watched else None)
-
-
-def _tell_batch(done: int, total: int) -> None:
-    sys.stderr.write(f"\rtyping nodes: batch {done} of {total}" + ("\n" if done == total else ""))
-    sys.stderr.flush()
+    watched = show_batches and are_notes_heard() and sys.stderr.isatty()
+    return SkillPager(settings=settings, progress=print_batch if watched else None)
 
 
 def open_library(
     folders: Sequence[Path], *, encoder: str | None, classifier: str | None, cache_dir: Path | None
-) -> "Library":
-    """Return the skills that a server offers, with the options applied; notes tell what is odd.
+) -> Library:
+    """Return the skills that a server offers, with the options applied.
 
     Raises:
-        SkillError: One of the folders is none.
+        SkillError: One of the folders is not a folder.
         SettingsError: A file, variable or option is not valid.
     """
-    from skillpager.cli.list import check_folders
-
     check_folders(folders)
-    pager = open_pager(encoder=encoder, classifier=classifier, cache_dir=cache_dir, tell_batches=False)
-    tell_estimates(pager)
+    pager = open_pager(encoder=encoder, classifier=classifier, cache_dir=cache_dir, show_batches=False)
+    report_estimates(pager)
     library = Library(pager, folders or None)
     if not library.skills():
         note(f"no skills in {', '.join(map(str, library.folders))}")
@@ -84,27 +82,43 @@ def open_library(
 
 
 def load_skill(pager: "SkillPager", skill: str, *, scope: str | None) -> "SkillIndex":
-    """Return the index of the skill that a person means; what is odd about it is said on stderr.
+    """Return the index of the skill that SKILL names, and print its warnings.
 
     Raises:
         SkillPagerError: The skill cannot be found, read or indexed.
     """
     index = pager.index(find_source(skill, pager.settings), scope=scope)
-    tell_oddities(index)
+    report_warnings(index)
     return index
 
 
 def find_source(skill: str, settings: Settings) -> Path | str:
-    """Return the path that a person means by `skill`, or the Markdown on stdin for `-`.
+    """Return the path that SKILL names, or the Markdown on stdin for `-`.
 
     Raises:
         SkillError: There is no such skill, or stdin is not UTF-8 text.
     """
-    return _markdown(settings.max_bytes) if skill == STDIN else find_skill(skill, settings)
+    if skill != STDIN:
+        return find_skill(skill, settings)
+    # no more than shows that it is too large: the pager refuses it
+    data = sys.stdin.buffer.read(settings.max_bytes + 8)
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise SkillError("The skill on stdin is UTF-16: save it as UTF-8.")
+    if b"\0" in data:
+        raise SkillError("The skill on stdin is binary: pipe Markdown into the command.")
+    try:
+        text = codecs.getincrementaldecoder("utf-8")().decode(data, final=len(data) <= settings.max_bytes)
+    except UnicodeDecodeError as error:
+        raise SkillError(
+            f"The skill on stdin is not UTF-8 (byte 0x{data[error.start]:02x} at offset {error.start}): "
+            "save it as UTF-8."
+        ) from error
+    # the pager takes a string without a line break for a path
+    return text if "\n" in text or "\r" in text else f"{text}\n"
 
 
 def find_skill(skill: str, settings: Settings) -> Path:
-    """Return the path that a person means by `skill`.
+    """Return the path that SKILL names.
 
     Raises:
         SkillError: There is no such file, folder or skill.
@@ -112,14 +126,8 @@ def find_skill(skill: str, settings: Settings) -> Path:
     return locate(skill, search_folders(settings.skills_dir))
 
 
-def tell_oddities(index: "SkillIndex") -> None:
-    """Say the warnings of a skill."""
-    for warning in index.skill.warnings:
-        warn(f"{index.skill.name}: {warning}")
-
-
 def read_query(query: str, *, skill: str) -> str:
-    """Return the query, from stdin when it is `-`.
+    """Return the query, read from stdin if it is `-`.
 
     Raises:
         UsageError: Skill and query are both to come from stdin.
@@ -127,7 +135,7 @@ def read_query(query: str, *, skill: str) -> str:
     """
     if query == STDIN:
         if skill == STDIN:
-            raise UsageError("SKILL and QUERY cannot both come from stdin: name one of them.")
+            raise UsageError("SKILL and QUERY cannot both come from stdin: pass one of them as an argument.")
         query = sys.stdin.buffer.read().decode(errors="surrogateescape").strip()
     try:
         query.encode()
@@ -137,7 +145,7 @@ def read_query(query: str, *, skill: str) -> str:
 
 
 def show_command(skill: str, *, scope: str | None, cache_dir: Path | None) -> str:
-    """Return the command that shows nodes of `skill` when their ids follow it; empty for stdin."""
+    """Return the command that prints nodes of `skill` when their ids follow it; empty for stdin."""
     if skill == STDIN:
         return ""
     options = [("--scope", scope), ("--cache-dir", cache_dir and str(cache_dir))]
@@ -146,29 +154,13 @@ def show_command(skill: str, *, scope: str | None, cache_dir: Path | None) -> st
     return subprocess.list2cmdline(words) if sys.platform == "win32" else shlex.join(words)
 
 
-def tell_estimates(pager: "SkillPager") -> None:
-    """Say that token counts are estimates, when they are."""
+def report_warnings(index: "SkillIndex") -> None:
+    """Print the warnings of a skill to stderr."""
+    for warning in index.skill.warnings:
+        warn(f"{index.skill.name}: {warning}")
+
+
+def report_estimates(pager: "SkillPager") -> None:
+    """Print a note if token counts are estimates."""
     if not pager.token_counter.exact:
-        note('Token counts are estimates: `pip install "skillpager[tokens]"` makes them exact.')
-
-
-def _markdown(max_bytes: int) -> str:
-    """Return the Markdown on stdin, no more of it than shows that it is too large.
-
-    Raises:
-        SkillError: It is not UTF-8 text.
-    """
-    data = sys.stdin.buffer.read(max_bytes + 8)
-    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        raise SkillError("The skill on stdin is UTF-16: save it as UTF-8.")
-    if b"\0" in data:
-        raise SkillError("The skill on stdin is binary: pipe Markdown in.")
-    try:
-        text = codecs.getincrementaldecoder("utf-8")().decode(data, final=len(data) <= max_bytes)
-    except UnicodeDecodeError as error:
-        raise SkillError(
-            f"The skill on stdin is not UTF-8 (byte 0x{data[error.start]:02x} at offset {error.start}): "
-            "save it as UTF-8."
-        ) from error
-    # the pager takes a string without a line break for a path
-    return text if "\n" in text or "\r" in text else f"{text}\n"
+        note(f"Token counts are estimates: `{install_command('tokens')}` makes them exact.")

@@ -1,27 +1,50 @@
-"""Tables and trees for people; the same as plain text or tab-separated values for pipes."""
+"""Tables, trees and progress bars on a terminal; plain text, tab-separated values and no bars elsewhere."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from skillpager.cli.messages import print_text, printable
+from skillpager.cli.messages import are_notes_heard, print_text, printable
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.text import Text
     from rich.tree import Tree
 
-    from skillpager.types import Node, Page, SkillIndex
+    from skillpager.types import Page, SkillIndex
 
 KILO = 1000
-# what is estimated is never told as certain
+# an estimate is never shown as certain
 LARGEST_CHANCE = 0.99
+SNIPPET_CHARS = 200
 UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
 def is_terminal() -> bool:
-    """Tell whether a person sees stdout."""
+    """Return True if stdout is a terminal."""
     return sys.stdout.isatty()
+
+
+@contextmanager
+def progress_bar(unit: str) -> Iterator[Callable[[int, int], None]]:
+    """Show a progress bar on stderr, if that is a terminal and notes are wanted.
+
+    Args:
+        unit: What is counted, such as `contexts`.
+
+    Yields:
+        A function that moves the bar, given the number of finished units and of all units.
+    """
+    if not (are_notes_heard() and sys.stderr.isatty()):
+        yield lambda _done, _total: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn(unit), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("", total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total)
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[str] = ()) -> None:
@@ -29,7 +52,7 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, right:
 
     Args:
         columns: Names of the columns.
-        rows: Cells, one a column.
+        rows: Cells, one per column.
         right: Columns to align on the right.
     """
     if not is_terminal():
@@ -49,49 +72,78 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, right:
 
 def print_outline(index: "SkillIndex", *, exact: bool) -> None:
     """Print the tree of headings and nodes, coloured by type on a terminal."""
-    from skillpager.output import outline as explain
+    from skillpager.output.outline import outline
 
     if is_terminal():
         _console().print(_tree(index, exact=exact))
     else:
-        print_text(explain.outline(index))
+        print_text(outline(index))
 
 
-def saving(context: "Page", total: int) -> str:
-    """Return one line on a page: nodes, tokens and the share of the skill it saves.
+def _console() -> "Console":
+    from rich.console import Console
+
+    return Console(highlight=False)
+
+
+def _tree(index: "SkillIndex", *, exact: bool) -> "Tree":
+    from rich.text import Text
+    from rich.tree import Tree
+
+    from skillpager.output.graph_text import TYPE_COLORS
+    from skillpager.output.outline import document_order, line_range, snippet
+    from skillpager.types import Heading, Node
+
+    tokens = token_count(index.full_tokens, exact=exact)
+    title = one_line(f"{index.skill.name}: {counted(len(index.nodes), 'node')}, {tokens}")
+    tree = Tree(Text(title, style="bold"))
+    branches = [(0, tree)]
+    file = None
+    for tile in document_order(index):
+        if tile.span.file != file:
+            file = tile.span.file
+            branches = [(0, tree.add(Text(one_line(file), style="underline")))]
+        if isinstance(tile, Heading):
+            while branches[-1][0] >= tile.level:
+                branches.pop()
+            branches.append((tile.level, branches[-1][1].add(Text(one_line(tile.title), style="bold"))))
+        elif isinstance(tile, Node):
+            leaf = Text(no_wrap=True, overflow="ellipsis")
+            leaf.append(f"{tile.id} ", style="bold")
+            leaf.append(str(tile.type), style=TYPE_COLORS[tile.type])
+            leaf.append(f" {line_range(tile)} {tile.tokens}t ", style="dim")
+            leaf.append(one_line(snippet(tile.text, SNIPPET_CHARS)))
+            branches[-1][1].add(leaf)
+    return tree
+
+
+def page_note(page: "Page", total: int) -> str:
+    """Return one line about a page: nodes, tokens and the share of the skill that it saves.
 
     Args:
-        context: The page.
+        page: The page.
         total: Number of nodes of the skill.
     """
     from skillpager.output.json import token_reduction
     from skillpager.output.outline import percent
-
-    tokens = token_count(context.tokens, exact=context.tokens_exact)
-    if context.complete:
-        return f"the whole skill fits: {counted(total, 'node')}, {tokens}"
-    share = token_reduction(context)
-    about = "" if context.tokens_exact else "about "
-    words = f"{percent(abs(share), digits=1)} {'saved' if share >= 0 else 'longer than the whole skill'}"
-    line = f"{len(context.nodes)} of {counted(total, 'node')}, {tokens}, {about}{words}"
-    if context.sufficiency is not None:
-        line += f"; holds all that is needed with an estimated chance of {_told_chance(context.sufficiency)}"
-    return f"{line}; a higher --lambda shows more" if _ended_early(context) else line
-
-
-def _told_chance(chance: float) -> str:
-    """Return the chance of a page that leaves something out: never all."""
-    from skillpager.output.outline import percent
-
-    return percent(chance) if chance <= LARGEST_CHANCE else f"over {percent(LARGEST_CHANCE)}"
-
-
-def _ended_early(context: "Page") -> bool:
-    """Tell whether the selection stopped before its budget, because what was left repeats the page."""
     from skillpager.types import SkipReason
 
-    chosen = context.selection
-    return chosen is not None and any(skip.reason is SkipReason.NEGATIVE_MARGINAL for skip in chosen.skipped)
+    tokens = token_count(page.tokens, exact=page.tokens_exact)
+    if page.complete:
+        return f"the whole skill fits: {counted(total, 'node')}, {tokens}"
+    share = token_reduction(page)
+    about = "" if page.tokens_exact else "about "
+    words = f"{percent(abs(share), digits=1)} {'saved' if share >= 0 else 'longer than the whole skill'}"
+    line = f"{len(page.nodes)} of {counted(total, 'node')}, {tokens}, {about}{words}"
+    if page.sufficiency is not None:
+        over = page.sufficiency > LARGEST_CHANCE
+        chance = f"over {percent(LARGEST_CHANCE)}" if over else percent(page.sufficiency)
+        line += f"; holds all that is needed with an estimated chance of {chance}"
+    skipped = page.selection.skipped if page.selection else ()
+    if any(skip.reason is SkipReason.NEGATIVE_MARGINAL for skip in skipped):
+        # the selection ended before its budget, because the rest repeats the page
+        line += "; a higher --lambda shows more"
+    return line
 
 
 def token_count(tokens: int, *, exact: bool) -> str:
@@ -114,51 +166,5 @@ def byte_count(size: float) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return `text` on one line, white space folded, without what could steer a terminal."""
+    """Return `text` on one line, white space folded, without characters that could steer a terminal."""
     return printable(" ".join(text.split()))
-
-
-def _console() -> "Console":
-    from rich.console import Console
-
-    return Console(highlight=False)
-
-
-def _tree(index: "SkillIndex", *, exact: bool) -> "Tree":
-    from rich.text import Text
-    from rich.tree import Tree
-
-    from skillpager.output import outline as explain
-    from skillpager.types import Heading, Node
-
-    tokens = token_count(index.full_tokens, exact=exact)
-    tree = Tree(
-        Text(one_line(f"{index.skill.name}: {counted(len(index.nodes), 'node')}, {tokens}"), style="bold")
-    )
-    branches = [(0, tree)]
-    file = None
-    for tile in explain.document_order(index):
-        if tile.span.file != file:
-            file = tile.span.file
-            branches = [(0, tree.add(Text(one_line(file), style="underline")))]
-        if isinstance(tile, Heading):
-            while branches[-1][0] >= tile.level:
-                branches.pop()
-            branches.append((tile.level, branches[-1][1].add(Text(one_line(tile.title), style="bold"))))
-        elif isinstance(tile, Node):
-            branches[-1][1].add(_leaf(tile))
-    return tree
-
-
-def _leaf(node: "Node") -> "Text":
-    from rich.text import Text
-
-    from skillpager.output import outline as explain
-    from skillpager.output.graph_text import TYPE_COLORS
-
-    leaf = Text(no_wrap=True, overflow="ellipsis")
-    leaf.append(f"{node.id} ", style="bold")
-    leaf.append(str(node.type), style=TYPE_COLORS[node.type])
-    leaf.append(f" {explain.line_range(node)} {node.tokens}t ", style="dim")
-    leaf.append(one_line(explain.snippet(node.text, 200)))
-    return leaf

@@ -34,7 +34,8 @@ class BuiltinEncoder:
     """The shipped model. Safe for many threads; the weights are loaded at the first text.
 
     A row depends on its text alone: not on the texts beside it, their order or the number of threads.
-    A text counts up to its `MAX_PIECES`th word piece and `MAX_CHARACTERS`th character.
+    A text counts up to its `MAX_PIECES`th word piece and `MAX_CHARACTERS`th character. Encoding raises
+    `EncoderError` if the model's files are missing or damaged.
 
     Args:
         threads: Runs at the same time; None for one per processor that the process may use.
@@ -69,11 +70,7 @@ class BuiltinEncoder:
         return DIM
 
     def encode_documents(self, texts: Sequence[str]) -> FloatArray:
-        """Return `(len(texts), 384)` float32, rows unit length, in the order of `texts`.
-
-        Raises:
-            EncoderError: The model's files are missing or damaged.
-        """
+        """Return `(len(texts), 384)` float32, rows unit length, in the order of `texts`."""
         if not texts:
             return np.empty((0, DIM), np.float32)
         places = {text: place for place, text in enumerate(dict.fromkeys(texts))}
@@ -81,11 +78,7 @@ class BuiltinEncoder:
         return rows if len(places) == len(texts) else rows[[places[text] for text in texts]]
 
     def encode_query(self, text: str) -> FloatArray:
-        """Return `(384,)` float32, unit length: the row that `encode_documents` gives.
-
-        Raises:
-            EncoderError: The model's files are missing or damaged.
-        """
+        """Return `(384,)` float32, unit length: the row that `encode_documents` gives."""
         row: FloatArray = self._encode([text])[0]
         return row
 
@@ -149,9 +142,15 @@ def _content_id(folder: Path) -> str:
     return f"builtin:{hashlib.sha256(b''.join(digests)).hexdigest()[:16]}"
 
 
-def _load(folder: Path) -> _Model:
+def open_session(model: str | bytes) -> "InferenceSession":
+    """Return a session that runs `model`, the path or the bytes of an ONNX file, in one thread.
+
+    Nothing else may import onnxruntime: here its telemetry is switched off first.
+    """
+    # From 1.31 on it records its use in ~/.cache/Microsoft and reports to Microsoft, unless this is set when
+    # it is first imported; its own `disable_telemetry_events` comes too late.
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"
     import onnxruntime
-    from tokenizers import Tokenizer
 
     options = onnxruntime.SessionOptions()
     # runs share the processors by threads of ours: faster than dividing each run, and nothing spins
@@ -160,18 +159,21 @@ def _load(folder: Path) -> _Model:
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.enable_mem_reuse = options.enable_mem_pattern = False
     options.log_severity_level = 3
+    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+
+
+def _load(folder: Path) -> _Model:
+    from tokenizers import Tokenizer
+
     try:
         tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         tokenizer.enable_truncation(MAX_PIECES)
-        session = onnxruntime.InferenceSession(
-            str(folder / "model.onnx"), options, providers=["CPUExecutionProvider"]
-        )
+        return _Model(open_session(str(folder / "model.onnx")), tokenizer)
     # both packages raise Exception itself
     except Exception as error:
         raise EncoderError(
             f"The encoder cannot be loaded from {folder} ({error}): {_way_out(folder)}."
         ) from error
-    return _Model(session, tokenizer)
 
 
 def _way_out(folder: Path) -> str:

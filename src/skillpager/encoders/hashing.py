@@ -8,7 +8,7 @@ Reference: Weinberger et al. 2009, Feature Hashing for Large Scale Multitask Lea
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cache
 from hashlib import blake2b
 
@@ -61,10 +61,14 @@ class HashingEncoder:
         hashed = cache(self._hashed)
         rows = np.zeros((len(texts), self._dim))
         for row, text in zip(rows, texts, strict=True):
-            for word, count in Counter(_words(text)).items():
+            words = _WORD.findall(unicodedata.normalize("NFKC", text).casefold())
+            for word, count in Counter(words).items():
                 places, weights = hashed(word)
                 np.add.at(row, places, count * weights)
-        return _unit(rows)
+        norms = np.linalg.norm(rows, axis=1, keepdims=True)
+        rows[norms[:, 0] == 0, 0] = 1
+        unit: FloatArray = (rows / np.where(norms == 0, 1, norms)).astype(np.float32)
+        return unit
 
     def encode_query(self, text: str) -> FloatArray:
         """Return `(dim,)` float32, unit length: the row that `encode_documents` gives."""
@@ -72,35 +76,19 @@ class HashingEncoder:
         return row
 
     def _hashed(self, word: str) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-        pairs = [(_hash(feature), weight) for feature, weight in _features(word)]
-        places = np.array([number % self._dim for number, _ in pairs], np.intp)
+        """Return places in the row and signed weights of a word's features."""
+        features, sizes = [(word, WORD_WEIGHT)], (3, 4)
+        if _UNSPACED.match(word):
+            features, sizes = [], (1, 2)
+        else:
+            word = f"<{word}>"
+        for size in sizes:
+            features += [(word[start : start + size], 1.0) for start in range(len(word) - size + 1)]
+        digests = (blake2b(part.encode("utf-8", "replace"), digest_size=8).digest() for part, _ in features)
+        numbers = [int.from_bytes(digest, "little") for digest in digests]
+        places = np.array([number % self._dim for number in numbers], np.intp)
         # the highest bit gives the sign, for the lower ones give the place
-        weights = np.array([weight if number >> 63 else -weight for number, weight in pairs])
-        return places, weights
-
-
-def _words(text: str) -> Iterator[str]:
-    for match in _WORD.finditer(unicodedata.normalize("NFKC", text).casefold()):
-        yield match.group()
-
-
-def _features(word: str) -> Iterator[tuple[str, float]]:
-    if _UNSPACED.match(word):
-        sizes = (1, 2)
-    else:
-        yield word, WORD_WEIGHT
-        word, sizes = f"<{word}>", (3, 4)
-    for size in sizes:
-        for start in range(len(word) - size + 1):
-            yield word[start : start + size], 1.0
-
-
-def _hash(feature: str) -> int:
-    return int.from_bytes(blake2b(feature.encode("utf-8", "replace"), digest_size=8).digest(), "little")
-
-
-def _unit(rows: NDArray[np.float64]) -> FloatArray:
-    norms = np.linalg.norm(rows, axis=1, keepdims=True)
-    rows[norms[:, 0] == 0, 0] = 1
-    unit: FloatArray = (rows / np.where(norms == 0, 1, norms)).astype(np.float32)
-    return unit
+        signed = (
+            weight if number >> 63 else -weight for number, (_, weight) in zip(numbers, features, strict=True)
+        )
+        return places, np.array(list(signed))

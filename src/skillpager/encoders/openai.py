@@ -21,6 +21,7 @@ class OpenAIEncoder:
     """An embedding model behind an endpoint. Safe for many threads.
 
     A text is cut at `MAX_TEXT_CHARS` characters; an empty one is sent as a space, which endpoints demand.
+    Methods raise `EncoderError` if the endpoint gives no usable answer, `MissingExtraError` without httpx.
 
     Args:
         model: Name of the model, as the endpoint knows it.
@@ -68,65 +69,45 @@ class OpenAIEncoder:
 
     @property
     def dim(self) -> int:
-        """Length of a row; costs one small request when nothing has been encoded yet.
-
-        Raises:
-            EncoderError: The endpoint gives no usable answer.
-            MissingExtraError: The `openai` package is not installed.
-        """
+        """Length of a row; costs one small request when nothing has been encoded yet."""
         return self._rows([" "]).shape[1] if self._dim is None else self._dim
 
     def encode_documents(self, texts: Sequence[str]) -> FloatArray:
-        """Return `(len(texts), dim)` float32, rows unit length, in the order of `texts`.
-
-        Raises:
-            EncoderError: The endpoint gives no usable answer.
-            MissingExtraError: The `openai` package is not installed.
-        """
+        """Return `(len(texts), dim)` float32, rows unit length, in the order of `texts`."""
         starts = range(0, len(texts), self._batch_size)
         batches = [self._rows(texts[start : start + self._batch_size]) for start in starts]
         return np.concatenate(batches) if batches else np.empty((0, self.dim), dtype=np.float32)
 
     def encode_query(self, text: str) -> FloatArray:
-        """Return `(dim,)` float32, unit length.
-
-        Raises:
-            EncoderError: The endpoint gives no usable answer.
-            MissingExtraError: The `openai` package is not installed.
-        """
+        """Return `(dim,)` float32, unit length."""
         row: FloatArray = self._rows([text])[0]
         return row
 
     def _rows(self, texts: Sequence[str]) -> FloatArray:
-        # not every server knows the base64 that the client would ask for
+        complaint = f'Texts could not be embedded by the model "{self._endpoint.model}"'
         body = {
             "input": [sendable(text[:MAX_TEXT_CHARS]) or " " for text in texts],
+            # not every server knows base64
             "encoding_format": "float",
         }
         try:
             answer = self._endpoint.persist(lambda: self._endpoint.post("embeddings", body))
         except EndpointError as error:
-            raise EncoderError(f"{self._complaint}: {error}.") from None
+            raise EncoderError(f"{complaint}: {error}.") from None
         try:
             rows = unit_rows(embeddings_in_order(answer, len(texts)))
         except ValueError as error:
-            raise EncoderError(f"{self._complaint}: {self._endpoint.bad_answer(error)}.") from None
-        self._check_dim(rows.shape[1])
-        return rows
-
-    def _check_dim(self, dim: int) -> None:
+            raise EncoderError(f"{complaint}: {self._endpoint.bad_answer(error)}.") from None
+        dim = rows.shape[1]
         if self._dim is None:
             self._dim = dim
         if dim != self._dim:
             raise EncoderError(
-                f"{self._complaint}: the endpoint {self._endpoint.address} answers with {dim} numbers a "
+                f"{complaint}: the endpoint {self._endpoint.address} answers with {dim} numbers a "
                 f"text and did with {self._dim} before, so another model now serves that name: restart, and "
                 "index the skills again."
             )
-
-    @property
-    def _complaint(self) -> str:
-        return f'Texts could not be embedded by the model "{self._endpoint.model}"'
+        return rows
 
 
 def embeddings_in_order(answer: object, count: int) -> list[list[float]]:
@@ -137,24 +118,23 @@ def embeddings_in_order(answer: object, count: int) -> list[list[float]]:
     """
     match answer:
         case {"data": list(items)}:
-            rows = dict(_indexed(item) for item in items)
+            rows: dict[int, list[float]] = {}
         case {"error": {"message": str(message)}}:
             raise ValueError(f'an error under status 200: "{message}"')
         case _:
             raise ValueError("there are no embeddings in it")
+    for item in items:
+        match item:
+            case {"index": int(index), "embedding": list(numbers)}:
+                rows[index] = numbers
+            case _:
+                raise ValueError("an item without index and embedding")
     if len(items) != count or sorted(rows) != list(range(count)):
         raise ValueError(f"{len(items)} embeddings with {len(rows)} different indexes for {count} texts")
     lengths = {len(row) for row in rows.values()}
     if len(lengths) != 1 or 0 in lengths:
         raise ValueError(f"embeddings of different or no length: {sorted(lengths)}")
     return [rows[index] for index in range(count)]
-
-
-def _indexed(item: object) -> tuple[int, list[float]]:
-    match item:
-        case {"index": int(index), "embedding": list(numbers)}:
-            return index, numbers
-    raise ValueError("an item without index and embedding")
 
 
 def unit_rows(rows: Sequence[Sequence[float]]) -> FloatArray:

@@ -8,7 +8,6 @@ import numpy as np
 
 from skillpager.encoders.openai import unit_rows
 from skillpager.errors import EncoderError, require_extra
-from skillpager.hub import no_progress_bars
 from skillpager.types import FloatArray
 
 if TYPE_CHECKING:
@@ -22,7 +21,8 @@ class SentenceTransformersEncoder:
 
     Prompts that the model has for queries and documents are used. Code that a model brings along is not run.
     A model that is not on disk is downloaded from the Hugging Face hub. A text in which the model finds
-    nothing has the first unit vector as its row.
+    nothing has the first unit vector as its row. Methods raise `EncoderError` if the model cannot be loaded
+    or run, and `MissingExtraError` without the package.
 
     Args:
         model: Name on the hub, such as `BAAI/bge-m3`, or the path of a folder.
@@ -50,33 +50,18 @@ class SentenceTransformersEncoder:
 
     @property
     def dim(self) -> int:
-        """Length of a row; loads the model.
-
-        Raises:
-            EncoderError: The model cannot be loaded or run.
-            MissingExtraError: The `sentence-transformers` package is not installed.
-        """
+        """Length of a row; loads the model."""
         known = self._loaded().get_embedding_dimension()
         return known or len(self.encode_query(""))
 
     def encode_documents(self, texts: Sequence[str]) -> FloatArray:
-        """Return `(len(texts), dim)` float32, rows unit length, in the order of `texts`.
-
-        Raises:
-            EncoderError: The model cannot be loaded or run.
-            MissingExtraError: The `sentence-transformers` package is not installed.
-        """
+        """Return `(len(texts), dim)` float32, rows unit length, in the order of `texts`."""
         if not texts:
             return np.empty((0, self.dim), np.float32)
         return self._encode(self._loaded().encode_document, texts)
 
     def encode_query(self, text: str) -> FloatArray:
-        """Return `(dim,)` float32, unit length.
-
-        Raises:
-            EncoderError: The model cannot be loaded or run.
-            MissingExtraError: The `sentence-transformers` package is not installed.
-        """
+        """Return `(dim,)` float32, unit length."""
         row: FloatArray = self._encode(self._loaded().encode_query, [text])[0]
         return row
 
@@ -102,11 +87,14 @@ class SentenceTransformersEncoder:
             return self._model
 
     def _load(self) -> "SentenceTransformer":
-        package = require_extra("sentence_transformers", extra="st", purpose=f'The encoder "{self.id}"')
+        purpose = f'The encoder "{self.id}"'
+        package = require_extra("sentence_transformers", extra="st", purpose=purpose)
+        bars = require_extra("transformers.utils.logging", extra="st", purpose=purpose)
+        shown = bars.is_progress_bar_enabled()
+        bars.disable_progress_bar()
         try:
-            with no_progress_bars("The sentence-transformers encoder"):
-                model: SentenceTransformer = package.SentenceTransformer(self._name, device=self._device)
-                return model
+            model: SentenceTransformer = package.SentenceTransformer(self._name, device=self._device)
+            return model
         # what is raised depends on which of four packages finds the fault
         except Exception as error:
             raise EncoderError(
@@ -114,6 +102,9 @@ class SentenceTransformersEncoder:
                 "give the name of a model on the Hugging Face hub, such as BAAI/bge-m3, or the path of a "
                 "folder that holds one; without network it must have been downloaded before."
             ) from error
+        finally:
+            if shown:
+                bars.enable_progress_bar()
 
 
 def _first_line(error: Exception) -> str:

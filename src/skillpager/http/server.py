@@ -28,8 +28,7 @@ from skillpager.http.problems import handle_problems
 from skillpager.http.routes import pages as http_pages
 from skillpager.http.routes import skills as http_skills
 from skillpager.http.routes import status as http_status
-from skillpager.http.service import Service
-from skillpager.http.uploads import upload_pager
+from skillpager.http.service import Service, upload_pager
 from skillpager.library import Library
 
 # what is still worked on then is dropped

@@ -17,6 +17,7 @@ from skillpager.http.problems import problem
 from skillpager.library import Library
 from skillpager.output.json import JsonObject, JsonValue
 from skillpager.pager import SkillPager
+from skillpager.stores import NoStore
 
 JSON = "application/json"
 # kept by the one client that asked, and asked for again with its ETag
@@ -55,6 +56,18 @@ class Answer:
 
     body: bytes | None
     etag: str
+
+
+def upload_pager(pager: SkillPager) -> SkillPager:
+    """Return a pager with the parts of `pager` that keeps indexes in memory only, for what clients bring."""
+    return SkillPager(
+        encoder=pager.encoder,
+        classifier=pager.classifier,
+        store=NoStore(),
+        token_counter=pager.token_counter,
+        embedded_text=pager.recipe.embedded_text,
+        settings=pager.settings,
+    )
 
 
 async def _service(request: Request) -> Service:

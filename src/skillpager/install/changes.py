@@ -1,7 +1,7 @@
-"""Changes of agents' configuration files: planned first, then written, and undone to the byte.
+"""Changes to agents' configuration files: planned first, then written, and undone to the byte.
 
-What a file held before is kept in the user's state folder. As long as a file is as `install` left it,
-`uninstall` writes that back; when others have changed it since, it takes out the entry and nothing else.
+The earlier text of a file is stored in the user's state folder. As long as the file is as `install` left it,
+`uninstall` writes that text back; if somebody changed it since, only the entry is removed.
 """
 
 import contextlib
@@ -20,10 +20,10 @@ import platformdirs
 from skillpager.atomic_write import write_file
 from skillpager.errors import SettingsError
 from skillpager.install.hosts import SERVER, Host
-from skillpager.install.jsonc_reader import EditError, JsonValue
+from skillpager.install.jsonc import EditError, JsonValue
 from skillpager.settings import APP
 
-MARK = "\ufeff"
+BYTE_ORDER_MARK = "\ufeff"
 PRIVATE = 0o600
 # a longer line, such as the whole of a file written without line breaks, is not shown in full
 MAX_SHOWN_LINE = 300
@@ -33,14 +33,14 @@ _LINES = re.compile(r"[^\n]*\n|[^\n]+")
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What is to become of one file.
+    """A planned change to one file.
 
     Attributes:
         path: The file, links followed.
         before: Its text now; None if it does not exist.
-        after: Its text to be; None if it is to be deleted.
+        after: Its text after the change; None if it is deleted.
         origin: Its text without SkillPager, for a later `uninstall`; None if it did not exist.
-        folders: Folders that are made for it, or deleted with it if they are empty; inner ones first.
+        folders: Folders created for it, or deleted with it if they are empty; inner ones first.
     """
 
     path: Path
@@ -51,18 +51,18 @@ class Change:
 
     @property
     def is_none(self) -> bool:
-        """Whether there is nothing to do."""
+        """Whether nothing changes."""
         return self.before == self.after
 
 
 @dataclass(frozen=True, slots=True)
 class _Record:
-    """What `install` did to one file.
+    """The record of an `install` into one file.
 
     Attributes:
-        before: The text before it; None if there was no file.
-        digest: Digest of the text that it wrote.
-        folders: Folders that it made.
+        before: The earlier text; None if there was no file.
+        digest: Digest of the text that `install` wrote.
+        folders: Folders that it created.
     """
 
     before: str | None
@@ -71,10 +71,10 @@ class _Record:
 
 
 def plan_install(host: Host, file: Path, entry: JsonValue) -> Change:
-    """Return the change that puts the entry into the file.
+    """Return the change that adds the entry to the file.
 
     Raises:
-        SettingsError: The file cannot be read or parsed, or has no place for an entry.
+        SettingsError: The file cannot be read or parsed, or the entry cannot be added.
     """
     path, before = _current(file)
     with _located(path):
@@ -84,7 +84,8 @@ def plan_install(host: Host, file: Path, entry: JsonValue) -> Change:
         after = mark + host.editor.with_entry(text, host.container, SERVER, entry)
         record = _load(path)
         if before is None:
-            return Change(path, None, after, None, tuple(_missing(path.parent)))
+            missing = [folder for folder in path.parents if not folder.exists()]
+            return Change(path, None, after, None, tuple(missing))
         if record is None:
             return Change(path, before, after, before)
         origin = record.before if record.digest == _digest(before) else _without(host, before, record)
@@ -95,7 +96,7 @@ def plan_uninstall(host: Host, file: Path) -> Change:
     """Return the change that undoes `install` in the file.
 
     Raises:
-        SettingsError: The file cannot be read or parsed, or the entry cannot be taken out.
+        SettingsError: The file cannot be read or parsed, or the entry cannot be removed.
     """
     path, before = _current(file)
     if before is None:
@@ -109,7 +110,7 @@ def plan_uninstall(host: Host, file: Path) -> Change:
 
 
 def is_installed(host: Host, file: Path) -> bool:
-    """Tell whether the file has an entry of SkillPager's name; a file that cannot be read has none."""
+    """Return True if the file has an entry named `skillpager`; False if it cannot be read."""
     try:
         _, before = _current(file)
         return host.editor.read_entry(_unmarked(before or "")[0], host.container, SERVER) is not None
@@ -117,12 +118,16 @@ def is_installed(host: Host, file: Path) -> bool:
         return False
 
 
-def shown(change: Change) -> str:
-    """Return the change as a unified diff, nothing if there is none."""
+def diff(change: Change) -> str:
+    """Return the change as a unified diff, empty if nothing changes; very long lines are shortened."""
     old, new = (_LINES.findall(text or "") for text in (change.before, change.after))
     names = [str(change.path) if text is not None else os.devnull for text in (change.before, change.after)]
-    lines = difflib.unified_diff(old, new, names[0], names[1])
-    return "".join(_clipped(line.rstrip("\r\n")) + "\n" for line in lines)
+    half = MAX_SHOWN_LINE // 2
+    shown = ""
+    for line in difflib.unified_diff(old, new, names[0], names[1]):
+        line = line.rstrip("\r\n")
+        shown += (line if len(line) <= MAX_SHOWN_LINE else f"{line[:half]} […] {line[-half:]}") + "\n"
+    return shown
 
 
 def write(change: Change, *, keep: bool) -> None:
@@ -130,22 +135,35 @@ def write(change: Change, *, keep: bool) -> None:
 
     Args:
         change: The change.
-        keep: Remember what was there before, for `uninstall`; else forget what is remembered.
+        keep: Store the earlier text for `uninstall`; otherwise delete the stored one.
 
     Raises:
         SettingsError: The file is read-only, or another program has changed it since.
-        OSError: It cannot be written; what was there is still there.
+        OSError: It cannot be written; the old content is still there.
     """
-    mode = _writable_mode(change.path)
-    if keep and change.after is not None:
-        _save(change.path, _Record(change.origin, _digest(change.after), change.folders))
-    if _current(change.path)[1] != change.before:
+    mode = None
+    with contextlib.suppress(FileNotFoundError):
+        mode = stat.S_IMODE(change.path.stat().st_mode)
+    if mode is not None and (not mode & 0o222 or not os.access(change.path, os.W_OK)):
         raise SettingsError(
-            f"{change.path} has been changed by another program just now: run the command again."
+            f"{change.path} is read-only: make it writable, or add the lines by hand; nothing was changed."
         )
+    if keep and change.after is not None:
+        form = {
+            "file": str(change.path),
+            "before": change.origin,
+            "digest": _digest(change.after),
+            "folders": [str(folder) for folder in change.folders],
+        }
+        # agents keep secrets in these files
+        write_file(_record_file(change.path), json.dumps(form, indent=2) + "\n", mode=PRIVATE)
+    if _current(change.path)[1] != change.before:
+        raise SettingsError(f"{change.path} has just been changed by another program: run the command again.")
     if change.after is None:
         change.path.unlink()
-        _drop(change.folders)
+        for folder in change.folders:
+            with contextlib.suppress(OSError):  # something else is in it by now
+                folder.rmdir()
     else:
         write_file(change.path, change.after, mode=mode)
     if not keep:
@@ -153,21 +171,16 @@ def write(change: Change, *, keep: bool) -> None:
 
 
 def _without(host: Host, text: str, record: _Record | None) -> str | None:
-    """Return the text without the entry, and without what was made for it; None for a file made for it."""
+    """Return the text without the entry, and without what was created for it; None for a whole file."""
     body, mark = _unmarked(text)
-    made = record is not None and not _has_container(host, record.before)
+    made = False
+    if record is not None:
+        with contextlib.suppress(EditError):
+            made = not host.editor.has_container(_unmarked(record.before or "")[0], host.container)
     rest = host.editor.without_entry(body, host.container, SERVER, drop_container=made)
     if record is not None and record.before is None and host.editor.is_empty(rest):
         return None
     return mark + rest
-
-
-def _has_container(host: Host, text: str | None) -> bool:
-    """Tell whether entries had a place in the text."""
-    body = _unmarked(text or "")[0]
-    with contextlib.suppress(EditError):
-        return host.editor.has_container(body, host.container)
-    return True
 
 
 def _current(file: Path) -> tuple[Path, str | None]:
@@ -193,47 +206,13 @@ def _located(path: Path) -> Iterator[None]:
     except EditError as error:
         place = f"{path}:{error.line}:{error.column}" if error.line else str(path)
         raise SettingsError(
-            f"{place}: {error}. Mend the file and run the command again; nothing was changed."
+            f"{place}: {error}. Fix the file and run the command again; nothing was changed."
         ) from error
 
 
 def _unmarked(text: str) -> tuple[str, str]:
     """Return a text without its byte order mark, and the mark."""
-    return text.removeprefix(MARK), MARK if text.startswith(MARK) else ""
-
-
-def _missing(folder: Path) -> Iterator[Path]:
-    while not folder.exists():
-        yield folder
-        folder = folder.parent
-
-
-def _drop(folders: tuple[Path, ...]) -> None:
-    for folder in folders:
-        with contextlib.suppress(OSError):  # something else is in it by now
-            folder.rmdir()
-
-
-def _writable_mode(path: Path) -> int | None:
-    """Return the permissions of a file, None for one that is to be made.
-
-    Raises:
-        SettingsError: The file is read-only: replacing it would be against its owner's will.
-    """
-    try:
-        mode = stat.S_IMODE(path.stat().st_mode)
-    except FileNotFoundError:
-        return None
-    if not mode & 0o222 or not os.access(path, os.W_OK):
-        raise SettingsError(
-            f"{path} is read-only: make it writable, or add the lines by hand; nothing was changed."
-        )
-    return mode
-
-
-def _clipped(line: str) -> str:
-    half = MAX_SHOWN_LINE // 2
-    return line if len(line) <= MAX_SHOWN_LINE else f"{line[:half]} […] {line[-half:]}"
+    return text.removeprefix(BYTE_ORDER_MARK), BYTE_ORDER_MARK if text.startswith(BYTE_ORDER_MARK) else ""
 
 
 def _digest(text: str) -> str:
@@ -244,19 +223,8 @@ def _record_file(path: Path) -> Path:
     return platformdirs.user_state_path(APP) / "hosts" / f"{_digest(str(path))[:24]}.json"
 
 
-def _save(path: Path, record: _Record) -> None:
-    form = {
-        "file": str(path),
-        "before": record.before,
-        "digest": record.digest,
-        "folders": [str(folder) for folder in record.folders],
-    }
-    # agents keep keys in these files
-    write_file(_record_file(path), json.dumps(form, indent=2) + "\n", mode=PRIVATE)
-
-
 def _load(path: Path) -> _Record | None:
-    """Return what `install` did to a file; None if it did nothing, or its record is damaged."""
+    """Return the record of a file; None if there is none, or it is damaged."""
     try:
         form = json.loads(_record_file(path).read_text(encoding="utf-8"))
         folders = tuple(Path(folder) for folder in form["folders"])

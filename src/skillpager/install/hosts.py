@@ -1,7 +1,7 @@
-"""The agents that `skillpager install` knows: which file names their MCP servers, and in which form.
+"""The agents that `skillpager install` knows: which file lists their MCP servers, and in which form.
 
-Each row was written after the documentation that it cites. An agent whose documentation does not settle
-file and form is not here.
+Each row follows the documentation that it cites. An agent whose documentation leaves file or form open is
+not here.
 """
 
 import os
@@ -14,37 +14,35 @@ from pathlib import Path
 from typing import Protocol
 
 from skillpager.errors import SettingsError
-from skillpager.install import jsonc
-from skillpager.install import toml as toml_tables
-from skillpager.install.jsonc_reader import JsonValue
+from skillpager.install import jsonc, toml
+from skillpager.install.jsonc import JsonValue
 
 SERVER = "skillpager"
 # several agents show their model the structured content instead of the text, at twice the tokens
 SERVER_ARGUMENTS = ("mcp", "--text-only")
 SCOPES = ("user", "project")
-DEFAULT_SCOPE = "user"
 
 
 class Editor(Protocol):
-    """How a format of files is read and changed: the modules `jsonc` and `toml_tables`.
+    """Reads and changes one file format: the modules `jsonc` and `toml`.
 
-    All raise `EditError` for a text that cannot be read, or has no place for an entry.
+    All functions raise `EditError` for a text that cannot be read or changed.
     """
 
     def has_container(self, text: str, container: str) -> bool:
-        """Tell whether the text has a place for entries."""
+        """Return True if the text has a place for entries."""
 
     def read_entry(self, text: str, container: str, name: str) -> JsonValue:
         """Return the entry, None if there is none."""
 
     def with_entry(self, text: str, container: str, name: str, entry: JsonValue) -> str:
-        """Return the text with the entry, all else as it was."""
+        """Return the text with the entry, everything else as it was."""
 
     def without_entry(self, text: str, container: str, name: str, *, drop_container: bool = False) -> str:
-        """Return the text without the entry, all else as it was."""
+        """Return the text without the entry, everything else as it was."""
 
     def is_empty(self, text: str) -> bool:
-        """Tell whether nothing is in the text."""
+        """Return True if the text holds nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +50,14 @@ class Host:
     """An agent and its configuration file.
 
     Attributes:
-        name: What `--agent` calls it.
-        title: What its makers call it.
-        container: Key of the file under which servers stand by name.
-        documentation: Address of the page that says so.
-        user: The file of a user, with the places of `Places` in braces.
-        project: The file of a project; None if there is none.
-        traces: Files or folders that are there when the agent has been used.
-        editor: What reads and changes the file.
+        name: Its name for `--agent`.
+        title: Its product name.
+        container: Key in the file under which servers are listed by name.
+        documentation: Address of the page that documents this.
+        user: The user's file; `Places` replaces the names in braces.
+        project: The project's file; None if there is none.
+        traces: Files or folders that exist if the agent has been used.
+        editor: Reads and changes the file.
         typed: Whether an entry names its transport.
         platforms: Values of `sys.platform` that it runs on; empty for all.
     """
@@ -105,7 +103,7 @@ HOSTS = (
         user="{codex}/config.toml",
         project="{project}/.codex/config.toml",
         traces=("{codex}",),
-        editor=toml_tables,
+        editor=toml,
     ),
     Host(
         name="cursor",
@@ -159,13 +157,13 @@ HOSTS = (
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where files of agents are on this machine.
+    """The folders on this machine in which agents have their files.
 
     Attributes:
         home: The user's home folder.
         project: The project's folder.
         platform: As `sys.platform`.
-        environ: Environment variables, of which some move a folder.
+        environ: Environment variables; some move a folder.
     """
 
     home: Path = field(default_factory=Path.home)
@@ -175,21 +173,22 @@ class Places:
 
     def path(self, template: str) -> Path:
         """Return the path of a template such as `{home}/.cursor/mcp.json`."""
-        roaming = self._moved("APPDATA", self.home / "AppData" / "Roaming")
-        settings = self._moved("XDG_CONFIG_HOME", self.home / ".config")
+
+        def folder(variable: str, default: Path) -> Path:
+            return Path(self.environ.get(variable) or default)
+
+        roaming = folder("APPDATA", self.home / "AppData" / "Roaming")
+        settings = folder("XDG_CONFIG_HOME", self.home / ".config")
         programs = {"darwin": self.home / "Library" / "Application Support", "win32": roaming}
         known = {
             "home": self.home,
             "project": self.project,
-            "claude": self._moved("CLAUDE_CONFIG_DIR", self.home),
-            "codex": self._moved("CODEX_HOME", self.home / ".codex"),
+            "claude": folder("CLAUDE_CONFIG_DIR", self.home),
+            "codex": folder("CODEX_HOME", self.home / ".codex"),
             "programs": programs.get(self.platform, settings),
             "settings": {"darwin": self.home / ".config", "win32": roaming}.get(self.platform, settings),
         }
         return Path(template.format(**known))
-
-    def _moved(self, variable: str, usual: Path) -> Path:
-        return Path(self.environ.get(variable) or usual)
 
 
 def find_host(name: str) -> Host:
@@ -201,9 +200,7 @@ def find_host(name: str) -> Host:
     for host in HOSTS:
         if host.name == name:
             return host
-    raise SettingsError(
-        f"agent {name!r} is not known: choose one of {', '.join(host.name for host in HOSTS)}."
-    )
+    raise SettingsError(f"Unknown agent {name!r}: choose one of {', '.join(host.name for host in HOSTS)}.")
 
 
 def file_of(host: Host, scope: str, places: Places) -> Path:
@@ -213,17 +210,17 @@ def file_of(host: Host, scope: str, places: Places) -> Path:
         SettingsError: The scope is unknown, or the agent has no such file here.
     """
     if scope not in SCOPES:
-        raise SettingsError(f"scope {scope!r} is not known: choose one of {', '.join(SCOPES)}.")
+        raise SettingsError(f"Unknown scope {scope!r}: choose one of {', '.join(SCOPES)}.")
     if host.platforms and places.platform not in host.platforms:
         raise SettingsError(f"{host.title} does not run on this system ({places.platform}).")
     template = host.user if scope == "user" else host.project
     if template is None:
-        raise SettingsError(f"{host.title} has no file for a project: use --scope user.")
+        raise SettingsError(f"{host.title} has no project configuration: use --scope user.")
     return places.path(template)
 
 
 def is_used(host: Host, places: Places) -> bool:
-    """Tell whether the agent has left traces here."""
+    """Return True if the agent has been used on this machine."""
     runs = not host.platforms or places.platform in host.platforms
     return runs and any(places.path(trace).exists() for trace in host.traces)
 
@@ -234,7 +231,7 @@ def server_entry(host: Host, command: Sequence[str], *, skills_dirs: Sequence[Pa
     Args:
         host: The agent.
         command: Program and arguments that start SkillPager.
-        skills_dirs: Folders of skills that the server offers besides the conventional ones.
+        skills_dirs: Further folders of skills that the server offers.
     """
     program, *arguments = command
     entry: dict[str, JsonValue] = {"type": "stdio"} if host.typed else {}
@@ -245,11 +242,12 @@ def server_entry(host: Host, command: Sequence[str], *, skills_dirs: Sequence[Pa
 
 
 def own_command(scope: str) -> list[str]:
-    """Return program and arguments that start this SkillPager.
+    """Return the command line that starts this copy of SkillPager.
 
-    The program of a user's file is named by its full path: agents with windows do not have the search path
-    of a shell. A project's file is shared, so there it is named by its name if that leads here. Without a
-    program the module is run, and not from the current folder (`-P`), which in a project may hold anything.
+    A user's file gets the full path of the program: agents with a graphical interface do not have the PATH of
+    a shell. A project's file is shared, so it gets the bare name, if that is found and is this copy. If the
+    program is not installed, the module is run, and not from the current folder (`-P`): a project may
+    contain anything.
     """
     suffix = ".exe" if sys.platform == "win32" else ""
     program = Path(sysconfig.get_path("scripts")) / f"{SERVER}{suffix}"

@@ -1,68 +1,119 @@
-"""One entry put into or taken out of a JSON text whose every other character stays as it is.
+"""Adds one entry to a JSON text, or removes it, and leaves every other character as it is.
 
-The text may hold comments and trailing commas, as configuration files of editors do. An entry is the
-member `name` of the object that is the member `container` of the root.
+The text may hold comments and trailing commas, as editors' configuration files do. An entry is the member
+`name` of the object that is the member `container` of the root. Python's own parser reads the text, after
+comments and trailing commas have been replaced by spaces; every change is read again, and refused if it
+changed anything but the entry.
 """
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
 
-from skillpager.install.jsonc_reader import (
-    EditError,
-    JsonValue,
-    Value,
-    member_of,
-    object_at,
-    read_root,
-    skip_trivia,
-)
+from skillpager.errors import SettingsError
 
+JsonValue: TypeAlias = "str | int | float | bool | list[JsonValue] | dict[str, JsonValue] | None"
+
+# deeper than any configuration, and well within Python's own recursion
+MAX_DEPTH = 100
+
+_TRIVIA = re.compile(r"(?:[ \t\r\n]+|//[^\r\n]*|/\*.*?\*/)*", re.DOTALL)
 _SAME_LINE = re.compile(r"(?:[ \t]*(?://[^\r\n]*|/\*[^\r\n]*?\*/))*")
+_TOKEN = re.compile(r'"(?:[^"\\\r\n]|\\.)*"|//[^\r\n]*|/\*.*?\*/|\s+|[^\s"/,\[\]{}]+|.', re.DOTALL)
+_LONG_NUMBER = re.compile(r"-?\d{4301}")  # of more digits than Python reads
+
+
+class EditError(SettingsError):
+    """A text cannot be read or changed.
+
+    Attributes:
+        line: Line of the problem, from 1; 0 if it is the whole text.
+        column: Column of the problem, from 1.
+    """
+
+    def __init__(self, problem: str, *, line: int = 0, column: int = 0) -> None:
+        super().__init__(problem)
+        self.line = line
+        self.column = column
+
+
+@dataclass(frozen=True, slots=True)
+class _Member:
+    """A member of an object: its key, its value, and the offsets of key and value."""
+
+    key: str
+    data: JsonValue
+    start: int
+    value: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Object:
+    """An object in a text: its offsets and its members."""
+
+    start: int
+    end: int
+    members: tuple[_Member, ...]
+
+    @property
+    def data(self) -> dict[str, JsonValue]:
+        """The object as Python has it."""
+        return {member.key: member.data for member in self.members}
+
+    def find(self, text: str, key: str) -> _Member | None:
+        """Return the member of this key; a key that is there twice is an `EditError`."""
+        found = [member for member in self.members if member.key == key]
+        if len(found) > 1:
+            raise _problem(text, found[1].start, f"the key {key!r} occurs twice")
+        return found[0] if found else None
 
 
 def has_container(text: str, container: str) -> bool:
-    """Tell whether the text has a place for entries.
+    """Return True if the text has a place for entries.
 
     Raises:
-        EditError: The text is not JSON, or the place is no object.
+        EditError: The text is not JSON, or the container is not an object.
     """
-    root = read_root(text)
-    return root is not None and object_at(text, root, container) is not None
+    return _read(text, container)[1] is not None
 
 
 def read_entry(text: str, container: str, name: str) -> JsonValue:
     """Return the entry, None if there is none.
 
     Raises:
-        EditError: The text is not JSON, or has no place for an entry.
+        EditError: The text is not JSON, or the container is not an object.
     """
-    found = _entry(text, container, name)
-    return None if found is None else found[2].data
+    _, place = _read(text, container)
+    found = place.find(text, name) if place is not None else None
+    return found.data if found is not None else None
 
 
 def with_entry(text: str, container: str, name: str, entry: JsonValue) -> str:
-    """Return the text with the entry added, or put in place of another one of its name.
+    """Return the text with the entry added, or put in place of one of the same name.
 
     Raises:
-        EditError: The text is not JSON, or has no place for an entry.
+        EditError: The text is not JSON, or the container is not an object.
     """
-    root = read_root(text)
+    root, place = _read(text, container)
+    newline = "\r\n" if "\r\n" in text else "\n"
     if root is None:
-        gap = "" if not text or text.endswith("\n") else _newline(text)
-        return text + gap + _rendered({container: {name: entry}}, "  ", "", _newline(text)) + _newline(text)
-    place = object_at(text, root, container)
+        gap = "" if not text or text.endswith("\n") else newline
+        return text + gap + _rendered(text, None, {container: {name: entry}}, "") + newline
     if place is None:
-        changed = _inserted(text, root, container, {name: entry}, root)
-    elif (found := member_of(text, place, name)) is not None:
-        value = found[2]
-        own = _line_indent(text, found[1])
-        inline = "\n" not in text[value.start : value.end] and "\n" not in text[root.start : root.end]
-        new = json.dumps(entry, ensure_ascii=False) if inline else _shaped(text, root, entry, own)
-        changed = text[: value.start] + new + text[value.end :]
+        changed = _inserted(text, root, root, container, {name: entry})
+    elif (found := place.find(text, name)) is not None:
+        inline = "\n" not in text[found.value : found.end] and "\n" not in text[root.start : root.end]
+        indent = _line_indent(text, found.start)
+        new = json.dumps(entry, ensure_ascii=False) if inline else _rendered(text, root, entry, indent)
+        changed = text[: found.value] + new + text[found.end :]
     else:
-        changed = _inserted(text, place, name, entry, root)
-    _verify(text, changed, container, name, entry)
+        changed = _inserted(text, root, place, name, entry)
+    held = place.data if place is not None else {}
+    if not _holds(changed, {**root.data, container: {**held, name: entry}}):
+        raise EditError(f"{name!r} cannot be added without changing something else")
     return changed
 
 
@@ -73,138 +124,183 @@ def without_entry(text: str, container: str, name: str, *, drop_container: bool 
         text: JSON, with comments or without.
         container: Member of the root that holds the entry.
         name: Name of the entry.
-        drop_container: Take the container out as well if nothing else is in it.
+        drop_container: Also remove the container, if nothing else is in it.
 
     Raises:
-        EditError: The text is not JSON, or has no place for an entry.
+        EditError: The text is not JSON, or the container is not an object.
     """
-    root = read_root(text)
-    place = None if root is None else object_at(text, root, container)
-    if root is None or place is None or member_of(text, place, name) is None:
+    root, place = _read(text, container)
+    if root is None or place is None or place.find(text, name) is None:
         return text
-    lone = drop_container and len(place.members) == 1
-    owner, key = (root, container) if lone else (place, name)
-    for changed in _removals(text, owner, key):
-        if _holds(changed, _expected(root.data, container, name, drop=lone)):
+    expected = root.data
+    held = {key: value for key, value in place.data.items() if key != name}
+    if drop_container and not held:
+        del expected[container]
+        candidates = _removals(text, root, container)
+    else:
+        expected[container] = held
+        candidates = _removals(text, place, name)
+    for changed in candidates:
+        if _holds(changed, expected):
             return changed
-    raise EditError(f"{name!r} cannot be taken out without changing what is around it")
+    raise EditError(f"{name!r} cannot be removed without changing something else")
 
 
 def is_empty(text: str) -> bool:
-    """Tell whether the text holds nothing: no value, or an empty object, and no comment."""
-    return re.sub(r"\s", "", text) in ("", "{}")
+    """Return True if the text has no value or an empty object, and no comment."""
+    return "".join(text.split()) in ("", "{}")
 
 
-def _entry(text: str, container: str, name: str) -> tuple[str, int, Value] | None:
-    root = read_root(text)
-    place = None if root is None else object_at(text, root, container)
-    return None if place is None else member_of(text, place, name)
+# ---- reading
 
 
-def _inserted(text: str, owner: Value, key: str, value: JsonValue, root: Value) -> str:
-    """Return the text with a member added behind the others of an object."""
-    inline = "\n" not in text[owner.start : _first_member(owner)]
-    if (owner.members and inline) or "\n" not in text[root.start : root.end]:
+def _read(text: str, container: str | None) -> tuple[_Object | None, _Object | None]:
+    """Return the root, None for a blank text, and the container, None if it is missing or not asked for."""
+    plain = _plain(text)
+    start = _behind_trivia(plain, 0)
+    if start == len(plain):
+        return None, None
+    decode = json.JSONDecoder(parse_constant=_refuse).raw_decode
+    try:
+        value, end = decode(plain, start)
+    except json.JSONDecodeError as error:
+        found = repr(text[error.pos]) if error.pos < len(text) else "the end of the file"
+        raise _problem(text, error.pos, f"{error.msg.removesuffix(' at')}, found {found}") from error
+    except ValueError as error:
+        match = _LONG_NUMBER.search(plain)
+        raise _problem(text, match.start() if match else start, "the number is too long") from error
+    if (end := _behind_trivia(plain, end)) < len(plain):
+        raise _problem(text, end, f"expected the end of the file, found {text[end]!r}")
+    if not isinstance(value, dict):
+        raise _problem(text, start, "the file must hold an object, { … }")
+
+    def read_object(start: int) -> _Object:
+        members = []
+        offset = _behind_trivia(plain, start + 1)
+        while plain[offset] != "}":
+            key, end = decode(plain, offset)
+            value = _behind_trivia(plain, _behind_trivia(plain, end) + 1)
+            data, end = decode(plain, value)
+            members.append(_Member(key, data, offset, value, end))
+            offset = _behind_trivia(plain, end)
+            if plain[offset] == ",":
+                offset = _behind_trivia(plain, offset + 1)
+        return _Object(start, offset + 1, tuple(members))
+
+    root = read_object(start)
+    place = None if container is None else root.find(text, container)
+    if place is None:
+        return root, None
+    if not isinstance(place.data, dict):
+        raise _problem(text, place.value, f"{container!r} must be an object, {{ … }}")
+    return root, read_object(place.value)
+
+
+def _plain(text: str) -> str:
+    """Return the text with comments and trailing commas replaced by spaces, so that offsets stay."""
+    pieces: list[str] = []
+    last, comma, depth = "", -1, -1
+    for token in _TOKEN.finditer(text):
+        piece = token[0]
+        if piece.startswith(("//", "/*")):
+            piece = re.sub(r"[^\r\n]", " ", piece)
+        elif not piece.isspace():
+            depth += (piece in ("[", "{")) - (piece in ("]", "}"))
+            if depth > MAX_DEPTH:
+                raise _problem(text, token.start(), f"values are nested more than {MAX_DEPTH} deep")
+            if piece in ("]", "}") and comma >= 0:
+                pieces[comma] = " "
+            comma = len(pieces) if piece == "," and last not in ("", "[", "{", ",", ":") else -1
+            last = piece
+        pieces.append(piece)
+    return "".join(pieces)
+
+
+def _refuse(constant: str) -> JsonValue:
+    raise EditError(f"{constant} is not JSON")
+
+
+def _problem(text: str, offset: int, problem: str) -> EditError:
+    begin = text.rfind("\n", 0, offset) + 1
+    return EditError(problem, line=text.count("\n", 0, offset) + 1, column=offset - begin + 1)
+
+
+def _behind_trivia(text: str, offset: int) -> int:
+    """Return the offset behind white space and comments."""
+    match = _TRIVIA.match(text, offset)
+    return match.end() if match else offset
+
+
+def _holds(text: str, expected: dict[str, JsonValue]) -> bool:
+    try:
+        root, _ = _read(text, None)
+    except EditError:
+        return False
+    return (root.data if root is not None else {}) == expected
+
+
+# ---- changing
+
+
+def _inserted(text: str, root: _Object, owner: _Object, key: str, value: JsonValue) -> str:
+    """Return the text with a member added behind the others of an object, in the style of the file."""
+    newline = "\r\n" if "\r\n" in text else "\n"
+    members = owner.members
+    one_line = "\n" not in text[owner.start : members[0].start if members else owner.end]
+    if (members and one_line) or "\n" not in text[root.start : root.end]:
         piece = f"{json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}"
-        return _spliced(text, owner, " " + piece if owner.members else piece)
-    base = _line_indent(text, owner.start)
-    indent = _line_indent(text, owner.members[0][1]) if owner.members else base + _unit(text, root)
-    piece = f"{_newline(text)}{indent}{json.dumps(key)}: {_shaped(text, root, value, indent)}"
-    if not owner.members and inline:
-        piece += _newline(text) + base
-    return _spliced(text, owner, piece)
-
-
-def _first_member(owner: Value) -> int:
-    return owner.members[0][1] if owner.members else owner.end
-
-
-def _spliced(text: str, owner: Value, piece: str) -> str:
-    """Return the text with a piece as last member; a comment on a member's line stays on that line."""
-    if not owner.members:
-        offset = (
-            len(text[: owner.end - 1].rstrip()) if "\n" in text[owner.start : owner.end] else owner.end - 1
-        )
+        piece = " " + piece if members else piece
+    else:
+        base = _line_indent(text, owner.start)
+        indent = _line_indent(text, members[0].start) if members else base + _unit(text, root)
+        piece = f"{newline}{indent}{json.dumps(key)}: {_rendered(text, root, value, indent)}"
+        if not members and one_line:
+            piece += newline + base
+    if not members:
+        last = owner.end - 1
+        offset = last if one_line else len(text[:last].rstrip())
         return text[:offset] + piece + text[offset:]
-    end = owner.members[-1][2].end
-    comma = skip_trivia(text, end)
-    if text[comma] == ",":
-        place = _behind_comments(text, comma + 1, piece)
+    end = members[-1].end
+    comma = _behind_trivia(text, end)
+    has_comma = text[comma] == ","
+    # a comment on the line of a member stays on that line
+    offset = comma + 1 if has_comma else end
+    match = _SAME_LINE.match(text, offset)
+    place = match.end() if match and "\n" in piece else offset
+    if has_comma:
         return text[:place] + piece + "," + text[place:]
-    place = _behind_comments(text, end, piece)
     return text[:end] + "," + text[end:place] + piece + text[place:]
 
 
-def _behind_comments(text: str, offset: int, piece: str) -> int:
-    match = _SAME_LINE.match(text, offset)
-    return match.end() if match and "\n" in piece else offset
-
-
-def _removals(text: str, owner: Value, key: str) -> Iterator[str]:
+def _removals(text: str, owner: _Object, key: str) -> Iterator[str]:
     """Yield texts without a member: first without the line break before it, then with it."""
-    at = next(index for index, member in enumerate(owner.members) if member[0] == key)
-    _, start, value = owner.members[at]
-    behind = skip_trivia(text, value.end)
-    ends = behind + 1 if text[behind] == "," else value.end
-    for begin in (_line_end(text, start), start):
-        if ends > value.end or at == 0:
-            yield text[:begin] + text[ends:]
+    at = [member.key for member in owner.members].index(key)
+    member = owner.members[at]
+    behind = _behind_trivia(text, member.end)
+    end = behind + 1 if text[behind] == "," else member.end
+    before = text[: member.start].rstrip(" \t")
+    line_end = len(before.removesuffix("\n").removesuffix("\r") if before.endswith("\n") else before)
+    for begin in (line_end, member.start):
+        if end > member.end or at == 0:
+            yield text[:begin] + text[end:]
         else:
-            comma = skip_trivia(text, owner.members[at - 1][2].end)
-            yield text[:comma] + text[comma + 1 : begin] + text[ends:]
+            # the last member goes with the comma before it
+            comma = _behind_trivia(text, owner.members[at - 1].end)
+            yield text[:comma] + text[comma + 1 : begin] + text[end:]
 
 
-def _line_end(text: str, offset: int) -> int:
-    """Return where the line before ends, if there is only white space behind it."""
-    before = text[:offset].rstrip(" \t")
-    return len(before.removesuffix("\n").removesuffix("\r") if before.endswith("\n") else before)
+def _rendered(text: str, root: _Object | None, value: JsonValue, indent: str) -> str:
+    """Return a value over several lines, in the style of the file; `indent` is that of its first line."""
+    unit = "  " if root is None else _unit(text, root)
+    newline = "\r\n" if "\r\n" in text else "\n"
+    return (newline + indent).join(json.dumps(value, ensure_ascii=False, indent=unit).split("\n"))
 
 
-def _shaped(text: str, root: Value, value: JsonValue, indent: str) -> str:
-    return _rendered(value, _unit(text, root), indent, _newline(text))
-
-
-def _rendered(value: JsonValue, unit: str, indent: str, newline: str) -> str:
-    lines = json.dumps(value, ensure_ascii=False, indent=unit).split("\n")
-    return (newline + indent).join(lines)
-
-
-def _unit(text: str, root: Value) -> str:
-    """Return what one level is indented by."""
-    own = _line_indent(text, root.members[0][1]) if root.members else ""
-    return own or "  "
+def _unit(text: str, root: _Object) -> str:
+    """Return the indentation of one level."""
+    return (_line_indent(text, root.members[0].start) if root.members else "") or "  "
 
 
 def _line_indent(text: str, offset: int) -> str:
     line = text[text.rfind("\n", 0, offset) + 1 : offset]
     return line[: len(line) - len(line.lstrip(" \t"))]
-
-
-def _newline(text: str) -> str:
-    return "\r\n" if "\r\n" in text else "\n"
-
-
-def _verify(text: str, changed: str, container: str, name: str, entry: JsonValue) -> None:
-    """Make sure that nothing but the entry is another one."""
-    root = read_root(text)
-    expected = dict(root.data) if root is not None and isinstance(root.data, dict) else {}
-    held = expected.get(container)
-    expected[container] = {**(held if isinstance(held, dict) else {}), name: entry}
-    if not _holds(changed, expected):
-        raise EditError(f"{name!r} cannot be put in without changing what is around it")
-
-
-def _expected(data: JsonValue, container: str, name: str, *, drop: bool) -> Mapping[str, JsonValue]:
-    whole = dict(data) if isinstance(data, dict) else {}
-    held = whole.pop(container)
-    if not drop and isinstance(held, dict):
-        whole[container] = {key: value for key, value in held.items() if key != name}
-    return whole
-
-
-def _holds(text: str, expected: Mapping[str, JsonValue]) -> bool:
-    try:
-        root = read_root(text)
-    except EditError:
-        return False
-    return (root.data if root is not None else {}) == expected

@@ -1,8 +1,8 @@
-"""Small stand-ins for skills: same name and description, and a body that makes the host fetch a page.
+"""Stubs: small skills with the name and description of another skill, and a body that fetches a page of it.
 
-A host that runs commands in skills before it shows them, as Claude Code does, gets the page in place of the
-command. To others the body says what to run. The original is named by its path, so that a stub of the same
-name never leads to itself.
+An agent that runs commands in a skill before it shows the skill, such as Claude Code, gets the page in place
+of the command. Other agents read in the body which command to run. The stub names its original by path, so
+that a stub of the same name never leads to itself.
 """
 
 import re
@@ -25,7 +25,7 @@ from skillpager.types import Skill
 MAX_KEPT_TOKENS = 4000
 
 _END = re.compile(r"<<'(SKILLPAGER_[0-9a-f]{32})'")
-# what a host or Markdown would read as something else than a part of a path
+# characters that a shell, an agent or Markdown would not read as part of a path
 _MISREAD = re.compile(r"[$`\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 _BODY = """\
@@ -46,12 +46,12 @@ def write_stub(source: Path, folder: Path, *, max_tokens: int | None = None, for
 
     Args:
         source: The skill: its folder or file.
-        folder: Folder of skills to write it to, in a folder of the skill's name.
-        max_tokens: Ceiling on the pages; by default what hosts keep of a skill, if the skill is larger.
-        force: Replace a skill that is no stub.
+        folder: Folder of skills; the stub goes into a folder of the skill's name in it.
+        max_tokens: Longest page; by default `MAX_KEPT_TOKENS` if the skill is longer, else no limit.
+        force: Replace a skill that is not a stub.
 
     Raises:
-        SkillError: The skill cannot be read, or cannot have a stub; or another skill is in its place.
+        SkillError: The skill cannot be read or cannot have a stub, or another skill is in the stub's place.
         OSError: The stub cannot be written.
     """
     entry = find_entry(source).resolve()
@@ -60,12 +60,15 @@ def write_stub(source: Path, folder: Path, *, max_tokens: int | None = None, for
     file = folder / skill.name / ENTRY_FILE
     if file.exists() and file.samefile(entry):
         raise SkillError(
-            f"{file} is the skill itself: move its folder out of {folder}, then make a stub of it there."
+            f"{file} is the skill itself: move its folder out of {folder}, then write a stub of it there."
         )
-    ceiling = _ceiling(skill) if max_tokens is None else max_tokens
-    text = stub_text(skill, entry, end=_end_of(file), max_tokens=ceiling)
+    if max_tokens is None:
+        size = sum(default_counter().count(source_file.text) for source_file in skill.files)
+        # with a ceiling a shorter skill would be paged although it fits
+        max_tokens = MAX_KEPT_TOKENS if size > MAX_KEPT_TOKENS else None
+    text = stub_text(skill, entry, end=_end_of(file), max_tokens=max_tokens)
     if file.exists() and not force and stub_of(_metadata(file)) is None:
-        raise SkillError(f"{file} is a skill and no stub: choose another --out, or replace it with --force.")
+        raise SkillError(f"{file} is a skill, not a stub: choose another --out, or replace it with --force.")
     write_file(file, text)
     return file
 
@@ -76,8 +79,8 @@ def stub_text(skill: Skill, entry: Path, *, end: str, max_tokens: int | None) ->
     Args:
         skill: The original.
         entry: Its file.
-        end: The line that ends the query: one that no query holds.
-        max_tokens: Ceiling on the pages; None for none.
+        end: The line that ends the query; no query may contain it.
+        max_tokens: Longest page; None for no limit.
     """
     original = str(entry.parent if entry.name.lower() == ENTRY_FILE.lower() else entry)
     fields = {
@@ -93,34 +96,28 @@ def stub_text(skill: Skill, entry: Path, *, end: str, max_tokens: int | None) ->
 
 
 def _check(skill: Skill, entry: Path) -> None:
-    """Refuse a skill of which no valid stub can be made."""
+    """Check that a valid stub of the skill can be written."""
     if (original := stub_of(skill.metadata)) is not None:
-        raise SkillError(f"{entry} is a stub itself: make one of its original, {original}.")
+        raise SkillError(f"{entry} is a stub itself: write a stub of its original, {original}.")
     if len(skill.name) > MAX_NAME or not NAME.fullmatch(skill.name):
         raise SkillError(
-            f"{entry}: the name {skill.name!r} is not valid in a stub: "
-            f"it must be {MAX_NAME} or fewer lower-case letters, digits and hyphens."
+            f"{entry}: the name {skill.name!r} is not valid: use at most {MAX_NAME} lower-case letters, "
+            "digits and hyphens."
         )
     if not 0 < len(skill.description) <= MAX_DESCRIPTION:
         raise SkillError(
             f"{entry}: the description has {len(skill.description)} characters: "
-            f"hosts need 1 to {MAX_DESCRIPTION}."
+            f"agents accept 1 to {MAX_DESCRIPTION}."
         )
     if (misread := _MISREAD.search(str(entry))) is not None:
         raise SkillError(
-            f"{str(entry)!r} holds {misread[0]!r}, which hosts would misread in a stub: "
-            "move the skill to another path."
+            f"The path {str(entry)!r} contains {misread[0]!r}, which agents would misread in a stub: move "
+            "the skill to another path."
         )
 
 
-def _ceiling(skill: Skill) -> int | None:
-    """Return the ceiling on pages; None for a skill within it, which a ceiling would let through whole."""
-    size = sum(default_counter().count(file.text) for file in skill.files)
-    return MAX_KEPT_TOKENS if size > MAX_KEPT_TOKENS else None
-
-
 def _end_of(file: Path) -> str:
-    """Return the line that ends the query: that of a stub that is there, else a new one nobody can guess."""
+    """Return the line that ends the query: that of the existing stub, or a new one that nobody can guess."""
     found = _END.search(file.read_text(encoding="utf-8", errors="replace")) if file.is_file() else None
     return found[1] if found else f"SKILLPAGER_{secrets.token_hex(16)}"
 

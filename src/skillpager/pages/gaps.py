@@ -13,6 +13,8 @@ START, END = -1, -2
 # a node id and a file name, as used in addresses
 _NODE_ID = re.compile(r"n\d+")
 _FILE_NAME = re.compile(r"[^\s:,]+")
+# an example of an address
+SAMPLE_ADDRESS = "n3-n5"
 # placeholder of the address in a command that does not end with it
 IDS = "{ids}"
 _LETTER_OR_DIGIT = re.compile(r"[^\W_]")
@@ -43,7 +45,7 @@ def source_between(index: SkillIndex, before: int, after: int) -> str:
 
 
 def omissions_of(nodes: Sequence[Node], known: Collection[int]) -> tuple[Omission, ...]:
-    """Return the gaps of adjacent hidden nodes: one per file, with separate ones for nodes that the reader has.
+    """Return the gaps of adjacent hidden nodes: one per file, separate ones for nodes that the reader has.
 
     Args:
         nodes: The hidden nodes, in document order.
@@ -99,11 +101,6 @@ def command_for(show: str, address: str) -> str:
 def verb_of(show: str) -> str:
     """Return the word before the address in a mark: `show ` if the command is typed, else nothing."""
     return "show " if show and IDS not in show else ""
-
-
-def sample_address(index: SkillIndex) -> str:
-    """Return an example of the addresses that `address_of` returns."""
-    return "n3-n5" if _NODE_ID.fullmatch(index.nodes[0].id) else "L3-9"
 
 
 def _holds_nodes(index: SkillIndex, omission: Omission) -> bool:

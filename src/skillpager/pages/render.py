@@ -16,16 +16,16 @@ from functools import cached_property
 from html import escape
 from itertools import pairwise
 
-from skillpager.lru import LRUCache
+from skillpager.memory import LRUCache
 from skillpager.pages.gaps import (
     END,
+    SAMPLE_ADDRESS,
     START,
     address_of,
     command_for,
     covers,
     line_range,
     omissions_of,
-    sample_address,
     source_between,
     verb_of,
     whole_text,
@@ -162,7 +162,7 @@ class PageRenderer:
         legend, flag = "", ' complete="true"'
         if shown != total:
             had = ', "already in context" for what was sent before (if it is gone, read it again)'
-            how = f"; read them with: {command_for(self._show, sample_address(self.index))}"
+            how = f"; read them with: {command_for(self._show, SAMPLE_ADDRESS)}"
             legend = (
                 f'[Page of skill "{name}": {shown} of {total} parts, files intact. "[… L2-9 …]" stands for '
                 f"omitted lines{had if self._known else ''}{how if self._show else '.'}]\n\n"

@@ -1,41 +1,32 @@
-"""A chat completion as JSON: what a request says besides the messages, and what its answer holds.
-
-For whatever asks a chat model through an `Endpoint`.
-"""
+"""Chat completions as JSON: `chat_json` asks a model behind an `Endpoint` and reads its answer."""
 
 import json
 import logging
 import re
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
-from skillpager.remote.endpoint import EndpointError, sendable
+from skillpager.remote.endpoint import Dialect, Endpoint, EndpointError, sendable
 
 logger = logging.getLogger(__name__)
+Value = TypeVar("Value")
+
+# a longer bad answer is not shown to the model again
+MAX_REPEATED_CHARS = 4_000
+CORRECTION = "That answer cannot be used: {reason}. Answer again, in the form that was asked for."
 
 _REASONING = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
 _FENCED = re.compile(r"```(?:json)?\s*\n(.*)```", re.DOTALL)
 
 
 class RefusedError(ValueError):
-    """The model, or a filter before it, would not answer this question."""
+    """The model, or a filter before it, refused to answer this question."""
 
 
 class CutOffError(ValueError):
     """The answer ended at the model's length limit."""
-
-
-@dataclass(frozen=True, slots=True)
-class Dialect:
-    """Which optional parts of the protocol are used.
-
-    Attributes:
-        schema: Whether the answer is bound to a JSON schema, else only to be a JSON object.
-        temperature: Whether temperature 0 is asked for.
-    """
-
-    schema: bool = True
-    temperature: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,36 +42,91 @@ class Message:
     content: str
 
 
-class Negotiation:
-    """What one endpoint was found to insist on. Safe for many threads."""
+def chat_json(
+    endpoint: Endpoint,
+    messages: Sequence[Message],
+    *,
+    schema: Mapping[str, object],
+    schema_name: str,
+    read: Callable[[object], Value],
+    post: Callable[[Mapping[str, object]], object] | None = None,
+    correct: bool = False,
+    cut_off_hint: str = "",
+    abandoned: threading.Event | None = None,
+) -> tuple[Value, object]:
+    """Ask a chat model for JSON; failed requests and bad answers are asked again.
 
-    def __init__(self) -> None:
-        """Begin with all optional parts."""
-        self._dialect = Dialect()
+    Args:
+        endpoint: The model. What it does not support of the protocol is left out and remembered.
+        messages: The conversation.
+        schema: JSON schema of the answer.
+        schema_name: Name of the schema.
+        read: Makes the value of the decoded JSON. Raises `ValueError` for JSON that cannot be used.
+        post: Sends the body of one request and returns the decoded answer; None for the endpoint's own.
+        correct: Whether the model sees its bad answer, and what is wrong with it, when it is asked again.
+        cut_off_hint: Advice for the error of an answer that was too long for the model.
+        abandoned: When set, nothing is asked again.
 
-    def send(self, post: Callable[[Dialect], object]) -> object:
-        """Return what `post` returns, called again without each optional part that the endpoint complains of.
+    Returns:
+        The value, and the decoded answer that it was read from.
 
-        Raises:
-            EndpointError: It failed for another reason.
-        """
-        while True:
-            dialect = self._dialect
-            try:
-                return post(dialect)
-            except EndpointError as error:
-                simpler = simpler_dialect(dialect, error.complaint)
-                if simpler is None:
-                    raise
-                if self._dialect == dialect:  # else another thread has learnt it already
-                    logger.warning("%s; asking without that", error)
-                    self._dialect = simpler
+    Raises:
+        EndpointError: No usable answer came; `complaint` is not empty if this very question was refused.
+        MissingExtraError: The `httpx` package is not installed.
+    """
+    correction: list[Message] = []
+
+    def attempt() -> tuple[Value, object]:
+        conversation = [*messages, *correction]
+        answer = _post(endpoint, conversation, schema=schema, schema_name=schema_name, post=post)
+        correction.clear()
+        content = ""
+        try:
+            content = content_in(answer)
+            return read(json_in(content)), answer
+        except (ValueError, RecursionError) as error:
+            if correct and content.strip() and len(content) <= MAX_REPEATED_CHARS:
+                asked_again = CORRECTION.format(reason=error)
+                correction.extend([Message("assistant", content), Message("user", asked_again)])
+            hint = f" ({cut_off_hint})" if cut_off_hint and isinstance(error, CutOffError) else ""
+            refusal = str(error) if isinstance(error, RefusedError) else ""
+            raise endpoint.bad_answer(f"{error}{hint}", complaint=refusal) from None
+
+    return endpoint.persist(attempt, abandoned=abandoned)
+
+
+def _post(
+    endpoint: Endpoint,
+    messages: Sequence[Message],
+    *,
+    schema: Mapping[str, object],
+    schema_name: str,
+    post: Callable[[Mapping[str, object]], object] | None,
+) -> object:
+    """Return the answer to one request, sent again without each option that the endpoint objects to."""
+    while True:
+        dialect = endpoint.dialect
+        body = completion_body(messages, schema=schema, schema_name=schema_name, dialect=dialect)
+        try:
+            return post(body) if post else endpoint.post("chat", body)
+        except EndpointError as error:
+            if dialect.temperature and re.search(r"temperature", error.complaint, re.IGNORECASE):
+                simpler = replace(dialect, temperature=False)
+            elif dialect.schema and re.search(
+                r"response.?format|json.?schema|structured.output", error.complaint, re.IGNORECASE
+            ):
+                simpler = replace(dialect, schema=False)
+            else:
+                raise
+            if endpoint.dialect == dialect:  # else another thread has found it out already
+                logger.warning("%s; asking without that", error)
+                endpoint.dialect = simpler
 
 
 def completion_body(
     messages: Sequence[Message], *, schema: Mapping[str, object], schema_name: str, dialect: Dialect
 ) -> dict[str, object]:
-    """Return what a chat request holds besides the model: JSON is asked for, and temperature 0."""
+    """Return the body of a chat request without the model: JSON is asked for, and temperature 0."""
     strict = {"name": schema_name, "strict": True, "schema": schema}
     body: dict[str, object] = {
         "messages": [{"role": said.role, "content": sendable(said.content)} for said in messages],
@@ -93,22 +139,11 @@ def completion_body(
     return body
 
 
-def simpler_dialect(dialect: Dialect, complaint: str) -> Dialect | None:
-    """Return the dialect without what the endpoint complains of; None when that is no optional part."""
-    if dialect.temperature and re.search(r"temperature", complaint, re.IGNORECASE):
-        return Dialect(schema=dialect.schema, temperature=False)
-    if dialect.schema and re.search(
-        r"response.?format|json.?schema|structured.output", complaint, re.IGNORECASE
-    ):
-        return Dialect(schema=False, temperature=dialect.temperature)
-    return None
-
-
 def content_in(answer: object) -> str:
-    """Return what the model wrote.
+    """Return the text that the model wrote.
 
     Raises:
-        RefusedError: It would not answer.
+        RefusedError: It refused to answer.
         CutOffError: The answer is not whole.
         ValueError: It wrote nothing usable.
     """
@@ -138,14 +173,14 @@ def json_in(content: str) -> object:
     fenced = _FENCED.fullmatch(answer)
     try:
         decoded: object = json.loads(fenced[1] if fenced else answer)
+        return decoded
     except (ValueError, RecursionError) as error:
         found = list(_objects_in(answer))
         if len(found) > 1:
             raise ValueError("it holds several JSON objects") from None
         if not found:
             raise ValueError(f"there is no JSON in it ({error})") from None
-        decoded = found[0]
-    return decoded
+        return found[0]
 
 
 def _objects_in(text: str) -> Iterator[object]:

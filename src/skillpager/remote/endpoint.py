@@ -1,25 +1,27 @@
-"""A model behind an OpenAI-compatible endpoint: its requests, retries and failures in plain words.
+"""A client of one model behind an OpenAI-compatible endpoint: requests, retries, and errors in plain words.
 
-What the remote classifier and the remote encoder share. The `openai` client is imported and built at
-the first request, so that naming an endpoint costs nothing and needs no extra.
+The remote classifier, the remote encoder, the strategy `llm_outline` and the benchmark use it. `httpx` is
+imported at the first request, so that naming an endpoint costs nothing and needs no extra.
 """
 
 import json
 import logging
 import re
 import threading
+import time
 import weakref
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from types import ModuleType
-from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Literal, TypeVar
+from urllib.parse import unquote, urlsplit
 
 from skillpager.errors import SettingsError, require_extra
 
 if TYPE_CHECKING:
-    from openai import OpenAI
+    from httpx import Client, Response
 
 logger = logging.getLogger(__name__)
 Answer = TypeVar("Answer")
@@ -38,6 +40,7 @@ MAX_QUOTED_CHARS = 300
 HOST = re.compile(r"[\w.:%-]+")
 # request timeout, conflict, too many requests, and whatever fails on the server's side
 RETRYABLE_STATUSES = frozenset({408, 409, 429, *range(500, 600)})
+PATHS = {"chat": "chat/completions", "embeddings": "embeddings"}
 
 
 class EndpointError(Exception):
@@ -46,7 +49,8 @@ class EndpointError(Exception):
     Attributes:
         retryable: Whether the same call may succeed later.
         retry_after: Seconds the endpoint asked to wait, 0 when it did not ask.
-        complaint: What the endpoint said against the request (status 400, 413 or 422), else empty.
+        complaint: The endpoint's objection to this very request (status 400, 413 or 422, or a refusal of the
+            model), else empty.
     """
 
     def __init__(
@@ -58,13 +62,23 @@ class EndpointError(Exception):
         self.complaint = complaint
 
 
-class _RawAnswer(Protocol):
-    @property
-    def content(self) -> bytes: ...
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """The optional parts of the chat protocol that are used with an endpoint.
+
+    Attributes:
+        schema: Whether the answer is bound to a JSON schema, else only to be a JSON object.
+        temperature: Whether temperature 0 is asked for.
+    """
+
+    schema: bool = True
+    temperature: bool = True
 
 
 class Endpoint:
     """One model at one address. Safe for many threads; never shows its key.
+
+    When the endpoint asks for a pause (`Retry-After`), every thread that repeats or begins a call waits.
 
     Args:
         model: Name of the model, as the endpoint knows it.
@@ -75,6 +89,11 @@ class Endpoint:
         timeout: Seconds without an answer after which a request has failed.
         max_retries: Most repetitions of one call.
         sleep: Waits so many seconds; None for a wait that an interruption cuts short.
+
+    Attributes:
+        model: As given.
+        address: The base URL as it may be shown: without credentials, query and slash at the end.
+        dialect: Parts of the chat protocol that the endpoint accepts, as far as is known.
 
     Raises:
         SettingsError: The model is empty, or `base_url` or `api_key` cannot be used.
@@ -97,6 +116,7 @@ class Endpoint:
         if not model.strip():
             raise SettingsError(f"{purpose} needs the name of a model, and the name given is empty.")
         self.model = model
+        self.dialect = Dialect()
         self._base_url = (base_url or OPENAI_BASE_URL).strip()
         self.address = _checked_address(self._base_url, purpose)
         self._api_key = _checked_key(api_key, key_variable)
@@ -105,12 +125,13 @@ class Endpoint:
         self._timeout = timeout
         self._max_retries = max_retries
         self._sleep = sleep
-        self._client: OpenAI | None = None
+        self._paused_until = 0.0
+        self._client: Client | None = None
         self._lock = threading.Lock()
 
     @property
     def id(self) -> str:
-        """Host, port, path unless it is `/v1`, and model: what tells one model from another."""
+        """Host, port, path unless it is `/v1`, and model: distinguishes one model from another."""
         parts = urlsplit(self.address)
         return f"{parts.netloc.lower()}{parts.path.removesuffix('/v1')}/{self.model}"
 
@@ -119,121 +140,140 @@ class Endpoint:
 
         Raises:
             EndpointError: No usable answer came.
-            MissingExtraError: The `openai` package is not installed.
+            MissingExtraError: The `httpx` package is not installed.
         """
-        openai = require_extra("openai", extra="openai", purpose=self._purpose)
-        client = self._connected(openai)
-        api = client.chat.completions if resource == "chat" else client.embeddings
-        create: Callable[..., _RawAnswer] = api.with_raw_response.create
+        httpx = require_extra("httpx", extra="openai", purpose=self._purpose)
+        client = self._connected(httpx)
         try:
-            return self._decoded(create(model=self.model, **body).content)
+            response = client.post(f"{self.address}/{PATHS[resource]}", json={"model": self.model, **body})
         # `from None` each time: what a server says may repeat the key
-        except openai.APITimeoutError:
+        except httpx.TimeoutException:
             hint = "is the model still loading, or the timeout too short?"
             raise self._passing(f"did not answer within {self._timeout:g} s ({hint})") from None
-        except openai.APIConnectionError as error:
-            reason = self._scrubbed(str(error.__cause__ or error))
+        except httpx.RequestError as error:
             hint = "is the server running, and is the base URL right?"
-            raise self._passing(f"cannot be reached ({reason}; {hint})") from None
-        except openai.APIStatusError as error:
-            raise self._refused(error.status_code, error.body, error.response.headers) from None
+            raise self._passing(f"cannot be reached ({self._scrubbed(str(error))}; {hint})") from None
+        if not response.is_success:
+            raise self._refused(response)
+        try:
+            decoded: object = json.loads(response.content)
+        except (ValueError, RecursionError):
+            start = self._scrubbed(response.content.decode("utf-8", "replace"))
+            raise self.bad_answer(f'no JSON but "{start}" (most base URLs end in /v1)') from None
+        return decoded
 
     def persist(self, attempt: Callable[[], Answer], *, abandoned: threading.Event | None = None) -> Answer:
         """Return what `attempt` returns, repeated with growing waits until `abandoned` is set.
 
         Raises:
-            EndpointError: The last failure, or the first that no repetition can mend.
+            EndpointError: The last failure, or the first that no repetition can change.
         """
         gone = abandoned or threading.Event()
-        wait = self._sleep or gone.wait
+        delay = 0.0
         for attempts in range(1, self._max_retries + 2):
+            self._wait(delay, gone)
+            if attempts > 1 and gone.is_set():
+                attempts -= 1
+                break
             try:
                 return attempt()
             except EndpointError as error:
                 failure = error
             if not failure.retryable or attempts > self._max_retries:
                 break
+            with self._lock:
+                self._paused_until = max(self._paused_until, time.monotonic() + failure.retry_after)
             # without jitter: at most a handful of requests are ever in flight
             delay = max(min(FIRST_DELAY * 2.0 ** (attempts - 1), MAX_DELAY), failure.retry_after)
             logger.warning("%s; trying again in %g s (%d of %d)", failure, delay, attempts, self._max_retries)
-            wait(delay)
-            if gone.is_set():
-                break
-        raise EndpointError(f"{failure} (tried {attempts} times)" if attempts > 1 else str(failure))
+        raise EndpointError(
+            f"{failure} (tried {attempts} times)" if attempts > 1 else str(failure),
+            retryable=failure.retryable,
+            retry_after=failure.retry_after,
+            complaint=failure.complaint,
+        )
 
-    def bad_answer(self, reason: object) -> EndpointError:
+    def bad_answer(self, reason: object, *, complaint: str = "") -> EndpointError:
         """Return the failure of an answer that came but cannot be used."""
-        return self._passing(f"gave a bad answer: {self._scrubbed(str(reason))}")
+        return self._passing(f"gave a bad answer: {self._scrubbed(str(reason))}", complaint=complaint)
 
-    def _connected(self, openai: ModuleType) -> "OpenAI":
+    def _wait(self, delay: float, gone: threading.Event) -> None:
+        """Wait `delay` seconds, and longer while the endpoint wants to be left alone."""
+        until = time.monotonic() + delay
+        if self._sleep:
+            if seconds := max(delay, self._paused_until - time.monotonic(), 0):
+                self._sleep(seconds)
+            return
+        while (left := max(until, self._paused_until) - time.monotonic()) > 0 and not gone.wait(left):
+            pass
+
+    def _connected(self, httpx: ModuleType) -> "Client":
         if self._api_key is None and self.address == OPENAI_BASE_URL:
             raise EndpointError(f"the endpoint {self.address} wants an API key: {self._key_source}")
         with self._lock:
             if self._client is None:
-                self._client = self._new_client(openai)
+                # credentials of the address replace the key
+                parts = urlsplit(self._base_url)
+                user, password = (unquote(part or "") for part in (parts.username, parts.password))
+                try:
+                    self._client = httpx.Client(
+                        headers={"Authorization": f"Bearer {self._api_key or NO_KEY}"},
+                        auth=(user, password) if user or password else None,
+                        timeout=httpx.Timeout(self._timeout, connect=min(self._timeout, CONNECT_TIMEOUT)),
+                        follow_redirects=True,
+                    )
+                except (ImportError, OSError, TypeError, ValueError) as error:
+                    raise EndpointError(
+                        f"no connection to the endpoint {self.address} can be set up "
+                        f"({self._scrubbed(str(error))}): check the proxy and certificate variables of the "
+                        "environment"
+                    ) from None
                 # left to the garbage collector, its sockets may go before it can close them
                 weakref.finalize(self, self._client.close)
             return self._client
 
-    def _new_client(self, openai: ModuleType) -> "OpenAI":
-        try:
-            client: OpenAI = openai.OpenAI(
-                # never None, for which the client would take OPENAI_API_KEY to whatever address this is
-                api_key=self._api_key or NO_KEY,
-                base_url=self._base_url,
-                timeout=openai.Timeout(self._timeout, connect=min(self._timeout, CONNECT_TIMEOUT)),
-                # the client's own repetitions are jittered, unlogged and blind to bad answers
-                max_retries=0,
-            )
-        except (ImportError, OSError, TypeError, ValueError) as error:
-            raise EndpointError(
-                f"no connection to the endpoint {self.address} can be set up ({self._scrubbed(str(error))}): "
-                "check the proxy and certificate variables of the environment"
-            ) from None
-        return client
+    def _passing(self, what: str, *, complaint: str = "") -> EndpointError:
+        return EndpointError(f"the endpoint {self.address} {what}", retryable=True, complaint=complaint)
 
-    def _decoded(self, content: bytes) -> object:
+    def _refused(self, response: "Response") -> EndpointError:
+        status, said, quota_spent = response.status_code, response.text, False
         try:
-            decoded: object = json.loads(content)
+            body = response.json()
         except (ValueError, RecursionError):
-            start = self._scrubbed(content.decode("utf-8", "replace"))
-            raise self.bad_answer(f'no JSON but "{start}" (most base URLs end in /v1)') from None
-        return decoded
-
-    def _passing(self, what: str) -> EndpointError:
-        return EndpointError(f"the endpoint {self.address} {what}", retryable=True)
-
-    def _refused(self, status: int, body: object, headers: Mapping[str, str]) -> EndpointError:
-        said = self._scrubbed(_server_message(body))
-        cause = f"the endpoint {self.address} {self._clause(status, said)}"
-        wait = _asked_wait(headers)
-        if wait > MAX_RETRY_AFTER:
-            cause += f"; it asks to be left alone for {wait:.0f} s: try again after that"
-        quota_spent = isinstance(body, Mapping) and body.get("code") == "insufficient_quota"
-        return EndpointError(
-            cause,
-            retryable=status in RETRYABLE_STATUSES and wait <= MAX_RETRY_AFTER and not quota_spent,
-            retry_after=wait,
-            complaint=said if status in (400, 413, 422) else "",
-        )
-
-    def _clause(self, status: int, said: str) -> str:
+            body = said
+        body = body.get("error", body) if isinstance(body, dict) else body
+        match body:
+            case str(said) | {"message": str(said)} | {"error": str(said)} | {"detail": str(said)}:
+                quota_spent = isinstance(body, dict) and body.get("code") == "insufficient_quota"
+            case _:
+                said = ""
+        said = self._scrubbed(said)
         words = f': "{said}"' if said else ""
         match status:
             case 401:
                 # without the server's words: OpenAI's repeat part of the key
                 given = "refused the API key" if self._api_key else "wants an API key and none was given"
-                return f"{given} (status 401): {self._key_source}"
+                clause = f"{given} (status 401): {self._key_source}"
             case 403:
-                return f"denied access (status 403){words}; may the key use the model? {self._key_source}"
+                clause = f"denied access (status 403){words}; may the key use the model? {self._key_source}"
             case 404:
-                return (
+                clause = (
                     f'does not know the model "{self.model}", or the address is wrong (status 404){words}; '
                     "check that the server has the model and that the base URL is right: most end in /v1"
                 )
             case 429:
-                return f"limits the rate of requests, or the quota is used up (status 429){words}"
-        return f"answered with an error (status {status}){words}"
+                clause = f"limits the rate of requests, or the quota is used up (status 429){words}"
+            case _:
+                clause = f"answered with an error (status {status}){words}"
+        wait = _asked_wait(response.headers)
+        if wait > MAX_RETRY_AFTER:
+            clause += f"; it sent Retry-After: {wait:.0f} s; try again later"
+        return EndpointError(
+            f"the endpoint {self.address} {clause}",
+            retryable=status in RETRYABLE_STATUSES and wait <= MAX_RETRY_AFTER and not quota_spent,
+            retry_after=wait,
+            complaint=said if status in (400, 413, 422) else "",
+        )
 
     def _scrubbed(self, text: str) -> str:
         return quoted(text.replace(self._api_key, "***") if self._api_key else text)
@@ -260,14 +300,6 @@ def _asked_wait(headers: Mapping[str, str]) -> float:
     except ValueError:
         return 0.0
     return max(0.0, (moment.replace(tzinfo=moment.tzinfo or UTC) - datetime.now(UTC)).total_seconds())
-
-
-def _server_message(body: object) -> str:
-    """Return what an error body says, whatever the dialect; empty when it says nothing."""
-    match body:
-        case str(text) | {"message": str(text)} | {"error": str(text)} | {"detail": str(text)}:
-            return text
-    return ""
 
 
 def _checked_address(base_url: str, purpose: str) -> str:

@@ -1,8 +1,7 @@
-"""A SkillIndex as the rows of tables, and back.
+"""A SkillIndex as the rows of tables, and back; `docs/store-format.md` describes tables and checksum.
 
-Text of nodes is not in the rows: they hold offsets into the files of the skill, whose digests are
-part of the cache key, so that the same digests give the same text. Columns are named as in
-`docs/store-format.md`, which also tells how the checksum is made.
+The text of nodes is not in the rows: they hold offsets into the files of the skill. The digests of those
+files are part of the cache key, so the same key means the same text.
 """
 
 import hashlib
@@ -15,7 +14,6 @@ import numpy as np
 from skillpager.types import (
     Edge,
     EdgeKind,
-    FloatArray,
     Heading,
     ListContext,
     Node,
@@ -30,19 +28,10 @@ from skillpager.types import (
 
 Row = tuple[Any, ...]
 
+# The rows of an index lie in these tables, columns as in `connection.SCHEMA`.
+TABLES = ("files", "headings", "nodes", "edges")
 RECIPE_COLUMNS = ("splitter", "classifier", "encoder", "embedded_text", "token_counter", "format")
 HEAD_COLUMNS = ("key", "name", "root", *RECIPE_COLUMNS, "dim", "n_nodes", "full_tokens", "created")
-SPAN_COLUMNS = ("file", "start_line", "end_line", "start_char", "end_char")
-TABLE_COLUMNS = {
-    "files": ("ordinal", "path", "digest"),
-    "headings": ("ordinal", "level", "title", *SPAN_COLUMNS),
-    "nodes": (
-        *("ordinal", "id", "type", "type_confidence", "tokens", "kind", *SPAN_COLUMNS, "heading_path"),
-        *("list_position", "list_size"),
-        *(f"lead_in_{column}" for column in SPAN_COLUMNS[1:]),
-    ),
-    "edges": ("ordinal", "source", "target", "kind", "weight"),
-}
 
 _NODE_TYPES = {member.value: member for member in NodeType}
 _TILE_KINDS = {member.value: member for member in TileKind}
@@ -55,11 +44,11 @@ class DamagedRowsError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class IndexRows:
-    """One index as rows, without the id that ties them together in a store.
+    """One index as rows, without the `index_id` that connects them in a store.
 
     Attributes:
         head: Values of `HEAD_COLUMNS`.
-        tables: Rows of each of `TABLE_COLUMNS`, by ordinal.
+        tables: Rows of each of `TABLES`, by ordinal.
         embeddings: The matrix row by row, little-endian IEEE 754 binary32.
     """
 
@@ -74,21 +63,27 @@ def to_rows(index: SkillIndex, *, created: float) -> IndexRows:
     Raises:
         ValueError: `index` breaks its own contract: ordinals, spans or shapes do not fit.
     """
-    n_nodes = len(index.nodes)
+    skill, n_nodes = index.skill, len(index.nodes)
     if index.embeddings.ndim != 2 or index.embeddings.shape[0] != n_nodes:
         raise ValueError(f"embeddings must be ({n_nodes}, dim), not {index.embeddings.shape}")
-    sources = {file.path: (place, file.text) for place, file in enumerate(index.skill.files)}
-    skill, root = index.skill, index.skill.root
+    sources = {file.path: (place, file.text) for place, file in enumerate(skill.files)}
     return IndexRows(
         head=(
-            *(index.key, _storable(skill.name), _storable(str(root)) if root else "", *astuple(index.recipe)),
+            *(index.key, _storable(skill.name), _storable(str(skill.root)) if skill.root else ""),
+            *astuple(index.recipe),
             *(int(index.embeddings.shape[1]), n_nodes, int(index.full_tokens), float(created)),
         ),
         tables={
             "files": [(i, _storable(file.path), file.digest) for i, file in enumerate(skill.files)],
-            "headings": [_heading_row(i, heading, sources) for i, heading in enumerate(index.headings)],
+            "headings": [
+                (i, heading.level, heading.title, *_span_columns(heading.span, heading.text, sources))
+                for i, heading in enumerate(index.headings)
+            ],
             "nodes": [_node_row(i, node, sources) for i, node in enumerate(index.nodes)],
-            "edges": [_edge_row(i, edge) for i, edge in enumerate(index.edges)],
+            "edges": [
+                (i, int(edge.source), int(edge.target), edge.kind.value, _real(edge.weight))
+                for i, edge in enumerate(index.edges)
+            ],
         },
         embeddings=index.embeddings.astype("<f4", order="C", copy=False).tobytes(),
     )
@@ -101,18 +96,25 @@ def from_rows(rows: IndexRows, skill: Skill) -> SkillIndex:
         DamagedRowsError: `rows` are not of this skill, or cannot be decoded.
     """
     head = dict(zip(HEAD_COLUMNS, rows.head, strict=True))
-    if [row[2] for row in rows.tables["files"]] != [file.digest for file in skill.files]:
+    files, tables = skill.files, rows.tables
+    if [row[2] for row in tables["files"]] != [file.digest for file in files]:
         raise DamagedRowsError("its file digests are not those of the skill")
     try:
+        # Neighbours share their heading path: decode each once, and let equal ones be one object.
+        paths = {text: tuple(json.loads(text)) for text in {row[11] for row in tables["nodes"]}}
+        embeddings = np.frombuffer(rows.embeddings, "<f4").reshape(head["n_nodes"], head["dim"])
         return SkillIndex(
             skill=skill,
-            nodes=_nodes(rows.tables["nodes"], skill.files),
-            headings=tuple(_heading(row, skill.files) for row in rows.tables["headings"]),
+            nodes=tuple(_node(row, files, paths) for row in tables["nodes"]),
+            headings=tuple(
+                Heading(TileKind.HEADING, *_located(files[place], *span), level, title)
+                for _, level, title, place, *span in tables["headings"]
+            ),
             edges=tuple(
                 Edge(source, target, _EDGE_KINDS[kind], weight)
-                for _, source, target, kind, weight in rows.tables["edges"]
+                for _, source, target, kind, weight in tables["edges"]
             ),
-            embeddings=_matrix(rows.embeddings, n_nodes=head["n_nodes"], dim=head["dim"]),
+            embeddings=embeddings.astype(np.float32, copy=False),
             recipe=Recipe(*(head[column] for column in RECIPE_COLUMNS)),
             key=head["key"],
             full_tokens=head["full_tokens"],
@@ -122,12 +124,12 @@ def from_rows(rows: IndexRows, skill: Skill) -> SkillIndex:
 
 
 def checksum(rows: IndexRows) -> tuple[str, int]:
-    """Return the SHA-256 over every value of `rows`, hexadecimal, and how many bytes they are.
+    """Return the SHA-256 of every value of `rows`, hexadecimal, and the number of bytes it was taken of.
 
     Raises:
         ValueError: A value is not a finite number.
     """
-    parts = [rows.head, *(rows.tables[table] for table in TABLE_COLUMNS)]
+    parts = [rows.head, *(rows.tables[table] for table in TABLES)]
     values = json.dumps(parts, separators=(",", ":"), allow_nan=False).encode()
     digest = hashlib.sha256(values)
     digest.update(rows.embeddings)
@@ -135,10 +137,10 @@ def checksum(rows: IndexRows) -> tuple[str, int]:
 
 
 def check_rows(rows: IndexRows, expected: str) -> None:
-    """Return when `rows` are those whose checksum is `expected`.
+    """Check that the checksum of `rows` is `expected`.
 
     Raises:
-        DamagedRowsError: They are not.
+        DamagedRowsError: It is not.
     """
     try:
         found, _ = checksum(rows)
@@ -146,9 +148,6 @@ def check_rows(rows: IndexRows, expected: str) -> None:
         raise DamagedRowsError(f"its values are of the wrong type ({error})") from error
     if found != expected:
         raise DamagedRowsError("its checksum does not match")
-
-
-# ---- to rows
 
 
 def _storable(text: str) -> str:
@@ -162,80 +161,50 @@ def _real(number: float) -> float:
 
 
 def _span_columns(span: Span, text: str, sources: dict[str, tuple[int, str]]) -> Row:
-    """Return the values of `SPAN_COLUMNS`; `text` must be what stands there."""
+    """Return the file's ordinal, the lines and the characters of a span; `text` must stand there."""
     place, source = sources.get(span.file, (-1, ""))
     if place < 0 or source[span.start : span.end] != text:
         raise ValueError(f"{text[:40]!r} is not the text at {span}")
     return place, span.start_line, span.end_line, span.start, span.end
 
 
-def _heading_row(ordinal: int, heading: Heading, sources: dict[str, tuple[int, str]]) -> Row:
-    return ordinal, heading.level, heading.title, *_span_columns(heading.span, heading.text, sources)
-
-
-def _edge_row(ordinal: int, edge: Edge) -> Row:
-    return ordinal, int(edge.source), int(edge.target), edge.kind.value, _real(edge.weight)
-
-
 def _node_row(ordinal: int, node: Node, sources: dict[str, tuple[int, str]]) -> Row:
     if node.ordinal != ordinal:
         raise ValueError(f"node {ordinal} has ordinal {node.ordinal}")
+    listed: Row = (None, None)
+    lead_in: Row = (None, None, None, None)
+    if context := node.list_context:
+        listed, span = (context.position, context.size), context.lead_in_span
+        if span is None and context.lead_in:
+            raise ValueError(f"the lead-in of node {node.id} has no span: {context.lead_in[:40]!r}")
+        if span and span.file != node.span.file:
+            raise ValueError(f"the lead-in of node {node.id} stands in another file: {span}")
+        if span:
+            lead_in = _span_columns(span, context.lead_in, sources)[1:]
     return (
         *(ordinal, node.id, node.type.value, _real(node.type_confidence), int(node.tokens), node.kind.value),
         *_span_columns(node.span, node.text, sources),
         json.dumps(node.heading_path, ensure_ascii=False),
-        *_list_columns(node, sources),
+        *(*listed, *lead_in),
     )
-
-
-def _list_columns(node: Node, sources: dict[str, tuple[int, str]]) -> Row:
-    """Return position, size and lead-in of a list item or table part; all None for other nodes."""
-    context = node.list_context
-    if context is None:
-        return (None,) * 6
-    if context.lead_in_span is None:
-        if context.lead_in:
-            raise ValueError(f"the lead-in of node {node.id} has no span: {context.lead_in[:40]!r}")
-        return context.position, context.size, None, None, None, None
-    if context.lead_in_span.file != node.span.file:
-        raise ValueError(f"the lead-in of node {node.id} stands in another file: {context.lead_in_span}")
-    return context.position, context.size, *_span_columns(context.lead_in_span, context.lead_in, sources)[1:]
-
-
-# ---- from rows
-
-
-def _slice(file: SourceFile, start: int, end: int) -> str:
-    if not 0 <= start <= end <= len(file.text):
-        raise ValueError(f"characters {start} to {end} are not in {file.path}")
-    return file.text[start:end]
-
-
-def _heading(row: Row, files: tuple[SourceFile, ...]) -> Heading:
-    _, level, title, place, start_line, end_line, start, end = row
-    file = files[place]
-    span = Span(file.path, start_line, end_line, start, end)
-    return Heading(TileKind.HEADING, span, _slice(file, start, end), level, title)
-
-
-def _nodes(rows: list[Row], files: tuple[SourceFile, ...]) -> tuple[Node, ...]:
-    # Neighbours share their heading path: decode each once, and let equal ones be one object.
-    paths = {text: tuple(json.loads(text)) for text in {row[11] for row in rows}}
-    return tuple(_node(row, files, paths) for row in rows)
 
 
 def _node(row: Row, files: tuple[SourceFile, ...], paths: dict[str, tuple[str, ...]]) -> Node:
-    ordinal, id_, type_, confidence, tokens, kind, place, start_line, end_line, start, end, path, *listed = (
-        row
-    )
+    ordinal, id_, type_, confidence, tokens, kind, place, *numbers = row
     file = files[place]
+    span, text = _located(file, *numbers[:4])
+    path, position, size, *lead_in = numbers[4:]
+    context = None
+    if position is not None:
+        lead_in_span, lead_in_text = (None, "") if lead_in[2] is None else _located(file, *lead_in)
+        context = ListContext(lead_in_text, lead_in_span, position, size)
     return Node(
         kind=_TILE_KINDS[kind],
-        span=Span(file.path, start_line, end_line, start, end),
-        text=_slice(file, start, end),
+        span=span,
+        text=text,
         ordinal=ordinal,
         heading_path=paths[path],
-        list_context=None if listed[0] is None else _list_context(listed, file),
+        list_context=context,
         id=id_,
         type=_NODE_TYPES[type_],
         type_confidence=confidence,
@@ -243,14 +212,8 @@ def _node(row: Row, files: tuple[SourceFile, ...], paths: dict[str, tuple[str, .
     )
 
 
-def _list_context(columns: list[Any], file: SourceFile) -> ListContext:
-    position, size, start_line, end_line, start, end = columns
-    if start is None:
-        return ListContext("", None, position, size)
-    span = Span(file.path, start_line, end_line, start, end)
-    return ListContext(_slice(file, start, end), span, position, size)
-
-
-def _matrix(data: bytes, *, n_nodes: int, dim: int) -> FloatArray:
-    """Return the embeddings, `(n_nodes, dim)` float32, read-only."""
-    return np.frombuffer(data, "<f4").reshape(n_nodes, dim).astype(np.float32, copy=False)
+def _located(file: SourceFile, start_line: int, end_line: int, start: int, end: int) -> tuple[Span, str]:
+    """Return a span and the text that stands there."""
+    if not 0 <= start <= end <= len(file.text):
+        raise ValueError(f"characters {start} to {end} are not in {file.path}")
+    return Span(file.path, start_line, end_line, start, end), file.text[start:end]

@@ -1,7 +1,7 @@
 """The default store: one SQLite file in the user's cache folder.
 
-The tables are told in `docs/store-format.md`. A save is one transaction and a load reads one
-snapshot, so nobody sees half an index; every load checks the index's checksum.
+`docs/store-format.md` describes the tables. A save is one transaction and a load reads one snapshot, so
+nobody sees half an index; every load checks the index's checksum.
 """
 
 import logging
@@ -14,10 +14,10 @@ from functools import partial
 from pathlib import Path
 
 from skillpager.errors import StoreError
-from skillpager.stores import tables
-from skillpager.stores.database import BUSY_TIMEOUT, Database
+from skillpager.stores.connection import BUSY_TIMEOUT, Database
 from skillpager.stores.rows import (
     HEAD_COLUMNS,
+    TABLES,
     DamagedRowsError,
     IndexRows,
     check_rows,
@@ -25,7 +25,6 @@ from skillpager.stores.rows import (
     from_rows,
     to_rows,
 )
-from skillpager.stores.tables import StoredIndex
 from skillpager.types import Skill, SkillIndex, StoreEntry
 
 logger = logging.getLogger(__name__)
@@ -36,10 +35,12 @@ DEFAULT_MAX_BYTES = 1024**3
 # a load notes its time only when the last note is older: most loads write nothing
 USED_SECONDS = 60.0
 
+_ENTRIES = "SELECT key, name, root, n_nodes, size, created, used FROM indexes ORDER BY used DESC, id DESC"
+
 
 @dataclass(frozen=True, slots=True)
 class DamagedEntry:
-    """One thing that `SqliteStore.verify` found wrong.
+    """Damage that `SqliteStore.verify` found.
 
     Attributes:
         key: Cache key of the entry; empty when the database file itself is damaged.
@@ -55,12 +56,13 @@ class DamagedEntry:
 class SqliteStore:
     """Indexes in one SQLite file, for any number of threads and processes at once.
 
-    The file is opened when first needed. A folder that can be read but not written still serves
-    loads. Entries that were not used for longest go when the file grows over `max_bytes`.
+    The file is opened when first needed. A folder that can be read but not written still serves loads.
+    The least recently used entries are deleted when the file grows over `max_bytes`. Methods raise
+    `StoreError` where the file cannot be opened, read or (to save or delete) written.
 
     Args:
         path: Folder of the store; made, for its owner alone, when first needed.
-        max_bytes: Size to keep the database under; None for no limit.
+        max_bytes: Upper limit of the database's size; None for no limit.
         busy_timeout: Seconds to wait for other processes before giving up.
 
     Attributes:
@@ -78,8 +80,7 @@ class SqliteStore:
         self.path = path.absolute() / FILE_NAME
         self.max_bytes = max_bytes
         self._database = Database(self.path, busy_timeout=busy_timeout)
-        # Without waiting: a garbage collection comes at any moment, also while a lock is held.
-        weakref.finalize(self, self._database.close, wait=False)
+        weakref.finalize(self, self._database.disconnect)
 
     @property
     def size(self) -> int:
@@ -94,20 +95,34 @@ class SqliteStore:
         Args:
             key: Cache key.
             skill: The skill whose file digests went into `key`.
-
-        Raises:
-            StoreError: The store cannot be opened or read.
         """
-        stored = self._database.read(partial(tables.select, key=key))
+        stored = self._database.read(partial(_select, key=key))
         if stored is None:
             return None
+        id_, used, digest, rows = stored
         try:
-            check_rows(stored.rows, stored.checksum)
-            index = from_rows(stored.rows, skill)
+            check_rows(rows, digest)
+            index = from_rows(rows, skill)
         except DamagedRowsError as problem:
-            self._drop_damaged(stored, key=key, problem=problem)
+            logger.warning(
+                'The index of "%s" (%s) in %s is damaged: %s. It is deleted and will be rebuilt.',
+                *(rows.head[HEAD_COLUMNS.index("name")], key, self.path, problem),
+            )
+            try:
+                # When the file itself is damaged, a rebuilt index might be lost in it again.
+                if not self._database.check(repair=True):
+                    # by id: another may have been stored under the key since
+                    self._database.write(lambda connection: _delete(connection, "id", [id_]))
+            except StoreError as error:
+                logger.warning("The damaged index cannot be deleted: %s", error)
             return None
-        self._note_use(stored)
+        if abs((now := time.time()) - used) >= USED_SECONDS:
+            note = "UPDATE indexes SET used = ? WHERE id = ?"
+            try:
+                self._database.write(lambda connection: connection.execute(note, (now, id_)), wait=False)
+            except StoreError as error:
+                # Only the order of eviction depends on it: no reason to wait, or to fail.
+                logger.debug("The use of an index is not noted: %s", error)
         return index
 
     def save(self, index: SkillIndex) -> None:
@@ -122,75 +137,70 @@ class SqliteStore:
         now = time.time()
         rows = to_rows(index, created=now)
         digest, size = checksum(rows)
-        if self.max_bytes is not None and size > self.max_bytes:
+        max_bytes = self.max_bytes
+        if max_bytes is not None and size > max_bytes:
             logger.warning(
                 'The index of "%s" is not stored: its %d bytes are more than the %d that %s may hold.',
-                *(index.skill.name, size, self.max_bytes, self.path),
+                *(index.skill.name, size, max_bytes, self.path),
             )
             return
-        if self._database.write(partial(self._replace, rows=rows, used=now, size=size, digest=digest)):
+
+        def replace(connection: sqlite3.Connection) -> list[str]:
+            _delete(connection, "key", [index.key])
+            head = (*rows.head, now, size, digest)
+            id_ = connection.execute(_insertion("indexes", 1 + len(head)), (None, *head)).lastrowid
+            for table, listed in rows.tables.items():
+                if listed:
+                    own = ((id_, *row) for row in listed)
+                    connection.executemany(_insertion(table, 1 + len(listed[0])), own)
+            connection.execute(_insertion("embeddings", 2), (id_, rows.embeddings))
+            return [] if max_bytes is None else _evict(connection, max_bytes)
+
+        if self._database.write(replace):
             self._database.shrink()
 
     def entries(self) -> list[StoreEntry]:
-        """Return every entry, most recently used first.
-
-        Raises:
-            StoreError: The store cannot be opened or read.
-        """
-        return self._database.read(tables.entries)
+        """Return every entry, most recently used first."""
+        rows = self._database.read(lambda connection: connection.execute(_ENTRIES).fetchall())
+        return [StoreEntry(*row) for row in rows]
 
     def remove(self, keys: Sequence[str]) -> int:
-        """Delete entries; return how many there were.
-
-        Raises:
-            StoreError: The store cannot be opened or written.
-        """
-        removed = self._database.write(partial(tables.remove, keys=keys))
+        """Delete entries; return how many there were."""
+        removed = self._database.write(lambda connection: _delete(connection, "key", keys))
         self._database.shrink()
         return removed
 
     def evict(self, max_bytes: int) -> list[str]:
-        """Delete the entries that were not used for longest until the database is no larger than `max_bytes`.
+        """Delete the least recently used entries until the database is no larger than `max_bytes`.
 
         Returns:
             The keys of the deleted entries, least recently used first.
-
-        Raises:
-            StoreError: The store cannot be opened or written.
         """
-        removed = self._database.write(partial(tables.evict, max_bytes=max_bytes))
+        removed = self._database.write(lambda connection: _evict(connection, max_bytes))
         self._database.shrink()
         return removed
 
     def clear(self) -> None:
-        """Delete every entry, and damaged files that were moved aside.
-
-        Raises:
-            StoreError: The store cannot be opened or written.
-        """
-        self._database.write(partial(tables.evict, max_bytes=0))
-        self._database.mend()
+        """Delete every entry, and damaged files that were moved aside."""
+        self._database.write(lambda connection: _evict(connection, 0))
+        self._database.check(repair=True)
         self._database.shrink()
-        self._database.drop_damaged()
+        self._database.delete_damaged_files()
 
     def verify(self) -> list[DamagedEntry]:
         """Return what is damaged, by reading everything; nothing is changed.
 
-        Entries are mended by removing them. A damaged file is moved aside when a load or save comes
+        A damaged entry can be removed by its key. A damaged file is moved aside when a load or save comes
         upon the damage, or by `clear`.
-
-        Raises:
-            StoreError: The store cannot be opened or read.
         """
-        problems = self._database.check()
-        if problems:
-            return [DamagedEntry("", str(self.path), problem) for problem in problems]
+        if faults := self._database.check(repair=False):
+            return [DamagedEntry("", str(self.path), fault) for fault in faults]
         damaged = []
         for entry in self.entries():
-            stored = self._database.read(partial(tables.select, key=entry.key))
+            stored = self._database.read(partial(_select, key=entry.key))
             try:
                 if stored is not None:
-                    check_rows(stored.rows, stored.checksum)
+                    check_rows(stored[3], stored[2])
             except DamagedRowsError as problem:
                 damaged.append(DamagedEntry(entry.key, entry.name, str(problem)))
         return damaged
@@ -199,32 +209,46 @@ class SqliteStore:
         """Close this process's connection; using the store again opens another."""
         self._database.close()
 
-    def _replace(
-        self, connection: sqlite3.Connection, *, rows: IndexRows, used: float, size: int, digest: str
-    ) -> list[str]:
-        """Insert an index; return the keys of those that had to make room."""
-        tables.replace(connection, rows=rows, used=used, size=size, digest=digest)
-        return [] if self.max_bytes is None else tables.evict(connection, max_bytes=self.max_bytes)
 
-    def _drop_damaged(self, stored: StoredIndex, *, key: str, problem: DamagedRowsError) -> None:
-        name = stored.rows.head[HEAD_COLUMNS.index("name")]
-        logger.warning(
-            'The index of "%s" (%s) in %s is damaged: %s. It is deleted and will be rebuilt.',
-            *(name, key, self.path, problem),
+def _select(connection: sqlite3.Connection, *, key: str) -> tuple[int, float, str, IndexRows] | None:
+    """Return id, time of last use, checksum and rows of the index stored under `key`, unchecked."""
+    found = connection.execute("SELECT * FROM indexes WHERE key = ?", (key,)).fetchone()
+    if found is None:
+        return None
+    id_, *head, used, _, digest = found
+    tables = {}
+    for table in TABLES:
+        statement = f"SELECT * FROM {table} WHERE index_id = ? ORDER BY ordinal"  # noqa: S608 - a constant
+        tables[table] = [row[1:] for row in connection.execute(statement, (id_,))]
+    data = connection.execute("SELECT data FROM embeddings WHERE index_id = ?", (id_,)).fetchone()
+    return id_, used, digest, IndexRows(tuple(head), tables, data[0] if data else b"")
+
+
+def _insertion(table: str, columns: int) -> str:
+    return f"INSERT INTO {table} VALUES ({', '.join('?' * columns)})"  # noqa: S608 - the table is a constant
+
+
+def _delete(connection: sqlite3.Connection, column: str, values: Sequence[object]) -> int:
+    """Delete the indexes that have one of `values` in `column`; return how many there were."""
+    statement = f"DELETE FROM indexes WHERE {column} = ?"  # noqa: S608 - a constant
+    return connection.executemany(statement, ((value,) for value in values)).rowcount
+
+
+def _evict(connection: sqlite3.Connection, max_bytes: int) -> list[str]:
+    """Delete indexes until the database fits, least recently used first; return their keys in that order."""
+
+    def bytes_in_use() -> int:
+        pages, free, page_size = (
+            int(connection.execute(f"PRAGMA {name}").fetchone()[0])
+            for name in ("page_count", "freelist_count", "page_size")
         )
-        try:
-            # When the file itself is damaged, what is rebuilt might be lost in it again.
-            if not self._database.mend():
-                self._database.write(partial(tables.remove_id, id_=stored.id))
-        except StoreError as error:
-            logger.warning("The damaged index cannot be deleted: %s", error)
+        return (pages - free) * page_size
 
-    def _note_use(self, stored: StoredIndex) -> None:
-        now = time.time()
-        if abs(now - stored.used) < USED_SECONDS:
-            return
-        try:
-            self._database.write(partial(tables.set_used, id_=stored.id, used=now), wait=False)
-        except StoreError as error:
-            # Only the order of eviction depends on it: not worth waiting for, or failing.
-            logger.debug("The use of an index is not noted: %s", error)
+    removed: list[str] = []
+    if bytes_in_use() > max_bytes:
+        for id_, key in connection.execute("SELECT id, key FROM indexes ORDER BY used, id").fetchall():
+            _delete(connection, "id", [id_])
+            removed.append(key)
+            if bytes_in_use() <= max_bytes:
+                break
+    return removed

@@ -9,49 +9,20 @@ the best marginal is below zero. All node types are in the pool; ties go to the 
 Reference: paper §3.2, equations (2) and (3); Carbonell and Goldstein 1998.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skillpager.strategies.budget import resolve
-from skillpager.strategies.picking import Picker, cosines
+from skillpager.strategies.picking import PerIndex, Picker, cosines
 from skillpager.types import Budget, FloatArray, Query, Selection, SkillIndex, SkipReason, TokenMeter
 
 BoolArray = NDArray[np.bool_]
 
 DEFAULT_MMR_LAMBDA = 0.7  # paper §3.2
-
-# what one strategy keeps between queries: columns of so many indexes, so many bytes together
-MAX_KEPT_INDEXES = 8
-MAX_KEPT_BYTES = 16 * 1024**2
-
-
-class Columns:
-    """Keeps the cosines of all nodes with single nodes, within a bound, for a few indexes."""
-
-    def __init__(self) -> None:
-        """Start empty."""
-        self._kept: list[tuple[FloatArray, dict[int, FloatArray]]] = []
-
-    def of(self, embeddings: FloatArray) -> Callable[[int], FloatArray]:
-        """Return a function from an ordinal to `(n,)` cosines, which callers must not change."""
-        columns = next((columns for known, columns in self._kept if known is embeddings), None)
-        if columns is None:
-            columns = {}
-            self._kept = [(embeddings, columns), *self._kept[: MAX_KEPT_INDEXES - 1]]
-        most = MAX_KEPT_BYTES // (MAX_KEPT_INDEXES * embeddings.itemsize * max(1, len(embeddings)))
-
-        def column(ordinal: int) -> FloatArray:
-            found = columns.get(ordinal)
-            if found is None:
-                found = cosines(embeddings, embeddings[ordinal])
-                if len(columns) < most:
-                    columns[ordinal] = found
-            return found
-
-        return column
+# cosines of all nodes with so many of them are cached of an index: 800 bytes a node
+MAX_CACHED_COLUMNS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +32,12 @@ class Mmr:
     Attributes:
         mmr_lambda: Weight of relevance, 0 to 1; 1 picks by relevance alone.
         name: `mmr`.
-        columns: Cosines of all nodes with earlier picks, kept for the next query on the same index.
+        columns: Cosines of all nodes with earlier picks, by ordinal, cached for the next query on an index.
     """
 
     mmr_lambda: float = DEFAULT_MMR_LAMBDA
     name: str = "mmr"
-    columns: Columns = field(default_factory=Columns, repr=False, compare=False)
+    columns: PerIndex[dict[int, FloatArray]] = field(default_factory=PerIndex, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Check the weight.
@@ -102,80 +73,34 @@ class Mmr:
             completions: The nodes that a pick depends on, by its ordinal. They are picked right after it,
                 `max_nodes` does not count them, and the picks that follow are not made to differ from them.
         """
-        relevance = cosines(index.embeddings, query.embedding)
-        picker = Picker(index.nodes, resolve(budget, len(index.nodes)), meter)
-        pool = _Pool(self.columns.of(index.embeddings), relevance, np.float32(self.mmr_lambda))
-        outside = [] if candidates is None else np.flatnonzero(~candidates).tolist()
-        for ordinal in outside:
-            pool.remove(ordinal, picked=False)
-        reason = _fill(picker, pool, completions or {})
-        final = pool.final()
-        picker.refuse(outside, SkipReason.NOT_IN_POOL, redundancy=pool.redundancy, marginal=final)
-        return picker.selection(
-            self.name,
-            query.text,
-            relevance=relevance,
-            redundancy=pool.redundancy,
-            marginal=final,
-            reason=reason,
-        )
-
-
-def _fill(picker: Picker, pool: "_Pool", completions: Mapping[int, Sequence[int]]) -> SkipReason:
-    """Pick until the budget, the pool or the marginal values end it; return why the rest is left out."""
-    while not picker.full and pool.left:
-        best = pool.best()
-        if pool.marginal[best] < 0:
-            return SkipReason.NEGATIVE_MARGINAL
-        relevance, redundancy, marginal = pool.numbers(best)
-        picked = picker.admit(best, relevance=relevance, redundancy=redundancy, marginal=marginal)
-        pool.remove(best, picked=picked)
-        for ordinal in completions.get(best, ()) if picked else ():
-            relevance, redundancy, marginal = pool.numbers(ordinal)
-            picker.complete(ordinal, relevance=relevance, redundancy=redundancy, marginal=marginal)
-    return SkipReason.MAX_NODES
-
-
-class _Pool:
-    """Candidates with their current redundancy and marginal value; a removed one has marginal -inf."""
-
-    def __init__(
-        self, column: Callable[[int], FloatArray], relevance: FloatArray, mmr_lambda: np.float32
-    ) -> None:
-        self._column = column
-        self._relevance = relevance
-        self._gain = mmr_lambda * relevance
-        self._open_gain = self._gain.copy()  # -inf once a candidate is removed
-        self._penalty = np.float32(1) - mmr_lambda
-        self.redundancy = np.zeros_like(relevance)
-        self.marginal = self._gain.copy()
-        self._first = True
-        self.left = len(relevance)
-
-    def best(self) -> int:
-        """Return the candidate of the largest marginal value, the earlier one of equals."""
-        return int(self.marginal.argmax())
-
-    def final(self) -> FloatArray:
-        """Return every node's marginal value, removed ones included."""
-        return self._gain - self._penalty * self.redundancy
-
-    def numbers(self, ordinal: int) -> tuple[float, float, float]:
-        """Return relevance, redundancy and marginal value of a node, removed or not."""
-        redundancy = self.redundancy[ordinal]
-        marginal = self._gain[ordinal] - self._penalty * redundancy
-        return float(self._relevance[ordinal]), float(redundancy), float(marginal)
-
-    def remove(self, ordinal: int, *, picked: bool) -> None:
-        """Take a candidate out; when it was picked, raise the redundancy of the rest."""
-        self.left -= 1
-        self._open_gain[ordinal] = self.marginal[ordinal] = -np.inf
-        if not picked:
-            return
-        cosine = self._column(ordinal)
-        if self._first:  # the first pick sets redundancy, negative cosines included
-            self.redundancy, self._first = cosine.copy(), False
-        else:
-            np.maximum(self.redundancy, cosine, out=self.redundancy)
-        np.multiply(self.redundancy, self._penalty, out=self.marginal)
-        np.subtract(self._open_gain, self.marginal, out=self.marginal)
+        picker = Picker(index, query, budget=budget, meter=meter)
+        columns = self.columns.of(index, lambda _: {})
+        gain = np.float32(self.mmr_lambda) * picker.relevance
+        penalty = np.float32(1) - np.float32(self.mmr_lambda)
+        picker.marginal = gain
+        # what of the gain can still be had: -inf for nodes that were tried, or are no candidates
+        open_gain = gain.copy() if candidates is None else np.where(candidates, gain, np.float32(-np.inf))
+        value, reason = open_gain.copy(), SkipReason.MAX_NODES
+        left = len(gain) if candidates is None else int(candidates.sum())
+        while left and picker.room > 0:
+            best = int(value.argmax())
+            if value[best] < 0:
+                reason = SkipReason.NEGATIVE_MARGINAL
+                break
+            left -= 1
+            open_gain[best] = value[best] = -np.inf
+            if not picker.admit(best):
+                continue
+            column = columns.get(best)
+            if column is None:
+                column = cosines(index.embeddings, index.embeddings[best])
+                if len(columns) < MAX_CACHED_COLUMNS:
+                    columns[best] = column
+            picker.compare(best, column)
+            loss = penalty * picker.redundancy
+            picker.marginal, value = gain - loss, open_gain - loss
+            if completions:
+                picker.complete(completions.get(best, ()))
+        if candidates is not None:
+            picker.refuse(np.flatnonzero(~candidates).tolist(), SkipReason.NOT_IN_POOL)
+        return picker.selection(self.name, reason=reason)

@@ -1,16 +1,76 @@
-"""What every strategy that picks by score shares: admission under the budget, and the record of it."""
+"""Shared by all strategies: admission of nodes under a budget, the record of it, and a cache for each index.
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import overload
+Reference: paper §3.2, Dynamic Budget.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from operator import itemgetter
+from typing import Generic, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skillpager.types import Budget, FloatArray, Node, Pick, Selection, Skip, SkipReason, TokenMeter
+from skillpager.memory import LRUCache
+from skillpager.types import (
+    Budget,
+    FloatArray,
+    Node,
+    Pick,
+    Query,
+    Selection,
+    SkillIndex,
+    Skip,
+    SkipReason,
+    TokenMeter,
+)
 
+Made = TypeVar("Made")
+Scores = NDArray[np.float32] | NDArray[np.float64]
+
+# paper, equation (3)
+SMALL_SKILL_NODES = 100
+MAX_NODES_SMALL = 20
+MAX_NODES_LARGE = 60
 # float32 dot products differ in the last bits from machine to machine; in whole millionths ties stay ties
 COSINE_STEPS = np.float32(1_000_000)
+# what one strategy caches of indexes is bounded by their nodes, about 1 kB each; a small index counts as 100
+MAX_CACHED_NODES = 20_000
+MIN_CACHED_NODES = 100
+
+
+def dynamic_max_nodes(n_nodes: int) -> int:
+    """Return the paper's k for a skill of `n_nodes`: 20 up to 100 nodes, else 60."""
+    return MAX_NODES_SMALL if n_nodes <= SMALL_SKILL_NODES else MAX_NODES_LARGE
+
+
+def resolve(budget: Budget, n_nodes: int) -> Budget:
+    """Return `budget` with `max_nodes` filled in and never above the number of nodes.
+
+    Raises:
+        ValueError: A limit is negative.
+    """
+    for name, value in (("max_nodes", budget.max_nodes), ("max_tokens", budget.max_tokens)):
+        if value is not None and value < 0:
+            raise ValueError(f"{name} must be 0 or more, not {value}")
+    wanted = dynamic_max_nodes(n_nodes) if budget.max_nodes is None else budget.max_nodes
+    return replace(budget, max_nodes=min(wanted, n_nodes))
+
+
+def allows_all(budget: Budget, n_nodes: int, *, estimating: bool) -> bool:
+    """Return whether the budget allows every node of a skill, its tokens aside.
+
+    Args:
+        budget: The budget.
+        n_nodes: How many nodes the skill has.
+        estimating: Whether the strategy estimates sufficiency: it stops at its target or, without any limit,
+            by itself, and has no dynamic `max_nodes`.
+    """
+    if estimating and (budget.sufficiency is not None or budget == Budget()):
+        return False
+    if estimating and budget.max_nodes is None:
+        return True
+    return resolve(budget, n_nodes).max_nodes == n_nodes
 
 
 def cosines(rows: FloatArray, row: FloatArray) -> FloatArray:
@@ -22,143 +82,179 @@ def cosines(rows: FloatArray, row: FloatArray) -> FloatArray:
     return products
 
 
-@dataclass(slots=True)
+def falling(scores: Scores) -> list[int]:
+    """Return the positions of `scores`, the largest first, the earlier of equals first."""
+    order: list[int] = np.argsort(-scores, kind="stable").tolist()
+    return order
+
+
+class PerIndex(Generic[Made]):
+    """A cache of what a strategy computes once for an index; bounded, safe for many threads."""
+
+    def __init__(self) -> None:
+        """Start empty."""
+        self._entries = LRUCache[SkillIndex, tuple[int, Made]](MAX_CACHED_NODES, size_of=itemgetter(0))
+
+    def of(self, index: SkillIndex, make: Callable[[SkillIndex], Made]) -> Made:
+        """Return the value of `index`; made by `make` unless it is cached."""
+        size = max(MIN_CACHED_NODES, len(index.nodes))
+        return self._entries.get_or_make(index, lambda: (size, make(index)))[1]
+
+
 class Picker:
-    """Admits nodes one by one and keeps the numbers that decided each.
+    """Admits nodes one by one under a budget and records the numbers that decided each.
+
+    A pick is recorded with the numbers at its time, a node that is left out with those at the end. A strategy
+    may replace `redundancy` and `marginal` between picks.
+
+    Args:
+        index: The skill's index.
+        query: The query.
+        budget: As the caller gave it; the dynamic `max_nodes` is filled in.
+        meter: Prices the growing page.
+        scores: `(n,)` the strategy's own score of each node, recorded as its marginal value; its relevance
+            when not given.
 
     Attributes:
-        nodes: The pool, in document order.
         budget: The budget, `max_nodes` resolved.
         meter: Prices the growing page.
-        picks: What is picked, in order.
+        picks: The picks, in order.
         completions: Ordinals of the picks that others depend on; `max_nodes` does not count them.
-        refused: Reason, redundancy and marginal value of nodes that were refused, by ordinal.
-        total_tokens: Tokens of the page.
+        relevance: `(n,)` float32, cosine of the query and each node.
+        redundancy: `(n,)` float32, largest cosine of each node with a pick; zeros unless compared.
+        marginal: `(n,)` marginal value of each node.
     """
 
-    nodes: Sequence[Node]
-    budget: Budget
-    meter: TokenMeter
-    picks: list[Pick] = field(default_factory=list)
-    completions: set[int] = field(default_factory=set)
-    refused: dict[int, tuple[SkipReason, float, float]] = field(default_factory=dict)
-    total_tokens: int = 0
-    _picked: set[int] = field(default_factory=set)
+    def __init__(
+        self,
+        index: SkillIndex,
+        query: Query,
+        *,
+        budget: Budget,
+        meter: TokenMeter,
+        scores: Scores | None = None,
+    ) -> None:
+        self.budget = resolve(budget, len(index.nodes))
+        self.meter = meter
+        self.picks: list[Pick] = []
+        self.completions: set[int] = set()
+        self.relevance = cosines(index.embeddings, query.embedding)
+        self.redundancy: FloatArray = np.zeros_like(self.relevance)
+        self.marginal: Scores = self.relevance if scores is None else scores.astype(np.float32)
+        self._index, self._query = index, query.text
+        self._picked: set[int] = set()
+        self._refused: dict[int, tuple[SkipReason, float, float]] = {}
+        self._compared = False
 
     @property
-    def full(self) -> bool:
-        """Whether `max_nodes` are picked, completions not counted."""
-        return len(self.picks) - len(self.completions) >= (self.budget.max_nodes or 0)
+    def room(self) -> int:
+        """How many more nodes `max_nodes` allows, completions not counted."""
+        return (self.budget.max_nodes or 0) - len(self.picks) + len(self.completions)
 
-    def admit(
-        self,
-        ordinal: int,
-        *,
-        relevance: float,
-        redundancy: float,
-        marginal: float,
-        sufficiency: float | None = None,
-    ) -> bool:
-        """Pick a node, or refuse it because the page would exceed `max_tokens`; tell which.
+    def admit(self, ordinal: int, *, sufficiency: float | None = None) -> bool:
+        """Pick a node and return True; refuse it and return False if the page would exceed `max_tokens`.
 
         A completion stays the pick that it is, and counts from now on.
         """
         if ordinal in self.completions:
             self.completions.remove(ordinal)
             return True
-        limit = self.budget.max_tokens
         total = self.meter.cost(ordinal)
-        if limit is not None and total > limit:
-            self.refused[ordinal] = (SkipReason.MAX_TOKENS, redundancy, marginal)
+        if self.budget.max_tokens is not None and total > self.budget.max_tokens:
+            self.refuse([ordinal], SkipReason.MAX_TOKENS)
             return False
         self.meter.add(ordinal)
-        rank, added = len(self.picks), total - self.total_tokens
-        node = self.nodes[ordinal]
-        self.picks.append(Pick(node, rank, relevance, redundancy, marginal, added, total, sufficiency))
-        self.total_tokens = total
+        self.picks.append(
+            Pick(
+                node=self._index.nodes[ordinal],
+                rank=len(self.picks),
+                relevance=float(self.relevance[ordinal]),
+                redundancy=float(self.redundancy[ordinal]),
+                marginal=float(self.marginal[ordinal]),
+                tokens=total - (self.picks[-1].total_tokens if self.picks else 0),
+                total_tokens=total,
+                sufficiency=sufficiency,
+            )
+        )
         self._picked.add(ordinal)
         return True
 
-    def complete(self, ordinal: int, *, relevance: float, redundancy: float, marginal: float) -> None:
-        """Pick a node that a pick depends on, beyond `max_nodes`, unless it is picked or does not fit."""
-        if ordinal in self._picked:
-            return
-        if self.admit(ordinal, relevance=relevance, redundancy=redundancy, marginal=marginal):
-            self.completions.add(ordinal)
-
-    def refuse(
-        self, ordinals: Iterable[int], reason: SkipReason, *, redundancy: FloatArray, marginal: FloatArray
-    ) -> None:
-        """Record why nodes are left out, with their numbers from `(n,)` arrays."""
+    def complete(self, ordinals: Iterable[int]) -> None:
+        """Pick the nodes that a pick depends on, beyond `max_nodes`, unless picked before or too long."""
         for ordinal in ordinals:
-            self.refused[ordinal] = (reason, float(redundancy[ordinal]), float(marginal[ordinal]))
+            if ordinal not in self._picked and self.admit(ordinal):
+                self.completions.add(ordinal)
 
-    def selection(
-        self,
-        strategy: str,
-        query: str,
-        *,
-        relevance: FloatArray,
-        redundancy: FloatArray,
-        marginal: FloatArray,
-        reason: SkipReason,
-    ) -> Selection:
-        """Return the finished selection.
+    def compare(self, ordinal: int, cosine: FloatArray | None = None) -> None:
+        """Raise `redundancy` to the cosines with a pick; the first pick sets it, negative ones included.
 
         Args:
-            strategy: Name of the strategy.
-            query: Text of the query.
-            relevance: `(n,)` cosine of query and each node.
-            redundancy: `(n,)` largest cosine of each node with a pick, when the selection ended.
-            marginal: `(n,)` marginal value of each node, when the selection ended.
-            reason: Why the nodes that were never refused were left out.
+            ordinal: The pick.
+            cosine: `(n,)` its cosines, where they are known already.
         """
-        left_out = np.ones(len(self.nodes), dtype=bool)
-        left_out[[pick.node.ordinal for pick in self.picks]] = False
+        if cosine is None:
+            cosine = cosines(self._index.embeddings, self._index.embeddings[ordinal])
+        self.redundancy = np.maximum(self.redundancy, cosine) if self._compared else cosine
+        self._compared = True
+
+    def fill(
+        self,
+        order: Iterable[int],
+        *,
+        compare: bool = True,
+        completions: Mapping[int, Sequence[int]] | None = None,
+    ) -> None:
+        """Admit nodes in a fixed order, whatever still fits, until `max_nodes` are picked.
+
+        Args:
+            order: Ordinals, the first to be admitted first.
+            compare: Whether to record the redundancy of each pick, which has no say here.
+            completions: The nodes that a pick depends on, by its ordinal; they are picked right after it.
+        """
+        for ordinal in order:
+            if self.room <= 0:
+                break
+            if self.admit(ordinal):
+                if compare:
+                    self.compare(ordinal)
+                if completions:
+                    self.complete(completions.get(ordinal, ()))
+
+    def refuse(self, ordinals: Iterable[int], reason: SkipReason) -> None:
+        """Record why nodes are left out, with their numbers of now."""
+        for ordinal in ordinals:
+            self._refused[ordinal] = (reason, float(self.redundancy[ordinal]), float(self.marginal[ordinal]))
+
+    def selection(self, strategy: str, *, reason: SkipReason = SkipReason.MAX_NODES) -> Selection:
+        """Return the finished selection; `reason` is that of the nodes that were never refused."""
+        left_out = np.ones(len(self._index.nodes), dtype=bool)
+        left_out[list(self._picked)] = False
         skipped = Skipped(
-            nodes=self.nodes,
+            nodes=self._index.nodes,
             ordinals=np.flatnonzero(left_out),
-            numbers=(relevance, redundancy, marginal),
+            numbers=(self.relevance, self.redundancy, self.marginal),
             reason=reason,
-            refused=self.refused,
+            refused=self._refused,
         )
-        return Selection(strategy, query, tuple(self.picks), skipped, self.budget)
+        return Selection(strategy, self._query, tuple(self.picks), skipped, self.budget)
 
 
-def select_in_order(
-    strategy: str,
-    query: str,
-    order: Iterable[int],
-    relevance: FloatArray,
-    *,
-    picker: Picker,
-    completions: Mapping[int, Sequence[int]] | None = None,
+def select_by_score(
+    strategy: str, index: SkillIndex, query: Query, scores: Scores, *, budget: Budget, meter: TokenMeter
 ) -> Selection:
-    """Return the selection that admits nodes in a fixed order, redundancy ignored, until it is full.
+    """Return the selection that admits nodes by falling score until it is full.
 
     Args:
         strategy: Name of the strategy.
-        query: Text of the query.
-        order: Ordinals, the first to be admitted first.
-        relevance: `(n,)` cosine of query and each node; also the marginal value that is recorded.
-        picker: Admits them under the budget.
-        completions: The nodes that a pick depends on, by its ordinal; they are picked right after it.
+        index: The skill's index.
+        query: The query.
+        scores: `(n,)` the strategy's own score of each node.
+        budget: How much the page may hold.
+        meter: Prices the growing page.
     """
-    values = relevance.tolist()
-    for ordinal in order:
-        if picker.full:
-            break
-        picked = picker.admit(ordinal, relevance=values[ordinal], redundancy=0.0, marginal=values[ordinal])
-        for other in completions.get(ordinal, ()) if picked and completions else ():
-            picker.complete(other, relevance=values[other], redundancy=0.0, marginal=values[other])
-    return picker.selection(
-        strategy,
-        query,
-        relevance=relevance,
-        redundancy=np.zeros_like(relevance),
-        marginal=relevance,
-        reason=SkipReason.MAX_NODES,
-    )
+    picker = Picker(index, query, budget=budget, meter=meter, scores=scores)
+    picker.fill(falling(scores))
+    return picker.selection(strategy)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -168,7 +264,7 @@ class Skipped(Sequence[Skip]):
     A page reads none of them, and making them all would take longer than the selection itself.
 
     Attributes:
-        nodes: The pool.
+        nodes: All nodes of the index.
         ordinals: Which nodes were left out.
         numbers: `(n,)` relevance, redundancy and marginal value of every node at the end.
         reason: Why the nodes that were never refused were left out.
@@ -177,7 +273,7 @@ class Skipped(Sequence[Skip]):
 
     nodes: Sequence[Node]
     ordinals: NDArray[np.intp]
-    numbers: tuple[FloatArray, FloatArray, FloatArray]
+    numbers: tuple[FloatArray, FloatArray, Scores]
     reason: SkipReason
     refused: Mapping[int, tuple[SkipReason, float, float]]
 
@@ -192,17 +288,13 @@ class Skipped(Sequence[Skip]):
 
     def __getitem__(self, place: int | slice) -> Skip | tuple[Skip, ...]:
         if isinstance(place, slice):
-            return tuple(map(self._skip, self.ordinals[place].tolist()))
-        return self._skip(int(self.ordinals[place]))
+            return tuple(self[number] for number in range(*place.indices(len(self))))
+        ordinal = int(self.ordinals[place])
+        relevance, redundancy, marginal = (float(values[ordinal]) for values in self.numbers)
+        reason, redundancy, marginal = self.refused.get(ordinal, (self.reason, redundancy, marginal))
+        return Skip(self.nodes[ordinal], reason, relevance, redundancy, marginal)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and tuple(self) == tuple(other)
 
     __hash__ = None  # type: ignore[assignment]
-
-    def _skip(self, ordinal: int) -> Skip:
-        relevance, redundancy, marginal = (float(values[ordinal]) for values in self.numbers)
-        reason = self.reason
-        if ordinal in self.refused:
-            reason, redundancy, marginal = self.refused[ordinal]
-        return Skip(self.nodes[ordinal], reason, relevance, redundancy, marginal)

@@ -1,4 +1,4 @@
-"""The strategies by name: where each one is, what it takes, and who may name it."""
+"""A table of the strategies: the name, module, argument and permissions of each."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """What stands behind the colon of `name:ARGUMENT`.
+    """The argument of a strategy, as in `name:ARGUMENT`.
 
     Attributes:
         field: The field of the strategy that it sets.
-        read: Text to the field's value; raises `ValueError`.
-        kind: What it is, in words.
-        sample: One that is right; empty where there is none to recommend.
+        read: Turns text into the field's value; raises `ValueError`.
+        kind: Its kind in words, for errors.
+        sample: A valid example; empty where there is none to recommend.
         required: Whether it must be given.
     """
 
@@ -25,12 +25,12 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Strategies of one name.
+    """A strategy and its variants: all that one name stands for.
 
     Attributes:
         place: Module below `skillpager.strategies`, and its class.
         weighs: Whether it takes `mmr_lambda`.
-        argument: What stands behind its colon; None for nothing.
+        argument: Its argument; None if it takes none.
         settings: Whether the class is made by its method `from_settings`, which takes the settings first.
         local: Whether it needs no model beyond the shipped ones, so that a project file may name it.
     """
@@ -55,26 +55,21 @@ FAMILIES = {
     "greedy_graph": Family(
         "baselines.greedy_graph:GreedyGraph", argument=Argument("threshold", float, "a number", "0.1")
     ),
-    "topk_dependency": Family("baselines.topk_dependency:TopKDependency"),
-    "chunk_mmr": Family(
-        "baselines.chunk_mmr:ChunkMmr",
-        weighs=True,
-        argument=Argument("chunk_tokens", int, "a whole number", "256"),
-    ),
-    "mmr_graph": Family("baselines.mmr_graph:MmrGraph", weighs=True),
-    "exec_only": Family("baselines.exec_only:ExecOnly", weighs=True),
-    "concept_only": Family("baselines.concept_only:ConceptOnly", weighs=True),
+    "topk_dependency": Family("baselines.dependencies:TopKDependency"),
+    "mmr_graph": Family("baselines.dependencies:MmrGraph", weighs=True),
+    "exec_only": Family("baselines.concepts:ExecOnly", weighs=True),
+    "concept_only": Family("baselines.concepts:ConceptOnly", weighs=True),
     "density": Family(
-        "baselines.density:Density", weighs=True, argument=Argument("threshold", float, "a number", "0.4")
+        "baselines.concepts:Density", weighs=True, argument=Argument("threshold", float, "a number", "0.4")
     ),
     # what users would compare with
     "head": Family("baselines.head:Head"),
     "sections": Family("baselines.sections:Sections"),
     "bm25": Family("baselines.bm25:Bm25"),
     "hybrid": Family("baselines.hybrid:Hybrid"),
-    "dpp": Family("baselines.dpp:Dpp", argument=Argument("diversity", float, "a number", "0.5")),
-    "msd": Family("baselines.msd:Msd", argument=Argument("diversity", float, "a number", "0.01")),
-    "cover": Family("baselines.cover:Cover", argument=Argument("diversity", float, "a number", "0.005")),
+    "dpp": Family("baselines.diversity:Dpp", argument=Argument("diversity", float, "a number", "0.5")),
+    "msd": Family("baselines.diversity:Msd", argument=Argument("diversity", float, "a number", "0.01")),
+    "cover": Family("baselines.diversity:Cover", argument=Argument("diversity", float, "a number", "0.005")),
     # models of others
     "reranker": Family("baselines.reranker:Reranker", argument=_MODEL, local=False),
     "llmlingua2": Family("baselines.llmlingua2:LLMLingua2", argument=_MODEL, local=False),
@@ -85,5 +80,5 @@ LOCAL_STRATEGIES = tuple(name for name, family in FAMILIES.items() if family.loc
 
 
 def is_local(strategy: str) -> bool:
-    """Tell whether `name` or `name:ARGUMENT` is a strategy that loads no model and calls no endpoint."""
+    """Return whether `name` or `name:ARGUMENT` is a strategy that loads no model and calls no endpoint."""
     return strategy.partition(":")[0] in LOCAL_STRATEGIES

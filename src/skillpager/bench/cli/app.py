@@ -1,4 +1,4 @@
-"""The benchmark on the command line: `skillpager bench …`."""
+"""The commands of `skillpager bench`; `skillpager.cli.app` mounts them by the name of this module."""
 
 from pathlib import Path
 from typing import Annotated
@@ -25,14 +25,6 @@ from skillpager.cli.options import AsJson, CacheDir, ClassifierName, EncoderName
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 EVIDENCE = "evidence"
-
-
-@app.callback()
-def bench() -> None:
-    """Measure methods on skills and queries: IntraSkill-Bench.
-
-    Needs `pip install "skillpager[bench]"`.
-    """
 
 
 app.add_typer(cli_bench_data.app, name="data")

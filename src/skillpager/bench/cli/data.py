@@ -230,7 +230,7 @@ def fetch(
     """
     from skillpager.bench.data.fetch import fetch_documents
     from skillpager.bench.data.published import read_published
-    from skillpager.cli.progress import progress_bar
+    from skillpager.cli.views import progress_bar
 
     published = read_published(split.value)
     with progress_bar("documents") as progress:

@@ -109,7 +109,7 @@ def queries(
     """
     from skillpager.bench.data import queries as writing
     from skillpager.bench.data.folder import BenchFolder
-    from skillpager.cli.progress import progress_bar
+    from skillpager.cli.views import progress_bar
 
     options = ModelOptions(
         model, base_url, jobs, timeout, price_in, price_out, max_cost, dry_run, yes, as_json

@@ -44,7 +44,7 @@ def judge_by_evidence(task: Task) -> None:
     """Judge by the annotated lines, and print what came of it."""
     from skillpager.bench.judge import EvidenceJudge
     from skillpager.bench.judge.judging import judge_cases
-    from skillpager.cli.progress import progress_bar
+    from skillpager.cli.views import progress_bar
 
     docket = task.docket()
     with progress_bar("contexts") as progress:
@@ -57,7 +57,7 @@ def judge_by_model(task: Task) -> None:
     from skillpager.bench.judge.judging import judge_cases
     from skillpager.bench.judge.llm import LLMJudge, judge_id
     from skillpager.bench.judge.votes import VoteLog
-    from skillpager.cli.progress import progress_bar
+    from skillpager.cli.views import progress_bar
 
     chat, docket = task.chat(), task.docket()
     judge = LLMJudge(chat, VoteLog(task.folder, judge_id(chat.id)), votes=task.votes)

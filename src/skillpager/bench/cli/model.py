@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from skillpager.cli.messages import FAILED, UsageError, note, print_json, print_text, tell_error
+from skillpager.cli.messages import FAILED, UsageError, note, print_error, print_json, print_text
 
 if TYPE_CHECKING:
     from skillpager.bench.data.chat import ChatModel
@@ -159,7 +159,7 @@ def end(what: str, failures: Sequence[tuple[str, str]], stopped: str, *, as_json
     if stopped:
         reasons.append(f"the run was stopped: {stopped}")
     told = "; ".join(reasons)
-    tell_error(
+    print_error(
         BenchError(f"{what}: {told}. What is done is kept: repeat the command to go on."), as_json=as_json
     )
     raise typer.Exit(FAILED)

@@ -63,7 +63,7 @@ def run_and_judge(
 def make_contexts(suites: Mapping[str, Sequence[str]], options: RunOptions) -> "BenchFolder":
     """Return the folder in which suites were run."""
     from skillpager.bench.run.reproduce import open_run, run_suites
-    from skillpager.cli.progress import progress_bar
+    from skillpager.cli.views import progress_bar
 
     plan = _plan(options)
     folder = open_run(options.data, options.out, plan)

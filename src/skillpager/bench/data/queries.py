@@ -128,7 +128,7 @@ def write_queries(
         progress: Called with finished and all missing skills.
 
     Raises:
-        MissingExtraError: The `openai` package is not installed.
+        MissingExtraError: The `httpx` package is not installed.
 
     Reference: paper §4.1.
     """

@@ -23,7 +23,8 @@ from skillpager.bench.judge.llm import check_votes
 from skillpager.bench.judge.votes import VoteLog
 from skillpager.bench.validate.drawing import SEED, in_drawn_order
 from skillpager.errors import BenchError
-from skillpager.remote.chat import Dialect, completion_body
+from skillpager.remote.chat import completion_body
+from skillpager.remote.endpoint import Dialect
 
 # limits of a file of the OpenAI batch API
 MAX_REQUESTS = 50_000

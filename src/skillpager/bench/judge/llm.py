@@ -80,7 +80,7 @@ class LLMJudge:
         Raises:
             NoAnswerError: A vote could not be got.
             SpendLimitError: It might cost more than is left.
-            MissingExtraError: The `openai` package is not installed.
+            MissingExtraError: The `httpx` package is not installed.
 
         Reference: paper §4.2.
         """

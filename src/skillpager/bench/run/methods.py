@@ -2,7 +2,7 @@
 
     NAME[:ARGUMENT][@option=value,…]      mmr    mmr@lambda=0.9,k=20    chunk_mmr:128    head@tokens=40%
 
-NAME[:ARGUMENT] is what `page --strategy` takes. Options:
+NAME[:ARGUMENT] is what `page --strategy` takes, or `chunk_mmr[:TOKENS]` (`windows`). Options:
 
     lambda=0.9       weight of relevance
     k=20  k=all      most nodes; without it 20 up to 100 nodes, else 60 (paper §3.2), and none for navigator
@@ -18,12 +18,15 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from skillpager.bench.run.windows import CHUNK_MMR, chunk_tokens_of
 from skillpager.errors import BenchError
 from skillpager.factories import STRATEGIES
-from skillpager.strategies.budget import MAX_NODES_LARGE, MAX_NODES_SMALL
+from skillpager.strategies.picking import MAX_NODES_LARGE, MAX_NODES_SMALL
 
 # more nodes than any skill has
 ALL_NODES = 10**9
+# strategies of methods: those of pages, and the paper's chunk baseline
+METHOD_STRATEGIES = (*STRATEGIES, CHUNK_MMR)
 # the classifier that gives the annotators' own types
 LABELS = "labels"
 # strategies that estimate sufficiency, and so can end at it (`types.EstimatingStrategy`)
@@ -35,7 +38,7 @@ class Method:
     """A strategy with its knobs; None leaves a knob to the run.
 
     Attributes:
-        strategy: As `page --strategy` takes it.
+        strategy: As `page --strategy` takes it, or `chunk_mmr[:TOKENS]`.
         mmr_lambda: Weight of relevance, 0 to 1.
         max_nodes: Most nodes; None for the dynamic 20 / 60, or none where the strategy has no such limit.
         boundary: Number of nodes up to which the dynamic number is 20; None for the paper's 100.
@@ -93,8 +96,10 @@ def parse_method(label: str) -> Method:
         BenchError: The strategy or an option is unknown or not one of the strategy's, or a value is wrong.
     """
     strategy, _, told = label.strip().partition("@")
-    if strategy.partition(":")[0] not in STRATEGIES:
-        raise BenchError(f"Unknown method {label!r}: its strategy must be one of {', '.join(STRATEGIES)}.")
+    if strategy.partition(":")[0] not in METHOD_STRATEGIES:
+        known = ", ".join(METHOD_STRATEGIES)
+        raise BenchError(f"Unknown method {label!r}: its strategy must be one of {known}.")
+    chunk_tokens_of(strategy)  # refuses a wrong size
     values: dict[str, object] = {}
     for option in filter(None, told.split(",")):
         name, _, text = option.partition("=")

@@ -20,10 +20,15 @@ from skillpager.bench.data.records import (
 )
 from skillpager.bench.judge.evidence import EVIDENCE, judge_evidence
 from skillpager.bench.run.methods import LABELS, Method, parse_method
+from skillpager.bench.run.windows import chunk_tokens_of, window_index
 from skillpager.bench.validate.node_types import LabelClassifier
+from skillpager.indexing import Builder
 from skillpager.pager import SkillPager
 from skillpager.settings import Settings
 from skillpager.types import Page, SkillIndex
+
+# the strategy that pages windows
+MMR = "mmr"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,27 +88,39 @@ def select_all(work: Work, plan: Plan) -> Outcome:
 def _select(work: Work, plan: Plan, index: SkillIndex) -> Iterator[SelectionRecord]:
     skill = to_skill(work.skill)
     pool_tokens = sum(node.tokens for node in index.nodes)
+    built: dict[tuple[str | None, str | None, int], SkillIndex] = {}
     for query, labels in work.cases:
         for method in map(parse_method, labels):
             pager = _pager(work.skill, plan.settings, method.encoder, method.classifier)
             own = pager.index(skill)
-            pager.pool(own, method.strategy)
-            pager.embed_query(query.query, method.strategy)
+            windows, chunk_tokens = None, chunk_tokens_of(method.strategy)
+            if chunk_tokens is not None:
+                parts = (method.encoder, method.classifier, chunk_tokens)
+                if parts not in built:
+                    form = pager.recipe.embedded_text
+                    builder = Builder(pager.encoder, pager.classifier, pager.token_counter, form)
+                    built[parts] = window_index(builder, skill, chunk_tokens, pager.store)
+                windows = built[parts]
+            strategy = method.strategy if windows is None else MMR
+            pager.pool(own, strategy)
+            pager.embed_query(query.query, strategy)
             start = time.perf_counter()
-            context = _page(pager, own, query, method)
+            context = _page(pager, own, query, method, windows)
             seconds = time.perf_counter() - start
             yield _record(query, method, context, pool_tokens=pool_tokens, seconds=seconds)
 
 
-def _page(pager: SkillPager, index: SkillIndex, query: QueryRecord, method: Method) -> Page:
+def _page(
+    pager: SkillPager, index: SkillIndex, query: QueryRecord, method: Method, windows: SkillIndex | None
+) -> Page:
     max_nodes, max_tokens = method.budget(len(index.nodes), index.full_tokens)
     return pager.page(
-        index,
+        index if windows is None else windows,
         query.query,
         max_nodes=max_nodes,
         max_tokens=max_tokens,
         sufficiency=method.sufficiency,
-        strategy=method.strategy,
+        strategy=method.strategy if windows is None else MMR,
         mmr_lambda=method.mmr_lambda,
     )
 

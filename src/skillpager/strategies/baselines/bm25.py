@@ -6,16 +6,14 @@ Reference: Robertson and Zaragoza 2009, in the form of Lucene; Lù 2024 (bm25s).
 import logging
 import sys
 from dataclasses import dataclass, field
-from types import ModuleType
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from skillpager.errors import require_extra
 from skillpager.node_text import text_under_headings
-from skillpager.strategies.navigator.terms import terms_of
-from skillpager.strategies.per_index import PerIndex
-from skillpager.strategies.scoring import select_by_score
+from skillpager.strategies.navigator.lexical import terms_of
+from skillpager.strategies.picking import PerIndex, select_by_score
 from skillpager.types import Budget, FloatArray, Query, Selection, SkillIndex, TokenMeter
 
 if TYPE_CHECKING:
@@ -28,11 +26,11 @@ DECIMALS = 6
 
 
 class WordScores:
-    """BM25 scores; the word indexes of the last skills are kept for the next query."""
+    """BM25 scores, with a cache of the word indexes that they take."""
 
     def __init__(self) -> None:
         """Start empty."""
-        self._kept: PerIndex[bm25s.BM25 | None] = PerIndex()
+        self._indexes: PerIndex[bm25s.BM25 | None] = PerIndex()
 
     def of(self, index: SkillIndex, text: str) -> FloatArray:
         """Return `(n,)` float32: the score of each node for a query, 0 without a word in common.
@@ -40,7 +38,7 @@ class WordScores:
         Raises:
             MissingExtraError: The `bm25s` package is not installed.
         """
-        words, terms = self._kept.of(index, _word_index), terms_of(text)
+        words, terms = self._indexes.of(index, _word_index), terms_of(text)
         if words is None or not terms:
             return np.zeros(len(index.nodes), dtype=np.float32)
         scores: FloatArray = np.round(words.get_scores(terms), DECIMALS)
@@ -49,23 +47,17 @@ class WordScores:
 
 def _word_index(index: SkillIndex) -> "bm25s.BM25 | None":
     """Return the BM25 index of the nodes; None when there is not one term in them."""
+    first = "bm25s" not in sys.modules
+    package = require_extra("bm25s", extra="strategies", purpose="Word search (bm25, hybrid)")
+    if first:  # its first import sets its logger to DEBUG, whatever the application chose
+        logging.getLogger("bm25s").setLevel(logging.NOTSET)
     # with headings 0.5 to 1.5 points more of the training queries have sufficient pages
     terms = [terms_of(text_under_headings(node)) for node in index.nodes]
-    package = _package()
     if not any(terms):
         return None
     words: bm25s.BM25 = package.BM25(method="lucene", k1=K1, b=B)
     words.index(terms, show_progress=False)
     return words
-
-
-def _package() -> ModuleType:
-    """Return bm25s; at its first import, without the DEBUG that it sets past what the application chose."""
-    first = "bm25s" not in sys.modules
-    package = require_extra("bm25s", extra="strategies", purpose="Word search (bm25, hybrid)")
-    if first:
-        logging.getLogger("bm25s").setLevel(logging.NOTSET)
-    return package
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +66,7 @@ class Bm25:
 
     Attributes:
         name: `bm25`.
-        words: Word indexes, kept for the next query on the same index.
+        words: Cache of word indexes.
     """
 
     name: str = "bm25"

@@ -10,10 +10,7 @@ Reference: paper §4.3, Greedy graph traversal; §3.3, From Graph Traversal to G
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
-import numpy as np
-
-from skillpager.strategies.budget import resolve
-from skillpager.strategies.picking import Picker, cosines
+from skillpager.strategies.picking import Picker
 from skillpager.types import Budget, Query, Selection, SkillIndex, SkipReason, TokenMeter
 
 # the paper gives no threshold; chosen on 155 skills with the built-in encoder, whose cosines of unrelated
@@ -49,39 +46,22 @@ class GreedyGraph:
 
     def select(self, index: SkillIndex, query: Query, *, budget: Budget, meter: TokenMeter) -> Selection:
         """Return up to `max_nodes` picks in the order of the walk; the entry node needs no gain."""
-        relevance = cosines(index.embeddings, query.embedding)
-        picker = Picker(index.nodes, resolve(budget, len(index.nodes)), meter)
-        none = np.zeros_like(relevance)
-        waiting = self._walk(picker, _successors(index), relevance.tolist())
-        picker.refuse(waiting, SkipReason.BELOW_THRESHOLD, redundancy=none, marginal=relevance)
-        return picker.selection(
-            self.name,
-            query.text,
-            relevance=relevance,
-            redundancy=none,
-            marginal=relevance,
-            reason=SkipReason.MAX_NODES if picker.full else SkipReason.NOT_REACHED,
-        )
-
-    def _walk(self, picker: Picker, successors: dict[int, list[int]], gains: list[float]) -> list[int]:
-        """Pick along the walk; return the frontier when the walk ended for want of gain."""
+        successors: dict[int, list[int]] = {}
+        for edge in index.edges:
+            successors.setdefault(edge.source, []).append(edge.target)
+        picker = Picker(index, query, budget=budget, meter=meter)
+        gains: list[float] = picker.relevance.tolist()
         frontier = [(-gains[ENTRY], ENTRY)] if gains else []
         reached = {ENTRY}
-        while frontier and not picker.full:
+        while frontier and picker.room > 0:
             if frontier[0][1] != ENTRY and -frontier[0][0] < self.threshold:
-                return [ordinal for _, ordinal in frontier]
+                picker.refuse((ordinal for _, ordinal in frontier), SkipReason.BELOW_THRESHOLD)
+                break
             _, best = heappop(frontier)
-            picker.admit(best, relevance=gains[best], redundancy=0.0, marginal=gains[best])
+            picker.admit(best)
             for target in successors.get(best, ()):
                 if target not in reached:
                     reached.add(target)
                     heappush(frontier, (-gains[target], target))
-        return []
-
-
-def _successors(index: SkillIndex) -> dict[int, list[int]]:
-    """Return the targets of the edges out of each node that has any."""
-    targets: dict[int, list[int]] = {}
-    for edge in index.edges:
-        targets.setdefault(edge.source, []).append(edge.target)
-    return targets
+        ended = SkipReason.NOT_REACHED if picker.room > 0 else SkipReason.MAX_NODES
+        return picker.selection(self.name, reason=ended)

@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass
 
-from skillpager.strategies.picking import cosines
-from skillpager.strategies.scoring import ScoredPicker
+from skillpager.strategies.picking import Picker
 from skillpager.types import Budget, Query, Selection, SkillIndex, SkipReason, TokenMeter
 
 # what Claude Code keeps of each invoked skill when it compacts a conversation (claude-code#94564, #96168)
@@ -26,14 +25,13 @@ class Head:
         Without `max_tokens` the ceiling is `HEAD_TOKENS`; the dynamic `max_nodes` does not apply. There
         is no score: the marginal value on record is the relevance.
         """
-        total = len(index.nodes)
-        nodes = total if budget.max_nodes is None else budget.max_nodes
+        nodes = len(index.nodes) if budget.max_nodes is None else budget.max_nodes
         tokens = HEAD_TOKENS if budget.max_tokens is None else budget.max_tokens
-        relevance = cosines(index.embeddings, query.embedding)
-        picker = ScoredPicker(index, query, relevance, budget=Budget(nodes, tokens), meter=meter)
-        for ordinal in range(total):
-            if not picker.room or not picker.admit(ordinal):
+        picker = Picker(index, query, budget=Budget(nodes, tokens), meter=meter)
+        for ordinal in range(len(index.nodes)):
+            if picker.room <= 0 or not picker.admit(ordinal):
                 break
+            picker.compare(ordinal)
         return picker.selection(
             self.name, reason=SkipReason.MAX_TOKENS if picker.room else SkipReason.MAX_NODES
         )

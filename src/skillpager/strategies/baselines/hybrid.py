@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skillpager.strategies.baselines.bm25 import WordScores
-from skillpager.strategies.picking import cosines
-from skillpager.strategies.scoring import Scores, falling, select_by_score
+from skillpager.strategies.picking import Scores, cosines, falling, select_by_score
 from skillpager.types import Budget, Query, Selection, SkillIndex, TokenMeter
 
 RANK_CONSTANT = 60  # Cormack et al. 2009; not sensitive
@@ -26,7 +25,7 @@ class Hybrid:
 
     Attributes:
         name: `hybrid`.
-        words: Word indexes, kept for the next query on the same index.
+        words: Cache of word indexes.
     """
 
     name: str = "hybrid"

@@ -5,11 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from skillpager.sections import sections_of
-from skillpager.strategies.picking import cosines
-from skillpager.strategies.scoring import ScoredPicker, falling
+from skillpager.strategies.picking import Picker, cosines, falling
 from skillpager.types import Budget, FloatArray, Query, Selection, SkillIndex, SkipReason, TokenMeter
 
-# what stands between two nodes of a section is a line break or two: one token
+# a line break or two stand between two nodes of a section: one token
 JOINT_TOKENS = 1
 
 
@@ -38,17 +37,22 @@ class Sections:
         sections = sections_of(index)
         scores = section_scores(index, sections, query)
         of_nodes = np.repeat(scores, [len(section) for section in sections])
-        relevance = cosines(index.embeddings, query.embedding)
-        picker = ScoredPicker(index, query, of_nodes, budget=budget, meter=meter)
+        picker = Picker(index, query, budget=budget, meter=meter, scores=of_nodes)
         ranked = [sections[place] for place in falling(scores)]
+        limit = picker.budget.max_tokens
         for rank, section in enumerate(ranked):
-            if len(section) <= picker.room:
-                _add_whole(section, index, picker)
-            elif rank == 0:
-                picker.admit_in_order(_most_relevant(section, relevance))
+            if len(section) > picker.room:
+                if rank == 0:
+                    picker.fill(_most_relevant(section, picker))
+                continue
+            rest = sum(index.nodes[ordinal].tokens + JOINT_TOKENS for ordinal in section[1:])
+            if limit is None or meter.cost(section[0]) + rest <= limit:
+                picker.fill(section)
+            else:
+                picker.refuse(section, SkipReason.MAX_TOKENS)
         for section in ranked:
-            if not picker.picked:
-                picker.admit_in_order(_most_relevant(section, relevance))
+            if not picker.picks:
+                picker.fill(_most_relevant(section, picker))
         return picker.selection(self.name)
 
 
@@ -64,15 +68,6 @@ def section_scores(index: SkillIndex, sections: list[list[int]], query: Query) -
     return cosines(rows, query.embedding)
 
 
-def _add_whole(section: list[int], index: SkillIndex, picker: ScoredPicker) -> None:
-    """Pick all nodes of a section, or refuse them all because of `max_tokens`."""
-    rest = sum(index.nodes[ordinal].tokens + JOINT_TOKENS for ordinal in section[1:])
-    if picker.fits(section[0], further=rest):
-        picker.admit_in_order(section)
-    else:
-        picker.refuse(section, SkipReason.MAX_TOKENS)
-
-
-def _most_relevant(section: list[int], relevance: FloatArray) -> list[int]:
+def _most_relevant(section: list[int], picker: Picker) -> list[int]:
     """Return the nodes of a section, the most relevant first."""
-    return [section[place] for place in falling(relevance[section])]
+    return [section[place] for place in falling(picker.relevance[section])]

@@ -5,10 +5,7 @@ Reference: the retrieval step of paper §4.3, Top-k + dependency completion.
 
 from dataclasses import dataclass
 
-import numpy as np
-
-from skillpager.strategies.budget import resolve
-from skillpager.strategies.picking import Picker, cosines, select_in_order
+from skillpager.strategies.picking import Picker, falling
 from skillpager.types import Budget, Query, Selection, SkillIndex, TokenMeter
 
 
@@ -24,7 +21,6 @@ class TopK:
 
     def select(self, index: SkillIndex, query: Query, *, budget: Budget, meter: TokenMeter) -> Selection:
         """Return up to `max_nodes` picks, the most relevant first."""
-        relevance = cosines(index.embeddings, query.embedding)
-        picker = Picker(index.nodes, resolve(budget, len(index.nodes)), meter)
-        order = np.argsort(-relevance, kind="stable").tolist()
-        return select_in_order(self.name, query.text, order, relevance, picker=picker)
+        picker = Picker(index, query, budget=budget, meter=meter)
+        picker.fill(falling(picker.relevance), compare=False)
+        return picker.selection(self.name)

@@ -1,24 +1,22 @@
-"""What the navigator knows of a node and a query: one row of numbers for each node.
+"""The navigator's view of a node and a query: one row of features for each node.
 
-Signals come in groups (`GROUPS`): what the texts mean (cosines of embeddings), the words they share, how well
-the node answers a clause of the query by itself, the section, list and neighbours of the node, and what the
-node and the query are by themselves. Everything but the query's part is computed once for an index.
+Features come in groups (`GROUPS`): what the texts mean (cosines of embeddings), the words they share, how
+well the node answers a clause of the query by itself, the section, list and neighbours of the node, and what
+the node and the query are by themselves. All but the query's part is computed once for an index.
 
-Reference: paper §3.2 has one signal, the cosine; the others are this package's.
+Reference: paper §3.2 has one feature, the cosine; the others are this package's.
 """
 
 import math
 import re
 from collections.abc import Sequence
-from functools import cached_property
+from itertools import groupby
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skillpager.sections import sections_of
-from skillpager.strategies.navigator.runs import Runs
-from skillpager.strategies.navigator.terms import terms_of
-from skillpager.strategies.navigator.words import Words, stems_of
+from skillpager.strategies.navigator.lexical import TermIndex, stems_of, terms_of
 from skillpager.strategies.picking import cosines
 from skillpager.types import FloatArray, Node, NodeType, Query, SkillIndex, TileKind
 
@@ -64,7 +62,7 @@ NODE_CUES = {
 _QUERY_CUES = tuple(re.compile(pattern, re.IGNORECASE) for pattern in QUERY_CUES.values())
 _NODE_CUES = tuple(re.compile(pattern, re.IGNORECASE | re.MULTILINE) for pattern in NODE_CUES.values())
 
-# names of the signals, by group; the order is that of the columns, and a change of it needs a new model
+# names of the features, by group; the order is that of the columns, and a change of it needs a new model
 GROUPS: dict[str, tuple[str, ...]] = {
     "meaning": ("cosine", "cosine_z", "below_best", "rank", "feedback_z"),
     "words": ("bm25", "bm25_share", "coverage", "stem_share", "stem_coverage", "lead_in_coverage"),
@@ -97,155 +95,163 @@ GROUPS: dict[str, tuple[str, ...]] = {
 NAMES = tuple(name for names in GROUPS.values() for name in names)
 
 
-class Place:
-    """What is known of the nodes of one skill before any query.
+class Segments:
+    """Neighbouring nodes that belong together, such as a section: those of equal keys.
+
+    Args:
+        keys: The key of each node.
+
+    Attributes:
+        member: `(n,)` number of the segment of each node.
+        starts: `(segments,)` first node of each segment.
+    """
+
+    def __init__(self, keys: Sequence[object]) -> None:
+        lengths = [sum(1 for _ in segment) for _, segment in groupby(keys)]
+        self.member: IntArray = np.repeat(np.arange(len(lengths)), lengths)
+        self.starts: IntArray = np.concatenate([[0], np.cumsum(lengths)[:-1]]).astype(np.intp)
+
+    def best(self, values: FloatArray) -> FloatArray:
+        """Return `(segments,)`: the largest value of each segment."""
+        result: FloatArray = np.maximum.reduceat(values, self.starts)
+        return result
+
+    def mean(self, values: FloatArray, weights: FloatArray) -> FloatArray:
+        """Return `(segments,)` or `(segments, k)`: the weighted mean of each segment."""
+        weights = weights if values.ndim == 1 else weights[:, None]
+        sums: FloatArray = np.add.reduceat(values * weights, self.starts)
+        return np.divide(sums, np.add.reduceat(weights, self.starts), dtype=np.float32)
+
+
+class IndexFeatures:
+    """The part of the features that no query changes: computed once for an index.
 
     Args:
         index: The skill's index; it has at least one node.
     """
 
     def __init__(self, index: SkillIndex) -> None:
-        nodes = index.nodes
+        nodes, sections = index.nodes, sections_of(index)
         self.rows = index.embeddings
         self.tokens = np.array([max(1, node.tokens) for node in nodes], np.float32)
-        numbers = {n: place for place, section in enumerate(sections_of(index)) for n in section}
-        self.section = Runs.of([numbers[node.ordinal] for node in nodes])
-        self.chapter = Runs.of([(node.span.file, node.heading_path[:2]) for node in nodes])
-        self.lists = Runs.of([_list_key(node, numbers[node.ordinal]) for node in nodes])
+        numbers = [number for number, section in enumerate(sections) for _ in section]
+        self.section = Segments(numbers)
+        self.chapter = Segments([(node.span.file, node.heading_path[:2]) for node in nodes])
+        self.lists = Segments([_list_key(node, number) for node, number in zip(nodes, numbers, strict=True)])
         terms = [terms_of(node.text[:MAX_CHARS]) for node in nodes]
-        self.words = Words.of(terms)
-        self.stems = Words.of([stems_of(of_node) for of_node in terms])
-        first = [nodes[start] for start in self.section.starts]
-        self.in_section = Words.of(
-            [
-                stems_of(term for of_node in terms[start:stop] for term in of_node)
-                for start, stop in zip(
-                    self.section.starts, [*self.section.starts[1:], len(nodes)], strict=True
-                )
-            ]
+        stems = [stems_of(of_node) for of_node in terms]
+        self.words, self.stems = TermIndex(terms), TermIndex(stems)
+        self.in_section = TermIndex(
+            [[stem for ordinal in section for stem in stems[ordinal]] for section in sections]
         )
-        self.headings = Words.of([stems_of(terms_of(" ".join(node.heading_path[-1:]))) for node in first])
-        self.paths = Words.of([stems_of(terms_of(" ".join(node.heading_path))) for node in first])
-        self.lead_ins = Words.of([stems_of(terms_of(_lead_in(node))) for node in nodes])
+        paths = [nodes[section[0]].heading_path for section in sections]
+        self.headings = TermIndex([stems_of(terms_of(" ".join(path[-1:]))) for path in paths])
+        self.paths = TermIndex([stems_of(terms_of(" ".join(path))) for path in paths])
+        lead_ins = [node.list_context.lead_in if node.list_context else "" for node in nodes]
+        self.lead_ins = TermIndex([stems_of(terms_of(lead_in)) for lead_in in lead_ins])
         self.section_rows = _unit(self.section.mean(self.rows, self.tokens))
         self.centre = _unit((self.rows * self.tokens[:, None]).sum(0))
-        self.fixed = self._fixed(nodes)
+        types = [[float(node.type is kind) for kind in TYPES] + [node.type_confidence] for node in nodes]
+        # `(n, …)`: the features of the groups type, form and place
+        self.fixed = np.concatenate(
+            [np.array(types, np.float32), np.array([_form(node) for node in nodes]), self._place(nodes)],
+            axis=1,
+            dtype=np.float32,
+        )
 
-    @cached_property
-    def twin(self) -> FloatArray:
-        """`(n,)`: the largest cosine with an earlier node, 0 for the first."""
-        best = np.zeros(len(self.rows), np.float32)
-        for start in range(0, len(self.rows), BLOCK_ROWS):
-            block = cosines(self.rows, self.rows[start : start + BLOCK_ROWS].T).T
-            earlier = np.tri(len(block), len(self.rows), start - 1, dtype=np.bool_)
-            best[start : start + BLOCK_ROWS] = np.where(earlier, block, 0).max(1)
-        return best
-
-    def _fixed(self, nodes: Sequence[Node]) -> dict[str, FloatArray]:
-        """Return the signals that no query changes, by group: `(n, …)` each."""
-        count = len(nodes)
+    def _place(self, nodes: Sequence[Node]) -> FloatArray:
+        """Return `(n, …)`: where each node stands, and how it relates to the nodes before it."""
+        count, member = len(nodes), self.section.member
         code = np.array([node.kind is TileKind.CODE for node in nodes], np.float32)
-        member = self.section.member
-        sizes = np.bincount(member)[member].astype(np.float32)
         edges = np.concatenate([[True], member[1:] != member[:-1], [True]]).astype(np.float32)
-        lists = np.array([_list_place(node) for node in nodes], np.float32)
-        place = [
+        lists = [node.list_context for node in nodes]
+        twin = np.zeros(count, np.float32)  # the largest cosine with an earlier node
+        for start in range(0, count, BLOCK_ROWS):
+            block = cosines(self.rows, self.rows[start : start + BLOCK_ROWS].T).T
+            earlier = np.tri(len(block), count, start - 1, dtype=np.bool_)
+            twin[start : start + BLOCK_ROWS] = np.where(earlier, block, 0).max(1)
+        columns = [
             np.arange(count, dtype=np.float32) / max(1, count - 1),
             np.array([len(node.heading_path) for node in nodes], np.float32),
             edges[:-1],
             edges[1:],
-            np.log1p(sizes),
-            lists[:, 0],
-            lists[:, 1],
+            np.log1p(np.bincount(member)[member].astype(np.float32)),
+            np.array([math.log1p(each.size) if each else 0.0 for each in lists], np.float32),
+            np.array([each.position / max(1, each.size) if each else 0.0 for each in lists], np.float32),
             shifted(code, 1),
             shifted(code, -1),
             np.full(count, math.log1p(count), np.float32),
             self.tokens / self.tokens.sum(),
             cosines(self.rows, self.centre),
-            self.twin,
+            twin,
         ]
-        types = [[float(node.type is kind) for kind in TYPES] + [node.type_confidence] for node in nodes]
-        forms = [_form(node) for node in nodes]
-        return {
-            "type": np.array(types, np.float32),
-            "form": np.array(forms, np.float32),
-            "place": np.stack(place, axis=1).astype(np.float32),
-        }
+        return np.stack(columns, axis=1).astype(np.float32)
 
 
-def signals_of(place: Place, query: Query) -> FloatArray:
-    """Return `(n, len(NAMES))` float32: the signals of every node for a query, unscaled.
+def features_of(known: IndexFeatures, query: Query) -> FloatArray:
+    """Return `(n, len(NAMES))` float32: the features of every node for a query, unscaled.
 
     Args:
-        place: What is known of the nodes, at least one.
+        known: The features of the index.
         query: The query.
     """
-    cosine = cosines(place.rows, query.embedding)
+    cosine = cosines(known.rows, query.embedding)
+    feedback = known.rows[np.argsort(-cosine, kind="stable")[:FEEDBACK_NODES]].mean(0)
     terms = list(dict.fromkeys(terms_of(query.text)))
     stems = list(dict.fromkeys(stems_of(terms)))
-    words = _of_words(place, terms, stems)
-    bm25_share = words[GROUPS["words"].index("bm25_share")]
+    bm25, coverage = known.words.score(terms)
+    bm25_share = _share(bm25)
+    stem_bm25, stem_coverage = known.stems.score(stems)
     columns = [
-        *_of_meaning(place, cosine),
-        *words,
-        *_of_clauses(place, query.clauses or (query,)),
-        *_of_section(place, query, cosine, bm25_share, stems),
-        *(headings.score(stems)[1][place.section.member] for headings in (place.headings, place.paths)),
-        *_around(place.lists, cosine, bm25_share),
-    ]
-    of_query = np.array(_of_query(place, query, cosine, terms, stems), np.float32)
-    return np.concatenate(
-        [
-            np.stack(columns, axis=1).astype(np.float32),
-            place.fixed["type"],
-            place.fixed["form"],
-            place.fixed["place"],
-            np.broadcast_to(of_query, (len(cosine), len(of_query))),
-        ],
-        axis=1,
-    )
-
-
-def _of_meaning(place: Place, cosine: FloatArray) -> list[FloatArray]:
-    best = np.argsort(-cosine, kind="stable")[:FEEDBACK_NODES]
-    feedback = cosines(place.rows, _unit(place.rows[best].mean(0)))
-    return [cosine, _standard(cosine), cosine - cosine.max(), _ranks(cosine), _standard(feedback)]
-
-
-def _of_words(place: Place, terms: Sequence[str], stems: Sequence[str]) -> list[FloatArray]:
-    bm25, coverage = place.words.score(terms)
-    stem_bm25, stem_coverage = place.stems.score(stems)
-    return [
+        cosine,
+        _standard(cosine),
+        cosine - cosine.max(),
+        _ranks(cosine),
+        _standard(cosines(known.rows, _unit(feedback))),
         np.log1p(bm25),
-        bm25 / max(1e-6, float(bm25.max())),
+        bm25_share,
         coverage,
-        stem_bm25 / max(1e-6, float(stem_bm25.max())),
+        _share(stem_bm25),
         stem_coverage,
-        place.lead_ins.score(stems)[1],
+        known.lead_ins.score(stems)[1],
+        *_of_clauses(known, query.clauses or (query,)),
+        *_of_section(known, query, cosine, bm25_share, stems),
+        *(headings.score(stems)[1][known.section.member] for headings in (known.headings, known.paths)),
+        *_of_neighbours(known.lists, cosine, bm25_share),
     ]
+    of_query = [
+        math.log1p(len(terms)),
+        float(cosine.max()),
+        float(cosine.std()),
+        float(cosines(known.centre[None], query.embedding)[0]),
+        sum(stem in known.stems.rarity for stem in stems) / max(1, len(stems)),
+        *(math.log1p(len(cue.findall(query.text))) for cue in _QUERY_CUES),
+    ]
+    every_node = np.broadcast_to(np.array(of_query, np.float32), (len(cosine), len(of_query)))
+    return np.concatenate([np.stack(columns, axis=1).astype(np.float32), known.fixed, every_node], axis=1)
 
 
-def _of_clauses(place: Place, clauses: Sequence[Query]) -> list[FloatArray]:
-    """Return what the clause that fits best says: each signal is the best over the clauses."""
+def _of_clauses(known: IndexFeatures, clauses: Sequence[Query]) -> list[FloatArray]:
+    """Return the features of the clause that fits best: each is the best over the clauses."""
     rows = np.stack([clause.embedding for clause in clauses], axis=1)
-    cosine, section_cosine = cosines(place.rows, rows), cosines(place.section_rows, rows)
+    cosine, section_cosine = cosines(known.rows, rows), cosines(known.section_rows, rows)
     standard = _standard(cosine)
     of_sections = [
         _standard(section_cosine),
-        place.section.best(standard),
-        place.section.mean(standard, place.tokens),
+        known.section.best(standard),
+        known.section.mean(standard, known.tokens),
     ]
     stems = [list(dict.fromkeys(stems_of(terms_of(clause.text)))) for clause in clauses]
-    words = [place.stems.score(of_clause) for of_clause in stems]
-    in_section = [place.in_section.score(of_clause)[1] for of_clause in stems]
-    member = place.section.member
+    words = [known.stems.score(of_clause) for of_clause in stems]
+    in_section = [known.in_section.score(of_clause)[1] for of_clause in stems]
+    member = known.section.member
     return [
         cosine.max(1),
         standard.max(1),
         _ranks(cosine).min(1),
         (cosine - cosine.max(0)).max(1),
         *(values.max(1)[member] for values in of_sections),
-        np.max([bm25 / max(1e-6, float(bm25.max())) for bm25, _ in words], axis=0),
+        np.max([_share(bm25) for bm25, _ in words], axis=0),
         np.max([coverage for _, coverage in words], axis=0),
         np.max(in_section, axis=0)[member],
         np.full(len(cosine), math.log1p(len(clauses)), np.float32),
@@ -253,42 +259,45 @@ def _of_clauses(place: Place, clauses: Sequence[Query]) -> list[FloatArray]:
 
 
 def _of_section(
-    place: Place, query: Query, cosine: FloatArray, bm25_share: FloatArray, stems: Sequence[str]
+    known: IndexFeatures, query: Query, cosine: FloatArray, bm25_share: FloatArray, stems: Sequence[str]
 ) -> list[FloatArray]:
-    section, chapter = place.section, place.chapter
-    section_cosine = cosines(place.section_rows, query.embedding)
+    """Return the features of the section and the chapter that a node stands in."""
+    section, chapter = known.section, known.chapter
+    section_cosine = cosines(known.section_rows, query.embedding)
     of_sections = [
         section.best(cosine),
-        _standard(section.mean(cosine, place.tokens)),
+        _standard(section.mean(cosine, known.tokens)),
         _standard(section_cosine),
         _ranks(section_cosine),
         section.best(bm25_share),
-        place.in_section.score(stems)[1],
+        known.in_section.score(stems)[1],
     ]
-    of_chapters = [chapter.best(cosine), _standard(chapter.mean(cosine, place.tokens))]
+    of_chapters = [chapter.best(cosine), _standard(chapter.mean(cosine, known.tokens))]
     return [
         *(values[section.member] for values in of_sections),
         *(values[chapter.member] for values in of_chapters),
     ]
 
 
-def _of_query(
-    place: Place, query: Query, cosine: FloatArray, terms: Sequence[str], stems: Sequence[str]
-) -> list[float]:
+def _of_neighbours(lists: Segments, cosine: FloatArray, bm25: FloatArray) -> list[FloatArray]:
+    """Return the features of the nodes around a node, and of its list."""
+    near = [shifted(cosine, by) for by in (1, -1, 2, -2)]
     return [
-        math.log1p(len(terms)),
-        float(cosine.max()),
-        float(cosine.std()),
-        float(cosines(place.centre[None], query.embedding)[0]),
-        sum(stem in place.stems.rarity for stem in stems) / max(1, len(stems)),
-        *(math.log1p(len(cue.findall(query.text))) for cue in _QUERY_CUES),
+        near[0],
+        near[1],
+        (2 * cosine + near[0] + near[1] + 0.5 * (near[2] + near[3])) / 5,
+        np.max(near, axis=0),
+        shifted(bm25, 1),
+        shifted(bm25, -1),
+        lists.best(cosine)[lists.member],
+        lists.mean(cosine, np.ones_like(cosine))[lists.member],
     ]
 
 
 def shifted(values: FloatArray, by: int) -> FloatArray:
-    """Return each row's neighbour: the row `by` places before it (after it when negative), zeros beyond."""
+    """Return each row's neighbour: the row `by` rows before it (after it when negative), zeros beyond."""
     moved = np.zeros_like(values)
-    if by >= len(values) or -by >= len(values):
+    if abs(by) >= len(values):
         return moved
     if by > 0:
         moved[by:] = values[:-by]
@@ -297,19 +306,9 @@ def shifted(values: FloatArray, by: int) -> FloatArray:
     return moved
 
 
-def _around(lists: Runs, cosine: FloatArray, bm25: FloatArray) -> list[FloatArray]:
-    near = [shifted(cosine, by) for by in (1, -1, 2, -2)]
-    smooth = (2 * cosine + near[0] + near[1] + 0.5 * (near[2] + near[3])) / 5
-    return [
-        near[0],
-        near[1],
-        smooth,
-        np.max(near, axis=0),
-        shifted(bm25, 1),
-        shifted(bm25, -1),
-        lists.best(cosine)[lists.member],
-        lists.mean(cosine, np.ones_like(cosine))[lists.member],
-    ]
+def _share(bm25: FloatArray) -> FloatArray:
+    """Return BM25 scores as shares of the largest."""
+    return bm25 / max(1e-6, float(bm25.max()))
 
 
 def _standard(values: FloatArray) -> FloatArray:
@@ -347,12 +346,3 @@ def _list_key(node: Node, section: int) -> object:
     if context is None:
         return node.ordinal, -1
     return section, context.lead_in_span or context.size
-
-
-def _list_place(node: Node) -> tuple[float, float]:
-    context = node.list_context
-    return (math.log1p(context.size), context.position / max(1, context.size)) if context else (0.0, 0.0)
-
-
-def _lead_in(node: Node) -> str:
-    return node.list_context.lead_in if node.list_context else ""

@@ -1,4 +1,4 @@
-"""What the navigator knows of a node: names, shapes, words, runs, and no odd number for any document."""
+"""The features of the navigator: names, shapes, terms, segments, and no odd number for any document."""
 
 import math
 
@@ -9,16 +9,22 @@ from hypothesis import strategies as st
 
 from conftest import SAMPLES
 from skillpager import SkillPager
-from skillpager.strategies.navigator.features import GROUPS, NAMES, Place, shifted, signals_of
-from skillpager.strategies.navigator.runs import Runs
-from skillpager.strategies.navigator.words import BM25_B, BM25_K1, Words, stems_of
+from skillpager.strategies.navigator.features import (
+    GROUPS,
+    NAMES,
+    IndexFeatures,
+    Segments,
+    features_of,
+    shifted,
+)
+from skillpager.strategies.navigator.lexical import BM25_B, BM25_K1, TermIndex, stems_of
 from skillpager.types import FloatArray, Query, SkillIndex
 from strategy_cases import index_with, near
 
 
 def signals(index: SkillIndex, text: str = "what to do", row: FloatArray | None = None) -> FloatArray:
     """Return the signals of an index for a query."""
-    return signals_of(Place(index), Query(text, index.embeddings[0] if row is None else row))
+    return features_of(IndexFeatures(index), Query(text, index.embeddings[0] if row is None else row))
 
 
 def column(values: FloatArray, name: str) -> list[float]:
@@ -69,7 +75,7 @@ def test_a_section_tells_its_nodes_of_its_best() -> None:
 
 def test_words_are_bm25() -> None:
     texts = [["restore", "table", "table"], ["dump", "table"], ["restore"], ["other"] * 6]
-    scores, coverage = Words.of(texts).score(["table", "restore", "unheard"])
+    scores, coverage = TermIndex(texts).score(["table", "restore", "unheard"])
 
     def rarity(frequency: int) -> float:
         return math.log1p((4 - frequency + 0.5) / (frequency + 0.5))
@@ -94,11 +100,11 @@ def test_stems_bring_forms_of_a_word_together() -> None:
 
 
 def test_runs_are_equal_neighbours() -> None:
-    runs = Runs.of(["a", "a", "b", "a"])
-    assert runs.member.tolist() == [0, 0, 1, 2]
+    segments = Segments(["a", "a", "b", "a"])
+    assert segments.member.tolist() == [0, 0, 1, 2]
     values = np.array([1, 5, 2, 3], np.float32)
-    assert runs.best(values).tolist() == [5, 2, 3]
-    assert runs.mean(values, np.array([3, 1, 1, 1], np.float32)).tolist() == [2, 2, 3]
+    assert segments.best(values).tolist() == [5, 2, 3]
+    assert segments.mean(values, np.array([3, 1, 1, 1], np.float32)).tolist() == [2, 2, 3]
 
 
 @pytest.mark.parametrize(

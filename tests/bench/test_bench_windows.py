@@ -3,27 +3,32 @@
 import hashlib
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import SAMPLES
 from skillpager import SkillPager
-from skillpager.chunks import chunk_splitter, split_chunks, split_windows
-from skillpager.errors import NodeNotFoundError
+from skillpager.bench.run.windows import chunk_tokens_of, split_windows, window_index, window_offsets
+from skillpager.errors import BenchError, NodeNotFoundError, SettingsError
+from skillpager.indexing import Builder
 from skillpager.pages.render import PageRenderer
-from skillpager.parsing.fragments import SPLITTER_VERSION, split_skill
+from skillpager.parsing.fragments import split_skill
 from skillpager.parsing.skill import read_skill, skill_from_text
-from skillpager.strategies.baselines.chunk_mmr import ChunkMmr
 from skillpager.tokens import EstimatedCounter, default_counter
 from skillpager.types import (
     Classification,
     Fragment,
     Heading,
     NodeType,
+    Page,
     Skill,
+    SkillIndex,
     SourceFile,
     Style,
     TokenCounter,
@@ -91,20 +96,31 @@ def file_of(text: str, *, body_start: int = 0) -> SourceFile:
 
 def windows(text: str, counter: TokenCounter, size: int) -> list[str]:
     """Return the texts of the windows of a file without front matter."""
-    spans = split_windows(file_of(text), counter, chunk_tokens=size)
+    spans = window_offsets(file_of(text), counter, chunk_tokens=size)
     return [text[start:end] for start, end in spans]
 
 
 def chunks_of(skill: Skill, size: int) -> list[Fragment]:
     headings = [tile for tile in split_skill(skill) if isinstance(tile, Heading)]
-    return split_chunks(skill, headings, default_counter(), chunk_tokens=size)
+    return split_windows(skill, headings, default_counter(), chunk_tokens=size)
+
+
+def windows_of(pager: SkillPager, source: Path | str, size: int) -> SkillIndex:
+    """Return the window index of a skill, built by the parts of a pager."""
+    builder = Builder(pager.encoder, pager.classifier, pager.token_counter, pager.recipe.embedded_text)
+    return window_index(builder, pager.index(source).skill, size, pager.store)
+
+
+def page_of(pager: SkillPager, source: Path | str, query: str, size: int, **options: Any) -> Page:
+    """Return the page of the chunk baseline."""
+    return pager.page(windows_of(pager, source, size), query, strategy="mmr", **options)
 
 
 @settings(max_examples=150, deadline=None)
 @given(text=TEXTS, size=st.integers(1, 40), counter=st.sampled_from(COUNTERS), start=st.integers(0, 20))
 def test_windows_tile_the_body_and_fit(text: str, size: int, counter: TokenCounter, start: int) -> None:
     file = file_of(text, body_start=min(start, len(text)))
-    spans = list(split_windows(file, counter, chunk_tokens=size))
+    spans = list(window_offsets(file, counter, chunk_tokens=size))
     assert "".join(text[begin:end] for begin, end in spans) == text[file.body_start :]
     assert all(begin < end for begin, end in spans)
     assert all(end - begin == 1 or counter.count(text[begin:end]) <= size for begin, end in spans)
@@ -165,37 +181,57 @@ def test_a_chunk_is_told_the_headings_it_stands_under() -> None:
     text = "intro\n\n# A\n\none two three four five\n\n## B\n\nsix seven eight nine ten\n\n# C\n\nlast words of it\n"
     skill = skill_from_text(text, max_bytes=999)
     headings = [tile for tile in split_skill(skill) if isinstance(tile, Heading)]
-    found = split_chunks(skill, headings, CharacterCounter(), chunk_tokens=16)
+    found = split_windows(skill, headings, CharacterCounter(), chunk_tokens=16)
     paths = {chunk.text.split()[0]: chunk.heading_path for chunk in found}
     a, b, c = ("A",), ("A", "B"), ("C",)
     expected = {"intro": (), "two": a, "five": a, "seven": b, "nine": b, "last": c, "it": c}
     assert paths == expected
 
 
-def test_the_pool_of_a_chunk_strategy_is_an_index_of_its_own(tmp_path: Path) -> None:
+def test_a_window_index_has_a_key_of_its_own_and_is_stored(tmp_path: Path) -> None:
     first = SkillPager(encoder="hashing", classifier=Steps(), store=tmp_path)
-    index, pool = first.index(KUBERNETES), first.pool(KUBERNETES, "chunk_mmr")
-    assert (index.recipe.splitter, pool.recipe.splitter) == (SPLITTER_VERSION, chunk_splitter(256))
-    assert index.key != pool.key
-    assert pool.full_tokens == index.full_tokens
-    assert [node.id for node in pool.nodes] == [f"c{number}" for number in range(len(pool.nodes))]
-    assert all(node.tokens <= 256 for node in pool.nodes)
-    assert first.pool(KUBERNETES) is index is first.pool(KUBERNETES, "exec_only")
-    assert first.pool(index, ChunkMmr(chunk_tokens=64)).recipe.splitter == chunk_splitter(64)
-    assert first.pool(pool, "chunk_mmr") is pool
+    index, windows = first.index(KUBERNETES), windows_of(first, KUBERNETES, 256)
+    assert windows.recipe == replace(index.recipe, splitter="chunks-256-1")
+    assert index.key != windows.key
+    assert windows.full_tokens == index.full_tokens
+    assert windows.headings == index.headings
+    assert [node.id for node in windows.nodes] == [f"c{number}" for number in range(len(windows.nodes))]
+    assert all(node.tokens <= 256 for node in windows.nodes)
+    smaller = windows_of(first, KUBERNETES, 64)
+    assert (smaller.recipe.splitter, len({index.key, windows.key, smaller.key})) == ("chunks-64-1", 3)
     first.close()
     second = SkillPager(encoder="hashing", classifier=Steps(), store=tmp_path)
-    again = second.pool(KUBERNETES, "chunk_mmr")
-    assert (again.nodes, again.key) == (pool.nodes, pool.key)
+    again = second.store.load(windows.key, index.skill)
+    assert again is not None
+    assert (again.nodes, again.key, again.recipe) == (windows.nodes, windows.key, windows.recipe)
+    np.testing.assert_array_equal(again.embeddings, windows.embeddings)
+    assert windows_of(second, KUBERNETES, 256).nodes == windows.nodes
     assert len(second.store.entries()) == 3
     second.close()
 
 
-def test_a_pool_is_built_once(plain_pager: SkillPager) -> None:
-    pool = plain_pager.pool(KUBERNETES, "chunk_mmr:64")
-    assert plain_pager.pool(plain_pager.index(KUBERNETES), "chunk_mmr:64") is pool
-    context = plain_pager.page(KUBERNETES, QUERIES[0], strategy="chunk_mmr:64", max_nodes=3)
-    assert all(node is pool.nodes[node.ordinal] for node in context.nodes)
+def test_mmr_picks_from_the_windows_as_from_nodes(plain_pager: SkillPager) -> None:
+    index = windows_of(plain_pager, KUBERNETES, 64)
+    context = plain_pager.page(index, QUERIES[0], strategy="mmr", max_nodes=3)
+    assert context.nodes
+    assert all(node is index.nodes[node.ordinal] for node in context.nodes)
+
+
+@pytest.mark.parametrize(("strategy", "size"), [("chunk_mmr", 256), ("chunk_mmr:16", 16), ("mmr", None)])
+def test_the_name_of_the_method_says_the_size(strategy: str, size: int | None) -> None:
+    assert chunk_tokens_of(strategy) == size
+
+
+@pytest.mark.parametrize("size", ["", "3", "1.5", "-20", "256 "])
+def test_a_size_that_is_none_is_a_clear_error(size: str) -> None:
+    with pytest.raises(BenchError, match=rf"a whole number of 16 or more, not '{size}': write chunk_mmr:256"):
+        chunk_tokens_of(f"chunk_mmr:{size}")
+
+
+@pytest.mark.parametrize("name", ["chunk_mmr", "chunk_mmr:64"])
+def test_pages_refuse_the_baseline_and_say_where_it_is(plain_pager: SkillPager, name: str) -> None:
+    with pytest.raises(SettingsError, match=f"baseline of the benchmark.* --methods {name}"):
+        plain_pager.page(KUBERNETES, QUERIES[0], strategy=name)
 
 
 def test_the_number_of_chunks_decides_on_the_dynamic_budget(plain_pager: SkillPager) -> None:
@@ -203,20 +239,13 @@ def test_the_number_of_chunks_decides_on_the_dynamic_budget(plain_pager: SkillPa
         f"Sentence number {number} of a long text about {number * 7}." for number in range(700)
     )
     for size, expected in ((256, 20), (64, 60)):
-        context = plain_pager.page(
-            text, "long text", strategy=f"chunk_mmr:{size}", style="plain", mmr_lambda=1.0
-        )
+        context = page_of(plain_pager, text, "long text", size, style="plain", mmr_lambda=1.0)
         assert context.selection is not None
         assert len(context.selection.picks) == expected
 
 
 def test_a_page_of_chunks_is_true_and_reads_like_the_document(pager: SkillPager) -> None:
-    context = pager.page(
-        KUBERNETES, QUERIES[0], strategy="chunk_mmr:64", max_nodes=3, show="skillpager show k"
-    )
-    assert context.selection is not None
-    assert context.selection.strategy == "chunk_mmr"
-    assert "read them with: skillpager show k L3-9]" in context.text
+    context = page_of(pager, KUBERNETES, QUERIES[0], 64, max_nodes=3, show="skillpager show k")
     assert context.tokens == pager.token_counter.count(context.text)
     files = {file.path: file.text.splitlines(keepends=True) for file in read_skill(KUBERNETES).files}
     for omission in context.omitted:
@@ -228,7 +257,7 @@ def test_a_page_of_chunks_is_true_and_reads_like_the_document(pager: SkillPager)
 def test_a_heading_that_a_shown_chunk_holds_is_not_repeated(plain_pager: SkillPager) -> None:
     filler = " ".join(f"Filler {number} says nothing of use to anybody." for number in range(60))
     text = f"# Top\n\n## Inside\n\nThe first words.\n\n{filler}\n\nThe last words.\n"
-    pool = plain_pager.pool(text, "chunk_mmr:16")
+    pool = windows_of(plain_pager, text, 16)
     shown = [0, len(pool.nodes) - 1]
     page = PageRenderer(pool, plain_pager.token_counter).render(shown).text
     assert "## Inside" in pool.nodes[0].text
@@ -245,10 +274,11 @@ def addresses(text: str) -> list[str]:
 @given(data=st.data())
 def test_what_a_marker_tells_to_show_can_be_shown(plain_pager: SkillPager, data: st.DataObject) -> None:
     path = data.draw(st.sampled_from([KUBERNETES, SAMPLES / "postgres-backup"]))
-    context = plain_pager.page(
+    context = page_of(
+        plain_pager,
         path,
         data.draw(st.sampled_from(QUERIES)),
-        strategy=f"chunk_mmr:{data.draw(st.sampled_from([16, 64]))}",
+        data.draw(st.sampled_from([16, 64])),
         max_nodes=data.draw(st.integers(0, 6)),
         style=data.draw(st.sampled_from([Style.MARKED, Style.XML])),
         show="skillpager show x",
@@ -267,7 +297,7 @@ def test_a_gap_without_nodes_is_marked_without_a_command(plain_pager: SkillPager
         f"## A heading number {number} of a document that is only headings" for number in range(40)
     )
     text = f"# Start\n\nThe first text stands here.\n\n{headings}\n\n***\n\n# End\n\nThe last text stands here.\n"
-    pool = plain_pager.pool(text, "chunk_mmr:16")
+    pool = windows_of(plain_pager, text, 16)
     page = PageRenderer(pool, plain_pager.token_counter, show="skillpager show x")
     whole = page.render([0]).text
     assert len(addresses(whole)) == 1  # the last text is in that gap
@@ -290,9 +320,7 @@ def test_a_file_that_no_address_can_name_is_marked_without_a_command(
         f"# S\n\n{words}\n\nSee [a](more%20words.md) and [b](more.md).\n", encoding="utf-8"
     )
     assert len(plain_pager.index(tmp_path).skill.files) == 3
-    text = plain_pager.page(
-        tmp_path, "q", strategy="chunk_mmr:16", max_nodes=0, show="skillpager show x"
-    ).text
+    text = page_of(plain_pager, tmp_path, "q", 16, max_nodes=0, show="skillpager show x").text
     assert re.search(r"\[… more words\.md L\d[^;\]]*\]", text)
     told = addresses(text)
     assert [address.partition("L")[0] for address in told] == ["", "more.md:"]
@@ -300,6 +328,6 @@ def test_a_file_that_no_address_can_name_is_marked_without_a_command(
 
 
 def test_without_a_command_a_marker_of_chunks_names_lines(plain_pager: SkillPager) -> None:
-    text = plain_pager.page(KUBERNETES, QUERIES[0], strategy="chunk_mmr:64", max_nodes=3).text
+    text = page_of(plain_pager, KUBERNETES, QUERIES[0], 64, max_nodes=3).text
     assert not re.search(r"\bc\d+\b", text)
     assert re.search(r"; L\d+-\d+\]", text)

@@ -1,7 +1,7 @@
 """What a node cannot be read without: lead-ins, header rows, parent items, imports."""
 
 from skillpager import SkillPager
-from skillpager.strategies.navigator.required_context import units_of
+from skillpager.strategies.navigator.required_context import required_context
 
 
 def units(pager: SkillPager, text: str) -> dict[str, list[str]]:
@@ -11,7 +11,9 @@ def units(pager: SkillPager, text: str) -> dict[str, list[str]]:
     def words(ordinal: int) -> str:
         return nodes[ordinal].text.strip().split("\n")[0].strip("`")
 
-    return {words(node): [words(other) for other in needed] for node, needed in units_of(nodes).items()}
+    return {
+        words(node): [words(other) for other in needed] for node, needed in required_context(nodes).items()
+    }
 
 
 ROWS = "\n".join(f"| option{number} | {'what it does ' * 12} |" for number in range(9))

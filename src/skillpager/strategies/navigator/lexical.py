@@ -1,0 +1,148 @@
+"""The terms of a text, the clauses of a query, and an index of the terms that nodes hold."""
+
+import math
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skillpager.types import FloatArray
+
+IntArray = NDArray[np.intp]
+
+# scripts that write no spaces between words, or (Hangul) inflect behind the stem: kana, Han, Hangul
+_CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
+_WORD = f"[^\\W_{_CJK}]+"
+_WORDS = re.compile(f"(?P<cjk>[{_CJK}]+)|{_WORD}(?:[_-]+{_WORD})*")
+# between the parts of an identifier: max|Nodes, HTTP|Server, utf|8, 2|Dict
+_SEAM = re.compile(
+    r"[_-]+|(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=[^\W\d_])(?=\d)|(?<=\d)(?=[^\W\d_])"
+)
+
+# Lucene's English stop words, which bm25s has too
+STOP_WORDS = frozenset(
+    """
+    a an and are as at be but by for if in into is it no not of on or such that the their then there these
+    they this to was will with
+    """.split()  # noqa: SIM905 - thirty-three lines otherwise
+)
+# plurals of four letters on lose their s
+MIN_PLURAL_CHARS = 4
+# a stem is so many letters: "deploying" and "deployment" share one
+STEM_CHARS = 5
+
+# a clause of fewer terms that say something joins the next one
+LEAST_TERMS = 2
+# further clauses are joined, the shortest neighbours first
+MOST_CLAUSES = 8
+_STOP = r"[.?!;:,]+\s+|\s+[-—–]\s+"
+_CLAUSE_SEAM = re.compile(rf"(?:{_STOP}|\s+)(?:and|but|or|then|plus|also)\s+|{_STOP}", re.IGNORECASE)
+# words of questions and requests, which say nothing about a skill; stop words are no terms anyway
+_ASKING = frozenset(
+    """
+    am can d do does from get give have how i it ll m me my need one our re s show t tell that ve want we what
+    when where which who why would you
+    """.split()  # noqa: SIM905 - thirty-three lines otherwise
+)
+
+# Robertson and Zaragoza 2009, §3.4
+BM25_K1, BM25_B = 1.2, 0.75
+
+
+def terms_of(text: str) -> list[str]:
+    """Return the terms of a text in order, repetitions included.
+
+    Compatibility forms and case do not count. `max_nodes`, `maxNodes` and `--max-nodes` have the same
+    terms, `maxnodes`, `max` and `node`: the identifier, written together, and its parts. A run of CJK
+    characters becomes its pairs. Stop words are left out, and an English plural is its singular: both
+    are worth 3 points of sufficiency at half of the tokens on training data.
+    """
+    terms: list[str] = []
+    for match in _WORDS.finditer(unicodedata.normalize("NFKC", text)):
+        word = match[0]
+        if match["cjk"]:
+            terms += [word[start : start + 2] for start in range(len(word) - 1)] or [word]
+            continue
+        parts = [part.casefold() for part in _SEAM.split(word)]
+        if len(parts) > 1:
+            terms.append("".join(parts))
+        for part in parts:
+            if part not in STOP_WORDS:
+                plural = len(part) >= MIN_PLURAL_CHARS and part.endswith("s") and not part.endswith("ss")
+                terms.append(part[:-1] if plural else part)
+    return terms
+
+
+def stems_of(terms: Iterable[str]) -> list[str]:
+    """Return the first letters of each term."""
+    return [term[:STEM_CHARS] for term in terms]
+
+
+def clauses_of(text: str) -> tuple[str, ...]:
+    """Return the clauses of a query in order, at most `MOST_CLAUSES`; none if it is one clause.
+
+    Of several things asked in one sentence each can then be looked for by itself: one embedding of the whole
+    leans to what most of it is about (docs/models.md, "a clause is drowned").
+    """
+    clauses: list[str] = []
+    waiting = ""
+    for part in _CLAUSE_SEAM.split(text):
+        waiting = f"{waiting} {part.strip(' .?!,;:')}".strip()
+        if len([term for term in terms_of(waiting) if term not in _ASKING]) >= LEAST_TERMS:
+            clauses.append(waiting)
+            waiting = ""
+    if waiting and clauses:
+        clauses[-1] += f" {waiting}"
+    while len(clauses) > MOST_CLAUSES:
+        lengths = [len(one) + len(next_one) for one, next_one in pairwise(clauses)]
+        shortest = lengths.index(min(lengths))
+        clauses[shortest : shortest + 2] = [", ".join(clauses[shortest : shortest + 2])]
+    return tuple(clauses) if len(clauses) > 1 else ()
+
+
+class TermIndex:
+    """Which texts of a skill hold a term, and how much that says: BM25 and the rarity of terms.
+
+    Args:
+        texts: The terms of each text.
+
+    Attributes:
+        rarity: By term, its inverse document frequency.
+    """
+
+    def __init__(self, texts: Sequence[Sequence[str]]) -> None:
+        self._count = len(texts)
+        found: dict[str, list[tuple[int, int]]] = {}
+        for ordinal, terms in enumerate(texts):
+            for term, times in Counter(terms).items():
+                found.setdefault(term, []).append((ordinal, times))
+        lengths = np.array([len(terms) for terms in texts], np.float32)
+        norms: FloatArray = BM25_K1 * (
+            1 - BM25_B + BM25_B * lengths / max(1.0, float(lengths.mean() if texts else 1))
+        )
+        self.rarity: dict[str, float] = {}
+        self._weights: dict[str, tuple[IntArray, FloatArray]] = {}  # by term: texts, and its weight in each
+        for term, places in found.items():
+            rarity = math.log1p((len(texts) - len(places) + 0.5) / (len(places) + 0.5))
+            ordinals = np.array([ordinal for ordinal, _ in places], np.intp)
+            times_in = np.array([times for _, times in places], np.float32)
+            weights = np.float32(rarity * (BM25_K1 + 1)) * times_in / (times_in + norms[ordinals])
+            self.rarity[term], self._weights[term] = rarity, (ordinals, weights)
+
+    def score(self, terms: Iterable[str]) -> tuple[FloatArray, FloatArray]:
+        """Return `(n,)` BM25 scores, and `(n,)` shares of the terms' rarity that each text holds."""
+        scores, held = np.zeros((2, self._count), np.float32)
+        total = 0.0
+        unknown = math.log1p(self._count + 0.5)
+        for term in terms:
+            rarity = self.rarity.get(term)
+            total += unknown if rarity is None else rarity
+            if rarity is not None:
+                ordinals, weights = self._weights[term]
+                scores[ordinals] += weights
+                held[ordinals] += rarity
+        return scores, held / np.float32(total or 1.0)
