@@ -23,8 +23,7 @@ from skillpager.bench.data.folder import QUERIES, SKILLS, BenchFolder, write_rec
 from skillpager.bench.data.records import QueryRecord, SelectionRecord, SkillRecord
 from skillpager.bench.data.spending import Prices, Spending
 from skillpager.bench.judge.judging import Docket, choose_methods, collect_cases
-from skillpager.bench.judge.llm import LLMJudge, judge_id
-from skillpager.bench.judge.votes import VoteLog
+from skillpager.bench.judge.votes import LLMJudge, VoteLog, judge_id
 from skillpager.cli.app import app
 from skillpager.parsing.skill import find_entry, read_skill
 from skillpager.remote.endpoint import Endpoint

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from skillpager.bench.data.evidence import AnnotatedQuery, Document, read_documents
-from skillpager.bench.data.published import read_published
+from skillpager.bench.data.evidence import AnnotatedQuery, Document, read_documents, read_published
 from skillpager.bench.data.records import LineRange
 from skillpager.bench.validate.node_types import label_fragments
 from skillpager.classifiers.local import TYPES

@@ -13,9 +13,16 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from skillpager.bench.data.evidence import ANNOTATION, Annotation, Document, read_documents
+from skillpager.bench.data.evidence import (
+    ANNOTATION,
+    SUFFIX,
+    Annotation,
+    Document,
+    Published,
+    read_documents,
+    without_text,
+)
 from skillpager.bench.data.folder import write_records
-from skillpager.bench.data.published import SUFFIX, Published, without_text
 
 SPLITS = ("train", "dev")
 OUT = Path(__file__).parent.parent / "src" / "skillpager" / "bench" / "annotations"

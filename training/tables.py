@@ -14,9 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
-from skillpager.bench.data.published import read_published
+from skillpager.bench.data.evidence import read_published
 from skillpager.bench.report.statistics import bootstrap
-from skillpager.output.plotting import own_settings
+from skillpager.output.palette import own_settings
 
 Row = dict[str, object]
 BINS = 10

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from skillpager.errors import SkillError, UnknownSkillError
-from skillpager.output.json import JsonObject
+from skillpager.json_types import SkillJson
 from skillpager.parsing.skill import ENTRY_FILE, read_skill
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class FoundSkill:
     problem: str | None
 
 
-def found_json(found: FoundSkill) -> JsonObject:
+def found_json(found: FoundSkill) -> SkillJson:
     """Return the JSON of a found skill, the same for every front end."""
     return {
         "name": found.name,

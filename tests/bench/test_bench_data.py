@@ -22,10 +22,8 @@ from evidence_folder import write_evidence_folder
 from skillpager.bench import BenchFolder, QueryRecord, SkillRecord
 from skillpager.bench.data import load_data, read_evidence, to_skill, write_data
 from skillpager.bench.data.composition import check_composition
-from skillpager.bench.data.evals import read_evals
-from skillpager.bench.data.skillrouter import Census, Draw, allocate, draw_skills
-from skillpager.bench.data.skills import read_queries, read_skills
-from skillpager.bench.data.tasks import read_task_queries
+from skillpager.bench.data.skillrouter import Census, Draw, allocate, draw_skills, read_task_queries
+from skillpager.bench.data.skills import read_evals, read_queries, read_skills
 from skillpager.errors import BenchError, SkillError
 from skillpager.parsing.skill import read_skill
 from skillrouter_folder import NAMESPACES, Line, pool, pool_of, truth, write_skillrouter_folder

@@ -24,18 +24,20 @@ from chat_bench import (
 )
 from openai_server import OpenAIServer, completion, openai_server
 from skillpager.bench import BenchFolder
-from skillpager.bench.judge.answers import Answers, import_answers, person_id, read_answers
 from skillpager.bench.judge.exchange import (
+    Answers,
     Wanted,
     batch_parts,
     export_batch,
     export_prompts,
+    import_answers,
     missing_votes,
+    person_id,
+    read_answers,
 )
 from skillpager.bench.judge.judge_prompt import CRITERION, PROMPT_DIGEST, judge_question
 from skillpager.bench.judge.judging import Docket, judge_cases
-from skillpager.bench.judge.llm import judge_id
-from skillpager.bench.judge.votes import VoteLog
+from skillpager.bench.judge.votes import VoteLog, judge_id
 from skillpager.errors import BenchError
 
 __all__ = ["openai_server"]
@@ -379,11 +381,11 @@ def test_contradicting_rows_name_both_places(docket: Docket, tmp_path: Path) -> 
     assert f"{path}:5: contradicts the answer on the same case at {path}:2." in message
 
 
-def test_many_mistakes_are_told_at_once_but_not_all(docket: Docket, tmp_path: Path) -> None:
+def test_many_mistakes_are_reported_at_once_but_not_all(docket: Docket, tmp_path: Path) -> None:
     path = write_lines(tmp_path / "a.jsonl", *[answer_with(docket, vote="?")] * 12)
     message = fault_of(path, docket)
     assert [f"{path}:{n}: " in message for n in range(1, 13)] == [True] * 5 + [False] * 7
-    assert "; and 7 more. Mend or remove these lines." in message
+    assert "; and 7 more. Correct or remove these lines." in message
 
 
 @pytest.mark.parametrize("header", ["", "case,label", "name;vote"])

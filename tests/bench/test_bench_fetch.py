@@ -19,11 +19,9 @@ import pytest
 
 from cli_process import command, environment, run
 from skillpager.bench.data import read_evidence
-from skillpager.bench.data.evidence import AnnotatedQuery, Annotation
-from skillpager.bench.data.fetch import Missing, fetch_documents
-from skillpager.bench.data.origins import Clones, RawFiles
-from skillpager.bench.data.published import SUFFIX, Published, read_published
-from skillpager.errors import MissingExtraError, SettingsError
+from skillpager.bench.data.evidence import SUFFIX, AnnotatedQuery, Annotation, Published, read_published
+from skillpager.bench.data.fetch import Clones, Missing, RawFiles, fetch_documents
+from skillpager.errors import MissingExtraError, SettingsError, install_command
 from skillpager.settings import MAX_SKILL_BYTES
 from skillpager.types import NodeType
 from skillrouter_folder import pool_of, truth, write_skillrouter_folder
@@ -474,8 +472,8 @@ def test_a_hub_that_fails_is_one_clear_error(tmp_path: Path) -> None:
 
 
 def test_without_the_hub_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from skillpager.bench.data.hub import download_skillrouter
+    from skillpager.bench.data.fetch import download_skillrouter
 
     monkeypatch.setitem(os.sys.modules, "huggingface_hub", None)
-    with pytest.raises(MissingExtraError, match=r"skillpager\[hub\]"):
+    with pytest.raises(MissingExtraError, match=re.escape(install_command("hub"))):
         download_skillrouter(tmp_path)

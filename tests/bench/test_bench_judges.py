@@ -34,16 +34,15 @@ from chat_bench import (
 )
 from cli_process import command, environment, run
 from openai_server import Asked, OpenAIServer, Reply, completion, error, openai_server
-from skillpager.bench import BenchFolder, QueryRecord, evidence_coverage
-from skillpager.bench.data.asking import Blame, NoAnswerError
+from skillpager.bench import BenchFolder, JudgmentRecord, QueryRecord, evidence_coverage
+from skillpager.bench.data.chat import Blame, NoAnswerError
 from skillpager.bench.data.folder import QUERIES, write_records
-from skillpager.bench.data.query_prompt import query_question
+from skillpager.bench.data.queries import query_question
 from skillpager.bench.data.spending import Spending
 from skillpager.bench.judge import Case, EvidenceJudge, Judge, Verdict, judge_evidence, judge_prompt
 from skillpager.bench.judge.cases import majority
 from skillpager.bench.judge.judging import choose_methods, judge_cases
-from skillpager.bench.judge.llm import judge_id
-from skillpager.bench.judge.votes import VotedJudge, VoteLog, VoteRecord
+from skillpager.bench.judge.votes import VotedJudge, VoteLog, VoteRecord, check_votes, judge_id, verdict_of
 from skillpager.errors import BenchError, SettingsError
 
 __all__ = ["openai_server"]
@@ -187,6 +186,94 @@ def test_the_majority_is_the_more_frequent_vote(votes: list[bool]) -> None:
             majority(votes)
     else:
         assert majority(votes) == max((True, False), key=votes.count)
+
+
+# ---- the thresholds of the measure
+
+
+def measured(*ranges: tuple[int, int]) -> tuple[float, bool]:
+    """Return the verdict on ranges of two lines, with so many letters that the context has and lacks."""
+    letters = iter("abcdefgh")
+    lines = [next(letters) * count for counts in ranges for count in counts]
+    context = "\n".join(lines[::2])
+    return evidence_coverage(context, lines, [(n, n + 1) for n in range(1, len(lines), 2)])
+
+
+def test_nine_tenths_of_all_evidence_are_sufficient_and_less_is_not() -> None:
+    assert measured((900, 100)) == (0.9, True)
+    assert measured((89_999, 10_001)) == (0.89999, False)
+    # over all ranges together, weighted by their letters, not the mean of their shares
+    assert measured((800, 200), (1000, 0)) == (0.9, True)
+    assert measured((850, 150), (949, 51)) == (1799 / 2000, False)
+    assert measured((80, 20), (900, 0))[1]
+
+
+def test_four_fifths_of_each_range_are_sufficient_and_less_is_not() -> None:
+    assert measured((5000, 0), (800, 200)) == (5800 / 6000, True)
+    assert measured((500_000, 0), (79_999, 20_001)) == (579_999 / 600_000, False)
+    assert measured((799, 201), (5000, 0)) == (5799 / 6000, False)
+    assert measured((5000, 0), (0, 100), (5000, 0)) == (10000 / 10100, False)
+
+
+# ---- votes
+
+
+@pytest.mark.parametrize(
+    ("votes", "sufficient", "pattern"),
+    [
+        ("yyy", True, "3-0"),
+        ("yyn", True, "2-1"),
+        ("nyy", True, "2-1"),
+        ("yny", True, "2-1"),
+        ("nny", False, "2-1"),
+        ("ynn", False, "2-1"),
+        ("nnn", False, "3-0"),
+        ("y", True, "1-0"),
+        ("n", False, "1-0"),
+    ],
+)
+def test_the_verdict_is_what_most_votes_say(votes: str, sufficient: bool, pattern: str) -> None:
+    cast = [VoteRecord("c", number, vote == "y", f"reason {number}") for number, vote in enumerate(votes, 1)]
+    verdict = verdict_of(cast)
+    assert verdict.sufficient is sufficient
+    assert verdict.votes == tuple(vote == "y" for vote in votes)
+    # the first vote of the majority speaks for it
+    assert verdict.reason == f"reason {votes.index('y' if sufficient else 'n') + 1}"
+    record = JudgmentRecord(
+        "q", "s", "mmr", "j", verdict.sufficient, verdict.votes, None, verdict.reason, "0"
+    )
+    assert record.pattern == pattern
+
+
+@pytest.mark.parametrize("votes", ["", "yn", "ny", "yynn", "ynyn"])
+def test_a_tie_is_no_verdict(votes: str) -> None:
+    with pytest.raises(ValueError, match="have no majority"):
+        verdict_of([VoteRecord("c", number, vote == "y") for number, vote in enumerate(votes, 1)])
+
+
+def test_the_first_votes_decide_and_later_ones_only_when_they_are_asked_for(tmp_path: Path) -> None:
+    log = VoteLog(BenchFolder(tmp_path), "people:anna")
+    query = ANNOTATED[0]
+    case = Case(SKILLS[query.skill], query, "text")
+    log.add(*(VoteRecord(case.digest, n, vote == "y") for n, vote in enumerate("yynnn", 1)))
+    verdicts = {votes: VotedJudge(log, votes=votes).judge(case) for votes in (1, 3, 5, None)}
+    assert {votes: verdict.sufficient for votes, verdict in verdicts.items()} == {
+        1: True,
+        3: True,
+        5: False,
+        None: False,
+    }
+    assert [len(verdict.votes) for verdict in verdicts.values()] == [1, 3, 5, 5]
+    with pytest.raises(NoAnswerError, match="5 of 7 votes are there"):
+        VotedJudge(log, votes=7).judge(case)
+    assert log.missing(case.digest, 7) == [6, 7]
+
+
+@pytest.mark.parametrize("votes", [-1, 0, 2, 4])
+def test_only_an_odd_number_of_votes_has_a_majority(votes: int) -> None:
+    with pytest.raises(SettingsError, match=f"{votes} votes have no majority"):
+        check_votes(votes)
+    assert [check_votes(odd) for odd in (1, 3, 5)] == [1, 3, 5]
 
 
 def test_the_same_context_is_one_case_under_all_methods(folder: BenchFolder) -> None:

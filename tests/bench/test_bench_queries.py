@@ -31,17 +31,18 @@ from chat_bench import (
 )
 from cli_process import command, environment, run
 from openai_server import Asked, OpenAIServer, Reply, always, completion, error, openai_server
-from skillpager.bench.data.asking import MAX_FAILURES_IN_A_ROW
-from skillpager.bench.data.asking import Asked as Outcome
+from skillpager.bench.data.chat import MAX_FAILURES_IN_A_ROW, quote_as_data
+from skillpager.bench.data.chat import Asked as Outcome
 from skillpager.bench.data.folder import QUERIES, SKILLS, BenchFolder, write_records
-from skillpager.bench.data.queries import plan_queries, query_file, write_queries
-from skillpager.bench.data.query_prompt import (
+from skillpager.bench.data.queries import (
     MAX_QUERY_CHARS,
+    plan_queries,
+    query_file,
     query_prompt_digest,
     query_question,
     read_queries,
+    write_queries,
 )
-from skillpager.bench.data.quoting import quote_as_data
 from skillpager.bench.data.records import SkillRecord
 from skillpager.bench.data.spending import Spending, Usage
 from skillpager.errors import BenchError, SettingsError

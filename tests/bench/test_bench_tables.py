@@ -13,9 +13,9 @@ import pytest
 from markdown_it import MarkdownIt
 
 from bench_results import FULL_TOKENS, SUITES, TOKENS, results_of, whole_run, write_results
+from skillpager.bench.data.evidence import Published
 from skillpager.bench.data.folder import write_records
 from skillpager.bench.data.provenance import differences, run_facts
-from skillpager.bench.data.published import Published
 from skillpager.bench.report import claims, paper
 from skillpager.bench.report.claims import CLAIMS, Expectation, Verdict, check_claims, judge_claim
 from skillpager.bench.report.comparisons import compare_methods, default_methods

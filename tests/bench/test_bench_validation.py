@@ -32,33 +32,44 @@ from skillpager.bench.data.records import (
 )
 from skillpager.bench.report import paper
 from skillpager.bench.report.results import Results
-from skillpager.bench.validate import drawing, type_sample, web
+from skillpager.bench.validate import sample, web
 from skillpager.bench.validate.agreement import kappas, measure_agreement
-from skillpager.bench.validate.drawing import Sample, write_sample
-from skillpager.bench.validate.key import JudgmentKey, TypeKey, find_key, key_file, read_key
 from skillpager.bench.validate.node_types import (
     LabelClassifier,
     LineLabels,
     label_fragments,
     parser_quality,
 )
-from skillpager.bench.validate.sample import METHODS, sample_judgments, vote_patterns
+from skillpager.bench.validate.sample import (
+    HEADING_SEPARATOR,
+    METHODS,
+    Sample,
+    sample_judgments,
+    sample_types,
+    size_classes,
+    vote_patterns,
+    write_sample,
+)
 from skillpager.bench.validate.scores import note_agreement, score_sheets
 from skillpager.bench.validate.sheet import (
     CHOICES,
     COLUMNS,
     Case,
+    JudgmentKey,
     Sheet,
     SheetKind,
+    TypeKey,
     copy_for_annotator,
+    find_key,
+    key_file,
     neutral,
     overlong_cases,
+    read_key,
     read_sheet,
     restored,
     write_answer,
     write_sheet,
 )
-from skillpager.bench.validate.type_sample import HEADING_SEPARATOR, sample_types, size_classes
 from skillpager.errors import BenchError
 from skillpager.parsing.fragments import split_skill
 from skillpager.types import Classifier, Fragment, NodeType
@@ -803,7 +814,7 @@ def test_sample_and_score_on_the_command_line(folder: BenchFolder, tmp_path: Pat
 
 
 def test_defaults_of_the_commands_are_the_librarys() -> None:
-    assert (PER_TYPE, SEED, PORT) == (type_sample.PER_TYPE, drawing.SEED, web.DEFAULT_PORT)
+    assert (PER_TYPE, SEED, PORT) == (sample.PER_TYPE, sample.SEED, web.DEFAULT_PORT)
 
 
 def test_types_on_the_command_line(typed_folder: BenchFolder, tmp_path: Path) -> None:

@@ -1,85 +1,47 @@
 """The commands of `skillpager bench`; `skillpager.cli.app` mounts them by the name of this module."""
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from skillpager.bench.cli import data as cli_bench_data
-from skillpager.bench.cli import judge as cli_bench_judge
-from skillpager.bench.cli import validate as cli_bench_validate
-from skillpager.bench.cli.model import (
-    DEFAULT_JOBS,
-    DEFAULT_TIMEOUT,
-    BaseUrl,
-    MaxCost,
-    ModelName,
+from skillpager.bench.cli.data import app as data_app
+from skillpager.bench.cli.judge import Task, judge, judge_by_model, queries
+from skillpager.bench.cli.options import (
+    EVIDENCE,
+    LLM,
+    NO_JUDGE,
+    VOTES,
     ModelOptions,
-    PriceIn,
-    PriceOut,
-    Yes,
+    PlaceOptions,
+    RunOptions,
+    Without,
+    grouped,
+    optional,
 )
-from skillpager.cli.messages import reported
-from skillpager.cli.options import AsJson, CacheDir, ClassifierName, EncoderName
+from skillpager.bench.cli.validate import app as validate_app
+from skillpager.cli.messages import UsageError, note, print_json, print_text, reported
+from skillpager.cli.options import AsJson, CacheDir
+
+if TYPE_CHECKING:
+    from skillpager.bench.data.folder import BenchFolder
+
+JUDGES = (EVIDENCE, LLM, NO_JUDGE)
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
-EVIDENCE = "evidence"
 
-
-app.add_typer(cli_bench_data.app, name="data")
-app.command()(cli_bench_judge.queries)
-
-
-Data = Annotated[
-    Path | None,
-    typer.Option(
-        "--data",
-        metavar="DIR",
-        help="Benchmark folder, or folder of evidence data; the data in --out by default.",
-        show_default=False,
-    ),
-]
-Out = Annotated[
-    Path | None,
-    typer.Option(
-        "--out", metavar="RUN", help="Folder of the results; --data by default.", show_default=False
-    ),
-]
-JudgeName = Annotated[
-    str,
-    typer.Option("--judge", metavar="NAME", help="evidence, llm, or none to judge later with `bench judge`."),
-]
-RunStyle = Annotated[
-    str | None,
-    typer.Option(
-        "--style",
-        metavar="STYLE",
-        help="plain: the nodes alone (default), as in the paper. marked or xml: as users get it.",
-    ),
-]
-Jobs = Annotated[
-    int | None,
-    typer.Option(
-        "--jobs",
-        "-j",
-        metavar="N",
-        min=1,
-        help="Processes; one for each processor by default.",
-        show_default=False,
-    ),
-]
-Contexts = Annotated[
-    bool,
-    typer.Option("--contexts/--no-contexts", help="Whether results hold the texts, which other judges need."),
-]
+app.add_typer(data_app, name="data")
+app.command()(queries)
 
 
 @app.command()
 @reported
+@grouped
 def run(
-    data: Data = None,
-    out: Out = None,
+    place: PlaceOptions,
     methods: Annotated[
         str,
         typer.Option(
@@ -88,20 +50,9 @@ def run(
             help="Methods or suites, divided by commas, such as mmr,bm25,mmr@lambda=0.9,k=20.",
         ),
     ] = "main",
-    judge: JudgeName = EVIDENCE,
-    style: RunStyle = None,
-    jobs: Jobs = None,
-    contexts: Contexts = True,
-    encoder: EncoderName = None,
-    classifier: ClassifierName = None,
-    cache_dir: CacheDir = None,
-    model: ModelName = None,
-    base_url: BaseUrl = None,
-    price_in: PriceIn = None,
-    price_out: PriceOut = None,
-    max_cost: MaxCost = None,
-    yes: Yes = False,
-    as_json: AsJson = False,
+    *,
+    how: RunOptions,
+    asked: Annotated[ModelOptions, Without(("jobs", "timeout", "dry_run"))],
 ) -> None:
     """Run methods on the queries of a benchmark.
 
@@ -117,22 +68,30 @@ def run(
       skillpager bench run --out results --methods mmr@lambda=0.9,hybrid@tokens=40%
       skillpager bench run --data skillrouter --judge none --methods main
     """
-    from skillpager.bench.cli.running import RunOptions, run_and_judge
     from skillpager.bench.run.methods import split_labels
     from skillpager.bench.run.suites import SUITES, suite
 
-    options = RunOptions(data, out, judge, style, jobs, contexts, encoder, classifier, cache_dir, as_json)
-    asked = ModelOptions(
-        model, base_url, DEFAULT_JOBS, DEFAULT_TIMEOUT, price_in, price_out, max_cost, False, yes, as_json
-    )
     parts = split_labels(methods)
     suites = {name: suite(name) for name in parts if name in SUITES}
     single = [label for label in parts if label not in SUITES]
-    run_and_judge({**suites, **({"chosen": single} if single else {})}, options, asked)
+    _run_and_judge({**suites, **({"chosen": single} if single else {})}, place, how, asked)
+
+
+@dataclass(frozen=True, slots=True)
+class SweepOptions(RunOptions):
+    """Options of a sweep, whose many results hold no texts by default."""
+
+    contexts: Annotated[
+        bool,
+        typer.Option(
+            "--contexts/--no-contexts", help="Whether results hold the texts, which other judges need."
+        ),
+    ] = False
 
 
 @app.command()
 @reported
+@grouped
 def sweep(
     knob: Annotated[
         str,
@@ -141,15 +100,8 @@ def sweep(
             help="lambda, k, size (k by size of the skill), threshold (size up to which k is 20) or budget.",
         ),
     ],
-    data: Data = None,
-    out: Out = None,
-    judge: JudgeName = EVIDENCE,
-    style: RunStyle = None,
-    jobs: Jobs = None,
-    contexts: Contexts = False,
-    encoder: EncoderName = None,
-    classifier: ClassifierName = None,
-    cache_dir: CacheDir = None,
+    place: PlaceOptions,
+    how: SweepOptions,
     as_json: AsJson = False,
 ) -> None:
     """Run MMR over the values of a knob, or every offline method over budgets of 10 to 90 % of the tokens.
@@ -159,35 +111,30 @@ def sweep(
       skillpager bench sweep lambda --data dev --out results
       skillpager bench sweep budget --out results
     """
-    from skillpager.bench.cli.running import RunOptions, known_suite, run_and_judge
     from skillpager.bench.run.suites import SWEEPS, suite
 
-    name = known_suite(knob, SWEEPS, "sweep")
-    options = RunOptions(data, out, judge, style, jobs, contexts, encoder, classifier, cache_dir, as_json)
-    run_and_judge({name: suite(name)}, options)
+    if knob not in SWEEPS:
+        raise UsageError(f"Unknown sweep {knob!r}: choose one of {', '.join(SWEEPS)}.")
+    name = SWEEPS[knob]
+    _run_and_judge({name: suite(name)}, place, how, ModelOptions(as_json=as_json))
 
 
 @app.command()
 @reported
+@grouped
 def ablate(
     part: Annotated[
         str, typer.Argument(metavar="PART", help="concept, graph, granularity, encoder or classifier.")
     ],
-    data: Data = None,
-    out: Out = None,
+    place: PlaceOptions,
     with_: Annotated[
         list[str] | None,
         typer.Option(
             "--with", metavar="NAME", help="A further encoder or classifier to compare; may be repeated."
         ),
     ] = None,
-    judge: JudgeName = EVIDENCE,
-    style: RunStyle = None,
-    jobs: Jobs = None,
-    contexts: Contexts = True,
-    encoder: EncoderName = None,
-    classifier: ClassifierName = None,
-    cache_dir: CacheDir = None,
+    *,
+    how: RunOptions,
     as_json: AsJson = False,
 ) -> None:
     """Run MMR with one part taken away or exchanged.
@@ -197,16 +144,16 @@ def ablate(
       skillpager bench ablate concept --data dev --out results
       skillpager bench ablate encoder --out results --with openai:bge-m3
     """
-    from skillpager.bench.cli.running import RunOptions, known_suite, run_and_judge
     from skillpager.bench.run.suites import ABLATIONS, suite
 
-    name = known_suite(part, ABLATIONS, "ablation")
-    options = RunOptions(data, out, judge, style, jobs, contexts, encoder, classifier, cache_dir, as_json)
-    run_and_judge({name: suite(name, extra=with_ or [])}, options)
+    if part not in ABLATIONS:
+        raise UsageError(f"Unknown ablation {part!r}: choose one of {', '.join(ABLATIONS)}.")
+    suites = {part: suite(part, extra=with_ or [])}
+    _run_and_judge(suites, place, how, ModelOptions(as_json=as_json))
 
 
-app.command()(cli_bench_judge.judge)
-app.add_typer(cli_bench_validate.app, name="validate")
+app.command()(judge)
+app.add_typer(validate_app, name="validate")
 
 
 @app.command()
@@ -220,10 +167,7 @@ def report(
         ),
     ] = EVIDENCE,
     out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", metavar="DIR", help="Where to write; RUN/report by default.", show_default=False
-        ),
+        Path | None, optional("--out", metavar="DIR", help="Where to write; RUN/report by default.")
     ] = None,
     cache_dir: CacheDir = None,
 ) -> None:
@@ -233,22 +177,17 @@ def report(
     Examples:
       skillpager bench report results
     """
-    from skillpager.bench.cli.running import write_and_print_report
     from skillpager.bench.data.folder import BenchFolder
 
-    write_and_print_report(BenchFolder(folder), judge, out, cache_dir=cache_dir)
+    _write_report(BenchFolder(folder), judge, out, cache_dir)
 
 
 @app.command()
 @reported
+@grouped
 def reproduce(
-    data: Data = None,
-    out: Out = None,
-    style: RunStyle = None,
-    jobs: Jobs = None,
-    encoder: EncoderName = None,
-    classifier: ClassifierName = None,
-    cache_dir: CacheDir = None,
+    place: PlaceOptions,
+    how: Annotated[SweepOptions, Without(("judge", "contexts"))],
 ) -> None:
     """Run every suite with the evidence judge and write the report: each table and figure of the paper.
 
@@ -257,8 +196,66 @@ def reproduce(
       skillpager bench data fetch --split dev --out dev
       skillpager bench reproduce --data dev --out results
     """
-    from skillpager.bench.cli.running import RunOptions, make_contexts, write_and_print_report
     from skillpager.bench.run.suites import SUITES
 
-    options = RunOptions(data, out, EVIDENCE, style, jobs, False, encoder, classifier, cache_dir)
-    write_and_print_report(make_contexts(SUITES, options), EVIDENCE, None, cache_dir=cache_dir)
+    _write_report(_make_contexts(SUITES, place, how), EVIDENCE, None, how.cache_dir)
+
+
+def _run_and_judge(
+    suites: Mapping[str, Sequence[str]], place: PlaceOptions, how: RunOptions, asked: ModelOptions
+) -> None:
+    """Run suites, judge their contexts, and print a row for each method."""
+    from skillpager.bench.report.results import Results
+    from skillpager.bench.report.summary import COLUMNS, summarise
+    from skillpager.bench.run.methods import parse_method
+    from skillpager.cli.views import print_table
+
+    folder = _make_contexts(suites, place, how)
+    labels = [label for name in suites for label in suites[name]]
+    if how.judge == NO_JUDGE:
+        note(f"not judged yet: `skillpager bench judge {folder.path}`")
+        return
+    if how.judge == LLM:
+        judge_by_model(Task(folder, ",".join(labels), VOTES, asked))
+        return
+    rows = summarise(Results(folder, EVIDENCE), dict.fromkeys(parse_method(label).label for label in labels))
+    if asked.as_json:
+        print_json({"out": str(folder.path), "methods": [row.to_json() for row in rows]})
+    else:
+        print_table(COLUMNS, [row.cells for row in rows], right=COLUMNS[1:])
+
+
+def _make_contexts(
+    suites: Mapping[str, Sequence[str]], place: PlaceOptions, how: RunOptions
+) -> "BenchFolder":
+    """Return the folder in which suites were run."""
+    from skillpager.bench.run.reproduce import open_run, run_suites
+    from skillpager.bench.run.runs import run_settings
+    from skillpager.bench.run.selecting import Plan
+    from skillpager.cli.session import choose_settings
+    from skillpager.cli.views import progress_bar
+
+    if how.judge not in JUDGES:
+        raise UsageError(f"Unknown judge {how.judge!r}: choose one of {', '.join(JUDGES)}.")
+    settings = choose_settings(encoder=how.encoder, classifier=how.classifier, cache_dir=how.cache_dir)
+    plan = Plan(run_settings(settings, style=how.style or "plain"), keep_contexts=how.contexts)
+    if how.judge != EVIDENCE:
+        # later judges read the texts
+        plan = replace(plan, keep_contexts=True, judge_evidence=False)
+    folder = open_run(place.data, place.out, plan)
+    with progress_bar("contexts") as progress:
+        made = run_suites(folder, suites, plan, jobs=how.jobs, progress=progress)
+    note(f"{made:,} contexts made, in {folder.path}")
+    return folder
+
+
+def _write_report(folder: "BenchFolder", judge: str, out: Path | None, cache_dir: Path | None) -> None:
+    """Write a report, and print the files."""
+    from skillpager.bench.report.report import write_report
+    from skillpager.cli.session import open_pager
+
+    pager = open_pager(cache_dir=cache_dir)
+    written = write_report(
+        folder, judge=folder.find_judge(judge), out=out or folder.path / "report", pager=pager
+    )
+    print_text("\n".join(map(str, written)))

@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from skillpager.cli.messages import FAILED, are_notes_heard, note, print_json, reported, warn
+from skillpager.bench.cli.options import optional
+from skillpager.cli.messages import FAILED, UsageError, are_notes_heard, note, print_json, reported, warn
 from skillpager.cli.options import AsJson, complete_skill
 
 if TYPE_CHECKING:
-    from skillpager.bench.data.composition import Check
-    from skillpager.bench.data.fetch import Missing
-    from skillpager.bench.data.origins import DocumentOrigin
     from skillpager.bench.data.records import QueryRecord, SkillRecord
     from skillpager.output.json import JsonObject, JsonValue
 
@@ -77,23 +75,34 @@ def skillrouter(
       skillpager bench data skillrouter eval_core --out tasks --queries tasks
     """
     from skillpager.bench.data.composition import check_composition
-    from skillpager.bench.data.hub import download_skillrouter
-    from skillpager.bench.data.skillrouter import draw_skills
-    from skillpager.bench.data.tasks import read_task_queries
+    from skillpager.bench.data.fetch import download_skillrouter
+    from skillpager.bench.data.skillrouter import draw_skills, read_task_queries
+    from skillpager.cli.views import print_table
 
     if download:
         download_skillrouter(folder, revision=revision, bars=are_notes_heard() and sys.stderr.isatty())
     draw = draw_skills(folder)
     checks = check_composition(draw, folder)
     records = read_task_queries(folder, draw.skills) if queries is Queries.TASKS else []
-    written = _write(out, draw.skills, records, source="skillrouter", details=draw.details)
+    composition: JsonObject = {"composition": [check.json for check in checks]}
+    _write(
+        out,
+        draw.skills,
+        records,
+        source="skillrouter",
+        details=draw.details,
+        as_json=as_json,
+        more=composition,
+    )
+    rows = []
     for check in checks:
+        because = f" ({check.reason})" if check.reason else ""
         if not check.agrees:
-            warn(f"{check.measure}: {check.expected} expected, {check.found} found{_because(check)}")
-    if as_json:
-        print_json({"out": str(out), "data": written, "composition": [check.json for check in checks]})
-    else:
-        _print_checks(checks)
+            warn(f"{check.measure}: {check.expected} expected, {check.found} found{because}")
+        agrees = "yes" if check.agrees else f"no{because}"
+        rows.append([check.measure, check.expected, check.found, agrees])
+    if not as_json:
+        print_table(["measure", "expected", "here", "agrees"], rows, right=["expected", "here"])
 
 
 @app.command()
@@ -103,9 +112,7 @@ def evidence(
     out: Out,
     subset: Annotated[
         str | None,
-        typer.Option(
-            "--subset", metavar="NAME", help="Name of the subset; that of DIR by default.", show_default=False
-        ),
+        optional("--subset", metavar="NAME", help="Name of the subset; that of DIR by default."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -120,7 +127,7 @@ def evidence(
 
     name = folder.resolve().name if subset is None else subset
     skills, queries = read_evidence(folder, subset=name)
-    _tell_written(_write(out, skills, queries, source="evidence", details={"subset": name}), out, as_json)
+    _write(out, skills, queries, source="evidence", details={"subset": name}, as_json=as_json)
 
 
 @app.command()
@@ -144,12 +151,12 @@ def evals(
     Examples:
       skillpager bench data evals ~/.claude/skills/csv-analyzer --out evals
     """
-    from skillpager.bench.data.evals import read_evals
+    from skillpager.bench.data.skills import read_evals
     from skillpager.cli.session import choose_settings, find_skill
 
     settings = choose_settings()
     records, queries = read_evals([find_skill(skill, settings) for skill in skills])
-    _tell_written(_write(out, records, queries, source="evals", details={}), out, as_json)
+    _write(out, records, queries, source="evals", details={}, as_json=as_json)
 
 
 @app.command()
@@ -164,11 +171,10 @@ def skills(
     out: Out,
     queries: Annotated[
         Path | None,
-        typer.Option(
+        optional(
             "--queries",
             metavar="FILE",
             help="JSONL of queries: skill, query, and critical lines where the evidence judge is to decide.",
-            show_default=False,
         ),
     ] = None,
     subset: Annotated[str, typer.Option("--subset", metavar="NAME", help="Name of the subset.")] = "own",
@@ -187,7 +193,7 @@ def skills(
 
     records = read_skills(paths, subset=subset)
     asked = read_queries(queries, records) if queries else []
-    _tell_written(_write(out, records, asked, source="skills", details={"subset": subset}), out, as_json)
+    _write(out, records, asked, source="skills", details={"subset": subset}, as_json=as_json)
 
 
 @app.command()
@@ -197,20 +203,18 @@ def fetch(
     split: Annotated[Split, typer.Option("--split", help="Which annotations.")] = Split.DEV,
     mirror: Annotated[
         str | None,
-        typer.Option(
+        optional(
             "--mirror",
             metavar="URL",
             help="Server of URL/REPO/COMMIT/PATH. [https://raw.githubusercontent.com]",
-            show_default=False,
         ),
     ] = None,
     git: Annotated[
         Path | None,
-        typer.Option(
+        optional(
             "--git",
             metavar="FOLDER",
             help="Read clones in FOLDER, such as FOLDER/OWNER/NAME, instead of the network.",
-            show_default=False,
         ),
     ] = None,
     jobs: Annotated[
@@ -228,31 +232,25 @@ def fetch(
       skillpager bench data fetch --split dev --out dev
       skillpager bench data fetch --split train --out train --git ~/clones
     """
-    from skillpager.bench.data.fetch import fetch_documents
-    from skillpager.bench.data.published import read_published
-    from skillpager.cli.views import progress_bar
+    from skillpager.bench.data.evidence import read_published
+    from skillpager.bench.data.fetch import GITHUB_RAW, Clones, RawFiles, fetch_documents
+    from skillpager.cli.views import print_table, progress_bar
 
+    if git is not None and mirror is not None:
+        raise UsageError("--git and --mirror both say where documents are read: leave one of them out.")
+    origin = Clones(git) if git is not None else RawFiles(mirror or GITHUB_RAW)
     published = read_published(split.value)
     with progress_bar("documents") as progress:
-        missing = fetch_documents(published, out, _origin(mirror, git), jobs=jobs, progress=progress)
+        missing = fetch_documents(published, out, origin, jobs=jobs, progress=progress)
     restored = len(published) - len(missing)
     if as_json:
         print_json({"out": str(out), "documents": restored, "missing": [entry.json for entry in missing]})
     elif missing:
-        _print_missing(missing)
+        print_table(["missing", "why"], [[entry.document.skill, entry.problem] for entry in missing])
     note(f"{restored} of {len(published)} documents are in {out}")
     if missing:
         note("repeat the command for the others: what is there is not fetched again")
         raise typer.Exit(FAILED)
-
-
-def _origin(mirror: str | None, git: Path | None) -> "DocumentOrigin":
-    from skillpager.bench.data.origins import GITHUB_RAW, Clones, RawFiles
-    from skillpager.cli.messages import UsageError
-
-    if git is not None and mirror is not None:
-        raise UsageError("--git and --mirror both say where documents are read: leave one of them out.")
-    return Clones(git) if git is not None else RawFiles(mirror or GITHUB_RAW)
 
 
 def _write(
@@ -262,38 +260,16 @@ def _write(
     *,
     source: str,
     details: "Mapping[str, JsonValue]",
-) -> "JsonObject":
-    from skillpager.bench.data.folder import BenchFolder
-    from skillpager.bench.data.writing import write_data
+    as_json: bool,
+    more: "JsonObject | None" = None,
+) -> None:
+    """Write a benchmark folder; with `--json` print the entry of its manifest, and `more`."""
+    from skillpager.bench.data.folder import BenchFolder, write_data
     from skillpager.cli.views import counted
 
     folder = BenchFolder(out)
     written = write_data(folder, skills, queries, source=source, details=details)
     asked = counted(len(folder.queries()), "query", "queries")
     note(f"{counted(len(skills), 'skill')} and {asked} are in {out}")
-    return written
-
-
-def _tell_written(written: "JsonObject", out: Path, as_json: bool) -> None:
     if as_json:
-        print_json({"out": str(out), "data": written})
-
-
-def _because(check: "Check") -> str:
-    return f" ({check.reason})" if check.reason else ""
-
-
-def _print_checks(checks: Sequence["Check"]) -> None:
-    from skillpager.cli.views import print_table
-
-    rows = [
-        [check.measure, check.expected, check.found, "yes" if check.agrees else f"no{_because(check)}"]
-        for check in checks
-    ]
-    print_table(["measure", "expected", "here", "agrees"], rows, right=["expected", "here"])
-
-
-def _print_missing(missing: Sequence["Missing"]) -> None:
-    from skillpager.cli.views import print_table
-
-    print_table(["missing", "why"], [[entry.document.skill, entry.problem] for entry in missing])
+        print_json({"out": str(out), "data": written, **(more or {})})

@@ -2,20 +2,22 @@
 
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from skillpager.bench.cli.options import optional
 from skillpager.cli.messages import note, print_json, print_text, reported, warn
 from skillpager.cli.options import AsJson
 
 if TYPE_CHECKING:
     from skillpager.bench.report.statistics import Interval
-    from skillpager.bench.validate.agreement import Agreement, LabelScore
-    from skillpager.bench.validate.drawing import Sample
-    from skillpager.bench.validate.scores import Group, Scores
+    from skillpager.bench.validate.agreement import Agreement
+    from skillpager.bench.validate.sample import Sample
+    from skillpager.bench.validate.scores import Scores
 
 # the library's defaults, known without importing it
 PER_TYPE = 16
@@ -50,21 +52,19 @@ def sample(
     out: Out,
     methods: Annotated[
         str | None,
-        typer.Option(
+        optional(
             "--methods",
             metavar="A,B,…",
             help="Methods to draw from. [greedy_graph,topk_dependency,chunk_mmr,mmr]",
-            show_default=False,
         ),
     ] = None,
     per_cell: Annotated[
         int | None,
-        typer.Option(
+        optional(
             "--per-cell",
             metavar="N",
             min=1,
             help="Cases of each method, verdict and vote pattern. [as many as make 96: the paper's 6]",
-            show_default=False,
         ),
     ] = None,
     seed: Seed = SEED,
@@ -112,7 +112,7 @@ def types(
       skillpager bench validate types run --out typed.csv
     """
     from skillpager.bench.data.folder import BenchFolder
-    from skillpager.bench.validate.type_sample import sample_types
+    from skillpager.bench.validate.sample import sample_types
 
     drawn = sample_types(BenchFolder(folder), per_type=per_type, seed=seed)
     _write(drawn, out, ["type"], as_json=as_json)
@@ -152,11 +152,10 @@ def serve(
         sys.stdout.flush()
         if open_page:
             webbrowser.open(server.url)
-        try:
-            server.serve_forever()
-        except KeyboardInterrupt:
-            labelled, cases = server.answered()
-            note(f"{labelled} of {cases} cases are labelled in {own}")
+        with suppress(KeyboardInterrupt):
+            server.serve()
+        labelled, cases = server.answered()
+        note(f"{labelled} of {cases} cases are labelled in {own}")
 
 
 @app.command()
@@ -167,7 +166,7 @@ def score(
     ],
     key: Annotated[
         Path | None,
-        typer.Option("--key", metavar="FILE", help="Key of the sheet. [beside it]", show_default=False),
+        optional("--key", metavar="FILE", help="Key of the sheet. [beside it]"),
     ] = None,
     folder: Annotated[
         Path | None,
@@ -202,7 +201,7 @@ def score(
 
 def _write(drawn: "Sample", out: Path, columns: Sequence[str], *, as_json: bool) -> None:
     """Write a sample and say what is in it."""
-    from skillpager.bench.validate.drawing import write_sample
+    from skillpager.bench.validate.sample import write_sample
     from skillpager.cli.views import counted, print_table
 
     key = write_sample(out, drawn)
@@ -220,11 +219,18 @@ def _write(drawn: "Sample", out: Path, columns: Sequence[str], *, as_json: bool)
 
 def _print_scores(scores: "Scores") -> None:
     note(f"People (the reference) against {scores.rater}, 95 % bootstrap intervals in brackets:")
-    rows = [
-        {"sheet": scored.sheet, "part": _part(group), **_numbers(group.agreement), **_paper_numbers(group)}
-        for scored in scores.sheets
-        for group in scored.groups
-    ]
+    rows = []
+    for scored in scores.sheets:
+        for group in scored.groups:
+            part = group.name if group.by == group.name else f"{group.by} {group.name}"
+            published = group.published
+            kappa = published.kappa if published else None
+            paper = {
+                "paper %": _percent(published.rate if published else None),
+                "paper κ": "" if kappa is None else f"{kappa:.3f}",
+                "paper macro-F1 %": _percent(published.macro_f1 if published else None),
+            }
+            rows.append({"sheet": scored.sheet, "part": part, **_numbers(group.agreement), **paper})
     _print_rows(rows, texts=2)
     for scored in scores.sheets:
         _print_labels(f"{scored.sheet} (rows), {scores.rater} (columns)", scored.groups[0].agreement)
@@ -239,7 +245,19 @@ def _print_labels(title: str, agreement: "Agreement") -> None:
     _print_rows(
         [{title: label, **dict(zip(agreement.labels, map(str, row), strict=True))} for label, row in matrix]
     )
-    _print_rows([_label_numbers(score) for score in agreement.scores])
+    _print_rows(
+        [
+            {
+                "label": score.label,
+                "precision %": _percent(score.precision),
+                "recall %": _percent(score.recall),
+                "F1 %": _percent(score.f1),
+                "in rows": str(score.reference),
+                "in columns": str(score.rated),
+            }
+            for score in agreement.scores
+        ]
+    )
 
 
 def _print_rows(rows: Sequence[Mapping[str, str]], *, texts: int = 1) -> None:
@@ -258,10 +276,6 @@ def _print_rows(rows: Sequence[Mapping[str, str]], *, texts: int = 1) -> None:
         print_text("\n")
 
 
-def _part(group: "Group") -> str:
-    return group.name if group.by == group.name else f"{group.by} {group.name}"
-
-
 def _numbers(agreement: "Agreement") -> dict[str, str]:
     kappa = agreement.kappa
     return {
@@ -269,26 +283,6 @@ def _numbers(agreement: "Agreement") -> dict[str, str]:
         "agreement %": _interval(agreement.rate.scaled(PERCENT), 1),
         "κ": "undefined: one label only" if kappa is None else _interval(kappa, 3),
         "macro-F1 %": _percent(agreement.macro_f1),
-    }
-
-
-def _label_numbers(score: "LabelScore") -> dict[str, str]:
-    return {
-        "label": score.label,
-        "precision %": _percent(score.precision),
-        "recall %": _percent(score.recall),
-        "F1 %": _percent(score.f1),
-        "in rows": str(score.reference),
-        "in columns": str(score.rated),
-    }
-
-
-def _paper_numbers(group: "Group") -> dict[str, str]:
-    published = group.published
-    return {
-        "paper %": _percent(published.rate if published else None),
-        "paper κ": f"{published.kappa:.3f}" if published and published.kappa is not None else "",
-        "paper macro-F1 %": _percent(published.macro_f1 if published else None),
     }
 
 

@@ -1,12 +1,11 @@
-"""Where the benchmark's skills and queries come from (paper §4.1).
+"""Data of the benchmark: sources of skills and queries (paper §4.1), the benchmark folder, and models.
 
-One module for each source: `evidence` (annotated documents), `skillrouter` (SkillRouter-Eval-Core), `evals`
-(a skill's own tests), `fetch` (the documents of the published annotations). `writing` puts what they give
-into a benchmark folder.
+One module for each source: `evidence` (annotated documents), `skillrouter` (SkillRouter-Eval-Core), `skills`
+(any skills, with own queries or their own tests), `fetch` (documents of the published annotations), `queries`
+(written by a model).
 """
 
 from skillpager.bench.data.evidence import read_evidence
-from skillpager.bench.data.loading import load_data, to_skill
-from skillpager.bench.data.writing import data_entry, records_digest, write_data
+from skillpager.bench.data.folder import data_entry, load_data, records_digest, to_skill, write_data
 
 __all__ = ["data_entry", "load_data", "read_evidence", "records_digest", "to_skill", "write_data"]

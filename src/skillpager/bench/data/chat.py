@@ -1,23 +1,114 @@
-"""A chat model that is asked many things: retries, shared pauses, corrections, and what it all costs."""
+"""A chat model that is asked many questions: prompts, retries, corrections, and what it all costs."""
 
+import hashlib
+import json
 import threading
-from collections.abc import Callable, Iterable, Mapping
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Generic, TypeVar
 
-from skillpager.bench.data.asking import Blame, NoAnswerError
-from skillpager.bench.data.questions import Answer, Question, model_in, usage_in
-from skillpager.bench.data.spending import Bill, Spending, Usage
+from pydantic import BaseModel, Field, ValidationError
+
+from skillpager.bench.data.records import first_fault
+from skillpager.bench.data.spending import Bill, Spending, SpendLimitError, Usage
 from skillpager.errors import SettingsError
-from skillpager.remote.chat import chat_json, content_in
-from skillpager.remote.endpoint import Endpoint, EndpointError
+from skillpager.output.json import JsonObject
+from skillpager.remote.chat import Message, chat_json, completion_body, content_in
+from skillpager.remote.endpoint import Dialect, Endpoint, EndpointError
 from skillpager.settings import Settings
 from skillpager.tokens import default_counter
 
+Item = TypeVar("Item")
 Value = TypeVar("Value")
+Shape = TypeVar("Shape", bound=BaseModel)
 
 KEY_VARIABLE = "SKILLPAGER_LLM_API_KEY"
 # reasoning models think for minutes
 TIMEOUT = 180.0
+# an endpoint that is down, or a model that cannot keep to the form, fails every question, each after its
+# own repetitions; one bad stretch must not end a long run
+MAX_FAILURES_IN_A_ROW = 10
+# what the chat format adds to each request: roles and separators
+FORMAT_TOKENS = 10
+TAG_DIGITS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A request for one answer.
+
+    Attributes:
+        system: The instructions.
+        user: The material.
+        schema: JSON schema of the answer.
+        schema_name: Name of the schema.
+        expected_out: Tokens that an answer usually has, for estimates.
+    """
+
+    system: str
+    user: str
+    schema: Mapping[str, object]
+    schema_name: str
+    expected_out: int
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """The messages of the request."""
+        return Message("system", self.system), Message("user", self.user)
+
+    @property
+    def expected(self) -> Usage:
+        """The tokens that the request and a usual answer have."""
+        count = default_counter().count
+        return Usage(FORMAT_TOKENS + count(self.system) + count(self.user), self.expected_out)
+
+    def body(self, dialect: Dialect) -> dict[str, object]:
+        """Return the body of the request, without the model."""
+        return completion_body(
+            self.messages, schema=self.schema, schema_name=self.schema_name, dialect=dialect
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Answer(Generic[Value]):
+    """A usable answer.
+
+    Attributes:
+        value: The value that was read from it.
+        model: The model, as the endpoint calls it; may be empty.
+        usage: Tokens of this answer.
+        raw_usage: The endpoint's own account of them; None when it gave none.
+    """
+
+    value: Value
+    model: str
+    usage: Usage
+    raw_usage: JsonObject | None
+
+
+class Blame(StrEnum):
+    """The consequence of a question without an answer for the other questions."""
+
+    QUESTION = "question"
+    """None: the model refused this one, or the endpoint complained of it."""
+    ENDPOINT = "endpoint"
+    """Others may fail the same way: no answer, or none that could be read."""
+    ACCESS = "access"
+    """All others will fail: key, model, quota or address."""
+
+
+class NoAnswerError(Exception):
+    """A question that got no usable answer, as a clause without full stop.
+
+    Attributes:
+        blame: The consequence for other questions.
+    """
+
+    def __init__(self, message: str, *, blame: Blame) -> None:
+        super().__init__(message)
+        self.blame = blame
 
 
 class ChatModel:
@@ -41,7 +132,7 @@ class ChatModel:
 
     @property
     def id(self) -> str:
-        """Endpoint and model: what tells one model from another."""
+        """Endpoint and model."""
         return self._endpoint.id
 
     @property
@@ -54,7 +145,7 @@ class ChatModel:
         return self.spending.estimate(question.expected for question in questions)
 
     def ask(self, question: Question, read: Callable[[object], Value]) -> Answer[Value]:
-        """Return the answer to a question; the model is told what was wrong with an answer before.
+        """Return the answer to a question; a second attempt names the fault of the first.
 
         Args:
             question: The question.
@@ -98,18 +189,13 @@ class ChatModel:
 
 
 def open_chat_model(
-    settings: Settings,
-    *,
-    purpose: str,
-    spending: Spending,
-    max_retries: int,
-    timeout: float = TIMEOUT,
+    settings: Settings, *, purpose: str, spending: Spending, max_retries: int, timeout: float = TIMEOUT
 ) -> ChatModel:
     """Return the chat model of the settings; nothing is sent.
 
     Args:
         settings: Endpoint, key and model.
-        purpose: What needs it, as the subject of a sentence.
+        purpose: The part that needs it, as the subject of a sentence.
         spending: Counts what is paid.
         max_retries: Most repetitions of one question.
         timeout: Seconds without an answer after which a request has failed.
@@ -132,6 +218,138 @@ def open_chat_model(
         max_retries=max_retries,
     )
     return ChatModel(endpoint, spending=spending)
+
+
+@dataclass(slots=True)
+class Asked(Generic[Item]):
+    """The outcome of many questions.
+
+    Attributes:
+        done: How many were answered.
+        failures: Items without an answer, each with the reason.
+        stopped: Why the rest was not asked; empty when all were.
+    """
+
+    done: int = 0
+    failures: list[tuple[Item, str]] = field(default_factory=list)
+    stopped: str = ""
+
+
+def ask_all(
+    items: Sequence[Item],
+    ask: Callable[[Item], object],
+    *,
+    jobs: int,
+    halt: threading.Event,
+    progress: Callable[[int, int], None] | None = None,
+) -> Asked[Item]:
+    """Call `ask` with each item in up to `jobs` threads, stop when going on is pointless.
+
+    Calls under way when a run stops are awaited, so that no paid answer is lost; `ask` keeps its
+    answer itself.
+
+    Args:
+        items: The items; asked in this order.
+        ask: Asks about one item. Raises `NoAnswerError` or `SpendLimitError`; anything else ends the run.
+        jobs: Most calls of `ask` at a time.
+        halt: Set when the run stops, so that no failed request is repeated any more.
+        progress: Called in the calling thread with finished and all items.
+
+    Returns:
+        The outcome.
+    """
+
+    def ask_one(item: Item) -> bool:
+        if halt.is_set():
+            return False
+        try:
+            ask(item)
+        except NoAnswerError as failure:
+            if failure.blame is Blame.ACCESS:
+                halt.set()  # here, because the thread that collects may be late
+            raise
+        return True
+
+    asked: Asked[Item] = Asked()
+    in_a_row = 0
+    with ThreadPoolExecutor(max(1, min(jobs, len(items))), "skillpager-bench") as pool:
+        try:
+            pending = {pool.submit(ask_one, item): item for item in items}
+            for future in as_completed(pending):
+                reason = ""
+                try:
+                    if future.result():
+                        asked.done += 1
+                        in_a_row = 0
+                except SpendLimitError as reached:
+                    reason = str(reached)
+                except NoAnswerError as failure:
+                    if failure.blame is Blame.ACCESS:
+                        reason = str(failure)
+                    # failures after a stop were cut short: they say nothing about their questions
+                    elif not halt.is_set():
+                        asked.failures.append((pending[future], str(failure)))
+                        in_a_row += failure.blame is Blame.ENDPOINT
+                        if in_a_row == MAX_FAILURES_IN_A_ROW:
+                            reason = f"{in_a_row} failures in a row, the last: {failure}"
+                if reason and not asked.stopped:
+                    asked.stopped = reason
+                    halt.set()
+                if progress:
+                    progress(asked.done + len(asked.failures), len(items))
+        except BaseException:
+            halt.set()
+            raise
+    return asked
+
+
+def quote_as_data(texts: Mapping[str, str]) -> str:
+    """Return texts of strangers for a prompt, each between tags that it cannot close.
+
+    The tags bear a digest of all texts, which no text can contain: `<query-3f0c9a12be>`.
+    """
+    mark = hashlib.sha256(json.dumps(dict(texts)).encode()).hexdigest()[:TAG_DIGITS]
+    return "\n\n".join(f"<{name}-{mark}>\n{text}\n</{name}-{mark}>" for name, text in texts.items())
+
+
+def read_as(shape: type[Shape], data: object) -> Shape:
+    """Return decoded JSON as `shape`, types not converted.
+
+    Raises:
+        ValueError: It does not fit; the message is one line on the first difference.
+    """
+    try:
+        # from JSON again, in which strictness knows no tuples or dates
+        return shape.model_validate_json(json.dumps(data), strict=True)
+    except ValidationError as error:
+        raise ValueError(first_fault(error)) from None
+
+
+class _CountedTokens(BaseModel):
+    """The part of `usage` that every endpoint means the same by."""
+
+    prompt_tokens: int = Field(ge=0)
+    completion_tokens: int = Field(ge=0)
+
+
+def usage_in(answer: object) -> tuple[Usage | None, JsonObject | None]:
+    """Return the tokens that an endpoint counted, and its whole account of them."""
+    match answer:
+        case {"usage": dict(raw)}:
+            try:
+                counted = read_as(_CountedTokens, raw)
+            except ValueError:
+                return None, raw
+            return Usage(counted.prompt_tokens, counted.completion_tokens), raw
+    return None, None
+
+
+def model_in(answer: object) -> str:
+    """Return what the endpoint calls the model that answered; may be empty."""
+    match answer:
+        case {"model": str(name)}:
+            return name
+    return ""
 
 
 def _counted(answer: object, expected: Usage) -> Usage:

@@ -1,7 +1,7 @@
-"""What a drawn benchmark is made of, beside what the paper says of its own (§4.1, Table 2)."""
+"""The composition of a drawn benchmark beside the paper's (§4.1, Table 2)."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -17,8 +17,6 @@ from skillpager.bench.report import paper
 from skillpager.errors import BenchError
 from skillpager.output.json import JsonObject
 
-# paper §4.1 and Table 2
-
 # namespaces that are named; a foreign data set may have thousands
 MAX_LISTED = 20
 
@@ -30,7 +28,7 @@ class Check:
     """One number or name of the composition.
 
     Attributes:
-        measure: What it is.
+        measure: Its name.
         expected: The paper's value, or the manifest's.
         found: The value here.
         reason: Why the two may differ; empty where they should not.
@@ -58,36 +56,35 @@ def check_composition(draw: Draw, folder: Path) -> tuple[Check, ...]:
     Raises:
         BenchError: The data set's manifest is damaged.
     """
-    return (*_against_paper(draw), *_against_manifest(draw, folder / MANIFEST))
-
-
-def _against_paper(draw: Draw) -> Iterator[Check]:
     census = draw.census
     subsets = [skill.subset for skill in draw.skills]
     shortest, longest, median = draw.lengths
-    yield _number("gt records", paper.GROUND_TRUTH_RECORDS, census.records[GROUND_TRUTH])
-    yield Check("gt records without a body", paper.EMPTY_RECORD, ", ".join(sorted(census.empty)) or "none")
-    yield _number("gt skills", paper.GROUND_TRUTH_SKILLS, subsets.count(GROUND_TRUTH))
-    yield _number("pool records", paper.POOL_RECORDS, census.records[POOL])
-    yield _number("pool skills", paper.POOL_SKILLS, subsets.count(POOL))
-    yield _number("skills", paper.SKILLS, len(subsets))
-    yield Check("namespaces", _names(NAMESPACES), _names(+census.namespaces), "others are not drawn from")
-    yield _number("shortest skill, characters", paper.CHARACTERS_MIN, shortest, _OTHER_DRAW)
-    yield _number("longest skill, characters", paper.CHARACTERS_MAX, longest, _OTHER_DRAW)
-    yield _number("median skill, characters", paper.CHARACTERS_MEDIAN, median, _OTHER_DRAW)
-
-
-def _against_manifest(draw: Draw, path: Path) -> Iterator[Check]:
+    checks = [
+        _number("gt records", paper.GROUND_TRUTH_RECORDS, census.records[GROUND_TRUTH]),
+        Check("gt records without a body", paper.EMPTY_RECORD, ", ".join(sorted(census.empty)) or "none"),
+        _number("gt skills", paper.GROUND_TRUTH_SKILLS, subsets.count(GROUND_TRUTH)),
+        _number("pool records", paper.POOL_RECORDS, census.records[POOL]),
+        _number("pool skills", paper.POOL_SKILLS, subsets.count(POOL)),
+        _number("skills", paper.SKILLS, len(subsets)),
+        Check("namespaces", _names(NAMESPACES), _names(+census.namespaces), "others are not drawn from"),
+        _number("shortest skill, characters", paper.CHARACTERS_MIN, shortest, _OTHER_DRAW),
+        _number("longest skill, characters", paper.CHARACTERS_MAX, longest, _OTHER_DRAW),
+        _number("median skill, characters", paper.CHARACTERS_MEDIAN, median, _OTHER_DRAW),
+    ]
+    path = folder / MANIFEST
     try:
         described = json.loads(path.read_bytes())[PARTITION]
         records, parts = int(described["records"]), len(described["parts"])
     except FileNotFoundError:
-        yield Check("manifest of the data set", MANIFEST, "missing", "nothing else depends on it")
-        return
+        missing = Check("manifest of the data set", MANIFEST, "missing", "nothing else depends on it")
+        return (*checks, missing)
     except (KeyError, TypeError, ValueError) as error:
         raise BenchError(f"{path} does not describe {PARTITION}/ ({error!r}): download it anew.") from error
-    yield _number(f"parts of {PARTITION}/, by its manifest", parts, draw.census.parts)
-    yield _number(f"records of {PARTITION}/, by its manifest", records, draw.census.records.total())
+    return (
+        *checks,
+        _number(f"parts of {PARTITION}/, by its manifest", parts, census.parts),
+        _number(f"records of {PARTITION}/, by its manifest", records, census.records.total()),
+    )
 
 
 def _number(measure: str, expected: float, found: float, reason: str = "") -> Check:

@@ -1,13 +1,19 @@
-"""Evidence data: annotated skill documents in a folder; the format is `docs/evidence-format.md`."""
+"""Evidence data: annotated skill documents in a folder; the format is `docs/evidence-format.md`.
+
+The project's own annotations come with the package, without the documents: `fetch` restores those.
+"""
 
 import hashlib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, fields
+from importlib.resources import files
 from pathlib import Path, PurePosixPath
+from typing import Literal
 
 from pydantic import TypeAdapter, ValidationError
 
-from skillpager.bench.data.records import LineRange, QueryRecord, Record, SkillRecord
+from skillpager.bench.data.records import LineRange, QueryRecord, Record, SkillRecord, first_fault
 from skillpager.errors import BenchError, SkillError
 from skillpager.parsing.markdown import LINE_END
 from skillpager.parsing.skill import ENTRY_FILE, skill_from_files
@@ -15,6 +21,7 @@ from skillpager.types import NodeType
 
 DOCUMENT, ANNOTATION, MANIFEST = ".md", ".ann.json", "manifest.json"
 ANNOTATOR = "annotator"
+SUFFIX = ".jsonl"
 
 TypedRange = tuple[int, int, NodeType]
 
@@ -33,7 +40,7 @@ class AnnotatedQuery:
 
 @dataclass(frozen=True, slots=True)
 class Annotation(Record):
-    """What an `.ann.json` file says of one document.
+    """The content of an `.ann.json` file: the annotations of one document.
 
     Attributes:
         skill: Id of the document, the name of its file without `.md`.
@@ -74,7 +81,7 @@ class Document:
     """One annotated document.
 
     Attributes:
-        annotation: What was annotated.
+        annotation: Its annotations.
         provenance: Where it comes from; its `sha256` is that of the text.
         text: The file, to the byte.
     """
@@ -82,6 +89,54 @@ class Document:
     annotation: Annotation
     provenance: Provenance
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Published(Record):
+    """The annotations of one document, and where the document is: a line of `annotations/<split>.jsonl`.
+
+    Fields are those of `Annotation` and `Provenance`.
+    """
+
+    skill: str
+    repo: str
+    commit: str
+    path: str
+    sha256: str
+    license: str
+    types: tuple[TypedRange, ...]
+    types_second: tuple[TypedRange, ...]
+    queries: tuple[AnnotatedQuery, ...]
+
+    @property
+    def annotation(self) -> Annotation:
+        """The annotations."""
+        return Annotation(self.skill, self.types, self.types_second, self.queries)
+
+    @property
+    def provenance(self) -> Provenance:
+        """Where the document comes from."""
+        return Provenance(self.skill, self.repo, self.commit, self.path, self.sha256, self.license)
+
+
+def read_published(split: Literal["train", "dev"]) -> tuple[Published, ...]:
+    """Return the published annotations of a split, sorted by id."""
+    text = files("skillpager.bench").joinpath("annotations", f"{split}{SUFFIX}").read_text(encoding="utf-8")
+    return tuple(Published.from_json(line) for line in text.splitlines())
+
+
+def without_text(documents: Iterable[Document]) -> Iterator[Published]:
+    """Yield annotated documents as they may be published: without their text."""
+    for document in documents:
+        annotation, origin = document.annotation, document.provenance
+        place = {field.name: getattr(origin, field.name) for field in fields(origin) if field.name != "id"}
+        yield Published(
+            annotation.skill,
+            types=annotation.types,
+            types_second=annotation.types_second,
+            queries=annotation.queries,
+            **place,
+        )
 
 
 def read_evidence(folder: Path, *, subset: str = "") -> tuple[list[SkillRecord], list[QueryRecord]]:
@@ -99,7 +154,11 @@ def read_evidence(folder: Path, *, subset: str = "") -> tuple[list[SkillRecord],
     queries: list[QueryRecord] = []
     for document in read_documents(folder):
         skills.append(_skill(document, subset))
-        queries += _queries(document.annotation)
+        name = document.annotation.skill
+        queries += [
+            QueryRecord(skill=name, origin=ANNOTATOR, **asdict(query))
+            for query in document.annotation.queries
+        ]
     return skills, queries
 
 
@@ -109,29 +168,33 @@ def read_documents(folder: Path) -> Iterator[Document]:
     Raises:
         BenchError: As `read_evidence`.
     """
-    files = sorted(folder.glob(f"*{ANNOTATION}"))
-    if not files:
+    found = sorted(folder.glob(f"*{ANNOTATION}"))
+    if not found:
         raise BenchError(
             f"{folder} holds no evidence data (*{ANNOTATION}): `skillpager bench data fetch` restores the "
             "documents of the published annotations."
         )
     known = _read_manifest(folder / MANIFEST)
     owners: dict[str, Path] = {}
-    for file in files:
+    for file in found:
         document = _read_document(file, known)
-        for query in document.annotation.queries:
-            owner = owners.setdefault(query.id, file)
-            if owner != file or _repeats(query.id, document.annotation):
-                raise BenchError(f"{file}: the query id {query.id!r} is there twice, first in {owner.name}.")
+        for name, times in Counter(query.id for query in document.annotation.queries).items():
+            owner = owners.setdefault(name, file)
+            if owner != file or times > 1:
+                raise BenchError(f"{file}: the query id {name!r} is there twice, first in {owner.name}.")
         yield document
 
 
-def _repeats(identifier: str, annotation: Annotation) -> bool:
-    return sum(query.id == identifier for query in annotation.queries) > 1
-
-
-def _read_document(file: Path, known: Mapping[str, Provenance]) -> Document:
-    annotation = _read_annotation(file)
+def _read_document(file: Path, known: dict[str, Provenance]) -> Document:
+    try:
+        annotation = Annotation.from_json(file.read_bytes())
+    except ValueError as error:
+        raise BenchError(f"{file} is no annotation ({error}): see docs/evidence-format.md.") from error
+    if annotation.skill + ANNOTATION != file.name:
+        raise BenchError(
+            f'{file} annotates "{annotation.skill}": its "skill" must be the name of the file, '
+            f"{file.name.removesuffix(ANNOTATION)!r}."
+        )
     path = file.with_name(annotation.skill + DOCUMENT)
     try:
         data = path.read_bytes()
@@ -151,29 +214,14 @@ def _read_document(file: Path, known: Mapping[str, Provenance]) -> Document:
     return Document(annotation, provenance, text)
 
 
-def _read_annotation(file: Path) -> Annotation:
-    try:
-        annotation = Annotation.from_json(file.read_bytes())
-    except ValueError as error:
-        raise BenchError(f"{file} is no annotation ({error}): see docs/evidence-format.md.") from error
-    if annotation.skill + ANNOTATION != file.name:
-        raise BenchError(
-            f'{file} annotates "{annotation.skill}": its "skill" must be the name of the file, '
-            f"{file.name.removesuffix(ANNOTATION)!r}."
-        )
-    return annotation
-
-
 def _read_manifest(path: Path) -> dict[str, Provenance]:
     if not path.exists():
         return {}
     try:
         entries = TypeAdapter(tuple[Provenance, ...]).validate_json(path.read_bytes())
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = ".".join(map(str, first["loc"]))
         raise BenchError(
-            f"{path} is no manifest ({place}: {first['msg']}): see docs/evidence-format.md."
+            f"{path} is no manifest ({first_fault(error)}): see docs/evidence-format.md."
         ) from error
     known: dict[str, Provenance] = {}
     for entry in entries:
@@ -183,54 +231,40 @@ def _read_manifest(path: Path) -> dict[str, Provenance]:
 
 
 def _check_ranges(file: Path, annotation: Annotation, *, lines: int) -> None:
-    for place, (first, last) in _ranges(annotation):
-        if not 1 <= first <= last <= lines:
-            raise BenchError(
-                f"{file}: {place} has the lines {first} to {last}, but {annotation.skill}{DOCUMENT} has the "
-                f"lines 1 to {lines}: lines are 1-based and inclusive, front matter counted."
-            )
-
-
-def _ranges(annotation: Annotation) -> Iterator[tuple[str, LineRange]]:
-    """Yield each line range with where it stands."""
-    for name, typed in (("types", annotation.types), ("types_second", annotation.types_second)):
-        for number, (first, last, _) in enumerate(typed):
-            yield f"{name}[{number}]", (first, last)
+    """Make sure that every line range lies in the document."""
+    typed = (("types", annotation.types), ("types_second", annotation.types_second))
+    ranges = [(name, [entry[:2] for entry in entries]) for name, entries in typed]
     for query in annotation.queries:
-        for name, evidence in (("critical", query.critical), ("supporting", query.supporting)):
-            for number, lines in enumerate(evidence):
-                yield f"query {query.id!r}, {name}[{number}]", lines
+        ranges.append((f"query {query.id!r}, critical", list(query.critical)))
+        ranges.append((f"query {query.id!r}, supporting", list(query.supporting)))
+    for name, entries in ranges:
+        for number, (first, last) in enumerate(entries):
+            if not 1 <= first <= last <= lines:
+                raise BenchError(
+                    f"{file}: {name}[{number}] has the lines {first} to {last}, but "
+                    f"{annotation.skill}{DOCUMENT} has the lines 1 to {lines}: lines are 1-based and "
+                    "inclusive, front matter counted."
+                )
 
 
 def _skill(document: Document, subset: str) -> SkillRecord:
     annotation, origin = document.annotation, document.provenance
-    files = ((PurePosixPath(origin.path).name or ENTRY_FILE, document.text),)
+    named = ((PurePosixPath(origin.path).name or ENTRY_FILE, document.text),)
     try:
-        skill = skill_from_files(files, name=annotation.skill)
+        skill = skill_from_files(named, name=annotation.skill)
     except SkillError as error:
         raise BenchError(f"{annotation.skill}{DOCUMENT} is no skill: {error}") from error
-    fields = ("repo", "commit", "path", "license", "sha256")
     return SkillRecord(
         id=annotation.skill,
         name=skill.name,
         description=skill.description,
-        files=files,
+        files=named,
         subset=subset,
-        source={field: value for field in fields if (value := getattr(origin, field))},
+        source={
+            field: value
+            for field in ("repo", "commit", "path", "license", "sha256")
+            if (value := getattr(origin, field))
+        },
         types=tuple((first, last, kind.value) for first, last, kind in annotation.types),
         types_second=tuple((first, last, kind.value) for first, last, kind in annotation.types_second),
     )
-
-
-def _queries(annotation: Annotation) -> Iterator[QueryRecord]:
-    for query in annotation.queries:
-        yield QueryRecord(
-            id=query.id,
-            skill=annotation.skill,
-            query=query.query,
-            origin=ANNOTATOR,
-            difficulty=query.difficulty,
-            angle=query.angle,
-            critical=query.critical,
-            supporting=query.supporting,
-        )

@@ -9,15 +9,19 @@ Records are appended as they come, so that a killed run loses the line it was wr
 short is dropped, with a warning, when the file is read again.
 """
 
+import hashlib
 import json
 import logging
-import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote, unquote
 
 from skillpager.atomic_write import write_file
+from skillpager.bench.data.evidence import ANNOTATION, read_evidence
 from skillpager.bench.data.records import (
     JudgmentRecord,
     NodeRecord,
@@ -28,6 +32,8 @@ from skillpager.bench.data.records import (
 )
 from skillpager.errors import BenchError
 from skillpager.output.json import JsonObject, JsonValue
+from skillpager.parsing.skill import skill_from_files
+from skillpager.types import Skill
 
 logger = logging.getLogger(__name__)
 
@@ -35,7 +41,10 @@ AnyRecord = TypeVar("AnyRecord", bound=Record)
 
 SKILLS, QUERIES, NODES = "skills.jsonl", "queries.jsonl", "nodes.jsonl"
 MANIFEST = "manifest.json"
+# entry of the manifest
+DATA = "data"
 JSONL = ".jsonl"
+TAIL_BLOCK = 65_536
 
 
 class BenchFolder:
@@ -45,15 +54,19 @@ class BenchFolder:
         """Name the folder; it is made at the first write."""
         self.path = path
 
-    # ---- data
-
     def skills(self) -> list[SkillRecord]:
         """Return the skills.
 
         Raises:
             BenchError: There are none, or a line is damaged.
         """
-        return list(self._required(SKILLS, SkillRecord))
+        path = self.path / SKILLS
+        if not path.is_file():
+            raise BenchError(
+                f"{self.path} is no benchmark folder, it has no {SKILLS}: "
+                "make one with `skillpager bench data`."
+            )
+        return list(read_records(path, SkillRecord))
 
     def queries(self) -> list[QueryRecord]:
         """Return the queries; none before they are generated.
@@ -66,8 +79,6 @@ class BenchFolder:
     def nodes(self) -> list[NodeRecord]:
         """Return the nodes; none before a run."""
         return list(read_records(self.path / NODES, NodeRecord))
-
-    # ---- results
 
     def selections_file(self, method: str) -> Path:
         """Return where the selections of a method stand."""
@@ -117,8 +128,6 @@ class BenchFolder:
         what = "has several judges that begin with" if found else "holds no verdicts of the judge"
         raise BenchError(f"{self.path} {what} {name!r}: {known}.")
 
-    # ---- manifest
-
     def manifest(self) -> JsonObject:
         """Return the manifest, empty when there is none.
 
@@ -142,15 +151,6 @@ class BenchFolder:
         """Add entries to the manifest, atomically; entries of the same name are replaced."""
         merged = {**self.manifest(), **changes}
         write_file(self.path / MANIFEST, json.dumps(merged, indent=2, ensure_ascii=False) + "\n")
-
-    def _required(self, name: str, kind: type[AnyRecord]) -> Iterator[AnyRecord]:
-        path = self.path / name
-        if not path.is_file():
-            raise BenchError(
-                f"{self.path} is no benchmark folder, it has no {name}: "
-                "make one with `skillpager bench data`."
-            )
-        return read_records(path, kind)
 
 
 def _labels(paths: Iterable[Path]) -> list[str]:
@@ -186,18 +186,35 @@ def read_records(path: Path, kind: type[AnyRecord]) -> Iterator[AnyRecord]:
                     logger.warning("%s:%d was cut short and is dropped", path, number)
                     return
                 raise BenchError(
-                    f"{path}:{number} is no {kind.__name__} ({error}): mend or remove the line."
+                    f"{path}:{number} is no {kind.__name__} ({error}): correct or remove the line."
                 ) from error
 
 
 def append_records(path: Path, records: Iterable[Record]) -> None:
     """Append records to a JSONL file, made if need be; a cut last line is removed first.
 
-    A last line that lacks nothing but its line break is kept: it counts as done for those who read it.
+    A last line that lacks nothing but its line break is kept: readers count it as done.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("ab+") as file:
-        _mend_last_line(file.fileno())
+        size = file.tell()
+        # from the end, a block at a time, to the last line break
+        end = size
+        while end > 0:
+            start = max(0, end - TAIL_BLOCK)
+            file.seek(start)
+            found = file.read(end - start).rfind(b"\n")
+            end = start + found + 1 if found >= 0 else start
+            if found >= 0:
+                break
+        file.seek(end)
+        last_line = file.read()
+        if last_line:
+            try:
+                json.loads(last_line)
+                file.write(b"\n")
+            except ValueError:
+                file.truncate(end)
         file.write("".join(f"{record.to_json()}\n" for record in records).encode())
 
 
@@ -206,30 +223,132 @@ def write_records(path: Path, records: Iterable[Record]) -> None:
     write_file(path, "".join(f"{record.to_json()}\n" for record in records))
 
 
-def _mend_last_line(descriptor: int) -> None:
-    """End the last line of a file with a line break, or cut it off where it is not whole."""
-    size = os.lseek(descriptor, 0, os.SEEK_END)
-    end, block = size, 65_536
-    while end > 0:
-        start = max(0, end - block)
-        found = os.pread(descriptor, end - start, start).rfind(b"\n")
-        if found >= 0:
-            end = start + found + 1
-            break
-        end = start
-    if end == size:
-        return
-    if _is_json(os.pread(descriptor, size - end, end)):
-        os.lseek(descriptor, 0, os.SEEK_END)
-        os.write(descriptor, b"\n")
+def load_data(path: Path) -> tuple[list[SkillRecord], list[QueryRecord]]:
+    """Return the skills and queries of a benchmark folder, or of a folder of evidence data.
+
+    The subset of evidence data is the name of its folder.
+
+    Raises:
+        BenchError: `path` is neither, its data is damaged, an id is not unique, or a query is about a skill
+            that is not there.
+    """
+    if (path / SKILLS).is_file():
+        folder = BenchFolder(path)
+        skills, queries = folder.skills(), folder.queries()
+    elif next(path.glob(f"*{ANNOTATION}"), None):
+        skills, queries = read_evidence(path, subset=path.resolve().name)
     else:
-        os.ftruncate(descriptor, end)
-    os.lseek(descriptor, 0, os.SEEK_END)
+        raise BenchError(
+            f"{path} holds no data: name a benchmark folder (with {SKILLS}), which `skillpager bench data` "
+            f"makes, or a folder of evidence data (with *{ANNOTATION}), which `skillpager bench data fetch` "
+            "restores."
+        )
+    known = Counter(skill.id for skill in skills)
+    for name, ids in ((SKILLS, known), (QUERIES, Counter(query.id for query in queries))):
+        if repeated := [identifier for identifier, times in ids.items() if times > 1]:
+            raise BenchError(f"{path}: the id {repeated[0]!r} is twice in {name}: ids must be unique.")
+    for query in queries:
+        if query.skill not in known:
+            raise BenchError(
+                f"{path}: query {query.id!r} is about the skill {query.skill!r}, which is not in the data."
+            )
+    return skills, queries
 
 
-def _is_json(line: bytes) -> bool:
-    try:
-        json.loads(line)
-    except ValueError:
-        return False
-    return True
+def to_skill(record: SkillRecord) -> Skill:
+    """Return the skill of a record, all its files included.
+
+    Name and description are those of the front matter, else of the record.
+
+    Raises:
+        SkillError: The record has no text, or more than a skill may have.
+    """
+    skill = skill_from_files(record.files, name=record.name or record.id)
+    return skill if skill.description else replace(skill, description=record.description)
+
+
+def write_data(
+    folder: BenchFolder,
+    skills: Sequence[SkillRecord],
+    queries: Sequence[QueryRecord],
+    *,
+    source: str,
+    details: Mapping[str, JsonValue],
+) -> JsonObject:
+    """Write skills, queries and the manifest's entry `data`; return that entry.
+
+    Queries that are already in the folder stay when there are none to write: they may have been
+    generated for these very skills.
+
+    Args:
+        folder: Where to.
+        skills: At least one.
+        queries: May be empty.
+        source: Kind of the source, such as `evidence`.
+        details: Further entries of the manifest, such as seeds.
+
+    Raises:
+        BenchError: There are no skills, or the folder holds results or generated queries for other data.
+    """
+    if not skills:
+        raise BenchError(f"The source {source} has no skills: nothing was written to {folder.path}.")
+    same_skills = _holds(folder, SKILLS, skills)
+    if not (same_skills and (not queries or _holds(folder, QUERIES, queries))):
+        _check_replaceable(folder)
+    kept = queries if queries or not same_skills else folder.queries()
+    # queries first: after an interruption the skills differ, and both are written again
+    write_records(folder.path / QUERIES, kept)
+    write_records(folder.path / SKILLS, skills)
+    entry = data_entry(skills, kept, source=source, details=details)
+    folder.update_manifest({DATA: entry})
+    return entry
+
+
+def _holds(folder: BenchFolder, name: str, records: Sequence[Record]) -> bool:
+    """Return True if a file of the folder holds these very records, or is not there."""
+    path = folder.path / name
+    return not path.exists() or hashlib.sha256(path.read_bytes()).hexdigest() == records_digest(records)
+
+
+def _check_replaceable(folder: BenchFolder) -> None:
+    """Make sure that no results, and no queries that cost something, rest on the data in the folder."""
+    for name in ("selections", "judgments"):
+        found = next((folder.path / name).rglob("*.jsonl"), None)
+        if found:
+            raise BenchError(
+                f"{folder.path} holds results for other data ({found.relative_to(folder.path)}): "
+                "choose another --out, or remove the folder."
+            )
+    generated = next((query for query in folder.queries() if query.origin.startswith("llm:")), None)
+    if generated:
+        raise BenchError(
+            f"{folder.path} holds generated queries ({generated.origin}), which other data would "
+            "replace: choose another --out, or remove the folder."
+        )
+
+
+def data_entry(
+    skills: Sequence[SkillRecord],
+    queries: Sequence[QueryRecord],
+    *,
+    source: str,
+    details: Mapping[str, JsonValue],
+) -> JsonObject:
+    """Return the manifest's entry `data`: source, details, counts, digests and the version that made it."""
+    return {
+        "source": source,
+        **details,
+        "skills": len(skills),
+        "queries": len(queries),
+        "skills_sha256": records_digest(skills),
+        "queries_sha256": records_digest(queries),
+        "version": version("skillpager"),
+    }
+
+
+def records_digest(records: Iterable[Record]) -> str:
+    """Return the SHA-256 of the JSONL file that holds the records, hexadecimal."""
+    digest = hashlib.sha256()
+    for record in records:
+        digest.update(f"{record.to_json()}\n".encode())
+    return digest.hexdigest()

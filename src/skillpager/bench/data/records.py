@@ -40,10 +40,15 @@ class Record:
         try:
             record: Self = _adapter(cls).validate_json(line)
         except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            place = ".".join(map(str, first["loc"]))
-            raise ValueError(f"{place}: {first['msg']}" if place else first["msg"]) from None
+            raise ValueError(first_fault(error)) from None
         return record
+
+
+def first_fault(error: ValidationError) -> str:
+    """Return the first difference that a validation found, on one line: place and reason."""
+    first = error.errors(include_url=False)[0]
+    place = ".".join(map(str, first["loc"]))
+    return f"{place}: {first['msg']}" if place else first["msg"]
 
 
 def _adapter(kind: type[Record]) -> TypeAdapter[Any]:
@@ -63,7 +68,7 @@ class SkillRecord(Record):
     Attributes:
         id: Unique in the benchmark; query ids need not repeat it.
         name: Name of the skill.
-        description: What it is for; may be empty.
+        description: Its purpose; may be empty.
         files: Path and text of each Markdown file, the entry file first; front matter included.
         subset: Part of the benchmark, such as `gt`, `pool`, `dev`.
         namespace: Subject area, where the source has one.
@@ -100,13 +105,13 @@ class QueryRecord(Record):
     Attributes:
         id: Unique in the benchmark.
         skill: Id of the skill.
-        query: What the agent is about to do.
+        query: The task at hand, in words.
         origin: Who wrote it: `annotator`, `llm:<model>#<prompt digest>`, `evals`, `tasks` …
         difficulty: `easy`, `medium`, `hard`, or empty.
-        angle: What part or use it aims at, or empty.
+        angle: The part or use of the skill that it aims at, or empty.
         critical: Lines of the entry file, 1-based and inclusive, that the query cannot do without.
         supporting: Lines that help.
-        expected: What a good answer does, where the source says so.
+        expected: Description of a good answer, where the source has one.
     """
 
     id: str
@@ -151,7 +156,7 @@ class NodeRecord(Record):
 
 @dataclass(frozen=True, slots=True)
 class SelectionRecord(Record):
-    """What one method chose for one query.
+    """The choice of one method for one query.
 
     Attributes:
         query: Id of the query.
@@ -198,7 +203,7 @@ class JudgmentRecord(Record):
         sufficient: The verdict.
         votes: Single votes, in order; one for a deterministic judge.
         coverage: Share of the evidence that the context holds, for the evidence judge.
-        reason: What the judge said, where it said something.
+        reason: The judge's reason, where it gave one.
         context_sha256: SHA-256 of the context that was judged.
     """
 

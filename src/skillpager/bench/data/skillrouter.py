@@ -1,4 +1,4 @@
-"""The paper's 395 skills, from the published layout of SkillRouter-Eval-Core.
+"""The paper's 395 skills and people's tasks, from the published layout of SkillRouter-Eval-Core.
 
     manifest.json   tasks.jsonl   relevance.json   easy/part-*.jsonl.gz
 
@@ -17,12 +17,15 @@ import json
 import statistics
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from heapq import heappush, heappushpop
+from heapq import nsmallest
 from pathlib import Path
 
-from skillpager.bench.data.records import Record, SkillRecord
+from pydantic import TypeAdapter, ValidationError
+
+from skillpager.bench.data.folder import read_records
+from skillpager.bench.data.records import QueryRecord, Record, SkillRecord, first_fault
 from skillpager.errors import BenchError
 from skillpager.output.json import JsonObject
 from skillpager.parsing.skill import ENTRY_FILE
@@ -30,8 +33,11 @@ from skillpager.settings import MAX_SKILL_BYTES
 
 DATASET = "pipizhao/SkillRouter-Eval-Core"
 PARTITION = "easy"
-MANIFEST = "manifest.json"
+MANIFEST, TASKS, RELEVANCE = "manifest.json", "tasks.jsonl", "relevance.json"
 GROUND_TRUTH, POOL = "gt", "pool"
+ORIGIN = "tasks"
+# tasks that need none but general skills, such as `pdf`; SkillRouter does not score them
+GENERIC = "generic_only"
 
 # paper §4.1
 NAMESPACES = ("other", "development", "data", "design", "devops", "testing", "documents")
@@ -56,13 +62,13 @@ class RouterSkill(Record):
 
     @property
     def prefix(self) -> str:
-        """What stands before the first slash of the id: `gt`, or a namespace; empty without a slash."""
+        """The part before the first slash of the id: `gt`, or a namespace; empty without a slash."""
         return self.skill_id.rpartition("/")[0].partition("/")[0]
 
 
 @dataclass(slots=True)
 class Census:
-    """What was found in the parts.
+    """Counts of the parts.
 
     Attributes:
         parts: Number of part files.
@@ -76,6 +82,18 @@ class Census:
     empty: list[str] = field(default_factory=list)
     namespaces: Counter[str] = field(default_factory=Counter)
 
+    def count(self, record: RouterSkill) -> bool:
+        """Count a record; return whether it has a body."""
+        has_body = bool(record.body and record.body.strip())
+        if record.prefix == GROUND_TRUTH:
+            self.records[GROUND_TRUTH] += 1
+            if not has_body:
+                self.empty.append(record.skill_id)
+        else:
+            self.records[POOL] += 1
+            self.namespaces[record.prefix] += has_body
+        return has_body
+
 
 @dataclass(frozen=True, slots=True)
 class Draw:
@@ -83,7 +101,7 @@ class Draw:
 
     Attributes:
         skills: Ground truth, then pool, each sorted by id.
-        census: What was found in the parts.
+        census: Counts of the parts.
         allocation: Pool skills by namespace.
         seed: Of the sample.
     """
@@ -112,6 +130,39 @@ class Draw:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class Task(Record):
+    """A line of `tasks.jsonl`."""
+
+    task_id: str
+    instruction_text: str
+    difficulty: str = ""
+    domain: str = ""
+    excluded: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Relevance:
+    """The entry of a task in `relevance.json`.
+
+    Attributes:
+        gt_skill_ids: All skills that solve it.
+        core_gt_ids: Those that are made for it; None in data without this field.
+        task_type: `clean`, `mixed` or `generic_only`.
+    """
+
+    gt_skill_ids: tuple[str, ...] = ()
+    core_gt_ids: tuple[str, ...] | None = None
+    task_type: str = ""
+
+    @property
+    def skills(self) -> tuple[str, ...]:
+        """The skills that the task is about."""
+        if self.task_type == GENERIC:
+            return ()
+        return self.gt_skill_ids if self.core_gt_ids is None else self.core_gt_ids
+
+
 def draw_skills(folder: Path, *, pool_skills: int = POOL_SKILLS, seed: int = SEED) -> Draw:
     """Return all ground-truth skills with a body, and a stratified sample of the pool.
 
@@ -129,13 +180,18 @@ def draw_skills(folder: Path, *, pool_skills: int = POOL_SKILLS, seed: int = SEE
     for part in find_parts(folder):
         census.parts += 1
         for place, record in _read_part(part):
-            if not _count(record, census):
+            if not census.count(record):
                 continue
+            is_new = True
             if record.prefix == GROUND_TRUTH:
-                _check_new(record.skill_id in truth, record, place)
-                truth[record.skill_id] = record
+                is_new = truth.setdefault(record.skill_id, record) is record
             elif record.prefix in samples:
-                _check_new(not samples[record.prefix].offer(record), record, place)
+                is_new = samples[record.prefix].offer(record)
+            if not is_new:
+                raise BenchError(
+                    f"{place} repeats the id {record.skill_id!r}: are there parts of two downloads in the "
+                    "folder?"
+                )
     shares = allocate(pool_skills, {name: census.namespaces[name] for name in NAMESPACES})
     drawn = [record for name in NAMESPACES for record in samples[name].smallest(shares[name])]
     skills = [_record(truth[key], GROUND_TRUTH) for key in sorted(truth)]
@@ -186,26 +242,22 @@ class _Sample:
     def __init__(self, size: int, seed: int) -> None:
         self._size = size
         self._seed = seed
-        self._ids: set[str] = set()
-        # ranks are negated: the first is the one to go
-        self._heap: list[tuple[int, str, RouterSkill]] = []
+        self._held: dict[str, tuple[bytes, RouterSkill]] = {}
 
     def offer(self, record: RouterSkill) -> bool:
-        """Keep a record if it is among the smallest; return False for an id that is kept already."""
-        if record.skill_id in self._ids:
+        """Hold a record if it is among the smallest; return False for an id that is held already."""
+        if record.skill_id in self._held:
             return False
-        rank = int.from_bytes(hashlib.sha256(f"{self._seed}\n{record.skill_id}".encode()).digest())
-        entry = (-rank, record.skill_id, record)
-        if len(self._heap) < self._size:
-            heappush(self._heap, entry)
-            self._ids.add(record.skill_id)
-        elif self._heap and entry > self._heap[0]:
-            self._ids.remove(heappushpop(self._heap, entry)[1])
-            self._ids.add(record.skill_id)
+        rank = hashlib.sha256(f"{self._seed}\n{record.skill_id}".encode()).digest()
+        self._held[record.skill_id] = rank, record
+        # now and then, so that a large pool is never in memory as a whole
+        if len(self._held) > 2 * self._size + 1:
+            self._held = {kept.skill_id: self._held[kept.skill_id] for kept in self.smallest(self._size)}
         return True
 
     def smallest(self, count: int) -> list[RouterSkill]:
-        return [record for _, _, record in sorted(self._heap, key=lambda entry: -entry[0])[:count]]
+        """Return the records of smallest rank, that one first."""
+        return [record for _, record in nsmallest(count, self._held.values(), key=lambda held: held[0])]
 
 
 def _read_part(part: Path) -> Iterator[tuple[str, RouterSkill]]:
@@ -230,34 +282,11 @@ def _read_part(part: Path) -> Iterator[tuple[str, RouterSkill]]:
 def _parse(line: bytes, place: str) -> RouterSkill:
     try:
         # the strict reader refuses lone surrogates, which scraped text may hold
-        return RouterSkill.from_json(_without_surrogates(line) if b"\\ud" in line else line)
+        if b"\\ud" in line:
+            line = json.dumps(json.loads(line), ensure_ascii=False).encode(errors="replace")
+        return RouterSkill.from_json(line)
     except ValueError as error:
         raise BenchError(f"{place} is no skill of {DATASET} ({error}): download the file anew.") from error
-
-
-def _without_surrogates(line: bytes) -> bytes:
-    """Return a line of JSON with each lone surrogate replaced by `?`."""
-    return json.dumps(json.loads(line), ensure_ascii=False).encode(errors="replace")
-
-
-def _count(record: RouterSkill, census: Census) -> bool:
-    """Count a record; return whether it has a body."""
-    has_body = bool(record.body and record.body.strip())
-    if record.prefix == GROUND_TRUTH:
-        census.records[GROUND_TRUTH] += 1
-        if not has_body:
-            census.empty.append(record.skill_id)
-    else:
-        census.records[POOL] += 1
-        census.namespaces[record.prefix] += has_body
-    return has_body
-
-
-def _check_new(repeated: bool, record: RouterSkill, place: str) -> None:
-    if repeated:
-        raise BenchError(
-            f"{place} repeats the id {record.skill_id!r}: are there parts of two downloads in the folder?"
-        )
 
 
 def _record(record: RouterSkill, subset: str) -> SkillRecord:
@@ -278,3 +307,40 @@ def _record(record: RouterSkill, subset: str) -> SkillRecord:
             "sha256": hashlib.sha256(body.encode()).hexdigest(),
         },
     )
+
+
+def read_task_queries(folder: Path, skills: Sequence[SkillRecord]) -> list[QueryRecord]:
+    """Return one query for each scored task and each of its core skills, in the order of the tasks.
+
+    A task is scored, as by SkillRouter, unless it is excluded or needs general skills only.
+
+    Args:
+        folder: Holds `tasks.jsonl` and `relevance.json`.
+        skills: The skills of the benchmark; others are left out.
+
+    Raises:
+        BenchError: A file is missing or damaged.
+    """
+    for name in (TASKS, RELEVANCE):
+        if not (folder / name).is_file():
+            raise BenchError(f"{folder} has no {name}, where the queries of the tasks are: download it.")
+    path = folder / RELEVANCE
+    try:
+        relevance = TypeAdapter(dict[str, Relevance]).validate_json(path.read_bytes())
+    except ValidationError as error:
+        raise BenchError(f"{path} cannot be read ({first_fault(error)}): download it anew.") from error
+    known = {skill.id for skill in skills}
+    return [
+        QueryRecord(
+            id=f"{skill}#{task.task_id}",
+            skill=skill,
+            query=task.instruction_text,
+            origin=ORIGIN,
+            difficulty=task.difficulty,
+            angle=task.domain,
+        )
+        for task in read_records(folder / TASKS, Task)
+        if not task.excluded and task.task_id in relevance
+        for skill in relevance[task.task_id].skills
+        if skill in known
+    ]

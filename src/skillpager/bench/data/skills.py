@@ -1,20 +1,32 @@
-"""Any skills as data, with queries of one's own or none yet."""
+"""Any skills as data, with queries of one's own, their own test cases, or none yet.
 
+Reference: Agent Skills, "Evaluating skill output quality" (`evals/evals.json`).
+"""
+
+import hashlib
+import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from itertools import chain
 from pathlib import Path
 
 from skillpager.bench.data.folder import read_records
 from skillpager.bench.data.records import LineRange, QueryRecord, Record, SkillRecord
 from skillpager.errors import BenchError
 from skillpager.library import discover
+from skillpager.output.json import JsonValue
 from skillpager.parsing.markdown import LINE_END
 from skillpager.parsing.skill import read_skill
 from skillpager.types import Skill
 
 ORIGIN = "people"
+
+EVALS, EVALS_FILE = "evals", Path("evals", "evals.json")
+# fields of a test case: the guide's own names first, then those that are found in the wild
+PROMPT = ("prompt", "query", "question", "input")
+EXPECTED = ("expected_output", "expected", "expected_behavior")
+STATEMENTS = ("expectations", "assertions")
+STATEMENT = ("text", "description", "assertion")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +56,44 @@ def read_skills(paths: Sequence[Path], *, subset: str) -> list[SkillRecord]:
         BenchError: A folder contains no skill, or two skills have the same name.
     """
     records: dict[str, SkillRecord] = {}
-    for path in chain.from_iterable(map(_places, paths)):
-        record = skill_record(read_skill(path, scope="skill"), subset=subset)
-        if record.id in records:
-            raise BenchError(f"{path} is the second skill of the name {record.id!r}: leave one of them out.")
-        records[record.id] = record
+    for given in paths:
+        places = [given]
+        if not given.is_file() and not (given / "SKILL.md").is_file():
+            places = [skill.path for skill in discover([given])]
+        if not places:
+            raise BenchError(f"{given} contains no skill: name a skill, or a folder with skills below it.")
+        for path in places:
+            _add(records, path, skill_record(read_skill(path, scope="skill"), subset=subset))
     return list(records.values())
+
+
+def read_evals(paths: Sequence[Path]) -> tuple[list[SkillRecord], list[QueryRecord]]:
+    """Return skills with all their files, and their test cases, `evals/evals.json`, as queries.
+
+    Args:
+        paths: Skill folders, or their `SKILL.md`.
+
+    Raises:
+        SkillError: A skill cannot be read.
+        BenchError: A skill has no test cases, or two skills or cases have the same name.
+    """
+    records: dict[str, SkillRecord] = {}
+    queries: list[QueryRecord] = []
+    for path in paths:
+        skill = read_skill(path, scope="skill")
+        file = (skill.root or path) / EVALS_FILE
+        try:
+            data = file.read_bytes()
+        except FileNotFoundError as error:
+            raise BenchError(
+                f"The skill {skill.name} has no test cases of its own, there is no {file}: "
+                "write them as https://agentskills.io/skill-creation/evaluating-skills shows, or let "
+                "`skillpager bench queries` generate queries."
+            ) from error
+        digest = {"evals_sha256": hashlib.sha256(data).hexdigest()}
+        _add(records, path, skill_record(skill, subset=EVALS, source=digest))
+        queries += _cases(file, data, skill.name)
+    return list(records.values()), queries
 
 
 def skill_record(skill: Skill, *, subset: str, source: Mapping[str, str] | None = None) -> SkillRecord:
@@ -60,7 +104,7 @@ def skill_record(skill: Skill, *, subset: str, source: Mapping[str, str] | None 
         subset: Part of the benchmark that it belongs to.
         source: Provenance besides folder and licence.
     """
-    told = {
+    known = {
         "folder": skill.root.name if skill.root else "",
         "license": skill.metadata.get("license", ""),
         **(source or {}),
@@ -71,7 +115,7 @@ def skill_record(skill: Skill, *, subset: str, source: Mapping[str, str] | None 
         description=skill.description,
         files=tuple((file.path, file.text) for file in skill.files),
         subset=subset,
-        source={name: value for name, value in told.items() if value},
+        source={name: value for name, value in known.items() if value},
     )
 
 
@@ -97,27 +141,61 @@ def read_queries(path: Path, skills: Sequence[SkillRecord]) -> list[QueryRecord]
         record = QueryRecord(**{**asdict(own), "id": own.id or f"{own.skill}#{numbers[own.skill]}"})
         if record.id in records:
             raise BenchError(f"{path}: the id {record.id!r} is there twice: ids must be unique.")
-        _check_lines(path, record, known[own.skill])
+        skill = known[own.skill]
+        lines = len(LINE_END.findall(skill.text)) + 1
+        for first, last in (*own.critical, *own.supporting):
+            if not 1 <= first <= last <= lines:
+                raise BenchError(
+                    f"{path}: query {record.id!r} has the lines {first} to {last}, but {skill.files[0][0]} "
+                    f"of {skill.id} has the lines 1 to {lines}: lines are 1-based and inclusive, with front "
+                    "matter."
+                )
         records[record.id] = record
     places = {skill.id: place for place, skill in enumerate(skills)}
     return sorted(records.values(), key=lambda record: places[record.skill])
 
 
-def _places(path: Path) -> list[Path]:
-    """Return the skills that a path means: itself, or those below it."""
-    if path.is_file() or (path / "SKILL.md").is_file():
-        return [path]
-    found = [skill.path for skill in discover([path])]
-    if not found:
-        raise BenchError(f"{path} contains no skill: name a skill, or a folder with skills below it.")
-    return found
+def _add(records: dict[str, SkillRecord], path: Path, record: SkillRecord) -> None:
+    if records.setdefault(record.id, record) is not record:
+        raise BenchError(f"{path} is the second skill of the name {record.id!r}: leave one of them out.")
 
 
-def _check_lines(path: Path, query: QueryRecord, skill: SkillRecord) -> None:
-    lines = len(LINE_END.findall(skill.text)) + 1
-    for first, last in (*query.critical, *query.supporting):
-        if not 1 <= first <= last <= lines:
-            raise BenchError(
-                f"{path}: query {query.id!r} has the lines {first} to {last}, but {skill.files[0][0]} of "
-                f"{skill.id} has the lines 1 to {lines}: lines are 1-based and inclusive, with front matter."
-            )
+def _cases(file: Path, data: bytes, skill: str) -> Iterator[QueryRecord]:
+    """Yield the test cases of a file: its list `evals`, or the file itself where that is a list."""
+    try:
+        decoded = json.loads(data)
+    except ValueError as error:
+        raise BenchError(f"{file} is no JSON ({error}): correct it.") from error
+    cases = decoded.get("evals") if isinstance(decoded, dict) else decoded
+    if not isinstance(cases, list) or not all(isinstance(case, dict) for case in cases):
+        raise BenchError(f'{file} has no list "evals" of objects: write {{"evals": [{{"prompt": "…"}}]}}.')
+    if not cases:
+        raise BenchError(f"{file} has no test cases: write at least one.")
+    seen: set[str] = set()
+    for number, case in enumerate(cases, 1):
+        identifier = f"{skill}#{_text(case.get('id')) or number}"
+        if identifier in seen:
+            raise BenchError(f"{file}: case {number} repeats the id {case.get('id')}: ids must be unique.")
+        seen.add(identifier)
+        prompt = _first(case, PROMPT)
+        if not prompt:
+            raise BenchError(f"{file}: case {number} has no prompt: write what the user asks for.")
+        # a good answer: its description, then each statement on a line of its own
+        given = [case[name] for name in STATEMENTS if isinstance(case.get(name), list)]
+        listed = given[0] if given else []
+        statements = [_first(item, STATEMENT) if isinstance(item, dict) else _text(item) for item in listed]
+        expected = [_first(case, EXPECTED), *(f"- {text}" for text in statements if text)]
+        yield QueryRecord(
+            id=identifier, skill=skill, query=prompt, origin=EVALS, expected="\n".join(filter(None, expected))
+        )
+
+
+def _first(fields: Mapping[str, JsonValue], names: Sequence[str]) -> str:
+    return next((text for name in names if (text := _text(fields.get(name)))), "")
+
+
+def _text(value: JsonValue) -> str:
+    """Return a string or number as text; empty for anything else."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return ""
+    return str(value).strip()

@@ -1,4 +1,4 @@
-"""What questions to a model cost: tokens, money, and the limit on it."""
+"""The cost of questions to a model: tokens, money, and the limit on it."""
 
 import math
 import threading
@@ -32,7 +32,7 @@ class Prices:
     """Money for a million tokens, in whatever currency the price list has.
 
     Attributes:
-        tokens_in: Price of what is sent.
+        tokens_in: Price of tokens that are sent.
         tokens_out: Price of what comes back.
     """
 
@@ -46,13 +46,13 @@ class Prices:
 
 @dataclass(frozen=True, slots=True)
 class Bill:
-    """What was, or would be, asked and paid.
+    """The requests that were, or would be, sent, and their cost.
 
     Attributes:
         requests: Number of requests.
         usage: Their tokens.
         cost: Their money; None without prices.
-        uncounted: Requests whose tokens the endpoint did not tell, so that they are counted here.
+        uncounted: Requests whose tokens the endpoint did not count, so that they are counted here.
     """
 
     requests: int
@@ -66,7 +66,7 @@ class SpendLimitError(Exception):
 
 
 class Spending:
-    """Counts what is paid, and refuses what would go over a limit. Safe for many threads.
+    """Counts the cost of requests, and refuses those that would exceed a limit. Safe for many threads.
 
     A request is reserved at its expected price before it is sent, so that those under way cannot
     carry the sum over the limit together; only an answer longer than expected can.
@@ -96,7 +96,7 @@ class Spending:
 
     @property
     def bill(self) -> Bill:
-        """What is paid so far."""
+        """The bill so far."""
         with self._lock:
             return Bill(self._requests, self._usage, self._cost(self._usage), self._uncounted)
 
@@ -111,7 +111,7 @@ class Spending:
         """Set the expected price of a request aside.
 
         Raises:
-            SpendLimitError: It is more than what is left.
+            SpendLimitError: It is more than is left.
         """
         price = self._cost(expected) or 0.0
         with self._lock:
@@ -129,7 +129,7 @@ class Spending:
             self._reserved -= self._cost(expected) or 0.0
 
     def pay(self, usage: Usage, *, counted: bool) -> None:
-        """Add an answer; `counted` tells whether the endpoint itself counted the tokens."""
+        """Add an answer; `counted` is True where the endpoint itself counted the tokens."""
         with self._lock:
             self._requests += 1
             self._usage += usage

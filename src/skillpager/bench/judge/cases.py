@@ -1,4 +1,4 @@
-"""What a judge is asked and what it answers."""
+"""Cases, verdicts, and the protocol of a judge."""
 
 import hashlib
 import json
@@ -18,7 +18,7 @@ class Case:
 
     Attributes:
         skill: The skill it was selected from.
-        query: What it was selected for.
+        query: The query it was selected for.
         context: The text an agent would be given.
     """
 
@@ -36,13 +36,13 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a judge found.
+    """The finding of a judge on a case.
 
     Attributes:
         sufficient: Whether the context suffices.
         votes: Single votes, in order; one for a deterministic judge.
         coverage: Share of the evidence that the context holds, 0 to 1, for the evidence judge.
-        reason: What the judge said, where it said something.
+        reason: The judge's reason, where it gave one.
     """
 
     sufficient: bool
@@ -59,7 +59,7 @@ class Judge(Protocol):
         """Name in the records and of the folder of judgments."""
 
     def is_free(self, case: Case) -> bool:
-        """Tell whether the verdict takes no request; such cases come first, none is lost to a stop."""
+        """Return True if the verdict takes no request; such cases come first, none is lost to a stop."""
 
     def judge(self, case: Case) -> Verdict:
         """Return the verdict.

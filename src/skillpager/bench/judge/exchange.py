@@ -1,30 +1,45 @@
-"""Cases for judges that answer through files: the OpenAI batch API, people, other agents.
+"""Judges that answer through files: the OpenAI batch API, people, other agents.
 
     batch-001.jsonl …                one request a line, for the batch API
     cases/<case>.md, answers.csv     one case a file, and the sheet to fill
 
+    {"custom_id": …, "response": {"status_code": 200, "body": {…}}, "error": null}    batch output
+    {"case": …, "vote": "sufficient", "reason": …}    {"case": …, "votes": [true, true, false]}
+    case,vote,reason                                  case,votes,reason
+
 Cases are blind: no method is named, their order is drawn with a seed, and a context that several methods
-chose is asked about once.
+chose is asked about once. A line of answers that a person can correct is an error with file and line; a
+request that a model left unanswered is reported, and its case stays unjudged.
 """
 
 import csv
 import io
 import json
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from pydantic import BaseModel
+
 from skillpager.atomic_write import write_file
-from skillpager.bench.judge.cases import Case
-from skillpager.bench.judge.judge_prompt import CRITERION, PROMPT_DIGEST, judge_question, material
-from skillpager.bench.judge.judging import Docket
-from skillpager.bench.judge.llm import check_votes
-from skillpager.bench.judge.votes import VoteLog
-from skillpager.bench.validate.drawing import SEED, in_drawn_order
+from skillpager.bench.data.chat import model_in, read_as, usage_in
+from skillpager.bench.data.folder import BenchFolder
+from skillpager.bench.judge.cases import Case, majority
+from skillpager.bench.judge.judge_prompt import (
+    CRITERION,
+    PROMPT_DIGEST,
+    judge_question,
+    material,
+    read_verdict,
+)
+from skillpager.bench.judge.judging import Docket, Judging, judge_cases
+from skillpager.bench.judge.votes import VotedJudge, VoteLog, VoteRecord, check_votes
+from skillpager.bench.validate.sample import SEED, in_drawn_order
+from skillpager.bench.validate.sheet import read_csv
 from skillpager.errors import BenchError
-from skillpager.remote.chat import completion_body
-from skillpager.remote.endpoint import Dialect
+from skillpager.remote.chat import content_in, json_in
+from skillpager.remote.endpoint import Dialect, quoted
 
 # limits of a file of the OpenAI batch API
 MAX_REQUESTS = 50_000
@@ -34,6 +49,11 @@ CUSTOM_ID = re.compile(r"(?P<prompt>[0-9a-f]{12})-(?P<case>c[0-9a-f]{24})-v(?P<n
 
 CASES_FOLDER, ANSWERS = "cases", "answers.csv"
 ANSWER_COLUMNS = ("case", "vote", "reason")
+YES = frozenset({"sufficient", "s", "yes", "y", "true", "1"})
+NO = frozenset({"insufficient", "i", "no", "n", "false", "0"})
+# more would hide the first
+MAX_SHOWN_FAULTS = 5
+STATUS_OK = 200
 
 SHEET_FORM = """\
 Write your answer into the row of this case in `answers.csv`: `vote` is `sufficient` or `insufficient`,
@@ -45,7 +65,7 @@ class Wanted:
     """A vote that somebody else is to give.
 
     Attributes:
-        case: What is to be judged.
+        case: The case.
         number: Which vote on it, from 1.
     """
 
@@ -59,17 +79,14 @@ class Wanted:
 
 
 def missing_votes(docket: Docket, log: VoteLog, *, votes: int) -> list[Wanted]:
-    """Return the votes that are not in the log, in an order that tells nothing of method or skill.
+    """Return the votes that are not in the log, in an order that reveals neither method nor skill.
 
     Raises:
         SettingsError: The number of votes has no majority.
     """
-    numbers = range(1, check_votes(votes) + 1)
+    check_votes(votes)
     return [
-        Wanted(case, number)
-        for case in _blind_order(docket)
-        for number in numbers
-        if log.get(case.digest, number) is None
+        Wanted(case, number) for case in _blind_order(docket) for number in log.missing(case.digest, votes)
     ]
 
 
@@ -94,7 +111,11 @@ def export_batch(
         BenchError: The folder holds something already.
     """
     _check_empty(out)
-    lines = (_request(vote, model) for vote in wanted)
+    lines = []
+    for vote in wanted:
+        body = {"model": model, **judge_question(vote.case).body(Dialect())}
+        request = {"custom_id": vote.custom_id, "method": "POST", "url": BATCH_URL, "body": body}
+        lines.append(f"{json.dumps(request, ensure_ascii=False)}\n")
     paths = []
     for number, part in enumerate(batch_parts(lines, max_requests, max_bytes), 1):
         paths.append(out / f"batch-{number:03}.jsonl")
@@ -140,20 +161,218 @@ def _blind_order(docket: Docket) -> list[Case]:
     return [docket.cases[digest] for digest in in_drawn_order(docket.cases, SEED, lambda digest: (digest,))]
 
 
-def _request(vote: Wanted, model: str) -> str:
-    question = judge_question(vote.case)
-    body = completion_body(
-        question.messages, schema=question.schema, schema_name=question.schema_name, dialect=Dialect()
-    )
-    request = {
-        "custom_id": vote.custom_id,
-        "method": "POST",
-        "url": BATCH_URL,
-        "body": {"model": model, **body},
-    }
-    return f"{json.dumps(request, ensure_ascii=False)}\n"
-
-
 def _check_empty(out: Path) -> None:
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise BenchError(f"{out} is there already and holds something: name a new folder with --out.")
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """The votes in files of answers.
+
+    Attributes:
+        votes: The votes, each once.
+        unanswered: File, line and reason of each request without a usable answer.
+        models: The models, as the API calls them; empty for people.
+        batch: Whether these are outputs of the batch API.
+    """
+
+    votes: tuple[VoteRecord, ...]
+    unanswered: tuple[str, ...]
+    models: frozenset[str]
+    batch: bool
+
+
+class _Response(BaseModel):
+    status_code: int
+    body: object = None
+
+
+class _BatchLine(BaseModel):
+    custom_id: str
+    response: _Response | None = None
+    error: object = None
+
+
+class _AnswerLine(BaseModel):
+    case: str
+    vote: bool | str | None = None
+    votes: list[bool | str] | str | None = None
+    reason: str = ""
+
+
+def read_answers(paths: Sequence[Path], docket: Docket) -> Answers:
+    """Return the votes of some files.
+
+    A case without a vote is passed over. The same answer twice counts once.
+
+    Args:
+        paths: Filled sheets (`.csv`), JSONL files of answers, or outputs of the batch API.
+        docket: The cases that may be answered.
+
+    Raises:
+        BenchError: A file cannot be read, or a line is no answer, names an unknown case, cannot be
+            understood, or contradicts another.
+    """
+    ballot = _Ballot(docket)
+    for path in paths:
+        try:
+            text = path.read_text(encoding="utf-8-sig")
+        except (OSError, UnicodeDecodeError) as error:
+            raise BenchError(f"{path} cannot be read ({error}): give answers as UTF-8.") from error
+        if path.suffix.lower() == ".csv":
+            table = read_csv(text)
+            if "case" not in table.header or not {"vote", "votes"} & set(table.header):
+                raise BenchError(f"{path}:1 is not the header of a sheet: it must be case,vote,reason.")
+            for row, number in zip(table.rows, table.lines, strict=True):
+                cells = zip(table.header, map(str.strip, row), strict=False)
+                if filled := {name: cell for name, cell in cells if cell}:
+                    ballot.admit({"case": "", **filled}, f"{path}:{number}")
+        else:
+            for number, line in enumerate(text.split("\n"), 1):
+                if line.strip():
+                    ballot.admit(line, f"{path}:{number}")
+    if len(ballot.kinds) > 1:
+        ballot.faults.append("batch outputs and other answers are of different judges: import each alone")
+    if ballot.faults:
+        more = len(ballot.faults) - MAX_SHOWN_FAULTS
+        shown = "; ".join(ballot.faults[:MAX_SHOWN_FAULTS]) + (f"; and {more} more" if more > 0 else "")
+        raise BenchError(f"Nothing was imported: {shown}. Correct or remove these lines.")
+    votes = tuple(vote for vote, _ in ballot.votes.values())
+    models = frozenset(vote.model for vote in votes if vote.model)
+    return Answers(votes, tuple(ballot.unanswered), models, batch="batch" in ballot.kinds)
+
+
+def import_answers(
+    folder: BenchFolder, docket: Docket, answers: Answers, *, judge: str, votes: int | None = None
+) -> tuple[int, Judging]:
+    """Keep votes and judge by them; return how many were new, and the outcome.
+
+    The same answers again change nothing.
+
+    Args:
+        folder: The benchmark.
+        docket: The cases.
+        answers: The votes.
+        judge: Id of the judge that answered.
+        votes: Votes a verdict takes; None for as many as each case has.
+
+    Raises:
+        BenchError: A vote was imported before with another verdict.
+    """
+    log = VoteLog(folder, judge)
+    new = log.add(*answers.votes)
+    return new, judge_cases(folder, docket, VotedJudge(log, votes=votes))
+
+
+def person_id(name: str) -> str:
+    """Return the id of the judge that a name means: `people:<name>`, or an agent's for `llm:<name>`.
+
+    Raises:
+        BenchError: The name is empty.
+    """
+    kind, _, agent = name.partition(":")
+    if not name.strip() or (kind == "llm" and not agent.strip()):
+        raise BenchError("It is not known whose answers these are: add --name, such as --name anna.")
+    return f"llm:{agent.strip()}#{PROMPT_DIGEST}" if kind == "llm" else f"people:{name.strip()}"
+
+
+@dataclass(slots=True)
+class _Ballot:
+    """Collects votes, and all that is wrong with them."""
+
+    docket: Docket
+    votes: dict[tuple[str, int], tuple[VoteRecord, str]] = field(default_factory=dict)
+    faults: list[str] = field(default_factory=list)
+    unanswered: list[str] = field(default_factory=list)
+    kinds: set[str] = field(default_factory=set)
+
+    def admit(self, line: str | dict[str, str], place: str) -> None:
+        """Take the votes of a line of JSON, or of the cells of a sheet; note what is wrong with it."""
+        try:
+            answer: object = json.loads(line) if isinstance(line, str) else line
+            if isinstance(answer, dict) and "custom_id" in answer:
+                self._admit_output(answer, place)
+            else:
+                # cells are text, a line of JSON has types of its own
+                strict = isinstance(line, str)
+                self._admit_answer(
+                    read_as(_AnswerLine, answer) if strict else _AnswerLine.model_validate(answer), place
+                )
+        except (ValueError, RecursionError) as error:
+            self.faults.append(f"{place}: {error}")
+
+    def _admit_answer(self, answer: _AnswerLine, place: str) -> None:
+        """Take the answer of people, or agents: one or more votes on a case."""
+        self.kinds.add("answers")
+        query = self._query_of(answer.case)
+        given = re.split(r"[\s,;/]+", answer.votes.strip()) if isinstance(answer.votes, str) else answer.votes
+        votes = [_vote(word) for word in given or [] if word != ""]
+        if answer.vote not in (None, ""):
+            single = _vote(answer.vote)
+            if votes and majority(votes) != single:
+                raise ValueError("`vote` contradicts `votes`")
+            votes = votes or [single]
+        if votes:
+            majority(votes)
+        for number, vote in enumerate(votes, 1):
+            self._add(VoteRecord(answer.case, number, vote, reason=answer.reason, query=query), place)
+
+    def _admit_output(self, line: dict[str, object], place: str) -> None:
+        """Take a line of a batch output; a model that gave no vote leaves its request unanswered."""
+        self.kinds.add("batch")
+        if "body" in line and "response" not in line:
+            raise ValueError("this is a request, not an answer: import the output file of the batch")
+        output = read_as(_BatchLine, line)
+        named = CUSTOM_ID.fullmatch(output.custom_id)
+        if named is None:
+            raise ValueError(f"unknown custom_id {quoted(output.custom_id)!r}")
+        if named["prompt"] != PROMPT_DIGEST:
+            raise ValueError(
+                f"it was asked with the prompt {named['prompt']}, this version has {PROMPT_DIGEST}: export "
+                "again"
+            )
+        query, response = self._query_of(named["case"]), output.response
+        try:
+            if output.error or response is None or response.status_code != STATUS_OK:
+                status = f"status {response.status_code}" if response else "no response"
+                raise ValueError(f"{status}: {json.dumps(output.error or (response and response.body))}")
+            answer = read_verdict(json_in(content_in(response.body)))
+        except (ValueError, RecursionError) as error:
+            self.unanswered.append(f"{place}: {quoted(str(error))}")
+            return
+        used, _ = usage_in(response.body)
+        vote = VoteRecord(
+            named["case"],
+            int(named["number"]),
+            answer.sufficient,
+            reason=answer.reason,
+            query=query,
+            model=model_in(response.body),
+            tokens_in=used.tokens_in if used else None,
+            tokens_out=used.tokens_out if used else None,
+        )
+        self._add(vote, place)
+
+    def _query_of(self, case: str) -> str:
+        """Return the id of the query of a case."""
+        if case not in self.docket.cases:
+            raise ValueError(
+                f"unknown case {quoted(case)!r}: the folder has no such query and context any more, or these "
+                "are answers for another folder"
+            )
+        return self.docket.cases[case].query.id
+
+    def _add(self, vote: VoteRecord, place: str) -> None:
+        before = self.votes.setdefault((vote.case, vote.number), (vote, place))
+        if before[0].sufficient != vote.sufficient:
+            raise ValueError(f"contradicts the answer on the same case at {before[1]}")
+
+
+def _vote(word: bool | str | None) -> bool:
+    if isinstance(word, bool):
+        return word
+    text = (word or "").strip().lower()
+    if text in YES | NO:
+        return text in YES
+    raise ValueError(f"unreadable verdict {quoted(text)!r}: write sufficient or insufficient")

@@ -1,4 +1,4 @@
-"""What a judge is told, and how its answer is read; pure functions.
+"""The prompt of a judge, and the reading of its answer; pure functions.
 
 Reference: paper §4.2.
 """
@@ -8,8 +8,7 @@ import json
 
 from pydantic import BaseModel
 
-from skillpager.bench.data.questions import Question, read_as
-from skillpager.bench.data.quoting import quote_as_data
+from skillpager.bench.data.chat import Question, quote_as_data, read_as
 from skillpager.bench.judge.cases import Case
 
 # a reason of two sentences and the verdict, for estimates
@@ -59,7 +58,7 @@ class JudgeAnswer(BaseModel):
     """The answer of the model.
 
     Attributes:
-        reason: What is missing, or that nothing is.
+        reason: The missing parts, or that nothing is missing.
         sufficient: The verdict.
     """
 
@@ -73,7 +72,7 @@ def judge_question(case: Case) -> Question:
 
 
 def material(case: Case) -> str:
-    """Return what is to be judged, quoted as data."""
+    """Return skill, query and context of a case, quoted as data."""
     skill = f"name: {case.skill.name}\ndescription: {case.skill.description}"
     return quote_as_data({"skill": skill, "query": case.query.query, "context": case.context})
 

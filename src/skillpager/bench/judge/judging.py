@@ -7,14 +7,13 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from skillpager.bench.data.asking import ask_all
+from skillpager.bench.data.chat import ask_all
 from skillpager.bench.data.folder import BenchFolder, read_records, write_records
 from skillpager.bench.data.records import JudgmentRecord, SelectionRecord
 from skillpager.bench.judge.cases import Case, Judge, Verdict
 from skillpager.bench.run.methods import parse_method, split_labels
 from skillpager.bench.run.suites import SUITES
 from skillpager.errors import BenchError
-from skillpager.output.json import JsonObject
 
 NO_CONTEXTS = (
     "hold no contexts, which a judge needs: remove them and run `skillpager bench run --contexts` again"
@@ -53,12 +52,12 @@ class Docket:
 
 @dataclass(frozen=True, slots=True)
 class Judging:
-    """What became of the cases.
+    """The outcome of judging cases.
 
     Attributes:
         judge: Id of the judge.
         verdicts: Those that were reached, by case.
-        judgments: What was written, by method.
+        judgments: The judgments that were written, by method.
         unjudged: Id of the query and reason of each case without a verdict of its own fault.
         stopped: Why the rest was not judged; empty when all were tried.
     """
@@ -84,11 +83,17 @@ def choose_methods(folder: BenchFolder, text: str | None = None) -> list[str]:
     if not there:
         raise BenchError(f"{folder.path} has no selections to judge: run `skillpager bench run` first.")
     if text is None:
-        kept = [label for label in there if _keeps_contexts(folder, label)]
+        kept = []
+        for label in there:
+            first = next(read_records(folder.selections_file(label), SelectionRecord), None)
+            if first is not None and first.context is not None:
+                kept.append(label)
         if not kept:
             raise BenchError(f"The selections in {folder.path} {NO_CONTEXTS}.")
         return kept
-    chosen = list(dict.fromkeys(label for part in split_labels(text) for label in _labels(part)))
+    named = [name for part in split_labels(text) for name in SUITES.get(part, [part])]
+    # as files are named by them, each once
+    chosen = list(dict.fromkeys(parse_method(name).label for name in named))
     if missing := [label for label in chosen if label not in there]:
         raise BenchError(
             f"{folder.path} has no selections of {', '.join(missing)}: run `skillpager bench run` with them, "
@@ -116,7 +121,9 @@ def collect_cases(folder: BenchFolder, methods: Sequence[str]) -> Docket:
                     f"{place} has a selection for query {chosen.query} of skill {chosen.skill}, which the "
                     "folder does not have: run `skillpager bench run` again."
                 )
-            case = Case(skills[chosen.skill], queries[chosen.query], _context(chosen, str(place)))
+            if chosen.context is None:
+                raise BenchError(f"The selections in {place} {NO_CONTEXTS}.")
+            case = Case(skills[chosen.skill], queries[chosen.query], chosen.context)
             digest = case.digest
             cases.setdefault(digest, case)
             appearances[method].append(Appearance(digest, chosen.query, chosen.skill, chosen.context_sha256))
@@ -132,16 +139,16 @@ def judge_cases(
     halt: threading.Event | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Judging:
-    """Return what became of the cases, after the judgments on each method were written.
+    """Judge cases and write the judgments on each method; return the outcome.
 
     A case without a verdict has no judgment; it is never counted as insufficient.
 
     Args:
         folder: The benchmark.
-        docket: What is to be judged.
-        judge: Who judges; must be safe for `jobs` threads.
+        docket: The cases.
+        judge: The judge; must be safe for `jobs` threads.
         jobs: Most cases at a time.
-        halt: Set when the run stops; the one that the judge's model heeds.
+        halt: Set when the run stops; the same event as that of the judge's model.
         progress: Called with finished and all cases.
 
     Raises:
@@ -156,60 +163,28 @@ def judge_cases(
 
     free_first = sorted(docket.cases, key=lambda digest: not judge.is_free(docket.cases[digest]))
     asked = ask_all(free_first, judge_one, jobs=jobs, halt=halt or threading.Event(), progress=progress)
-    judgments = _write_judgments(folder, docket, judge.id, verdicts)
-    _note_judge(folder, judge.id, {"cases": len(docket.cases), "judged": len(verdicts)})
-    unjudged = [(docket.cases[digest].query.id, reason) for digest, reason in asked.failures]
-    return Judging(judge.id, verdicts, judgments, unjudged, asked.stopped)
-
-
-def _write_judgments(
-    folder: BenchFolder, docket: Docket, judge: str, verdicts: Mapping[str, Verdict]
-) -> dict[str, list[JudgmentRecord]]:
     judgments = {
         method: [
-            _record(appearance, method, judge, verdicts[appearance.case])
+            JudgmentRecord(
+                query=appearance.query,
+                skill=appearance.skill,
+                method=method,
+                judge=judge.id,
+                sufficient=verdict.sufficient,
+                votes=verdict.votes,
+                coverage=verdict.coverage,
+                reason=verdict.reason,
+                context_sha256=appearance.context_sha256,
+            )
             for appearance in appearances
-            if appearance.case in verdicts
+            if (verdict := verdicts.get(appearance.case)) is not None
         ]
         for method, appearances in docket.appearances.items()
     }
     for method, records in judgments.items():
-        write_records(folder.judgments_file(judge, method), records)
-    return judgments
-
-
-def _labels(part: str) -> list[str]:
-    """Return the labels that a name of a suite or a label means, as files are named by them."""
-    return [parse_method(label).label for label in SUITES.get(part, [part])]
-
-
-def _keeps_contexts(folder: BenchFolder, method: str) -> bool:
-    first = next(read_records(folder.selections_file(method), SelectionRecord), None)
-    return first is not None and first.context is not None
-
-
-def _context(chosen: SelectionRecord, place: str) -> str:
-    if chosen.context is None:
-        raise BenchError(f"The selections in {place} {NO_CONTEXTS}.")
-    return chosen.context
-
-
-def _record(appearance: Appearance, method: str, judge: str, verdict: Verdict) -> JudgmentRecord:
-    return JudgmentRecord(
-        query=appearance.query,
-        skill=appearance.skill,
-        method=method,
-        judge=judge,
-        sufficient=verdict.sufficient,
-        votes=verdict.votes,
-        coverage=verdict.coverage,
-        reason=verdict.reason,
-        context_sha256=appearance.context_sha256,
-    )
-
-
-def _note_judge(folder: BenchFolder, judge: str, facts: JsonObject) -> None:
-    """Tell in the manifest who judged how many cases."""
+        write_records(folder.judgments_file(judge.id, method), records)
     known = folder.manifest().get("judges")
-    judges = known if isinstance(known, Mapping) else {}
-    folder.update_manifest({"judges": {**judges, judge: facts}})
+    entry = {judge.id: {"cases": len(docket.cases), "judged": len(verdicts)}}
+    folder.update_manifest({"judges": {**(known if isinstance(known, Mapping) else {}), **entry}})
+    unjudged = [(docket.cases[digest].query.id, reason) for digest, reason in asked.failures]
+    return Judging(judge.id, verdicts, judgments, unjudged, asked.stopped)

@@ -1,20 +1,28 @@
-"""Votes that cost something, kept one a line: `votes/<judge>.jsonl` of a benchmark folder.
+"""Votes, kept one a line in `votes/<judge>.jsonl` of a benchmark folder, and the judges that cast them.
 
 A vote is paid for, or given by a person, once: the same context under another method, a repeated or a
-killed run finds it here.
+killed run finds it here. The majority decides.
+
+Reference: paper §4.2.
 """
 
 import threading
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from skillpager.bench.data.asking import Blame, NoAnswerError
+from skillpager.bench.data.chat import Blame, ChatModel, NoAnswerError
 from skillpager.bench.data.folder import BenchFolder, append_records, file_name, read_records
 from skillpager.bench.data.records import Record
+from skillpager.bench.data.spending import Bill
 from skillpager.bench.judge.cases import Case, Verdict, majority
-from skillpager.errors import BenchError
+from skillpager.bench.judge.judge_prompt import PROMPT_DIGEST, judge_question, read_verdict
+from skillpager.errors import BenchError, SettingsError
 
 VOTES_FOLDER = "votes"
+VOTES = 3  # paper §4.2
+# an endpoint that limits the rate of requests needs more patience than the paper's script had
+MAX_RETRIES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +33,8 @@ class VoteRecord(Record):
         case: Digest of the case.
         number: Which of the votes on that case, from 1.
         sufficient: The vote.
-        reason: What was said for it; may be empty.
-        query: Id of the query, for whoever reads the file.
+        reason: The reason given for it; may be empty.
+        query: Id of the query, for people who read the file.
         model: The model, as the endpoint calls it; empty for people.
         tokens_in: Tokens that were sent for it; None where nobody counts.
         tokens_out: Tokens that came back.
@@ -51,7 +59,7 @@ class VoteLog:
     """
 
     def __init__(self, folder: BenchFolder, judge: str) -> None:
-        """Read what there is.
+        """Read the votes that are there.
 
         Raises:
             BenchError: A line is damaged, or the same vote is there twice with different verdicts.
@@ -61,7 +69,8 @@ class VoteLog:
         self._lock = threading.Lock()
         self._votes: dict[tuple[str, int], VoteRecord] = {}
         for vote in read_records(self.path, VoteRecord):
-            self._admit(vote)
+            self._check(vote)
+            self._votes.setdefault((vote.case, vote.number), vote)
 
     def on_case(self, case: str) -> list[VoteRecord]:
         """Return the votes on a case from number 1 up to the first gap."""
@@ -70,9 +79,9 @@ class VoteLog:
             found.append(vote)
         return found
 
-    def get(self, case: str, number: int) -> VoteRecord | None:
-        """Return a vote, None when it is not there."""
-        return self._votes.get((case, number))
+    def missing(self, case: str, votes: int) -> list[int]:
+        """Return which of the votes 1 to `votes` on a case are not there."""
+        return [number for number in range(1, votes + 1) if (case, number) not in self._votes]
 
     def add(self, *votes: VoteRecord) -> int:
         """Keep votes; return how many of them were new.
@@ -83,24 +92,21 @@ class VoteLog:
         with self._lock:
             for vote in votes:
                 self._check(vote)
-            new = [vote for vote in votes if (vote.case, vote.number) not in self._votes]
-            append_records(self.path, new)
-            for vote in new:
-                self._admit(vote)
+            new = {(vote.case, vote.number): vote for vote in votes}
+            new = {name: vote for name, vote in new.items() if name not in self._votes}
+            append_records(self.path, new.values())
+            self._votes |= new
         return len(new)
 
     def _check(self, vote: VoteRecord) -> None:
         there = self._votes.get((vote.case, vote.number))
         if there is not None and there.sufficient != vote.sufficient:
+            words = {True: "sufficient", False: "insufficient"}
             raise BenchError(
                 f"{self.path} already holds vote {vote.number} on case {vote.case} (query {there.query}), "
-                f"{_word(there.sufficient)} and not {_word(vote.sufficient)}: remove the wrong line there, "
+                f"{words[there.sufficient]} and not {words[vote.sufficient]}: remove the wrong line there, "
                 "or import under another name."
             )
-
-    def _admit(self, vote: VoteRecord) -> None:
-        self._check(vote)
-        self._votes.setdefault((vote.case, vote.number), vote)
 
 
 class VotedJudge:
@@ -132,8 +138,86 @@ class VotedJudge:
         return verdict_of(votes)
 
 
+class LLMJudge:
+    """A chat model that votes on each case, at temperature 0. Safe for many threads.
+
+    Votes are asked one after another, each as if it were the first; those in the log are not asked for.
+
+    Args:
+        model: The model.
+        log: Where its votes are kept; must be that of `judge_id(model.id)`.
+        votes: Votes on each case, an odd number.
+
+    Raises:
+        SettingsError: The number of votes has no majority.
+        ValueError: The log is another judge's.
+    """
+
+    def __init__(self, model: ChatModel, log: VoteLog, *, votes: int = VOTES) -> None:
+        if log.judge != judge_id(model.id):
+            raise ValueError(f"the log is that of {log.judge}")
+        self._model = model
+        self._log = log
+        self._votes = check_votes(votes)
+
+    @property
+    def id(self) -> str:
+        """Endpoint, model and digest of the prompt."""
+        return self._log.judge
+
+    def is_free(self, case: Case) -> bool:
+        """Return True if all votes on a case are there."""
+        return not self._log.missing(case.digest, self._votes)
+
+    def estimate(self, cases: Iterable[Case]) -> Bill:
+        """Return what the missing votes would cost."""
+        questions = ((judge_question(case), self._log.missing(case.digest, self._votes)) for case in cases)
+        return self._model.estimate(question for question, missing in questions for _ in missing)
+
+    def judge(self, case: Case) -> Verdict:
+        """Return the verdict of the majority, after the missing votes were asked for.
+
+        Raises:
+            NoAnswerError: A vote could not be got.
+            SpendLimitError: It might cost more than is left.
+            MissingExtraError: The `httpx` package is not installed.
+
+        Reference: paper §4.2.
+        """
+        for number in self._log.missing(case.digest, self._votes):
+            answer = self._model.ask(judge_question(case), read_verdict)
+            vote = VoteRecord(
+                case=case.digest,
+                number=number,
+                sufficient=answer.value.sufficient,
+                reason=answer.value.reason,
+                query=case.query.id,
+                model=answer.model,
+                tokens_in=answer.usage.tokens_in,
+                tokens_out=answer.usage.tokens_out,
+            )
+            self._log.add(vote)
+        return verdict_of(self._log.on_case(case.digest)[: self._votes])
+
+
+def judge_id(model: str) -> str:
+    """Return the id of the judge that asks `model`, an endpoint's id, with the prompt of this version."""
+    return f"llm:{model}#{PROMPT_DIGEST}"
+
+
+def check_votes(votes: int) -> int:
+    """Return the number of votes.
+
+    Raises:
+        SettingsError: It has no majority.
+    """
+    if votes < 1 or votes % 2 == 0:
+        raise SettingsError(f"{votes} votes have no majority: ask for an odd number, such as {VOTES}.")
+    return votes
+
+
 def verdict_of(votes: list[VoteRecord]) -> Verdict:
-    """Return the verdict of the majority, with what its first vote said.
+    """Return the verdict of the majority, with the reason of its first vote.
 
     Raises:
         ValueError: The votes are even.
@@ -143,7 +227,3 @@ def verdict_of(votes: list[VoteRecord]) -> Verdict:
     sufficient = majority([vote.sufficient for vote in votes])
     reason = next(vote.reason for vote in votes if vote.sufficient == sufficient)
     return Verdict(sufficient, tuple(vote.sufficient for vote in votes), reason=reason)
-
-
-def _word(sufficient: bool) -> str:
-    return "sufficient" if sufficient else "insufficient"

@@ -4,7 +4,7 @@ import hashlib
 import json
 from importlib.resources import files
 
-from skillpager.bench.data.published import read_published
+from skillpager.bench.data.evidence import read_published
 from skillpager.bench.report.results import Results
 from skillpager.classifiers.local import LocalClassifier
 from skillpager.encoders.builtin import ENCODER_ID

@@ -8,9 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from skillpager.bench.data import load_data
-from skillpager.bench.data.folder import SKILLS, BenchFolder
+from skillpager.bench.data.folder import DATA, SKILLS, BenchFolder, data_entry
 from skillpager.bench.data.records import QueryRecord, SkillRecord
-from skillpager.bench.data.writing import DATA, data_entry
 from skillpager.bench.run.runs import prepare, run_methods
 from skillpager.bench.run.selecting import Plan
 from skillpager.bench.run.suites import SUITES

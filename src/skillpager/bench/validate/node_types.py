@@ -1,4 +1,4 @@
-"""Node types by annotators: what a line label says of a node, how good the parser is, and a classifier.
+"""Node types by annotators: the type that line labels give a node, the parser's quality, a classifier.
 
 Annotators label lines of a document, whatever its nodes; a node has the type that most of its
 characters are labelled with.
@@ -98,12 +98,12 @@ class LabelClassifier:
             rows: Not read.
         """
         del rows
-        return [self._classify(fragment) for fragment in fragments]
-
-    def _classify(self, fragment: Fragment) -> Classification:
-        own = fragment.span.file == self._file
-        label = self._labels.of(fragment.text, fragment.span.start_line) if own else None
-        return Classification(NodeType.CONCEPT, 0.0) if label is None else Classification(label, 1.0)
+        found = []
+        for fragment in fragments:
+            own = fragment.span.file == self._file
+            label = self._labels.of(fragment.text, fragment.span.start_line) if own else None
+            found.append(Classification(label or NodeType.CONCEPT, 0.0 if label is None else 1.0))
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,52 +139,40 @@ def parser_quality(skills: Iterable["SkillRecord"], nodes: Iterable["NodeRecord"
 
     Reference: paper §5.1.
     """
-    labelled = {skill.id: _Labelled(skill) for skill in skills if skill.types}
-    typed = [labelled[node.skill].rate(node) for node in nodes if node.skill in labelled]
-    known = [(first, node.predicted) for node in typed if (first := node.first) is not None]
-    if not known:
-        return None
-    pairs = [(node.first, node.second) for node in typed]
-    both = [(first, second) for first, second in pairs if first is not None and second is not None]
-    return ParserQuality(
-        skills=len(labelled),
-        nodes=len(typed),
-        unlabelled=len(typed) - len(known),
-        parser=_agreement(known),
-        annotators=_agreement(both) if both else None,
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class _Rated:
-    """The types of one node: by the parser and by both annotators."""
-
-    predicted: NodeType
-    first: NodeType | None
-    second: NodeType | None
-
-
-class _Labelled:
-    """A skill with the labels of both annotators."""
-
-    def __init__(self, skill: "SkillRecord") -> None:
-        self._id = skill.id
-        self._file, self._text = skill.files[0]
-        self._first = _line_labels(skill.id, skill.types)
-        self._second = _line_labels(skill.id, skill.types_second)
-
-    def rate(self, node: "NodeRecord") -> _Rated:
-        """Return the types of a node of this skill."""
-        text = self._text[node.start : node.end] if node.file == self._file else ""
+    labelled = {skill.id: skill for skill in skills if skill.types}
+    labels = {
+        name: (_line_labels(name, skill.types), _line_labels(name, skill.types_second))
+        for name, skill in labelled.items()
+    }
+    parser: list[tuple[NodeType, NodeType]] = []
+    annotators: list[tuple[NodeType, NodeType]] = []
+    seen = 0
+    for node in nodes:
+        if node.skill not in labelled:
+            continue
+        seen += 1
+        file, whole = labelled[node.skill].files[0]
+        text = whole[node.start : node.end] if node.file == file else ""
+        first, second = (own.of(text, node.start_line) for own in labels[node.skill])
         try:
             predicted = NodeType(node.type)
         except ValueError as error:
             raise BenchError(
-                f"Node {node.id} of skill {self._id!r}: {error}: run the methods again."
+                f"Node {node.id} of skill {node.skill!r}: {error}: run the methods again."
             ) from None
-        return _Rated(
-            predicted, self._first.of(text, node.start_line), self._second.of(text, node.start_line)
-        )
+        if first is not None:
+            parser.append((first, predicted))
+        if first is not None and second is not None:
+            annotators.append((first, second))
+    if not parser:
+        return None
+    return ParserQuality(
+        skills=len(labelled),
+        nodes=seen,
+        unlabelled=seen - len(parser),
+        parser=_agreement(parser),
+        annotators=_agreement(annotators) if annotators else None,
+    )
 
 
 def _line_labels(skill: str, ranges: Iterable[TypedRange]) -> LineLabels:

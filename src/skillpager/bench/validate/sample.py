@@ -1,59 +1,125 @@
-"""The sample of query–context pairs that people judge after a judge did.
+"""Samples for people: contexts to judge after a judge did, and nodes to type after the parser did.
 
-Balanced over methods, verdicts and vote patterns.
+Which cases of a stratum are drawn, and in which order they stand, follows from digests of seed and case:
+the same data give the same sheet, in whatever order they were recorded.
 
-Reference: paper §4.2.
+Reference: paper §4.2 (contexts), §5.1 (nodes).
 """
 
+import hashlib
+import json
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import product, zip_longest
+from pathlib import Path
+from typing import TypeVar
 
-from skillpager.bench.data.folder import BenchFolder
-from skillpager.bench.data.records import JudgmentRecord, SelectionRecord
+import numpy as np
+
+from skillpager.bench.data import to_skill
+from skillpager.bench.data.folder import BenchFolder, write_records
+from skillpager.bench.data.records import JudgmentRecord, NodeRecord, SkillRecord
 from skillpager.bench.run.methods import parse_method
-from skillpager.bench.validate.drawing import (
-    SAMPLE_SIZE,
-    SEED,
-    Identity,
-    Sample,
-    Stratum,
-    case_id,
-    in_drawn_order,
-    skills_by_id,
+from skillpager.bench.validate.sheet import (
+    Case,
+    JudgmentKey,
+    Key,
+    Sheet,
+    SheetKind,
+    TypeKey,
+    key_file,
+    overlong_cases,
+    verdict_label,
+    write_sheet,
 )
-from skillpager.bench.validate.key import JudgmentKey
-from skillpager.bench.validate.sheet import Case, Sheet, SheetKind, verdict_label
 from skillpager.errors import BenchError
+from skillpager.parsing.fragments import split_skill
+from skillpager.types import Fragment, NodeType
 
+Item = TypeVar("Item")
+
+SEED = 42
+# both samples of the paper (§4.2, §5.1)
+SAMPLE_SIZE = 96
 # the paper names no four; these are its methods without the full document, which it calls a reference (§4.3)
 METHODS = ("greedy_graph", "topk_dependency", "chunk_mmr", "mmr")
+PER_TYPE = SAMPLE_SIZE // len(NodeType)
+# skills are cut into three size classes of equal number, by their nodes
+SIZES = ("small", "medium", "large")
+# text shown on either side of a node: about a screen
+AROUND_CHARS = 600
+HEADING_SEPARATOR = " › "
+CUT = "…"
 
 
 @dataclass(frozen=True, slots=True)
-class _Judged:
-    """A verdict with the selection it should be about; None when there is none."""
+class Stratum:
+    """A cell of a sample.
 
-    verdict: JudgmentRecord
-    selection: SelectionRecord | None
+    Attributes:
+        name: The features that its cases share.
+        available: Cases there are.
+        drawn: Cases that were drawn.
+        wanted: Cases that were to be drawn.
+    """
+
+    name: tuple[str, ...]
+    available: int
+    drawn: int
+    wanted: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A drawn sample.
+
+    Attributes:
+        sheet: The sheet of the annotators.
+        keys: Their keys, in the order of the sheet.
+        strata: How many of each stratum.
+        set_aside: How many cases could not be drawn from, by the reason.
+    """
+
+    sheet: Sheet
+    keys: tuple[Key, ...]
+    strata: tuple[Stratum, ...]
+    set_aside: Mapping[str, int]
 
     @property
-    def cell(self) -> tuple[str, bool, str]:
-        """Method, verdict and vote pattern."""
-        return self.verdict.method, self.verdict.sufficient, self.verdict.pattern
+    def short(self) -> tuple[Stratum, ...]:
+        """The strata that have too few cases."""
+        return tuple(stratum for stratum in self.strata if stratum.drawn < stratum.wanted)
 
     @property
-    def identity(self) -> Identity:
-        """What tells it from all others."""
-        verdict = self.verdict
-        return verdict.judge, verdict.method, verdict.query, verdict.context_sha256
+    def warnings(self) -> tuple[str, ...]:
+        """Shortcomings of the sample, one sentence each."""
+        aside = [f"{count} set aside: {reason}" for reason, count in self.set_aside.items()]
+        short = [
+            f"{' '.join(stratum.name)}: {stratum.drawn} of {stratum.wanted} cases, there are no more"
+            for stratum in self.short
+        ]
+        overlong = overlong_cases(self.sheet)
+        long = (
+            f"{len(overlong)} cases have a text too long for a cell of a spreadsheet, such as "
+            f"{', '.join(overlong[:1])}: answer with `skillpager bench validate serve`"
+        )
+        return (*aside, *short, *([long] if overlong else []))
 
-    @property
-    def is_current(self) -> bool:
-        """Whether the context that was judged is the one the selection holds."""
-        chosen = self.selection
-        return chosen is not None and chosen.context_sha256 == self.verdict.context_sha256
+
+def in_drawn_order(items: Iterable[Item], seed: int, identity: Callable[[Item], Sequence[str]]) -> list[Item]:
+    """Return `items` in an order that depends on seed and identities alone."""
+    return sorted(items, key=lambda item: _digest(seed, identity(item)))
+
+
+def case_id(number: int, seed: int, identity: Sequence[str]) -> str:
+    """Return the id of a case: its place, and a digest that ties it to its key."""
+    return f"c{number:02d}-{_digest(seed, identity)[:6]}"
+
+
+def _digest(seed: int, identity: Sequence[str]) -> str:
+    return hashlib.sha256(json.dumps([seed, *identity]).encode()).hexdigest()
 
 
 def sample_judgments(
@@ -64,7 +130,7 @@ def sample_judgments(
     per_cell: int | None = None,
     seed: int = SEED,
 ) -> Sample:
-    """Return a sample balanced over methods, verdicts and vote patterns.
+    """Return a sample of contexts, balanced over methods, verdicts and vote patterns.
 
     The vote patterns are those that the judge's number of votes allows: 3-0 and 2-1 for three votes, 1-0
     alone for one. A stratum with too few cases gives what it has; no other is drawn on to fill it.
@@ -82,26 +148,67 @@ def sample_judgments(
     Reference: paper §4.2.
     """
     methods = list(dict.fromkeys(parse_method(method).label for method in methods))
-    found = [judged for method in methods for judged in _verdicts(folder, judge, method)]
-    current = [judged for judged in found if judged.is_current]
-    votes = _usual_votes(current)
-    whole = [judged for judged in current if len(judged.verdict.votes) == votes]
+    found: list[JudgmentRecord] = []
+    contexts: dict[tuple[str, str], str | None] = {}
+    for method in methods:
+        # the last verdict on each query
+        verdicts = {verdict.query: verdict for verdict in folder.judgments(judge, method)}
+        if not verdicts:
+            raise BenchError(_nothing_judged(folder, judge, method))
+        found += verdicts.values()
+        # the last selection for each query
+        for chosen in {chosen.query: chosen for chosen in folder.selections(method)}.values():
+            if (verdict := verdicts.get(chosen.query)) and verdict.context_sha256 == chosen.context_sha256:
+                contexts[method, chosen.query] = chosen.context
+    current = [verdict for verdict in found if (verdict.method, verdict.query) in contexts]
+    # as many votes as most verdicts have
+    votes = (Counter(len(verdict.votes) for verdict in current).most_common(1) or [(1, 0)])[0][0]
+    whole = [verdict for verdict in current if len(verdict.votes) == votes]
     cells = list(product(methods, (True, False), vote_patterns(votes)))
     wanted = max(1, SAMPLE_SIZE // len(cells)) if per_cell is None else per_cell
-    strata, drawn = list[Stratum](), list[_Judged]()
-    for cell in cells:
-        members = [judged for judged in whole if judged.cell == cell]
-        taken = in_drawn_order(members, seed, _identity)[:wanted]
-        method, sufficient, pattern = cell
+    strata, drawn = list[Stratum](), list[JudgmentRecord]()
+    for method, sufficient, pattern in cells:
+        cell = (method, sufficient, pattern)
+        members = [v for v in whole if (v.method, v.sufficient, v.pattern) == cell]
+        taken = in_drawn_order(members, seed, _judgment_identity)[:wanted]
         strata.append(Stratum((method, verdict_label(sufficient), pattern), len(members), len(taken), wanted))
         drawn += taken
-    cases, keys = _shuffled(folder, drawn, seed)
+    queries = {query.id: query.query for query in folder.queries()}
+    skills = _skills_by_id(folder, {verdict.skill for verdict in drawn})
+    cases, keys = list[Case](), list[JudgmentKey]()
+    for number, verdict in enumerate(in_drawn_order(drawn, seed, _judgment_identity), 1):
+        if verdict.query not in queries:
+            raise BenchError(
+                f"{folder.path} has a verdict on query {verdict.query!r}, which it does not have: restore "
+                "its queries.jsonl, or run again."
+            )
+        context = contexts[verdict.method, verdict.query]
+        if context is None:
+            raise BenchError(
+                f"The selections of {verdict.method} in {folder.path} keep no contexts, so that nobody "
+                "can read them: run the method again with `--contexts`."
+            )
+        name = case_id(number, seed, _judgment_identity(verdict))
+        skill = skills[verdict.skill]
+        cases.append(Case(name, (skill.name, skill.description, queries[verdict.query], context)))
+        keys.append(
+            JudgmentKey(
+                case=name,
+                query=verdict.query,
+                skill=verdict.skill,
+                method=verdict.method,
+                judge=verdict.judge,
+                sufficient=verdict.sufficient,
+                pattern=verdict.pattern,
+                context_sha256=verdict.context_sha256,
+            )
+        )
     reasons = {
         "judged on another context": len(found) - len(current),
         f"not judged by {votes} votes": len(current) - len(whole),
     }
     set_aside = {reason: count for reason, count in reasons.items() if count}
-    return Sample(Sheet(SheetKind.SUFFICIENCY, cases), keys, tuple(strata), set_aside)
+    return Sample(Sheet(SheetKind.SUFFICIENCY, tuple(cases)), tuple(keys), tuple(strata), set_aside)
 
 
 def vote_patterns(votes: int) -> tuple[str, ...]:
@@ -109,28 +216,107 @@ def vote_patterns(votes: int) -> tuple[str, ...]:
     return tuple(f"{more}-{votes - more}" for more in range(votes, votes // 2, -1))
 
 
-def _identity(judged: _Judged) -> Identity:
-    return judged.identity
+def sample_types(folder: BenchFolder, *, per_type: int = PER_TYPE, seed: int = SEED) -> Sample:
+    """Return a sample of nodes, as many of each predicted type.
+
+    Within a type the strata of subset and size give one node in turn, so that they are as equal as
+    they can be. A type with too few nodes gives what it has.
+
+    Args:
+        folder: Benchmark with the nodes of a run.
+        per_type: Nodes of each type.
+        seed: Another seed draws other nodes.
+
+    Raises:
+        BenchError: The folder has no nodes, or nodes of skills that it does not have.
+
+    Reference: paper §5.1.
+    """
+    nodes = folder.nodes()
+    if not nodes:
+        raise BenchError(f"{folder.path} has no nodes: make them with `skillpager bench run`.")
+    skills = _skills_by_id(folder, {node.skill for node in nodes})
+    sizes = size_classes(Counter(node.skill for node in nodes))
+    strata, drawn = list[Stratum](), list[NodeRecord]()
+    for kind in NodeType:
+        groups: dict[tuple[str, str], list[NodeRecord]] = {}
+        for node in in_drawn_order((node for node in nodes if node.type == kind), seed, _node_identity):
+            groups.setdefault((skills[node.skill].subset, sizes[node.skill]), []).append(node)
+        # the first of each group, then the second of each, and so on
+        turns = [node for turn in zip_longest(*groups.values()) for node in turn if node is not None]
+        strata.append(Stratum((str(kind),), len(turns), len(turns[:per_type]), per_type))
+        drawn += turns[:per_type]
+    fragments = {
+        skill: [tile for tile in split_skill(to_skill(skills[skill])) if isinstance(tile, Fragment)]
+        for skill in {node.skill for node in drawn}
+    }
+    cases, keys = list[Case](), list[TypeKey]()
+    for number, node in enumerate(in_drawn_order(drawn, seed, _node_identity), 1):
+        skill = skills[node.skill]
+        name = case_id(number, seed, _node_identity(node))
+        cases.append(Case(name, _node_texts(node, skill, fragments[node.skill])))
+        keys.append(
+            TypeKey(
+                case=name,
+                skill=node.skill,
+                node=node.id,
+                type=node.type,
+                confidence=node.confidence,
+                subset=skill.subset,
+                size=sizes[node.skill],
+            )
+        )
+    return Sample(Sheet(SheetKind.TYPES, tuple(cases)), tuple(keys), tuple(strata), {})
 
 
-def _usual_votes(found: Iterable[_Judged]) -> int:
-    """Return how many votes most verdicts have; 1 when there are none."""
-    numbers = Counter(len(judged.verdict.votes) for judged in found)
-    return numbers.most_common(1)[0][0] if numbers else 1
+def size_classes(nodes: Mapping[str, int]) -> dict[str, str]:
+    """Return the size class of each skill, given its number of nodes; equal numbers are of one class."""
+    bounds = np.quantile(list(nodes.values()), [1 / 3, 2 / 3], method="lower").tolist()
+    return {skill: SIZES[bisect_right(bounds, count - 1)] for skill, count in nodes.items()}
 
 
-def _verdicts(folder: BenchFolder, judge: str, method: str) -> Iterator[_Judged]:
-    """Yield the last verdict on each query."""
-    verdicts = {verdict.query: verdict for verdict in folder.judgments(judge, method)}
-    if not verdicts:
-        raise BenchError(_nothing_judged(folder, judge, method))
-    selections = {selection.query: selection for selection in folder.selections(method)}
-    for query, verdict in verdicts.items():
-        yield _Judged(verdict, selections.get(query))
+def write_sample(path: Path, sample: Sample) -> Path:
+    """Write a new sheet and its key; return the key's path.
+
+    Raises:
+        BenchError: One of them exists, or there is no case.
+    """
+    if not sample.sheet.cases:
+        raise BenchError("No case could be drawn: run and judge methods first.")
+    key = key_file(path)
+    for file in (path, key):
+        if file.exists():
+            raise BenchError(f"{file} exists, and it may hold answers: name another file, or remove it.")
+    write_records(key, sample.keys)
+    write_sheet(path, sample.sheet)
+    return key
+
+
+def _skills_by_id(folder: BenchFolder, wanted: Iterable[str]) -> dict[str, SkillRecord]:
+    """Return the skills of a folder by id.
+
+    Raises:
+        BenchError: One that is wanted is not in the folder.
+    """
+    skills = {skill.id: skill for skill in folder.skills()}
+    if missing := sorted(set(wanted) - skills.keys()):
+        raise BenchError(
+            f"{folder.path} has results on skills that it does not have, such as {missing[0]!r}: "
+            "restore its skills.jsonl, or run again."
+        )
+    return skills
+
+
+def _judgment_identity(verdict: JudgmentRecord) -> tuple[str, ...]:
+    return verdict.judge, verdict.method, verdict.query, verdict.context_sha256
+
+
+def _node_identity(node: NodeRecord) -> tuple[str, ...]:
+    return node.skill, node.id
 
 
 def _nothing_judged(folder: BenchFolder, judge: str, method: str) -> str:
-    """Return what is wrong and what could be asked for instead."""
+    """Return the message for a method without verdicts: the alternatives that there are."""
     if methods := folder.judged_methods(judge):
         return (
             f"Judge {judge} has no verdicts on {method} in {folder.path}: judge it with "
@@ -141,46 +327,27 @@ def _nothing_judged(folder: BenchFolder, judge: str, method: str) -> str:
     return f"Judge {judge} has no verdicts in {folder.path}: {known}."
 
 
-def _shuffled(
-    folder: BenchFolder, drawn: Sequence[_Judged], seed: int
-) -> tuple[tuple[Case, ...], tuple[JudgmentKey, ...]]:
-    """Return cases and keys, strata mixed."""
-    queries = {query.id: query.query for query in folder.queries()}
-    skills = skills_by_id(folder, (judged.verdict.skill for judged in drawn))
-    cases, keys = list[Case](), list[JudgmentKey]()
-    for number, judged in enumerate(in_drawn_order(drawn, seed, _identity), 1):
-        verdict = judged.verdict
-        if verdict.query not in queries:
-            raise BenchError(
-                f"{folder.path} has a verdict on query {verdict.query!r}, which it does not have: restore "
-                "its queries.jsonl, or run again."
-            )
-        name = case_id(number, seed, judged.identity)
-        skill = skills[verdict.skill]
-        texts = (skill.name, skill.description, queries[verdict.query], _context(judged, folder))
-        cases.append(Case(name, texts))
-        keys.append(_key(name, verdict))
-    return tuple(cases), tuple(keys)
-
-
-def _context(judged: _Judged, folder: BenchFolder) -> str:
-    context = judged.selection.context if judged.selection else None
-    if context is None:
+def _node_texts(node: NodeRecord, record: SkillRecord, fragments: Sequence[Fragment]) -> tuple[str, ...]:
+    """Return the texts of a sheet: skill, headings, text before, the node, text after."""
+    file = next((file for file in to_skill(record).files if file.path == node.file), None)
+    if file is None:
         raise BenchError(
-            f"The selections of {judged.verdict.method} in {folder.path} keep no contexts, so that nobody "
-            "can read them: run the method again with `--contexts`."
+            f"Skill {record.id!r} has no file {node.file!r}, in which its node {node.id} is said "
+            "to stand: run again, or restore skills.jsonl."
         )
-    return context
-
-
-def _key(case: str, verdict: JudgmentRecord) -> JudgmentKey:
-    return JudgmentKey(
-        case=case,
-        query=verdict.query,
-        skill=verdict.skill,
-        method=verdict.method,
-        judge=verdict.judge,
-        sufficient=verdict.sufficient,
-        pattern=verdict.pattern,
-        context_sha256=verdict.context_sha256,
+    headings = next(
+        (
+            tile.heading_path
+            for tile in fragments
+            if tile.span.file == node.file and tile.span.start <= node.start < tile.span.end
+        ),
+        (),
     )
+    before, after = file.text[file.body_start : node.start], file.text[node.end :]
+    if len(before) > AROUND_CHARS:
+        cut = before[-AROUND_CHARS:]
+        before = CUT + (cut.partition("\n")[2] or cut)
+    if len(after) > AROUND_CHARS:
+        cut = after[:AROUND_CHARS]
+        after = (cut.rpartition("\n")[0] or cut) + CUT
+    return record.name, HEADING_SEPARATOR.join(headings), before, file.text[node.start : node.end], after

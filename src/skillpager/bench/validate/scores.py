@@ -1,9 +1,9 @@
-"""What answered sheets say: people against the judge or the parser, and against each other.
+"""Scores of answered sheets: people against the judge or the parser, and against each other.
 
 Reference: paper §4.2, §5.1.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -11,14 +11,26 @@ from pathlib import Path
 from skillpager.bench.data.folder import BenchFolder
 from skillpager.bench.report import paper
 from skillpager.bench.validate.agreement import Agreement, measure_agreement
-from skillpager.bench.validate.key import JudgmentKey, Key, TypeKey, find_key, read_key
-from skillpager.bench.validate.sheet import CHOICES, Sheet, SheetKind, read_sheet, verdict_label
+from skillpager.bench.validate.sheet import (
+    CHOICES,
+    JudgmentKey,
+    Key,
+    Sheet,
+    SheetKind,
+    TypeKey,
+    find_key,
+    read_key,
+    read_sheet,
+    verdict_label,
+)
 from skillpager.errors import BenchError
 
 ALL = "all"
 BY_VOTES = "votes"
 # entry of the manifest: agreement by judge and vote pattern
 VALIDATION = "validation"
+# divisions of the cases and the field of the key that each goes by
+PARTS = {BY_VOTES: "pattern", "method": "method", "subset": "subset", "size": "size"}
 PERCENT = 100
 # so many cases without a label are named, all are counted
 NAMED_CASES = 5
@@ -38,7 +50,7 @@ class Group:
     """Agreement on some cases of a sheet.
 
     Attributes:
-        by: What divides the cases: `all`, `votes` or `method`; for types `all`, `subset` or `size`.
+        by: The division of the cases: `all`, `votes` or `method`; for types `all`, `subset` or `size`.
         name: The part, such as `2-1` or `mmr`; `all` for all.
         agreement: The person's labels are the reference, the judge's or parser's are rated.
         published: The paper's numbers, where it has them.
@@ -68,7 +80,7 @@ class SheetScore:
 
     @property
     def warning(self) -> str:
-        """What is missing, in a sentence; empty when nothing is."""
+        """The missing labels, in a sentence; empty when there are none."""
         if not self.missing:
             return ""
         more = ", …" if len(self.missing) > NAMED_CASES else ""
@@ -88,10 +100,10 @@ class PairScore:
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """What answered sheets say.
+    """The scores of answered sheets.
 
     Attributes:
-        kind: What was asked.
+        kind: The question.
         rater: Id of the judge, or `parser`.
         sheets: One for each annotator.
         pairs: Each two annotators that labelled cases in common.
@@ -134,11 +146,19 @@ def score_sheets(sheets: Sequence[Path], *, key: Path | None = None) -> Scores:
         if other.keys != first.keys:
             raise BenchError(f"{first.path} and {other.path} have different keys: score them one by one.")
     labels = [choice.label for choice in CHOICES[first.sheet.kind]]
+    pairs = []
+    for one, two in combinations(read, 2):
+        if common := [case for case in one.keys if case in one.labels and case in two.labels]:
+            agreement = measure_agreement(
+                [one.labels[case] for case in common], [two.labels[case] for case in common], labels
+            )
+            pairs.append(PairScore(str(one.path), str(two.path), agreement))
+    judges = [key.judge for key in first.keys.values() if isinstance(key, JudgmentKey)]
     return Scores(
         kind=first.sheet.kind,
-        rater=_rater(first.keys),
+        rater=judges[0] if judges else "parser",
         sheets=tuple(_score(answered, labels) for answered in read),
-        pairs=tuple(pair for two in combinations(read, 2) if (pair := _compare(*two, labels))),
+        pairs=tuple(pairs),
     )
 
 
@@ -191,62 +211,20 @@ class _Answered:
 
 
 def _score(answered: _Answered, labels: Sequence[str]) -> SheetScore:
+    """Return the score of one sheet: all cases, then the parts that there are two or more of."""
     labelled = [key for case, key in answered.keys.items() if case in answered.labels]
-    groups = [_group(answered, labelled, labels, ALL, ALL)]
-    for by, part_of in _PARTS.items():
-        parts = sorted({part_of(key) for key in labelled} - {""}, reverse=by == BY_VOTES)
-        members = {part: [key for key in labelled if part_of(key) == part] for part in parts}
+    divided: list[tuple[str, str, list[Key]]] = [(ALL, ALL, labelled)]
+    for by, field in PARTS.items():
+        # unanimous votes first; a key without the field, or an empty one, is in no part
+        parts = sorted({getattr(key, field, "") for key in labelled} - {""}, reverse=by == BY_VOTES)
         if len(parts) > 1:
-            groups += [_group(answered, keys, labels, by, part) for part, keys in members.items()]
+            members = {part: [key for key in labelled if getattr(key, field) == part] for part in parts}
+            divided += [(by, part, keys) for part, keys in members.items()]
+    groups = []
+    for by, name, keys in divided:
+        people = [answered.labels[key.case] for key in keys]
+        rated = [key.type if isinstance(key, TypeKey) else verdict_label(key.sufficient) for key in keys]
+        agreement = measure_agreement(people, rated, labels)
+        groups.append(Group(by, name, agreement, _PUBLISHED[answered.sheet.kind].get((by, name))))
     missing = tuple(case for case in answered.keys if case not in answered.labels)
     return SheetScore(str(answered.path), len(answered.keys), missing, tuple(groups))
-
-
-def _group(answered: _Answered, keys: Sequence[Key], labels: Sequence[str], by: str, name: str) -> Group:
-    people = [answered.labels[key.case] for key in keys]
-    agreement = measure_agreement(people, [_rated(key) for key in keys], labels)
-    return Group(by, name, agreement, _PUBLISHED[answered.sheet.kind].get((by, name)))
-
-
-def _compare(first: _Answered, second: _Answered, labels: Sequence[str]) -> PairScore | None:
-    common = [case for case in first.keys if case in first.labels and case in second.labels]
-    if not common:
-        return None
-    agreement = measure_agreement(
-        [first.labels[case] for case in common], [second.labels[case] for case in common], labels
-    )
-    return PairScore(str(first.path), str(second.path), agreement)
-
-
-def _rated(key: Key) -> str:
-    """Return the label that judge or parser gave."""
-    return key.type if isinstance(key, TypeKey) else verdict_label(key.sufficient)
-
-
-def _rater(keys: Mapping[str, Key]) -> str:
-    return next((key.judge for key in keys.values() if isinstance(key, JudgmentKey)), "parser")
-
-
-def _votes(key: Key) -> str:
-    return key.pattern if isinstance(key, JudgmentKey) else ""
-
-
-def _method(key: Key) -> str:
-    return key.method if isinstance(key, JudgmentKey) else ""
-
-
-def _subset(key: Key) -> str:
-    return key.subset if isinstance(key, TypeKey) else ""
-
-
-def _size(key: Key) -> str:
-    return key.size if isinstance(key, TypeKey) else ""
-
-
-# what divides the cases, unanimous votes first; an empty part is none
-_PARTS: Mapping[str, Callable[[Key], str]] = {
-    BY_VOTES: _votes,
-    "method": _method,
-    "subset": _subset,
-    "size": _size,
-}

@@ -1,26 +1,30 @@
-"""The annotation sheet: a CSV file that people answer in a spreadsheet or on the page of `web`.
+"""The annotation sheet: a CSV file that people answer in a spreadsheet or on the page of `web`; and its key.
 
     case,skill,description,query,context,label,note     is this context sufficient for this query?
     case,skill,headings,before,node,after,label,note    which type has this node?
 
 UTF-8 with a byte order mark and CRLF between rows, because spreadsheets read nothing else everywhere. Text
 of skills is untrusted: a cell that a spreadsheet would take for a formula begins with an apostrophe,
-which is taken off when the sheet is read.
+which is taken off when the sheet is read. The key, `SHEET.key.jsonl`, holds what annotators must not see,
+one JSON object a case.
 """
 
 import csv
 import io
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
+from typing import TypeAlias
 
 from skillpager.atomic_write import write_file
+from skillpager.bench.data.folder import read_records
+from skillpager.bench.data.records import Record
 from skillpager.errors import BenchError
 
 CASE, LABEL, NOTE = "case", "label", "note"
+KEY_SUFFIX = ".key.jsonl"
 BYTE_ORDER_MARK = "\ufeff"
 # comma is what is written; spreadsheets of some languages save with the others
 DELIMITERS = (",", ";", "\t")
@@ -33,7 +37,7 @@ _FORMULA = re.compile(r"[\s']*[=+\-@＝＋－＠]|'*[\t\r\n\0]")
 
 
 class SheetKind(StrEnum):
-    """What a sheet asks."""
+    """The question of a sheet."""
 
     SUFFICIENCY = "sufficiency"
     TYPES = "types"
@@ -44,7 +48,7 @@ class Choice:
     """An answer that a sheet takes.
 
     Attributes:
-        label: What stands in the sheet.
+        label: The answer, as the sheet has it.
         keys: Keys of the page, which are also read as the answer in a sheet.
         meaning: When it is the answer.
     """
@@ -97,7 +101,7 @@ class Case:
 
     Attributes:
         id: Ties it to the key.
-        texts: What is shown, in the order of the sheet's `COLUMNS`.
+        texts: The texts that are shown, in the order of the sheet's `COLUMNS`.
         label: The answer, empty before it is given.
         note: Remark of the annotator.
     """
@@ -110,16 +114,71 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """A sheet in the order of its rows; nothing in it tells method, judge or predicted type."""
+    """A sheet in the order of its rows; nothing in it reveals method, judge or predicted type."""
 
     kind: SheetKind
     cases: tuple[Case, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class JudgmentKey(Record):
+    """The key of a case of a sufficiency sheet.
+
+    Attributes:
+        case: Id of the case.
+        query: Id of the query.
+        skill: Id of the skill.
+        method: Label of the method.
+        judge: Id of the judge.
+        sufficient: The judge's verdict.
+        pattern: Its vote pattern, such as `2-1`.
+        context_sha256: SHA-256 of the context, hexadecimal.
+    """
+
+    case: str
+    query: str
+    skill: str
+    method: str
+    judge: str
+    sufficient: bool
+    pattern: str
+    context_sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class TypeKey(Record):
+    """The key of a case of a sheet of node types.
+
+    Attributes:
+        case: Id of the case.
+        skill: Id of the skill.
+        node: Id of the node in its skill.
+        type: The predicted type.
+        confidence: The classifier's confidence, 0 to 1.
+        subset: Part of the benchmark that the skill is from.
+        size: Size class of the skill: `small`, `medium` or `large`.
+    """
+
+    case: str
+    skill: str
+    node: str
+    type: str
+    confidence: float
+    subset: str
+    size: str
+
+
+Key: TypeAlias = JudgmentKey | TypeKey
+KEY_KINDS: Mapping[SheetKind, type[Key]] = {
+    SheetKind.SUFFICIENCY: JudgmentKey,
+    SheetKind.TYPES: TypeKey,
+}
+
+
 def write_sheet(path: Path, sheet: Sheet) -> None:
     """Write a sheet, atomically; line breaks inside cells become LF."""
     rows = [[case.id, *case.texts, case.label, case.note] for case in sheet.cases]
-    _write_table(path, _Table(",", [CASE, *COLUMNS[sheet.kind], LABEL, NOTE], rows, []))
+    _write_table(path, Table(",", [CASE, *COLUMNS[sheet.kind], LABEL, NOTE], rows, []))
 
 
 def read_sheet(path: Path) -> Sheet:
@@ -171,11 +230,11 @@ def read_label(kind: SheetKind, text: str) -> str:
     Raises:
         ValueError: A sheet of this kind has no such label.
     """
-    told = re.sub(r"[\s-]+", "_", text.strip().lower())
-    if not told:
+    word = re.sub(r"[\s-]+", "_", text.strip().lower())
+    if not word:
         return ""
     for choice in CHOICES[kind]:
-        if told == choice.label or told in choice.keys:
+        if word == choice.label or word in choice.keys:
             return choice.label
     known = ", ".join(f"{choice.label} ({'/'.join(choice.keys)})" for choice in CHOICES[kind])
     raise ValueError(f"unknown label {text.strip()!r}: write one of {known}")
@@ -217,8 +276,8 @@ def restored(cell: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Table:
-    """Header and rows of a CSV file, restored; `lines[i]` is the line at which `rows[i]` begins."""
+class Table:
+    """Header and rows of a CSV file; `lines[i]` is the line at which `rows[i]` begins."""
 
     delimiter: str
     header: list[str]
@@ -226,9 +285,33 @@ class _Table:
     lines: list[int]
 
 
-def _read_table(path: Path) -> _Table:
+def read_csv(text: str) -> Table:
+    """Return the rows of a CSV file that are not empty, whatever spreadsheet saved it.
+
+    Raises:
+        csv.Error: It is none.
+    """
+    delimiter = max(DELIMITERS, key=text.partition("\n")[0].count)
+    usual = csv.field_size_limit(MAX_CELL)
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+        header = [cell.strip().lower() for cell in next(reader, [])]
+        table = Table(delimiter, header, [], [])
+        begins = reader.line_num + 1
+        for row in reader:
+            if any(row):
+                # spreadsheets leave out empty cells at the end of a row
+                table.rows.append(row + [""] * (len(header) - len(row)))
+                table.lines.append(begins)
+            begins = reader.line_num + 1
+    finally:
+        csv.field_size_limit(usual)
+    return table
+
+
+def _read_table(path: Path) -> Table:
+    try:
+        table = read_csv(path.read_bytes().decode("utf-8-sig"))
     except FileNotFoundError:
         raise BenchError(
             f"There is no sheet {path}: make one with `skillpager bench validate sample`."
@@ -237,45 +320,20 @@ def _read_table(path: Path) -> _Table:
         raise BenchError(
             f'{path} is not UTF-8 (offset {error.start}): save it as "CSV UTF-8", or restore it.'
         ) from error
-    try:
-        with _large_cells():
-            return _parse_table(text)
     except csv.Error as error:
         raise BenchError(f"{path} is no CSV file ({error}): restore it.") from error
-
-
-def _parse_table(text: str) -> _Table:
-    first_line = text.partition("\n")[0]
-    delimiter = max(DELIMITERS, key=first_line.count)
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
-    header = [cell.strip().lower() for cell in next(reader, [])]
-    table = _Table(delimiter, header, [], [])
-    begins = reader.line_num + 1
-    for row in reader:
-        if any(row):
-            table.rows.append(_as_wide(map(restored, row), len(header)))
-            table.lines.append(begins)
-        begins = reader.line_num + 1
+    table.rows[:] = [[restored(cell) for cell in row] for row in table.rows]
     return table
 
 
-def _as_wide(cells: Iterable[str], width: int) -> list[str]:
-    """Return a row of `width` cells or more: spreadsheets leave out empty ones at its end."""
-    row = list(cells)
-    return row + [""] * (width - len(row))
-
-
-def _write_table(path: Path, table: _Table) -> None:
+def _write_table(path: Path, table: Table) -> None:
     stream = io.StringIO(newline="")
     stream.write(BYTE_ORDER_MARK)
     writer = csv.writer(stream, delimiter=table.delimiter, lineterminator="\r\n")
     writer.writerow(table.header)
-    writer.writerows([neutral(_with_line_feeds(cell)) for cell in row] for row in table.rows)
+    for row in table.rows:
+        writer.writerow([neutral(cell.replace("\r\n", "\n").replace("\r", "\n")) for cell in row])
     write_file(path, stream.getvalue())
-
-
-def _with_line_feeds(text: str) -> str:
-    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _kind(path: Path, header: Sequence[str]) -> SheetKind:
@@ -286,11 +344,29 @@ def _kind(path: Path, header: Sequence[str]) -> SheetKind:
     raise BenchError(f"{path}:1 is not the header of a sheet: it must have the columns {known}.")
 
 
-@contextmanager
-def _large_cells() -> Iterator[None]:
-    """Let `csv` read cells of any length for a while."""
-    usual = csv.field_size_limit(MAX_CELL)
-    try:
-        yield
-    finally:
-        csv.field_size_limit(usual)
+def key_file(sheet: Path) -> Path:
+    """Return where the key of a new sheet is written."""
+    return sheet.with_name(f"{sheet.stem}{KEY_SUFFIX}")
+
+
+def find_key(sheet: Path) -> Path:
+    """Return the key of a sheet; that of `SHEET.csv` for the copy of an annotator, `SHEET.NAME.csv`.
+
+    Raises:
+        BenchError: Neither is there.
+    """
+    own = key_file(sheet)
+    shared = own.with_name(f"{Path(sheet.stem).stem}{KEY_SUFFIX}")
+    for path in (own, shared):
+        if path.is_file():
+            return path
+    raise BenchError(f"{sheet} has no key {own.name} beside it: name the one it was made with, by --key.")
+
+
+def read_key(path: Path, kind: SheetKind) -> dict[str, Key]:
+    """Return the key by case.
+
+    Raises:
+        BenchError: A line is no key of this kind of sheet.
+    """
+    return {key.case: key for key in read_records(path, KEY_KINDS[kind])}

@@ -1,35 +1,37 @@
-"""A page on which people answer a sheet: a small web server on this machine alone.
+"""The page on which people answer a sheet: a small web server on this machine alone.
 
-Each answer is written into the sheet before it is acknowledged, and the sheet is read anew each time: a page
-that is reloaded, a second tab and a spreadsheet all see what is in the file. Text of skills is untrusted: it
-travels as JSON, becomes text and never markup, and the page may load nothing but its own files. Requests
-that another site sends, or that reach this machine under another name (DNS rebinding), are refused.
+Each answer is written into the sheet before it is acknowledged, and the sheet is read anew each time, so that
+a reloaded page, a second tab and a spreadsheet all see what is in the file. Text of skills is untrusted: it
+travels as JSON, becomes text and never markup, and the page may load nothing but its own files. The gate of
+the HTTP service refuses what other sites send, and names that are not this machine's (DNS rebinding).
 """
 
-import json
-import logging
-import sys
-import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
 from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import uvicorn
+from fastapi import FastAPI, Request, Response
+from fastapi.responses import JSONResponse
+from starlette.middleware.base import RequestResponseEndpoint
 
 from skillpager.bench.data.records import Record
 from skillpager.bench.judge.judge_prompt import CRITERION
 from skillpager.bench.validate.sheet import CHOICES, COLUMNS, SheetKind, read_sheet, write_answer
-from skillpager.errors import BenchError
+from skillpager.errors import BenchError, SettingsError
+from skillpager.http.gate import Gate
+from skillpager.http.options import ServerOptions
+from skillpager.http.problems import handle_problems, problem
+from skillpager.http.server import listen, server_config
 from skillpager.output.json import JsonObject
 
-logger = logging.getLogger(__name__)
-
-LOOPBACK = "127.0.0.1"
 DEFAULT_PORT = 8642
 # an answer is a label and a note
 MAX_BODY_BYTES = 64 * 1024
-IDLE_SECONDS = 30.0
 
 _PAGE: Mapping[str, tuple[str, str]] = {
     "/": ("page.html", "text/html; charset=utf-8"),
@@ -48,7 +50,7 @@ _HEADERS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Answer(Record):
-    """What the page sends: the answer to one case, replacing the one before."""
+    """The answer to one case, as the page sends it; it replaces the one before."""
 
     case: str
     label: str
@@ -68,160 +70,122 @@ def unwrapped(text: str) -> str:
     return "\n".join(lines)
 
 
-# people judge by what the judge is told, but for its last paragraph, on how the material is quoted to it
+# people judge by the same criterion as the judge, without its last paragraph, on how the material is quoted
 GUIDE = unwrapped(CRITERION.rpartition("\n\n")[0])
 
 
-class SheetServer(ThreadingHTTPServer):
-    """Serves the page of one sheet until it is shut down."""
+class SheetServer:
+    """Serves the page of one sheet until it is stopped.
 
-    daemon_threads = True
+    Args:
+        sheet: Sheet to answer.
+        port: Port on the loopback interface; 0 for any that is free.
+
+    Raises:
+        BenchError: The sheet cannot be read, or the port cannot be used.
+    """
 
     def __init__(self, sheet: Path, *, port: int = DEFAULT_PORT) -> None:
-        """Read the sheet once and listen.
-
-        Args:
-            sheet: Sheet to answer.
-            port: Port on the loopback interface; 0 for any that is free.
-
-        Raises:
-            BenchError: The sheet cannot be read, or the port is in use.
-        """
         read_sheet(sheet)
         self.sheet = sheet
-        self._lock = threading.Lock()
+        options = ServerOptions(port=port, max_request_bytes=MAX_BODY_BYTES)
         try:
-            super().__init__((LOOPBACK, port), _Handler)
-        except OSError as error:
+            self._listener = listen(options)
+        except SettingsError as error:
             raise BenchError(
-                f"Port {port} cannot be used ({error.strerror or error}): name another with --port, or 0 "
-                "for any."
+                f"Port {port} cannot be used ({error.__cause__}): name another with --port, or 0 for any."
             ) from error
+        self._server = uvicorn.Server(server_config(_make_app(sheet, options)))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._listener.close()
+
+    @property
+    def port(self) -> int:
+        """The port that it listens on."""
+        port: int = self._listener.getsockname()[1]
+        return port
 
     @property
     def url(self) -> str:
         """Address of the page."""
-        return f"http://{LOOPBACK}:{self.server_port}/"
+        return f"http://127.0.0.1:{self.port}/"
 
-    @property
-    def own_hosts(self) -> tuple[str, ...]:
-        """The names under which this machine itself asks."""
-        return f"{LOOPBACK}:{self.server_port}", f"localhost:{self.server_port}"
+    def serve(self) -> None:
+        """Answer requests until `stop`, or until a signal, which is raised again at the end."""
+        self._server.run(sockets=[self._listener])
+
+    def stop(self) -> None:
+        """Make `serve` return soon."""
+        self._server.should_exit = True
 
     def answered(self) -> tuple[int, int]:
         """Return how many cases have a label, and how many there are."""
         cases = read_sheet(self.sheet).cases
         return sum(bool(case.label) for case in cases), len(cases)
 
-    def as_json(self) -> JsonObject:
-        """Return what the page shows."""
-        with self._lock:
-            sheet = read_sheet(self.sheet)
-        return {
-            "name": self.sheet.name,
-            "kind": str(sheet.kind),
-            "guide": GUIDE if sheet.kind is SheetKind.SUFFICIENCY else "",
-            "columns": list(COLUMNS[sheet.kind]),
-            "choices": [
-                {"label": choice.label, "keys": list(choice.keys), "meaning": choice.meaning}
-                for choice in CHOICES[sheet.kind]
-            ],
-            "cases": [
-                {"id": case.id, "texts": list(case.texts), "label": case.label, "note": case.note}
-                for case in sheet.cases
-            ],
-        }
 
-    def keep(self, answer: Answer) -> None:
-        """Write an answer into the sheet.
-
-        Raises:
-            BenchError: The sheet cannot be read any more.
-            ValueError: It has no such case, or does not take the label.
-        """
-        with self._lock:
-            write_answer(self.sheet, answer.case, label=answer.label, note=answer.note)
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        """Log what went wrong with a request; a browser that hangs up is no fault."""
-        del request
-        fault = not isinstance(sys.exception(), ConnectionError | TimeoutError)
-        logger.log(
-            logging.ERROR if fault else logging.DEBUG, "request of %s failed", client_address, exc_info=fault
-        )
+def sheet_json(path: Path) -> JsonObject:
+    """Return a sheet as the page shows it."""
+    sheet = read_sheet(path)
+    return {
+        "name": path.name,
+        "kind": str(sheet.kind),
+        "guide": GUIDE if sheet.kind is SheetKind.SUFFICIENCY else "",
+        "columns": list(COLUMNS[sheet.kind]),
+        "choices": [
+            {"label": choice.label, "keys": list(choice.keys), "meaning": choice.meaning}
+            for choice in CHOICES[sheet.kind]
+        ],
+        "cases": [
+            {"id": case.id, "texts": list(case.texts), "label": case.label, "note": case.note}
+            for case in sheet.cases
+        ],
+    }
 
 
-class _Handler(BaseHTTPRequestHandler):
-    """Answers one request."""
+def _make_app(sheet: Path, options: ServerOptions) -> FastAPI:
+    """Return the application. Its routes run on the event loop: one answer is written after the other."""
+    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
 
-    server: SheetServer
-    server_version = "skillpager"
-    sys_version = ""
-    timeout = IDLE_SECONDS
-
-    def do_GET(self) -> None:
-        """Send the page, one of its files, or the sheet."""
-        if not self._is_own():
-            self._refuse(HTTPStatus.FORBIDDEN, "This page is for the browser of this machine alone.")
-        elif self.path == "/sheet":
-            self._send_sheet()
-        elif self.path in _PAGE:
-            name, kind = _PAGE[self.path]
-            page = files("skillpager.bench.validate") / "page" / name
-            self._send(HTTPStatus.OK, page.read_bytes(), kind)
-        else:
-            self._refuse(HTTPStatus.NOT_FOUND, "There is nothing here.")
-
-    def do_POST(self) -> None:
-        """Keep an answer."""
-        # a form of another site cannot send this type without being asked for leave first
-        is_json = self.headers.get_content_type() == "application/json"
-        length = self.headers.get("Content-Length", "")
-        if not self._is_own() or not is_json:
-            self._refuse(HTTPStatus.FORBIDDEN, "Answers are taken from the page of this machine alone.")
-        elif self.path != "/answer":
-            self._refuse(HTTPStatus.NOT_FOUND, "There is nothing here.")
-        elif not length.isascii() or not length.isdigit() or int(length) > MAX_BODY_BYTES:
-            self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "The note is too long: shorten it.")
-        else:
-            self._keep(self.rfile.read(int(length)))
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Log requests for those who want to see them."""
-        logger.debug(format, *args)
-
-    def _is_own(self) -> bool:
-        """Tell whether the request comes from this server's own page, or from no page."""
-        host, origin = self.headers.get("Host"), self.headers.get("Origin")
-        return host in self.server.own_hosts and origin in (None, f"http://{host}")
-
-    def _send_sheet(self) -> None:
+    @app.post("/answer")
+    async def keep(request: Request) -> Response:
         try:
-            shown = self.server.as_json()
-        except (BenchError, OSError) as error:
-            self._refuse(HTTPStatus.INTERNAL_SERVER_ERROR, str(error))
-        else:
-            self._send_json(HTTPStatus.OK, shown)
-
-    def _keep(self, body: bytes) -> None:
-        try:
-            self.server.keep(Answer.from_json(body))
-        except (BenchError, OSError) as error:
-            self._refuse(HTTPStatus.INTERNAL_SERVER_ERROR, str(error))
+            answer = Answer.from_json(await request.body())
+            write_answer(sheet, answer.case, label=answer.label, note=answer.note)
         except ValueError as error:
-            self._refuse(HTTPStatus.BAD_REQUEST, str(error))
-        else:
-            self._send_json(HTTPStatus.OK, {})
+            return problem(HTTPStatus.BAD_REQUEST, str(error))
+        return JSONResponse({})
 
-    def _refuse(self, status: HTTPStatus, message: str) -> None:
-        self._send_json(status, {"error": message})
+    @app.get("/{path:path}")
+    async def show(request: Request) -> Response:
+        path = request.scope["path"]
+        if request.url.query or path not in (*_PAGE, "/sheet"):
+            return problem(HTTPStatus.NOT_FOUND, "There is nothing here.")
+        if path == "/sheet":
+            return JSONResponse(sheet_json(sheet))
+        name, kind = _PAGE[path]
+        content = (files("skillpager.bench.validate") / "page" / name).read_bytes()
+        return Response(content, headers={"Content-Type": kind})
 
-    def _send_json(self, status: HTTPStatus, value: JsonObject) -> None:
-        self._send(status, json.dumps(value).encode(), "application/json")
+    async def unreadable(_request: Request, error: Exception) -> Response:
+        return problem(HTTPStatus.INTERNAL_SERVER_ERROR, str(error))
 
-    def _send(self, status: HTTPStatus, body: bytes, kind: str) -> None:
-        self.send_response(status)
-        for name, value in {**_HEADERS, "Content-Type": kind, "Content-Length": str(len(body))}.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(body)
+    handle_problems(app)
+    app.add_exception_handler(BenchError, unreadable)
+    app.add_exception_handler(OSError, unreadable)
+    app.add_middleware(Gate, options=options)
+
+    # the one that is added last is the outermost: refusals have these headers too
+    @app.middleware("http")
+    async def secure(request: Request, call_next: RequestResponseEndpoint) -> Response:
+        response = await call_next(request)
+        response.headers.update(_HEADERS)
+        return response
+
+    return app

@@ -5,8 +5,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from skillpager.output.graph_text import TYPE_COLORS
-from skillpager.output.plotting import own_settings
+from skillpager.output.palette import TYPE_COLORS, own_settings
 from skillpager.types import NodeType
 
 if TYPE_CHECKING:

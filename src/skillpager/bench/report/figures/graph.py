@@ -6,7 +6,8 @@ from skillpager.bench.data import to_skill
 from skillpager.bench.data.records import SkillRecord
 from skillpager.bench.report.figures.drawing import Picture
 from skillpager.bench.report.results import Results
-from skillpager.output.graph_text import draw, visible
+from skillpager.output.graph_text import draw
+from skillpager.output.palette import visible
 from skillpager.pager import SkillPager
 
 # nodes of the skill in the paper's figure

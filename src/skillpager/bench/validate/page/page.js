@@ -17,7 +17,7 @@ let noteTimer = 0;
 async function ask(path, options) {
   const response = await fetch(path, options);
   const answer = await response.json();
-  if (!response.ok) throw new Error(answer.error);
+  if (!response.ok) throw new Error(answer.detail);
   return answer;
 }
 
