@@ -14,7 +14,7 @@ from skillpager.cli.options import AsJson, complete_skill
 
 if TYPE_CHECKING:
     from skillpager.bench.data.records import QueryRecord, SkillRecord
-    from skillpager.output.json import JsonObject, JsonValue
+    from skillpager.json_types import JsonObject, JsonValue
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 

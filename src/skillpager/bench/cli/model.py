@@ -13,7 +13,7 @@ from skillpager.cli.messages import FAILED, UsageError, note, print_error, print
 if TYPE_CHECKING:
     from skillpager.bench.data.chat import ChatModel
     from skillpager.bench.data.spending import Bill
-    from skillpager.output.json import JsonObject
+    from skillpager.json_types import JsonObject
 
 # more reasons would hide what to do about them
 MAX_SHOWN = 5

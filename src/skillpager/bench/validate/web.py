@@ -27,7 +27,7 @@ from skillpager.http.gate import Gate
 from skillpager.http.options import ServerOptions
 from skillpager.http.problems import handle_problems, problem
 from skillpager.http.server import listen, server_config
-from skillpager.output.json import JsonObject
+from skillpager.json_types import JsonObject
 
 DEFAULT_PORT = 8642
 # an answer is a label and a note

@@ -1,4 +1,4 @@
-"""What all figures share: the value, the looks, and a way to the same bytes each time."""
+"""The looks that all figures have, and a way to save a figure that gives the same bytes each time."""
 
 import io
 from contextlib import AbstractContextManager
