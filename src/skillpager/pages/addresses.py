@@ -51,7 +51,7 @@ def find_nodes(index: SkillIndex, addresses: Sequence[str]) -> list[int]:
                 end = max((span.end_line for _, span in spans), default=0)
                 raise NodeNotFoundError(
                     f"No node stands at {address!r} in skill {name!r}: {file} has nodes up to line {end}, "
-                    "and headings and blank lines are not nodes; the outline lists them."
+                    "and headings and blank lines are no nodes; the outline lists them."
                 )
             found.update(here)
         else:
