@@ -1,4 +1,4 @@
-"""The evidence judge: does the context hold the lines that an annotator held to be necessary?"""
+"""The evidence judge: checks whether a context holds the lines that an annotator marked as necessary."""
 
 from skillpager.bench.data.evidence import AnnotatedQuery, Document
 from skillpager.bench.data.records import QueryRecord, SkillRecord
@@ -29,11 +29,7 @@ def judge_evidence(
 
 
 class EvidenceJudge:
-    """The evidence measure as a judge: deterministic, strict, free.
-
-    Attributes:
-        id: `evidence`.
-    """
+    """The evidence measure as a judge: deterministic, strict, free."""
 
     id = EVIDENCE
 
