@@ -49,8 +49,9 @@ class Judge(Protocol):
 
     id: str
 
-    def is_free(self, case: Case) -> bool:
+    def is_free(self, case: Case) -> bool:  # noqa: ARG002 - for judges that ask
         """Return True if the verdict needs no request; such cases come first, so that a stop loses none."""
+        return True
 
     def judge(self, case: Case) -> Verdict:
         """Return the verdict.

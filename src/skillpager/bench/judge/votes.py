@@ -15,7 +15,7 @@ from skillpager.bench.data.chat import Blame, ChatModel, NoAnswerError
 from skillpager.bench.data.folder import BenchFolder, append_records, file_name, read_records
 from skillpager.bench.data.records import Record
 from skillpager.bench.data.spending import Bill
-from skillpager.bench.judge.cases import Case, Verdict, majority
+from skillpager.bench.judge.cases import Case, Judge, Verdict, majority
 from skillpager.bench.judge.judge_prompt import PROMPT_DIGEST, judge_question, read_verdict
 from skillpager.errors import BenchError, SettingsError
 
@@ -100,17 +100,13 @@ class VoteLog:
             )
 
 
-class VotedJudge:
+class VotedJudge(Judge):
     """A judge whose votes were imported from files; a case needs `votes` of them, or as many as it has."""
 
     def __init__(self, log: VoteLog, *, votes: int | None = None) -> None:
         self.id = log.judge
         self._log = log
         self._votes = votes
-
-    def is_free(self, case: Case) -> bool:  # noqa: ARG002 - the Protocol has it, for judges that ask
-        """Return True: nobody is asked."""
-        return True
 
     def judge(self, case: Case) -> Verdict:
         """Return the verdict of the majority.
@@ -124,7 +120,7 @@ class VotedJudge:
         return verdict_of(votes)
 
 
-class LLMJudge:
+class LLMJudge(Judge):
     """A chat model that votes on each case, at temperature 0. Safe for many threads.
 
     Votes are asked for one after another, each as if it were the first; those in the log, which must be
