@@ -208,12 +208,16 @@ def append_records(path: Path, records: Iterable[Record]) -> None:
                 file.write(b"\n")
             except ValueError:
                 file.truncate(size - len(last_line))
-        file.write("".join(f"{record.to_json()}\n" for record in records).encode())
+        file.write(_jsonl(records))
 
 
 def write_records(path: Path, records: Iterable[Record]) -> None:
     """Write a whole JSONL file, atomically."""
-    write_file(path, "".join(f"{record.to_json()}\n" for record in records))
+    write_file(path, _jsonl(records))
+
+
+def _jsonl(records: Iterable[Record]) -> bytes:
+    return "".join(f"{record.to_json()}\n" for record in records).encode()
 
 
 def load_data(path: Path) -> tuple[list[SkillRecord], list[QueryRecord]]:
@@ -292,22 +296,20 @@ def write_data(
 
 def _holds(path: Path, records: Sequence[Record]) -> bool:
     """Return True if a file holds exactly these records, or does not exist."""
-    return not path.exists() or hashlib.sha256(path.read_bytes()).hexdigest() == records_digest(records)
+    return not path.exists() or path.read_bytes() == _jsonl(records)
 
 
 def _check_replaceable(folder: BenchFolder) -> None:
     """Make sure that no results, and no queries that were paid for, depend on the data in the folder."""
     holds = [
-        *(
-            f"results for other data ({path.relative_to(folder.path)})"
-            for name in ("selections", "judgments")
-            for path in (folder.path / name).rglob(f"*{JSONL}")
-        ),
-        *(
-            f"generated queries ({query.origin}), which other data would replace"
-            for query in folder.queries()
-            if query.origin.startswith("llm:")
-        ),
+        f"results for other data ({path.relative_to(folder.path)})"
+        for name in ("selections", "judgments")
+        for path in (folder.path / name).rglob(f"*{JSONL}")
+    ]
+    holds += [
+        f"generated queries ({query.origin}), which other data would replace"
+        for query in folder.queries()
+        if query.origin.startswith("llm:")
     ]
     if holds:
         raise BenchError(f"{folder.path} holds {holds[0]}: choose another --out, or remove the folder.")
@@ -334,7 +336,4 @@ def data_entry(
 
 def records_digest(records: Iterable[Record]) -> str:
     """Return the SHA-256 of the JSONL file that holds the records, hexadecimal."""
-    digest = hashlib.sha256()
-    for record in records:
-        digest.update(f"{record.to_json()}\n".encode())
-    return digest.hexdigest()
+    return hashlib.sha256(_jsonl(records)).hexdigest()

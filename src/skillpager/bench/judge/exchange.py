@@ -12,8 +12,6 @@ chose is asked about once. A line of answers that a person can correct is an err
 request that a model left unanswered is reported, and its case stays unjudged.
 """
 
-import csv
-import io
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -48,7 +46,7 @@ BATCH_URL = "/v1/chat/completions"
 CUSTOM_ID = re.compile(r"(?P<prompt>[0-9a-f]{12})-(?P<case>c[0-9a-f]{24})-v(?P<number>[1-9][0-9]*)")
 
 CASES_FOLDER, ANSWERS = "cases", "answers.csv"
-ANSWER_COLUMNS = ("case", "vote", "reason")
+ANSWER_HEADER = "case,vote,reason"
 YES = frozenset({"sufficient", "s", "yes", "y", "true", "1"})
 NO = frozenset({"insufficient", "i", "no", "n", "false", "0"})
 # more would hide the first
@@ -122,11 +120,7 @@ def export_prompts(docket: Docket, out: Path) -> Path:
     for case in cases:
         text = f"# Case {case.digest}\n\n{CRITERION}\n\n{SHEET_FORM}\n\n{material(case)}\n"
         write_file(out / CASES_FOLDER / f"{case.digest}.md", text)
-    sheet = io.StringIO(newline="")
-    writer = csv.writer(sheet, lineterminator="\n")
-    writer.writerow(ANSWER_COLUMNS)
-    writer.writerows([case.digest, "", ""] for case in cases)
-    write_file(out / ANSWERS, sheet.getvalue())
+    write_file(out / ANSWERS, "".join([f"{ANSWER_HEADER}\n", *(f"{case.digest},,\n" for case in cases)]))
     return out / ANSWERS
 
 
@@ -249,7 +243,7 @@ def _read_lines(path: Path) -> Iterator[tuple[str, str | dict[str, str]]]:
         return
     table = read_csv(text)
     if "case" not in table.header or not {"vote", "votes"} & set(table.header):
-        raise BenchError(f"{path}:1 is not the header of a sheet: it must be case,vote,reason.")
+        raise BenchError(f"{path}:1 is not the header of a sheet: it must be {ANSWER_HEADER}.")
     for row, number in zip(table.rows, table.lines, strict=True):
         cells = zip(table.header, map(str.strip, row), strict=False)
         if filled := {name: cell for name, cell in cells if cell}:
