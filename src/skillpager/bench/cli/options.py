@@ -60,7 +60,10 @@ class ModelOptions:
     max_cost: Annotated[
         float | None,
         optional(
-            "--max-cost", metavar="X", min=0, help="Stop before this command costs more; needs the prices."
+            "--max-cost",
+            metavar="X",
+            min=0,
+            help="Send no request that may cost more than is left of X; needs the prices.",
         ),
     ] = None
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what it would cost, and ask nothing.")] = (
