@@ -1,14 +1,14 @@
 """The commands of `skillpager bench`; `skillpager.cli.app` mounts them by the name of this module."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from skillpager.bench.cli.data import app as data_app
-from skillpager.bench.cli.judge import Task, judge, judge_by_model, queries
+from skillpager.bench.cli.judge import judge, judge_by_model, queries
 from skillpager.bench.cli.options import (
     EVIDENCE,
     LLM,
@@ -17,9 +17,9 @@ from skillpager.bench.cli.options import (
     ModelOptions,
     PlaceOptions,
     RunOptions,
+    SweepOptions,
     Without,
     grouped,
-    optional,
 )
 from skillpager.bench.cli.validate import app as validate_app
 from skillpager.cli.messages import UsageError, note, print_json, print_text, reported
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 JUDGES = (EVIDENCE, LLM, NO_JUDGE)
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
-
-
 app.add_typer(data_app, name="data")
 app.command()(queries)
 
@@ -45,22 +43,21 @@ def run(
     methods: Annotated[
         str,
         typer.Option(
-            "--methods",
             metavar="LIST",
-            help="Methods or suites, divided by commas, such as mmr,bm25,mmr@lambda=0.9,k=20.",
+            help="Methods or suites, separated by commas: mmr,bm25,mmr@lambda=0.9,k=20.",
         ),
     ] = "main",
     *,
     how: RunOptions,
-    asked: Annotated[ModelOptions, Without(("jobs", "timeout", "dry_run"))],
+    asked: Annotated[ModelOptions, Without({"jobs", "timeout", "dry_run"})],
 ) -> None:
     """Run methods on the queries of a benchmark.
 
     A method is a strategy of `page --strategy`, with options after an @: lambda=0.9, k=20 (or all),
     boundary=80, tokens=40% (or a number), sufficiency=0.9 (of navigator), encoder=NAME, classifier=NAME.
-    A suite stands for its methods: main, offline, graph, concept, lambda, k, size, boundary, budget,
+    A suite is a set of methods: main, offline, graph, concept, lambda, k, size, boundary, budget,
     granularity, encoder, classifier.
-    What is done already is not done again.
+    Results that are already in the folder are not computed again.
 
     \b
     Examples:
@@ -75,18 +72,6 @@ def run(
     suites = {name: suite(name) for name in parts if name in SUITES}
     single = [label for label in parts if label not in SUITES]
     _run_and_judge({**suites, **({"chosen": single} if single else {})}, place, how, asked)
-
-
-@dataclass(frozen=True, slots=True)
-class SweepOptions(RunOptions):
-    """Options of a sweep, whose many results hold no texts by default."""
-
-    contexts: Annotated[
-        bool,
-        typer.Option(
-            "--contexts/--no-contexts", help="Whether results hold the texts, which other judges need."
-        ),
-    ] = False
 
 
 @app.command()
@@ -129,15 +114,13 @@ def ablate(
     place: PlaceOptions,
     with_: Annotated[
         list[str] | None,
-        typer.Option(
-            "--with", metavar="NAME", help="A further encoder or classifier to compare; may be repeated."
-        ),
+        typer.Option("--with", metavar="NAME", help="Another encoder or classifier to compare; repeatable."),
     ] = None,
     *,
     how: RunOptions,
     as_json: AsJson = False,
 ) -> None:
-    """Run MMR with one part taken away or exchanged.
+    """Run MMR with one part removed or replaced.
 
     \b
     Examples:
@@ -161,13 +144,10 @@ app.add_typer(validate_app, name="validate")
 def report(
     folder: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of the results.")],
     judge: Annotated[
-        str,
-        typer.Option(
-            "--judge", metavar="NAME", help="Whose verdicts: an id, or how one begins, such as llm."
-        ),
+        str, typer.Option(metavar="NAME", help="Judge to report: an id, or its beginning, such as llm.")
     ] = EVIDENCE,
     out: Annotated[
-        Path | None, optional("--out", metavar="DIR", help="Where to write; RUN/report by default.")
+        Path | None, typer.Option(metavar="DIR", help="Folder to write. [default: RUN/report]")
     ] = None,
     cache_dir: CacheDir = None,
 ) -> None:
@@ -187,7 +167,7 @@ def report(
 @grouped
 def reproduce(
     place: PlaceOptions,
-    how: Annotated[SweepOptions, Without(("judge", "contexts"))],
+    how: Annotated[SweepOptions, Without({"judge", "contexts"})],
 ) -> None:
     """Run every suite with the evidence judge and write the report: each table and figure of the paper.
 
@@ -216,7 +196,7 @@ def _run_and_judge(
         note(f"not judged yet: `skillpager bench judge {folder.path}`")
         return
     if how.judge == LLM:
-        judge_by_model(Task(folder, ",".join(labels), VOTES, asked))
+        judge_by_model(folder, ",".join(labels), VOTES, asked)
         return
     rows = summarise(Results(folder, EVIDENCE), dict.fromkeys(parse_method(label).label for label in labels))
     if asked.as_json:

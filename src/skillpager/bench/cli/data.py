@@ -1,24 +1,23 @@
 """Build benchmark folders: `skillpager bench data …`."""
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from skillpager.bench.cli.options import optional
 from skillpager.cli.messages import FAILED, UsageError, are_notes_heard, note, print_json, reported, warn
 from skillpager.cli.options import AsJson, complete_skill
 
 if TYPE_CHECKING:
     from skillpager.bench.data.records import QueryRecord, SkillRecord
-    from skillpager.output.json import JsonObject, JsonValue
+    from skillpager.output.json import JsonObject
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
-Out = Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Benchmark folder to write.")]
+Out = Annotated[Path, typer.Option(metavar="FOLDER", help="Benchmark folder to write.")]
 
 
 class Split(StrEnum):
@@ -50,17 +49,10 @@ def skillrouter(
         Path, typer.Argument(metavar="DIR", help="SkillRouter-Eval-Core: manifest.json, tasks.jsonl, easy/ …")
     ],
     out: Out,
-    download: Annotated[
-        bool, typer.Option("--download", help="Fetch it into DIR first, from the Hugging Face hub.")
-    ] = False,
-    revision: Annotated[
-        str, typer.Option("--revision", metavar="REV", help="Branch, tag or commit to fetch.")
-    ] = "main",
+    download: Annotated[bool, typer.Option("--download", help="First download it into DIR.")] = False,
+    revision: Annotated[str, typer.Option(metavar="REV", help="Branch, tag or commit to download.")] = "main",
     queries: Annotated[
-        Queries,
-        typer.Option(
-            "--queries", help="tasks: the tasks that people wrote. none: to be generated, as in the paper."
-        ),
+        Queries, typer.Option(help="tasks: written by people. none: to be generated, as in the paper.")
     ] = Queries.NONE,
     as_json: AsJson = False,
 ) -> None:
@@ -84,16 +76,8 @@ def skillrouter(
     draw = draw_skills(folder)
     checks = check_composition(draw, folder)
     records = read_task_queries(folder, draw.skills) if queries is Queries.TASKS else []
-    composition: JsonObject = {"composition": [check.json for check in checks]}
-    _write(
-        out,
-        draw.skills,
-        records,
-        source="skillrouter",
-        details=draw.details,
-        as_json=as_json,
-        more=composition,
-    )
+    more: JsonObject = {"composition": [check.json for check in checks]}
+    _write(out, draw.skills, records, "skillrouter", draw.details, as_json=as_json, more=more)
     rows = []
     for check in checks:
         because = f" ({check.reason})" if check.reason else ""
@@ -111,12 +95,11 @@ def evidence(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of ID.md with ID.ann.json.")],
     out: Out,
     subset: Annotated[
-        str | None,
-        optional("--subset", metavar="NAME", help="Name of the subset; that of DIR by default."),
+        str | None, typer.Option(metavar="NAME", help="Name of the subset. [default: the name of DIR]")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Build a benchmark of annotated documents: queries with the lines that each cannot do without.
+    """Build a benchmark of annotated documents: queries, each with the lines it needs.
 
     \b
     Examples:
@@ -127,7 +110,7 @@ def evidence(
 
     name = folder.resolve().name if subset is None else subset
     skills, queries = read_evidence(folder, subset=name)
-    _write(out, skills, queries, source="evidence", details={"subset": name}, as_json=as_json)
+    _write(out, skills, queries, "evidence", {"subset": name}, as_json=as_json)
 
 
 @app.command()
@@ -156,7 +139,7 @@ def evals(
 
     settings = choose_settings()
     records, queries = read_evals([find_skill(skill, settings) for skill in skills])
-    _write(out, records, queries, source="evals", details={}, as_json=as_json)
+    _write(out, records, queries, "evals", {}, as_json=as_json)
 
 
 @app.command()
@@ -171,13 +154,11 @@ def skills(
     out: Out,
     queries: Annotated[
         Path | None,
-        optional(
-            "--queries",
-            metavar="FILE",
-            help="JSONL of queries: skill, query, and critical lines where the evidence judge is to decide.",
+        typer.Option(
+            metavar="FILE", help="JSONL of queries: skill, query, and critical lines for the evidence judge."
         ),
     ] = None,
-    subset: Annotated[str, typer.Option("--subset", metavar="NAME", help="Name of the subset.")] = "own",
+    subset: Annotated[str, typer.Option(metavar="NAME", help="Name of the subset.")] = "own",
     as_json: AsJson = False,
 ) -> None:
     """Build a benchmark of any skills, all their files included.
@@ -193,39 +174,32 @@ def skills(
 
     records = read_skills(paths, subset=subset)
     asked = read_queries(queries, records) if queries else []
-    _write(out, records, asked, source="skills", details={"subset": subset}, as_json=as_json)
+    _write(out, records, asked, "skills", {"subset": subset}, as_json=as_json)
 
 
 @app.command()
 @reported
 def fetch(
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder of evidence data to write.")],
-    split: Annotated[Split, typer.Option("--split", help="Which annotations.")] = Split.DEV,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder of evidence data to write.")],
+    split: Annotated[Split, typer.Option(help="Which annotations.")] = Split.DEV,
     mirror: Annotated[
         str | None,
-        optional(
-            "--mirror",
+        typer.Option(
             metavar="URL",
-            help="Server of URL/REPO/COMMIT/PATH. [https://raw.githubusercontent.com]",
+            help="Server of URL/REPO/COMMIT/PATH. [default: https://raw.githubusercontent.com]",
         ),
     ] = None,
     git: Annotated[
         Path | None,
-        optional(
-            "--git",
-            metavar="FOLDER",
-            help="Read clones in FOLDER, such as FOLDER/OWNER/NAME, instead of the network.",
-        ),
+        typer.Option(metavar="FOLDER", help="Read clones, FOLDER/OWNER/NAME, instead of the network."),
     ] = None,
-    jobs: Annotated[
-        int, typer.Option("--jobs", "-j", metavar="N", min=1, help="Documents fetched at once.")
-    ] = 8,
+    jobs: Annotated[int, typer.Option("--jobs", "-j", metavar="N", min=1, help="Parallel downloads.")] = 8,
     as_json: AsJson = False,
 ) -> None:
     """Restore the documents of the published annotations from their public repositories.
 
-    Each is read at the commit that was annotated, and kept only if its SHA-256 is right. What is there
-    already is not fetched again. The exit code is 1 if any is missing.
+    Each is read at the commit that was annotated, and written only if its SHA-256 matches. Documents that
+    are in the folder are not fetched again. The exit code is 1 if any is missing.
 
     \b
     Examples:
@@ -257,9 +231,9 @@ def _write(
     out: Path,
     skills: Sequence["SkillRecord"],
     queries: Sequence["QueryRecord"],
-    *,
     source: str,
-    details: "Mapping[str, JsonValue]",
+    details: "JsonObject",
+    *,
     as_json: bool,
     more: "JsonObject | None" = None,
 ) -> None:

@@ -1,14 +1,13 @@
 """`skillpager bench queries` and `skillpager bench judge`: questions to a model, or to others by files."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from skillpager.bench.cli.model import agree, bill_json, bill_text, end, open_model
-from skillpager.bench.cli.options import EVIDENCE, LLM, VOTES, ModelOptions, grouped, optional
+from skillpager.bench.cli.options import EVIDENCE, LLM, VOTES, ModelOptions, grouped
 from skillpager.cli.messages import UsageError, note, print_json, print_text, reported, warn
 
 if TYPE_CHECKING:
@@ -27,19 +26,15 @@ Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="Benchmark folder
 @grouped
 def queries(
     folder: Folder,
-    per_skill: Annotated[
-        int, typer.Option("--per-skill", metavar="N", min=1, help="Queries for each skill.")
-    ] = 5,
-    limit: Annotated[
-        int | None, optional("--limit", metavar="N", min=1, help="Only the first N skills.")
-    ] = None,
+    per_skill: Annotated[int, typer.Option(metavar="N", min=1, help="Queries for each skill.")] = 5,
+    limit: Annotated[int | None, typer.Option(metavar="N", min=1, help="Only the first N skills.")] = None,
     *,
     options: ModelOptions,
 ) -> None:
     """Let a language model write queries for the skills of a benchmark.
 
-    Each skill's queries are kept in FOLDER/queries, all of them in FOLDER/queries.jsonl. What is there is
-    not asked for again, so an interrupted run goes on where it stopped.
+    Each skill's queries are stored in FOLDER/queries, all of them in FOLDER/queries.jsonl. Skills that have
+    queries are skipped, so that an interrupted run continues where it stopped.
 
     \b
     Examples:
@@ -68,66 +63,37 @@ def queries(
     end(what, failures, asked.stopped, as_json=options.as_json)
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
-    """The cases that `judge` was asked to judge, and how."""
-
-    folder: "BenchFolder"
-    methods: str | None
-    votes: int
-    options: ModelOptions
-
-    def docket(self) -> "Docket":
-        """Return the cases of the chosen methods."""
-        from skillpager.bench.judge.judging import choose_methods, collect_cases
-
-        return collect_cases(self.folder, choose_methods(self.folder, self.methods))
-
-    def chat(self) -> "ChatModel":
-        """Return the model that options and settings name."""
-        from skillpager.bench.judge.votes import MAX_RETRIES
-
-        return open_model(self.options, purpose="bench judge", max_retries=MAX_RETRIES)
-
-
 @reported
 @grouped
 def judge(
     folder: Folder,
     methods: Annotated[
         str | None,
-        optional(
-            "--methods",
-            metavar="LIST",
-            help="Methods or suites, divided by commas; by default all whose contexts were kept.",
+        typer.Option(
+            metavar="LIST", help="Methods or suites, separated by commas. [default: all with stored contexts]"
         ),
     ] = None,
-    judge: Annotated[
-        str, typer.Option("--judge", metavar="NAME", help="evidence, which is free, or llm.")
-    ] = EVIDENCE,
+    judge: Annotated[str, typer.Option(metavar="NAME", help="evidence, which is free, or llm.")] = EVIDENCE,
     votes: Annotated[
-        int, typer.Option("--votes", metavar="N", min=1, help="Votes of the model on each case, odd.")
+        int, typer.Option(metavar="N", min=1, help="Votes of the model on each case, an odd number.")
     ] = VOTES,
     export: Annotated[
         str | None,
-        optional(
-            "--export",
+        typer.Option(
             metavar="KIND",
-            help="batch: requests for the OpenAI batch API. prompts: a file a case, for people and agents.",
+            help="batch: requests for the OpenAI batch API. prompts: a file per case, for people and agents.",
         ),
     ] = None,
-    out: Annotated[Path | None, optional("--out", metavar="DIR", help="New folder for --export.")] = None,
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="New folder for --export.")] = None,
     import_: Annotated[
         list[Path] | None,
-        optional(
-            "--import",
-            metavar="FILE",
-            help="Output of a batch, or answers as CSV or JSONL; may be repeated.",
+        typer.Option(
+            "--import", metavar="FILE", help="Output of a batch, or answers as CSV or JSONL; repeatable."
         ),
     ] = None,
     name: Annotated[
         str | None,
-        optional("--name", metavar="NAME", help="Who gave the answers to import; llm:NAME for an agent."),
+        typer.Option(metavar="NAME", help="Who gave the imported answers; llm:NAME for an agent."),
     ] = None,
     *,
     options: ModelOptions,
@@ -135,7 +101,8 @@ def judge(
     """Judge the contexts of a run: does each suffice for its query?
 
     The judge evidence looks for the annotated lines. The judge llm asks a model for three votes on each
-    case and keeps them in FOLDER/votes, so that none is paid for twice. Other judges answer through files.
+    case and stores them in FOLDER/votes, so that no vote is paid for twice. Other judges answer through
+    files.
 
     \b
     Examples:
@@ -149,7 +116,7 @@ def judge(
     from skillpager.bench.judge.judging import judge_cases
     from skillpager.cli.views import progress_bar
 
-    task = Task(BenchFolder(folder), methods, votes, options)
+    run = BenchFolder(folder)
     if judge not in (EVIDENCE, LLM):
         raise UsageError(f"Unknown judge {judge!r}: choose {EVIDENCE} or {LLM}.")
     if export and import_:
@@ -157,32 +124,30 @@ def judge(
     if import_ and methods:
         raise UsageError("--import takes the answers on all methods: leave --methods out.")
     if export:
-        _export_cases(task, export, out)
+        _export_cases(run, methods, votes, options, kind=export, out=out)
     elif import_:
-        _import_answers(task, import_, name)
+        _import_answers(run, votes, options, paths=import_, name=name)
     elif judge == LLM:
-        judge_by_model(task)
+        judge_by_model(run, methods, votes, options)
     else:
-        docket = task.docket()
+        docket = _collect(run, methods)
         with progress_bar("contexts") as progress:
-            judging = judge_cases(task.folder, docket, EvidenceJudge(), progress=progress)
+            judging = judge_cases(run, docket, EvidenceJudge(), progress=progress)
         _print_judging(judging, as_json=options.as_json)
 
 
-def judge_by_model(task: Task) -> None:
+def judge_by_model(run: "BenchFolder", methods: str | None, votes: int, options: ModelOptions) -> None:
     """Ask for the missing votes and print the outcome; exit code 1 if cases are left."""
     from skillpager.bench.judge.judging import judge_cases
     from skillpager.bench.judge.votes import LLMJudge, VoteLog, judge_id
     from skillpager.cli.views import progress_bar
 
-    chat, docket, options = task.chat(), task.docket(), task.options
-    judge = LLMJudge(chat, VoteLog(task.folder, judge_id(chat.id)), votes=task.votes)
+    chat, docket = _open_model(options), _collect(run, methods)
+    judge = LLMJudge(chat, VoteLog(run, judge_id(chat.id)), votes=votes)
     if not agree(judge.estimate(docket.cases.values()), options):
         return
     with progress_bar("cases") as progress:
-        judging = judge_cases(
-            task.folder, docket, judge, jobs=options.jobs, halt=chat.halt, progress=progress
-        )
+        judging = judge_cases(run, docket, judge, jobs=options.jobs, halt=chat.halt, progress=progress)
     _print_judging(judging, as_json=options.as_json, spent=chat.spending.bill)
     note(bill_text(chat.spending.bill))
     left, total = len(docket.cases) - len(judging.verdicts), len(docket.cases)
@@ -190,7 +155,22 @@ def judge_by_model(task: Task) -> None:
     end(what, judging.unjudged, judging.stopped, as_json=options.as_json)
 
 
-def _export_cases(task: Task, kind: str, out: Path | None) -> None:
+def _collect(run: "BenchFolder", methods: str | None) -> "Docket":
+    """Return the cases of the chosen methods."""
+    from skillpager.bench.judge.judging import choose_methods, collect_cases
+
+    return collect_cases(run, choose_methods(run, methods))
+
+
+def _open_model(options: ModelOptions) -> "ChatModel":
+    from skillpager.bench.judge.votes import MAX_RETRIES
+
+    return open_model(options, purpose="bench judge", max_retries=MAX_RETRIES)
+
+
+def _export_cases(
+    run: "BenchFolder", methods: str | None, votes: int, options: ModelOptions, *, kind: str, out: Path | None
+) -> None:
     """Write the cases for others to judge, and print the files to hand over."""
     from skillpager.bench.judge.exchange import export_batch, export_prompts, missing_votes
     from skillpager.bench.judge.votes import VoteLog, judge_id
@@ -199,38 +179,40 @@ def _export_cases(task: Task, kind: str, out: Path | None) -> None:
         raise UsageError(f"Unknown kind of export {kind!r}: choose {BATCH} or {PROMPTS}.")
     if out is None:
         raise UsageError("--export needs --out: a new folder for the files.")
-    docket = task.docket()
+    docket = _collect(run, methods)
     if kind == PROMPTS:
         sheet = export_prompts(docket, out)
-        note(f"{len(docket.cases):,} cases; then: `bench judge {task.folder.path} --import {sheet} --name …`")
+        note(f"{len(docket.cases):,} cases; then: `bench judge {run.path} --import {sheet} --name …`")
         print_text(str(sheet))
         return
-    chat = task.chat()
-    wanted = missing_votes(docket, VoteLog(task.folder, judge_id(chat.id)), votes=task.votes)
+    chat = _open_model(options)
+    wanted = missing_votes(docket, VoteLog(run, judge_id(chat.id)), votes=votes)
     paths = export_batch(wanted, out, model=chat.model)
-    note(f"{len(wanted):,} requests; then: `bench judge {task.folder.path} --import OUTPUT …`")
+    note(f"{len(wanted):,} requests; then: `bench judge {run.path} --import OUTPUT …`")
     print_text("\n".join(map(str, paths)))
 
 
-def _import_answers(task: Task, paths: Sequence[Path], name: str | None) -> None:
-    """Keep the votes of others, and print the outcome."""
+def _import_answers(
+    run: "BenchFolder", votes: int, options: ModelOptions, *, paths: Sequence[Path], name: str | None
+) -> None:
+    """Store the votes of others, and print the outcome."""
     from skillpager.bench.judge.exchange import import_answers, person_id, read_answers
     from skillpager.bench.judge.votes import judge_id
 
-    docket = task.docket()
+    docket = _collect(run, None)
     answers = read_answers(paths, docket)
     if answers.batch and not name:
-        chat = task.chat()
+        chat = _open_model(options)
         judge = judge_id(chat.id)
         if strange := sorted(model for model in answers.models if not model.startswith(chat.model)):
-            warn(f"The answers come from {', '.join(strange)}, and are kept as those of {chat.model}")
+            warn(f"The answers come from {', '.join(strange)}, and are stored as those of {chat.model}")
     else:
         judge = person_id(name or "")
-    votes = task.votes if answers.batch else None
-    new, judging = import_answers(task.folder, docket, answers, judge=judge, votes=votes)
+    needed = votes if answers.batch else None
+    new, judging = import_answers(run, docket, answers, judge=judge, votes=needed)
     for place in answers.unanswered:
         warn(f"{place}; left unjudged")
-    _print_judging(judging, as_json=task.options.as_json)
+    _print_judging(judging, as_json=options.as_json)
     note(
         f"{new:,} of {len(answers.votes):,} votes are new, by {judge}; {len(judging.verdicts):,} of "
         f"{len(docket.cases):,} cases have a verdict"
@@ -241,27 +223,21 @@ def _print_judging(judging: "Judging", *, as_json: bool, spent: "Bill | None" = 
     """Print, for each method, how many contexts were judged and how many suffice."""
     from skillpager.cli.views import print_table
 
-    counts = {
-        method: (len(records), sum(record.sufficient for record in records))
-        for method, records in judging.judgments.items()
-    }
-    if as_json:
-        methods: list[JsonObject] = [
-            {"method": method, "judged": judged, "sufficient": sufficient}
-            for method, (judged, sufficient) in counts.items()
-        ]
-        print_json(
-            {
-                "judge": judging.judge,
-                "methods": methods,
-                "unjudged": [{"query": query, "reason": reason} for query, reason in judging.unjudged],
-                "stopped": judging.stopped,
-                "spent": bill_json(spent) if spent else None,
-            }
-        )
+    methods: list[JsonObject] = []
+    rows = []
+    for method, records in judging.judgments.items():
+        judged, sufficient = len(records), sum(record.sufficient for record in records)
+        methods.append({"method": method, "judged": judged, "sufficient": sufficient})
+        rows.append([method, f"{judged:,}", f"{100 * sufficient / judged:.2f}" if judged else ""])
+    if not as_json:
+        print_table(["method", "judged", "sufficient %"], rows, right=["judged", "sufficient %"])
         return
-    rows = [
-        [method, f"{judged:,}", f"{100 * sufficient / judged:.2f}" if judged else ""]
-        for method, (judged, sufficient) in counts.items()
-    ]
-    print_table(["method", "judged", "sufficient %"], rows, right=["judged", "sufficient %"])
+    print_json(
+        {
+            "judge": judging.judge,
+            "methods": methods,
+            "unjudged": [{"query": query, "reason": reason} for query, reason in judging.unjudged],
+            "stopped": judging.stopped,
+            "spent": bill_json(spent) if spent else None,
+        }
+    )

@@ -109,6 +109,6 @@ def end(what: str, failures: Sequence[tuple[str, str]], stopped: str, *, as_json
         reasons.append(f"{len(failures) - MAX_SHOWN} more")
     if stopped:
         reasons.append(f"the run was stopped: {stopped}")
-    text = f"{what}: {'; '.join(reasons)}. What is done is kept: repeat the command to go on."
+    text = f"{what}: {'; '.join(reasons)}. What is done is saved: repeat the command to go on."
     print_error(BenchError(text), as_json=as_json)
     raise typer.Exit(FAILED)
