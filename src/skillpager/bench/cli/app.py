@@ -22,8 +22,10 @@ from skillpager.bench.cli.options import (
     grouped,
 )
 from skillpager.bench.cli.validate import app as validate_app
+from skillpager.bench.run.suites import ABLATIONS, SUITES, SWEEPS, suite
 from skillpager.cli.messages import UsageError, note, print_json, print_text, reported
 from skillpager.cli.options import AsJson, CacheDir
+from skillpager.cli.views import print_table, progress_bar
 
 if TYPE_CHECKING:
     from skillpager.bench.data.folder import BenchFolder
@@ -66,7 +68,6 @@ def run(
       skillpager bench run --data skillrouter --judge none --methods main
     """
     from skillpager.bench.run.methods import split_labels
-    from skillpager.bench.run.suites import SUITES, suite
 
     parts = split_labels(methods)
     suites = {name: suite(name) for name in parts if name in SUITES}
@@ -96,8 +97,6 @@ def sweep(
       skillpager bench sweep lambda --data dev --out results
       skillpager bench sweep budget --out results
     """
-    from skillpager.bench.run.suites import SWEEPS, suite
-
     if knob not in SWEEPS:
         raise UsageError(f"Unknown sweep {knob!r}: choose one of {', '.join(SWEEPS)}.")
     name = SWEEPS[knob]
@@ -127,8 +126,6 @@ def ablate(
       skillpager bench ablate concept --data dev --out results
       skillpager bench ablate encoder --out results --with openai:bge-m3
     """
-    from skillpager.bench.run.suites import ABLATIONS, suite
-
     if part not in ABLATIONS:
         raise UsageError(f"Unknown ablation {part!r}: choose one of {', '.join(ABLATIONS)}.")
     suites = {part: suite(part, extra=with_ or [])}
@@ -176,8 +173,6 @@ def reproduce(
       skillpager bench data fetch --split dev --out dev
       skillpager bench reproduce --data dev --out results
     """
-    from skillpager.bench.run.suites import SUITES
-
     _write_report(_make_contexts(SUITES, place, how), EVIDENCE, None, how.cache_dir)
 
 
@@ -188,7 +183,6 @@ def _run_and_judge(
     from skillpager.bench.report.results import Results
     from skillpager.bench.report.summary import COLUMNS, summarise
     from skillpager.bench.run.methods import parse_method
-    from skillpager.cli.views import print_table
 
     folder = _make_contexts(suites, place, how)
     labels = [label for name in suites for label in suites[name]]
@@ -213,7 +207,6 @@ def _make_contexts(
     from skillpager.bench.run.runs import run_settings
     from skillpager.bench.run.selecting import Plan
     from skillpager.cli.session import choose_settings
-    from skillpager.cli.views import progress_bar
 
     if how.judge not in JUDGES:
         raise UsageError(f"Unknown judge {how.judge!r}: choose one of {', '.join(JUDGES)}.")

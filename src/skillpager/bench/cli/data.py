@@ -2,14 +2,14 @@
 
 import sys
 from collections.abc import Sequence
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from skillpager.cli.messages import FAILED, UsageError, are_notes_heard, note, print_json, reported, warn
 from skillpager.cli.options import AsJson, complete_skill
+from skillpager.cli.views import counted, print_table, progress_bar
 
 if TYPE_CHECKING:
     from skillpager.bench.data.records import QueryRecord, SkillRecord
@@ -18,20 +18,6 @@ if TYPE_CHECKING:
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 Out = Annotated[Path, typer.Option(metavar="FOLDER", help="Benchmark folder to write.")]
-
-
-class Split(StrEnum):
-    """The published annotations, as `--split` names them."""
-
-    DEV = "dev"
-    TRAIN = "train"
-
-
-class Queries(StrEnum):
-    """Where the queries of SkillRouter's skills come from."""
-
-    NONE = "none"
-    TASKS = "tasks"
 
 
 @app.callback()
@@ -49,11 +35,14 @@ def skillrouter(
         Path, typer.Argument(metavar="DIR", help="SkillRouter-Eval-Core: manifest.json, tasks.jsonl, easy/ …")
     ],
     out: Out,
-    download: Annotated[bool, typer.Option("--download", help="First download it into DIR.")] = False,
+    download: Annotated[
+        bool, typer.Option("--download", help="First download it into DIR, from Hugging Face.")
+    ] = False,
     revision: Annotated[str, typer.Option(metavar="REV", help="Branch, tag or commit to download.")] = "main",
     queries: Annotated[
-        Queries, typer.Option(help="tasks: written by people. none: to be generated, as in the paper.")
-    ] = Queries.NONE,
+        Literal["none", "tasks"],
+        typer.Option(help="tasks: written by people. none: to be generated, as in the paper."),
+    ] = "none",
     as_json: AsJson = False,
 ) -> None:
     """Build the paper's benchmark of 395 skills (its §4.1), and compare it with the paper's Table 2.
@@ -69,13 +58,12 @@ def skillrouter(
     from skillpager.bench.data.composition import check_composition
     from skillpager.bench.data.fetch import download_skillrouter
     from skillpager.bench.data.skillrouter import draw_skills, read_task_queries
-    from skillpager.cli.views import print_table
 
     if download:
         download_skillrouter(folder, revision=revision, bars=are_notes_heard() and sys.stderr.isatty())
     draw = draw_skills(folder)
     checks = check_composition(draw, folder)
-    records = read_task_queries(folder, draw.skills) if queries is Queries.TASKS else []
+    records = read_task_queries(folder, draw.skills) if queries == "tasks" else []
     more: JsonObject = {"composition": [check.json for check in checks]}
     _write(out, draw.skills, records, "skillrouter", draw.details, as_json=as_json, more=more)
     rows = []
@@ -181,7 +169,7 @@ def skills(
 @reported
 def fetch(
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder of evidence data to write.")],
-    split: Annotated[Split, typer.Option(help="Which annotations.")] = Split.DEV,
+    split: Annotated[Literal["dev", "train"], typer.Option(help="Which annotations.")] = "dev",
     mirror: Annotated[
         str | None,
         typer.Option(
@@ -208,12 +196,11 @@ def fetch(
     """
     from skillpager.bench.data.evidence import read_published
     from skillpager.bench.data.fetch import GITHUB_RAW, Clones, RawFiles, fetch_documents
-    from skillpager.cli.views import print_table, progress_bar
 
     if git is not None and mirror is not None:
         raise UsageError("--git and --mirror both say where documents are read: leave one of them out.")
     origin = Clones(git) if git is not None else RawFiles(mirror or GITHUB_RAW)
-    published = read_published(split.value)
+    published = read_published(split)
     with progress_bar("documents") as progress:
         missing = fetch_documents(published, out, origin, jobs=jobs, progress=progress)
     restored = len(published) - len(missing)
@@ -239,7 +226,6 @@ def _write(
 ) -> None:
     """Write a benchmark folder; with `--json` print the entry of its manifest, and `more`."""
     from skillpager.bench.data.folder import BenchFolder, write_data
-    from skillpager.cli.views import counted
 
     folder = BenchFolder(out)
     written = write_data(folder, skills, queries, source=source, details=details)

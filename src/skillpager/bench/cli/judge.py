@@ -1,14 +1,27 @@
 """`skillpager bench queries` and `skillpager bench judge`: questions to a model, or to others by files."""
 
+import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from skillpager.bench.cli.model import agree, bill_json, bill_text, end, open_model
 from skillpager.bench.cli.options import EVIDENCE, LLM, VOTES, ModelOptions, grouped
-from skillpager.cli.messages import UsageError, note, print_json, print_text, reported, warn
+from skillpager.cli.messages import (
+    FAILED,
+    UsageError,
+    note,
+    print_error,
+    print_json,
+    print_text,
+    reported,
+    warn,
+)
+from skillpager.cli.views import counted, print_table, progress_bar
+from skillpager.errors import BenchError
+from skillpager.settings import load_settings
 
 if TYPE_CHECKING:
     from skillpager.bench.data.chat import ChatModel
@@ -18,6 +31,8 @@ if TYPE_CHECKING:
     from skillpager.output.json import JsonObject
 
 BATCH, PROMPTS = "batch", "prompts"
+# more reasons would hide what to do about them
+MAX_SHOWN = 5
 
 Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="Benchmark folder.")]
 
@@ -43,11 +58,10 @@ def queries(
     """
     from skillpager.bench.data import queries as writing
     from skillpager.bench.data.folder import BenchFolder
-    from skillpager.cli.views import progress_bar
 
-    chat = open_model(options, purpose="bench queries", max_retries=writing.MAX_RETRIES)
+    chat = _open_model(options, "bench queries", writing.MAX_RETRIES)
     plan = writing.plan_queries(BenchFolder(folder), chat, per_skill=per_skill, limit=limit)
-    if not agree(plan.estimate(), options):
+    if not _agree(plan.estimate(), options):
         return
     with progress_bar("skills") as progress:
         asked = writing.write_queries(plan, jobs=options.jobs, progress=progress)
@@ -56,11 +70,11 @@ def queries(
     bill = chat.spending.bill
     if options.as_json:
         failed = [{"skill": skill, "reason": reason} for skill, reason in failures]
-        print_json({"skills": done, "failed": failed, "stopped": asked.stopped, "spent": bill_json(bill)})
+        print_json({"skills": done, "failed": failed, "stopped": asked.stopped, "spent": _bill_json(bill)})
     note(f"{done:,} of {done + left:,} skills have queries, in {folder}")
-    note(bill_text(bill))
+    note(_bill_text(bill))
     what = f"{left:,} of {done + left:,} skills have no queries yet"
-    end(what, failures, asked.stopped, as_json=options.as_json)
+    _end(what, failures, asked.stopped, as_json=options.as_json)
 
 
 @reported
@@ -114,7 +128,6 @@ def judge(
     from skillpager.bench.data.folder import BenchFolder
     from skillpager.bench.judge import EvidenceJudge
     from skillpager.bench.judge.judging import judge_cases
-    from skillpager.cli.views import progress_bar
 
     run = BenchFolder(folder)
     if judge not in (EVIDENCE, LLM):
@@ -139,20 +152,19 @@ def judge(
 def judge_by_model(run: "BenchFolder", methods: str | None, votes: int, options: ModelOptions) -> None:
     """Ask for the missing votes and print the outcome; exit code 1 if cases are left."""
     from skillpager.bench.judge.judging import judge_cases
-    from skillpager.bench.judge.votes import LLMJudge, VoteLog, judge_id
-    from skillpager.cli.views import progress_bar
+    from skillpager.bench.judge.votes import MAX_RETRIES, LLMJudge, VoteLog, judge_id
 
-    chat, docket = _open_model(options), _collect(run, methods)
+    chat, docket = _open_model(options, "bench judge", MAX_RETRIES), _collect(run, methods)
     judge = LLMJudge(chat, VoteLog(run, judge_id(chat.id)), votes=votes)
-    if not agree(judge.estimate(docket.cases.values()), options):
+    if not _agree(judge.estimate(docket.cases.values()), options):
         return
     with progress_bar("cases") as progress:
         judging = judge_cases(run, docket, judge, jobs=options.jobs, halt=chat.halt, progress=progress)
     _print_judging(judging, as_json=options.as_json, spent=chat.spending.bill)
-    note(bill_text(chat.spending.bill))
+    note(_bill_text(chat.spending.bill))
     left, total = len(docket.cases) - len(judging.verdicts), len(docket.cases)
     what = f"{left:,} of {total:,} cases are not judged"
-    end(what, judging.unjudged, judging.stopped, as_json=options.as_json)
+    _end(what, judging.unjudged, judging.stopped, as_json=options.as_json)
 
 
 def _collect(run: "BenchFolder", methods: str | None) -> "Docket":
@@ -162,18 +174,12 @@ def _collect(run: "BenchFolder", methods: str | None) -> "Docket":
     return collect_cases(run, choose_methods(run, methods))
 
 
-def _open_model(options: ModelOptions) -> "ChatModel":
-    from skillpager.bench.judge.votes import MAX_RETRIES
-
-    return open_model(options, purpose="bench judge", max_retries=MAX_RETRIES)
-
-
 def _export_cases(
     run: "BenchFolder", methods: str | None, votes: int, options: ModelOptions, *, kind: str, out: Path | None
 ) -> None:
     """Write the cases for others to judge, and print the files to hand over."""
     from skillpager.bench.judge.exchange import export_batch, export_prompts, missing_votes
-    from skillpager.bench.judge.votes import VoteLog, judge_id
+    from skillpager.bench.judge.votes import MAX_RETRIES, VoteLog, judge_id
 
     if kind not in (BATCH, PROMPTS):
         raise UsageError(f"Unknown kind of export {kind!r}: choose {BATCH} or {PROMPTS}.")
@@ -185,7 +191,7 @@ def _export_cases(
         note(f"{len(docket.cases):,} cases; then: `bench judge {run.path} --import {sheet} --name …`")
         print_text(str(sheet))
         return
-    chat = _open_model(options)
+    chat = _open_model(options, "bench judge", MAX_RETRIES)
     wanted = missing_votes(docket, VoteLog(run, judge_id(chat.id)), votes=votes)
     paths = export_batch(wanted, out, model=chat.model)
     note(f"{len(wanted):,} requests; then: `bench judge {run.path} --import OUTPUT …`")
@@ -197,12 +203,12 @@ def _import_answers(
 ) -> None:
     """Store the votes of others, and print the outcome."""
     from skillpager.bench.judge.exchange import import_answers, person_id, read_answers
-    from skillpager.bench.judge.votes import judge_id
+    from skillpager.bench.judge.votes import MAX_RETRIES, judge_id
 
     docket = _collect(run, None)
     answers = read_answers(paths, docket)
     if answers.batch and not name:
-        chat = _open_model(options)
+        chat = _open_model(options, "bench judge", MAX_RETRIES)
         judge = judge_id(chat.id)
         if strange := sorted(model for model in answers.models if not model.startswith(chat.model)):
             warn(f"The answers come from {', '.join(strange)}, and are stored as those of {chat.model}")
@@ -221,8 +227,6 @@ def _import_answers(
 
 def _print_judging(judging: "Judging", *, as_json: bool, spent: "Bill | None" = None) -> None:
     """Print, for each method, how many contexts were judged and how many suffice."""
-    from skillpager.cli.views import print_table
-
     methods: list[JsonObject] = []
     rows = []
     for method, records in judging.judgments.items():
@@ -238,6 +242,92 @@ def _print_judging(judging: "Judging", *, as_json: bool, spent: "Bill | None" = 
             "methods": methods,
             "unjudged": [{"query": query, "reason": reason} for query, reason in judging.unjudged],
             "stopped": judging.stopped,
-            "spent": bill_json(spent) if spent else None,
+            "spent": _bill_json(spent) if spent else None,
         }
     )
+
+
+def _open_model(options: ModelOptions, purpose: str, max_retries: int) -> "ChatModel":
+    """Return the model that options and settings name.
+
+    Raises:
+        SettingsError: No model is named, or endpoint, key, price or limit cannot be used.
+        UsageError: One price is given without the other.
+    """
+    from skillpager.bench.data.chat import open_chat_model
+    from skillpager.bench.data.spending import Prices, Spending
+
+    # as variables, so that a key meant for another address does not go to this one
+    given = {"SKILLPAGER_LLM_BASE_URL": options.base_url, "SKILLPAGER_LLM_MODEL": options.model}
+    chosen = {variable: value for variable, value in given.items() if value is not None}
+    prices = None
+    if options.price_in is not None and options.price_out is not None:
+        prices = Prices(options.price_in, options.price_out)
+    elif options.price_in is not None or options.price_out is not None:
+        raise UsageError("Prices come in pairs: give both --price-in and --price-out.")
+    return open_chat_model(
+        load_settings(environ={**os.environ, **chosen}),
+        purpose=purpose,
+        spending=Spending(prices, max_cost=options.max_cost),
+        max_retries=max_retries,
+        timeout=options.timeout,
+    )
+
+
+def _agree(bill: "Bill", options: ModelOptions) -> bool:
+    """Return whether to go on: a dry run prints the estimate instead, on a terminal a person is asked."""
+    if options.dry_run:
+        if options.as_json:
+            print_json({"estimate": _bill_json(bill)})
+        else:
+            print_text(_bill_text(bill, about=True))
+        return False
+    if bill.requests:
+        note(_bill_text(bill, about=True))
+        if not options.yes and sys.stdin.isatty() and sys.stderr.isatty():
+            typer.confirm("Go on?", abort=True, err=True)
+    return True
+
+
+def _bill_json(bill: "Bill") -> "JsonObject":
+    """Return a bill for `--json`."""
+    return {
+        "requests": bill.requests,
+        "tokens_in": bill.usage.tokens_in,
+        "tokens_out": bill.usage.tokens_out,
+        "cost": bill.cost,
+        "uncounted": bill.uncounted,
+    }
+
+
+def _bill_text(bill: "Bill", *, about: bool = False) -> str:
+    """Return a bill in words; `about` for an estimate."""
+    roughly = "about " if about else ""
+    line = (
+        f"{counted(bill.requests, 'request')}, {roughly}{counted(bill.usage.tokens_in, 'token')} in and "
+        f"{bill.usage.tokens_out:,} out"
+    )
+    if bill.cost is not None:
+        line += f", {roughly}{bill.cost:.4g} at these prices"
+    if about:
+        line += "; reasoning and repetitions come on top"
+    elif bill.uncounted:
+        line += f"; the endpoint did not count {counted(bill.uncounted, 'answer')}, which are estimates"
+    return line
+
+
+def _end(what: str, failures: Sequence[tuple[str, str]], stopped: str, *, as_json: bool) -> None:
+    """Exit with code 1 if there are failures, each a name and a reason, or the run was stopped.
+
+    `what` is the part that is left to do, such as `3 of 40 skills have no queries yet`.
+    """
+    if not failures and not stopped:
+        return
+    reasons = [f"{name}: {reason}" for name, reason in failures[:MAX_SHOWN]]
+    if len(failures) > MAX_SHOWN:
+        reasons.append(f"{len(failures) - MAX_SHOWN} more")
+    if stopped:
+        reasons.append(f"the run was stopped: {stopped}")
+    text = f"{what}: {'; '.join(reasons)}. What is done is saved: repeat the command to go on."
+    print_error(BenchError(text), as_json=as_json)
+    raise typer.Exit(FAILED)

@@ -9,7 +9,7 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
 
-from skillpager.cli.options import AsJson, CacheDir, ClassifierName, EncoderName
+from skillpager.cli.options import AsJson, CacheDir, ClassifierName, EncoderName, Yes
 
 EVIDENCE, LLM, NO_JUDGE = "evidence", "llm", "none"
 VOTES = 3  # paper §4.2
@@ -55,7 +55,7 @@ class ModelOptions:
         typer.Option(metavar="X", min=0, help="Stop before this command costs more; needs the prices."),
     ] = None
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the expected cost; send nothing.")] = False
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Spend money without asking first.")] = False
+    yes: Yes = False
     as_json: AsJson = False
 
 

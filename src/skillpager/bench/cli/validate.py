@@ -1,6 +1,7 @@
 """Compare judges and node types with people: `skillpager bench validate …`."""
 
 import sys
+import webbrowser
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
@@ -11,6 +12,7 @@ import typer
 
 from skillpager.cli.messages import note, print_json, print_text, reported, warn
 from skillpager.cli.options import AsJson
+from skillpager.cli.views import counted, is_terminal, print_table
 
 if TYPE_CHECKING:
     from skillpager.bench.report.statistics import Interval
@@ -59,7 +61,7 @@ def sample(
         typer.Option(
             metavar="N",
             min=1,
-            help="Cases of each method, verdict and vote pattern. [default: as many as make 96, the paper's 6]",
+            help="Cases of each method, verdict and vote pattern. [default: 96 cases in all, the paper's 6]",
         ),
     ] = None,
     seed: Seed = SEED,
@@ -134,8 +136,6 @@ def serve(
       skillpager bench validate serve judged.csv --open
       skillpager bench validate serve judged.csv --annotator anna --port 8643
     """
-    import webbrowser
-
     from skillpager.bench.validate.sheet import copy_for_annotator
     from skillpager.bench.validate.web import SheetServer
 
@@ -195,7 +195,6 @@ def score(
 def _write(drawn: "Sample", out: Path, columns: Sequence[str], *, as_json: bool) -> None:
     """Write a sample and say what is in it."""
     from skillpager.bench.validate.sample import write_sample
-    from skillpager.cli.views import counted, print_table
 
     key = write_sample(out, drawn)
     for warning in drawn.warnings:
@@ -254,8 +253,6 @@ def _print_labels(title: str, agreement: "Agreement") -> None:
 
 def _print_rows(rows: Sequence[Mapping[str, str]], *, texts: int = 1) -> None:
     """Print rows of the same columns, without empty columns; all but the first `texts` hold numbers."""
-    from skillpager.cli.views import is_terminal, print_table
-
     columns = [column for column in rows[0] if any(row[column] for row in rows)]
     print_table(columns, [[row[column] for column in columns] for row in rows], right=columns[texts:])
     # tables on a terminal end with a blank line

@@ -65,6 +65,8 @@ def label_fragments(fragments: Sequence[Fragment], ranges: Iterable[TypedRange])
 class LabelClassifier:
     """A classifier of one skill's fragments that returns the annotators' types, as a perfect parser would.
 
+    Its id names the rule and a digest of the labels.
+
     Raises:
         BenchError: A type is not one of the six.
     """
@@ -75,12 +77,7 @@ class LabelClassifier:
         self._file = skill.files[0][0]
         self._labels = _line_labels(skill.id, skill.types)
         digest = hashlib.sha256(json.dumps([self._file, skill.types]).encode()).hexdigest()
-        self._id = f"labels-{RULE}-{digest[:16]}"
-
-    @property
-    def id(self) -> str:
-        """Name of the rule, and digest of the labels."""
-        return self._id
+        self.id = f"labels-{RULE}-{digest[:16]}"
 
     def classify(self, fragments: Sequence[Fragment], rows: FloatArray | None) -> list[Classification]:
         """Return the annotators' types with confidence 1; `concept` with confidence 0 where there is none.

@@ -5,7 +5,8 @@
 
 UTF-8 with a byte order mark and CRLF between rows, which every spreadsheet reads. Text of skills is
 untrusted: a cell that a spreadsheet would take for a formula gets an apostrophe in front, which is removed
-when the sheet is read. The key, `SHEET.key.jsonl`, holds what annotators must not see: a JSON object per case.
+when the sheet is read. The key, `SHEET.key.jsonl`, holds what annotators must not see, one JSON object
+for each case.
 """
 
 import csv
