@@ -6,7 +6,8 @@ from pathlib import Path
 
 from options import Options
 from results import Cell, Report, Table
-from scoring import BRIEF, NO_LIMIT, Exam, Paging
+from scoring import BRIEF, Exam
+from skillpager.bench.run.methods import ALL_NODES, Method
 from skillpager.parsing import merge_rules as merging
 from skillpager.parsing.fragments import split_skill
 from skillpager.parsing.skill import read_skill
@@ -16,10 +17,12 @@ from timing import median, percentile
 GROUP_CHARACTERS = (0, 80, 180, 400)
 AROUND_4_KB = (3_000, 5_000)
 PAPER_NODES = 38
-PAGINGS = {
-    "plain": Paging("plain"),
-    "marked": Paging("marked"),
-    "marked, λ = 0.9, max_tokens = 40 %": Paging("marked", mmr_lambda=0.9, max_nodes=NO_LIMIT, share=0.4),
+MMR = Method(strategy="mmr", mmr_lambda=0.7)
+LIMITED = Method(strategy="mmr", mmr_lambda=0.9, max_nodes=ALL_NODES, share=0.4)
+PAGES = {
+    "plain": ("plain", MMR),
+    "marked": ("marked", MMR),
+    "marked, λ = 0.9, max_tokens = 40 %": ("marked", LIMITED),
 }
 
 
@@ -33,13 +36,13 @@ def measure(options: Options) -> Report:
             rows.append([f"{limit}{chosen}", *_sizes(documents), *_quality(options)])
     columns = ["items grouped up to (characters)", "nodes per skill, median", "p90", "max"]
     columns += ["characters per node, median", "p90", "nodes of a 3–5 kB skill, median"]
-    if _has_quality(options):
-        columns += PAGINGS
+    if options.data:
+        columns += PAGES
     table = Table("Nodes and quality by `MAX_LIST_GROUP_CHARS`", columns, rows)
     note = (
         f"{len(documents)} {options.corpus()}. The paper has a median of about {PAPER_NODES} nodes for 4 kB."
     )
-    if _has_quality(options):
+    if options.data:
         note += (
             f" Quality on `{options.data[-1].name}`, MMR with λ = 0.7, k = 20/60 or the limit named: {BRIEF}."
         )
@@ -78,15 +81,11 @@ def _sizes(documents: Sequence[Path]) -> list[Cell]:
     ]
 
 
-def _has_quality(options: Options) -> bool:
-    return bool(options.data)
-
-
 def _quality(options: Options) -> list[Cell]:
     if not options.data:
         return []
     # another store for each limit: it is no part of the cache key
     exam = Exam(options.data[-1], quick=options.quick)
-    scores = [exam.score(paging) for paging in PAGINGS.values()]
+    scores = [exam.score(method, style) for style, method in PAGES.values()]
     exam.close()
     return [score.brief for score in scores]

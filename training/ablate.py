@@ -1,4 +1,4 @@
-"""What every part of the navigator is worth: without it, by cross-validation over skills.
+"""The navigator without each of its parts, by cross-validation over skills.
 
     python training/ablate.py DATA... --work build/training --out benchmarks/models/ablation.csv
 
@@ -7,7 +7,6 @@ queries of every document in style `plain`. It needs what `train.py` left in WOR
 """
 
 import argparse
-import csv
 import logging
 import sys
 from collections.abc import Mapping, Sequence
@@ -16,10 +15,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 import train_navigator
 from data import Example, embedded_queries, load, skill_folds
-from skillpager.bench.judge.measure import evidence_coverage
+from evaluate import REDUCTIONS
+from skillpager.bench.judge import judge_evidence
+from skillpager.bench.run.methods import ALL_NODES
 from skillpager.encoders.builtin import BuiltinEncoder
 from skillpager.pages.assemble import make_page
 from skillpager.pages.render import PageRenderer
@@ -34,9 +36,6 @@ from train_navigator import Case
 from train_types import Encoded
 
 logger = logging.getLogger("ablate")
-
-REDUCTIONS = (40, 50, 60, 70)
-MANY = 10**9
 
 
 @dataclass(frozen=True)
@@ -153,12 +152,12 @@ def measure(
         )
         navigator = Navigator(model=model, **variant.walk)
         for case in mine:
-            lines = examples[case.document].document.text.split("\n")
-            page = PageRenderer(case.index, default_counter(), style=Style.PLAIN)
+            document = examples[case.document].document
+            renderer = PageRenderer(case.index, default_counter(), style=Style.PLAIN)
             for row, reduction in zip(found, REDUCTIONS, strict=True):
                 limit = int((1 - reduction / 100) * case.index.full_tokens)
-                text = make_page(page, navigator, case.query, Budget(MANY, limit)).text
-                row.append(evidence_coverage(text, lines, case.asked.query.critical)[1])
+                text = make_page(renderer, navigator, case.query, Budget(ALL_NODES, limit)).text
+                row.append(judge_evidence(document, case.asked.query, text)[1])
     return found
 
 
@@ -190,7 +189,7 @@ def main() -> None:
     unseen = read_unseen(examples, options.work, "skill")
     base = Unseen(untuned(examples, options.work), unseen.logits, unseen.types)
     CASES.update({True: make_cases(examples, unseen), False: make_cases(examples, base)})
-    rows = [["variant", *(f"sufficiency at {reduction} %" for reduction in REDUCTIONS)]]
+    rows = []
     with ProcessPoolExecutor() as pool:
         nets = {
             name: pool.submit(predict, folds, kind)
@@ -204,8 +203,8 @@ def main() -> None:
             rows.append([variant.name, *(f"{100 * np.mean(row):.1f}" for row in task.result())])
             logger.info("%s", rows[-1])
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    with options.out.open("w", encoding="utf-8", newline="") as stream:
-        csv.writer(stream, lineterminator="\n").writerows(rows)
+    headings = ["variant", *(f"sufficiency at {reduction} %" for reduction in REDUCTIONS)]
+    pd.DataFrame(rows, columns=headings).to_csv(options.out, index=False, lineterminator="\n")
 
 
 if __name__ == "__main__":

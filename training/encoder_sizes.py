@@ -7,7 +7,6 @@ query and the nodes of its document, in 32-bit floats but for the row of the enc
 """
 
 import argparse
-import csv
 import logging
 import sys
 import time
@@ -16,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import torch
 
 from bert import Upper, read_base
@@ -154,11 +154,8 @@ def main() -> None:
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(message)s")
     examples = load(options.data)
     split = next(split for split in splits_of(examples) if split.name == FOLD)
-    rows = list(table(examples, split, options.work))
-    with options.out.open("w", encoding="utf-8", newline="") as stream:
-        writer = csv.DictWriter(stream, rows[0], lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+    rows = pd.DataFrame(table(examples, split, options.work))
+    rows.to_csv(options.out, index=False, lineterminator="\n")
 
 
 if __name__ == "__main__":

@@ -12,29 +12,22 @@ import logging
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from data import TEXT_FORM, Asked, Example, embedded_queries, load
-from skillpager.bench.judge.measure import evidence_coverage
-from skillpager.bench.run.windows import CHUNK_MMR, DEFAULT_CHUNK_TOKENS, window_index
+from data import TEXT_FORM, Example, load
+from skillpager import SkillPager
+from skillpager.bench.run.methods import ALL_NODES, Method
+from skillpager.bench.run.selecting import page_by, page_row
 from skillpager.classifiers.local import TYPES, LocalClassifier
 from skillpager.encoders.builtin import ENCODER_ID, BuiltinEncoder
-from skillpager.indexing import Builder
-from skillpager.pages.assemble import estimates, make_page
-from skillpager.pages.render import PageRenderer
-from skillpager.strategies.baselines.diversity import Msd
-from skillpager.strategies.baselines.full import Full
-from skillpager.strategies.baselines.hybrid import Hybrid
-from skillpager.strategies.baselines.sections import Sections
-from skillpager.strategies.mmr import Mmr
+from skillpager.settings import Settings
 from skillpager.strategies.navigator.model import NeedModel
 from skillpager.strategies.navigator.strategy import Navigator
-from skillpager.strategies.picking import allows_all
-from skillpager.tokens import default_counter
-from skillpager.types import Budget, NodeType, SkillIndex, Strategy, Style
+from skillpager.types import NodeType, Strategy, Style
 from train import BASE, Split, splits_of
 
 logger = logging.getLogger("evaluate")
@@ -42,91 +35,62 @@ logger = logging.getLogger("evaluate")
 # token reductions and promises that the tables show
 REDUCTIONS = (40, 50, 60, 70)
 PROMISES = (0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95)
-# a limit on nodes that is none
-MANY = 10**9
 DEFAULT = "default"
 CONCEPT = TYPES.index(NodeType.CONCEPT)
 
-BASELINES: Mapping[str, Strategy] = {
-    "mmr": Mmr(),
-    "mmr λ 0.9": Mmr(0.9),
-    "hybrid": Hybrid(),
-    "msd": Msd(),
-    CHUNK_MMR: Mmr(),
-    "sections": Sections(),
-}
 NAVIGATOR, UNTUNED = "navigator", ", untuned"
+BASELINES = {
+    "mmr": Method(strategy="mmr"),
+    "mmr λ 0.9": Method(strategy="mmr", mmr_lambda=0.9),
+    "hybrid": Method(strategy="hybrid"),
+    "msd": Method(strategy="msd"),
+    "chunk_mmr": Method(strategy="chunk_mmr"),
+    "sections": Method(strategy="sections"),
+}
 # what is also measured as users get it
 MARKED = ("mmr", "hybrid", "sections", NAVIGATOR)
 
 
-@dataclass(frozen=True)
-class Parts:
-    """What pages are made with."""
-
-    encoder: BuiltinEncoder
-    classifier: LocalClassifier
-    form: str
-
-    def indexes(self, example: Example) -> tuple[SkillIndex, SkillIndex]:
-        """Return a document's index of nodes and that of windows."""
-        builder = Builder(self.encoder, self.classifier, default_counter(), self.form)
-        windows = window_index(builder, example.skill, DEFAULT_CHUNK_TOKENS)
-        return builder.build(example.skill, "nodes"), windows
-
-
-def budgets(index: SkillIndex, *, promising: bool) -> Iterator[tuple[str, Budget]]:
-    """Yield the budgets of a document by name."""
-    yield DEFAULT, Budget()
+def budgets(method: Method) -> Iterator[tuple[str, Method]]:
+    """Yield a method with each of its budgets, by the name of the budget."""
+    yield DEFAULT, method
     for reduction in REDUCTIONS:
-        yield f"{reduction} %", Budget(MANY, int((1 - reduction / 100) * index.full_tokens))
-    for promise in PROMISES if promising else ():
-        yield f"P {promise}", Budget(sufficiency=promise)
+        yield f"{reduction} %", replace(method, max_nodes=ALL_NODES, share=1 - reduction / 100)
+    for promise in PROMISES if method.strategy == NAVIGATOR else ():
+        yield f"P {promise}", replace(method, sufficiency=promise)
 
 
 def pages(
-    example: Example, parts: Parts, strategies: Mapping[str, Strategy], style: Style
+    example: Example,
+    pager: SkillPager,
+    methods: Mapping[str, Method],
+    style: Style,
+    navigator: Strategy | None = None,
 ) -> Iterator[dict[str, object]]:
-    """Yield the pages of a document's first five queries by every strategy and budget."""
-    nodes, windows = parts.indexes(example)
-    asked = [asked for asked in example.asked if asked.first_series]
-    queries = embedded_queries(parts.encoder, [each.query.query for each in asked])
-    for name, strategy in strategies.items():
-        pool = windows if name.removesuffix(UNTUNED) == CHUNK_MMR else nodes
-        page = PageRenderer(pool, default_counter(), style=style)
-        for budget_name, budget in budgets(pool, promising=estimates(strategy)):
-            for each, query in zip(asked, queries, strict=True):
-                passes = allows_all(budget, len(pool.nodes), estimating=estimates(strategy))
-                whole = Full() if passes else None
-                context = make_page(page, strategy, query, budget, whole=whole)
+    """Yield the pages of a document's first five queries by every method and budget."""
+    nodes = len(pager.index(example.skill).nodes)
+    for name, method in methods.items():
+        strategy = navigator if method.strategy == NAVIGATOR else None
+        for budget, limited in budgets(method):
+            for asked in (asked for asked in example.asked if asked.first_series):
+                query = asked.query
+                page, _ = page_by(pager, example.skill, query.query, limited, strategy=strategy, style=style)
+                needed = example.labels[asked.needs == 1]
+                row = page_row(example.document, query, page)
                 yield {
-                    **_about(example, each),
-                    "nodes": len(nodes.nodes),
+                    "query": query.id,
+                    "skill": example.name,
+                    "repository": example.repository,
+                    "difficulty": query.difficulty,
+                    "concept": bool(len(needed)) and bool((needed == CONCEPT).all()),
+                    "nodes": nodes,
                     "method": name,
                     "style": str(style),
-                    "budget": budget_name,
-                    **_verdict(example, each, context.text),
-                    "tokens": context.tokens,
-                    "full_tokens": context.full_tokens,
-                    "promised": context.sufficiency,
+                    "budget": budget,
+                    **row,
+                    "coverage": round(float(row["coverage"]), 4),
+                    "promised": page.sufficiency,
                 }
-
-
-def _about(example: Example, asked: Asked) -> dict[str, object]:
-    needed = example.labels[asked.needs == 1]
-    return {
-        "query": asked.query.id,
-        "skill": example.name,
-        "repository": example.repository,
-        "difficulty": asked.query.difficulty,
-        "concept": bool(len(needed)) and bool((needed == CONCEPT).all()),
-    }
-
-
-def _verdict(example: Example, asked: Asked, text: str) -> dict[str, object]:
-    lines = example.document.text.split("\n")
-    coverage, sufficient = evidence_coverage(text, lines, asked.query.critical)
-    return {"coverage": round(coverage, 4), "sufficient": sufficient}
 
 
 def of_split(examples: Sequence[Example], work: Path, split: Split) -> Iterator[dict[str, object]]:
@@ -135,20 +99,36 @@ def of_split(examples: Sequence[Example], work: Path, split: Split) -> Iterator[
     classifier = LocalClassifier(folder / "types.npz")
     with np.load(folder / "navigator.npz") as arrays:
         navigator = Navigator(model=NeedModel.of({name: arrays[name] for name in arrays.files}))
-    tuned = Parts(BuiltinEncoder(folder=encoders / split.name, id=ENCODER_ID), classifier, TEXT_FORM)
-    # the types of the base's rows are never read, so any classifier will do
-    before = Parts(BuiltinEncoder(folder=encoders / BASE, id=ENCODER_ID), classifier, "bare")
-    untuned = {f"{name}{UNTUNED}": strategy for name, strategy in BASELINES.items()}
     kind = split.name.partition("-")[0]
-    everything = {**BASELINES, NAVIGATOR: navigator}
-    marked = {name: everything[name] for name in MARKED}
-    for place in split.tried:
-        rows = [pages(examples[place], tuned, everything, Style.PLAIN)]
-        if kind == "skill":
-            rows.append(pages(examples[place], tuned, marked, Style.MARKED))
-            rows.append(pages(examples[place], before, untuned, Style.PLAIN))
-        for row in (row for group in rows for row in group):
-            yield {"folds": kind, "fold": split.name, **row}
+    methods = {**BASELINES, NAVIGATOR: Method(strategy=NAVIGATOR)}
+    marked = {name: methods[name] for name in MARKED}
+    untuned = {f"{name}{UNTUNED}": method for name, method in BASELINES.items()}
+    with TemporaryDirectory() as store:
+        settings = Settings(cache_dir=Path(store))
+        tuned = SkillPager(
+            encoder=BuiltinEncoder(folder=encoders / split.name, id=ENCODER_ID),
+            classifier=classifier,
+            store=Path(store, "tuned"),
+            embedded_text=TEXT_FORM,
+            settings=settings,
+        )
+        # the types of the base's rows are never read, so any classifier will do
+        before = SkillPager(
+            encoder=BuiltinEncoder(folder=encoders / BASE, id=ENCODER_ID),
+            classifier=classifier,
+            store=Path(store, "before"),
+            embedded_text="bare",
+            settings=settings,
+        )
+        for place in split.tried:
+            rows = [pages(examples[place], tuned, methods, Style.PLAIN, navigator)]
+            if kind == "skill":
+                rows.append(pages(examples[place], tuned, marked, Style.MARKED, navigator))
+                rows.append(pages(examples[place], before, untuned, Style.PLAIN))
+            for row in (row for group in rows for row in group):
+                yield {"folds": kind, "fold": split.name, **row}
+        tuned.close()
+        before.close()
 
 
 def main() -> None:

@@ -16,7 +16,7 @@ from data import Asked
 from data import Example as Document
 from fitting import Fit, fit_nets
 from sequence_net import Example, Net, Shape, arrays_of
-from skillpager.bench.judge.measure import evidence_coverage
+from skillpager.bench.judge import judge_evidence
 from skillpager.classifiers.local import TYPES
 from skillpager.pages.render import NodeMeter
 from skillpager.sequence_net import SequenceNet
@@ -140,12 +140,11 @@ def walk(case: Case, document: Document, model: NeedModel) -> Walk:
     picks = navigator.select(
         case.index, case.query, budget=everything, meter=NodeMeter(case.index.nodes)
     ).picks
-    lines = document.document.text.split("\n")
 
     def suffices(count: int) -> bool:
         shown = sorted(pick.node.ordinal for pick in picks[:count])
         text = "\n\n".join(case.index.nodes[ordinal].text for ordinal in shown)
-        return evidence_coverage(text, lines, case.asked.query.critical)[1]
+        return judge_evidence(document.document, case.asked.query, text)[1]
 
     enough = bisect_left(range(len(picks) + 1), True, key=suffices)
     return Walk(

@@ -16,14 +16,18 @@ from matplotlib.text import Annotation
 
 from bench_results import SUITES, results_of, whole_run
 from skillpager import SkillPager
-from skillpager.bench.report.curves import read_curves
 from skillpager.bench.report.figures import Picture
 from skillpager.bench.report.figures.drawing import DPI, WIDTH, drawing, new_figure
-from skillpager.bench.report.figures.graph import graph_figure
 from skillpager.bench.report.figures.labels import label_points
-from skillpager.bench.report.figures.paper_figures import concept_figure, lambda_figure, node_budget_figure
+from skillpager.bench.report.figures.paper_figures import (
+    concept_figure,
+    graph_figure,
+    lambda_figure,
+    node_budget_figure,
+)
 from skillpager.bench.report.figures.tradeoffs import budget_figure, panels_figure, pareto_figure
 from skillpager.bench.report.results import Results
+from skillpager.bench.report.tables.budgets import read_curves
 
 Maker = Callable[[Results], Picture | None]
 FIGURES: dict[str, Maker] = {

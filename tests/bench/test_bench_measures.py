@@ -4,6 +4,7 @@ import math
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -25,18 +26,17 @@ from skillpager.bench.report.measures import (
     MICRO_REDUCTION,
     STRONG_VOTES,
     SUFFICIENCY,
-    QueryRows,
     join,
 )
-from skillpager.bench.report.preservation import Preservation, measure_preservation
 from skillpager.bench.report.results import Results
+from skillpager.bench.report.tables.data import Preservation, measure_preservation
 from skillpager.errors import BenchError
 from skillpager.types import SkillIndex
 
 QUERIES = ["s0-q0", "s0-q1", "s1-q0"]
 
 
-def rows_of(*changes: dict[str, object], sufficient: tuple[bool, ...] = (True, False, True)) -> QueryRows:
+def rows_of(*changes: dict[str, object], sufficient: tuple[bool, ...] = (True, False, True)) -> pd.DataFrame:
     """Return three rows, their selections changed."""
     selections = [selection(query, "mmr", **change) for query, change in zip(QUERIES, changes, strict=True)]
     verdicts = {q: judgment(q, "mmr", each) for q, each in zip(QUERIES, sufficient, strict=True)}
@@ -65,7 +65,7 @@ def test_a_measure_without_numbers_is_not_a_number() -> None:
     rows = rows_of({}, {}, {})
     assert math.isnan(STRONG_VOTES.of(rows))
     assert math.isnan(STRONG_VOTES.interval(rows).value)
-    assert all(math.isnan(measure.of(rows.of_queries([]))) for measure in MEASURES)
+    assert all(math.isnan(measure.of(rows[:0])) for measure in MEASURES)
 
 
 def test_votes_that_agree_are_strong() -> None:
@@ -106,8 +106,8 @@ def test_rows_stand_in_the_order_of_the_queries_and_lack_what_is_not_judged() ->
     selections = [selection(query, "mmr") for query in reversed(QUERIES)]
     verdicts = {"s1-q0": judgment("s1-q0", "mmr", True), "s0-q0": judgment("s0-q0", "mmr", False)}
     rows = join(selections, verdicts, QUERIES)
-    assert rows.query == ("s0-q0", "s1-q0")
-    assert rows.skill == ("s0", "s1")
+    assert list(rows["query"]) == ["s0-q0", "s1-q0"]
+    assert list(rows["skill"]) == ["s0", "s1"]
     assert rows.sufficient.tolist() == [0, 1]
 
 
@@ -121,12 +121,6 @@ def test_the_last_selection_of_a_query_counts() -> None:
     assert join(twice, {"s0-q0": judgment("s0-q0", "mmr", True)}, QUERIES).tokens.tolist() == [2]
 
 
-def test_rows_of_some_queries_and_skills() -> None:
-    rows = rows_of({"tokens": 1}, {"tokens": 2}, {"tokens": 3})
-    assert rows.of_queries({"s0-q1", "s1-q0"}).tokens.tolist() == [2, 3]
-    assert rows.of_skills({"s0"}).query == ("s0-q0", "s0-q1")
-
-
 # ---- folders
 
 
@@ -136,8 +130,14 @@ def test_methods_are_compared_on_the_queries_that_both_have(tmp_path: Path) -> N
     write_records(folder.judgments_file("evidence", "full"), judged[1:])
     results = Results(folder, "evidence")
     mmr, full = results.common("mmr", "full")
-    assert mmr.query == full.query == tuple(record.query for record in judged[1:])
+    assert list(mmr["query"]) == list(full["query"]) == [record.query for record in judged[1:]]
     assert len(results.rows("mmr")) == len(judged)
+
+
+def test_rows_of_some_skills(tmp_path: Path) -> None:
+    results = results_of(tmp_path, {"mmr": [True], "full": [True]})
+    for rows in (results.rows("mmr", {"s0", "s2"}), *results.common("mmr", "full", skills={"s0", "s2"})):
+        assert list(rows["query"]) == [f"s{skill}-q{i}" for skill in (0, 2) for i in range(5)]
 
 
 def test_a_method_of_which_a_part_is_judged_is_left_out(
@@ -167,7 +167,7 @@ def test_ablations_are_on_the_ground_truth_where_there_is_one(tmp_path: Path) ->
 def test_rows_are_read_again_after_a_run_went_on(tmp_path: Path) -> None:
     folder = write_results(tmp_path, {"mmr": [True]})
     append_records(folder.selections_file("mmr"), [selection("s0-q0", "mmr", tokens=99)])
-    assert Results(folder, "evidence").rows("mmr").tokens[0] == 99
+    assert Results(folder, "evidence").rows("mmr")["tokens"].iloc[0] == 99
 
 
 # ---- losslessness

@@ -213,14 +213,14 @@ def test_a_failing_skill_does_not_stop_the_others(
     from skillpager.bench.run import selecting
 
     folder = open_run(data, tmp_path / "run", plan)
-    select = selecting._page
+    select = selecting.page_by
 
     def fail_on_one(*arguments: object) -> object:
-        if arguments[2].skill == NAMES[1]:  # type: ignore[attr-defined]
+        if arguments[1].name == NAMES[1]:  # type: ignore[attr-defined]
             raise SkillPagerError("the model is gone.")
         return select(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(selecting, "_page", fail_on_one)
+    monkeypatch.setattr(selecting, "page_by", fail_on_one)
     with pytest.raises(
         BenchError, match=f"1 of 3 skills failed, the first was {NAMES[1]}: the model is gone"
     ):

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from pygments.lexers import get_lexer_by_name
 
 from conftest import SAMPLES, TRAPS
-from skillpager.http.explorer.code import LANGUAGES, MAX_COLORED_CHARS, highlight
-from skillpager.http.explorer.document import BOUNDARY, render_file
+from skillpager.http.explorer.document import BOUNDARY, LANGUAGES, MAX_COLORED_CHARS, highlight, render_file
 from skillpager.parsing.fragments import split_skill
 from skillpager.parsing.skill import read_skill, skill_from_text
 from skillpager.types import Fragment, Node, NodeType, Skill

@@ -18,9 +18,9 @@ from chromium import contrast, needs_chromium
 from conftest import SAMPLES
 from http_running import QUERY, running
 from skillpager import SkillPager
-from skillpager.http.explorer.assets import assets
+from skillpager.http.explorer.routes import assets
 from skillpager.http.options import ServerOptions
-from skillpager.output.graph_text import EDGE_COLORS, TYPE_COLORS
+from skillpager.output.palette import EDGE_COLORS, TYPE_COLORS
 
 SKILL = "postgres-backup"
 HOSTILE = """---

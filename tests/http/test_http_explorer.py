@@ -9,8 +9,8 @@ import pytest
 from conftest import SAMPLES
 from http_running import running
 from skillpager import SkillPager
-from skillpager.http.explorer.assets import assets
 from skillpager.http.explorer.document import render_skill
+from skillpager.http.explorer.routes import assets
 from skillpager.http.options import ServerOptions
 from skillpager.output.outline import SIGNALS
 

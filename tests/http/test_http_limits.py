@@ -116,11 +116,12 @@ def test_a_body_that_does_not_arrive_is_given_up(pager: SkillPager, monkeypatch:
     monkeypatch.setattr(http_limits, "BODY_SECONDS", 0.2)
     with running(pager) as service:
         url = service.client.base_url
-        with socket.create_connection((url.host, url.port or 0)) as connection:
+        with socket.create_connection((url.host, url.port or 0), timeout=TIME_LIMIT) as connection:
             head = f"POST /v1/page HTTP/1.1\r\nHost: {url.host}\r\nContent-Length: 100\r\n\r\n{{"
             connection.sendall(head.encode())
-            answer = connection.recv(4096)
+            answer = b"".join(iter(lambda: connection.recv(4096), b""))  # up to the end of the connection
         assert answer.startswith(b"HTTP/1.1 408 ")
+        assert b"did not arrive within 0.2 seconds" in answer
         assert service.client.get("/healthz").is_success
 
 

@@ -1,4 +1,4 @@
-"""The HTTP service gives the library's pages, outlines and graphs, in the forms of `serialize.py`."""
+"""The HTTP service gives the library's pages, outlines and graphs, in the forms of `json_types.py`."""
 
 import json
 from collections.abc import Iterator
@@ -203,7 +203,7 @@ def test_strategies_say_what_they_heed(client: httpx.Client) -> None:
 def test_every_strategy_that_is_offered_makes_a_page(client: httpx.Client) -> None:
     told = client.get("/v1/strategies").json()["strategies"]
     pages = [ask(client, strategy=each["name"], max_nodes=2) for each in told if not each["problem"]]
-    assert len(pages) == 18
+    assert len(pages) == 17  # every family but the four that need a model of others
     assert all(page["nodes"] for page in pages)
 
 

@@ -8,13 +8,27 @@ from typing import Any, get_args
 
 import httpx
 import pytest
-from pydantic import BaseModel
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from http_running import ASKED, running
 from skillpager import SkillPager
-from skillpager.http import answers as http_answers
 from skillpager.http.options import ServerOptions
-from skillpager.http.requests import ExpandRequest, PageQuery, PageRequest, Scope, StyleName
+from skillpager.http.problems import ProblemJson
+from skillpager.http.requests import ExpandRequest, PageQuery, PageRequest
+from skillpager.http.routes.pages import StrategiesJson
+from skillpager.http.routes.skills import SkillsJson
+from skillpager.http.routes.status import AboutJson, HealthJson
+from skillpager.json_types import (
+    EdgeKindName,
+    GraphJson,
+    NodesJson,
+    NodeTypeName,
+    OutlineJson,
+    PageJson,
+    ScopeName,
+    SourceJson,
+    StyleName,
+)
 from skillpager.parsing.skill import SCOPES
 from skillpager.types import EdgeKind, NodeType, PageOptions, Style
 
@@ -89,36 +103,62 @@ def test_the_fields_are_the_keyword_arguments_of_the_library() -> None:
 
 
 def test_the_choices_are_those_of_the_library() -> None:
-    assert get_args(Scope) == SCOPES
+    assert get_args(ScopeName) == SCOPES
     assert get_args(StyleName) == tuple(Style)
-    assert get_args(http_answers.NodeTypeName) == tuple(NodeType)
-    assert get_args(http_answers.EdgeAnswer.model_fields["kind"].annotation) == tuple(EdgeKind)
+    assert get_args(NodeTypeName) == tuple(NodeType)
+    assert get_args(EdgeKindName) == tuple(EdgeKind)
+
+
+def validated(form: Any, answer: httpx.Response) -> Any:
+    """Return an answer as its type reads it; fields that the type does not have are refused, nested ones too."""
+    # a TypedDict takes the configuration of what it stands in, here of a list
+    adapter = TypeAdapter(list[form], config=ConfigDict(extra="forbid", strict=True))
+    return adapter.validate_json(b"[" + answer.content + b"]")[0]
 
 
 @pytest.mark.parametrize(
-    ("model", "path"),
+    ("form", "path"),
     [
-        (http_answers.SkillsAnswer, "/v1/skills"),
-        (http_answers.OutlineAnswer, "/v1/skills/kubernetes-debugging/outline"),
-        (http_answers.GraphAnswer, "/v1/skills/kubernetes-debugging/graph"),
-        (http_answers.NodesAnswer, "/v1/skills/kubernetes-debugging/nodes"),
-        (http_answers.SourceAnswer, "/v1/skills/kubernetes-debugging/source"),
-        (http_answers.StrategiesAnswer, "/v1/strategies"),
-        (http_answers.AboutAnswer, "/v1/about"),
-        (http_answers.HealthAnswer, "/healthz"),
-        (http_answers.ProblemAnswer, "/v1/nothing"),
+        (SkillsJson, "/v1/skills"),
+        (OutlineJson, "/v1/skills/kubernetes-debugging/outline"),
+        (GraphJson, "/v1/skills/kubernetes-debugging/graph"),
+        (NodesJson, "/v1/skills/kubernetes-debugging/nodes"),
+        (SourceJson, "/v1/skills/kubernetes-debugging/source"),
+        (StrategiesJson, "/v1/strategies"),
+        (AboutJson, "/v1/about"),
+        (HealthJson, "/healthz"),
+        (ProblemJson, "/v1/nothing"),
     ],
 )
-def test_answers_hold_what_their_models_say_and_nothing_else(
-    client: httpx.Client, model: type[BaseModel], path: str
+def test_answers_hold_what_their_types_say_and_nothing_else(
+    client: httpx.Client, form: Any, path: str
 ) -> None:
     answer = client.get(path)
-    told = model.model_validate_json(answer.content)
-    assert set(answer.json()) == told.model_fields_set
+    assert validated(form, answer) == answer.json()
 
 
-def test_pages_hold_what_their_model_says_and_nothing_else(client: httpx.Client) -> None:
+def test_pages_hold_what_their_type_says_and_nothing_else(client: httpx.Client) -> None:
     answer = client.post("/v1/page", json={**ASKED, "explain": True})
-    told = http_answers.PageAnswer.model_validate_json(answer.content)
-    assert told.model_fields_set == set(http_answers.PageAnswer.model_fields)
-    assert told.model_dump(mode="json") == answer.json()
+    told = validated(PageJson, answer)
+    assert set(told) == set(PageJson.__annotations__)
+    assert told == answer.json()
+
+
+def test_an_answer_with_a_further_or_missing_field_is_noticed(client: httpx.Client) -> None:
+    page = client.post("/v1/page", json=ASKED).json()
+    further = {**page, "nodes": [{**page["nodes"][0], "colour": "red"}]}
+    missing = {name: value for name, value in page.items() if name != "tokens"}
+    for answer in (further, missing):
+        with pytest.raises(ValidationError):
+            validated(PageJson, httpx.Response(200, json=answer))
+
+
+def test_the_schemas_of_answers_are_closed_and_named_as_ever(document: Any) -> None:
+    schemas = document["components"]["schemas"]
+    assert {schema["additionalProperties"] for schema in schemas.values()} == {False}
+    answers = {name.removesuffix("Answer") for name in schemas if name.endswith("Answer")}
+    assert answers == {
+        *("About", "Argument", "Budget", "Edge", "File", "Graph", "Heading", "Health", "Mistake", "Node"),
+        *("Nodes", "Omission", "Outline", "Page", "Pick", "Problem", "Selection", "Skill", "Skills", "Skip"),
+        *("Source", "Strategies", "Strategy"),
+    }

@@ -16,7 +16,7 @@ from adapter_cases import MAX_NODES, QUERY, SKILL
 from conftest import ROOT
 from skillpager import SkillPager, types
 from skillpager.errors import MissingExtraError, install_command
-from skillpager.integrations.options import PageKeywords, PageOptions, shared_pager
+from skillpager.integrations.options import PageFields, shared_pager
 from skillpager.integrations.records import node_records
 from skillpager.settings import Settings
 
@@ -67,8 +67,7 @@ def run_python(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str
 def test_options_are_the_keyword_arguments_of_page() -> None:
     # `known` changes from call to call, and is no option of an adapter
     keywords = set(types.PageOptions.__annotations__) - {"known"}
-    assert set(PageOptions().keywords()) == keywords
-    assert set(PageKeywords.__annotations__) == keywords
+    assert set(PageFields().page_options()) == keywords
 
 
 @pytest.mark.parametrize(("module", "package", "extra"), ADAPTERS)

@@ -252,7 +252,7 @@ def test_unknown_arguments_are_refused(server: SkillServer, tool: str, era: str)
         (
             "load_skill",
             {"name": "git-bisect", "mode": "outline", "budget_tokens": 5},
-            "So few tokens hold nothing",
+            "Nothing fits into",
         ),
         ("read_skill_nodes", {"name": "git-bisect"}, "Give exactly one of ids, section and lines"),
         ("read_skill_nodes", {"name": "git-bisect", "ids": "n1", "lines": "3"}, "Give exactly one of"),
@@ -287,8 +287,7 @@ def test_a_fault_of_ours_is_told_without_its_traceback(
     pager: SkillPager, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     server = server_of(pager, SAMPLES)
-    monkeypatch.setattr(SkillPager, "outline", None)
-    monkeypatch.setattr("skillpager.mcp.tools.outline_reply", lambda *_: 1 / 0)
+    monkeypatch.setattr("skillpager.mcp.replies.outline_reply", lambda *_: 1 / 0)
     told = error_of(answer(server, "get_skill_outline", name="git-bisect"))
     assert told == "This is a fault of SkillPager; its log says more."
     assert "ZeroDivisionError" in caplog.text

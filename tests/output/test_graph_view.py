@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from node_lines import bag_of_words, document
 from skillpager.errors import MissingExtraError, SettingsError, install_command
 from skillpager.graph.edges import infer_edges
-from skillpager.output.graph_text import EDGE_COLORS, TYPE_COLORS, draw, summarize, to_dot, to_mermaid
+from skillpager.output.graph_text import draw, to_dot, to_mermaid
+from skillpager.output.palette import EDGE_COLORS, TYPE_COLORS, summarize
 from skillpager.types import EdgeKind, NodeType, Recipe, Skill, SkillIndex
 
 SOURCE = """

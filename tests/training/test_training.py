@@ -47,8 +47,6 @@ from skillpager.encoders.builtin import ENCODER_ID, BuiltinEncoder  # noqa: E402
 from skillpager.encoders.hashing import HashingEncoder  # noqa: E402
 from skillpager.sequence_net import SequenceNet  # noqa: E402
 from skillpager.settings import Settings  # noqa: E402
-from skillpager.strategies.baselines.sections import Sections  # noqa: E402
-from skillpager.strategies.mmr import Mmr  # noqa: E402
 from skillpager.strategies.navigator.lexical import clauses_of  # noqa: E402
 from skillpager.strategies.navigator.model import NeedModel  # noqa: E402
 from skillpager.strategies.navigator.strategy import Navigator  # noqa: E402
@@ -616,13 +614,10 @@ class Trained:
         with np.load(self.out / "navigator" / "navigator.npz") as arrays:
             return Navigator(model=NeedModel.of({name: arrays[name] for name in arrays.files}))
 
-    def parts(self) -> evaluate.Parts:
-        """Return the other parts that ship."""
-        return evaluate.Parts(
-            BuiltinEncoder(folder=self.out / "encoder", id=ENCODER_ID),
-            LocalClassifier(self.out / "types" / "types.npz"),
-            TEXT_FORM,
-        )
+    def parts(self) -> tuple[BuiltinEncoder, LocalClassifier]:
+        """Return the encoder and the classifier that ship."""
+        encoder = BuiltinEncoder(folder=self.out / "encoder", id=ENCODER_ID)
+        return encoder, LocalClassifier(self.out / "types" / "types.npz")
 
 
 @pytest.fixture(scope="module")
@@ -692,16 +687,14 @@ def test_cards_and_logs_tell_of_the_run(trained: Trained) -> None:
 
 
 def test_what_ships_pages_a_skill(trained: Trained, tmp_path: Path) -> None:
-    parts = trained.parts()
-    pager = SkillPager(
-        encoder=parts.encoder, classifier=parts.classifier, settings=Settings(cache_dir=tmp_path)
-    )
+    encoder, classifier = trained.parts()
+    pager = SkillPager(encoder=encoder, classifier=classifier, settings=Settings(cache_dir=tmp_path))
     query = "What should my test script return when an old revision does not build?"
     context = pager.page(SAMPLES / "git-bisect", query, strategy=trained.navigator(), max_tokens=200)
     assert 0 < context.tokens <= 200
     assert context.nodes
     assert context.sufficiency is not None
-    assert parts.classifier.embedding == trained.navigator().embedding == f"{ENCODER_ID}/{TEXT_FORM}"
+    assert classifier.embedding == trained.navigator().embedding == f"{ENCODER_ID}/{TEXT_FORM}"
     pager.close()
 
 
@@ -780,7 +773,8 @@ def table(path: Path) -> list[dict[str, str]]:
 def test_unseen_documents_are_paged_and_the_tables_tell_of_it(
     trained: Trained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(evaluate, "BASELINES", {"mmr": Mmr(), "chunk_mmr": Mmr(), "sections": Sections()})
+    baselines = {name: evaluate.BASELINES[name] for name in ("mmr", "chunk_mmr", "sections")}
+    monkeypatch.setattr(evaluate, "BASELINES", baselines)
     monkeypatch.setattr(evaluate, "MARKED", ("mmr", "navigator"))
     monkeypatch.setattr(evaluate, "REDUCTIONS", (60,))
     monkeypatch.setattr(evaluate, "PROMISES", (0.5,))

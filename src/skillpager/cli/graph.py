@@ -92,7 +92,7 @@ def graph(
 
 def _print_edges(index: "SkillIndex") -> None:
     from skillpager.cli.views import counted, print_table
-    from skillpager.output.outline import snippet
+    from skillpager.output.formatting import snippet
 
     rows = []
     for edge in index.edges:

@@ -15,7 +15,6 @@ from skillpager.cli.views import print_table, progress_bar
 from skillpager.errors import ClassifierError, EncoderError, SkillError, SkillPagerError
 
 if TYPE_CHECKING:
-    from skillpager.output.json import JsonObject
     from skillpager.pager import SkillPager
     from skillpager.settings import Settings
 
@@ -180,8 +179,8 @@ def print_outcomes(outcomes: Iterable[Outcome], *, exact: bool, as_json: bool) -
     """Print the indexed skills to stdout and the failures to stderr."""
     from skillpager.output.json import error_json
 
-    skills: list[JsonObject] = []
-    failed: list[JsonObject] = []
+    skills: list[dict[str, object]] = []
+    failed: list[dict[str, object]] = []
     rows = []
     errors = []
     about = "" if exact else "about "

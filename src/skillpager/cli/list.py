@@ -38,7 +38,7 @@ def list_skills(
     """
     from skillpager.cli.views import print_table
     from skillpager.library import discover, found_json, search_folders
-    from skillpager.output.outline import snippet
+    from skillpager.output.formatting import snippet
     from skillpager.settings import load_settings
 
     check_folders(folders or [])

@@ -11,17 +11,14 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from inspect import Parameter, signature
-from typing import TYPE_CHECKING, Annotated, TextIO
+from typing import Annotated, TextIO
 
 import typer
 
 from skillpager.errors import SkillPagerError
-
-if TYPE_CHECKING:
-    from skillpager.output.json import JsonObject
 
 ISSUES = "https://github.com/skillpager/skillpager/issues"
 FAILED = 1
@@ -84,7 +81,7 @@ def print_text(text: str) -> None:
     sys.stdout.write((printable(text) if sys.stdout.isatty() else text) + ending)
 
 
-def print_json(value: "JsonObject") -> None:
+def print_json(value: Mapping[str, object]) -> None:
     """Write one JSON document to stdout."""
     json.dump(value, sys.stdout, ensure_ascii=False, indent=2, allow_nan=False)
     sys.stdout.write("\n")

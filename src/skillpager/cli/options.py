@@ -14,7 +14,7 @@ def complete_skill(incomplete: str) -> list[tuple[str, str]]:
     """Return the known skills whose names begin with `incomplete`, each with its description."""
     from skillpager.errors import SkillPagerError
     from skillpager.library import discover, search_folders
-    from skillpager.output.outline import snippet
+    from skillpager.output.formatting import snippet
     from skillpager.settings import load_settings
 
     try:

@@ -90,8 +90,9 @@ def _tree(index: "SkillIndex", *, exact: bool) -> "Tree":
     from rich.text import Text
     from rich.tree import Tree
 
-    from skillpager.output.graph_text import TYPE_COLORS
-    from skillpager.output.outline import document_order, line_range, snippet
+    from skillpager.output.formatting import line_range, snippet
+    from skillpager.output.outline import document_order
+    from skillpager.output.palette import TYPE_COLORS
     from skillpager.types import Heading, Node
 
     tokens = token_count(index.full_tokens, exact=exact)
@@ -124,8 +125,8 @@ def page_note(page: "Page", total: int) -> str:
         page: The page.
         total: Number of nodes of the skill.
     """
+    from skillpager.output.formatting import percent
     from skillpager.output.json import token_reduction
-    from skillpager.output.outline import percent
     from skillpager.types import SkipReason
 
     tokens = token_count(page.tokens, exact=page.tokens_exact)

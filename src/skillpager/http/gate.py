@@ -1,20 +1,23 @@
-"""Who may ask: Host and Origin (against DNS rebinding and foreign web pages), the token, the body's form."""
+"""ASGI middleware that checks every request: Host, Origin, token, and the body's size and type.
+
+Host and Origin are checked against DNS rebinding and web pages of other origins.
+"""
 
 import hmac
 from http import HTTPStatus
 
 from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from skillpager.http.explorer.assets import assets
-from skillpager.http.limits import read_body, replay, too_large
+from skillpager.http.explorer.routes import assets
+from skillpager.http.limits import read_body
 from skillpager.http.options import ServerOptions, as_address
 from skillpager.http.problems import RefusedError, error_problem
+from skillpager.http.service import JSON
 
 # what anyone may ask for without the token: it holds no data
 PUBLIC_PATHS = frozenset({"/healthz", *assets()})
-JSON = "application/json"
 
 
 class Gate:
@@ -32,95 +35,60 @@ class Gate:
             return
         headers = Headers(scope=scope)
         try:
-            check_host(headers, self._hosts)
-            check_origin(headers)
-            if self._options.token is not None and scope["path"] not in PUBLIC_PATHS:
-                check_token(headers, self._options.token)
-            body = await self._body(scope, headers, receive)
+            self._check_sender(scope, headers)
+            announced = headers.get("content-length", "0")
+            body = await read_body(receive, announced=announced, max_bytes=self._options.request_bytes)
+            given = headers.get("content-type", "")
+            if body and scope["method"] == "POST" and given.partition(";")[0].strip().lower() != JSON:
+                raise RefusedError(
+                    HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+                    f"The body is {given!r}: send JSON with the header `Content-Type: {JSON}`.",
+                    headers={"Accept-Post": JSON},
+                )
         except RefusedError as refusal:
             await error_problem(refusal)(scope, receive, send)
+            return
         except ClientDisconnect:
             return
-        else:
-            await self._app(scope, replay(body, receive), send)
+        read: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
-    async def _body(self, scope: Scope, headers: Headers, receive: Receive) -> bytes:
-        most = self._options.request_bytes
-        announced = headers.get("content-length", "0")
-        if announced.isdecimal() and int(announced) > most:
-            raise too_large(most)
-        body = await read_body(receive, max_bytes=most)
-        if body and scope["method"] == "POST":
-            check_content_type(headers)
-        return body
+        async def replay() -> Message:
+            return read.pop() if read else await receive()
 
+        await self._app(scope, replay, send)
 
-def check_host(headers: Headers, known: frozenset[str]) -> None:
-    """Refuse a request that calls the service by a name that is not its own.
+    def _check_sender(self, scope: Scope, headers: Headers) -> None:
+        """Refuse a request for another host, from a web page of another origin, or without the token.
 
-    An IP address is always right: only a name can be rebound to another address.
-
-    Raises:
-        RefusedError: The name is not known.
-    """
-    host = headers.get("host", "")
-    name = _plain(_without_port(host))
-    if name not in known and as_address(name) is None:
-        raise RefusedError(
-            HTTPStatus.MISDIRECTED_REQUEST,
-            f"The service is not known as {host!r}: call it by its address, or have it started with "
-            "--allowed-host and this name.",
-        )
-
-
-def check_origin(headers: Headers) -> None:
-    """Refuse a request that a web page of another origin makes.
-
-    Raises:
-        RefusedError: The origin is not the service's own.
-    """
-    origin = headers.get("origin")
-    if origin is not None and origin.partition("://")[2].lower() != headers.get("host", "").lower():
-        raise RefusedError(
-            HTTPStatus.FORBIDDEN, f"Web pages of {origin!r} may not use the service: only its own may."
-        )
-
-
-def check_token(headers: Headers, token: str) -> None:
-    """Refuse a request that does not bring the token.
-
-    Raises:
-        RefusedError: It brings none, or another.
-    """
-    scheme, _, given = headers.get("authorization", "").partition(" ")
-    # the time that this takes tells nothing of the token but its length
-    same = hmac.compare_digest(given.strip().encode(), token.encode())
-    if scheme.lower() != "bearer" or not same:
-        raise RefusedError(
-            HTTPStatus.UNAUTHORIZED,
-            "The service wants its token: send the header `Authorization: Bearer TOKEN`.",
-            headers={"WWW-Authenticate": 'Bearer realm="skillpager"'},
-        )
-
-
-def check_content_type(headers: Headers) -> None:
-    """Refuse a body that does not say that it is JSON.
-
-    Raises:
-        RefusedError: It says something else, or nothing.
-    """
-    given = headers.get("content-type", "")
-    if given.partition(";")[0].strip().lower() != JSON:
-        raise RefusedError(
-            HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
-            f"The body is {given!r}: send JSON with the header `Content-Type: {JSON}`.",
-            headers={"Accept-Post": JSON},
-        )
-
-
-def _without_port(host: str) -> str:
-    name, _, port = host.rpartition(":")
-    return name if name and (port.isdecimal() or not port) else host
+        Raises:
+            RefusedError: It is one of those.
+        """
+        host = headers.get("host", "")
+        name, _, port = host.rpartition(":")
+        name = _plain(name if name and (port.isdecimal() or not port) else host)
+        # an IP address is always right: only a name can be rebound to another address
+        if name not in self._hosts and as_address(name) is None:
+            raise RefusedError(
+                HTTPStatus.MISDIRECTED_REQUEST,
+                f"The service is not known as {host!r}: call it by its address, or have it started with "
+                "--allowed-host and this name.",
+            )
+        origin = headers.get("origin")
+        if origin is not None and origin.partition("://")[2].lower() != host.lower():
+            raise RefusedError(
+                HTTPStatus.FORBIDDEN, f"Web pages of {origin!r} may not use the service: only its own may."
+            )
+        if self._options.token is None or scope["path"] in PUBLIC_PATHS:
+            return
+        scheme, _, given = headers.get("authorization", "").partition(" ")
+        # the time that this takes reveals nothing of the token but its length
+        same = hmac.compare_digest(given.strip().encode(), self._options.token.encode())
+        if scheme.lower() != "bearer" or not same:
+            raise RefusedError(
+                HTTPStatus.UNAUTHORIZED,
+                "The service wants its token: send the header `Authorization: Bearer TOKEN`.",
+                headers={"WWW-Authenticate": 'Bearer realm="skillpager"'},
+            )
 
 
 def _plain(host: str) -> str:

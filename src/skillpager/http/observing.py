@@ -1,22 +1,27 @@
-"""What surrounds every request: it is counted and, where wanted, logged; its answer can do no harm."""
+"""ASGI middleware around every request: metrics, the access log, security headers, an answer to any fault."""
 
 import asyncio
 import json
 import logging
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from skillpager.http.metrics import Metrics
 from skillpager.http.problems import EndingError, error_problem, fault_problem
+from skillpager.types import Page
 
 # JSON lines, one a request; whoever starts the service gives it a handler
 access_log = logging.getLogger("skillpager.http.access")
 
-# path label of what no route takes
+# label of the path of requests that no route takes
 UNKNOWN_PATH = "unknown"
+METHODS = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"})
+# a page takes milliseconds, the first of a skill seconds
+SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 # what a page of the service loads comes from the service; nobody may frame or read it from elsewhere
 SECURITY_HEADERS = {
@@ -29,8 +34,52 @@ SECURITY_HEADERS = {
 }
 
 
+class Metrics:
+    """Prometheus counters of one service; labels have few values, whatever clients send.
+
+    Args:
+        taken: Returns how many requests are worked on or wait.
+    """
+
+    def __init__(self, taken: Callable[[], int]) -> None:
+        self._registry = registry = CollectorRegistry()
+        labels = ["method", "path", "status"]
+        self._requests = Counter("skillpager_http_requests", "Answered requests.", labels, registry=registry)
+        self._seconds = Histogram(
+            "skillpager_http_request_seconds",
+            "Seconds from a request to its answer.",
+            ["path"],
+            buckets=SECONDS,
+            registry=registry,
+        )
+        self._pages = Counter("skillpager_pages", "Pages made.", ["strategy"], registry=registry)
+        self._tokens = Counter("skillpager_page_tokens", "Tokens of all pages.", registry=registry)
+        self._full = Counter(
+            "skillpager_full_tokens", "Tokens of the whole skills in place of all pages.", registry=registry
+        )
+        busy = Gauge("skillpager_requests_taken", "Requests that are worked on or wait.", registry=registry)
+        busy.set_function(taken)
+
+    def count_request(self, method: str, path: str, status: int, seconds: float) -> None:
+        """Count an answer; `path` is a path template, not what the client wrote."""
+        known = method if method in METHODS else "other"
+        self._requests.labels(known, path, str(status)).inc()
+        self._seconds.labels(path).observe(seconds)
+
+    def count_page(self, page: Page) -> None:
+        """Count a page."""
+        name = page.selection.strategy if page.selection else "none"
+        self._pages.labels(name.partition(":")[0]).inc()
+        self._tokens.inc(page.tokens)
+        self._full.inc(page.full_tokens)
+
+    def text(self) -> bytes:
+        """Return all counts in Prometheus' text format."""
+        return generate_latest(self._registry)
+
+
 class Observer:
-    """The outermost layer: what goes wrong below it is answered, too."""
+    """The outermost middleware: it also answers what goes wrong below it."""
 
     def __init__(self, app: ASGIApp, *, metrics: Metrics) -> None:
         self._app = app
@@ -41,48 +90,39 @@ class Observer:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        answer = _Answer(send)
+        status = size = 0
         started = time.perf_counter()
+
+        async def observed(message: Message) -> None:
+            nonlocal status, size
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                MutableHeaders(scope=message).update(SECURITY_HEADERS)
+            else:
+                size += len(message.get("body", b""))
+            await send(message)
+
         try:
-            await self._app(scope, receive, answer.send)
+            await self._app(scope, receive, observed)
         except asyncio.CancelledError:
             # the service ends and has waited long enough for the worker
-            if not answer.status:
-                await error_problem(EndingError())(scope, receive, answer.send)
+            if not status:
+                await error_problem(EndingError())(scope, receive, observed)
         except Exception as fault:
-            if not answer.status:
-                await fault_problem(fault)(scope, receive, answer.send)
+            if not status:
+                await fault_problem(fault)(scope, receive, observed)
         finally:
             # without a status the client has gone before it was answered
-            if answer.status:
-                self._tell(scope, answer, time.perf_counter() - started)
-
-    def _tell(self, scope: Scope, answer: "_Answer", seconds: float) -> None:
-        path = getattr(scope.get("route"), "path_format", UNKNOWN_PATH)
-        self._metrics.count_request(scope["method"], path, answer.status, seconds)
-        if access_log.isEnabledFor(logging.INFO):
-            access_log.info("%s", _line(scope, answer, seconds))
+            if status:
+                seconds = time.perf_counter() - started
+                path = getattr(scope.get("route"), "path_format", UNKNOWN_PATH)
+                self._metrics.count_request(scope["method"], path, status, seconds)
+                if access_log.isEnabledFor(logging.INFO):
+                    access_log.info("%s", _log_line(scope, status, size, seconds))
 
 
-class _Answer:
-    """Hands an answer on, with the headers that every answer has, and keeps its status and size."""
-
-    def __init__(self, send: Send) -> None:
-        self._send = send
-        self.status = 0
-        self.size = 0
-
-    async def send(self, message: Message) -> None:
-        if message["type"] == "http.response.start":
-            self.status = message["status"]
-            MutableHeaders(scope=message).update(SECURITY_HEADERS)
-        else:
-            self.size += len(message.get("body", b""))
-        await self._send(message)
-
-
-def _line(scope: Scope, answer: _Answer, seconds: float) -> str:
-    """Return one request as JSON; what follows the question mark may be a query and is nobody's business."""
+def _log_line(scope: Scope, status: int, size: int, seconds: float) -> str:
+    """Return one request as JSON, without what follows the question mark: it may hold a query."""
     client = scope.get("client")
     return json.dumps(
         {
@@ -90,8 +130,8 @@ def _line(scope: Scope, answer: _Answer, seconds: float) -> str:
             "client": client[0] if client else None,
             "method": scope["method"],
             "path": scope["path"],
-            "status": answer.status,
-            "bytes": answer.size,
+            "status": status,
+            "bytes": size,
             "ms": round(seconds * 1000, 2),
         }
     )

@@ -1,14 +1,16 @@
-"""The OpenAPI description of the HTTP service: what FastAPI knows, and that everything else is a problem."""
+"""The OpenAPI description of the HTTP service: what FastAPI finds, plus problems, 304 and the token."""
 
+import json
+import re
 from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
+from pydantic import TypeAdapter
 
-from skillpager.http.answers import ProblemAnswer
 from skillpager.http.gate import PUBLIC_PATHS
 from skillpager.http.options import ServerOptions
-from skillpager.http.problems import PROBLEM_JSON
+from skillpager.http.problems import PROBLEM_JSON, ProblemJson
 
 DESCRIPTION = (
     "Pages of agent skills: the smallest part of a skill that suffices for a query. Fields are the keyword "
@@ -18,51 +20,43 @@ DESCRIPTION = (
 _REFERENCE = "#/components/schemas/{model}"
 _PROBLEM = {
     "description": "What is wrong, and the way out (RFC 9457).",
-    "content": {PROBLEM_JSON: {"schema": {"$ref": _REFERENCE.format(model="ProblemAnswer")}}},
+    "content": {PROBLEM_JSON: {"schema": {"$ref": _REFERENCE.format(model="ProblemJson")}}},
 }
 _SEEN = {"description": "The answer is one that If-None-Match names."}
-_BEARER = {"type": "http", "scheme": "bearer"}
 
 
 def describe(app: FastAPI, options: ServerOptions) -> dict[str, Any]:
     """Return the OpenAPI document of `app`, made once."""
-    if app.openapi_schema is None:
-        document = get_openapi(
-            title=app.title,
-            version=app.version,
-            description=DESCRIPTION,
-            routes=app.routes,
-            tags=app.openapi_tags,
-        )
-        for path, operations in document["paths"].items():
-            for method, operation in operations.items():
-                _add_answers(operation["responses"], seen=method == "get" and path.startswith("/v1/"))
-        _add_schemas(document["components"])
-        if options.token is not None:
-            _add_token(document)
-        app.openapi_schema = document
-    return app.openapi_schema
-
-
-def _add_answers(responses: dict[str, Any], *, seen: bool) -> None:
-    """Put in problems for FastAPI's own validation error, and 304 where it can be."""
-    responses.pop("422", None)
-    responses |= {"304": _SEEN} if seen else {}
-    responses["default"] = _PROBLEM
-
-
-def _add_schemas(components: dict[str, Any]) -> None:
-    schemas = components["schemas"]
+    if app.openapi_schema is not None:
+        return app.openapi_schema
+    document = get_openapi(
+        title=app.title,
+        version=app.version,
+        description=DESCRIPTION,
+        routes=app.routes,
+        tags=app.openapi_tags,
+    )
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            responses = operation["responses"]
+            responses.pop("422", None)  # FastAPI's own validation error, which is a problem here
+            if method == "get" and path.startswith("/v1/"):
+                responses["304"] = _SEEN
+            responses["default"] = _PROBLEM
+    schemas = document["components"]["schemas"]
     for name in ("HTTPValidationError", "ValidationError"):
         schemas.pop(name, None)
-    problem = ProblemAnswer.model_json_schema(ref_template=_REFERENCE)
-    schemas.update(problem.pop("$defs"))
-    schemas["ProblemAnswer"] = problem
-
-
-def _add_token(document: dict[str, Any]) -> None:
-    document["components"]["securitySchemes"] = {"token": _BEARER}
-    document["security"] = [{"token": []}]
-    for path in PUBLIC_PATHS & document["paths"].keys():
-        for operation in document["paths"][path].values():
-            operation["security"] = []
+    problem = TypeAdapter(ProblemJson).json_schema(ref_template=_REFERENCE)
+    schemas |= {**problem.pop("$defs"), "ProblemJson": problem}
+    for schema in schemas.values():
+        schema["additionalProperties"] = False
+    if options.token is not None:
+        document["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+        document["security"] = [{"token": []}]
+        for path in PUBLIC_PATHS & document["paths"].keys():
+            for operation in document["paths"][path].values():
+                operation["security"] = []
+    # generated clients name their classes after the schemas: `PageAnswer` is our `PageJson`
+    renamed = re.sub(r'"(#/components/schemas/)?(\w+)Json"', r'"\1\2Answer"', json.dumps(document))
+    app.openapi_schema = json.loads(renamed)
+    return app.openapi_schema

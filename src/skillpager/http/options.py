@@ -1,4 +1,4 @@
-"""How the HTTP service is run: where it listens, who may ask, what it allows, and its limits."""
+"""Options of the HTTP service: where it listens, who may ask, what it allows, and its limits."""
 
 import ipaddress
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ MAX_UPLOAD_BYTES = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class ServerOptions:
-    """All that its owner says about the service.
+    """The options that the owner of the service sets.
 
     Attributes:
         host: Address or name to listen at.
@@ -73,7 +73,7 @@ def check_options(options: ServerOptions) -> None:
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether a host is this machine and nobody else can reach it."""
+    """Return whether a host is this machine and nobody else can reach it."""
     address = as_address(host)
     return host.lower() == "localhost" if address is None else address.is_loopback
 

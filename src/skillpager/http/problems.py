@@ -1,46 +1,62 @@
-"""What goes wrong, as `application/problem+json` (RFC 9457): status, what is wrong and the way out."""
+"""Errors as `application/problem+json` (RFC 9457): status, what is wrong and the way out."""
 
 import json
 import logging
 import traceback
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
-from typing import cast
+from typing import Annotated, NotRequired, cast
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
+from pydantic import Field
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
+from typing_extensions import TypedDict
 
-from skillpager.errors import (
-    ClassifierError,
-    EncoderError,
-    MissingExtraError,
-    NodeNotFoundError,
-    SkillPagerError,
-    StoreError,
-    StrategyError,
-    UnknownSkillError,
-)
-from skillpager.output.json import JsonObject, error_json
+from skillpager import errors
+from skillpager.errors import SkillPagerError
 
 logger = logging.getLogger(__name__)
 
 PROBLEM_JSON = "application/problem+json"
 RETRY_SECONDS = 1
 # a request that is wrong in every field is not answered with a book
-MAX_TOLD_MISTAKES = 20
+MAX_MISTAKES = 20
 
 # what is not named here is a mistake in the request
 STATUS_OF = {
-    UnknownSkillError: HTTPStatus.NOT_FOUND,
-    NodeNotFoundError: HTTPStatus.NOT_FOUND,
-    MissingExtraError: HTTPStatus.NOT_IMPLEMENTED,
-    EncoderError: HTTPStatus.BAD_GATEWAY,
-    ClassifierError: HTTPStatus.BAD_GATEWAY,
-    StrategyError: HTTPStatus.BAD_GATEWAY,
-    StoreError: HTTPStatus.SERVICE_UNAVAILABLE,
+    errors.UnknownSkillError: HTTPStatus.NOT_FOUND,
+    errors.NodeNotFoundError: HTTPStatus.NOT_FOUND,
+    errors.MissingExtraError: HTTPStatus.NOT_IMPLEMENTED,
+    errors.EncoderError: HTTPStatus.BAD_GATEWAY,
+    errors.ClassifierError: HTTPStatus.BAD_GATEWAY,
+    errors.StrategyError: HTTPStatus.BAD_GATEWAY,
+    errors.StoreError: HTTPStatus.SERVICE_UNAVAILABLE,
 }
+
+
+_Place = TypedDict("_Place", {"in": Annotated[str, Field(examples=["body"])]})  # a keyword of Python
+
+
+class MistakeJson(_Place):
+    """A field of a request that is wrong."""
+
+    field: Annotated[str, Field(examples=["max_tokens"])]
+    detail: str
+
+
+class ProblemJson(TypedDict):
+    """A problem (RFC 9457): `error` is the class of the error, `errors` name the wrong fields."""
+
+    type: str
+    title: Annotated[str, Field(examples=["Not Found"])]
+    status: Annotated[int, Field(examples=[404])]
+    detail: Annotated[
+        str, Field(examples=["There is no skill named 'postgres' among 10: did you mean postgres-backup?"])
+    ]
+    error: NotRequired[Annotated[str, Field(examples=["UnknownSkillError"])]]
+    errors: NotRequired[list[MistakeJson]]
 
 
 class RefusedError(SkillPagerError):
@@ -84,10 +100,10 @@ def problem(
     detail: str,
     *,
     error: str | None = None,
-    mistakes: Sequence[JsonObject] = (),
+    mistakes: Sequence[MistakeJson] = (),
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    """Return the answer that tells a problem.
+    """Return a problem as a response.
 
     Args:
         status: Its status.
@@ -96,7 +112,7 @@ def problem(
         mistakes: The fields of the request that are wrong.
         headers: Further headers.
     """
-    content: JsonObject = {
+    content: ProblemJson = {
         "type": "about:blank",
         "title": status.phrase,
         "status": int(status),
@@ -113,18 +129,16 @@ def problem(
 
 
 def error_problem(error: SkillPagerError) -> Response:
-    """Return the answer that tells an error of the package."""
-    told = error_json(error)["error"]
+    """Return an error of the package as a response."""
+    name = type(error).__name__
     if isinstance(error, RefusedError):
-        return problem(error.status, str(error), error=type(error).__name__, headers=error.headers)
-    assert isinstance(told, Mapping)
+        return problem(error.status, str(error), error=name, headers=error.headers)
     kinds = (status for kind, status in STATUS_OF.items() if isinstance(error, kind))
-    status = next(kinds, HTTPStatus.UNPROCESSABLE_ENTITY)
-    return problem(status, str(told["message"]), error=str(told["type"]))
+    return problem(next(kinds, HTTPStatus.UNPROCESSABLE_ENTITY), str(error), error=name)
 
 
 def fault_problem(fault: Exception) -> Response:
-    """Return the answer to a request that met a fault of ours; the log tells which."""
+    """Return the response to a request that met a fault of ours, and log the fault."""
     logger.error(
         "A request met a fault of SkillPager (%s: %s): please report it; --verbose prints the traceback.",
         type(fault).__name__,
@@ -133,24 +147,24 @@ def fault_problem(fault: Exception) -> Response:
     logger.debug("%s", "".join(traceback.format_exception(fault)))
     return problem(
         HTTPStatus.INTERNAL_SERVER_ERROR,
-        "This is a fault of SkillPager, not of the request: the log of the service tells more.",
+        "This is a fault of SkillPager, not of the request: the log of the service says more.",
         error=type(fault).__name__,
     )
 
 
 def handle_problems(app: FastAPI) -> None:
-    """Make `app` tell all that goes wrong as a problem."""
-    app.add_exception_handler(SkillPagerError, _tell_error)
-    app.add_exception_handler(RequestValidationError, _tell_mistakes)
-    app.add_exception_handler(HTTPException, _tell_http)
+    """Make `app` answer every error with a problem."""
+    app.add_exception_handler(SkillPagerError, _on_error)
+    app.add_exception_handler(RequestValidationError, _on_mistakes)
+    app.add_exception_handler(HTTPException, _on_http)
 
 
-async def _tell_error(_request: Request, error: Exception) -> Response:
+async def _on_error(_request: Request, error: Exception) -> Response:
     assert isinstance(error, SkillPagerError)
     return error_problem(error)
 
 
-async def _tell_http(request: Request, error: Exception) -> Response:
+async def _on_http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     status = HTTPStatus(error.status_code)
     details = {
@@ -160,29 +174,25 @@ async def _tell_http(request: Request, error: Exception) -> Response:
     }
     headers = dict(error.headers or {})
     if status is HTTPStatus.METHOD_NOT_ALLOWED:
-        headers |= _allow(request)
+        # Starlette names the methods of the first route of a path alone
+        path = getattr(request.scope.get("route"), "path_format", None)
+        methods = cast(FastAPI, request.app).openapi()["paths"].get(path, {})
+        headers |= {"Allow": ", ".join(sorted(map(str.upper, methods)))} if methods else {}
     return problem(status, details.get(status, str(error.detail)), headers=headers)
 
 
-def _allow(request: Request) -> dict[str, str]:
-    """Return the header that names the methods of a path; Starlette names those of the first route alone."""
-    path = getattr(request.scope.get("route"), "path_format", None)
-    methods = cast(FastAPI, request.app).openapi()["paths"].get(path, {})
-    return {"Allow": ", ".join(sorted(map(str.upper, methods)))} if methods else {}
-
-
-async def _tell_mistakes(_request: Request, error: Exception) -> Response:
+async def _on_mistakes(_request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     found = error.errors()
     if any(mistake["type"] == "json_invalid" for mistake in found):
         reason = found[0].get("ctx", {}).get("error", "")
         detail = f"The body is not JSON ({reason}, character {found[0]['loc'][-1]}): send one JSON object."
         return problem(HTTPStatus.BAD_REQUEST, detail)
-    mistakes = [_mistake(mistake["loc"], mistake["msg"]) for mistake in found[:MAX_TOLD_MISTAKES]]
+    # values are left out: they may be long or not printable
+    mistakes: list[MistakeJson] = [
+        {"in": str(place[0]), "field": ".".join(map(str, place[1:])), "detail": mistake["msg"]}
+        for mistake in found[:MAX_MISTAKES]
+        if (place := mistake["loc"])
+    ]
     detail = "; ".join(f"{mistake['field'] or mistake['in']}: {mistake['detail']}" for mistake in mistakes)
     return problem(HTTPStatus.UNPROCESSABLE_ENTITY, detail, mistakes=mistakes)
-
-
-def _mistake(place: Sequence[str | int], message: str) -> JsonObject:
-    """Return where in the request what is wrong; its value is left out, it may be long or not printable."""
-    return {"in": str(place[0]), "field": ".".join(map(str, place[1:])), "detail": message}

@@ -1,9 +1,11 @@
-"""What clients of the HTTP service send: the keyword arguments of the library, and nothing else."""
+"""The requests that the HTTP service takes: keyword arguments of the library, and nothing else."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 from pydantic.config import JsonDict
+
+from skillpager.json_types import ScopeName, StyleName
 
 # longer than any sentence about what an agent is about to do
 MAX_QUERY_CHARS = 8_000
@@ -11,16 +13,14 @@ MAX_NAME_CHARS = 512
 MAX_SHOW_CHARS = 200
 MAX_ADDRESSES = 1_000
 MAX_ADDRESS_CHARS = 500
-# a request line has no more room: `http_server.HEAD_BYTES`
+# a request line has no more room: `server.HEAD_BYTES`
 MAX_QUERY_ADDRESSES = 100
 # beyond any skill, and well within what arithmetic holds
 MAX_COUNT = 1_000_000_000
 
-Scope = Literal["skill", "body"]
-StyleName = Literal["marked", "plain", "xml"]
 Address = Annotated[str, StringConstraints(min_length=1, max_length=MAX_ADDRESS_CHARS)]
-Addresses = Annotated[list[Address], Field(max_length=MAX_ADDRESSES)]
 AddressText = Annotated[str, StringConstraints(min_length=1, max_length=MAX_QUERY_CHARS)]
+Count = Annotated[int, Field(ge=0, le=MAX_COUNT)]
 
 SkillName = Annotated[
     str,
@@ -32,7 +32,7 @@ SkillName = Annotated[
     ),
 ]
 ScopeField = Annotated[
-    Scope | None,
+    ScopeName | None,
     Field(description="`skill`: SKILL.md and the files it links to. `body`: SKILL.md alone."),
 ]
 StyleField = Annotated[StyleName | None, Field(description="How the page is rendered; `marked` by default.")]
@@ -46,13 +46,13 @@ _EITHER: JsonDict = {
 
 
 class _Fields(BaseModel):
-    """Fields that are known, of the types that JSON gives them."""
+    """A request: unknown fields and values of another JSON type are refused."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
 class SourceFields(_Fields):
-    """What is paged: a skill of the library, or Markdown where uploads are allowed."""
+    """The skill to page: one of the library, or Markdown where uploads are allowed."""
 
     model_config = ConfigDict(json_schema_extra=_EITHER)
 
@@ -71,7 +71,7 @@ class SourceFields(_Fields):
 
 
 class PageFields(_Fields):
-    """The arguments of a page besides what is paged; what is left out is as in the library."""
+    """The query and the options of a page (`types.PageOptions`); defaults are the library's."""
 
     query: str = Field(
         min_length=1,
@@ -79,13 +79,9 @@ class PageFields(_Fields):
         description="What the agent is about to do.",
         examples=["Restore a single table from last night's dump."],
     )
-    max_nodes: int | None = Field(None, ge=0, le=MAX_COUNT, description="Most nodes to pick.")
-    max_tokens: int | None = Field(
-        None,
-        ge=0,
-        le=MAX_COUNT,
-        description="Ceiling on the page's tokens, markers included.",
-        examples=[1500],
+    max_nodes: Count | None = Field(None, description="Most nodes to pick.")
+    max_tokens: Count | None = Field(
+        None, description="Ceiling on the page's tokens, markers included.", examples=[1500]
     )
     sufficiency: float | None = Field(
         None,
@@ -134,12 +130,12 @@ class PageQuery(PageFields):
 class ExpandRequest(SourceFields):
     """Nodes that a page left out."""
 
-    nodes: Addresses | AddressText = Field(
+    nodes: Annotated[list[Address], Field(max_length=MAX_ADDRESSES)] | AddressText = Field(
         description="Ids (`n12`), ranges (`n12-n16`) or lines (`L30-57`).",
         examples=["n3-n5", ["n3-n5", "L40-52"]],
     )
-    max_tokens: int | None = Field(
-        None, ge=0, le=MAX_COUNT, description="Ceiling on the tokens; what does not fit is left out."
+    max_tokens: Count | None = Field(
+        None, description="Ceiling on the tokens; what does not fit is left out."
     )
     scope: ScopeField = None
     style: StyleField = None

@@ -1,8 +1,4 @@
-"""The HTTP service: the application, and how it runs until it is told to stop.
-
-Every concern has its module and, where it answers requests, its router: `http_status`, `http_skills`,
-`http_pages`, `http_explorer`.
-"""
+"""The HTTP service: the application, and how it runs until it is told to stop."""
 
 import os
 import signal
@@ -17,21 +13,18 @@ import uvicorn
 from fastapi import FastAPI
 
 from skillpager.errors import SettingsError
-from skillpager.http.explorer import routes as http_explorer
+from skillpager.http.explorer import routes as explorer
 from skillpager.http.gate import Gate
 from skillpager.http.limits import WorkerPool
-from skillpager.http.metrics import Metrics
-from skillpager.http.observing import Observer
+from skillpager.http.observing import Metrics, Observer
 from skillpager.http.openapi import describe
 from skillpager.http.options import ServerOptions, check_options
 from skillpager.http.problems import handle_problems
-from skillpager.http.routes import pages as http_pages
-from skillpager.http.routes import skills as http_skills
-from skillpager.http.routes import status as http_status
+from skillpager.http.routes import pages, skills, status
 from skillpager.http.service import Service, upload_pager
 from skillpager.library import Library
 
-# what is still worked on then is dropped
+# requests that are not answered by then are dropped
 SHUTDOWN_SECONDS = 30
 BACKLOG = 2048
 # request line and headers: the longest query of a GET, each character of it as twelve
@@ -39,17 +32,31 @@ HEAD_BYTES = 128 * 1024
 
 
 def create_app(library: Library, options: ServerOptions) -> FastAPI:
-    """Return the application; a page for people, such as an explorer, is one more router.
+    """Return the application.
 
     Args:
         library: The skills it offers.
-        options: What its owner says.
+        options: Its owner's options.
 
     Raises:
         SettingsError: It would be open to strangers.
     """
     check_options(options)
-    service = _make_service(library, options)
+    pool = WorkerPool(options.workers, options.waiting)
+    service = Service(
+        library=library,
+        uploads=upload_pager(library.pager),
+        options=options,
+        pool=pool,
+        metrics=Metrics(lambda: pool.taken),
+        version=version("skillpager"),
+    )
+
+    @asynccontextmanager
+    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        yield
+        pool.close()
+
     app = FastAPI(
         title="SkillPager",
         version=service.version,
@@ -57,10 +64,10 @@ def create_app(library: Library, options: ServerOptions) -> FastAPI:
         docs_url=None,  # FastAPI's pages load their scripts from elsewhere
         redoc_url=None,
         redirect_slashes=False,
-        lifespan=partial(_lifespan, service),
+        lifespan=lifespan,
     )
     app.state.service = service
-    for module in (http_status, http_skills, http_pages, http_explorer):
+    for module in (status, skills, pages, explorer):
         app.include_router(module.router)
     handle_problems(app)
     app.openapi = partial(describe, app, options)  # type: ignore[method-assign]
@@ -75,8 +82,8 @@ def serve(library: Library, options: ServerOptions, *, announce: Callable[[str],
 
     Args:
         library: The skills it offers.
-        options: What its owner says.
-        announce: Told the address, once connections are taken.
+        options: Its owner's options.
+        announce: Called with the address, once connections are taken.
 
     Returns:
         Whether all was answered; if not, a worker may still be busy and would hold up an ordinary exit.
@@ -87,7 +94,8 @@ def serve(library: Library, options: ServerOptions, *, announce: Callable[[str],
     app = create_app(library, options)
     with listen(options) as listener:
         server = uvicorn.Server(server_config(app))
-        announce(f"http://{_shown(options.host)}:{listener.getsockname()[1]}")
+        host = f"[{options.host.strip('[]')}]" if ":" in options.host else options.host
+        announce(f"http://{host}:{listener.getsockname()[1]}")
         with _stopped_by_signals(server):
             server.run(sockets=[listener])
     service: Service = app.state.service
@@ -117,29 +125,11 @@ def listen(options: ServerOptions) -> socket.socket:
     return listener
 
 
-def _make_service(library: Library, options: ServerOptions) -> Service:
-    pool = WorkerPool(options.workers, options.waiting)
-    return Service(
-        library=library,
-        uploads=upload_pager(library.pager),
-        options=options,
-        pool=pool,
-        metrics=Metrics(lambda: pool.taken),
-        version=version("skillpager"),
-    )
-
-
-@asynccontextmanager
-async def _lifespan(service: Service, _app: FastAPI) -> AsyncIterator[None]:
-    yield
-    service.pool.close()
-
-
 def server_config(app: FastAPI) -> uvicorn.Config:
-    """Return how uvicorn runs the application."""
+    """Return the configuration of uvicorn for the application."""
     return uvicorn.Config(
         app,
-        access_log=False,  # `http_observing` has its own, without the queries
+        access_log=False,  # the one of `observing` leaves out the queries
         h11_max_incomplete_event_size=HEAD_BYTES,
         http="h11",  # other parsers do not heed the line above
         lifespan="on",
@@ -153,7 +143,7 @@ def server_config(app: FastAPI) -> uvicorn.Config:
 
 @contextmanager
 def _stopped_by_signals(server: uvicorn.Server) -> Iterator[None]:
-    """End well after a signal: uvicorn handles it and then raises it again, which would end the process."""
+    """Let a signal end the server alone: uvicorn would raise it again, which ends the process."""
 
     def stop(_number: int, _frame: FrameType | None) -> None:
         server.should_exit = True
@@ -164,7 +154,3 @@ def _stopped_by_signals(server: uvicorn.Server) -> Iterator[None]:
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
-
-
-def _shown(host: str) -> str:
-    return f"[{host}]" if ":" in host and not host.startswith("[") else host

@@ -14,11 +14,12 @@ require_extra("haystack.skill_stores.types", extra="haystack", purpose="skillpag
 from haystack import Document, component, default_from_dict, default_to_dict
 from haystack.dataclasses import FileContent, ImageContent, SkillInfo
 
-from skillpager.integrations.options import PageKeywords, PageOptions, shared_pager
+from skillpager.integrations.options import page_fields, shared_pager
 from skillpager.integrations.records import retrieve
 from skillpager.library import SKIPPED_FOLDERS, FoundSkill, Library
 from skillpager.pager import SkillPager
 from skillpager.parsing.skill import ENTRY_FILE
+from skillpager.types import PageOptions
 
 # longest advised body of a skill (Agent Skills specification)
 DEFAULT_MAX_TOKENS = 5_000
@@ -40,22 +41,22 @@ class SkillPagerRetriever:
         *,
         as_page: bool = False,
         pager: SkillPager | None = None,
-        **options: Unpack[PageKeywords],
+        **options: Unpack[PageOptions],
     ) -> None:
         """Choose a skill and how it is paged.
 
         Args:
             skill: A path, or Markdown text (a string with a line break).
             as_page: Return the page, headings and marks for gaps included, as one document.
-            pager: Pages; None for the one that all adapters share.
-            **options: Keyword arguments of `SkillPager.page`.
+            pager: Makes the pages; None for the one that all adapters share.
+            **options: Keyword arguments of `SkillPager.page` but `known`; a strategy by its name.
 
         Raises:
             ValueError: An option is unknown or of a wrong type.
         """
         self.skill = os.fspath(skill)
         self.as_page = as_page
-        self.options = PageOptions(pager=pager, **options)
+        self.options = page_fields(pager, options)
 
     @component.output_types(documents=list[Document])
     def run(
@@ -127,7 +128,7 @@ class SkillPagerStore:
         Args:
             folders: Where skills are looked for; None for those of the settings and the conventional ones.
             max_tokens: Ceiling on what `load_skill` returns.
-            pager: Pages; None for the one that all adapters share.
+            pager: Makes the pages; None for the one that all adapters share.
         """
         self.folders = None if folders is None else [os.fspath(folder) for folder in folders]
         self.max_tokens = max_tokens

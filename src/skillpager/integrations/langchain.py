@@ -14,11 +14,11 @@ from langchain_core.load.serializable import SerializedConstructor, SerializedNo
 from langchain_core.retrievers import BaseRetriever
 from pydantic import AliasChoices, Field, field_validator
 
-from skillpager.integrations.options import PageOptions
+from skillpager.integrations.options import PageFields
 from skillpager.integrations.records import page_metadata, page_text, retrieve
 
 
-class _Options(PageOptions):
+class _Options(PageFields):
     # LangChain's retrievers call the weight `lambda_mult`
     mmr_lambda: float | None = Field(default=None, validation_alias=AliasChoices("mmr_lambda", "lambda_mult"))
 
@@ -27,7 +27,7 @@ class SkillPagerRetriever(BaseRetriever, _Options):
     """Retrieves the page of a skill: a document for each of its nodes, in document order.
 
     A document's `metadata` tell the node's type, file, lines, heading path, tokens and scores. The other
-    fields are those of `PageOptions`; `lambda_mult` is another name of `mmr_lambda`.
+    fields are those of `PageFields`; `lambda_mult` is another name of `mmr_lambda`.
 
     Attributes:
         skill: A path, or Markdown text (a string with a line break).
@@ -61,8 +61,8 @@ class SkillPagerRetriever(BaseRetriever, _Options):
 class SkillPagerCompressor(BaseDocumentCompressor, _Options):
     """Replaces each document, Markdown text, by its page for the query.
 
-    Order, ids and metadata stay; `metadata["skillpager"]` tells the page's tokens and what it leaves out.
-    Limits hold for each document. The fields are those of `PageOptions`.
+    Order, ids and metadata stay; `metadata["skillpager"]` holds the page's tokens and what it leaves out.
+    Limits hold for each document. The fields are those of `PageFields`.
     """
 
     def compress_documents(

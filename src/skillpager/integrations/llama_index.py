@@ -27,7 +27,7 @@ from llama_index.core.schema import (
 )
 from llama_index.core.utils import get_tqdm_iterable
 
-from skillpager.integrations.options import PageKeywords, PageOptions, PagerOption, shared_pager
+from skillpager.integrations.options import PageFields, PagerOption, page_fields, shared_pager
 from skillpager.integrations.records import (
     Record,
     node_metadata,
@@ -37,7 +37,7 @@ from skillpager.integrations.records import (
     skill_of,
 )
 from skillpager.pager import SkillPager
-from skillpager.types import Node
+from skillpager.types import PageOptions
 
 # metadata that a language model is to read beside a node's text, and that is to be embedded with it
 FOR_LLM = frozenset({"skill", "file", "heading_path", "type"})
@@ -60,7 +60,7 @@ class SkillPagerRetriever(BaseRetriever):
         as_page: bool = False,
         callback_manager: CallbackManager | None = None,
         pager: SkillPager | None = None,
-        **options: Unpack[PageKeywords],
+        **options: Unpack[PageOptions],
     ) -> None:
         """Choose a skill and how it is paged.
 
@@ -68,8 +68,8 @@ class SkillPagerRetriever(BaseRetriever):
             skill: A path, or Markdown text (a string with a line break).
             as_page: Return the page, headings and marks for gaps included, as one node.
             callback_manager: As for every retriever.
-            pager: Pages; None for the one that all adapters share.
-            **options: Keyword arguments of `SkillPager.page`.
+            pager: Makes the pages; None for the one that all adapters share.
+            **options: Keyword arguments of `SkillPager.page` but `known`; a strategy by its name.
 
         Raises:
             ValueError: An option is unknown or of a wrong type.
@@ -77,7 +77,7 @@ class SkillPagerRetriever(BaseRetriever):
         super().__init__(callback_manager=callback_manager)
         self.skill = skill
         self.as_page = as_page
-        self.options = PageOptions(pager=pager, **options)
+        self.options = page_fields(pager, options)
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         records = retrieve(self.options, self.skill, query_bundle.query_str, as_page=self.as_page)
@@ -87,11 +87,11 @@ class SkillPagerRetriever(BaseRetriever):
         return await asyncio.to_thread(self._retrieve, query_bundle)
 
 
-class SkillPagerPostprocessor(BaseNodePostprocessor, PageOptions):
+class SkillPagerPostprocessor(BaseNodePostprocessor, PageFields):
     """Replaces the text of each node, Markdown, by its page for the query.
 
-    Order, ids and scores stay; `metadata["skillpager"]` tells the page's tokens and what it leaves out.
-    Limits hold for each node. The fields are those of `PageOptions`.
+    Order, ids and scores stay; `metadata["skillpager"]` holds the page's tokens and what it leaves out.
+    Limits hold for each node. The fields are those of `PageFields`.
     """
 
     @classmethod
@@ -161,7 +161,8 @@ class SkillNodeParser(NodeParser, PagerOption):
         if skill is None:
             return []
         nodes = pager.index(skill).nodes
-        places = list(pairwise(_borders(nodes, len(text))))
+        # a text reaches from the end of the node before it to its own end; the first and last take the rest
+        places = list(pairwise([0, *(node.span.end for node in nodes[:-1]), len(text)]))
         made = build_nodes_from_splits(
             [text[start:end] for start, end in places], document, id_func=self.id_func
         )
@@ -171,11 +172,6 @@ class SkillNodeParser(NodeParser, PagerOption):
             each.metadata = node_metadata(skill, node)
             _hide_metadata(each)
         return made
-
-
-def _borders(nodes: Sequence[Node], end: int) -> list[int]:
-    """Return where each text starts, and the end of the last."""
-    return [0, *(node.span.end for node in nodes[:-1]), end]
 
 
 def _text_node(record: Record) -> TextNode:

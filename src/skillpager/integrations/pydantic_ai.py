@@ -11,9 +11,10 @@ require_extra("pydantic_ai", extra="pydantic-ai", purpose="skillpager.integratio
 
 from pydantic_ai import ModelRetry, Tool
 
-from skillpager.integrations.options import PageKeywords, PageOptions
+from skillpager.integrations.options import page_fields
 from skillpager.integrations.tools import MODEL_MISTAKES, SkillTools
 from skillpager.pager import SkillPager
+from skillpager.types import PageOptions
 
 P = ParamSpec("P")
 
@@ -25,21 +26,21 @@ def skill_tools(
     folders: Sequence[str | Path] | None = None,
     *,
     pager: SkillPager | None = None,
-    **options: Unpack[PageKeywords],
+    **options: Unpack[PageOptions],
 ) -> list[Tool[object]]:
     """Return the tools `list_skills`, `load_skill` and `read_skill_nodes` for `Agent(tools=...)`.
 
-    An unknown name or address is told to the model, which can try again; other errors end the run.
+    An unknown name or address is reported to the model, which can try again; other errors end the run.
 
     Args:
         folders: Where skills are looked for; None for those of the settings and the conventional ones.
-        pager: Pages; None for the one that all adapters share.
-        **options: Keyword arguments of `SkillPager.page`.
+        pager: Makes the pages; None for the one that all adapters share.
+        **options: Keyword arguments of `SkillPager.page` but `known`; a strategy by its name.
 
     Raises:
         ValueError: An option is unknown or of a wrong type.
     """
-    tools = SkillTools(folders, PageOptions(pager=pager, **options))
+    tools = SkillTools(folders, page_fields(pager, options))
     return [
         Tool(_retrying(function), takes_ctx=False, max_retries=MAX_RETRIES) for function in tools.functions()
     ]

@@ -1,31 +1,31 @@
-"""Pages as the records that every framework has in some form: id, text, metadata, score.
+"""Pages as records, which every framework has in some form: id, text, metadata, score.
 
 Metadata of a node is flat, texts and numbers alone, because vector stores take nothing else.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
-from skillpager.integrations.options import PageOptions, shared_pager
-from skillpager.output.json import JsonObject, context_json, node_json
+from skillpager.integrations.options import PageFields, shared_pager
+from skillpager.output.json import context_json, node_json
 from skillpager.pager import SkillPager
 from skillpager.parsing.skill import MAX_NAME, is_blank, skill_from_text
 from skillpager.types import Node, Page, Pick, Skill, SkillIndex, Skip
 
 PATH_SEPARATOR = " > "
 
-# where other tools put the name of a document, the most telling first
+# where other tools put the name of a document, the most specific first
 TITLE_KEYS = ("name", "title", "file_name", "source", "file_path")
 
-# letters of a digest that tell versions of a skill, and pages, apart
+# characters of a digest that distinguish versions of a skill, and pages
 DIGEST_CHARS = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A node of a page, or a whole page, for a framework to take over.
+    """A node of a page, or a whole page, to be turned into a framework's own document.
 
     Attributes:
         id: Unique among skills, their versions and their pages.
@@ -39,14 +39,14 @@ class Record:
 
     id: str
     text: str
-    metadata: JsonObject
+    metadata: dict[str, object]
     score: float | None
     source: str
     start: int | None = None
     end: int | None = None
 
 
-def retrieve(options: PageOptions, skill: str | Path, query: str, *, as_page: bool) -> list[Record]:
+def retrieve(options: PageFields, skill: str | Path, query: str, *, as_page: bool) -> list[Record]:
     """Return the page of a skill: its nodes in document order, or the page as one record.
 
     Args:
@@ -60,11 +60,11 @@ def retrieve(options: PageOptions, skill: str | Path, query: str, *, as_page: bo
     """
     pager = options.pager or shared_pager()
     index = pager.index(skill, scope=options.scope)
-    context = pager.page(index, query, **options.keywords())
-    return [page_record(index, context)] if as_page else node_records(index, context)
+    page = pager.page(index, query, **options.page_options())
+    return [page_record(index, page)] if as_page else node_records(index, page)
 
 
-def page_text(options: PageOptions, text: str, metadata: Mapping[str, object], query: str) -> Page | None:
+def page_text(options: PageFields, text: str, metadata: Mapping[str, object], query: str) -> Page | None:
     """Return the page of a Markdown text that came with metadata; None for a blank text.
 
     Raises:
@@ -72,7 +72,7 @@ def page_text(options: PageOptions, text: str, metadata: Mapping[str, object], q
     """
     pager = options.pager or shared_pager()
     skill = skill_of(pager, text, metadata)
-    return None if skill is None else pager.page(skill, query, **options.keywords())
+    return None if skill is None else pager.page(skill, query, **options.page_options())
 
 
 def skill_of(pager: SkillPager, text: str, metadata: Mapping[str, object]) -> Skill | None:
@@ -88,68 +88,59 @@ def skill_of(pager: SkillPager, text: str, metadata: Mapping[str, object]) -> Sk
     return skill_from_text(text, name=name, max_bytes=pager.settings.max_bytes)
 
 
-def node_records(index: SkillIndex, context: Page) -> list[Record]:
-    """Return a record for every node of a page, in document order."""
-    entries = _entries(context)
-    return [_node_record(index, node, entries.get(node.id)) for node in context.nodes]
+def node_records(index: SkillIndex, page: Page) -> list[Record]:
+    """Return a record for every node of a page, in document order, with the scores of its selection."""
+    # a small gap that is shown holds nodes that were skipped
+    selection = page.selection
+    entries: list[Pick | Skip] = [*selection.picks, *selection.skipped] if selection else []
+    scores = {
+        entry.node.id: {
+            **({"picked": True, "rank": entry.rank} if isinstance(entry, Pick) else {"picked": False}),
+            "relevance": entry.relevance,
+            "redundancy": entry.redundancy,
+            "marginal": entry.marginal,
+        }
+        for entry in entries
+    }
+    return [
+        Record(
+            id=f"{_source(index)}/{node.id}",
+            text=node.text,
+            metadata={**node_metadata(index.skill, node), **scores.get(node.id, {})},
+            score=scores[node.id]["relevance"] if node.id in scores else None,
+            source=_source(index),
+            start=node.span.start,
+            end=node.span.end,
+        )
+        for node in page.nodes
+    ]
 
 
-def page_record(index: SkillIndex, context: Page) -> Record:
+def page_record(index: SkillIndex, page: Page) -> Record:
     """Return a page as one record."""
     return Record(
-        id=f"{_source(index)}/page-{sha256(context.text.encode()).hexdigest()[:DIGEST_CHARS]}",
-        text=context.text,
-        metadata={"skill": index.skill.name, **page_metadata(context)},
-        score=context.sufficiency,
+        id=f"{_source(index)}/page-{sha256(page.text.encode()).hexdigest()[:DIGEST_CHARS]}",
+        text=page.text,
+        metadata={"skill": index.skill.name, **page_metadata(page)},
+        score=page.sufficiency,
         source=_source(index),
     )
 
 
-def page_metadata(context: Page) -> JsonObject:
+def page_metadata(page: Page) -> dict[str, object]:
     """Return what is known about a page: its tokens, the ids of its nodes, what it leaves out."""
     left_out = ("text", "nodes", "selection")
-    known = {key: value for key, value in context_json(context).items() if key not in left_out}
-    return {**known, "nodes": [node.id for node in context.nodes]}
+    known = {key: value for key, value in context_json(page).items() if key not in left_out}
+    return {**known, "nodes": [node.id for node in page.nodes]}
 
 
-def node_metadata(skill: Skill, node: Node) -> JsonObject:
+def node_metadata(skill: Skill, node: Node) -> dict[str, object]:
     """Return what is known about a node besides its text, whatever the query."""
     hidden = {"text"} if skill.root else {"text", "file"}  # a text has no file
     known = {key: value for key, value in node_json(node).items() if key not in hidden}
     known["heading_path"] = PATH_SEPARATOR.join(node.heading_path)
     place = {"source": str(skill.root / node.span.file)} if skill.root else {}
     return {"skill": skill.name, **known, **place}
-
-
-def _node_record(index: SkillIndex, node: Node, entry: Pick | Skip | None) -> Record:
-    return Record(
-        id=f"{_source(index)}/{node.id}",
-        text=node.text,
-        metadata={**node_metadata(index.skill, node), **_scores(entry)},
-        score=entry.relevance if entry else None,
-        source=_source(index),
-        start=node.span.start,
-        end=node.span.end,
-    )
-
-
-def _scores(entry: Pick | Skip | None) -> JsonObject:
-    if entry is None:
-        return {}
-    rank: JsonObject = {"picked": True, "rank": entry.rank} if isinstance(entry, Pick) else {"picked": False}
-    numbers: JsonObject = {
-        "relevance": entry.relevance,
-        "redundancy": entry.redundancy,
-        "marginal": entry.marginal,
-    }
-    return {**rank, **numbers}
-
-
-def _entries(context: Page) -> dict[str, Pick | Skip]:
-    """Return why each node is there, by id; a small gap that is shown holds nodes that were skipped."""
-    selection = context.selection
-    groups: Sequence[Iterable[Pick | Skip]] = (selection.picks, selection.skipped) if selection else ()
-    return {entry.node.id: entry for group in groups for entry in group}
 
 
 def _source(index: SkillIndex) -> str:

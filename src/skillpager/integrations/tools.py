@@ -1,13 +1,13 @@
-"""The tools that an agent is given, whatever its framework: list skills, load the page of one, read on."""
+"""Tools for an agent of any framework: list skills, load the page of one, read what it left out."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from skillpager.errors import NodeNotFoundError, SkillPagerError, UnknownSkillError
-from skillpager.integrations.options import PageOptions, shared_pager
+from skillpager.integrations.options import PageFields, shared_pager
 from skillpager.library import Library
 
-# what a model got wrong and can put right when it reads the message
+# a model that reads their message can correct its call
 MODEL_MISTAKES: tuple[type[SkillPagerError], ...] = (UnknownSkillError, NodeNotFoundError)
 
 
@@ -16,10 +16,10 @@ class SkillTools:
 
     Args:
         folders: Where skills are looked for; None for those of the settings and the conventional ones.
-        options: Pager and keyword arguments of `SkillPager.page`; `show` is the tools' own.
+        options: Pager and options of `SkillPager.page`; `show` is the tools' own.
     """
 
-    def __init__(self, folders: Sequence[str | Path] | None, options: PageOptions) -> None:
+    def __init__(self, folders: Sequence[str | Path] | None, options: PageFields) -> None:
         chosen = None if folders is None else [Path(folder) for folder in folders]
         self._library = Library(options.pager or shared_pager(), chosen)
         self._options = options
@@ -41,9 +41,9 @@ class SkillTools:
             query: What you are about to do, in a sentence.
         """
         path = self._library.skill(name).path
-        keywords = self._options.keywords()
-        keywords["show"] = f"read_skill_nodes {name}"
-        return self._library.pager.page(path, query.strip() or name, **keywords).text
+        options = self._options.page_options()
+        options["show"] = f"read_skill_nodes {name}"
+        return self._library.pager.page(path, query.strip() or name, **options).text
 
     def read_skill_nodes(self, name: str, nodes: str) -> str:
         """Read what a page of a skill left out.

@@ -1,10 +1,11 @@
-"""What a session of an MCP client was sent, so that it need not be sent again."""
+"""The nodes that each session of an MCP client was sent, so that they need not be sent again."""
 
 import threading
-from collections import OrderedDict
 from collections.abc import Collection, Iterable
 
-# sessions and, in each, versions of skills that are remembered; the least recently used go first
+from skillpager.memory import LRUCache
+
+# sessions, and versions of skills in each, that are remembered; the least recently used go first
 MAX_SESSIONS = 1_000
 MAX_SKILLS = 256
 
@@ -16,43 +17,30 @@ class Memory:
     """
 
     def __init__(self) -> None:
-        """Start with nothing sent."""
         self._lock = threading.Lock()
-        self._sent: OrderedDict[str, set[str]] = OrderedDict()
+        self._sent = LRUCache[str, frozenset[str]](MAX_SKILLS)
 
     def sent(self, key: str) -> Collection[str]:
         """Return the ids of the nodes that were sent of the index with this key."""
-        with self._lock:
-            return frozenset(self._sent.get(key, ()))
+        return self._sent.get(key) or frozenset()
 
     def add(self, key: str, nodes: Iterable[str]) -> None:
         """Remember that these nodes were sent."""
         with self._lock:
-            self._sent.setdefault(key, set()).update(nodes)
-            self._sent.move_to_end(key)
-            if len(self._sent) > MAX_SKILLS:
-                self._sent.popitem(last=False)
+            self._sent.put(key, frozenset(self.sent(key)).union(nodes))
 
 
 class Sessions:
-    """The memories of a server's sessions. Thread-safe."""
+    """The memories of a server's sessions. Thread-safe.
+
+    Attributes:
+        own: The memory of the only client that a pipe has.
+    """
 
     def __init__(self) -> None:
-        """Start without sessions."""
-        self._lock = threading.Lock()
-        self._own = Memory()
-        self._memories: OrderedDict[str, Memory] = OrderedDict()
-
-    @property
-    def own(self) -> Memory:
-        """The memory of the only client that a pipe has."""
-        return self._own
+        self.own = Memory()
+        self._memories = LRUCache[str, Memory](MAX_SESSIONS)
 
     def named(self, session: str) -> Memory:
         """Return the memory of the HTTP session of this id."""
-        with self._lock:
-            memory = self._memories.setdefault(session, Memory())
-            self._memories.move_to_end(session)
-            if len(self._memories) > MAX_SESSIONS:
-                self._memories.popitem(last=False)
-            return memory
+        return self._memories.get_or_make(session, Memory)

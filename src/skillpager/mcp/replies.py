@@ -1,4 +1,4 @@
-"""What an MCP tool answers: a text, the same with its nodes as JSON, and what of it a ceiling allows."""
+"""Replies of MCP tools: a text, the same with its nodes as JSON, both cut to a ceiling of tokens."""
 
 import json
 from bisect import bisect_right
@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from skillpager.errors import SettingsError
 from skillpager.library import FoundSkill
-from skillpager.output.json import JsonObject, node_json, omission_json
-from skillpager.output.outline import outline_lines, snippet, summary
+from skillpager.output.formatting import snippet
+from skillpager.output.json import node_json, omission_json
+from skillpager.output.outline import outline_lines, summary
 from skillpager.pages.gaps import omissions_of
 from skillpager.types import Node, Omission, Page, SkillIndex, TokenCounter
 
@@ -16,9 +17,9 @@ from skillpager.types import Node, Omission, Page, SkillIndex, TokenCounter
 TRIM = 0.95
 # characters of a description that a list shows: all that the Agent Skills specification allows
 DESCRIPTION_CHARS = 1024
-NODE_FIELDS = ("id", "type", "file", "start_line", "end_line", "tokens")
+NODE_FIELDS = frozenset({"id", "type", "file", "start_line", "end_line", "tokens"})
 
-# returns the call of a tool that reads what has an address
+# from an address to the call of the tool that reads it
 ReadOn = Callable[[str], str]
 
 
@@ -34,7 +35,7 @@ class Reply:
     """
 
     text: str
-    form: JsonObject
+    form: dict[str, object]
     nodes: tuple[Node, ...] = ()
     cut: bool = False
 
@@ -66,94 +67,93 @@ def cut_mark(call: str) -> str:
     return f"[… cut here to keep the reply short; go on with: {call}]\n"
 
 
-# ---- parts of a skill
-
-
-def page_reply(context: Page, index: SkillIndex, kind: str) -> Reply:
+def page_reply(page: Page, index: SkillIndex, kind: str) -> Reply:
     """Return a page, or a whole skill, as a reply.
 
     Raises:
         SettingsError: The limit was too low for any text.
     """
-    if not context.text and context.omitted:
-        raise SettingsError(
-            "So few tokens hold nothing of the skill, not even marks: ask for more budget_tokens."
-        )
-    picks = context.selection.picks if context.selection else ()
+    if not page.text and page.omitted:
+        raise SettingsError("Not even the marks of what is left out fit: ask for more budget_tokens.")
+    picks = page.selection.picks if page.selection else ()
     scores = {pick.node.id: pick.marginal for pick in picks}
-    text = context.text if index.nodes else "This skill has no text besides its description.\n"
-    form = _form(kind, index, text, context.tokens, complete=context.complete)
-    form |= {"nodes": _nodes(context.nodes, scores), "omitted": _gaps(context.omitted)}
-    if context.sufficiency is not None:
-        form["sufficiency"] = round(context.sufficiency, 3)
-    cut = any(not gap.known for gap in context.omitted)
-    return Reply(text, form, context.nodes, cut)
+    text = page.text if index.nodes else "This skill has no text besides its description.\n"
+    form = _form(kind, index, text, page.tokens, complete=page.complete)
+    form |= {"nodes": _nodes(page.nodes, scores), "omitted": _gaps(page.omitted)}
+    if page.sufficiency is not None:
+        form["sufficiency"] = round(page.sufficiency, 3)
+    cut = any(not gap.known for gap in page.omitted)
+    return Reply(text, form, page.nodes, cut)
 
 
 def nodes_reply(
-    context: Page, index: SkillIndex, asked: Sequence[Node], counter: TokenCounter, read_on: ReadOn
+    page: Page, index: SkillIndex, asked: Sequence[Node], counter: TokenCounter, read_on: ReadOn
 ) -> Reply:
     """Return the nodes of a page fault; those that did not fit are named at the end.
 
     Args:
-        context: The nodes that fitted, the first of those asked for.
+        page: The nodes that fitted, the first of those asked for.
         index: The skill.
         asked: The nodes that were asked for.
         counter: Counts tokens.
         read_on: For ids of nodes.
     """
-    last = context.nodes[-1].ordinal
+    last = page.nodes[-1].ordinal
     left = omissions_of([node for node in asked if node.ordinal > last], ())
-    text = f"{context.text.rstrip()}\n\n{_rest_mark(left, read_on)}" if left else context.text
+    text = f"{page.text.rstrip()}\n\n{_rest_mark(left, read_on)}" if left else page.text
     form = _form("nodes", index, text, counter.count(text), complete=not left)
-    form |= {"nodes": _nodes(context.nodes, {}), "omitted": _gaps((*context.omitted, *left))}
-    return Reply(text, form, context.nodes, bool(left))
+    form |= {"nodes": _nodes(page.nodes, {}), "omitted": _gaps((*page.omitted, *left))}
+    return Reply(text, form, page.nodes, bool(left))
 
 
-@dataclass(frozen=True, slots=True)
-class LongNode:
-    """A node that is too large for one reply, and is read by its lines.
+def long_node_reply(
+    index: SkillIndex,
+    asked: Sequence[Node],
+    first_line: int,
+    limit: int,
+    counter: TokenCounter,
+    *,
+    read_lines: ReadOn,
+    read_nodes: ReadOn,
+) -> Reply:
+    """Return as many lines as fit of a node that is too large for one reply.
 
-    Attributes:
-        node: The node.
+    Args:
+        index: The skill.
+        asked: The node, and those that were asked for besides.
         first_line: Line of its file to begin with.
-        after: The nodes that were asked for besides.
+        limit: Most tokens of the text.
+        counter: Counts them.
         read_lines: For a range of lines.
         read_nodes: For ids of nodes.
+
+    Raises:
+        SettingsError: Nothing fits.
     """
+    node, *after = asked
+    span = node.span
+    start = min(max(first_line, span.start_line), span.end_line)
+    lines = node.text.splitlines(keepends=True)[start - span.start_line :]
+    where = "" if span.file == index.skill.files[0].path else f"{span.file}:"
+    left = omissions_of(after, ())
+    rest = _rest_mark(left, read_nodes)
 
-    node: Node
-    first_line: int
-    after: Sequence[Node]
-    read_lines: ReadOn
-    read_nodes: ReadOn
+    def render(shown: int) -> str:
+        text = "".join(lines[:shown])
+        if not shown:
+            shown = 1  # what is too long is passed over, so that reading on gets on
+            text = f"[line {start} of {span.file} is too long for one reply: read it in the file]\n"
+        if start + shown <= span.end_line:
+            text += f"\n{cut_mark(read_lines(f'{where}{start + shown}-{span.end_line}'))}"
+        return text + rest
 
-    def reply(self, index: SkillIndex, limit: int, counter: TokenCounter) -> Reply:
-        """Return as many lines as fit.
-
-        Raises:
-            SettingsError: Nothing fits.
-        """
-        span = self.node.span
-        start = min(max(self.first_line, span.start_line), span.end_line)
-        lines = self.node.text.splitlines(keepends=True)[start - span.start_line :]
-        rest = _rest_mark(omissions_of(self.after, ()), self.read_nodes)
-
-        def render(shown: int) -> str:
-            text = "".join(lines[:shown])
-            if not shown:
-                shown = 1  # what is too long is passed over, so that reading on gets on
-                text = f"[line {start} of {span.file} is too long for one reply: read it in the file]\n"
-            left = _lines_of(index, span.file, start + shown, span.end_line)
-            return text + (f"\n{cut_mark(self.read_lines(left))}" if left else "") + rest
-
-        shown = _most(render, len(lines), limit, counter)
-        text = render(shown)
-        gap = Omission(span.file, start + shown, span.end_line, (self.node.id,), {self.node.type: 1}, 0)
-        cut = shown < len(lines)
-        form = _form("nodes", index, text, counter.count(text), complete=not cut and not self.after)
-        form |= {"nodes": [], "omitted": _gaps([*([gap] if cut else []), *omissions_of(self.after, ())])}
-        return Reply(text, form, cut=True)
+    shown = _most(render, len(lines), limit, counter)
+    text = render(shown)
+    cut = shown < len(lines)
+    gap = Omission(span.file, start + shown, span.end_line, (node.id,), {node.type: 1}, 0)
+    form = _form("nodes", index, text, counter.count(text), complete=not cut and not after)
+    form |= {"nodes": [], "omitted": _gaps([gap, *left] if cut else left)}
+    return Reply(text, form, cut=True)
 
 
 def outline_reply(index: SkillIndex, start: int, limit: int, counter: TokenCounter, read_on: ReadOn) -> Reply:
@@ -188,9 +188,6 @@ def outline_reply(index: SkillIndex, start: int, limit: int, counter: TokenCount
     return Reply(text, form, cut=bool(left(shown)))
 
 
-# ---- a list of skills
-
-
 def list_reply(skills: Sequence[FoundSkill], limit: int, counter: TokenCounter, read_on: ReadOn) -> Reply:
     """Return as many skills as fit, each with its description on one line.
 
@@ -203,23 +200,24 @@ def list_reply(skills: Sequence[FoundSkill], limit: int, counter: TokenCounter, 
     Raises:
         SettingsError: Nothing fits.
     """
-    told = [(skill.name, snippet(skill.description, DESCRIPTION_CHARS)) for skill in skills]
-    lines = [f"- {name}: {description}\n" if description else f"- {name}\n" for name, description in told]
+    listed = [(skill.name, snippet(skill.description, DESCRIPTION_CHARS)) for skill in skills]
+    lines = [f"- {name}: {description}\n" if description else f"- {name}\n" for name, description in listed]
 
     def render(shown: int) -> str:
-        mark = cut_mark(read_on(told[shown][0])) if shown < len(told) else ""
+        mark = cut_mark(read_on(listed[shown][0])) if shown < len(listed) else ""
         return ("".join(lines[:shown]) or "There are no skills.\n") + mark
 
-    shown = _most(render, len(told), limit, counter)
-    names: list[JsonObject] = [{"name": name, "description": text} for name, text in told[:shown]]
-    form: JsonObject = {"text": render(shown), "skills": names, "complete": shown == len(told)}
-    return Reply(render(shown), form, cut=shown < len(told))
+    shown = _most(render, len(listed), limit, counter)
+    text = render(shown)
+    named = [{"name": name, "description": description} for name, description in listed[:shown]]
+    complete = shown == len(listed)
+    return Reply(text, {"text": text, "skills": named, "complete": complete}, cut=not complete)
 
 
 # ---- parts of a form
 
 
-def _form(kind: str, index: SkillIndex, text: str, tokens: int, *, complete: bool) -> JsonObject:
+def _form(kind: str, index: SkillIndex, text: str, tokens: int, *, complete: bool) -> dict[str, object]:
     return {
         "text": text,
         "skill": index.skill.name,
@@ -230,19 +228,19 @@ def _form(kind: str, index: SkillIndex, text: str, tokens: int, *, complete: boo
     }
 
 
-def _nodes(nodes: Sequence[Node], scores: Mapping[str, float]) -> list[JsonObject]:
-    told = []
-    for node in nodes:
-        form = node_json(node)
-        score: JsonObject = {"score": round(scores[node.id], 3)} if node.id in scores else {}
-        told.append({**{name: form[name] for name in NODE_FIELDS}, **score})
-    return told
+def _nodes(nodes: Sequence[Node], scores: Mapping[str, float]) -> list[dict[str, object]]:
+    """Return where nodes stand, and their scores, without their texts."""
+    forms = [{name: each for name, each in node_json(node).items() if name in NODE_FIELDS} for node in nodes]
+    for node, form in zip(nodes, forms, strict=True):
+        if node.id in scores:
+            form["score"] = round(scores[node.id], 3)
+    return forms
 
 
-def _gaps(gaps: Sequence[Omission]) -> list[JsonObject]:
+def _gaps(gaps: Sequence[Omission]) -> list[dict[str, object]]:
     """Return gaps with their ids as a range: those of a long skill would be longer than a page of it."""
     forms = [{**omission_json(gap), "nodes": _range(gap)} for gap in gaps]
-    return [{name: value for name, value in form.items() if name != "types"} for form in forms]
+    return [{name: each for name, each in form.items() if name != "types"} for form in forms]
 
 
 def _range(gap: Omission) -> str:
@@ -253,12 +251,6 @@ def _range(gap: Omission) -> str:
 
 def _rest_mark(left: Sequence[Omission], read_on: ReadOn) -> str:
     return cut_mark(read_on(", ".join(map(_range, left)))) if left else ""
-
-
-def _lines_of(index: SkillIndex, file: str, start: int, end: int) -> str:
-    """Return the address of lines, empty when there are none."""
-    where = "" if file == index.skill.files[0].path else f"{file}:"
-    return f"{where}{start}-{end}" if start <= end else ""
 
 
 def _most(render: Callable[[int], str], total: int, limit: int, counter: TokenCounter) -> int:
@@ -278,7 +270,5 @@ def _most(render: Callable[[int], str], total: int, limit: int, counter: TokenCo
     while count >= 0 and tokens(count) > limit:
         count -= 1
     if count < 0:
-        raise SettingsError(
-            f"So few tokens hold nothing ({limit}): ask for more, or raise the server's ceiling."
-        )
+        raise SettingsError(f"Nothing fits into {limit} tokens: ask for more, or raise the server's ceiling.")
     return count

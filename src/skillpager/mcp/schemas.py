@@ -1,4 +1,4 @@
-"""What MCP tools take and return, as JSON schemas and as checked values."""
+"""Arguments of MCP tools as checked values, and the JSON schemas of arguments and replies."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from skillpager.errors import SettingsError
-from skillpager.output.json import JsonObject, JsonValue
-from skillpager.output.outline import snippet
+from skillpager.json_types import JsonObject, JsonValue
+from skillpager.output.formatting import snippet
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -29,25 +29,13 @@ SkillName = Annotated[str, Field(description="A name that list_skills shows.")]
 
 
 class ListSkills(Arguments):
-    """Arguments of `list_skills`.
-
-    Attributes:
-        start: Name to begin with.
-    """
+    """Arguments of `list_skills`."""
 
     start: str | None = Field(None, description="Begin with this name, to read on.")
 
 
 class LoadSkill(Arguments):
-    """Arguments of `load_skill`.
-
-    Attributes:
-        name: Name of a skill.
-        query: What the agent is about to do.
-        budget_tokens: Most tokens of the text.
-        mode: What to send.
-        resend: Whether to send again what the session was sent.
-    """
+    """Arguments of `load_skill`."""
 
     name: SkillName
     query: str | None = Field(None, description="What you are about to do, in a sentence.")
@@ -60,14 +48,7 @@ class LoadSkill(Arguments):
 
 
 class ReadNodes(Arguments):
-    """Arguments of `read_skill_nodes`: one of `ids`, `section` and `lines`.
-
-    Attributes:
-        name: Name of a skill.
-        ids: Node ids and ranges.
-        section: Title of a heading.
-        lines: Range of lines.
-    """
+    """Arguments of `read_skill_nodes`: one of `ids`, `section` and `lines`."""
 
     name: SkillName
     ids: str | None = Field(None, description='Ids and ranges, such as "n3-n5, n9".')
@@ -76,12 +57,7 @@ class ReadNodes(Arguments):
 
 
 class GetOutline(Arguments):
-    """Arguments of `get_skill_outline`.
-
-    Attributes:
-        name: Name of a skill.
-        start: Id of the node to begin with.
-    """
+    """Arguments of `get_skill_outline`."""
 
     name: SkillName
     start: str | None = Field(None, description='Begin with this node, such as "n120", to read on.')
@@ -115,26 +91,23 @@ def _fault(fault: "ErrorDetails") -> str:
 def input_schema(form: type[Arguments]) -> JsonObject:
     """Return the JSON schema of a tool's arguments, without titles and what says nothing to a model."""
     schema = form.model_json_schema()
-    properties = {name: _plain(value) for name, value in schema["properties"].items()}
+    properties: dict[str, JsonObject] = {}
+    for name, value in schema["properties"].items():
+        # null may stand for an absent argument; a model need not know
+        plain = {
+            key: each
+            for key, each in value.items()
+            if key not in ("title", "anyOf") and (key, each) != ("default", None)
+        }
+        for choice in value.get("anyOf", ()):
+            plain |= choice if choice != {"type": "null"} else {}
+        properties[name] = plain
     return {
         "type": "object",
         "properties": properties,
         "required": schema.get("required", []),
         "additionalProperties": False,
     }
-
-
-def _plain(schema: Mapping[str, JsonValue]) -> JsonObject:
-    """Return the schema of a property; that null may stand for an absent one need not be told."""
-    kept = {key: value for key, value in schema.items() if key not in ("title", "anyOf")}
-    if "default" in kept and kept["default"] is None:
-        del kept["default"]
-    choices = schema.get("anyOf", ())
-    assert isinstance(choices, list | tuple)
-    for choice in choices:
-        if choice != {"type": "null"}:
-            kept |= choice
-    return kept
 
 
 def _object(required: JsonObject, **optional: JsonValue) -> JsonObject:

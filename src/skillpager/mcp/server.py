@@ -1,14 +1,13 @@
-"""The MCP server: the tools behind the official SDK, over a pipe or over HTTP on this machine.
+"""The MCP server: our tools behind the official SDK, over a pipe or over HTTP on this machine.
 
-What a session was sent is remembered where the protocol has sessions: for a pipe, and for HTTP from
-`initialize` on. Requests of protocol 2026-07-28 over HTTP stand alone, and are sent everything.
+The nodes that a session was sent are remembered where the protocol has sessions: for a pipe, and for HTTP
+from `initialize` on. Requests of protocol 2026-07-28 over HTTP stand alone, and are sent everything.
 """
 
 import logging
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import partial
 from importlib.metadata import version
 
 import anyio
@@ -30,9 +29,8 @@ from mcp.types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from skillpager.errors import SettingsError, SkillPagerError
 from skillpager.library import Library
 from skillpager.mcp.memory import Memory, Sessions
-from skillpager.mcp.replies import Reply
 from skillpager.mcp.tools import TOOLS, SkillTools, ToolOptions
-from skillpager.output.outline import snippet
+from skillpager.output.formatting import snippet
 
 logger = logging.getLogger(__name__)
 
@@ -65,28 +63,37 @@ def make_server(library: Library, options: ToolOptions | None = None) -> SkillSe
     """
     options = options or ToolOptions()
     tools = SkillTools(library, options)
-    listed = ListToolsResult(tools=[_listed(name, structured=options.structured) for name in TOOLS])
+    listed = ListToolsResult(
+        tools=[
+            Tool(
+                name=name,
+                description=tool.description,
+                input_schema=dict(tool.input_schema),
+                output_schema=dict(tool.output_schema) if options.structured else None,
+                annotations=ToolAnnotations(read_only_hint=True, open_world_hint=False),
+            )
+            for name, tool in TOOLS.items()
+        ]
+    )
 
     async def list_tools(_: RequestContext, __: PaginatedRequestParams | None) -> ListToolsResult:
         return listed
 
     async def call_tool(context: RequestContext, params: CallToolRequestParams) -> CallToolResult:
-        answer = partial(_answer, tools, params, _memory(context), structured=options.structured)
-        return await run_sync(answer)
+        return await run_sync(_answer, tools, params, _memory(context), options.structured)
+
+    @asynccontextmanager
+    async def sessions(_: SkillServer) -> AsyncIterator[Sessions]:
+        yield Sessions()
 
     return Server(
         "skillpager",
         version=version("skillpager"),
         instructions=INSTRUCTIONS,
-        lifespan=_sessions,
+        lifespan=sessions,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
     )
-
-
-@asynccontextmanager
-async def _sessions(_: SkillServer) -> AsyncIterator[Sessions]:
-    yield Sessions()
 
 
 def _memory(context: RequestContext) -> Memory:
@@ -100,36 +107,19 @@ def _memory(context: RequestContext) -> Memory:
     return Memory()
 
 
-def _listed(name: str, *, structured: bool) -> Tool:
-    tool = TOOLS[name]
-    return Tool(
-        name=name,
-        description=tool.description,
-        input_schema=dict(tool.input_schema),
-        output_schema=dict(tool.output_schema) if structured else None,
-        annotations=ToolAnnotations(read_only_hint=True, open_world_hint=False),
-    )
-
-
 def _answer(
-    tools: SkillTools, params: CallToolRequestParams, memory: Memory, *, structured: bool
+    tools: SkillTools, params: CallToolRequestParams, memory: Memory, structured: bool
 ) -> CallToolResult:
     try:
         reply = tools.call(params.name, params.arguments or {}, memory)
     except SkillPagerError as error:
-        return _failure(str(error))
+        message = str(error)
     except Exception:  # a client must get an answer, and no more of a fault than that there is one
         logger.exception("the tool %s failed", params.name)
-        return _failure("This is a fault of SkillPager; its log says more.")
-    return _result(reply, structured=structured)
-
-
-def _result(reply: Reply, *, structured: bool) -> CallToolResult:
-    content = TextContent(type="text", text=reply.text)
-    return CallToolResult(content=[content], structured_content=reply.form if structured else None)
-
-
-def _failure(message: str) -> CallToolResult:
+        message = "This is a fault of SkillPager; its log says more."
+    else:
+        content = TextContent(type="text", text=reply.text)
+        return CallToolResult(content=[content], structured_content=reply.form if structured else None)
     content = TextContent(type="text", text=snippet(message, ERROR_CHARS))
     return CallToolResult(content=[content], is_error=True)
 

@@ -1,38 +1,21 @@
-"""The tools of the MCP server: what each answers, whatever the transport.
+"""The tools of the MCP server, whatever the transport.
 
-Names resolve among the skills of a library and nowhere else. Every reply stays below a ceiling, and what
-it leaves out is marked with the call, of a tool that is here, which reads it.
+Names resolve among the skills of a library and nowhere else. Every reply stays below a ceiling; where it
+leaves something out, a mark names the tool call that reads it.
 """
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from skillpager.errors import NodeNotFoundError, SettingsError
+from skillpager.json_types import JsonObject
 from skillpager.library import Library
+from skillpager.mcp import replies, schemas
 from skillpager.mcp.memory import Memory
-from skillpager.mcp.replies import (
-    LongNode,
-    ReadOn,
-    Reply,
-    list_reply,
-    nodes_reply,
-    outline_reply,
-    page_reply,
-    within,
-)
-from skillpager.mcp.schemas import (
-    READING_SCHEMA,
-    SKILLS_SCHEMA,
-    GetOutline,
-    ListSkills,
-    LoadSkill,
-    ReadNodes,
-    checked,
-    input_schema,
-)
-from skillpager.output.json import JsonObject
+from skillpager.mcp.replies import ReadOn, Reply
 from skillpager.pages.addresses import find_nodes, find_section
 from skillpager.parsing.skill import SCOPES
 from skillpager.types import SkillIndex, Style
@@ -64,7 +47,7 @@ class ToolOptions:
 
 
 class SkillTools:
-    """Answers the calls of tools. Thread-safe.
+    """The tools over the skills of a library. Thread-safe.
 
     Args:
         library: The skills on offer.
@@ -93,7 +76,7 @@ class SkillTools:
         Args:
             name: One of `TOOLS`.
             values: Its arguments.
-            memory: What the session was sent.
+            memory: The nodes that the session was sent.
 
         Raises:
             SettingsError: There is no such tool, or an argument is not valid.
@@ -101,15 +84,16 @@ class SkillTools:
         """
         if name not in TOOLS:
             raise SettingsError(f"There is no tool {name[:80]!r}: there are {', '.join(TOOLS)}.")
-        return TOOLS[name].answer(self, values, memory)
+        tool = TOOLS[name]
+        return tool.answer(self, schemas.checked(tool.arguments, values), memory)
 
-    def list_skills(self, asked: ListSkills) -> Reply:
+    def list_skills(self, asked: schemas.ListSkills, _memory: Memory) -> Reply:
         """Return the skills on offer, by name."""
         skills = [skill for skill in self._library.skills() if skill.name >= (asked.start or "")]
-        counter = self._pager.token_counter
-        return self._within(lambda limit: list_reply(skills, limit, counter, _call("list_skills", "start")))
+        counter, read_on = self._pager.token_counter, _call("list_skills", "start")
+        return self._within(lambda limit: replies.list_reply(skills, limit, counter, read_on))
 
-    def load_skill(self, asked: LoadSkill, memory: Memory) -> Reply:
+    def load_skill(self, asked: schemas.LoadSkill, memory: Memory) -> Reply:
         """Return the page of a skill for a query, the whole skill, or its outline."""
         index = self._index(asked.name)
         query = (asked.query or "").strip()
@@ -122,24 +106,41 @@ class SkillTools:
             return self._outline(asked.name, index, 0, asked.budget_tokens)
         return self._sent(whole, index.key, memory)
 
-    def read_skill_nodes(self, asked: ReadNodes, memory: Memory) -> Reply:
+    def read_skill_nodes(self, asked: schemas.ReadNodes, memory: Memory) -> Reply:
         """Return nodes of a skill, whether or not the session was sent them."""
         index = self._index(asked.name)
-        nodes = [index.nodes[ordinal] for ordinal in _ordinals(index, asked)]
-        ids = [node.id for node in nodes]
+        if [asked.ids, asked.section, asked.lines].count(None) != 2:
+            raise SettingsError("Give exactly one of ids, section and lines: it says which nodes to read.")
+        first_line = 0
+        if asked.section is not None:
+            ordinals = find_section(index, asked.section)
+        elif asked.lines is not None:
+            match = _LINES.fullmatch(asked.lines.strip())
+            if not match:
+                raise NodeNotFoundError(
+                    f'{asked.lines[:80]!r} is no range of lines: write such as "30-57" or "api.md:30-57".'
+                )
+            first_line = int(match[2])
+            ordinals = find_nodes(index, [f"{match[1]}L{match[2]}-{match[3] or match[2]}"])
+        else:
+            ordinals = find_nodes(index, [asked.ids or ""])
+        nodes = [index.nodes[ordinal] for ordinal in ordinals]
+        counter = self._pager.token_counter
         read_nodes = _call("read_skill_nodes", "ids", asked.name)
         read_lines = _call("read_skill_nodes", "lines", asked.name)
-        long = LongNode(nodes[0], _first_line(asked), nodes[1:], read_lines, read_nodes)
 
         def make(limit: int) -> Reply:
-            context = self._pager.expand(index, ids, max_tokens=limit, style=self._style)
-            if not context.nodes:
-                return long.reply(index, limit, self._pager.token_counter)
-            return nodes_reply(context, index, nodes, self._pager.token_counter, read_nodes)
+            ids = [node.id for node in nodes]
+            page = self._pager.expand(index, ids, max_tokens=limit, style=self._style)
+            if page.nodes:
+                return replies.nodes_reply(page, index, nodes, counter, read_nodes)
+            return replies.long_node_reply(
+                index, nodes, first_line, limit, counter, read_lines=read_lines, read_nodes=read_nodes
+            )
 
         return self._sent(self._within(make), index.key, memory)
 
-    def get_skill_outline(self, asked: GetOutline) -> Reply:
+    def get_skill_outline(self, asked: schemas.GetOutline, _memory: Memory) -> Reply:
         """Return the headings and nodes of a skill."""
         index = self._index(asked.name)
         start = find_nodes(index, [asked.start])[0] if asked.start else 0
@@ -147,16 +148,13 @@ class SkillTools:
 
     # ---- the modes of load_skill
 
-    def _page(self, asked: LoadSkill, query: str, index: SkillIndex, memory: Memory) -> Reply:
+    def _page(self, asked: schemas.LoadSkill, query: str, index: SkillIndex, memory: Memory) -> Reply:
         key = self._pager.pool(index).key
-        known = self._known(asked, key, memory)
-        show = _show(asked.name)
+        style, show, known = self._style, _show(asked.name), self._known(asked, key, memory)
 
         def page(limit: int | None) -> Reply:
-            context = self._pager.page(
-                index, query, max_tokens=limit, style=self._style, show=show, known=known
-            )
-            return page_reply(context, index, "page")
+            made = self._pager.page(index, query, max_tokens=limit, style=style, show=show, known=known)
+            return replies.page_reply(made, index, "page")
 
         def make(limit: int) -> Reply:
             if asked.budget_tokens is not None:
@@ -166,21 +164,20 @@ class SkillTools:
 
         return self._sent(self._within(make), key, memory)
 
-    def _whole(self, asked: LoadSkill, index: SkillIndex, memory: Memory) -> Reply:
-        known = self._known(asked, index.key, memory)
-        show = _show(asked.name)
+    def _whole(self, asked: schemas.LoadSkill, index: SkillIndex, memory: Memory) -> Reply:
+        style, show, known = self._style, _show(asked.name), self._known(asked, index.key, memory)
 
         def make(limit: int) -> Reply:
             most = min(limit, asked.budget_tokens or limit)
-            context = self._pager.whole(index, max_tokens=most, style=self._style, show=show, known=known)
-            return page_reply(context, index, "full")
+            made = self._pager.whole(index, max_tokens=most, style=style, show=show, known=known)
+            return replies.page_reply(made, index, "full")
 
         return self._within(make)
 
     def _outline(self, name: str, index: SkillIndex, start: int, budget: int | None) -> Reply:
         counter, read_on = self._pager.token_counter, _call("get_skill_outline", "start", name)
         return self._within(
-            lambda limit: outline_reply(index, start, min(limit, budget or limit), counter, read_on)
+            lambda limit: replies.outline_reply(index, start, min(limit, budget or limit), counter, read_on)
         )
 
     # ---- what they share
@@ -190,10 +187,10 @@ class SkillTools:
 
     def _within(self, make: Callable[[int], Reply]) -> Reply:
         options = self._options
-        return within(make, options.ceiling, self._pager.token_counter, structured=options.structured)
+        return replies.within(make, options.ceiling, self._pager.token_counter, structured=options.structured)
 
-    def _known(self, asked: LoadSkill, key: str, memory: Memory) -> frozenset[str]:
-        return frozenset() if self._options.resend or asked.resend else frozenset(memory.sent(key))
+    def _known(self, asked: schemas.LoadSkill, key: str, memory: Memory) -> Collection[str]:
+        return () if self._options.resend or asked.resend else memory.sent(key)
 
     def _sent(self, reply: Reply, key: str, memory: Memory) -> Reply:
         memory.add(key, (node.id for node in reply.nodes))
@@ -206,19 +203,24 @@ class SkillTool:
 
     Attributes:
         description: What it is for, for a model.
-        input_schema: JSON schema of its arguments.
+        arguments: Its arguments.
         output_schema: JSON schema of its structured content.
-        answer: Checks the arguments and answers.
+        answer: The method of `SkillTools` that answers.
     """
 
     description: str
-    input_schema: JsonObject
+    arguments: type[schemas.Arguments]
     output_schema: JsonObject
-    answer: Callable[[SkillTools, Mapping[str, object], Memory], Reply]
+    answer: Callable[[SkillTools, Any, Memory], Reply]
+
+    @property
+    def input_schema(self) -> JsonObject:
+        """JSON schema of the arguments."""
+        return schemas.input_schema(self.arguments)
 
 
 def _call(tool: str, argument: str, name: str | None = None) -> ReadOn:
-    """Return what makes the call of a tool of an address."""
+    """Return a function from an address to the call of a tool that reads it."""
     skill = "" if name is None else f"name={json.dumps(name, ensure_ascii=False)}, "
     return lambda address: f"{tool}({skill}{argument}={json.dumps(address, ensure_ascii=False)})"
 
@@ -228,58 +230,29 @@ def _show(name: str) -> str:
     return _call("read_skill_nodes", "ids", name)("{ids}")
 
 
-def _ordinals(index: SkillIndex, asked: ReadNodes) -> list[int]:
-    """Return the nodes that are asked for.
-
-    Raises:
-        SettingsError: Not exactly one way to name them is used.
-        NodeNotFoundError: Nothing is there.
-    """
-    given = [each for each in (asked.ids, asked.section, asked.lines) if each is not None]
-    if len(given) != 1:
-        raise SettingsError("Give exactly one of ids, section and lines: it says which nodes to read.")
-    if asked.section is not None:
-        return find_section(index, asked.section)
-    return find_nodes(index, [_address(asked.lines) if asked.lines is not None else given[0]])
-
-
-def _address(lines: str) -> str:
-    match = _LINES.fullmatch(lines.strip())
-    if not match:
-        raise NodeNotFoundError(
-            f'{lines[:80]!r} is no range of lines: write such as "30-57" or "api.md:30-57".'
-        )
-    return f"{match[1]}L{match[2]}-{match[3] or match[2]}"
-
-
-def _first_line(asked: ReadNodes) -> int:
-    match = _LINES.fullmatch((asked.lines or "").strip())
-    return int(match[2]) if match else 0
-
-
 TOOLS: dict[str, SkillTool] = {
     "list_skills": SkillTool(
         "List the skills, each with what it is for.",
-        input_schema(ListSkills),
-        SKILLS_SCHEMA,
-        lambda tools, values, _: tools.list_skills(checked(ListSkills, values)),
+        schemas.ListSkills,
+        schemas.SKILLS_SCHEMA,
+        SkillTools.list_skills,
     ),
     "load_skill": SkillTool(
         "Load the part of a skill that a task needs. Marks show what is left out and how to read it.",
-        input_schema(LoadSkill),
-        READING_SCHEMA,
-        lambda tools, values, memory: tools.load_skill(checked(LoadSkill, values), memory),
+        schemas.LoadSkill,
+        schemas.READING_SCHEMA,
+        SkillTools.load_skill,
     ),
     "read_skill_nodes": SkillTool(
         "Read parts of a skill word for word, named by one of ids, section or lines.",
-        input_schema(ReadNodes),
-        READING_SCHEMA,
-        lambda tools, values, memory: tools.read_skill_nodes(checked(ReadNodes, values), memory),
+        schemas.ReadNodes,
+        schemas.READING_SCHEMA,
+        SkillTools.read_skill_nodes,
     ),
     "get_skill_outline": SkillTool(
         "List the headings and parts of a skill: id, type, lines, tokens, first words.",
-        input_schema(GetOutline),
-        READING_SCHEMA,
-        lambda tools, values, _: tools.get_skill_outline(checked(GetOutline, values)),
+        schemas.GetOutline,
+        schemas.READING_SCHEMA,
+        SkillTools.get_skill_outline,
     ),
 }

@@ -1,16 +1,13 @@
-"""The picture of a graph, by Matplotlib; `graph_view.draw` is its door.
+"""A graph as a picture, drawn with Matplotlib; `graph_text.draw` checks the format and the extra.
 
 Lengths are inches from the lower left corner, sizes of text are points.
 """
-
-__all__ = ["render"]
 
 import io
 import logging
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -25,8 +22,7 @@ from matplotlib.textpath import TextToPath
 from matplotlib.typing import LineStyleType
 from numpy.typing import ArrayLike
 
-from skillpager.output.graph_text import EDGE_COLORS, TYPE_COLORS, summarize, visible
-from skillpager.output.plotting import own_settings
+from skillpager.output.palette import EDGE_COLORS, TYPE_COLORS, own_settings, summarize, visible
 from skillpager.sections import find_sections
 from skillpager.types import Edge, EdgeKind, Node, SkillIndex
 
@@ -88,20 +84,14 @@ def render(index: SkillIndex, form: str) -> bytes:
     """Return the picture of a graph as `svg` or `png`."""
     metadata = {"Date": None} if form == "svg" else {"Software": None}
     picture = io.BytesIO()
-    plain = own_settings({}, extra="plot", purpose="Drawing a graph")
-    with plain, _silence(logging.getLogger("matplotlib.font_manager")):
-        _figure(index).savefig(picture, format=form, dpi=DPI, metadata=metadata)
-    return picture.getvalue()
-
-
-@contextmanager
-def _silence(log: logging.Logger) -> Iterator[None]:
-    """Keep Matplotlib from reporting, once per text, that a font has no bold letters."""
-    before, log.disabled = log.disabled, True
+    log = logging.getLogger("matplotlib.font_manager")
+    before, log.disabled = log.disabled, True  # it reports, once per text, that a font has no bold letters
     try:
-        yield
+        with own_settings({}, extra="plot", purpose="Drawing a graph"):
+            _figure(index).savefig(picture, format=form, dpi=DPI, metadata=metadata)
     finally:
         log.disabled = before
+    return picture.getvalue()
 
 
 def _figure(index: SkillIndex) -> Figure:
@@ -123,12 +113,20 @@ def _figure(index: SkillIndex) -> Figure:
 def _lay_out(nodes: Sequence[Node]) -> _Layout:
     """Return a layout with a row per node and, while there is room for text, a row per heading."""
     labelled = len(nodes) <= LABELLED_NODES
-    opened = _opened_titles(nodes)
+    # depth and text of the headings that open before each node; files only if there are several
+    outermost = 0 if len({node.span.file for node in nodes}) > 1 else 1
+    opened: list[list[tuple[int, str]]] = [[] for _ in nodes]
+    for section in find_sections(nodes):
+        depth = len(section.trail) - 1 - outermost
+        if depth >= 0:
+            opened[section.first].append((depth, section.trail[-1]))
     rows, count = [], 0
     for group in opened:
         rows.append(count + len(group) * labelled)
         count = rows[-1] + 1
-    pitch = _pitch(max(count, 1), labelled)
+    # rows fill a page, but text stays legible and the picture finite
+    least, most = (0.125, 0.19) if labelled else (min(0.024, 40 / max(count, 1)), 0.1)
+    pitch = min(max(BODY / max(count, 1), least), most)
     bottom = HEAD + pitch * (count + 0.5)
     heights = tuple(bottom + MARGIN - HEAD - pitch * (row + 0.5) for row in rows)
     titles = tuple(
@@ -137,23 +135,6 @@ def _lay_out(nodes: Sequence[Node]) -> _Layout:
         for place, (depth, text) in enumerate(group)
     )
     return _Layout(bottom + MARGIN, pitch, heights, titles, labelled)
-
-
-def _pitch(rows: int, labelled: bool) -> float:
-    """Return the distance of rows that fills a page, but keeps text legible and the picture finite."""
-    least, most = (0.125, 0.19) if labelled else (min(0.024, 40 / rows), 0.1)
-    return min(max(BODY / rows, least), most)
-
-
-def _opened_titles(nodes: Sequence[Node]) -> list[list[tuple[int, str]]]:
-    """Return depth and text of the headings that open before each node; files only if there are several."""
-    outermost = 0 if len({node.span.file for node in nodes}) > 1 else 1
-    opened: list[list[tuple[int, str]]] = [[] for _ in nodes]
-    for section in find_sections(nodes):
-        depth = len(section.trail) - 1 - outermost
-        if depth >= 0:
-            opened[section.first].append((depth, section.trail[-1]))
-    return opened
 
 
 # ---- edges and nodes
@@ -231,19 +212,20 @@ def _draw_head(axes: Axes, index: SkillIndex, layout: _Layout) -> None:
     _write(axes, end + 0.12, top - 0.08, counts, 8, color=GREY)
     types = Counter(node.type for node in index.nodes)
     kinds = Counter(edge.kind for edge in index.edges)
+
+    def write_count(x: float, y: float, name: str, count: int) -> float:
+        """Write an entry of a legend, pale when there is none of it; return where it ends."""
+        text, color = f"{name.replace('_', ' ')} {count}", INK if count else PALE
+        return _write(axes, x, y, text, 7.5, color=color)
+
     x, y = MARGIN, top - 0.35
     for kind, color in TYPE_COLORS.items():
         _stamp(axes, x + 0.06, y, TYPE_MARKERS[kind] if layout.labelled else "s", color, 0.09)
-        x = 0.2 + _write_count(axes, x + 0.17, y, kind, types[kind])
+        x = 0.2 + write_count(x + 0.17, y, kind, types[kind])
     x, y = MARGIN, top - 0.57
     for link, color in EDGE_COLORS.items():
         axes.add_line(Line2D([x, x + 0.3], [y, y], color=color, linestyle=STYLES[link], linewidth=1.2))
-        x = 0.2 + _write_count(axes, x + 0.37, y, link, kinds[link])
-
-
-def _write_count(axes: Axes, x: float, y: float, name: str, count: int) -> float:
-    """Write an entry of a legend, pale when there is none of it; return where it ends."""
-    return _write(axes, x, y, f"{name.replace('_', ' ')} {count}", 7.5, color=INK if count else PALE)
+        x = 0.2 + write_count(x + 0.37, y, link, kinds[link])
 
 
 def _write(
@@ -259,27 +241,19 @@ def _write(
 ) -> float:
     """Write `text` from `x` on, shortened to end before `right`; return where it ends."""
     font = FontProperties(family=_families(), size=points, weight=weight)
-    fitted = _fit(_drawable(visible(text)), right - x, font)
+    # letters that no installed font has become boxes, such symbols are left out
+    drawn = (c if ord(c) in _characters() else "▯" if c.isalnum() else "" for c in visible(text))
+    fitted = full = "".join(drawn).strip()
+    if _width(full, font) > right - x:
+        sizes = range(len(full))
+        fitting = bisect_right(sizes, right - x, key=lambda size: _width(f"{full[:size]}…", font))
+        fitted = f"{full[: max(fitting - 1, 0)].rstrip()}…"
     axes.text(x, y, fitted, fontproperties=font, color=color, va="center_baseline", parse_math=False)
     return x + _width(fitted, font)
 
 
 def _width(text: str, font: FontProperties) -> float:
     return float(TextToPath().get_text_width_height_descent(text, font, ismath=False)[0]) / 72
-
-
-def _fit(text: str, width: float, font: FontProperties) -> str:
-    """Return `text`, or as much of its beginning as fits, with an ellipsis."""
-    if _width(text, font) <= width:
-        return text
-    fitting = bisect_right(range(len(text)), width, key=lambda length: _width(f"{text[:length]}…", font))
-    return f"{text[: max(fitting - 1, 0)].rstrip()}…"
-
-
-def _drawable(text: str) -> str:
-    """Return `text` with boxes for the letters, and without the symbols, that no installed font has."""
-    kept = (c if ord(c) in _characters() else "▯" if c.isalnum() else "" for c in text)
-    return "".join(kept).strip()
 
 
 @cache

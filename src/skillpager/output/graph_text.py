@@ -1,47 +1,19 @@
-"""Drawings of an index's graph: DOT and Mermaid source, SVG and PNG pictures."""
+"""An index's graph as DOT and Mermaid source; `draw` makes SVG and PNG pictures of it."""
 
-__all__ = ["EDGE_COLORS", "TYPE_COLORS", "draw", "to_dot", "to_mermaid"]
+__all__ = ["draw", "to_dot", "to_mermaid"]
 
 import json
 import re
-import unicodedata
-from collections.abc import Mapping
 from pathlib import PurePath
-from types import MappingProxyType
 
 from skillpager.errors import SettingsError, require_extra
-from skillpager.output.outline import snippet
-from skillpager.types import EdgeKind, Node, NodeType, SkillIndex
+from skillpager.output.palette import EDGE_COLORS, TYPE_COLORS, summarize, visible
+from skillpager.types import EdgeKind, SkillIndex
 
 PICTURE_FORMATS = ("svg", "png")
-LABEL_LENGTH = 40  # characters of a node's text in DOT and Mermaid
-
-# Okabe and Ito's palette, told apart with any colour vision; blue, green, orange and purple as in the paper
-TYPE_COLORS: Mapping[NodeType, str] = MappingProxyType(
-    {
-        NodeType.STEP: "#009E73",
-        NodeType.EXAMPLE: "#CC79A7",
-        NodeType.PARAM: "#E69F00",
-        NodeType.PRECONDITION: "#56B4E9",
-        NodeType.ERROR_HANDLING: "#D55E00",
-        NodeType.CONCEPT: "#0072B2",
-    }
-)
-EDGE_COLORS: Mapping[EdgeKind, str] = MappingProxyType(
-    {
-        EdgeKind.SEQUENCE: "#9A9A9A",
-        EdgeKind.SEMANTIC: "#8C6D46",
-        EdgeKind.REFERENCE: "#332288",
-        EdgeKind.CONDITION: "#AA1144",
-    }
-)
 _TINT = "22"  # opacity of a fill, hexadecimal: black text stays legible on every type
 _DOT_STYLES = {"sequence": "solid", "semantic": "dotted", "reference": "bold", "condition": "dashed"}
 _MERMAID_LINKS = {"sequence": "-->", "semantic": "-.->", "reference": "==>", "condition": "-->|condition|"}
-_MARKUP = re.compile(r"^[\s>|#*+-]+|`{3,}\S*|~{3,}\S*|\*\*")
-_LINK = re.compile(r"!?\[([^\]]*)\]\([^)\s]*\)")
-_TABLE_RULE = re.compile(r"(?:\|\s*)*:?-{3,}:?\s*\|[\s|:-]*")
-_INVISIBLE = {"Cc", "Cf", "Cn", "Co", "Cs"}  # Unicode categories
 
 
 def to_dot(index: SkillIndex) -> str:
@@ -117,18 +89,6 @@ def draw(index: SkillIndex, path_or_format: PurePath | str) -> bytes:
     from skillpager.output.graph_picture import render
 
     return render(index, form)
-
-
-def summarize(node: Node, length: int = LABEL_LENGTH) -> str:
-    """Return the first `length` characters of a node on one line, without most of their markup."""
-    bare = _LINK.sub(r"\1", _TABLE_RULE.sub("| ", _MARKUP.sub("", node.text[: 4 * length])))
-    return snippet(visible(bare), length)
-
-
-def visible(text: str) -> str:
-    """Return `text` on one line, without control characters."""
-    spaced = " ".join(text.split())
-    return "".join(character for character in spaced if unicodedata.category(character) not in _INVISIBLE)
 
 
 def _dot_string(text: str) -> str:

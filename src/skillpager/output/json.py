@@ -1,76 +1,41 @@
-"""Values of `types.py` as JSON-ready dicts; every front end that speaks JSON speaks these.
+"""Values of `types.py` as JSON-ready dicts, in the forms that `json_types.py` declares."""
 
-Field names are those of the dataclasses; a node's and a gap's place is told flat, as `file`,
-`start_line` and `end_line`. Fields are only ever added.
-"""
+from dataclasses import asdict
+from typing import cast
 
-__all__ = [
-    "JsonObject",
-    "JsonValue",
-    "context_json",
-    "edge_json",
-    "entry_json",
-    "error_json",
-    "graph_json",
-    "heading_json",
-    "index_json",
-    "node_json",
-    "omission_json",
-    "selection_json",
-    "source_json",
-    "summary_json",
-    "token_reduction",
-]
-
-from collections.abc import Mapping, Sequence
-from typing import TypeAlias
-
-from skillpager.types import (
-    Edge,
-    Heading,
-    Node,
-    Omission,
-    Page,
-    Pick,
-    Selection,
-    SkillIndex,
-    Skip,
-    Span,
-    StoreEntry,
-)
-
-# covariant, so that a list of objects is a JSON value
-JsonValue: TypeAlias = "bool | int | float | str | Sequence[JsonValue] | Mapping[str, JsonValue] | None"
-JsonObject: TypeAlias = dict[str, JsonValue]
+from skillpager import json_types as forms
+from skillpager.json_types import JsonObject as JsonObject
+from skillpager.json_types import JsonValue as JsonValue
+from skillpager.types import Edge, Heading, Node, Omission, Page, Selection, SkillIndex, Span, StoreEntry
 
 
-def token_reduction(context: Page) -> float:
+def token_reduction(page: Page) -> float:
     """Return `1 - tokens / full_tokens`: what the page saves; negative if it is longer."""
-    return 1.0 - context.tokens / context.full_tokens if context.full_tokens else 0.0
+    return 1.0 - page.tokens / page.full_tokens if page.full_tokens else 0.0
 
 
-def context_json(context: Page) -> JsonObject:
+def context_json(page: Page) -> forms.PageJson:
     """Return a page with its nodes, gaps and selection (None for a page fault)."""
     return {
-        "text": context.text,
-        "style": str(context.style),
-        "tokens": context.tokens,
-        "full_tokens": context.full_tokens,
-        "tokens_exact": context.tokens_exact,
-        "token_reduction": token_reduction(context),
-        "complete": context.complete,
-        "sufficiency": context.sufficiency,
-        "nodes": [node_json(node) for node in context.nodes],
-        "omitted": [omission_json(omission) for omission in context.omitted],
-        "selection": selection_json(context.selection) if context.selection else None,
+        "text": page.text,
+        "style": page.style.value,
+        "tokens": page.tokens,
+        "full_tokens": page.full_tokens,
+        "tokens_exact": page.tokens_exact,
+        "token_reduction": token_reduction(page),
+        "complete": page.complete,
+        "sufficiency": page.sufficiency,
+        "nodes": [node_json(node) for node in page.nodes],
+        "omitted": [omission_json(omission) for omission in page.omitted],
+        "selection": selection_json(page.selection) if page.selection else None,
     }
 
 
-def node_json(node: Node) -> JsonObject:
+def node_json(node: Node) -> forms.NodeJson:
     """Return a node: its role, place and exact source text."""
     return {
         "id": node.id,
-        "type": str(node.type),
+        "type": node.type.value,
         "type_confidence": node.type_confidence,
         "kind": str(node.kind),
         **_place(node.span),
@@ -80,7 +45,7 @@ def node_json(node: Node) -> JsonObject:
     }
 
 
-def omission_json(omission: Omission) -> JsonObject:
+def omission_json(omission: Omission) -> forms.OmissionJson:
     """Return a gap of a page."""
     return {
         "file": omission.file,
@@ -93,33 +58,38 @@ def omission_json(omission: Omission) -> JsonObject:
     }
 
 
-def selection_json(selection: Selection) -> JsonObject:
+def selection_json(selection: Selection) -> forms.SelectionJson:
     """Return why each node was picked, in pick order, and why each other one was not; nodes by id."""
-    budget = selection.budget
-    return {
-        "strategy": selection.strategy,
-        "query": selection.query,
-        "budget": {
-            "max_nodes": budget.max_nodes,
-            "max_tokens": budget.max_tokens,
-            "sufficiency": budget.sufficiency,
-        },
-        "picks": [_pick(pick) for pick in selection.picks],
-        "skipped": [_skip(skip) for skip in selection.skipped],
-    }
+    picks: list[forms.PickJson] = [
+        {
+            "node": pick.node.id,
+            "rank": pick.rank,
+            "relevance": pick.relevance,
+            "redundancy": pick.redundancy,
+            "marginal": pick.marginal,
+            "tokens": pick.tokens,
+            "total_tokens": pick.total_tokens,
+            "sufficiency": pick.sufficiency,
+        }
+        for pick in selection.picks
+    ]
+    skipped: list[forms.SkipJson] = [
+        {
+            "node": skip.node.id,
+            "reason": str(skip.reason),
+            "relevance": skip.relevance,
+            "redundancy": skip.redundancy,
+            "marginal": skip.marginal,
+        }
+        for skip in selection.skipped
+    ]
+    budget = cast(forms.BudgetJson, asdict(selection.budget))
+    strategy, query = selection.strategy, selection.query
+    return {"strategy": strategy, "query": query, "budget": budget, "picks": picks, "skipped": skipped}
 
 
-def index_json(index: SkillIndex) -> JsonObject:
-    """Return a skill's outline: headings and nodes in document order, without edges and embeddings."""
-    return {
-        **summary_json(index),
-        "headings": [heading_json(heading) for heading in index.headings],
-        "nodes": [node_json(node) for node in index.nodes],
-    }
-
-
-def summary_json(index: SkillIndex) -> JsonObject:
-    """Return what an index is of and how it was made; `nodes` and `edges` are left to the others."""
+def summary_json(index: SkillIndex) -> forms.SummaryJson:
+    """Return which skill an index holds and how it was made, without nodes and edges."""
     skill, recipe = index.skill, index.recipe
     return {
         "name": skill.name,
@@ -136,81 +106,44 @@ def summary_json(index: SkillIndex) -> JsonObject:
     }
 
 
-def graph_json(index: SkillIndex) -> JsonObject:
+def index_json(index: SkillIndex) -> forms.OutlineJson:
+    """Return a skill's outline: headings and nodes in document order, without edges and embeddings."""
+    headings = [heading_json(heading) for heading in index.headings]
+    return {**summary_json(index), "headings": headings, "nodes": [node_json(node) for node in index.nodes]}
+
+
+def graph_json(index: SkillIndex) -> forms.GraphJson:
     """Return a skill's graph: its nodes in document order and its edges by node id."""
-    return {
-        **summary_json(index),
-        "nodes": [node_json(node) for node in index.nodes],
-        "edges": [edge_json(edge, index) for edge in index.edges],
-    }
+    nodes = [node_json(node) for node in index.nodes]
+    return {**summary_json(index), "nodes": nodes, "edges": [edge_json(edge, index) for edge in index.edges]}
 
 
-def source_json(index: SkillIndex) -> JsonObject:
+def source_json(index: SkillIndex) -> forms.SourceJson:
     """Return a skill's files exactly as their author wrote them; `body_start` is an offset in characters."""
-    return {
-        **summary_json(index),
-        "sources": [
-            {"path": file.path, "text": file.text, "digest": file.digest, "body_start": file.body_start}
-            for file in index.skill.files
-        ],
-    }
+    sources = [cast(forms.FileJson, asdict(file)) for file in index.skill.files]
+    return {**summary_json(index), "sources": sources}
 
 
-def edge_json(edge: Edge, index: SkillIndex) -> JsonObject:
+def edge_json(edge: Edge, index: SkillIndex) -> forms.EdgeJson:
     """Return an edge of `index`, its ends as node ids."""
-    return {
-        "source": index.nodes[edge.source].id,
-        "target": index.nodes[edge.target].id,
-        "kind": str(edge.kind),
-        "weight": edge.weight,
-    }
+    source, target = index.nodes[edge.source].id, index.nodes[edge.target].id
+    return {"source": source, "target": target, "kind": edge.kind.value, "weight": edge.weight}
 
 
-def heading_json(heading: Heading) -> JsonObject:
+def heading_json(heading: Heading) -> forms.HeadingJson:
     """Return a heading."""
     return {"level": heading.level, "title": heading.title, **_place(heading.span)}
 
 
-def entry_json(entry: StoreEntry) -> JsonObject:
+def entry_json(entry: StoreEntry) -> forms.EntryJson:
     """Return a stored index; times are Unix times."""
-    return {
-        "key": entry.key,
-        "name": entry.name,
-        "root": entry.root,
-        "nodes": entry.nodes,
-        "size": entry.size,
-        "created": entry.created,
-        "used": entry.used,
-    }
+    return cast(forms.EntryJson, asdict(entry))
 
 
-def error_json(error: BaseException) -> JsonObject:
+def error_json(error: BaseException) -> forms.FailureJson:
     """Return `{"error": {"type", "message"}}`; the type is the name of the exception's class."""
     return {"error": {"type": type(error).__name__, "message": str(error)}}
 
 
-def _pick(pick: Pick) -> JsonObject:
-    return {
-        "node": pick.node.id,
-        "rank": pick.rank,
-        "relevance": pick.relevance,
-        "redundancy": pick.redundancy,
-        "marginal": pick.marginal,
-        "tokens": pick.tokens,
-        "total_tokens": pick.total_tokens,
-        "sufficiency": pick.sufficiency,
-    }
-
-
-def _skip(skip: Skip) -> JsonObject:
-    return {
-        "node": skip.node.id,
-        "reason": str(skip.reason),
-        "relevance": skip.relevance,
-        "redundancy": skip.redundancy,
-        "marginal": skip.marginal,
-    }
-
-
-def _place(span: Span) -> JsonObject:
+def _place(span: Span) -> forms.PlaceJson:
     return {"file": span.file, "start_line": span.start_line, "end_line": span.end_line}

@@ -181,7 +181,7 @@ def _run_and_judge(
 ) -> None:
     """Run suites, judge their contexts, and print a row for each method."""
     from skillpager.bench.report.results import Results
-    from skillpager.bench.report.summary import COLUMNS, summarise
+    from skillpager.bench.report.tables.methods import SUMMARY_COLUMNS, summarise
     from skillpager.bench.run.methods import parse_method
 
     folder = _make_contexts(suites, place, how)
@@ -196,7 +196,7 @@ def _run_and_judge(
     if asked.as_json:
         print_json({"out": str(folder.path), "methods": [row.to_json() for row in rows]})
     else:
-        print_table(COLUMNS, [row.cells for row in rows], right=COLUMNS[1:])
+        print_table(SUMMARY_COLUMNS, [row.cells for row in rows], right=SUMMARY_COLUMNS[1:])
 
 
 def _make_contexts(

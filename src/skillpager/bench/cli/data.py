@@ -13,7 +13,7 @@ from skillpager.cli.views import counted, print_table, progress_bar
 
 if TYPE_CHECKING:
     from skillpager.bench.data.records import QueryRecord, SkillRecord
-    from skillpager.output.json import JsonObject
+    from skillpager.json_types import JsonObject
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from skillpager.bench.data.folder import BenchFolder
     from skillpager.bench.data.spending import Bill
     from skillpager.bench.judge.judging import Docket, Judging
-    from skillpager.output.json import JsonObject
+    from skillpager.json_types import JsonObject
 
 BATCH, PROMPTS = "batch", "prompts"
 # more reasons would hide what to do about them

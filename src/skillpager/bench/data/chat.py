@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field, ValidationError
 from skillpager.bench.data.records import first_fault
 from skillpager.bench.data.spending import Bill, Spending, SpendLimitError, Usage
 from skillpager.errors import SettingsError
-from skillpager.output.json import JsonObject
+from skillpager.json_types import JsonObject
 from skillpager.remote.chat import Message, chat_json, completion_body, content_in
 from skillpager.remote.endpoint import Dialect, Endpoint, EndpointError
 from skillpager.settings import Settings

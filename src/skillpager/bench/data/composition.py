@@ -15,7 +15,7 @@ from skillpager.bench.data.skillrouter import (
 )
 from skillpager.bench.report import paper
 from skillpager.errors import BenchError
-from skillpager.output.json import JsonObject
+from skillpager.json_types import JsonObject
 
 # namespaces that are named; a foreign data set may have thousands
 MAX_LISTED = 20

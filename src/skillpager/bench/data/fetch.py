@@ -19,7 +19,7 @@ from skillpager.bench.data.evidence import ANNOTATION, DOCUMENT, MANIFEST, Publi
 from skillpager.bench.data.skillrouter import DATASET, PARTITION, RELEVANCE, TASKS
 from skillpager.bench.data.skillrouter import MANIFEST as ROUTER_MANIFEST
 from skillpager.errors import BenchError, require_extra
-from skillpager.output.json import JsonObject
+from skillpager.json_types import JsonObject
 from skillpager.remote.endpoint import MAX_RETRY_AFTER, RETRYABLE_STATUSES, Endpoint, EndpointError
 from skillpager.settings import MAX_SKILL_BYTES
 

@@ -31,7 +31,7 @@ from skillpager.bench.data.records import (
     SkillRecord,
 )
 from skillpager.errors import BenchError
-from skillpager.output.json import JsonObject, JsonValue
+from skillpager.json_types import JsonObject, JsonValue
 from skillpager.parsing.skill import skill_from_files
 from skillpager.types import Skill
 

@@ -8,7 +8,7 @@ from skillpager.bench.judge.evidence import EVIDENCE
 from skillpager.bench.report import paper
 from skillpager.bench.report.measures import AVERAGE_NODES
 from skillpager.bench.report.results import Results
-from skillpager.bench.report.tables.table import MISSING, Column, Row, Table
+from skillpager.bench.report.tables.table import MISSING, Table
 
 # characters of a digest that are shown
 DIGEST = 12
@@ -58,8 +58,9 @@ def differences(results: Results) -> Table:
             _style_effect(_part(results, "style")),
         ),
     )
-    columns = (Column("What"), Column("Paper"), Column("Here"), Column("What it does to the numbers"))
-    return Table("differences", "Why numbers differ from the paper's", columns, tuple(map(Row, rows)))
+    headings = ("What", "Paper", "Here", "What it does to the numbers")
+    cells = [dict(zip(headings, row, strict=True)) for row in rows]
+    return Table("differences", "Why numbers differ from the paper's", cells)
 
 
 # ---- what it does to the numbers

@@ -23,7 +23,7 @@ from skillpager.bench.data.folder import QUERIES, BenchFolder, file_name, write_
 from skillpager.bench.data.records import QueryRecord, SkillRecord
 from skillpager.bench.data.spending import Bill
 from skillpager.errors import BenchError
-from skillpager.output.json import JsonObject
+from skillpager.json_types import JsonObject
 from skillpager.parsing.frontmatter import find_body
 
 logger = logging.getLogger(__name__)

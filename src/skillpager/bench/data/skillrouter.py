@@ -27,7 +27,7 @@ from pydantic import TypeAdapter, ValidationError
 from skillpager.bench.data.folder import read_records
 from skillpager.bench.data.records import QueryRecord, Record, SkillRecord, first_fault
 from skillpager.errors import BenchError
-from skillpager.output.json import JsonObject
+from skillpager.json_types import JsonObject
 from skillpager.parsing.skill import ENTRY_FILE
 from skillpager.settings import MAX_SKILL_BYTES
 

@@ -1,5 +1,6 @@
 """The evidence judge: does the context hold the lines that an annotator held to be necessary?"""
 
+from skillpager.bench.data.evidence import AnnotatedQuery, Document
 from skillpager.bench.data.records import QueryRecord, SkillRecord
 from skillpager.bench.judge.cases import Case, Verdict
 from skillpager.bench.judge.measure import evidence_coverage
@@ -8,7 +9,9 @@ from skillpager.errors import BenchError
 EVIDENCE = "evidence"
 
 
-def judge_evidence(skill: SkillRecord, query: QueryRecord, context: str) -> tuple[float, bool]:
+def judge_evidence(
+    skill: SkillRecord | Document, query: QueryRecord | AnnotatedQuery, context: str
+) -> tuple[float, bool]:
     """Return the share of the evidence that a context holds, 0 to 1, and whether it is sufficient.
 
     Lines are counted as when a text file is read: a carriage return ends a line too.

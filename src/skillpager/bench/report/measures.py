@@ -1,123 +1,71 @@
-"""Measures as values: what each is, where it comes from, and how it is taken from the rows of a method.
+"""The measures: what each is, where it comes from, and how it is computed from the rows of a method.
 
-A measure yields a number for each query first (`per_query`) and aggregates last (`of`), so that the rows
-behind every figure can be looked at, resampled and tested.
+A row is what one page does for one query. A measure yields a number for each row first (`per_query`) and
+aggregates last (`of`), so that the rows behind every figure can be looked at, resampled and tested.
 """
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
 from skillpager.bench.data.records import JudgmentRecord, SelectionRecord
 from skillpager.bench.report.statistics import Interval, Numbers, bootstrap
+from skillpager.errors import require_extra
 from skillpager.types import NodeType
+
+require_extra("pandas", extra="bench", purpose="The benchmark's report")
+# behind the check, which says what to install
+import pandas as pd  # noqa: E402
 
 PERCENT, MILLISECONDS, NODES = "%", "ms", "nodes"
 _SCALES = {PERCENT: 100.0, MILLISECONDS: 1000.0, NODES: 1.0}
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class QueryRows:
-    """The judged contexts of one method, one row a query, as columns of equal length.
-
-    Attributes:
-        query: Ids of the queries.
-        skill: Ids of their skills.
-        sufficient: 1 where the judge held the context for sufficient, else 0.
-        coverage: Share of the evidence in the context, 0 to 1; NaN where the judge measures none.
-        unanimous: 1 where all votes agree, else 0; NaN where there is one vote.
-        nodes: Nodes in the context.
-        concepts: Concept nodes in the context.
-        tokens: Tokens of the context.
-        full_tokens: Tokens of the skill without front matter.
-        node_tokens: Tokens of the nodes in the context.
-        pool_tokens: Tokens of all typed nodes of the skill.
-        seconds: Time of selection and rendering.
-    """
-
-    query: tuple[str, ...]
-    skill: tuple[str, ...]
-    sufficient: Numbers
-    coverage: Numbers
-    unanimous: Numbers
-    nodes: Numbers
-    concepts: Numbers
-    tokens: Numbers
-    full_tokens: Numbers
-    node_tokens: Numbers
-    pool_tokens: Numbers
-    seconds: Numbers
-
-    def __len__(self) -> int:
-        return len(self.query)
-
-    def of_queries(self, queries: Collection[str]) -> "QueryRows":
-        """Return the rows of some queries, in the same order."""
-        return self.take([place for place, query in enumerate(self.query) if query in queries])
-
-    def of_skills(self, skills: Collection[str]) -> "QueryRows":
-        """Return the rows of the queries about some skills, in the same order."""
-        return self.take([place for place, skill in enumerate(self.skill) if skill in skills])
-
-    def take(self, places: Sequence[int]) -> "QueryRows":
-        """Return the rows at some places, in the order of `places`."""
-        chosen = np.asarray(places, dtype=int)
-        columns = {column.name: getattr(self, column.name)[chosen] for column in fields(self)[2:]}
-        return QueryRows(
-            query=tuple(self.query[place] for place in places),
-            skill=tuple(self.skill[place] for place in places),
-            **columns,
-        )
+# the numbers of a row, besides the ids of its query and of the query's skill
+NUMBERS = (
+    "sufficient",  # 1 where the judge held the page for sufficient, else 0
+    "coverage",  # share of the evidence in the page, 0 to 1; NaN where the judge measures none
+    "unanimous",  # 1 where all votes agree, else 0; NaN where there is one vote
+    "nodes",  # nodes in the page
+    "concepts",  # concept nodes in the page
+    "tokens",  # tokens of the page
+    "full_tokens",  # tokens of the skill without front matter
+    "node_tokens",  # tokens of the nodes in the page
+    "pool_tokens",  # tokens of all typed nodes of the skill
+    "seconds",  # time of selection and rendering
+)
 
 
 def join(
     selections: Iterable[SelectionRecord], judgments: Mapping[str, JudgmentRecord], queries: Iterable[str]
-) -> QueryRows:
+) -> pd.DataFrame:
     """Return the rows of a method's selections that have a verdict, in the order of `queries`.
 
-    A verdict on another context than the selection's counts as none. Of two selections for one query the
-    last counts.
+    A verdict on another page than the selection's is ignored. Of two selections for one query the last
+    counts. The texts of the pages are not kept.
     """
-    known = {
-        record.query: _row(record, judgments[record.query])
-        for record in selections
-        if _judged(record, judgments)
-    }
-    present = [query for query in queries if query in known]
-    rows = [known[query] for query in present]
-    skills = tuple(skill for skill, _ in rows)
-    columns = np.array([numbers for _, numbers in rows], dtype=float).reshape(len(rows), len(_COLUMNS))
-    return QueryRows(tuple(present), skills, **dict(zip(_COLUMNS, columns.T, strict=True)))
-
-
-_COLUMNS = tuple(column.name for column in fields(QueryRows)[2:])
-
-
-def _judged(selection: SelectionRecord, judgments: Mapping[str, JudgmentRecord]) -> bool:
-    verdict = judgments.get(selection.query)
-    return verdict is not None and verdict.context_sha256 == selection.context_sha256
-
-
-def _row(selection: SelectionRecord, verdict: JudgmentRecord) -> tuple[str, tuple[float, ...]]:
-    """Return the skill and the numbers of a row, without the text of its context."""
-    unanimous = float(len(set(verdict.votes)) == 1) if len(verdict.votes) > 1 else np.nan
-    return selection.skill, (
-        float(verdict.sufficient),
-        np.nan if verdict.coverage is None else verdict.coverage,
-        unanimous,
-        len(selection.nodes),
-        selection.types.get(NodeType.CONCEPT, 0),
-        selection.tokens,
-        selection.full_tokens,
-        selection.node_tokens,
-        selection.pool_tokens,
-        selection.seconds,
-    )
-
-
-# ---- measures
+    rows: dict[str, tuple[object, ...]] = {}
+    for each in selections:
+        verdict = judgments.get(each.query)
+        if verdict is None or verdict.context_sha256 != each.context_sha256:
+            continue
+        rows[each.query] = (
+            each.query,
+            each.skill,
+            verdict.sufficient,
+            np.nan if verdict.coverage is None else verdict.coverage,
+            len(set(verdict.votes)) == 1 if len(verdict.votes) > 1 else np.nan,
+            len(each.nodes),
+            each.types.get(NodeType.CONCEPT, 0),
+            each.tokens,
+            each.full_tokens,
+            each.node_tokens,
+            each.pool_tokens,
+            each.seconds,
+        )
+    found = [rows[query] for query in queries if query in rows]
+    return pd.DataFrame(found, columns=["query", "skill", *NUMBERS]).astype(dict.fromkeys(NUMBERS, float))
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,10 +76,10 @@ class Measure:
         name: Short name, as a column of a table has it.
         unit: `%`, `ms` or `nodes`; values are in that unit.
         digits: Decimals worth printing.
-        definition: What it is, in a sentence.
+        definition: The measure in a sentence.
         reference: Where it comes from.
-        parts: Numerator of each query.
-        wholes: Denominator of each query; None for 1, which makes the measure a mean.
+        parts: Numerator of each row.
+        wholes: Denominator of each row; None for 1, which makes the measure a mean.
         quantile: The quantile of `parts` that is meant, 0 to 1; None for the ratio of sums.
     """
 
@@ -140,26 +88,30 @@ class Measure:
     digits: int
     definition: str
     reference: str
-    parts: Callable[[QueryRows], Numbers]
-    wholes: Callable[[QueryRows], Numbers] | None = None
+    parts: Callable[[pd.DataFrame], "pd.Series[float]"]
+    wholes: Callable[[pd.DataFrame], "pd.Series[float]"] | None = None
     quantile: float | None = None
 
-    def per_query(self, rows: QueryRows) -> Numbers:
-        """Return the measure of each query alone, `(len(rows),)`, in its unit."""
-        parts = self.parts(rows)
-        return self._scale * (parts if self.wholes is None else parts / self.wholes(rows))
+    @property
+    def heading(self) -> str:
+        """Name and unit, as the heading of a column."""
+        return self.name if self.unit == NODES else f"{self.name} ({self.unit})"
 
-    def of(self, rows: QueryRows) -> float:
+    def per_query(self, rows: pd.DataFrame) -> Numbers:
+        """Return the measure of each row alone, `(len(rows),)`, in its unit."""
+        parts, wholes = self._sums(rows)
+        return _SCALES[self.unit] * (parts if wholes is None else parts / wholes)
+
+    def of(self, rows: pd.DataFrame) -> float:
         """Return the measure over all rows, in its unit; NaN if a row has no such number."""
         if not self.known(rows):
             return math.nan
-        parts = self.parts(rows)
+        parts, wholes = self._sums(rows)
         if self.quantile is not None:
-            return self._scale * float(np.quantile(parts, self.quantile))
-        wholes = float(len(rows)) if self.wholes is None else float(self.wholes(rows).sum())
-        return self._scale * float(parts.sum()) / wholes
+            return _SCALES[self.unit] * float(np.quantile(parts, self.quantile))
+        return _SCALES[self.unit] * float(parts.sum()) / float(len(rows) if wholes is None else wholes.sum())
 
-    def interval(self, rows: QueryRows, *, by_skill: bool = False) -> Interval:
+    def interval(self, rows: pd.DataFrame, *, by_skill: bool = False) -> Interval:
         """Return the measure with its 95 % bootstrap interval, in its unit; NaN if a row has no such number.
 
         Args:
@@ -173,17 +125,16 @@ class Measure:
             raise ValueError(f"{self.name} is a quantile, not a ratio of sums")
         if not self.known(rows):
             return Interval(math.nan, math.nan, math.nan)
-        wholes = None if self.wholes is None else self.wholes(rows)
-        clusters = rows.skill if by_skill else None
-        return bootstrap(self.parts(rows), wholes, clusters=clusters).scaled(self._scale)
+        clusters = list(rows["skill"]) if by_skill else None
+        return bootstrap(*self._sums(rows), clusters=clusters).scaled(_SCALES[self.unit])
 
-    def known(self, rows: QueryRows) -> bool:
-        """Tell whether there are rows, and each has a number for this measure."""
-        return len(rows) > 0 and not bool(np.isnan(self.parts(rows)).any())
+    def known(self, rows: pd.DataFrame) -> bool:
+        """Return True if there are rows, and each has a number for this measure."""
+        return len(rows) > 0 and not bool(np.isnan(self._sums(rows)[0]).any())
 
-    @property
-    def _scale(self) -> float:
-        return _SCALES[self.unit]
+    def _sums(self, rows: pd.DataFrame) -> tuple[Numbers, Numbers | None]:
+        wholes = None if self.wholes is None else np.asarray(self.wholes(rows), dtype=float)
+        return np.asarray(self.parts(rows), dtype=float), wholes
 
 
 SUFFICIENCY = Measure(
@@ -245,7 +196,7 @@ CONCEPT_SHARE = Measure(
     1,
     "Mean share of concept nodes among the nodes of a context.",
     "paper §5.2.2",
-    lambda rows: rows.concepts / np.maximum(rows.nodes, 1),
+    lambda rows: rows.concepts / rows.nodes.clip(lower=1),
 )
 STRONG_VOTES = Measure(
     "3-0 votes",

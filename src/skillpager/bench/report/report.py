@@ -5,28 +5,41 @@ tables/<name>.csv                   figures/<name>.png, figures/<name>.svg
 """
 
 import base64
-from collections.abc import Iterator
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from skillpager.atomic_write import write_file
 from skillpager.bench.data.folder import BenchFolder
-from skillpager.bench.data.provenance import run_facts
-from skillpager.bench.report.contents import (
-    Absent,
-    Block,
-    Material,
-    Section,
-    make_sections,
-    pictures_of,
-    tables_of,
+from skillpager.bench.data.provenance import differences, run_facts
+from skillpager.bench.report.figures import Picture
+from skillpager.bench.report.figures.paper_figures import (
+    concept_figure,
+    graph_figure,
+    lambda_figure,
+    node_budget_figure,
 )
-from skillpager.bench.report.findings import find_out
-from skillpager.bench.report.pages import render
+from skillpager.bench.report.figures.tradeoffs import (
+    budget_figure,
+    frontier,
+    panels_figure,
+    pareto_figure,
+    points_of,
+)
+from skillpager.bench.report.measures import LATENCY_MEDIAN, MICRO_REDUCTION, SUFFICIENCY
 from skillpager.bench.report.results import Results
-from skillpager.bench.report.tables import Table, to_csv, to_html, to_markdown
-from skillpager.bench.report.tables.table import escape_markdown
+from skillpager.bench.report.tables import Table, budgets, claims, compared, data, methods, table
+from skillpager.bench.report.tables.budgets import compare_curves, read_curves, without_budget
+from skillpager.bench.report.tables.methods import ALPHA, BASELINE, compare_methods, default_methods
+from skillpager.bench.report.tables.table import escape_markdown, format_cell
+from skillpager.bench.run.methods import parse_method
+from skillpager.errors import SkillPagerError
 from skillpager.pager import SkillPager
+
+logger = logging.getLogger(__name__)
 
 TITLE = "IntraSkill-Bench"
 LEAD = (
@@ -35,6 +48,28 @@ LEAD = (
     "numbers stand beside ours."
 )
 TABLES, FIGURES = "tables", "figures"
+# the budget of the first findings: half of the tokens, about what the paper's method spends
+HALF = 0.5
+
+Block = Table | Picture
+Fact = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of the report.
+
+    Attributes:
+        name: Its anchor.
+        title: Its heading.
+        text: A sentence or two on what it shows.
+        blocks: Its tables and figures.
+    """
+
+    name: str
+    title: str
+    text: str
+    blocks: tuple[Block, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,17 +80,17 @@ class Report:
         title: Its heading.
         lead: What was measured, in a sentence or two.
         facts: Name and value of what the results depend on.
-        findings: What it shows, a sentence or two each.
+        findings: Label and numbers of the main results.
         sections: Tables and figures.
-        absent: What could not be made.
+        absent: Title of each table or figure that could not be made, and why.
     """
 
     title: str
     lead: str
-    facts: tuple[tuple[str, str], ...]
-    findings: tuple[str, ...]
+    facts: tuple[Fact, ...]
+    findings: tuple[Fact, ...]
     sections: tuple[Section, ...]
-    absent: tuple[Absent, ...]
+    absent: tuple[Fact, ...]
 
 
 def write_report(
@@ -75,28 +110,114 @@ def write_report(
     """
     report = make_report(Results(folder, judge), pager or SkillPager())
     files = {"report.html": to_page(report).encode(), "report.md": to_text(report).encode()}
-    files |= {f"{TABLES}/{table.name}.csv": to_csv(table).encode() for table in tables_of(report.sections)}
-    for picture in pictures_of(report.sections):
-        files[f"{FIGURES}/{picture.name}.png"] = picture.png
-        files[f"{FIGURES}/{picture.name}.svg"] = picture.svg
-    for name, data in files.items():
-        write_file(out / name, data)
+    for block in (block for section in report.sections for block in section.blocks):
+        if isinstance(block, Table):
+            files[f"{TABLES}/{block.name}.csv"] = table.to_csv(block).encode()
+        else:
+            files[f"{FIGURES}/{block.name}.png"] = block.png
+            files[f"{FIGURES}/{block.name}.svg"] = block.svg
+    for name, content in files.items():
+        write_file(out / name, content)
     return [out / name for name in files]
 
 
 def make_report(results: Results, pager: SkillPager) -> Report:
     """Return the report of results."""
-    material = Material(results, pager)
-    sections, absent = make_sections(material)
+    sections: list[Section] = []
+    absent: list[Fact] = []
+    for name, title, text, parts in _SECTIONS:
+        blocks: list[Block] = []
+        for part_title, make, reason in parts:
+            try:
+                made = graph_figure(results, pager) if make is None else make(results)
+            except SkillPagerError as error:  # a report without one figure is better than none
+                logger.warning("%s: %s", part_title, error)
+                absent.append((part_title, str(error)))
+                continue
+            if made is None:
+                absent.append((part_title, reason))
+            else:
+                blocks.append(made)
+        if blocks:
+            sections.append(Section(name, title, text, tuple(blocks)))
     subsets = ", ".join(dict.fromkeys(skill.subset for skill in results.skills if skill.subset))
     return Report(
         title=f"{TITLE}: {subsets}" if subsets else TITLE,
         lead=LEAD.format(skills=len(results.skills), queries=len(results.queries)),
         facts=tuple(run_facts(results)),
-        findings=tuple(find_out(results, material.curves, material.claims)),
+        findings=tuple(find_out(results)),
         sections=tuple(sections),
         absent=tuple(absent),
     )
+
+
+# ---- findings: the main results as labels and numbers
+
+
+def find_out(results: Results) -> Iterator[Fact]:
+    """Yield label and numbers of each main result, the most useful first."""
+    yield from _at_half(results)
+    if len(curves := read_curves(results)) > 1:
+        best = curves[0]
+        tested = compare_curves(curves, best)
+        tied = [name for name, (_, p) in tested.items() if p >= ALPHA]
+        for label, curve in (("Largest", best), ("Second largest", curves[1])):
+            area = format_cell(curve.area(by_skill=True), 1)
+            yield f"{label} area under the curve over all budgets", f"{curve.method}: {area} %"
+        yield (
+            f"Area not significantly smaller (Holm, {len(tested)} tests)",
+            ", ".join(tied) or "no other method",
+        )
+    if len(points := points_of(results, default_methods(results))) > 1:
+        best_points = [
+            f"{point.method} {point.sufficiency:.1f} % at {format_cell(point.reduction, 1)} %"
+            for point in frontier(points)
+        ]
+        label = f"Pareto frontier of {len(points)} methods at default budgets: sufficiency at token reduction"
+        yield label, "; ".join(best_points)
+    if results.has(BASELINE):
+        rows = results.rows(BASELINE)
+        sufficient = format_cell(SUFFICIENCY.interval(rows, by_skill=True), 1)
+        yield (
+            f"{BASELINE} at the paper's settings",
+            f"sufficiency {sufficient} %; token reduction {format_cell(MICRO_REDUCTION.of(rows), 1)} %; "
+            f"{LATENCY_MEDIAN.of(rows):.1f} ms for a page (median)",
+        )
+    if checked := claims.check_claims(results):
+        counts = Counter(each.verdict for each in checked)
+        holds, fails, open_ = (counts[verdict] for verdict in claims.Verdict)
+        verdicts = f"{holds} hold, {fails} do not hold, {open_} open"
+        yield "Claims of the paper that were checked", f"{len(checked)}: {verdicts}"
+
+
+def _at_half(results: Results) -> Iterator[Fact]:
+    """Yield the best method at half of the tokens, the baseline there, and the difference."""
+    labels = {
+        without_budget(label): label
+        for label in results.labels
+        if parse_method(label).share == HALF and results.has(label)
+    }
+    if len(labels) < 2:
+        return
+    scores = {name: SUFFICIENCY.of(results.rows(label)) for name, label in labels.items()}
+    best = max(scores, key=scores.__getitem__)
+    at_half = f"at a budget of {100 * HALF:.0f} % of the tokens"
+    yield f"Best of {len(labels)} methods {at_half}", f"{best}: sufficiency {scores[best]:.1f} %"
+    if BASELINE not in scores or best == BASELINE:
+        return
+    used = 100 - MICRO_REDUCTION.of(results.rows(labels[BASELINE]))
+    yield (
+        f"{BASELINE} {at_half}",
+        f"sufficiency {scores[BASELINE]:.1f} %; {format_cell(used, 1)} % of the tokens used",
+    )
+    tested = compare_methods(results, labels.values(), baseline=labels[BASELINE])
+    for each in tested:
+        if each.method == labels[best]:
+            points = format_cell(each.comparison.clustered.scaled(100), 1)
+            yield (
+                f"{best} − {BASELINE}",
+                f"{points} points; p = {each.p_holm:.4f} (Holm, {len(tested)} tests)",
+            )
 
 
 # ---- forms
@@ -104,14 +225,14 @@ def make_report(results: Results, pager: SkillPager) -> Report:
 
 def to_page(report: Report) -> str:
     """Return the report as one HTML page; tables and figures are in it, everything is escaped."""
-    return render("report.html", report=report, block_html=_block_html)
 
+    def block_html(block: Block) -> str:
+        if isinstance(block, Table):
+            return table.to_html(block)
+        image = base64.b64encode(block.svg).decode()
+        return table.render("figure.html", picture=block, source=f"data:image/svg+xml;base64,{image}")
 
-def _block_html(block: Block) -> str:
-    if isinstance(block, Table):
-        return to_html(block)
-    data = base64.b64encode(block.svg).decode()
-    return render("figure.html", picture=block, source=f"data:image/svg+xml;base64,{data}")
+    return table.render("report.html", report=report, block_html=block_html)
 
 
 def to_text(report: Report) -> str:
@@ -122,19 +243,136 @@ def to_text(report: Report) -> str:
 def _lines(report: Report) -> Iterator[str]:
     yield f"# {escape_markdown(report.title)}\n"
     yield f"{escape_markdown(report.lead)}\n"
-    yield from (f"- **{escape_markdown(name)}**: {escape_markdown(value)}" for name, value in report.facts)
+    yield from _list(report.facts)
     yield "\n## Findings\n"
-    yield from (f"- {escape_markdown(finding)}" for finding in report.findings)
+    yield from _list(report.findings)
     for section in report.sections:
         yield f"\n## {escape_markdown(section.title)}\n\n{escape_markdown(section.text)}\n"
-        yield from (_block_markdown(block) for block in section.blocks)
+        for block in section.blocks:
+            if isinstance(block, Table):
+                yield table.to_markdown(block)
+            else:
+                title, alt, caption = map(escape_markdown, (block.title, block.alt, block.caption))
+                yield f"**{title}**\n\n![{alt}]({FIGURES}/{block.name}.svg)\n\n{caption}\n"
     if report.absent:
         yield "\n## Not in this report\n"
-        yield from (f"- **{escape_markdown(a.title)}**: {escape_markdown(a.reason)}" for a in report.absent)
+        yield from _list(report.absent)
 
 
-def _block_markdown(block: Block) -> str:
-    if isinstance(block, Table):
-        return to_markdown(block)
-    title, alt, caption = map(escape_markdown, (block.title, block.alt, block.caption))
-    return f"**{title}**\n\n![{alt}]({FIGURES}/{block.name}.svg)\n\n{caption}\n"
+def _list(facts: Sequence[Fact]) -> Iterator[str]:
+    yield from (f"- **{escape_markdown(name)}**: {escape_markdown(value)}" for name, value in facts)
+
+
+# ---- what stands in a report, in its order
+
+# the title of a table or figure, the function that makes it (None for the graph, which needs a pager),
+# and why it is missing when that returns None
+_Part = tuple[str, Callable[[Results], Block | None] | None, str]
+
+
+def _run(suite: str) -> str:
+    return f"not run: skillpager bench run --methods {suite}"
+
+
+def _curves(make: Callable[..., Block | None], results: Results) -> Block | None:
+    """Return a table or figure of the matched-budget curves."""
+    return make(read_curves(results))
+
+
+_ANY = _run("main")
+
+# name, title, text and parts of each section
+_SECTIONS: tuple[tuple[str, str, str, tuple[_Part, ...]], ...] = (
+    (
+        "claims",
+        "Where the paper's claims hold",
+        "Each claim compares two methods on the same queries.",
+        (("The paper's claims", claims.claims_table, _ANY),),
+    ),
+    (
+        "data",
+        "Data and stage 1",
+        "What the skills are, and what parsing makes of them.",
+        (
+            ("Composition", data.composition, _ANY),
+            ("Node types", data.node_types, _ANY),
+            ("Losslessness", data.preservation, _ANY),
+            ("Parser quality", data.parser_agreement, "the skills carry no node types by annotators"),
+            ("Node graph", None, _ANY),
+        ),
+    ),
+    (
+        "main",
+        "Main results",
+        "The paper's method and its baselines, at the paper's settings.",
+        (
+            ("Main results", compared.main_results, _run("main")),
+            (
+                "The judge against people",
+                data.judge_validation,
+                "no answered validation sheet of this judge was scored: see skillpager bench validate",
+            ),
+        ),
+    ),
+    (
+        "ablations",
+        "Ablations",
+        "The method with one part taken away or exchanged.",
+        (
+            ("Concept ablation", compared.concept_ablation, _run("concept")),
+            ("Concept ablation, figure", concept_figure, _run("concept")),
+            ("Queries that need concept nodes", compared.concept_need, _run("concept")),
+            ("Graph augmentation", compared.graph_augmentation, _run("graph")),
+            ("Granularity", compared.granularity, _run("granularity")),
+            ("Encoder", compared.encoders, _run("encoder")),
+            ("Classifier", compared.classifiers, _run("classifier")),
+        ),
+    ),
+    (
+        "sweeps",
+        "Hyperparameters",
+        "How λ, k and the boundary of the dynamic budget behave.",
+        (
+            ("λ sweep", compared.lambda_sweep, _run("lambda")),
+            ("λ sweep, figure", lambda_figure, _run("lambda")),
+            ("k sweep", compared.node_budget_sweep, _run("k")),
+            ("k sweep, figure", node_budget_figure, _run("k")),
+            ("k by size", compared.size_sweep, _run("k")),
+            ("Boundary", compared.boundary_sweep, _run("boundary")),
+        ),
+    ),
+    (
+        "methods",
+        "All methods",
+        "Beyond the paper: every method that was run, at its default budget.",
+        (
+            ("All methods", methods.all_methods, _run("offline")),
+            ("Pareto plot", pareto_figure, _run("offline")),
+            ("Tests between methods", methods.pairwise, _run("offline")),
+            ("By difficulty", methods.by_difficulty, "the queries carry no difficulty"),
+            ("By size", methods.by_size, _ANY),
+        ),
+    ),
+    (
+        "budgets",
+        "Equal budgets",
+        "Methods stop at different sizes by default; here each may spend the same share of a skill's tokens.",
+        (
+            ("Matched budgets", partial(_curves, budgets.matched_budgets), _run("budget")),
+            ("Matched budgets, figure", partial(_curves, budget_figure), _run("budget")),
+            ("Matched budgets by method", partial(_curves, panels_figure), _run("budget")),
+        ),
+    ),
+    (
+        "measuring",
+        "How it was measured",
+        "Intervals are percentile bootstraps with 10,000 resamples and seed 42, as in the paper. They draw "
+        "queries where they stand beside the paper's, and whole skills where two methods are compared: five "
+        "queries about one skill are not five independent observations.",
+        (
+            ("Differences", differences, _ANY),
+            ("Methods", methods.glossary, _ANY),
+            ("Measures", methods.measures_table, _ANY),
+        ),
+    ),
+)

@@ -132,50 +132,6 @@ def split_labels(text: str) -> list[str]:
     return labels
 
 
-def _read_lambda(text: str) -> dict[str, object]:
-    return {"mmr_lambda": _between_0_and_1(float(text))}
-
-
-def _read_nodes(text: str) -> dict[str, object]:
-    return {"max_nodes": ALL_NODES if text == "all" else _whole(text)}
-
-
-def _read_boundary(text: str) -> dict[str, object]:
-    return {"boundary": _whole(text)}
-
-
-def _read_tokens(text: str) -> dict[str, object]:
-    if text.endswith("%"):
-        return {"share": _between_0_and_1(float(text[:-1]) / 100)}
-    return {"max_tokens": _whole(text)}
-
-
-def _read_sufficiency(text: str) -> dict[str, object]:
-    chance = _between_0_and_1(float(text))
-    if chance == 0.0:
-        raise ValueError("it must be above 0, because every page reaches that")
-    return {"sufficiency": chance}
-
-
-def _read_encoder(text: str) -> dict[str, object]:
-    return {"encoder": _named(text)}
-
-
-def _read_classifier(text: str) -> dict[str, object]:
-    return {"classifier": _named(text)}
-
-
-_OPTIONS: dict[str, Callable[[str], dict[str, object]]] = {
-    "lambda": _read_lambda,
-    "k": _read_nodes,
-    "boundary": _read_boundary,
-    "tokens": _read_tokens,
-    "sufficiency": _read_sufficiency,
-    "encoder": _read_encoder,
-    "classifier": _read_classifier,
-}
-
-
 def _between_0_and_1(value: float) -> float:
     if not 0.0 <= value <= 1.0:
         raise ValueError("it must lie between 0 and 1 (0 % and 100 %)")
@@ -192,3 +148,28 @@ def _named(text: str) -> str:
     if not text:
         raise ValueError("it must be a name")
     return text
+
+
+def _read_tokens(text: str) -> dict[str, object]:
+    if text.endswith("%"):
+        return {"share": _between_0_and_1(float(text[:-1]) / 100)}
+    return {"max_tokens": _whole(text)}
+
+
+def _read_chance(text: str) -> float:
+    chance = _between_0_and_1(float(text))
+    if chance == 0.0:
+        raise ValueError("it must be above 0, because every page reaches that")
+    return chance
+
+
+# each returns the fields of a `Method` that an option sets
+_OPTIONS: dict[str, Callable[[str], dict[str, object]]] = {
+    "lambda": lambda text: {"mmr_lambda": _between_0_and_1(float(text))},
+    "k": lambda text: {"max_nodes": ALL_NODES if text == "all" else _whole(text)},
+    "boundary": lambda text: {"boundary": _whole(text)},
+    "tokens": _read_tokens,
+    "sufficiency": lambda text: {"sufficiency": _read_chance(text)},
+    "encoder": lambda text: {"encoder": _named(text)},
+    "classifier": lambda text: {"classifier": _named(text)},
+}

@@ -14,7 +14,7 @@ from skillpager.bench.run.runs import prepare, run_methods
 from skillpager.bench.run.selecting import Plan
 from skillpager.bench.run.suites import SUITES
 from skillpager.errors import BenchError
-from skillpager.output.json import JsonObject
+from skillpager.json_types import JsonObject
 
 
 def open_run(data: Path | None, out: Path | None, plan: Plan) -> BenchFolder:

@@ -10,7 +10,7 @@ Reference: paper §4, §5.
 import logging
 import multiprocessing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -22,7 +22,7 @@ from skillpager.bench.judge.evidence import EVIDENCE
 from skillpager.bench.run.methods import parse_method
 from skillpager.bench.run.selecting import Outcome, Plan, Work, select_all
 from skillpager.errors import BenchError, SkillPagerError, require_extra
-from skillpager.output.json import JsonObject
+from skillpager.json_types import JsonObject
 from skillpager.pager import SkillPager
 from skillpager.settings import Settings
 
@@ -77,26 +77,24 @@ def prepare(
             "run with `--judge none` and judge with `skillpager bench judge`."
         )
     parts = _parts(plan)
-    _check_same(folder, {"run": parts, "data": {name: data[name] for name in DATA_IDENTITY}})
+    known = folder.manifest()
+    described: dict[str, JsonObject] = {"run": parts, "data": {name: data[name] for name in DATA_IDENTITY}}
+    # a folder without results can be used anew
+    for part, now in described.items() if "run" in known else ():
+        entry = known.get(part)
+        before = entry if isinstance(entry, Mapping) else {}
+        names = [name for name in now if before.get(name) != now[name]]
+        changed = [f"{name} {before.get(name)}, now {now[name]}" for name in names]
+        if changed:
+            raise BenchError(
+                f"{folder.path} holds a run of another kind ({'; '.join(changed)}): choose another --out, "
+                "or remove the folder."
+            )
     if not (folder.path / SKILLS).exists():
         write_records(folder.path / SKILLS, skills)
     if not (folder.path / QUERIES).exists():
         write_records(folder.path / QUERIES, queries)
     folder.update_manifest({"data": data, "run": parts, "seed": SEED, "version": version("skillpager")})
-
-
-def _check_same(folder: BenchFolder, described: JsonObject) -> None:
-    """Refuse a folder whose results are of another kind; one without results can be used anew."""
-    known = folder.manifest()
-    if "run" not in known:
-        return
-    for name, now in described.items():
-        before = known.get(name)
-        if difference := _difference(before, now):
-            raise BenchError(
-                f"{folder.path} holds a run of another kind ({difference}): choose another --out, "
-                "or remove the folder."
-            )
 
 
 def run_methods(
@@ -152,7 +150,15 @@ def _work_left(
     queries: Sequence[QueryRecord],
     plan: Plan,
 ) -> Iterator[Work]:
-    done = {label: _done(folder, label, plan) for label in labels}
+    """Yield for each skill the queries and methods that are not done."""
+    done: dict[str, set[str]] = {}
+    for label in labels:
+        selections = folder.selections(label)
+        done[label] = {
+            each.query for each in selections if each.context is not None or not plan.keep_contexts
+        }
+        if plan.judge_evidence:
+            done[label] &= {record.query for record in folder.judgments(EVIDENCE, label)}
     by_skill: dict[str, list[QueryRecord]] = {}
     for query in queries:
         by_skill.setdefault(query.skill, []).append(query)
@@ -164,15 +170,6 @@ def _work_left(
         left = tuple((query, missing) for query, missing in cases if missing)
         if left:
             yield Work(skill, left)
-
-
-def _done(folder: BenchFolder, label: str, plan: Plan) -> set[str]:
-    """Return the queries that need no further work for a method."""
-    selections = folder.selections(label)
-    done = {record.query for record in selections if record.context is not None or not plan.keep_contexts}
-    if plan.judge_evidence:
-        done &= {record.query for record in folder.judgments(EVIDENCE, label)}
-    return done
 
 
 def _outcomes(
@@ -188,11 +185,12 @@ def _outcomes(
     # a forked child would share the threads and locks of the parent's models
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(min(jobs, len(left)), context, initializer=_use_one_thread) as pool:
-        pending = {pool.submit(_attempt, work, plan): work for work in sorted(left, key=_size, reverse=True)}
+        longest_first = sorted(left, key=lambda work: len(work) * len(work.skill.text), reverse=True)
+        pending = {pool.submit(_attempt, work, plan): work for work in longest_first}
         try:
             yield from ((pending[future], future.result()) for future in as_completed(pending))
         except BaseException:
-            _cancel(pending)
+            pool.shutdown(wait=False, cancel_futures=True)
             raise
 
 
@@ -201,15 +199,6 @@ def _attempt(work: Work, plan: Plan) -> Outcome | SkillPagerError:
         return select_all(work, plan)
     except SkillPagerError as error:
         return error
-
-
-def _size(work: Work) -> int:
-    return len(work) * len(work.skill.text)
-
-
-def _cancel(pending: Iterable[Future[Outcome | SkillPagerError]]) -> None:
-    for future in pending:
-        future.cancel()
 
 
 def _use_one_thread() -> None:
@@ -261,14 +250,6 @@ def _parts(plan: Plan) -> JsonObject:
     """Return what the contexts of a run depend on besides data and methods."""
     recipe = SkillPager(settings=plan.settings).recipe
     return {**asdict(recipe), "style": plan.settings.style}
-
-
-def _difference(before: object, now: object) -> str:
-    """Return in words where a manifest entry has other values than these; empty when nowhere."""
-    if not isinstance(before, Mapping) or not isinstance(now, Mapping):
-        return f"{before}, now {now}"
-    names = [name for name in now if before.get(name) != now[name]]
-    return "; ".join(f"{name} {before.get(name)}, now {now[name]}" for name in names)
 
 
 def _described(folder: BenchFolder, labels: Sequence[str]) -> JsonObject:

@@ -1,6 +1,7 @@
-"""What a worker process of a run does: all contexts of one skill, each judged on the spot by its evidence.
+"""The evaluator: pages of a method, judged by their evidence; and the work of one process of a run.
 
-The work is shared: a skill is indexed once, a query embedded once, whatever the number of methods.
+`page_by` makes a page and `page_row` measures it, here as in `benchmarks/` and `training/`. In a run the work
+is shared: a skill is indexed once, a query embedded once, whatever the number of methods.
 """
 
 import hashlib
@@ -11,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from skillpager.bench.data import to_skill
+from skillpager.bench.data.evidence import AnnotatedQuery, Document
 from skillpager.bench.data.records import (
     JudgmentRecord,
     NodeRecord,
@@ -23,12 +25,88 @@ from skillpager.bench.run.methods import LABELS, Method, parse_method
 from skillpager.bench.run.windows import chunk_tokens_of, window_index
 from skillpager.bench.validate.node_types import LabelClassifier
 from skillpager.indexing import Builder
+from skillpager.memory import LRUCache
 from skillpager.pager import SkillPager
 from skillpager.settings import Settings
-from skillpager.types import Page, SkillIndex
+from skillpager.types import Page, Skill, SkillIndex, Strategy, Style
 
-# the strategy that pages windows
-MMR = "mmr"
+# window indexes, which the queries about a skill share: by pager, key of the skill and tokens of a window
+_WINDOWS = LRUCache[tuple[SkillPager, str, int], SkillIndex](16)
+
+
+def page_by(
+    pager: SkillPager,
+    skill: Skill,
+    query: str,
+    method: Method,
+    *,
+    strategy: Strategy | None = None,
+    style: Style | str | None = None,
+) -> tuple[Page, float]:
+    """Return the page of a skill by a method, and the seconds that selection and rendering took.
+
+    Args:
+        pager: Has the encoder and classifier; those of the method are not looked at.
+        skill: The skill.
+        query: The query.
+        method: Strategy and limits.
+        strategy: A strategy in place of the one that the method names.
+        style: How the page is rendered; that of the pager's settings when not given.
+
+    Raises:
+        SkillPagerError: The skill cannot be indexed, or the strategy fails.
+    """
+    index = pager.index(skill)
+    pool, chosen = index, strategy or method.strategy
+    if strategy is None and (chunk_tokens := chunk_tokens_of(method.strategy)) is not None:
+        pool, chosen = _windows(pager, skill, index, chunk_tokens), "mmr"
+    # so that the time below is neither that of indexing nor that of embedding
+    pager.pool(pool, chosen)
+    pager.embed_query(query, chosen)
+    max_nodes, max_tokens = method.budget(len(index.nodes), index.full_tokens)
+    start = time.perf_counter()
+    page = pager.page(
+        pool,
+        query,
+        max_nodes=max_nodes,
+        max_tokens=max_tokens,
+        sufficiency=method.sufficiency,
+        strategy=chosen,
+        mmr_lambda=method.mmr_lambda,
+        style=style,
+    )
+    return page, time.perf_counter() - start
+
+
+def _windows(pager: SkillPager, skill: Skill, index: SkillIndex, chunk_tokens: int) -> SkillIndex:
+    key = (pager, index.key, chunk_tokens)
+    windows = _WINDOWS.get(key)
+    if windows is None:
+        form = pager.recipe.embedded_text
+        builder = Builder(pager.encoder, pager.classifier, pager.token_counter, form)
+        windows = _WINDOWS.put(key, window_index(builder, skill, chunk_tokens, pager.store))
+    return windows
+
+
+def page_row(
+    skill: SkillRecord | Document, query: QueryRecord | AnnotatedQuery, page: Page
+) -> dict[str, str | float]:
+    """Return how much evidence a page holds and what it costs: a row for the measures of `bench.report`.
+
+    Raises:
+        BenchError: Nobody has marked the lines that the query needs.
+    """
+    coverage, sufficient = judge_evidence(skill, query, page.text)
+    return {
+        "query": query.id,
+        "coverage": coverage,
+        "sufficient": sufficient,
+        "tokens": page.tokens,
+        "full_tokens": page.full_tokens,
+    }
+
+
+# ---- the work of one process of a run
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,94 +155,59 @@ def select_all(work: Work, plan: Plan) -> Outcome:
     Raises:
         SkillPagerError: The skill cannot be indexed, or a strategy fails.
     """
-    index = _pager(work.skill, plan.settings, None, None).index(to_skill(work.skill))
-    selections = tuple(_select(work, plan, index))
-    judgments = tuple(_judge(work, selections)) if plan.judge_evidence else ()
-    if not plan.keep_contexts:
-        selections = tuple(replace(selection, context=None) for selection in selections)
-    return Outcome(tuple(_node_records(work.skill.id, index)), selections, judgments)
-
-
-def _select(work: Work, plan: Plan, index: SkillIndex) -> Iterator[SelectionRecord]:
     skill = to_skill(work.skill)
+    index = _pager(work.skill, plan.settings, None, None).index(skill)
     pool_tokens = sum(node.tokens for node in index.nodes)
-    built: dict[tuple[str | None, str | None, int], SkillIndex] = {}
+    selections: list[SelectionRecord] = []
+    judgments: list[JudgmentRecord] = []
     for query, labels in work.cases:
         for method in map(parse_method, labels):
             pager = _pager(work.skill, plan.settings, method.encoder, method.classifier)
-            own = pager.index(skill)
-            windows, chunk_tokens = None, chunk_tokens_of(method.strategy)
-            if chunk_tokens is not None:
-                parts = (method.encoder, method.classifier, chunk_tokens)
-                if parts not in built:
-                    form = pager.recipe.embedded_text
-                    builder = Builder(pager.encoder, pager.classifier, pager.token_counter, form)
-                    built[parts] = window_index(builder, skill, chunk_tokens, pager.store)
-                windows = built[parts]
-            strategy = method.strategy if windows is None else MMR
-            pager.pool(own, strategy)
-            pager.embed_query(query.query, strategy)
-            start = time.perf_counter()
-            context = _page(pager, own, query, method, windows)
-            seconds = time.perf_counter() - start
-            yield _record(query, method, context, pool_tokens=pool_tokens, seconds=seconds)
+            page, seconds = page_by(pager, skill, query.query, method)
+            selections.append(_selection(query, method.label, page, pool_tokens, seconds))
+            if plan.judge_evidence:
+                judgments.append(_judgment(work.skill, query, selections[-1]))
+    if not plan.keep_contexts:
+        selections = [replace(selection, context=None) for selection in selections]
+    return Outcome(tuple(_node_records(work.skill.id, index)), tuple(selections), tuple(judgments))
 
 
-def _page(
-    pager: SkillPager, index: SkillIndex, query: QueryRecord, method: Method, windows: SkillIndex | None
-) -> Page:
-    max_nodes, max_tokens = method.budget(len(index.nodes), index.full_tokens)
-    return pager.page(
-        index if windows is None else windows,
-        query.query,
-        max_nodes=max_nodes,
-        max_tokens=max_tokens,
-        sufficiency=method.sufficiency,
-        strategy=method.strategy if windows is None else MMR,
-        mmr_lambda=method.mmr_lambda,
-    )
-
-
-def _record(
-    query: QueryRecord, method: Method, context: Page, *, pool_tokens: int, seconds: float
+def _selection(
+    query: QueryRecord, label: str, page: Page, pool_tokens: int, seconds: float
 ) -> SelectionRecord:
-    selection = context.selection
-    if selection is None:
+    if page.selection is None:
         raise ValueError("a page fault is no selection")
     return SelectionRecord(
         query=query.id,
         skill=query.skill,
-        method=method.label,
-        nodes=tuple(node.id for node in context.nodes),
-        picks=tuple(pick.node.id for pick in selection.picks),
-        types=dict(sorted(Counter(str(node.type) for node in context.nodes).items())),
-        pool_nodes=len(selection.picks) + len(selection.skipped),
-        tokens=context.tokens,
-        full_tokens=context.full_tokens,
-        node_tokens=sum(node.tokens for node in context.nodes),
+        method=label,
+        nodes=tuple(node.id for node in page.nodes),
+        picks=tuple(pick.node.id for pick in page.selection.picks),
+        types=dict(sorted(Counter(str(node.type) for node in page.nodes).items())),
+        pool_nodes=len(page.selection.picks) + len(page.selection.skipped),
+        tokens=page.tokens,
+        full_tokens=page.full_tokens,
+        node_tokens=sum(node.tokens for node in page.nodes),
         pool_tokens=pool_tokens,
         seconds=round(seconds, 6),
-        context=context.text,
-        context_sha256=hashlib.sha256(context.text.encode()).hexdigest(),
+        context=page.text,
+        context_sha256=hashlib.sha256(page.text.encode()).hexdigest(),
     )
 
 
-def _judge(work: Work, selections: tuple[SelectionRecord, ...]) -> Iterator[JudgmentRecord]:
-    queries = {query.id: query for query, _ in work.cases}
-    for selection in selections:
-        query = queries[selection.query]
-        coverage, sufficient = judge_evidence(work.skill, query, selection.context or "")
-        yield JudgmentRecord(
-            query=query.id,
-            skill=query.skill,
-            method=selection.method,
-            judge=EVIDENCE,
-            sufficient=sufficient,
-            votes=(sufficient,),
-            coverage=coverage,
-            reason="",
-            context_sha256=selection.context_sha256,
-        )
+def _judgment(skill: SkillRecord, query: QueryRecord, selection: SelectionRecord) -> JudgmentRecord:
+    coverage, sufficient = judge_evidence(skill, query, selection.context or "")
+    return JudgmentRecord(
+        query=query.id,
+        skill=query.skill,
+        method=selection.method,
+        judge=EVIDENCE,
+        sufficient=sufficient,
+        votes=(sufficient,),
+        coverage=coverage,
+        reason="",
+        context_sha256=selection.context_sha256,
+    )
 
 
 def _node_records(skill: str, index: SkillIndex) -> Iterator[NodeRecord]:

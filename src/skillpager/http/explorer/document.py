@@ -7,9 +7,9 @@ to the web or into the skill and nowhere else, images are named and not loaded.
 
 import posixpath
 from bisect import bisect_right
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from html import escape
-from itertools import groupby, pairwise
+from itertools import pairwise
 from urllib.parse import unquote, urlsplit
 
 from markdown_it import MarkdownIt
@@ -17,8 +17,10 @@ from markdown_it.renderer import RendererHTML
 from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
+from pygments import highlight as color
+from pygments.formatters import HtmlFormatter
+from pygments.lexers import get_lexer_by_name
 
-from skillpager.http.explorer.code import highlight
 from skillpager.parsing.markdown import MAX_NESTING, Lines
 from skillpager.types import Node, SkillIndex, SourceFile
 
@@ -26,6 +28,16 @@ from skillpager.types import Node, SkillIndex, SourceFile
 BOUNDARY = "\u205f"
 SAFE_SCHEMES = frozenset({"http", "https", "mailto"})
 NODE = "data-node"
+# the languages of skills; a lexer is a heap of patterns that strangers' text is matched against, so no
+# others are taken, and no long text
+_NAMES = """
+    bash c console cpp css csharp diff docker dockerfile go graphql groovy hcl html http ini java javascript
+    js json jsx kotlin lua make makefile nginx perl php powershell properties ps1 py python r rb ruby rust
+    scala sh shell shell-session sql swift terraform toml ts tsx typescript xml yaml yml zsh
+"""
+LANGUAGES = frozenset(_NAMES.split())
+MAX_COLORED_CHARS = 20_000
+Attributes = dict[str, str | int | float]
 _LINE_BREAKS = frozenset({"<br>", "<br/>", "<br />"})
 
 
@@ -54,13 +66,18 @@ def render_file(file: SourceFile, nodes: Sequence[Node], paths: Collection[str])
     parser = _parser()
     env: EnvType = {"marker": marker, "paths": paths, "file": file.path}
     tokens = parser.parse(file.text[file.body_start :], env)
-    blocks = [
-        (marker.offset(block[0]), parser.renderer.render(block, parser.options, env))
-        for block in _top_level(tokens)
-    ]
-    # what CommonMark gives no element, such as a link definition, is shown as its source
-    missing = [node for node in nodes if node.id not in marker.marked]
-    blocks += [(node.span.start, _source_html(node)) for node in missing]
+    blocks: list[tuple[int, str]] = []
+    start = 0
+    for place, token in enumerate(tokens, 1):
+        if token.level == 0 and token.nesting <= 0:  # a top-level block ends
+            block = tokens[start:place]
+            blocks.append((marker.offset(block[0]), parser.renderer.render(block, parser.options, env)))
+            start = place
+    for node in nodes:
+        # what CommonMark gives no element, such as a link definition, is shown as its source
+        if node.id not in marker.marked:
+            html = f'<pre class="source" {NODE}="{node.id}"><code>{escape(node.text)}</code></pre>\n'
+            blocks.append((node.span.start, html))
     return "".join(html for _, html in sorted(blocks, key=lambda block: block[0]))
 
 
@@ -81,19 +98,19 @@ class _Marker:
         start = self._body_start + self._lines.start(first)
         return start + len(self._text[start:]) - len(self._text[start:].lstrip())
 
-    def attributes(self, token: Token) -> dict[str, str | int | float]:
+    def attributes(self, token: Token) -> Attributes:
         """Return the attribute that names the node that a block begins in."""
         return self._named(self.offset(token))
 
-    def parts(self, token: Token) -> list[tuple[int, dict[str, str | int | float]]]:
+    def parts(self, token: Token) -> list[tuple[int, Attributes]]:
         """Return the parts of a paragraph: letters before each, and the attribute that names its node."""
         _, behind = token.map or (0, 0)
         start, end = self.offset(token), self._body_start + self._lines.start(behind)
         inside = [offset for offset in self._starts if start < offset < end] if token.level == 0 else []
-        letters = [_letters(self._text[start:offset]) for offset in inside]
+        letters = [len("".join(self._text[start:offset].split())) for offset in inside]
         return list(zip([0, *letters], map(self._named, [start, *inside]), strict=True))
 
-    def _named(self, offset: int) -> dict[str, str | int | float]:
+    def _named(self, offset: int) -> Attributes:
         place = bisect_right(self._starts, offset) - 1
         if place < 0 or offset >= self._nodes[place].span.end:
             return {}
@@ -116,35 +133,18 @@ def _parser() -> MarkdownIt:
     return parser
 
 
-def _top_level(tokens: Sequence[Token]) -> Iterator[list[Token]]:
-    """Yield the tokens of each top-level block."""
-    number = 0
-    numbers = []
-    for token in tokens:
-        number += token.level == 0 and token.nesting >= 0
-        numbers.append(number)
-    for _, group in groupby(zip(numbers, tokens, strict=True), key=lambda item: item[0]):
-        yield [token for _, token in group]
-
-
 def _set_boundaries(state: StateCore) -> None:
     """Put a boundary into each paragraph where a further node begins, before it is parsed."""
     for opening, token in pairwise(state.tokens):
         if token.type == "inline" and opening.type == "paragraph_open":
             token.meta["parts"] = parts = state.env["marker"].parts(opening)
-            plain = token.content.replace(BOUNDARY, " ")
-            token.content = _with_boundaries(plain, [letters for letters, _ in parts[1:]])
-
-
-def _with_boundaries(content: str, letters: Sequence[int]) -> str:
-    """Return `content` with a boundary behind so many letters; white space differs from the source."""
-    places = [place for place, character in enumerate(content) if not character.isspace()]
-    cuts = [0, *(places[count] for count in letters if count < len(places)), len(content)]
-    return BOUNDARY.join(content[start:end] for start, end in pairwise(cuts))
-
-
-def _letters(text: str) -> int:
-    return sum(not character.isspace() for character in text)
+            content = token.content.replace(BOUNDARY, " ")
+            # counted in letters, because white space differs from the source
+            places = [place for place, character in enumerate(content) if not character.isspace()]
+            cuts = [places[letters] for letters, _ in parts[1:] if letters < len(places)]
+            token.content = BOUNDARY.join(
+                content[start:end] for start, end in pairwise([0, *cuts, len(content)])
+            )
 
 
 def _mark_nodes(state: StateCore) -> None:
@@ -175,7 +175,7 @@ def _with_parts(paragraph: Token, state: StateCore) -> list[Token]:
     return [token for inner, part in zip(read, parts, strict=False) for token in _split(inner, [part])]
 
 
-def _split(children: Sequence[Token], parts: Sequence[Mapping[str, str | int | float]]) -> list[Token]:
+def _split(children: Sequence[Token], parts: Sequence[Attributes]) -> list[Token]:
     """Return inline tokens in one `span` a part; emphasis across a boundary is closed and opened again."""
     ahead = iter(parts)
     result = [_span(next(ahead))]
@@ -195,7 +195,7 @@ def _split(children: Sequence[Token], parts: Sequence[Mapping[str, str | int | f
     return [*result, Token("node_close", "span", -1)]
 
 
-def _span(attributes: Mapping[str, str | int | float]) -> Token:
+def _span(attributes: Attributes) -> Token:
     return Token("node_open", "span", 1, attrs=dict(attributes))
 
 
@@ -210,7 +210,7 @@ def _tame_links(children: Sequence[Token], env: EnvType) -> None:
             token.tag = opened.pop().tag
 
 
-def _link(href: str, env: EnvType) -> tuple[str, dict[str, str | int | float]]:
+def _link(href: str, env: EnvType) -> tuple[str, Attributes]:
     try:
         parts = urlsplit(href)
     except ValueError:
@@ -231,6 +231,21 @@ def _code(
     label = f' data-language="{escape(language)}"' if language else ""
     code = highlight(token.content, language)
     return f"<pre{renderer.renderAttrs(token)}{label}><code>{code}</code></pre>\n"
+
+
+def highlight(code: str, language: str) -> str:
+    """Return `code` escaped, its parts in `span` elements where its language is known.
+
+    Args:
+        code: The code.
+        language: First word behind the fence; possibly empty.
+    """
+    name = language.lower()
+    if name not in LANGUAGES or len(code) > MAX_COLORED_CHARS:
+        return escape(code)
+    lexer = get_lexer_by_name(name, stripnl=False, ensurenl=False)
+    formatter: HtmlFormatter[str] = HtmlFormatter(nowrap=True, classprefix="hl-")
+    return str(color(code, lexer, formatter))
 
 
 def _html_block(
@@ -254,7 +269,3 @@ def _image(
     source = escape(str(token.attrGet("src") or ""))
     alt = escape(renderer.renderInlineAsText(token.children or [], options, env))
     return f'<span class="image" title="{source}">{alt or "image"}</span>'
-
-
-def _source_html(node: Node) -> str:
-    return f'<pre class="source" {NODE}="{node.id}"><code>{escape(node.text)}</code></pre>\n'

@@ -1,64 +1,79 @@
-"""Routes of the explorer: its files, a skill's documents as HTML, and what it calls things."""
+"""Routes of the explorer: its files, a skill's documents as HTML, and its names of the kinds of signals."""
 
-from functools import partial
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
 from http import HTTPStatus
+from importlib.resources import files
+from pathlib import PurePath
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from skillpager.http.explorer.assets import PREFIX, Asset, assets
 from skillpager.http.explorer.document import render_skill
 from skillpager.http.requests import ScopeQuery
-from skillpager.http.service import (
-    Answer,
-    Service,
-    ServiceOf,
-    answer_json,
-    encode,
-    is_seen,
-    make_etag,
-    respond,
-)
+from skillpager.http.service import ResponderOf, is_known, make_etag
 from skillpager.output.outline import SIGNALS
+
+INDEX = "index.html"
+PREFIX = "/explorer/"
+MEDIA_TYPES = {
+    ".css": "text/css; charset=utf-8",
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
 
 # not a part of the API: it changes with the page that asks
 router = APIRouter(include_in_schema=False)
 
 
-@router.get(PREFIX + "words")
-async def words(request: Request, service: ServiceOf) -> Response:
-    """Return what the kinds of signals say, in a person's words."""
-    return await respond(service, request, partial(answer_json, {"signals": SIGNALS}))
+@dataclass(frozen=True, slots=True)
+class Asset:
+    """A file of the explorer: its bytes, their media type and entity tag."""
+
+    body: bytes
+    media_type: str
+    etag: str
 
 
-@router.get(PREFIX + "document/{name:path}")
-async def document(
-    name: str, asked: Annotated[ScopeQuery, Query()], request: Request, service: ServiceOf
-) -> Response:
-    """Return a skill's files as HTML, every node marked."""
-    return await respond(service, request, partial(_document, service, name, asked.scope))
+@cache
+def assets() -> Mapping[str, Asset]:
+    """Return the explorer's files by URL path, `/` and those below `/explorer/`.
+
+    They hold no data, and anyone may have them.
+    """
+    found = {}
+    for file in files("skillpager").joinpath("http/explorer/web").iterdir():
+        media_type = MEDIA_TYPES.get(PurePath(file.name).suffix)
+        if media_type is not None:
+            body = file.read_bytes()
+            path = "/" if file.name == INDEX else PREFIX + file.name
+            found[path] = Asset(body, media_type, make_etag(body))
+    return found
 
 
-def _document(service: Service, name: str, scope: str | None, seen: str | None) -> Answer:
-    index = service.library.index(name, scope=scope)
-    etag = make_etag(service.version, index.key)
-    return Answer(None if is_seen(etag, seen) else encode({"files": render_skill(index)}), etag)
-
-
-def _give(asset: Asset, request: Request) -> Response:
+async def send_asset(request: Request) -> Response:
+    """Return a file of the explorer."""
+    asset = assets()[request.url.path]
     headers = {"ETag": asset.etag, "Cache-Control": "no-cache"}
-    if is_seen(asset.etag, request.headers.get("if-none-match")):
+    if is_known(asset.etag, request):
         return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
     return Response(asset.body, headers=headers, media_type=asset.media_type)
 
 
-def _add_asset(path: str, asset: Asset) -> None:
-    async def give(request: Request) -> Response:
-        return _give(asset, request)
-
-    router.add_api_route(path, give, methods=["GET"])
+for _path in assets():
+    router.add_api_route(_path, send_asset, methods=["GET"])
 
 
-for _path, _asset in assets().items():
-    _add_asset(_path, _asset)
+@router.get(PREFIX + "words")
+async def words(responder: ResponderOf) -> Response:
+    """Return the kinds of signals in plain words."""
+    return await responder.send(lambda: {"signals": SIGNALS})
+
+
+@router.get(PREFIX + "document/{name:path}")
+async def document(name: str, asked: Annotated[ScopeQuery, Query()], responder: ResponderOf) -> Response:
+    """Return a skill's files as HTML, every node marked."""
+    return await responder.send_index(name, asked.scope, lambda index: {"files": render_skill(index)})

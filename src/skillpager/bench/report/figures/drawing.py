@@ -1,12 +1,11 @@
-"""What all figures share: the value, the looks, and a way to the same bytes each time."""
+"""The looks that all figures have, and a way to save a figure that gives the same bytes each time."""
 
 import io
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from skillpager.output.graph_text import TYPE_COLORS
-from skillpager.output.plotting import own_settings
+from skillpager.output.palette import TYPE_COLORS, own_settings
 from skillpager.types import NodeType
 
 if TYPE_CHECKING:

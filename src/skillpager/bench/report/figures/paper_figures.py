@@ -1,9 +1,11 @@
 """The paper's figures, re-drawn from a run, with the paper's values beside ours."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from skillpager.bench.data import to_skill
 from skillpager.bench.report import paper
 from skillpager.bench.report.figures.drawing import (
     BLUE,
@@ -22,6 +24,9 @@ from skillpager.bench.report.measures import AVERAGE_NODES, FRAGMENT_REDUCTION, 
 from skillpager.bench.report.paper import PaperRow, PaperTable
 from skillpager.bench.report.results import Results
 from skillpager.bench.report.statistics import Interval
+from skillpager.output.graph_text import draw
+from skillpager.output.palette import visible
+from skillpager.pager import SkillPager
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,6 +36,8 @@ AXIS = "Sufficient contexts (%)"
 _BARS = {"mmr": BLUE, "full": GREY}
 _OTHER_BAR = "#8FBBD9"
 FULL = "full"
+# nodes of the skill in the paper's figure of a graph
+GRAPH_NODES = 42
 # percent; a shorter bar has its text above it
 SHORT_BAR = 14
 
@@ -53,10 +60,27 @@ def concept_figure(results: Results) -> Picture | None:
     measured = _measure(results, paper.CONCEPT)
     if all(each.row.label in _BARS for each in measured):
         return None
+    places = range(len(measured))
+    found = [each.sufficiency for each in measured]
+    heights = [each.value for each in found]
+    errors = [[each.value - each.low for each in found], [each.high - each.value for each in found]]
+    colors = [_BARS.get(each.row.label, _OTHER_BAR) for each in measured]
+    published = [each.row.sufficiency for each in measured]
     with drawing():
         figure = new_figure(3.4)
         axes = figure.add_subplot()
-        _draw_bars(axes, measured)
+        axes.bar(places, heights, width=0.64, color=colors, label="this run")
+        axes.errorbar(places, heights, errors, fmt="none", ecolor=INK, elinewidth=1, capsize=3)
+        diamonds = {**PAPER_LINE, "linestyle": "none", "markeredgecolor": INK}
+        axes.plot(places, published, **diamonds, label="paper")
+        for place, each in enumerate(measured):
+            short = each.sufficiency.low < SHORT_BAR
+            color = "white" if each.row.label in _BARS and not short else INK
+            height = (each.sufficiency.high if short else 0.0) + 1.5
+            text = f"{each.nodes:.1f}\nnodes"
+            axes.text(place, height, text, ha="center", va="bottom", size=SMALL, color=color)
+        axes.set_xticks(places, [_wrap(each.row.name) for each in measured])
+        axes.tick_params(axis="x", length=0, labelsize=SMALL)
         percent_axis(axes, AXIS)
         handles, names = axes.get_legend_handles_labels()
         axes.legend(handles[::-1], names[::-1], loc="upper left")
@@ -66,29 +90,8 @@ def concept_figure(results: Results) -> Picture | None:
             title="Concept nodes in the candidate pool",
             caption="Bars: this run, with 95 % bootstrap intervals over queries; in them, mean nodes of a "
             "context. Diamonds: the paper (another judge, encoder and data).",
-            alt=f"Bar chart of sufficiency. {_told(measured)}",
+            alt=f"Bar chart of sufficiency. {_in_words(measured)}",
         )
-
-
-def _draw_bars(axes: "Axes", measured: Sequence[_Measured]) -> None:
-    places = range(len(measured))
-    found = [each.sufficiency for each in measured]
-    errors = [[each.value - each.low for each in found], [each.high - each.value for each in found]]
-    colors = [_BARS.get(each.row.label, _OTHER_BAR) for each in measured]
-    axes.bar(places, [each.value for each in found], width=0.64, color=colors, label="this run")
-    axes.errorbar(
-        places, [each.value for each in found], errors, fmt="none", ecolor=INK, elinewidth=1, capsize=3
-    )
-    published = [each.row.sufficiency for each in measured]
-    axes.plot(places, published, **{**PAPER_LINE, "linestyle": "none", "markeredgecolor": INK}, label="paper")
-    for place, each in enumerate(measured):
-        short = each.sufficiency.low < SHORT_BAR
-        color = "white" if each.row.label in _BARS and not short else INK
-        height = (each.sufficiency.high if short else 0.0) + 1.5
-        text = f"{each.nodes:.1f}\nnodes"
-        axes.text(place, height, text, ha="center", va="bottom", size=SMALL, color=color)
-    axes.set_xticks(places, [_wrap(each.row.name) for each in measured])
-    axes.tick_params(axis="x", length=0, labelsize=SMALL)
 
 
 def _wrap(name: str) -> str:
@@ -114,7 +117,17 @@ def lambda_figure(results: Results) -> Picture | None:
         axes = figure.add_subplot()
         _draw_sufficiency(axes, weights, measured)
         for weight, each in zip(weights, measured, strict=True):
-            _annotate(axes, weight, each.sufficiency.low, f"{each.nodes:.1f} nodes")
+            text, place = f"{each.nodes:.1f} nodes", (weight, each.sufficiency.low)
+            axes.annotate(
+                text,
+                place,
+                (0, -4),
+                textcoords="offset points",
+                ha="center",
+                va="top",
+                size=SMALL,
+                color=BLUE,
+            )
         axes.set_xticks(weights)
         axes.set_xlabel("λ: weight of relevance against redundancy")
         axes.margins(x=0.12)
@@ -127,7 +140,7 @@ def lambda_figure(results: Results) -> Picture | None:
             caption="Band: 95 % bootstrap interval over queries; labels: mean nodes in a context. At low λ "
             "the diversity penalty soon makes every candidate's value negative, and selection stops early. "
             "Dashed: the paper (another judge, encoder and data).",
-            alt=f"Line chart of sufficiency over λ. {_told(measured)}",
+            alt=f"Line chart of sufficiency over λ. {_in_words(measured)}",
         )
 
 
@@ -144,7 +157,10 @@ def node_budget_figure(results: Results) -> Picture | None:
         figure = new_figure(3.6)
         axes = figure.add_subplot()
         _draw_sufficiency(axes, [_knob(each.row) for each in swept], swept)
-        _draw_full(axes, measured)
+        for each in measured:
+            if each.row.label == FULL:
+                value, dashes = each.sufficiency.value, (0, (6, 3))
+                axes.axhline(value, color=INK, linewidth=0.8, linestyle=dashes, label="full document")
         other = axes.twinx()
         _draw_reduction(other, swept)
         _mark_chosen(axes, swept)
@@ -160,7 +176,7 @@ def node_budget_figure(results: Results) -> Picture | None:
             caption="Left axis, solid: sufficiency, with the 95 % bootstrap interval over queries. Right "
             "axis, dashed: fragment token reduction. The paper's operating point k = 20 is marked. Grey: "
             "the paper (another judge, encoder and data).",
-            alt=f"Line chart over k with two axes. {_told(swept)} "
+            alt=f"Line chart over k with two axes. {_in_words(swept)} "
             f"Token reductions are {', '.join(f'{each.reduction:.1f}' for each in swept)} %.",
         )
 
@@ -174,15 +190,6 @@ def _draw_sufficiency(axes: "Axes", knobs: Sequence[float], measured: Sequence[_
     published = [each.row.sufficiency for each in measured]
     axes.plot(knobs, published, **PAPER_LINE, label="sufficiency, paper")
     percent_axis(axes, AXIS)
-
-
-def _draw_full(axes: "Axes", measured: Sequence[_Measured]) -> None:
-    """Draw the whole document's sufficiency as a line across."""
-    for each in measured:
-        if each.row.label == FULL:
-            axes.axhline(
-                each.sufficiency.value, color=INK, linewidth=0.8, linestyle=(0, (6, 3)), label="full document"
-            )
 
 
 def _draw_reduction(axes: "Axes", swept: Sequence[_Measured]) -> None:
@@ -219,20 +226,13 @@ def _mark_chosen(axes: "Axes", swept: Sequence[_Measured]) -> None:
             axes.annotate(text, (knob, 94), (5, 0), textcoords="offset points", va="center", size=SMALL)
 
 
-def _annotate(axes: "Axes", x: float, y: float, text: str) -> None:
-    """Write a small text below a point."""
-    axes.annotate(
-        text, (x, y), (0, -4), textcoords="offset points", ha="center", va="top", size=SMALL, color=BLUE
-    )
-
-
 # ---- what was measured
 
 
 def _measure(results: Results, table: PaperTable) -> list[_Measured]:
     measured = []
     for row in table.rows:
-        found = results.rows(row.label).of_skills(results.ablation_skills)
+        found = results.rows(row.label, results.ablation_skills)
         if len(found):
             interval = SUFFICIENCY.interval(found)
             measured.append(_Measured(row, interval, AVERAGE_NODES.of(found), FRAGMENT_REDUCTION.of(found)))
@@ -243,10 +243,48 @@ def _knob(row: PaperRow) -> float:
     return float(row.label.partition("=")[2])
 
 
-def _told(measured: Sequence[_Measured]) -> str:
+def _in_words(measured: Sequence[_Measured]) -> str:
     """Return the values in words."""
     parts = (
         f"{each.row.name} {each.sufficiency.value:.1f} % (paper {each.row.sufficiency:.1f} %)"
         for each in measured
     )
     return f"{'; '.join(parts)}."
+
+
+# ---- the graph of one skill, as stage 1 infers it
+
+
+def graph_figure(results: Results, pager: SkillPager) -> Picture | None:
+    """Return the graph of the skill that has nearest 42 nodes; None if stage 1 was not run.
+
+    Args:
+        results: Whose skills.
+        pager: Indexes the skill, or reads its index from the store.
+
+    Raises:
+        SkillPagerError: The skill cannot be indexed.
+
+    Reference: paper §5.1, figure dag-example.
+    """
+    counts = results.node_counts
+    parsed = [skill for skill in results.skills if skill.id in counts]
+    chosen = min(parsed, key=lambda skill: abs(counts[skill.id] - GRAPH_NODES), default=None)
+    if chosen is None:
+        return None
+    index = pager.index(to_skill(chosen))
+    name = visible(index.skill.name)
+    types, kinds = (
+        ", ".join(f"{count} {kind.replace('_', ' ')}" for kind, count in Counter(found).most_common())
+        for found in ([str(node.type) for node in index.nodes], [str(edge.kind) for edge in index.edges])
+    )
+    return Picture(
+        name="node-graph",
+        title=f"Nodes and edges of a skill of {len(index.nodes)} nodes: {name}",
+        caption="Nodes in document order, with type, id and first words. Edges: sequence along the line; "
+        "semantic, reference and condition as arcs. Selection by MMR does not read the edges; the graph "
+        "baselines do.",
+        alt=f"Graph of the skill {name}: {types}; edges: {kinds}.",
+        png=draw(index, "png"),
+        svg=draw(index, "svg"),
+    )

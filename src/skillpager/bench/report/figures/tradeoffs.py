@@ -1,12 +1,11 @@
 """Sufficiency against cost: all methods in one picture, and methods over equal budgets."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from skillpager.bench.report.comparisons import BASELINE, default_methods
-from skillpager.bench.report.curves import Curve
 from skillpager.bench.report.figures.drawing import (
     BLUE,
     GREY,
@@ -21,8 +20,10 @@ from skillpager.bench.report.figures.drawing import (
 )
 from skillpager.bench.report.figures.labels import label_points
 from skillpager.bench.report.figures.paper_figures import AXIS
-from skillpager.bench.report.frontier import Point, frontier, points_of
+from skillpager.bench.report.measures import MICRO_REDUCTION, SUFFICIENCY
 from skillpager.bench.report.results import Results
+from skillpager.bench.report.tables.budgets import Curve
+from skillpager.bench.report.tables.methods import BASELINE, default_methods
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,6 +31,38 @@ if TYPE_CHECKING:
 # lines that a reader can follow in one picture; the other methods are grey
 FOLLOWED = 5
 PANELS_ACROSS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A method in the plane of sufficiency and token reduction.
+
+    Attributes:
+        method: Its label.
+        reduction: Token reduction, micro, percent.
+        sufficiency: Percent.
+    """
+
+    method: str
+    reduction: float
+    sufficiency: float
+
+    def beats(self, other: "Point") -> bool:
+        """Return True if this is at least as good in both and better in one."""
+        mine, others = (self.reduction, self.sufficiency), (other.reduction, other.sufficiency)
+        return mine != others and all(own >= their for own, their in zip(mine, others, strict=True))
+
+
+def points_of(results: Results, labels: Iterable[str]) -> list[Point]:
+    """Return the points of methods, in their order."""
+    rows = {label: results.rows(label) for label in labels}
+    return [Point(label, MICRO_REDUCTION.of(found), SUFFICIENCY.of(found)) for label, found in rows.items()]
+
+
+def frontier(points: Sequence[Point]) -> list[Point]:
+    """Return the Pareto frontier: the points that no other beats, by ascending token reduction."""
+    best = [point for point in points if not any(other.beats(point) for other in points)]
+    return sorted(best, key=lambda point: (point.reduction, point.method))
 
 
 def pareto_figure(results: Results) -> Picture | None:
@@ -41,7 +74,9 @@ def pareto_figure(results: Results) -> Picture | None:
     with drawing():
         figure = new_figure(4.6)
         axes = figure.add_subplot()
-        _draw_frontier(axes, best)
+        # as steps: what is below and left of a point is beaten by it
+        x, y = [point.reduction for point in best], [point.sufficiency for point in best]
+        axes.step(x, y, where="pre", color=PALE, linewidth=1.6, zorder=1)
         for point in points:
             color = BLUE if point.method == BASELINE else INK if point in best else GREY
             axes.plot(point.reduction, point.sufficiency, "o", color=color, markersize=6, zorder=3)
@@ -64,17 +99,12 @@ def pareto_figure(results: Results) -> Picture | None:
         )
 
 
-def _draw_frontier(axes: "Axes", best: Sequence[Point]) -> None:
-    """Draw the frontier as steps: what is below and left of a point is beaten by it."""
-    x, y = [p.reduction for p in best], [p.sufficiency for p in best]
-    axes.step(x, y, where="pre", color=PALE, linewidth=1.6, zorder=1)
-
-
 def budget_figure(curves: Sequence[Curve]) -> Picture | None:
     """Return sufficiency and coverage over budgets, the best methods in colour; None without curves."""
     if not curves:
         return None
-    followed = _followed(curves)
+    base = [curve for curve in curves if curve.method == BASELINE]
+    followed = base + [curve for curve in curves if curve.method != BASELINE][:FOLLOWED]
     with_coverage = not np.isnan([curve.coverage for curve in curves]).any()
     with drawing():
         figure = new_figure(3.9)
@@ -98,12 +128,6 @@ def budget_figure(curves: Sequence[Curve]) -> Picture | None:
             + "; ".join(f"{curve.method} {100 * curve.areas.mean():.1f} %" for curve in curves)
             + ".",
         )
-
-
-def _followed(curves: Sequence[Curve]) -> list[Curve]:
-    """Return the curves in colour: the baseline, and the best others."""
-    base = [curve for curve in curves if curve.method == BASELINE]
-    return base + [curve for curve in curves if curve.method != BASELINE][:FOLLOWED]
 
 
 def _draw_curves(

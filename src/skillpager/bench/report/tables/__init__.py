@@ -1,5 +1,5 @@
 """Tables of a run: the paper's beside what was measured here, and our own."""
 
-from skillpager.bench.report.tables.table import Cell, Column, Row, Table, to_csv, to_html, to_markdown
+from skillpager.bench.report.tables.table import Cell, Table, to_csv, to_html, to_markdown
 
-__all__ = ["Cell", "Column", "Row", "Table", "to_csv", "to_html", "to_markdown"]
+__all__ = ["Cell", "Table", "to_csv", "to_html", "to_markdown"]

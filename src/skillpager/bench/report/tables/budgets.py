@@ -1,79 +1,135 @@
-"""The table of the matched-budget curves."""
+"""Matched-budget curves: what a method achieves when every method may spend the same share of the tokens."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from skillpager.bench.report.comparisons import BASELINE
-from skillpager.bench.report.curves import Curve, shared_areas
-from skillpager.bench.report.statistics import Interval, bootstrap, bootstrap_p, holm
-from skillpager.bench.report.tables.methods import CI
-from skillpager.bench.report.tables.table import Cell, Column, PValue, Row, Table
+import numpy as np
+
+from skillpager.bench.report.measures import COVERAGE, MICRO_REDUCTION, SUFFICIENCY
+from skillpager.bench.report.results import Results
+from skillpager.bench.report.statistics import Interval, Numbers, bootstrap, bootstrap_p, holm
+from skillpager.bench.report.tables.methods import BASELINE, CI
+from skillpager.bench.report.tables.table import Cell, PValue, Table
+from skillpager.bench.run.methods import parse_method
 
 # budgets at which the table shows the curves
 SHOWN = (0.3, 0.5, 0.7)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Curve:
+    """A method over budgets, on the queries that it was judged on at every budget.
+
+    Attributes:
+        method: Label of the method without its budget.
+        shares: Budgets: ceilings on the page as shares of the skill's tokens, ascending, 0 to 1.
+        used: Share of all tokens that the pages have in fact, at each budget.
+        sufficiency: Percent, at each budget.
+        coverage: Percent, at each budget; NaN where the judge measures none.
+        query: Ids of the queries.
+        skill: Ids of their skills.
+        areas: `(n_queries,)` area under each query's own curve, 0 to 1.
+    """
+
+    method: str
+    shares: tuple[float, ...]
+    used: tuple[float, ...]
+    sufficiency: tuple[float, ...]
+    coverage: tuple[float, ...]
+    query: tuple[str, ...]
+    skill: tuple[str, ...]
+    areas: Numbers
+
+    def area(self, *, by_skill: bool = False) -> Interval:
+        """Return the normalised area under the sufficiency curve, percent, with its bootstrap interval.
+
+        It is the trapezoid rule over the budgets, divided by their range, and so the mean sufficiency
+        over budgets. The rule is linear: the area of the mean curve is the mean of the queries' areas.
+        """
+        return bootstrap(self.areas, clusters=self.skill if by_skill else None).scaled(100)
+
+
+def read_curves(results: Results) -> list[Curve]:
+    """Return a curve for each method that was judged at two budgets or more, best area first."""
+    budgets: dict[str, dict[float, str]] = {}
+    for label in results.labels:
+        share = parse_method(label).share
+        if share is not None and results.has(label):
+            budgets.setdefault(without_budget(label), {})[share] = label
+    curves = [_curve(results, name, labels) for name, labels in budgets.items() if len(labels) > 1]
+    return sorted((curve for curve in curves if curve.query), key=lambda curve: -float(curve.areas.mean()))
+
+
+def without_budget(label: str) -> str:
+    """Return the label of a method without its limit of tokens."""
+    return replace(parse_method(label), share=None, max_tokens=None, max_nodes=None).label
+
+
+def _curve(results: Results, name: str, labels: Mapping[float, str]) -> Curve:
+    shares = tuple(sorted(labels))
+    points = results.common(*(labels[share] for share in shares))
+    verdicts = np.stack([rows["sufficient"].to_numpy() for rows in points])
+    return Curve(
+        method=name,
+        shares=shares,
+        used=tuple(1 - MICRO_REDUCTION.of(rows) / 100 for rows in points),
+        sufficiency=tuple(SUFFICIENCY.of(rows) for rows in points),
+        coverage=tuple(COVERAGE.of(rows) for rows in points),
+        query=tuple(points[0]["query"]),
+        skill=tuple(points[0]["skill"]),
+        areas=np.trapezoid(verdicts, np.asarray(shares), axis=0) / (shares[-1] - shares[0]),
+    )
+
+
+def compare_curves(curves: Sequence[Curve], base: Curve) -> dict[str, tuple[Interval, float]]:
+    """Return by method how the area of each other curve differs from `base`, on the queries of both.
+
+    Points with their interval, and p corrected for the number of curves; both draw skills.
+    """
+    found: dict[str, tuple[Interval, float]] = {}
+    places = {query: place for place, query in enumerate(base.query)}
+    for curve in curves:
+        mine = [place for place, query in enumerate(curve.query) if query in places]
+        if curve is base or not mine:
+            continue
+        gaps = curve.areas[mine] - base.areas[[places[curve.query[place]] for place in mine]]
+        skills = [curve.skill[place] for place in mine]
+        difference = bootstrap(gaps, clusters=skills).scaled(100)
+        found[curve.method] = difference, bootstrap_p(gaps, clusters=skills)
+    corrected = holm([p for _, p in found.values()])
+    return {name: (found[name][0], p) for name, p in zip(found, corrected, strict=True)}
 
 
 def matched_budgets(curves: Sequence[Curve]) -> Table | None:
     """Return the areas under matched-budget curves, in their order; None without curves."""
     if not curves:
         return None
-    tests = _tests(curves)
-    rows = tuple(
-        Row(
-            (curve.method, curve.area(), *tests.get(curve.method, (None, None)), *_points(curve)),
-            strong=curve.method == BASELINE,
-        )
-        for curve in curves
-    )
-    columns = (
-        Column("Method"),
-        Column(f"Area (%) {CI}"),
-        Column(f"against {BASELINE} (points) {CI}"),
-        Column("p, Holm", digits=4),
-        *(
-            Column(title, f"Budget of {100 * share:.0f} %", 1)
-            for share in SHOWN
-            for title in ("Suff. (%)", "used (%)")
-        ),
-    )
+    base = next((curve for curve in curves if curve.method == BASELINE), None)
+    tests = compare_curves(curves, base) if base else {}
+    rows: list[dict[str, Cell]] = []
+    for curve in curves:
+        difference, p = tests.get(curve.method, (None, None))
+        row: dict[str, Cell] = {
+            "Method": curve.method,
+            f"Area (%) {CI}": curve.area(),
+            f"against {BASELINE} (points) {CI}": difference,
+            "p, Holm": None if p is None else PValue(p),
+        }
+        for share in SHOWN:
+            place = curve.shares.index(share) if share in curve.shares else None
+            group = f"Budget of {100 * share:.0f} %"
+            row[f"{group}: Suff. (%)"] = None if place is None else curve.sufficiency[place]
+            row[f"{group}: used (%)"] = None if place is None else 100 * curve.used[place]
+        rows.append(row)
+    low, high = 100 * curves[0].shares[0], 100 * curves[0].shares[-1]
     return Table(
         "matched-budgets",
         "Equal budgets: sufficiency when every method may spend the same share of a skill's tokens",
-        columns,
         rows,
-        note=f"Area: under the curve of sufficiency over budgets {_span(curves[0])}, by the trapezoid rule, "
-        "divided by that range: the mean sufficiency over budgets. Its interval draws queries. Interval and "
-        f"p of the difference draw skills; p is corrected for {len(tests)} tests. A budget is a ceiling: "
-        "“used” is what the contexts take in fact.",
+        note=f"Area: under the curve of sufficiency over budgets from {low:.0f} to {high:.0f} % of a skill's "
+        "tokens, by the trapezoid rule, divided by that range: the mean sufficiency over budgets. Its "
+        "interval draws queries. Interval and p of the difference draw skills; p is corrected for "
+        f"{len(tests)} tests. A budget is a ceiling: “used” is what the contexts take in fact.",
+        digits={"p, Holm": 4} | {heading: 1 for heading in rows[0] if heading.startswith("Budget")},
+        strong={BASELINE},
     )
-
-
-def _span(curve: Curve) -> str:
-    low, high = 100 * curve.shares[0], 100 * curve.shares[-1]
-    return f"from {low:.0f} to {high:.0f} % of a skill's tokens"
-
-
-def _tests(curves: Sequence[Curve]) -> dict[str, tuple[Interval, PValue]]:
-    """Return how the area of each method differs from the baseline's, points, and the corrected p."""
-    base = next((curve for curve in curves if curve.method == BASELINE), None)
-    if base is None:
-        return {}
-    found = {}
-    for curve in curves:
-        mine, theirs, skills = shared_areas(curve, base)
-        if curve is not base and len(mine):
-            difference = bootstrap(mine - theirs, clusters=skills).scaled(100)
-            found[curve.method] = difference, bootstrap_p(mine - theirs, clusters=skills)
-    corrected = holm([p for _, p in found.values()])
-    return {
-        name: (difference, PValue(p))
-        for (name, (difference, _)), p in zip(found.items(), corrected, strict=True)
-    }
-
-
-def _points(curve: Curve) -> list[Cell]:
-    """Return sufficiency and tokens used at each of the shown budgets."""
-    cells: list[Cell] = []
-    for share in SHOWN:
-        place = curve.place(share)
-        cells += [None, None] if place is None else [curve.sufficiency[place], 100 * curve.used[place]]
-    return cells

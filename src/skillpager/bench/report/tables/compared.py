@@ -1,7 +1,6 @@
-"""The paper's tables of results, each beside what was measured here."""
+"""The paper's tables of results, each beside what was measured here, and further ablations."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -14,17 +13,17 @@ from skillpager.bench.report.measures import (
     MICRO_REDUCTION,
     STRONG_VOTES,
     SUFFICIENCY,
-    QueryRows,
 )
-from skillpager.bench.report.paper import PaperRow, PaperTable
+from skillpager.bench.report.paper import PaperTable
 from skillpager.bench.report.results import GROUND_TRUTH, Results
 from skillpager.bench.report.statistics import Interval
-from skillpager.bench.report.tables.table import Cell, Column, Row, Table
-from skillpager.bench.run.fitted import trained_note
+from skillpager.bench.report.tables.methods import BASELINE, CI
+from skillpager.bench.report.tables.table import Cell, Table
+from skillpager.bench.run.methods import parse_method
 
-PAPER, HERE = "Paper", "Here"
-# what nearly every suite holds, and so no sign that it was run
+# nearly every suite holds these methods, so they are no sign that it was run
 COMMON = frozenset({"mmr", "full"})
+CHUNKS = "chunk_mmr:"
 
 
 def main_results(results: Results) -> Table | None:
@@ -32,14 +31,8 @@ def main_results(results: Results) -> Table | None:
 
     Reference: paper §5.2.1, table tab:main-results.
     """
-    table = _compared(
-        results,
-        paper.MAIN,
-        name="main-results",
-        title="Main results: SkillPager and its baselines",
-        skills=None,
-    )
-    return table and _with_remark(table, trained_note(results))
+    title = "Main results: SkillPager and its baselines"
+    return _compared(results, paper.MAIN, "main-results", title, remark=results.encoder_note())
 
 
 def graph_augmentation(results: Results) -> Table | None:
@@ -47,13 +40,8 @@ def graph_augmentation(results: Results) -> Table | None:
 
     Reference: paper §3.3, table tab:graph-augmentation.
     """
-    return _compared(
-        results,
-        paper.GRAPH,
-        name="graph-augmentation",
-        title="Graph augmentation: one-hop dependency predecessors added to the selection",
-        skills=None,
-    )
+    title = "Graph augmentation: one-hop dependency predecessors added to the selection"
+    return _compared(results, paper.GRAPH, "graph-augmentation", title)
 
 
 def concept_ablation(results: Results) -> Table | None:
@@ -61,26 +49,17 @@ def concept_ablation(results: Results) -> Table | None:
 
     Reference: paper §5.2.2, table tab:concept-ablation.
     """
-    table = _compared(
-        results,
-        paper.CONCEPT,
-        name="concept-ablation",
-        title="Concept nodes in the candidate pool",
-        skills=results.ablation_skills,
+    skills = results.ablation_skills
+    measured = [results.rows(row.label, skills) for row in paper.CONCEPT.rows]
+    agreeing = [STRONG_VOTES.per_query(rows) for rows in measured if STRONG_VOTES.known(rows)]
+    remark = (
+        f"All votes agree on {np.concatenate(agreeing).mean():.1f} % of the verdicts, in the paper on "
+        f"{paper.STRONG_VOTES} %."
+        if agreeing
+        else ""
     )
-    return table and _with_remark(table, _votes_note(results))
-
-
-def _votes_note(results: Results) -> str:
-    """Return how often all votes agree over the variants of the ablation; empty for a judge of one vote."""
-    measured = [results.rows(row.label).of_skills(results.ablation_skills) for row in paper.CONCEPT.rows]
-    shares = [STRONG_VOTES.per_query(rows) for rows in measured if STRONG_VOTES.known(rows)]
-    if not shares:
-        return ""
-    return (
-        f"All votes agree on {np.concatenate(shares).mean():.1f} % of the verdicts, "
-        f"in the paper on {paper.STRONG_VOTES} %."
-    )
+    title = "Concept nodes in the candidate pool"
+    return _compared(results, paper.CONCEPT, "concept-ablation", title, skills, remark)
 
 
 def lambda_sweep(results: Results) -> Table | None:
@@ -88,13 +67,8 @@ def lambda_sweep(results: Results) -> Table | None:
 
     Reference: paper §5.3.1, table tab:lambda-sweep.
     """
-    return _compared(
-        results,
-        paper.LAMBDA,
-        name="lambda-sweep",
-        title="Effect of λ, the weight of relevance against redundancy",
-        skills=results.ablation_skills,
-    )
+    title = "Effect of λ, the weight of relevance against redundancy"
+    return _compared(results, paper.LAMBDA, "lambda-sweep", title, results.ablation_skills)
 
 
 def node_budget_sweep(results: Results) -> Table | None:
@@ -102,122 +76,53 @@ def node_budget_sweep(results: Results) -> Table | None:
 
     Reference: paper §5.3.2, table tab:k-sweep.
     """
-    return _compared(
-        results,
-        paper.NODE_BUDGET,
-        name="k-sweep",
-        title="Effect of k, the number of nodes that may be selected",
-        skills=results.ablation_skills,
-    )
-
-
-def concept_need(results: Results) -> Table | None:
-    """Return how many queries need concept nodes: `mmr` succeeds and `exec_only` does not.
-
-    Reference: paper §5.2.2.
-    """
-    if not (results.has("mmr") and results.has("exec_only")):
-        return None
-    adaptive, executable = (
-        rows.of_skills(results.ablation_skills) for rows in results.common("mmr", "exec_only")
-    )
-    if not len(adaptive):
-        return None
-    needed = np.flatnonzero(adaptive.sufficient > executable.sufficient)
-    queries = paper.CONCEPT.queries
-    rows = (
-        Row(("Queries", queries, len(adaptive))),
-        Row(("… that mmr answers and exec_only does not", paper.CONCEPT_NEEDED, len(needed))),
-        Row(("… as a share (%)", 100 * paper.CONCEPT_NEEDED / queries, 100 * len(needed) / len(adaptive))),
-        Row(
-            (
-                "Concept nodes in the contexts of these (%)",
-                paper.CONCEPT_NEEDED_SHARE,
-                CONCEPT_SHARE.of(adaptive.take(needed.tolist())),
-            )
-        ),
-        Row(("Concept nodes in all contexts of mmr (%)", None, CONCEPT_SHARE.of(adaptive))),
-    )
-    return Table(
-        "concept-need",
-        "Queries that need concept nodes",
-        (Column("", digits=1), Column(PAPER, digits=1), Column(HERE, digits=1)),
-        rows,
-        note=scope_note(results, results.ablation_skills),
-        reference="paper §5.2.2",
-    )
-
-
-# ---- the shape that all share
+    title = "Effect of k, the number of nodes that may be selected"
+    return _compared(results, paper.NODE_BUDGET, "k-sweep", title, results.ablation_skills)
 
 
 def _compared(
-    results: Results, table: PaperTable, *, name: str, title: str, skills: Collection[str] | None
+    results: Results,
+    table: PaperTable,
+    name: str,
+    title: str,
+    skills: Collection[str] | None = None,
+    remark: str = "",
 ) -> Table | None:
     """Return a table of the paper with our numbers beside it; None if nothing of its own was run."""
     if not any(results.has(row.label) for row in table.rows if row.label not in COMMON):
         return None
-    measured = {row.label: _rows(results, row.label, skills) for row in table.rows}
-    with_coverage = any(COVERAGE.known(rows) for rows in measured.values())
+    measured = {row.label: results.rows(row.label, skills) for row in table.rows}
+    with_coverage = any(map(COVERAGE.known, measured.values()))
     with_tokens = any(row.token_reduction is not None for row in table.rows)
-    lines = tuple(
-        Row(
-            (
-                row.name,
-                *_paper_cells(row, with_tokens=with_tokens),
-                *_own_cells(measured[row.label], with_coverage=with_coverage),
-            ),
-            strong=row.label == table.own,
+    rows: list[dict[str, Cell]] = []
+    for row in table.rows:
+        found = measured[row.label]
+        reduction: dict[str, Cell] = {"Paper: Fragment red. (%)": row.token_reduction} if with_tokens else {}
+        coverage: dict[str, Cell] = {"Here: Coverage (%)": COVERAGE.of(found)} if with_coverage else {}
+        rows.append(
+            {
+                "Method": row.name,
+                f"Paper: Suff. (%) {CI}": Interval(row.sufficiency, row.low, row.high),
+                "Paper: Nodes": row.nodes,
+                **reduction,
+                f"Here: Suff. (%) {CI}": SUFFICIENCY.interval(found),
+                **coverage,
+                "Here: Nodes": AVERAGE_NODES.of(found),
+                "Here: Fragment red. (%)": FRAGMENT_REDUCTION.of(found),
+                "Here: Token red. (%)": MICRO_REDUCTION.of(found),
+            }
         )
-        for row in table.rows
-    )
+    absent = [row.name for row in table.rows if not len(measured[row.label])]
+    missing = f"Not run here: {', '.join(absent)}." if absent else ""
     return Table(
         name,
         title,
-        _columns(with_coverage=with_coverage, with_tokens=with_tokens),
-        lines,
-        note=" ".join(filter(None, (scope_note(results, skills), _missing_note(table.rows, measured)))),
+        rows,
+        note=" ".join(filter(None, (scope_note(results, skills), missing, remark))),
         reference=table.reference,
+        digits={"Here: Coverage (%)": COVERAGE.digits},
+        strong={table.row(table.own).name},
     )
-
-
-def _with_remark(table: Table, remark: str) -> Table:
-    return replace(table, note=f"{table.note} {remark}".strip())
-
-
-def _rows(results: Results, label: str, skills: Collection[str] | None) -> QueryRows:
-    rows = results.rows(label)
-    return rows if skills is None else rows.of_skills(skills)
-
-
-def _columns(*, with_coverage: bool, with_tokens: bool) -> tuple[Column, ...]:
-    sufficiency = "Suff. (%) [95 % CI]"
-    return (
-        Column("Method"),
-        Column(sufficiency, PAPER),
-        Column("Nodes", PAPER),
-        *([Column("Fragment red. (%)", PAPER)] if with_tokens else []),
-        Column(sufficiency, HERE),
-        *([Column("Coverage (%)", HERE, COVERAGE.digits)] if with_coverage else []),
-        Column("Nodes", HERE),
-        Column("Fragment red. (%)", HERE),
-        Column("Token red. (%)", HERE),
-    )
-
-
-def _paper_cells(row: PaperRow, *, with_tokens: bool) -> list[Cell]:
-    cells: list[Cell] = [Interval(row.sufficiency, row.low, row.high), row.nodes]
-    return [*cells, row.token_reduction] if with_tokens else cells
-
-
-def _own_cells(rows: QueryRows, *, with_coverage: bool) -> list[Cell]:
-    return [
-        SUFFICIENCY.interval(rows),
-        *([COVERAGE.of(rows)] if with_coverage else []),
-        AVERAGE_NODES.of(rows),
-        FRAGMENT_REDUCTION.of(rows),
-        MICRO_REDUCTION.of(rows),
-    ]
 
 
 def scope_note(results: Results, skills: Collection[str] | None) -> str:
@@ -225,12 +130,178 @@ def scope_note(results: Results, skills: Collection[str] | None) -> str:
     chosen = [skill for skill in results.skills if skills is None or skill.id in skills]
     ids = {skill.id for skill in chosen}
     queries = sum(query.skill in ids for query in results.queries)
-    part = (
-        " with curated answers" if skills is not None and {s.subset for s in chosen} == {GROUND_TRUTH} else ""
-    )
+    curated = skills is not None and {skill.subset for skill in chosen} == {GROUND_TRUTH}
+    part = " with curated answers" if curated else ""
     return f"Here: {len(chosen):,} skills{part}, {queries:,} queries."
 
 
-def _missing_note(rows: Sequence[PaperRow], measured: dict[str, QueryRows]) -> str:
-    absent = [row.name for row in rows if not len(measured[row.label])]
-    return f"Not run here: {', '.join(absent)}." if absent else ""
+# ---- single numbers of the paper's text
+
+
+def concept_need(results: Results) -> Table | None:
+    """Return how many queries need concept nodes: `mmr` succeeds and `exec_only` does not.
+
+    Reference: paper §5.2.2.
+    """
+    skills = results.ablation_skills
+    adaptive, executable = results.common("mmr", "exec_only", skills=skills)
+    if not len(adaptive):
+        return None
+    needed = adaptive[adaptive["sufficient"].to_numpy() > executable["sufficient"].to_numpy()]
+    queries = paper.CONCEPT.queries
+    numbers: list[tuple[str, Cell, Cell]] = [
+        ("Queries", queries, len(adaptive)),
+        ("… that mmr answers and exec_only does not", paper.CONCEPT_NEEDED, len(needed)),
+        ("… as a share (%)", 100 * paper.CONCEPT_NEEDED / queries, 100 * len(needed) / len(adaptive)),
+        (
+            "Concept nodes in the contexts of these (%)",
+            paper.CONCEPT_NEEDED_SHARE,
+            CONCEPT_SHARE.of(needed),
+        ),
+        ("Concept nodes in all contexts of mmr (%)", None, CONCEPT_SHARE.of(adaptive)),
+    ]
+    return Table(
+        "concept-need",
+        "Queries that need concept nodes",
+        [{"": name, "Paper": there, "Here": here} for name, there, here in numbers],
+        note=scope_note(results, skills),
+        reference="paper §5.2.2",
+        digits={"Paper": 1, "Here": 1},
+    )
+
+
+def size_sweep(results: Results) -> Table | None:
+    """Return k = 20 against k = 60 for small and for large skills; None if they were not run.
+
+    Reference: paper §5.3.3.
+    """
+    if not (results.has("mmr@k=20") and results.has("mmr@k=60")):
+        return None
+    counts = results.node_counts
+    small = {skill for skill in counts if counts[skill] <= paper.SIZE_BOUNDARY}
+    rows: list[dict[str, Cell]] = []
+    for sign, skills, at_20, at_60 in (
+        ("≤", small, paper.SMALL_AT_20, paper.SMALL_AT_60),
+        (">", counts.keys() - small, paper.LARGE_AT_20, paper.LARGE_AT_60),
+    ):
+        pair = results.common("mmr@k=20", "mmr@k=60", skills=skills & results.ablation_skills)
+        rows.append(
+            {
+                "Skills of": f"{sign} {paper.SIZE_BOUNDARY} nodes",
+                "Paper: k = 20, suff. (%)": at_20,
+                "Paper: k = 60, suff. (%)": at_60,
+                "Here: skills": pair[0]["skill"].nunique(),
+                "Here: queries": len(pair[0]),
+                f"Here: k = 20, suff. (%) {CI}": SUFFICIENCY.interval(pair[0]),
+                f"Here: k = 60, suff. (%) {CI}": SUFFICIENCY.interval(pair[1]),
+            }
+        )
+    return Table(
+        "size-sweep",
+        "k by size of the skill: why large skills get the larger budget",
+        rows,
+        note=scope_note(results, results.ablation_skills),
+        reference="paper §5.3.3",
+    )
+
+
+def boundary_sweep(results: Results) -> Table | None:
+    """Return the effect of the size from which a skill gets the larger budget; None if it was not swept.
+
+    Reference: paper §5.3.3.
+    """
+    boundaries = ("80", "100", "120")
+    measured = results.common(*(f"mmr@boundary={boundary}" for boundary in boundaries))
+    if not len(measured[0]):
+        return None
+    middle = SUFFICIENCY.of(measured[1])
+    return Table(
+        "boundary-sweep",
+        "The size up to which k is 20 and above which it is 60",
+        [
+            {
+                "Up to … nodes": boundary,
+                f"Here: Suff. (%) {CI}": SUFFICIENCY.interval(rows),
+                "Here: against 100 nodes (points)": SUFFICIENCY.of(rows) - middle,
+                "Here: Nodes": AVERAGE_NODES.of(rows),
+                "Here: Fragment red. (%)": FRAGMENT_REDUCTION.of(rows),
+            }
+            for boundary, rows in zip(boundaries, measured, strict=True)
+        ],
+        note=f"Paper: 80 and 120 change the sufficiency by less than {paper.BOUNDARY_CHANGE} points.",
+        reference="paper §5.3.3",
+        strong={boundaries[1]},
+    )
+
+
+# ---- ablations beyond the paper's
+
+
+def granularity(results: Results) -> Table | None:
+    """Return typed nodes against chunks of several sizes; None if no sizes were run.
+
+    Reference: paper §5.2.1, “Naive chunk + MMR”.
+    """
+    sizes = [label for label in results.labels if label.startswith(CHUNKS) and "@" not in label]
+    return _ablation(
+        results,
+        [BASELINE, *sizes],
+        name="granularity",
+        title="Granularity: typed nodes against chunks of fixed length, MMR on both",
+        note="Chunks and nodes have the same k, so that larger chunks spend more: see the matched budgets "
+        "for equal cost. “Nodes” of a chunk method are chunks.",
+    )
+
+
+def encoders(results: Results) -> Table | None:
+    """Return the effect of the encoder; None if no other than the run's own was tried."""
+    labels = [BASELINE, *_variants(results, "encoder")]
+    return _ablation(results, labels, name="encoder", title="The encoder of nodes and queries")
+
+
+def classifiers(results: Results) -> Table | None:
+    """Return the effect of the classifier; None if no other than the run's own was tried."""
+    pairs = sorted((parse_method(label).strategy, label) for label in _variants(results, "classifier"))
+    return _ablation(
+        results,
+        list(dict.fromkeys(label for pair in pairs for label in pair)),
+        name="classifier",
+        title="The classifier of nodes, where node types decide what is shown",
+        note="“labels” are the annotators' own types: what a perfect parser would do.",
+    )
+
+
+def _variants(results: Results, part: str) -> list[str]:
+    """Return the methods that have an encoder or classifier of their own, and no limit of tokens."""
+    methods = {label: parse_method(label) for label in results.labels}
+    return [
+        label
+        for label, method in methods.items()
+        if getattr(method, part) is not None and method.share is None and method.max_tokens is None
+    ]
+
+
+def _ablation(
+    results: Results, labels: Sequence[str], *, name: str, title: str, note: str = ""
+) -> Table | None:
+    """Return methods with the main measures; None if fewer than two were run."""
+    measured = {label: results.rows(label) for label in labels if results.has(label)}
+    if len(measured) < 2:
+        return None
+    known = [COVERAGE] if any(map(COVERAGE.known, measured.values())) else []
+    measures = (*known, AVERAGE_NODES, FRAGMENT_REDUCTION, MICRO_REDUCTION)
+    return Table(
+        name,
+        title,
+        [
+            {
+                "Method": label,
+                f"Suff. (%) {CI}": SUFFICIENCY.interval(rows),
+                **{measure.heading: measure.of(rows) for measure in measures},
+            }
+            for label, rows in measured.items()
+        ],
+        note,
+        digits={measure.heading: measure.digits for measure in measures},
+        strong={BASELINE},
+    )

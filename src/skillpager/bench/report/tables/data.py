@@ -1,18 +1,20 @@
 """Tables of the data and of stage 1, beside the paper's."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable
+from dataclasses import astuple, dataclass
 from statistics import fmean, median
 
-from skillpager.bench.report import paper
-from skillpager.bench.report.preservation import measure_preservation
-from skillpager.bench.report.results import Results
-from skillpager.bench.report.tables.table import Cell, Column, Row, Table
-from skillpager.bench.run.fitted import fitted_note
-from skillpager.bench.validate.agreement import Agreement
-from skillpager.bench.validate.node_types import parser_quality
+import numpy as np
 
-_SIDES = (Column("Paper", digits=1), Column("Here", digits=1))
+from skillpager.bench.data.records import NodeRecord, SkillRecord
+from skillpager.bench.report import paper
+from skillpager.bench.report.results import Results
+from skillpager.bench.report.tables.table import Cell, Table
+from skillpager.bench.validate.node_types import parser_quality
+from skillpager.errors import BenchError
+from skillpager.parsing.frontmatter import find_body
+from skillpager.parsing.markdown import Lines, parse_blocks
 
 
 def composition(results: Results) -> Table:
@@ -23,53 +25,45 @@ def composition(results: Results) -> Table:
     subsets = Counter(skill.subset for skill in results.skills)
     asked = Counter(query.skill for query in results.queries)
     lengths = [sum(len(text) for _, text in skill.files) for skill in results.skills]
-    known = {
-        "gt": ("Ground-truth skills", paper.GROUND_TRUTH_SKILLS),
-        "pool": ("Pool skills", paper.POOL_SKILLS),
-    }
-    rows = [Row((title, count, subsets[subset])) for subset, (title, count) in known.items()]
-    rows += [
-        Row((f"Other skills: {subset}" if subset else "Other skills", None, count))
-        for subset, count in subsets.items()
-        if subset not in known
-    ]
-    rows += [
-        Row(("Skills in all", paper.SKILLS, len(results.skills)), strong=True),
-        Row(
-            (
-                "Queries per skill, mean",
-                float(paper.QUERIES_PER_SKILL),
-                fmean(asked.values()) if asked else None,
-            )
+    curated = ("gt", "pool")
+    numbers: list[tuple[str, Cell, Cell]] = [
+        ("Ground-truth skills", paper.GROUND_TRUTH_SKILLS, subsets["gt"]),
+        ("Pool skills", paper.POOL_SKILLS, subsets["pool"]),
+        *(
+            (f"Other skills: {subset}" if subset else "Other skills", None, count)
+            for subset, count in subsets.items()
+            if subset not in curated
         ),
-        Row(("Queries in all", paper.QUERIES, len(results.queries)), strong=True),
-        Row(("Characters of a skill, least", paper.CHARACTERS_MIN, min(lengths))),
-        Row(("… median", paper.CHARACTERS_MEDIAN, int(median(lengths)))),
-        Row(("… most", paper.CHARACTERS_MAX, max(lengths))),
-        *_node_rows(list(results.node_counts.values())),
+        ("Skills in all", paper.SKILLS, len(results.skills)),
+        (
+            "Queries per skill, mean",
+            float(paper.QUERIES_PER_SKILL),
+            fmean(asked.values()) if asked else None,
+        ),
+        ("Queries in all", paper.QUERIES, len(results.queries)),
+        ("Characters of a skill, least", paper.CHARACTERS_MIN, min(lengths)),
+        ("… median", paper.CHARACTERS_MEDIAN, int(median(lengths))),
+        ("… most", paper.CHARACTERS_MAX, max(lengths)),
     ]
+    if counts := list(results.node_counts.values()):
+        small = 100 * sum(count <= paper.SIZE_BOUNDARY for count in counts) / len(counts)
+        numbers += [
+            ("Nodes in all", paper.NODES, sum(counts)),
+            ("Nodes of a skill, least", paper.NODES_MIN, min(counts)),
+            ("… median", paper.NODES_MEDIAN, int(median(counts))),
+            ("… mean", paper.NODES_MEAN, fmean(counts)),
+            ("… most", paper.NODES_MAX, max(counts)),
+            (f"Skills of at most {paper.SIZE_BOUNDARY} nodes (%)", paper.SMALL_SKILLS, small),
+        ]
     return Table(
         "dataset-composition",
         "Composition of the benchmark",
-        (Column("Component"), *_SIDES),
-        tuple(rows),
+        [{"Component": name, "Paper": there, "Here": here} for name, there, here in numbers],
         note="Characters are counted with front matter.",
         reference="paper §4.1, table tab:dataset-composition",
+        digits={"Paper": 1, "Here": 1},
+        strong={"Skills in all", "Queries in all", "Nodes in all"},
     )
-
-
-def _node_rows(counts: Sequence[int]) -> list[Row]:
-    if not counts:
-        return []
-    small = 100 * sum(count <= paper.SIZE_BOUNDARY for count in counts) / len(counts)
-    return [
-        Row(("Nodes in all", paper.NODES, sum(counts)), strong=True),
-        Row(("Nodes of a skill, least", paper.NODES_MIN, min(counts))),
-        Row(("… median", paper.NODES_MEDIAN, int(median(counts)))),
-        Row(("… mean", paper.NODES_MEAN, fmean(counts))),
-        Row(("… most", paper.NODES_MAX, max(counts))),
-        Row((f"Skills of at most {paper.SIZE_BOUNDARY} nodes (%)", paper.SMALL_SKILLS, small)),
-    ]
 
 
 def node_types(results: Results) -> Table | None:
@@ -81,19 +75,99 @@ def node_types(results: Results) -> Table | None:
     total = counts.total()
     if not total:
         return None
-    rows = [
-        Row((kind, *published, counts[kind], 100 * counts[kind] / total))
-        for kind, published in paper.NODE_TYPES.items()
-    ]
-    rows.append(Row(("total", paper.NODES, 100.0, total, 100.0), strong=True))
-    columns = [Column(title, group, 1) for group in ("Paper", "Here") for title in ("Nodes", "Share (%)")]
+    here = {kind: (counts[kind], 100 * counts[kind] / total) for kind in paper.NODE_TYPES}
+    kinds = {**paper.NODE_TYPES, "total": (paper.NODES, 100.0)}
+    here["total"] = (total, 100.0)
+    shares = ("Paper: Share (%)", "Here: Share (%)")
     return Table(
         "node-types",
         "Node types after stage 1",
-        (Column("Type"), *columns),
-        tuple(rows),
+        [
+            {
+                "Type": kind,
+                "Paper: Nodes": there[0],
+                shares[0]: there[1],
+                "Here: Nodes": here[kind][0],
+                shares[1]: here[kind][1],
+            }
+            for kind, there in kinds.items()
+        ],
         reference="paper §4.1, table tab:node-dist",
+        digits=dict.fromkeys(shares, 1),
+        strong={"total"},
     )
+
+
+# ---- losslessness
+
+
+@dataclass(frozen=True, slots=True)
+class Preservation:
+    """Where the characters of the sources are; white space is not counted.
+
+    Attributes:
+        once: In exactly one node.
+        repeated: In more than one.
+        structure: In headings and thematic breaks outside of nodes.
+        front_matter: In front matter.
+        lost: In none of these.
+    """
+
+    once: int = 0
+    repeated: int = 0
+    structure: int = 0
+    front_matter: int = 0
+    lost: int = 0
+
+    @property
+    def characters(self) -> int:
+        """All characters."""
+        return sum(astuple(self))
+
+    @property
+    def kept(self) -> float:
+        """Share of the body text that is in exactly one node, 0 to 1; 1 if there is none."""
+        body = self.once + self.repeated + self.lost
+        return self.once / body if body else 1.0
+
+
+def measure_preservation(skills: Iterable[SkillRecord], nodes: Iterable[NodeRecord]) -> Preservation:
+    """Return where the characters of the skills are, by the offsets of their nodes.
+
+    Raises:
+        BenchError: A node lies outside of its file.
+
+    Reference: docs/design.md, contract 1; paper §2.3, “preserves the original text boundary”.
+    """
+    texts = {(skill.id, path): text for skill in skills for path, text in skill.files}
+    # of each file, how many nodes begin, less those that end, at each offset
+    steps = {place: np.zeros(len(text) + 1, dtype=np.int64) for place, text in texts.items()}
+    for node in nodes:
+        place = (node.skill, node.file)
+        if not 0 <= node.start <= node.end <= len(texts.get(place, "")):
+            raise BenchError(
+                f"Node {node.id} of skill {node.skill!r} is not in its file {node.file}: the nodes belong to "
+                "other texts, so run the methods in a folder of their own."
+            )
+        steps[place][node.start] += 1
+        steps[place][node.end] -= 1
+    totals = np.zeros(5, dtype=np.int64)
+    for place, text in texts.items():
+        count = np.cumsum(steps[place])[:-1]
+        body = find_body(text)
+        counted = np.fromiter((not character.isspace() for character in text), bool, len(text))
+        counted[: text.startswith("\ufeff")] = False
+        front = np.arange(len(text)) < body
+        structure = np.zeros(len(text), dtype=bool)  # the lines of headings, underlines included, and rules
+        lines = Lines(text[body:])
+        for token in parse_blocks(text[body:]):
+            if token.type in ("heading_open", "hr") and token.map:
+                first, behind = token.map
+                structure[body + lines.start(first) : body + lines.start(behind)] = True
+        inside, outside = counted & ~front, counted & ~front & (count == 0)
+        kinds = (inside & (count == 1), inside & (count > 1), outside & structure, counted & front)
+        totals += [int(kind.sum()) for kind in (*kinds, outside & ~structure)]
+    return Preservation(*totals.tolist())
 
 
 def preservation(results: Results) -> Table | None:
@@ -101,25 +175,31 @@ def preservation(results: Results) -> Table | None:
     if not results.nodes:
         return None
     found = measure_preservation(results.skills, results.nodes)
-    places: list[tuple[str, int]] = [
-        ("in exactly one node", found.once),
-        ("in headings and thematic breaks, kept as structure", found.structure),
-        ("in front matter, kept as metadata", found.front_matter),
-        ("in more than one node", found.repeated),
-        ("nowhere", found.lost),
+    places = {
+        "in exactly one node": found.once,
+        "in headings and thematic breaks, kept as structure": found.structure,
+        "in front matter, kept as metadata": found.front_matter,
+        "in more than one node": found.repeated,
+        "nowhere": found.lost,
+        "all characters but white space": found.characters,
+    }
+    rows: list[dict[str, Cell]] = [
+        {"Characters": place, "Count": count, "Share (%)": 100 * count / found.characters}
+        for place, count in places.items()
     ]
-    rows = [Row((place, count, 100 * count / found.characters)) for place, count in places]
-    rows.append(Row(("all characters but white space", found.characters, 100.0), strong=True))
-    share: Cell = 100 * found.kept
-    rows.append(Row(("body text preserved (in exactly one node)", None, share), strong=True))
+    preserved = "body text preserved (in exactly one node)"
+    rows.append({"Characters": preserved, "Count": None, "Share (%)": 100 * found.kept})
     return Table(
         "preservation",
         "Losslessness of stage 1: where each character of the sources is",
-        (Column("Characters"), Column("Count"), Column("Share (%)")),
-        tuple(rows),
+        rows,
         note="Body text is all text but front matter, headings, thematic breaks and white space. Preserved "
         "means that it stands in exactly one node: all nodes together repeat nothing and lose nothing.",
+        strong={"all characters but white space", preserved},
     )
+
+
+# ---- agreement with people
 
 
 def parser_agreement(results: Results) -> Table | None:
@@ -130,32 +210,29 @@ def parser_agreement(results: Results) -> Table | None:
     quality = parser_quality(results.skills, results.nodes)
     if quality is None:
         return None
-    raters = [quality.parser] + ([quality.annotators] if quality.annotators else [])
-    rows = [
-        Row(("Nodes compared", paper.VALIDATION_SAMPLE, *(each.cases for each in raters))),
-        Row(("Accuracy (%)", paper.PARSER_ACCURACY, *(each.rate.scaled(100) for each in raters))),
-        Row(("Macro-F1 (%)", paper.PARSER_MACRO_F1, *(100 * each.macro_f1 for each in raters))),
-        *(
-            Row((f"F1 of {score.label} (%)", None, *(_f1(each, score.label) for each in raters)))
-            for score in quality.parser.scores
-        ),
+    raters = {"Here": quality.parser}
+    if quality.annotators:
+        raters["Here: a second annotator"] = quality.annotators
+    scores = {name: {score.label: 100 * score.f1 for score in each.scores} for name, each in raters.items()}
+    numbers: list[tuple[str, Cell, dict[str, Cell]]] = [
+        ("Nodes compared", paper.VALIDATION_SAMPLE, {name: each.cases for name, each in raters.items()}),
+        ("Accuracy (%)", paper.PARSER_ACCURACY, {n: each.rate.scaled(100) for n, each in raters.items()}),
+        ("Macro-F1 (%)", paper.PARSER_MACRO_F1, {n: 100 * each.macro_f1 for n, each in raters.items()}),
     ]
-    titles = ("Paper", "Here", "Here: a second annotator")[: 1 + len(raters)]
+    numbers += [
+        (f"F1 of {label} (%)", None, {name: scores[name].get(label) for name in raters})
+        for label in scores["Here"]
+    ]
     return Table(
         "parser-quality",
         "Node types of the parser against annotators' labels",
-        (Column(""), *map(Column, titles)),
-        tuple(rows),
+        [{"": name, "Paper": there, **here} for name, there, here in numbers],
         note="Paper: a sample balanced over types, sources and sizes, labelled by people. Here: all labelled "
         f"nodes of {quality.skills} skills, in the proportions in which they occur; nodes without a label: "
         f"{quality.unlabelled}. A second annotator is held against the first, as the parser is. "
-        f"{fitted_note(results)}".rstrip(),
+        f"{results.classifier_note()}".rstrip(),
         reference="paper §5.1",
     )
-
-
-def _f1(agreement: Agreement, label: str) -> float | None:
-    return next((100 * score.f1 for score in agreement.scores if score.label == label), None)
 
 
 def judge_validation(results: Results) -> Table | None:
@@ -163,23 +240,27 @@ def judge_validation(results: Results) -> Table | None:
 
     Reference: paper §4.2.
     """
-    scored = results.validation
-    if not scored:
+    if not results.validation:
         return None
-    rows = []
-    for name, published in paper.JUDGE_AGREEMENT.items():
-        here = scored.get(name)
-        cells: tuple[Cell, ...] = (100 * here.rate, here.kappa, here.cases) if here else (None, None, None)
-        rows.append(Row((_VOTES[name], published.agreement, published.kappa, *cells), strong=name == "all"))
-    columns = [Column("Agreement (%)", "Paper"), Column("Cohen's κ", "Paper", 3)]
-    columns += [Column("Agreement (%)", "Here"), Column("Cohen's κ", "Here", 3), Column("Cases", "Here")]
+    names = {"all": "all", "3-0": "3-0, unanimous", "2-1": "2-1, divided"}
+    rows: list[dict[str, Cell]] = []
+    for name, there in paper.JUDGE_AGREEMENT.items():
+        here = results.validation.get(name)
+        rows.append(
+            {
+                "Votes": names[name],
+                "Paper: Agreement (%)": there.agreement,
+                "Paper: Cohen's κ": there.kappa,
+                "Here: Agreement (%)": 100 * here.rate if here else None,
+                "Here: Cohen's κ": here.kappa if here else None,
+                "Here: Cases": here.cases if here else None,
+            }
+        )
     return Table(
         "judge-validation",
         "The judge against people",
-        (Column("Votes"), *columns),
-        tuple(rows),
+        rows,
         reference=f"paper §4.2: {paper.VALIDATION_SAMPLE} cases",
+        digits={"Paper: Cohen's κ": 3, "Here: Cohen's κ": 3},
+        strong={"all"},
     )
-
-
-_VOTES = {"all": "all", "3-0": "3-0, unanimous", "2-1": "2-1, divided"}

@@ -1,0 +1,208 @@
+"""The JSON objects that every front end speaks: CLI, HTTP service, MCP server and adapters.
+
+Field names are those of the dataclasses in `types.py`, made by `output/json.py`; the HTTP service describes
+its answers by these types. Lines are 1-based and inclusive. Fields are only ever added.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, NotRequired, TypeAlias
+
+# pydantic reads the TypedDict of `typing` from Python 3.12 on only
+from typing_extensions import TypedDict
+
+# covariant, so that a list of objects is a JSON value
+JsonValue: TypeAlias = "bool | int | float | str | Sequence[JsonValue] | Mapping[str, JsonValue] | None"
+JsonObject: TypeAlias = dict[str, JsonValue]
+
+NodeTypeName = Literal["step", "example", "param", "precondition", "error_handling", "concept"]
+EdgeKindName = Literal["sequence", "semantic", "reference", "condition"]
+StyleName = Literal["marked", "plain", "xml"]
+ScopeName = Literal["skill", "body"]
+
+
+class PlaceJson(TypedDict):
+    """A range of lines of a file."""
+
+    file: str
+    start_line: int
+    end_line: int
+
+
+class NodeJson(PlaceJson):
+    """A node: its role, place and exact source text."""
+
+    id: str
+    type: NodeTypeName
+    type_confidence: float
+    kind: str
+    heading_path: list[str]
+    tokens: int
+    text: str
+
+
+class HeadingJson(PlaceJson):
+    """A heading."""
+
+    level: int
+    title: str
+
+
+class EdgeJson(TypedDict):
+    """An edge of the graph; its ends are ids of nodes."""
+
+    source: str
+    target: str
+    kind: EdgeKindName
+    weight: float
+
+
+class SummaryJson(TypedDict):
+    """Metadata of an index: which skill it holds and how it was made."""
+
+    name: str
+    description: str
+    metadata: dict[str, str]
+    root: str | None
+    files: list[str]
+    warnings: list[str]
+    full_tokens: int
+    token_counter: str
+    encoder: str
+    classifier: str
+    key: str
+
+
+class NodesJson(SummaryJson):
+    """Nodes of a skill in document order."""
+
+    nodes: list[NodeJson]
+
+
+class OutlineJson(NodesJson):
+    """A skill's headings and nodes in document order."""
+
+    headings: list[HeadingJson]
+
+
+class GraphJson(NodesJson):
+    """A skill's nodes and the edges between them."""
+
+    edges: list[EdgeJson]
+
+
+class FileJson(TypedDict):
+    """A file of a skill as its author wrote it; `body_start` is the offset behind its front matter."""
+
+    path: str
+    text: str
+    digest: str
+    body_start: int
+
+
+class SourceJson(SummaryJson):
+    """A skill's files with their text, as `sources`; `files` are their paths."""
+
+    sources: list[FileJson]
+
+
+class SkillJson(TypedDict):
+    """A skill that discovery found."""
+
+    name: str
+    description: str
+    path: str
+    shadowed_by: str | None
+    problem: str | None
+
+
+class OmissionJson(PlaceJson):
+    """A gap of a page: what is left out, as ids of nodes, counts of node types and tokens."""
+
+    nodes: list[str]
+    types: dict[str, int]
+    tokens: int
+    known: bool
+
+
+class BudgetJson(TypedDict):
+    """The budget in force."""
+
+    max_nodes: int | None
+    max_tokens: int | None
+    sufficiency: float | None
+
+
+class ScoresJson(TypedDict):
+    """The numbers that decided about a node, which is named by its id."""
+
+    node: str
+    relevance: float
+    redundancy: float
+    marginal: float
+
+
+class PickJson(ScoresJson):
+    """A node that was picked."""
+
+    rank: int
+    tokens: int
+    total_tokens: int
+    sufficiency: float | None
+
+
+class SkipJson(ScoresJson):
+    """A node that was left out, and why."""
+
+    reason: str
+
+
+class SelectionJson(TypedDict):
+    """The choice of a strategy; picks in order of picking, skipped nodes in document order."""
+
+    strategy: str
+    query: str
+    budget: BudgetJson
+    picks: list[PickJson]
+    skipped: list[SkipJson]
+
+
+class PageJson(TypedDict):
+    """A page, or nodes that a page left out: those have no selection. `explain` adds the reasons by node."""
+
+    text: str
+    style: StyleName
+    tokens: int
+    full_tokens: int
+    tokens_exact: bool
+    token_reduction: float
+    complete: bool
+    sufficiency: float | None
+    nodes: list[NodeJson]
+    omitted: list[OmissionJson]
+    selection: SelectionJson | None
+    reasons: NotRequired[dict[str, dict[str, float]]]
+
+
+class EntryJson(TypedDict):
+    """A stored index; size in bytes, times as Unix times."""
+
+    key: str
+    name: str
+    root: str
+    nodes: int
+    size: int
+    created: float
+    used: float
+
+
+class ErrorJson(TypedDict):
+    """An error: the name of its class and its message."""
+
+    type: str
+    message: str
+
+
+class FailureJson(TypedDict):
+    """An answer that is an error."""
+
+    error: ErrorJson

@@ -1,0 +1,23 @@
+"""Short texts for people: snippets, shares, line ranges."""
+
+from skillpager.types import Node
+
+# longest part of a node's text that a line shows
+SNIPPET_CHARS = 72
+
+
+def snippet(text: str, width: int = SNIPPET_CHARS) -> str:
+    """Return `text` on one line, white space folded, cut to `width` characters."""
+    folded = " ".join(text[: width * 4].split())
+    return folded if len(folded) <= width else folded[: width - 1].rstrip() + "…"
+
+
+def percent(share: float, *, digits: int = 0) -> str:
+    """Return a share as text, such as `64 %`."""
+    return f"{100 * share:.{digits}f} %"
+
+
+def line_range(node: Node) -> str:
+    """Return the lines of a node, such as `L12` or `L12-18`."""
+    first, last = node.span.start_line, node.span.end_line
+    return f"L{first}" if first == last else f"L{first}-{last}"

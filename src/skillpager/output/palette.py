@@ -1,0 +1,73 @@
+"""Shared by all drawings: colours of node types and edge kinds, labels, and Matplotlib's settings."""
+
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from threading import Lock
+from types import MappingProxyType
+
+from skillpager.errors import require_extra
+from skillpager.output.formatting import snippet
+from skillpager.types import EdgeKind, Node, NodeType
+
+LABEL_LENGTH = 40  # characters of a node's text in DOT and Mermaid
+
+# Okabe and Ito's palette, for any colour vision; blue, green, orange and purple as in the paper
+TYPE_COLORS: Mapping[NodeType, str] = MappingProxyType(
+    {
+        NodeType.STEP: "#009E73",
+        NodeType.EXAMPLE: "#CC79A7",
+        NodeType.PARAM: "#E69F00",
+        NodeType.PRECONDITION: "#56B4E9",
+        NodeType.ERROR_HANDLING: "#D55E00",
+        NodeType.CONCEPT: "#0072B2",
+    }
+)
+EDGE_COLORS: Mapping[EdgeKind, str] = MappingProxyType(
+    {
+        EdgeKind.SEQUENCE: "#9A9A9A",
+        EdgeKind.SEMANTIC: "#8C6D46",
+        EdgeKind.REFERENCE: "#332288",
+        EdgeKind.CONDITION: "#AA1144",
+    }
+)
+_MARKUP = re.compile(r"^[\s>|#*+-]+|`{3,}\S*|~{3,}\S*|\*\*")
+_LINK = re.compile(r"!?\[([^\]]*)\]\([^)\s]*\)")
+_TABLE_RULE = re.compile(r"(?:\|\s*)*:?-{3,}:?\s*\|[\s|:-]*")
+_INVISIBLE = {"Cc", "Cf", "Cn", "Co", "Cs"}  # Unicode categories
+
+_settings = Lock()  # Matplotlib's settings belong to the process
+
+
+def summarize(node: Node, length: int = LABEL_LENGTH) -> str:
+    """Return the first `length` characters of a node on one line, without most of their markup."""
+    bare = _LINK.sub(r"\1", _TABLE_RULE.sub("| ", _MARKUP.sub("", node.text[: 4 * length])))
+    return snippet(visible(bare), length)
+
+
+def visible(text: str) -> str:
+    """Return `text` on one line, without control characters."""
+    spaced = " ".join(text.split())
+    return "".join(character for character in spaced if unicodedata.category(character) not in _INVISIBLE)
+
+
+@contextmanager
+def own_settings(changes: Mapping[str, object], *, extra: str, purpose: str) -> Iterator[None]:
+    """Draw with Matplotlib's defaults and some changes, then restore the settings of the process.
+
+    The same picture has the same bytes, whatever else the process draws.
+
+    Args:
+        changes: Settings besides those that all our pictures have.
+        extra: Extra that installs Matplotlib, for the message.
+        purpose: What draws, as the subject of a sentence.
+
+    Raises:
+        MissingExtraError: Matplotlib is not installed.
+    """
+    matplotlib = require_extra("matplotlib", extra=extra, purpose=purpose)
+    with _settings, matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update({"svg.hashsalt": "skillpager", "text.hinting": "no_hinting", **changes})
+        yield
