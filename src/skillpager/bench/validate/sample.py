@@ -20,7 +20,7 @@ import numpy as np
 
 from skillpager.bench.data import to_skill
 from skillpager.bench.data.folder import BenchFolder, write_records
-from skillpager.bench.data.records import JudgmentRecord, NodeRecord, SkillRecord
+from skillpager.bench.data.records import JudgmentRecord, NodeRecord, SelectionRecord, SkillRecord
 from skillpager.bench.run.methods import parse_method
 from skillpager.bench.validate.sheet import (
     Case,
@@ -173,10 +173,26 @@ def sample_judgments(
         taken = in_drawn_order(members, seed, _judgment_identity)[:wanted]
         strata.append(Stratum((method, verdict_label(sufficient), pattern), len(members), len(taken), wanted))
         drawn += taken
+    reasons = {
+        "judged on another context": len(found) - len(current),
+        f"not judged by {votes} votes": len(current) - len(whole),
+    }
+    set_aside = {reason: count for reason, count in reasons.items() if count}
+    ordered = _in_case_order(drawn, seed, _judgment_identity)
+    cases, keys = _judgment_cases(folder, ordered, selections)
+    return Sample(Sheet(SheetKind.SUFFICIENCY, cases), keys, tuple(strata), set_aside)
+
+
+def _judgment_cases(
+    folder: BenchFolder,
+    drawn: Mapping[str, JudgmentRecord],
+    selections: Mapping[tuple[str, str], SelectionRecord],
+) -> tuple[tuple[Case, ...], tuple[JudgmentKey, ...]]:
+    """Return the rows of drawn verdicts and their keys, given the selections by method and query."""
     queries = {query.id: query.query for query in folder.queries()}
-    skills = _skills_by_id(folder, {verdict.skill for verdict in drawn})
+    skills = _skills_by_id(folder, {verdict.skill for verdict in drawn.values()})
     cases, keys = list[Case](), list[JudgmentKey]()
-    for case, verdict in _in_case_order(drawn, seed, _judgment_identity).items():
+    for case, verdict in drawn.items():
         if verdict.query not in queries:
             raise BenchError(
                 f"{folder.path} has a verdict on query {verdict.query!r}, which it does not have: restore "
@@ -192,12 +208,7 @@ def sample_judgments(
         cases.append(Case(case, (skill.name, skill.description, queries[verdict.query], context)))
         judged = verdict.judge, verdict.sufficient, verdict.pattern, verdict.context_sha256
         keys.append(JudgmentKey(case, verdict.query, verdict.skill, verdict.method, *judged))
-    reasons = {
-        "judged on another context": len(found) - len(current),
-        f"not judged by {votes} votes": len(current) - len(whole),
-    }
-    set_aside = {reason: count for reason, count in reasons.items() if count}
-    return Sample(Sheet(SheetKind.SUFFICIENCY, tuple(cases)), tuple(keys), tuple(strata), set_aside)
+    return tuple(cases), tuple(keys)
 
 
 def _last_verdicts(folder: BenchFolder, judge: str, method: str) -> list[JudgmentRecord]:
