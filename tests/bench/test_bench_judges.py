@@ -736,7 +736,7 @@ def test_unjudged_cases_make_exit_code_1_and_the_others_stay(
     assert told["methods"] == [{"method": "full", "judged": count - 1, "sufficient": count - 1}]
     message = json.loads(said.err.splitlines()[-1])["error"]["message"]
     assert message.startswith(f"1 of {count} cases are not judged: {victim.id}: the endpoint")
-    assert "What is done is kept: repeat the command to go on." in message
+    assert "What is done is saved: repeat the command to go on." in message
 
 
 def test_the_command_stops_at_the_limit_and_says_how_to_go_on(
