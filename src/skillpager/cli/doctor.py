@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from skillpager.cli.messages import FAILED, print_json, print_text, reported
-from skillpager.cli.options import AsJson, CacheDir, ClassifierName, EncoderName
+from skillpager.cli.options import AsJson, UnscopedOptions
 from skillpager.cli.views import byte_count, counted
 from skillpager.errors import SkillPagerError, StoreError, install_command
 
@@ -31,12 +31,7 @@ SELF_TEST_ANSWER = "pg_restore"
 
 
 @reported
-def doctor(
-    encoder: EncoderName = None,
-    classifier: ClassifierName = None,
-    cache_dir: CacheDir = None,
-    as_json: AsJson = False,
-) -> None:
+def doctor(options: UnscopedOptions, as_json: AsJson = False) -> None:
     """Check the installation and run a short self-test.
 
     Prints versions, each setting with its source, which extras are installed, and the result of each check.
@@ -51,7 +46,7 @@ def doctor(
 
     from skillpager.cli.session import choose_settings
 
-    settings = choose_settings(encoder=encoder, classifier=classifier, cache_dir=cache_dir)
+    settings = choose_settings(options)
     python = f"{platform.python_version()} ({sys.executable})"
     facts = {"version": package_version(), "python": python, "platform": platform.platform()}
     sources = _settings(settings)
@@ -161,12 +156,11 @@ def _extras() -> list[tuple[str, list[str], list[str]]]:
 def _check_cache(settings: "Settings") -> Check:
     import tempfile
 
-    from skillpager.factories import cache_folder
-    from skillpager.stores import SqliteStore
+    from skillpager.cli.session import open_store
 
-    folder = cache_folder(settings)
+    store = open_store(settings)
+    folder = store.path.parent
     try:
-        store = SqliteStore(folder, max_bytes=settings.max_cache_bytes)
         count = counted(len(store.entries()), "index", "indexes")
         with tempfile.TemporaryFile(dir=folder):
             pass

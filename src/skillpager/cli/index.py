@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from skillpager.cli.messages import FAILED, print_error, print_json, reported
-from skillpager.cli.options import AsJson, CacheDir, ClassifierName, EncoderName, Scope
+from skillpager.cli.options import AsJson, PagerOptions
 from skillpager.cli.views import print_table, progress_bar
 from skillpager.errors import ClassifierError, EncoderError, SkillError, SkillPagerError
 
@@ -38,10 +38,8 @@ def index(
     jobs: Annotated[
         int, typer.Option("--jobs", "-j", metavar="N", min=1, help="Number of skills indexed in parallel.")
     ] = DEFAULT_JOBS,
-    scope: Scope = None,
-    encoder: EncoderName = None,
-    classifier: ClassifierName = None,
-    cache_dir: CacheDir = None,
+    *,
+    options: PagerOptions,
     as_json: AsJson = False,
 ) -> None:
     """Index skills ahead of their first use.
@@ -56,8 +54,8 @@ def index(
     """
     from skillpager.cli.session import open_pager, report_estimates
 
-    pager = open_pager(encoder=encoder, classifier=classifier, cache_dir=cache_dir, show_batches=False)
-    outcomes = index_all(pager, find_targets(paths or [], pager.settings), scope=scope, jobs=jobs)
+    pager = open_pager(options, show_batches=False)
+    outcomes = index_all(pager, find_targets(paths or [], pager.settings), jobs=jobs)
     report_estimates(pager)
     print_outcomes(outcomes, exact=pager.token_counter.exact, as_json=as_json)
     if not all(outcome.stored for outcome in outcomes):
@@ -125,9 +123,7 @@ def find_targets(texts: Sequence[str], settings: "Settings") -> list[Path | Outc
     return list(first.values())
 
 
-def index_all(
-    pager: "SkillPager", targets: Sequence[Path | Outcome], *, scope: str | None, jobs: int
-) -> list[Outcome]:
+def index_all(pager: "SkillPager", targets: Sequence[Path | Outcome], *, jobs: int) -> list[Outcome]:
     """Index skills in parallel; return their outcomes in the order of `targets`.
 
     After several failures in a row that are not the skills' own, the rest is not tried.
@@ -141,7 +137,7 @@ def index_all(
     failures = 0
     pool = ThreadPoolExecutor(jobs, "skillpager-index")
     try:
-        futures = [pool.submit(_index_one, pager, path, scope) for path in paths]
+        futures = [pool.submit(_index_one, pager, path) for path in paths]
         with progress_bar("skills") as progress:
             for future in as_completed(futures):
                 outcome = future.result()
@@ -162,12 +158,12 @@ def index_all(
     return [replace(outcome, stored=outcome.key in after) for outcome in outcomes]
 
 
-def _index_one(pager: "SkillPager", path: Path, scope: str | None) -> Outcome:
+def _index_one(pager: "SkillPager", path: Path) -> Outcome:
     from skillpager.cli.session import report_warnings
 
     start = time.perf_counter()
     try:
-        found = pager.index(path, scope=scope)
+        found = pager.index(path)
     except (SkillError, EncoderError, ClassifierError) as error:
         return Outcome(path, path.name, error=error)
     report_warnings(found)

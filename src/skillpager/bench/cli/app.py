@@ -17,13 +17,11 @@ from skillpager.bench.cli.options import (
     ModelOptions,
     PlaceOptions,
     RunOptions,
-    Without,
-    grouped,
     optional,
 )
 from skillpager.bench.cli.validate import app as validate_app
 from skillpager.cli.messages import UsageError, note, print_json, print_text, reported
-from skillpager.cli.options import AsJson, CacheDir
+from skillpager.cli.options import AsJson, CacheDir, PagerOptions, Without
 
 if TYPE_CHECKING:
     from skillpager.bench.data.folder import BenchFolder
@@ -39,7 +37,6 @@ app.command()(queries)
 
 @app.command()
 @reported
-@grouped
 def run(
     place: PlaceOptions,
     methods: Annotated[
@@ -91,7 +88,6 @@ class SweepOptions(RunOptions):
 
 @app.command()
 @reported
-@grouped
 def sweep(
     knob: Annotated[
         str,
@@ -121,7 +117,6 @@ def sweep(
 
 @app.command()
 @reported
-@grouped
 def ablate(
     part: Annotated[
         str, typer.Argument(metavar="PART", help="concept, graph, granularity, encoder or classifier.")
@@ -184,7 +179,6 @@ def report(
 
 @app.command()
 @reported
-@grouped
 def reproduce(
     place: PlaceOptions,
     how: Annotated[SweepOptions, Without(("judge", "contexts"))],
@@ -237,7 +231,7 @@ def _make_contexts(
 
     if how.judge not in JUDGES:
         raise UsageError(f"Unknown judge {how.judge!r}: choose one of {', '.join(JUDGES)}.")
-    settings = choose_settings(encoder=how.encoder, classifier=how.classifier, cache_dir=how.cache_dir)
+    settings = choose_settings(PagerOptions(None, how.encoder, how.classifier, how.cache_dir))
     plan = Plan(run_settings(settings, style=how.style or "plain"), keep_contexts=how.contexts)
     if how.judge != EVIDENCE:
         # later judges read the texts
@@ -254,7 +248,7 @@ def _write_report(folder: "BenchFolder", judge: str, out: Path | None, cache_dir
     from skillpager.bench.report.report import write_report
     from skillpager.cli.session import open_pager
 
-    pager = open_pager(cache_dir=cache_dir)
+    pager = open_pager(PagerOptions(cache_dir=cache_dir))
     written = write_report(
         folder, judge=folder.find_judge(judge), out=out or folder.path / "report", pager=pager
     )

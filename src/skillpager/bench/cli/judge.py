@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from skillpager.bench.cli.model import agree, bill_json, bill_text, end, open_model
-from skillpager.bench.cli.options import EVIDENCE, LLM, VOTES, ModelOptions, grouped, optional
+from skillpager.bench.cli.options import EVIDENCE, LLM, VOTES, ModelOptions, optional
 from skillpager.cli.messages import UsageError, note, print_json, print_text, reported, warn
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="Benchmark folder
 
 
 @reported
-@grouped
 def queries(
     folder: Folder,
     per_skill: Annotated[
@@ -91,7 +90,6 @@ class Task:
 
 
 @reported
-@grouped
 def judge(
     folder: Folder,
     methods: Annotated[

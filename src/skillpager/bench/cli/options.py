@@ -1,11 +1,8 @@
 """Options that several commands share, as groups: a command takes a group as one parsed object."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass
-from functools import wraps
-from inspect import Parameter, Signature, signature
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, get_origin, get_type_hints
+from typing import Annotated, Any
 
 import typer
 
@@ -21,13 +18,6 @@ DEFAULT_TIMEOUT = 180.0
 def optional(*names: str, metavar: str, help: str, **limits: Any) -> Any:
     """Return an option whose default is None, which the help does not show."""
     return typer.Option(*names, metavar=metavar, help=help, show_default=False, **limits)
-
-
-@dataclass(frozen=True, slots=True)
-class Without:
-    """Names options of a group that a command lacks: they keep their defaults."""
-
-    names: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,38 +110,3 @@ class RunOptions:
     encoder: EncoderName = None
     classifier: ClassifierName = None
     cache_dir: CacheDir = None
-
-
-def grouped(command: Callable[..., None]) -> Callable[..., None]:
-    """Make each field of a command's dataclass parameters an option of its own.
-
-    The options stand where the parameter stands; `Annotated[Group, Without(("name",))]` leaves some out.
-    """
-    hints = get_type_hints(command, include_extras=True)
-    parameters: list[Parameter] = []
-    groups: dict[str, tuple[Any, list[str]]] = {}
-    for name, parameter in signature(command).parameters.items():
-        group = hints[name].__origin__ if get_origin(hints[name]) is Annotated else hints[name]
-        if not is_dataclass(group):
-            parameters.append(parameter.replace(kind=Parameter.KEYWORD_ONLY, annotation=hints[name]))
-            continue
-        left_out = next((extra.names for extra in getattr(hints[name], "__metadata__", ())), ())
-        types = get_type_hints(group, include_extras=True)
-        taken = [field for field in fields(group) if field.name not in left_out]
-        groups[name] = group, [field.name for field in taken]
-        parameters += [
-            Parameter(field.name, Parameter.KEYWORD_ONLY, default=field.default, annotation=types[field.name])
-            for field in taken
-        ]
-
-    @wraps(command)
-    def run(**arguments: object) -> None:
-        made = {
-            name: group(**{field: arguments.pop(field) for field in taken})
-            for name, (group, taken) in groups.items()
-        }
-        command(**arguments, **made)
-
-    run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return run
