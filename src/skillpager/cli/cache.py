@@ -130,11 +130,7 @@ def evict(
 
 
 def parse_size(text: str) -> int:
-    """Return a size in bytes: `MB` is a million bytes, `MiB` is 2 to the 20.
-
-    Raises:
-        UsageError: It is not a size.
-    """
+    """Return a size in bytes: `MB` is a million bytes, `MiB` is 2 to the 20."""
     match = _SIZE.fullmatch(text.strip())
     if match is None:
         raise UsageError(f"{text!r} is not a size: write 100MB, 1.5GB, 64MiB or a number of bytes.")

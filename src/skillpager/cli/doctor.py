@@ -2,9 +2,9 @@
 
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import typer
 
@@ -59,37 +59,32 @@ def doctor(options: UnscopedOptions, as_json: AsJson = False) -> None:
                 **facts,
                 "settings": {name: {"value": value, "origin": origin} for name, value, origin in sources},
                 "extras": {name: {"installed": found, "missing": lost} for name, found, lost in extras},
-                "checks": [asdict(check) for check in checks],
+                "checks": [check._asdict() for check in checks],
                 "healthy": healthy,
             }
         )
     else:
-        lines = _aligned([(PACKAGE if name == "version" else name, value) for name, value in facts.items()])
-        lines += ["", "settings"]
-        lines += _aligned([(f"  {name}", f"{value}  ({origin})") for name, value, origin in sources])
-        lines += ["", "extras"]
-        states = []
-        for name, found, lost in extras:
-            remedy = f"missing {', '.join(lost)}: {install_command(name)}"
-            states.append((f"  {name}", remedy if lost else f"installed: {', '.join(found)}"))
-        lines += _aligned(states)
-        lines += ["", "checks"]
         words = {True: "ok", False: "FAILED"}
-        lines += _aligned([(f"  {check.name}", f"{words[check.ok]}: {check.detail}") for check in checks])
+        sections = {
+            "settings": [(name, f"{value}  ({origin})") for name, value, origin in sources],
+            "extras": [
+                (name, f"missing {', '.join(lost)}: {install_command(name)}")
+                if lost
+                else (name, f"installed: {', '.join(found)}")
+                for name, found, lost in extras
+            ],
+            "checks": [(check.name, f"{words[check.ok]}: {check.detail}") for check in checks],
+        }
+        lines = _aligned([(PACKAGE if name == "version" else name, value) for name, value in facts.items()])
+        for title, rows in sections.items():
+            lines += ["", title, *_aligned([(f"  {name}", value) for name, value in rows])]
         print_text("\n".join(lines))
     if not healthy:
         raise typer.Exit(FAILED)
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
-    """The result of a check.
-
-    Attributes:
-        name: What was checked.
-        ok: Whether it works.
-        detail: What was found.
-    """
+class Check(NamedTuple):
+    """The result of a check: what was checked, whether it works, and what was found."""
 
     name: str
     ok: bool

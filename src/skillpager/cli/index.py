@@ -1,7 +1,7 @@
 """`skillpager index`: indexes many skills; one that fails does not stop the others."""
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -64,19 +64,7 @@ def index(
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The result of indexing one skill.
-
-    Attributes:
-        path: The skill's folder or file.
-        name: Its name.
-        key: Cache key; empty if indexing failed.
-        nodes: Number of nodes.
-        tokens: Tokens of the whole skill.
-        seconds: Time it took.
-        cached: Whether it was in the store before.
-        stored: Whether it is in the store now.
-        error: Why it failed; None if it did not.
-    """
+    """The result of indexing a skill; `cached` if it was in the store before, `stored` if it is there now."""
 
     path: Path
     name: str = ""
@@ -166,29 +154,21 @@ def _index_one(pager: "SkillPager", path: Path) -> Outcome:
         found = pager.index(path)
     except (SkillError, EncoderError, ClassifierError) as error:
         return Outcome(path, path.name, error=error)
-    report_warnings(found)
     seconds = time.perf_counter() - start
+    report_warnings(found)
     return Outcome(path, found.skill.name, found.key, len(found.nodes), found.full_tokens, seconds)
 
 
-def print_outcomes(outcomes: Iterable[Outcome], *, exact: bool, as_json: bool) -> None:
+def print_outcomes(outcomes: Sequence[Outcome], *, exact: bool, as_json: bool) -> None:
     """Print the indexed skills to stdout and the failures to stderr."""
     from skillpager.output.json import error_json
 
-    skills: list[dict[str, object]] = []
-    failed: list[dict[str, object]] = []
-    rows = []
-    errors = []
-    about = "" if exact else "about "
-    for outcome in outcomes:
-        path = str(outcome.path)
-        if outcome.error is not None:
-            errors.append(outcome.error)
-            failed.append({"path": path, **error_json(outcome.error)})
-            continue
-        skills.append(
+    indexed = [outcome for outcome in outcomes if outcome.error is None]
+    failed = [(outcome.path, outcome.error) for outcome in outcomes if outcome.error is not None]
+    if as_json:
+        skills = [
             {
-                "path": path,
+                "path": str(outcome.path),
                 "name": outcome.name,
                 "nodes": outcome.nodes,
                 "full_tokens": outcome.tokens,
@@ -197,13 +177,17 @@ def print_outcomes(outcomes: Iterable[Outcome], *, exact: bool, as_json: bool) -
                 "seconds": round(outcome.seconds, 4),
                 "key": outcome.key,
             }
-        )
-        took = "cached" if outcome.cached else f"{outcome.seconds:.2f} s"
-        cells = [f"{outcome.nodes:,}", f"{about}{outcome.tokens:,}", took if outcome.stored else "not kept"]
-        rows.append([outcome.name, *cells, path])
-    if as_json:
-        print_json({"skills": skills, "failed": failed, "tokens_exact": exact})
-    elif rows:
+            for outcome in indexed
+        ]
+        failures = [{"path": str(path), **error_json(error)} for path, error in failed]
+        print_json({"skills": skills, "failed": failures, "tokens_exact": exact})
+    elif indexed:
+        rows = []
+        for outcome in indexed:
+            tokens = f"{'' if exact else 'about '}{outcome.tokens:,}"
+            took = "cached" if outcome.cached else f"{outcome.seconds:.2f} s"
+            shown = took if outcome.stored else "not kept"
+            rows.append([outcome.name, f"{outcome.nodes:,}", tokens, shown, str(outcome.path)])
         print_table(["skill", "nodes", "tokens", "time", "path"], rows, right=["nodes", "tokens", "time"])
-    for error in errors:
+    for _, error in failed:
         print_error(error, as_json=as_json)

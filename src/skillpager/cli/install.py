@@ -9,19 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from skillpager.cli.messages import UsageError, confirm, note, print_json, print_text, reported, warn
-from skillpager.cli.options import AsJson, SkillArgument, Yes
+from skillpager.cli.options import AsJson, SkillArgument, Yes, completion
 from skillpager.errors import SettingsError, install_command
 
 if TYPE_CHECKING:
     from skillpager.install.changes import Change
     from skillpager.install.hosts import Host
-
-
-def complete_agent(incomplete: str) -> list[str]:
-    """Return the agents whose names begin with `incomplete`."""
-    from skillpager.install.hosts import HOSTS
-
-    return [host.name for host in HOSTS if host.name.startswith(incomplete)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +28,7 @@ class InstallOptions:
             metavar="NAME",
             help="claude-code, claude-desktop, codex, cursor, gemini, vscode, windsurf or zed. [default: "
             "list the agents and change nothing]",
-            autocompletion=complete_agent,
+            autocompletion=completion("skillpager.install.hosts", "AGENTS"),
         ),
     ] = None
     scope: Annotated[
@@ -170,12 +163,13 @@ def _make_change(change: "Change", host: "Host", options: InstallOptions, *, kee
     from skillpager.install.changes import diff, write
 
     shown = diff(change)
-    changed = change.before != change.after
     if options.as_json:
-        print_json({"agent": host.name, "file": str(change.path), "changed": changed, "diff": shown})
+        print_json(
+            {"agent": host.name, "file": str(change.path), "changed": not change.is_none, "diff": shown}
+        )
     elif shown:
         print_text(shown)
-    if not changed:
+    if change.is_none:
         state = "already has SkillPager" if keep else "does not have SkillPager"
         note(f"Nothing to do: {change.path} {state}.")
     elif not options.dry_run:

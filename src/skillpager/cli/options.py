@@ -69,15 +69,6 @@ SkillArgument = Annotated[
         show_default=False,
     ),
 ]
-Scope = Annotated[
-    str | None,
-    typer.Option(
-        "--scope",
-        metavar="SCOPE",
-        help="skill: SKILL.md and the files it links to (default). body: SKILL.md alone.",
-        autocompletion=completion("skillpager.parsing.skill", "SCOPES"),
-    ),
-]
 StyleName = Annotated[
     str | None,
     typer.Option(
@@ -140,7 +131,15 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmat
 class PagerOptions:
     """Settings of the same names that a command may replace."""
 
-    scope: Scope = None
+    scope: Annotated[
+        str | None,
+        typer.Option(
+            "--scope",
+            metavar="SCOPE",
+            help="skill: SKILL.md and the files it links to (default). body: SKILL.md alone.",
+            autocompletion=completion("skillpager.parsing.skill", "SCOPES"),
+        ),
+    ] = None
     encoder: EncoderName = None
     classifier: ClassifierName = None
     cache_dir: CacheDir = None

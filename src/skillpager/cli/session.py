@@ -26,11 +26,7 @@ STDIN = "-"
 
 
 def choose_settings(options: PagerOptions) -> Settings:
-    """Return the settings of this process, with command-line options applied.
-
-    Raises:
-        SettingsError: A file, variable or option is not valid.
-    """
+    """Return the settings of this process, with command-line options applied."""
     chosen = {name: value for name, value in asdict(options).items() if value}
     return replace(load_settings(), **chosen)
 
@@ -43,11 +39,7 @@ def open_store(settings: Settings) -> "SqliteStore":
 
 
 def open_pager(options: PagerOptions, *, show_batches: bool = True) -> "SkillPager":
-    """Return a pager with the options applied; on a terminal it shows the progress of an LLM classifier.
-
-    Raises:
-        SettingsError: A file, variable or option is not valid.
-    """
+    """Return a pager with the options applied; on a terminal it shows the progress of an LLM classifier."""
     # numpy and the splitter, which commands without a pager need not load
     from skillpager.pager import SkillPager
 
@@ -60,12 +52,7 @@ def open_pager(options: PagerOptions, *, show_batches: bool = True) -> "SkillPag
 
 
 def open_library(folders: Sequence[Path], options: PagerOptions) -> Library:
-    """Return the skills that a server offers, with the options applied.
-
-    Raises:
-        SkillError: One of the folders is not a folder.
-        SettingsError: A file, variable or option is not valid.
-    """
+    """Return the skills that a server offers, with the options applied."""
     check_folders(folders)
     pager = open_pager(options, show_batches=False)
     report_estimates(pager)
@@ -76,11 +63,7 @@ def open_library(folders: Sequence[Path], options: PagerOptions) -> Library:
 
 
 def load_skill(pager: "SkillPager", skill: str) -> "SkillIndex":
-    """Return the index of the skill that SKILL names, and print its warnings.
-
-    Raises:
-        SkillPagerError: The skill cannot be found, read or indexed.
-    """
+    """Return the index of the skill that SKILL names, and print its warnings."""
     index = pager.index(find_source(skill, pager.settings))
     report_warnings(index)
     return index
@@ -112,11 +95,7 @@ def find_source(skill: str, settings: Settings) -> Path | str:
 
 
 def find_skill(skill: str, settings: Settings) -> Path:
-    """Return the path that SKILL names.
-
-    Raises:
-        SkillError: There is no such file, folder or skill.
-    """
+    """Return the path that SKILL names; a `SkillError` says where it was looked for."""
     return locate(skill, search_folders(settings.skills_dir))
 
 

@@ -5,8 +5,8 @@ import logging
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TypeVar
+from dataclasses import replace
+from typing import NamedTuple, TypeVar
 
 from skillpager.remote.endpoint import Dialect, Endpoint, EndpointError, sendable
 
@@ -29,14 +29,8 @@ class CutOffError(ValueError):
     """The answer ended at the model's length limit."""
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
-    """One message of a conversation.
-
-    Attributes:
-        role: `system`, `user` or `assistant`.
-        content: Its text.
-    """
+class Message(NamedTuple):
+    """One message of a conversation; its role is `system`, `user` or `assistant`."""
 
     role: str
     content: str

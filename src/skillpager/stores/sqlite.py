@@ -150,7 +150,7 @@ class SqliteStore:
         return removed
 
     def evict(self, max_bytes: int) -> list[str]:
-        """Delete the least recently used entries until `max_bytes` suffice; return their keys in that order."""
+        """Delete least recently used entries until `max_bytes` suffice; return their keys in that order."""
         removed = self._database.write(lambda connection: _evict(connection, max_bytes))
         self._database.shrink()
         return removed
