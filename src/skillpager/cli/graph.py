@@ -55,14 +55,10 @@ def graph(
     for name in kinds or []:
         if name not in tuple(EdgeKind):
             raise SettingsError(f"Unknown edge kind {name!r}: choose from {', '.join(EdgeKind)}.")
-    pager = open_pager(options)
-    index = load_skill(pager, skill)
-    index = replace(
-        index, edges=tuple(edge for edge in index.edges if edge.kind in (kinds or list(EdgeKind)))
-    )
-    for path in (png, svg):
-        if path is None:
-            continue
+    index = load_skill(open_pager(options), skill)
+    if kinds:
+        index = replace(index, edges=tuple(edge for edge in index.edges if edge.kind in kinds))
+    for path in filter(None, (png, svg)):
         picture = draw(index, path)
         try:
             path.write_bytes(picture)
