@@ -58,12 +58,10 @@ def page(
         _print_outline(pager, session.load_skill(pager, skill), as_json=as_json)
         return
     source = session.find_source(skill, pager.settings)
-    show = session.show_command(skill, options)
-    made = pager.page(source, query, **asdict(picked), style=style, show=show)
+    made = pager.page(source, query, **asdict(picked), style=style, show=session.show_command(skill, options))
     selection = made.selection
-    picks = selection.picks if selection else ()
     # a strategy that estimates no needs, or a skill that fits the budget, has no reasons to give
-    estimated = any(pick.sufficiency is not None for pick in picks)
+    estimated = selection is not None and any(pick.sufficiency is not None for pick in selection.picks)
     reasons = pager.reasons(source, query, strategy=picked.strategy) if explain and estimated else {}
     index = pager.index(source)
     session.report_warnings(index)
