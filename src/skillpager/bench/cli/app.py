@@ -18,13 +18,11 @@ from skillpager.bench.cli.options import (
     PlaceOptions,
     RunOptions,
     SweepOptions,
-    Without,
-    grouped,
 )
 from skillpager.bench.cli.validate import app as validate_app
 from skillpager.bench.run.suites import ABLATIONS, SUITES, SWEEPS, suite
 from skillpager.cli.messages import UsageError, note, print_json, print_text, reported
-from skillpager.cli.options import AsJson, CacheDir
+from skillpager.cli.options import AsJson, CacheDir, PagerOptions, Without
 from skillpager.cli.views import print_table, progress_bar
 
 if TYPE_CHECKING:
@@ -39,7 +37,6 @@ app.command()(queries)
 
 @app.command()
 @reported
-@grouped
 def run(
     place: PlaceOptions,
     methods: Annotated[
@@ -51,7 +48,7 @@ def run(
     ] = "main",
     *,
     how: RunOptions,
-    asked: Annotated[ModelOptions, Without({"jobs", "timeout", "dry_run"})],
+    asked: Annotated[ModelOptions, Without(("jobs", "timeout", "dry_run"))],
 ) -> None:
     """Run methods on the queries of a benchmark.
 
@@ -77,7 +74,6 @@ def run(
 
 @app.command()
 @reported
-@grouped
 def sweep(
     knob: Annotated[
         str,
@@ -105,7 +101,6 @@ def sweep(
 
 @app.command()
 @reported
-@grouped
 def ablate(
     part: Annotated[
         str, typer.Argument(metavar="PART", help="concept, graph, granularity, encoder or classifier.")
@@ -161,10 +156,9 @@ def report(
 
 @app.command()
 @reported
-@grouped
 def reproduce(
     place: PlaceOptions,
-    how: Annotated[SweepOptions, Without({"judge", "contexts"})],
+    how: Annotated[SweepOptions, Without(("judge", "contexts"))],
 ) -> None:
     """Run every suite with the evidence judge and write the report: each table and figure of the paper.
 
@@ -210,7 +204,7 @@ def _make_contexts(
 
     if how.judge not in JUDGES:
         raise UsageError(f"Unknown judge {how.judge!r}: choose one of {', '.join(JUDGES)}.")
-    settings = choose_settings(encoder=how.encoder, classifier=how.classifier, cache_dir=how.cache_dir)
+    settings = choose_settings(PagerOptions(None, how.encoder, how.classifier, how.cache_dir))
     plan = Plan(run_settings(settings, style=how.style or "plain"), keep_contexts=how.contexts)
     if how.judge != EVIDENCE:
         # later judges read the texts
@@ -227,7 +221,7 @@ def _write_report(folder: "BenchFolder", judge: str, out: Path | None, cache_dir
     from skillpager.bench.report.report import write_report
     from skillpager.cli.session import open_pager
 
-    pager = open_pager(cache_dir=cache_dir)
+    pager = open_pager(PagerOptions(cache_dir=cache_dir))
     written = write_report(
         folder, judge=folder.find_judge(judge), out=out or folder.path / "report", pager=pager
     )

@@ -123,9 +123,10 @@ def evals(
       skillpager bench data evals ~/.claude/skills/csv-analyzer --out evals
     """
     from skillpager.bench.data.skills import read_evals
-    from skillpager.cli.session import choose_settings, find_skill
+    from skillpager.cli.session import find_skill
+    from skillpager.settings import load_settings
 
-    settings = choose_settings()
+    settings = load_settings()
     records, queries = read_evals([find_skill(skill, settings) for skill in skills])
     _write(out, records, queries, "evals", {}, as_json=as_json)
 

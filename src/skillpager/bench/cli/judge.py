@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from skillpager.bench.cli.options import EVIDENCE, LLM, VOTES, ModelOptions, grouped
+from skillpager.bench.cli.options import EVIDENCE, LLM, VOTES, ModelOptions
 from skillpager.cli.messages import (
     FAILED,
     UsageError,
@@ -38,7 +38,6 @@ Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="Benchmark folder
 
 
 @reported
-@grouped
 def queries(
     folder: Folder,
     per_skill: Annotated[int, typer.Option(metavar="N", min=1, help="Queries for each skill.")] = 5,
@@ -78,7 +77,6 @@ def queries(
 
 
 @reported
-@grouped
 def judge(
     folder: Folder,
     methods: Annotated[

@@ -1,11 +1,8 @@
 """Options that several commands share, as groups: a command takes a group as one parsed object."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass
-from functools import wraps
-from inspect import Parameter, Signature, signature
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import Annotated
 
 import typer
 
@@ -21,10 +18,6 @@ Contexts = Annotated[
     bool,
     typer.Option("--contexts/--no-contexts", help="Whether results hold the texts, which other judges need."),
 ]
-
-
-class Without(frozenset[str]):
-    """The options of a group that a command lacks: they keep their defaults."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,37 +98,3 @@ class SweepOptions(RunOptions):
     """The options of a sweep, whose many results hold no texts by default."""
 
     contexts: Contexts = False
-
-
-def grouped(command: Callable[..., None]) -> Callable[..., None]:
-    """Make each field of a command's dataclass parameters an option of its own, in the parameter's place.
-
-    `Annotated[Group, Without({"name"})]` leaves options out.
-    """
-    hints = get_type_hints(command, include_extras=True)
-    parameters: list[Parameter] = []
-    groups: dict[str, tuple[Any, list[str]]] = {}
-    for name, parameter in signature(command).parameters.items():
-        group, *extras = get_args(hints[name]) if get_origin(hints[name]) is Annotated else (hints[name],)
-        if not is_dataclass(group):
-            parameters.append(parameter.replace(kind=Parameter.KEYWORD_ONLY, annotation=hints[name]))
-            continue
-        types = get_type_hints(group, include_extras=True)
-        taken = [field for field in fields(group) if not any(field.name in without for without in extras)]
-        groups[name] = group, [field.name for field in taken]
-        parameters += [
-            Parameter(field.name, Parameter.KEYWORD_ONLY, default=field.default, annotation=types[field.name])
-            for field in taken
-        ]
-
-    @wraps(command)
-    def run(**arguments: object) -> None:
-        parsed = {
-            name: group(**{field: arguments.pop(field) for field in taken})
-            for name, (group, taken) in groups.items()
-        }
-        command(**arguments, **parsed)
-
-    run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return run
