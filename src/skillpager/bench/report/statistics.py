@@ -114,11 +114,7 @@ def compare(first: ArrayLike, second: ArrayLike, *, clusters: Sequence[str]) -> 
 
 
 def bootstrap_p(
-    differences: ArrayLike,
-    *,
-    clusters: Sequence[str] | None = None,
-    samples: int = SAMPLES,
-    seed: int = SEED,
+    differences: ArrayLike, *, clusters: Sequence[str] | None = None, samples: int = SAMPLES, seed: int = SEED
 ) -> float:
     """Return the two-sided p that the mean difference is zero: twice the smaller tail of the resamples.
 

@@ -153,11 +153,7 @@ def concept_need(results: Results) -> Table | None:
         ("Queries", queries, len(adaptive)),
         ("… that mmr answers and exec_only does not", paper.CONCEPT_NEEDED, len(needed)),
         ("… as a share (%)", 100 * paper.CONCEPT_NEEDED / queries, 100 * len(needed) / len(adaptive)),
-        (
-            "Concept nodes in the contexts of these (%)",
-            paper.CONCEPT_NEEDED_SHARE,
-            CONCEPT_SHARE.of(needed),
-        ),
+        ("Concept nodes in the contexts of these (%)", paper.CONCEPT_NEEDED_SHARE, CONCEPT_SHARE.of(needed)),
         ("Concept nodes in all contexts of mmr (%)", None, CONCEPT_SHARE.of(adaptive)),
     ]
     return Table(

@@ -35,11 +35,7 @@ def composition(results: Results) -> Table:
             if subset not in curated
         ),
         ("Skills in all", paper.SKILLS, len(results.skills)),
-        (
-            "Queries per skill, mean",
-            float(paper.QUERIES_PER_SKILL),
-            fmean(asked.values()) if asked else None,
-        ),
+        ("Queries per skill, mean", float(paper.QUERIES_PER_SKILL), fmean(asked.values()) if asked else None),
         ("Queries in all", paper.QUERIES, len(results.queries)),
         ("Characters of a skill, least", paper.CHARACTERS_MIN, min(lengths)),
         ("… median", paper.CHARACTERS_MEDIAN, int(median(lengths))),
