@@ -14,58 +14,40 @@ from types import MappingProxyType
 
 @dataclass(frozen=True, slots=True)
 class PaperRow:
-    """A row of a table of results.
+    """A row of a table of results: sufficiency, its 95 % interval and token reduction in percent."""
 
-    Attributes:
-        label: Method, as `bench run` names it.
-        name: Method, as the paper names it.
-        sufficiency: Queries whose context was judged sufficient, percent.
-        low: Lower end of the 95 % interval, percent.
-        high: Upper end, percent.
-        nodes: Nodes in a context, mean; None where the paper has none.
-        token_reduction: Against full-document prompting, percent; None where the paper has none.
-    """
-
-    label: str
-    name: str
+    label: str  # the method, as `bench run` names it
+    name: str  # the method, as the paper names it
     sufficiency: float
     low: float
     high: float
-    nodes: float | None = None
-    token_reduction: float | None = None
+    nodes: float | None = None  # in a context, mean
+    token_reduction: float | None = None  # against full-document prompting
 
 
 @dataclass(frozen=True, slots=True)
 class PaperTable:
-    """A table of results.
+    """A table of results."""
 
-    Attributes:
-        label: Its LaTeX label.
-        section: Where it stands.
-        skills: Skills it was measured on.
-        queries: Queries it was measured on.
-        rows: In the paper's order.
-        own: Label of the proposed method or operating point.
-    """
-
-    label: str
+    label: str  # its LaTeX label
     section: str
     skills: int
     queries: int
     rows: tuple[PaperRow, ...]
-    own: str
+    own: str  # label of the proposed method or operating point
 
     @property
     def reference(self) -> str:
         """Where the table is, in words."""
         return f"paper {self.section}, table {self.label}: {self.skills:,} skills, {self.queries:,} queries"
 
-    def row(self, label: str) -> PaperRow:
-        """Return the row of a method.
+    @property
+    def is_ablation(self) -> bool:
+        """Whether it was measured on the skills with curated answers alone."""
+        return self.skills == GROUND_TRUTH_SKILLS
 
-        Raises:
-            KeyError: The table has none.
-        """
+    def row(self, label: str) -> PaperRow:
+        """Return the row of a method."""
         return {row.label: row for row in self.rows}[label]
 
 
