@@ -102,19 +102,12 @@ _OTHERS = {
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """The main measures of one method, percentages as such.
-
-    Attributes:
-        method: Its label.
-        queries: How many pages were judged.
-        sufficiency: Share of them that the judge held for sufficient; the interval draws queries.
-        others: Other measures by name; None where the judge does not measure it.
-    """
+    """The main measures of one method, percentages as such."""
 
     method: str
-    queries: int
-    sufficiency: Interval
-    others: Mapping[str, float | None]
+    queries: int  # that were judged
+    sufficiency: Interval  # over queries
+    others: Mapping[str, float | None]  # None where the judge does not measure it
 
     @property
     def cells(self) -> list[str]:
@@ -146,17 +139,11 @@ def summarise(results: Results, labels: Iterable[str]) -> list[Summary]:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """A method against the baseline.
-
-    Attributes:
-        method: Its label.
-        comparison: How it differs from the baseline.
-        p_holm: The p of the comparison, corrected for the number of methods.
-    """
+    """A method against the baseline."""
 
     method: str
     comparison: Comparison
-    p_holm: float
+    p_holm: float  # corrected for the number of methods
 
     @property
     def significant(self) -> bool:
@@ -169,15 +156,13 @@ def compare_methods(results: Results, labels: Iterable[str], *, baseline: str = 
 
     The p values are those of the bootstrap over skills, corrected together by Holm's method.
     """
-    found: list[tuple[str, Comparison]] = []
+    found: dict[str, Comparison] = {}
     for label in labels:
         rows, base = results.common(label, baseline)
         if label != baseline and len(rows):
-            found.append(
-                (label, compare(rows["sufficient"], base["sufficient"], clusters=list(rows["skill"])))
-            )
-    corrected = holm([comparison.p for _, comparison in found])
-    return [Compared(label, comparison, p) for (label, comparison), p in zip(found, corrected, strict=True)]
+            found[label] = compare(rows["sufficient"], base["sufficient"], clusters=list(rows["skill"]))
+    corrected = holm([comparison.p for comparison in found.values()])
+    return [Compared(label, found[label], p) for label, p in zip(found, corrected, strict=True)]
 
 
 def pairwise(results: Results) -> Table | None:
@@ -242,19 +227,20 @@ def by_size(results: Results) -> Table | None:
 def _by_part(results: Results, parts: Mapping[str, set[str]], *, name: str, title: str) -> Table | None:
     """Return the sufficiency of all methods on named parts of the queries; empty parts are left out."""
     labels = default_methods(results)
-    known = {part: queries for part, queries in parts.items() if part and queries}
-    if not known or not labels:
+    columns = {
+        f"{part}, {len(queries):,} queries": queries for part, queries in parts.items() if part and queries
+    }
+    if not columns or not labels:
         return None
-    headings = {part: f"{part}, {len(queries):,} queries" for part, queries in known.items()}
     rows: list[dict[str, Cell]] = []
     for label in labels:
         found = results.rows(label)
-        cells = {
-            headings[part]: SUFFICIENCY.interval(found[found["query"].isin(queries)])
-            for part, queries in known.items()
+        intervals = {
+            heading: SUFFICIENCY.interval(found[found["query"].isin(queries)])
+            for heading, queries in columns.items()
         }
-        rows.append({"Method": label, **cells})
-    digits = dict.fromkeys(headings.values(), 1)
+        rows.append({"Method": label, **intervals})
+    digits = dict.fromkeys(columns, 1)
     return Table(name, f"{title} (%, with 95 % CI)", rows, digits=digits, strong={BASELINE})
 
 

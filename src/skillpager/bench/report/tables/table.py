@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, is_dataclass
+from functools import cache
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -181,6 +182,11 @@ def escape_markdown(text: str) -> str:
 
 def render(template: str, **values: object) -> str:
     """Return an HTML template filled in; every value is escaped unless the template says otherwise."""
+    return _environment().get_template(template).render(**values)
+
+
+@cache
+def _environment() -> "Environment":
     jinja2 = require_extra("jinja2", extra="bench", purpose="The benchmark's report")
     environment: Environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
@@ -190,4 +196,4 @@ def render(template: str, **values: object) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    return environment.get_template(template).render(**values)
+    return environment
