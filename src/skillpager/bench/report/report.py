@@ -57,40 +57,24 @@ Fact = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of the report.
+    """A part of the report."""
 
-    Attributes:
-        name: Its anchor.
-        title: Its heading.
-        text: A sentence or two on what it shows.
-        blocks: Its tables and figures.
-    """
-
-    name: str
+    name: str  # its anchor
     title: str
     text: str
-    blocks: tuple[Block, ...]
+    blocks: list[Block]
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A report.
-
-    Attributes:
-        title: Its heading.
-        lead: What was measured, in a sentence or two.
-        facts: Name and value of what the results depend on.
-        findings: Label and numbers of the main results.
-        sections: Tables and figures.
-        absent: Title of each table or figure that could not be made, and why.
-    """
+    """A report, before it is HTML or Markdown."""
 
     title: str
     lead: str
-    facts: tuple[Fact, ...]
-    findings: tuple[Fact, ...]
-    sections: tuple[Section, ...]
-    absent: tuple[Fact, ...]
+    facts: list[Fact]  # what the results depend on
+    findings: list[Fact]
+    sections: list[Section]
+    absent: list[Fact]  # title of each table or figure that could not be made, and why
 
 
 def write_report(
@@ -101,8 +85,8 @@ def write_report(
     Args:
         folder: Results of a run.
         judge: Id of the judge whose verdicts count.
-        out: Where to write; made if need be, files of the same names are replaced.
-        pager: Indexes the skill whose graph is drawn; the default parts when not given.
+        out: Where to write; files of the same names are replaced.
+        pager: Indexes the skill whose graph is drawn; one of the default parts by default.
 
     Raises:
         BenchError: The folder holds no verdicts of this judge, or is damaged.
@@ -132,22 +116,21 @@ def make_report(results: Results, pager: SkillPager) -> Report:
                 made = graph_figure(results, pager) if make is None else make(results)
             except SkillPagerError as error:  # a report without one figure is better than none
                 logger.warning("%s: %s", part_title, error)
-                absent.append((part_title, str(error)))
-                continue
+                made, reason = None, str(error)
             if made is None:
                 absent.append((part_title, reason))
             else:
                 blocks.append(made)
         if blocks:
-            sections.append(Section(name, title, text, tuple(blocks)))
+            sections.append(Section(name, title, text, blocks))
     subsets = ", ".join(dict.fromkeys(skill.subset for skill in results.skills if skill.subset))
     return Report(
         title=f"{TITLE}: {subsets}" if subsets else TITLE,
         lead=LEAD.format(skills=len(results.skills), queries=len(results.queries)),
-        facts=tuple(run_facts(results)),
-        findings=tuple(find_out(results)),
-        sections=tuple(sections),
-        absent=tuple(absent),
+        facts=run_facts(results),
+        findings=list(find_out(results)),
+        sections=sections,
+        absent=absent,
     )
 
 
@@ -241,11 +224,13 @@ def to_text(report: Report) -> str:
 
 
 def _lines(report: Report) -> Iterator[str]:
-    yield f"# {escape_markdown(report.title)}\n"
-    yield f"{escape_markdown(report.lead)}\n"
-    yield from _list(report.facts)
+    def listed(facts: Sequence[Fact]) -> Iterator[str]:
+        yield from (f"- **{escape_markdown(name)}**: {escape_markdown(value)}" for name, value in facts)
+
+    yield f"# {escape_markdown(report.title)}\n\n{escape_markdown(report.lead)}\n"
+    yield from listed(report.facts)
     yield "\n## Findings\n"
-    yield from _list(report.findings)
+    yield from listed(report.findings)
     for section in report.sections:
         yield f"\n## {escape_markdown(section.title)}\n\n{escape_markdown(section.text)}\n"
         for block in section.blocks:
@@ -256,11 +241,7 @@ def _lines(report: Report) -> Iterator[str]:
                 yield f"**{title}**\n\n![{alt}]({FIGURES}/{block.name}.svg)\n\n{caption}\n"
     if report.absent:
         yield "\n## Not in this report\n"
-        yield from _list(report.absent)
-
-
-def _list(facts: Sequence[Fact]) -> Iterator[str]:
-    yield from (f"- **{escape_markdown(name)}**: {escape_markdown(value)}" for name, value in facts)
+        yield from listed(report.absent)
 
 
 # ---- what stands in a report, in its order
