@@ -15,20 +15,7 @@ from pathlib import Path
 from skillpager.atomic_write import write_file
 from skillpager.bench.data.folder import BenchFolder
 from skillpager.bench.data.provenance import differences, run_facts
-from skillpager.bench.report.figures import Picture
-from skillpager.bench.report.figures.paper_figures import (
-    concept_figure,
-    graph_figure,
-    lambda_figure,
-    node_budget_figure,
-)
-from skillpager.bench.report.figures.tradeoffs import (
-    budget_figure,
-    frontier,
-    panels_figure,
-    pareto_figure,
-    points_of,
-)
+from skillpager.bench.report.figures import Picture, paper_figures, tradeoffs
 from skillpager.bench.report.measures import LATENCY_MEDIAN, MICRO_REDUCTION, SUFFICIENCY
 from skillpager.bench.report.results import Results
 from skillpager.bench.report.tables import Table, budgets, claims, compared, data, methods, table
@@ -113,7 +100,7 @@ def make_report(results: Results, pager: SkillPager) -> Report:
         blocks: list[Block] = []
         for part_title, make, reason in parts:
             try:
-                made = graph_figure(results, pager) if make is None else make(results)
+                made = paper_figures.graph_figure(results, pager) if make is None else make(results)
             except SkillPagerError as error:  # a report without one figure is better than none
                 logger.warning("%s: %s", part_title, error)
                 made, reason = None, str(error)
@@ -151,10 +138,10 @@ def find_out(results: Results) -> Iterator[Fact]:
             f"Area not significantly smaller (Holm, {len(tested)} tests)",
             ", ".join(tied) or "no other method",
         )
-    if len(points := points_of(results, default_methods(results))) > 1:
+    if len(points := tradeoffs.points_of(results, default_methods(results))) > 1:
         best_points = [
             f"{point.method} {point.sufficiency:.1f} % at {format_cell(point.reduction, 1)} %"
-            for point in frontier(points)
+            for point in tradeoffs.frontier(points)
         ]
         label = f"Pareto frontier of {len(points)} methods at default budgets: sufficiency at token reduction"
         yield label, "; ".join(best_points)
@@ -301,7 +288,7 @@ _SECTIONS: tuple[tuple[str, str, str, tuple[_Part, ...]], ...] = (
         "The method with one part taken away or exchanged.",
         (
             ("Concept ablation", compared.concept_ablation, _run("concept")),
-            ("Concept ablation, figure", concept_figure, _run("concept")),
+            ("Concept ablation, figure", paper_figures.concept_figure, _run("concept")),
             ("Queries that need concept nodes", compared.concept_need, _run("concept")),
             ("Graph augmentation", compared.graph_augmentation, _run("graph")),
             ("Granularity", compared.granularity, _run("granularity")),
@@ -315,9 +302,9 @@ _SECTIONS: tuple[tuple[str, str, str, tuple[_Part, ...]], ...] = (
         "How λ, k and the boundary of the dynamic budget behave.",
         (
             ("λ sweep", compared.lambda_sweep, _run("lambda")),
-            ("λ sweep, figure", lambda_figure, _run("lambda")),
+            ("λ sweep, figure", paper_figures.lambda_figure, _run("lambda")),
             ("k sweep", compared.node_budget_sweep, _run("k")),
-            ("k sweep, figure", node_budget_figure, _run("k")),
+            ("k sweep, figure", paper_figures.node_budget_figure, _run("k")),
             ("k by size", compared.size_sweep, _run("k")),
             ("Boundary", compared.boundary_sweep, _run("boundary")),
         ),
@@ -328,7 +315,7 @@ _SECTIONS: tuple[tuple[str, str, str, tuple[_Part, ...]], ...] = (
         "Beyond the paper: every method that was run, at its default budget.",
         (
             ("All methods", methods.all_methods, _run("offline")),
-            ("Pareto plot", pareto_figure, _run("offline")),
+            ("Pareto plot", tradeoffs.pareto_figure, _run("offline")),
             ("Tests between methods", methods.pairwise, _run("offline")),
             ("By difficulty", methods.by_difficulty, "the queries carry no difficulty"),
             ("By size", methods.by_size, _ANY),
@@ -340,8 +327,8 @@ _SECTIONS: tuple[tuple[str, str, str, tuple[_Part, ...]], ...] = (
         "Methods stop at different sizes by default; here each may spend the same share of a skill's tokens.",
         (
             ("Matched budgets", partial(_curves, budgets.matched_budgets), _run("budget")),
-            ("Matched budgets, figure", partial(_curves, budget_figure), _run("budget")),
-            ("Matched budgets by method", partial(_curves, panels_figure), _run("budget")),
+            ("Matched budgets, figure", partial(_curves, tradeoffs.budget_figure), _run("budget")),
+            ("Matched budgets by method", partial(_curves, tradeoffs.panels_figure), _run("budget")),
         ),
     ),
     (

@@ -5,14 +5,22 @@ Reference: paper §4 and §5, every table and figure.
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from importlib.metadata import version
 from pathlib import Path
 
 from skillpager.bench.data import load_data
-from skillpager.bench.data.folder import DATA, SKILLS, BenchFolder, data_entry
-from skillpager.bench.run.runs import prepare, run_methods
+from skillpager.bench.data.folder import DATA, QUERIES, SKILLS, BenchFolder, data_entry, write_records
+from skillpager.bench.run.runs import run_methods
 from skillpager.bench.run.selecting import Plan
 from skillpager.bench.run.suites import SUITES
 from skillpager.errors import BenchError
+from skillpager.json_types import JsonObject
+from skillpager.pager import SkillPager
+
+SEED = 42  # paper §4.1, §5.3.1
+# what distinguishes one data set from another in the manifest
+DATA_IDENTITY = ("skills", "queries", "skills_sha256", "queries_sha256")
 
 
 def open_run(data: Path | None, out: Path | None, plan: Plan) -> BenchFolder:
@@ -24,7 +32,7 @@ def open_run(data: Path | None, out: Path | None, plan: Plan) -> BenchFolder:
         plan: How contexts are made.
 
     Raises:
-        BenchError: There is no data, or `out` holds another run.
+        BenchError: There is no data, it has no queries that the judge can use, or `out` holds another run.
     """
     source = data or out
     if source is None:
@@ -34,14 +42,42 @@ def open_run(data: Path | None, out: Path | None, plan: Plan) -> BenchFolder:
     skills, queries = load_data(source)
     if out is None and not (source / SKILLS).is_file():
         raise BenchError(f"{source} is evidence data: name a folder for the results with --out.")
+    if not queries:
+        raise BenchError("The data has no queries: write them with `skillpager bench queries`.")
+    if plan.judge_evidence and not any(query.critical for query in queries):
+        raise BenchError(
+            "The evidence judge needs queries with critical lines, and this data has none: "
+            "run with `--judge none` and judge with `skillpager bench judge`."
+        )
     # what its source said of the data, with the digests of now
     said = BenchFolder(source).manifest().get(DATA) if (source / SKILLS).is_file() else None
     if not isinstance(said, Mapping):
         said = {"source": "evidence", "subset": source.resolve().name}
     described = {**said, **data_entry(skills, queries, source=str(said["source"]), details={})}
+    # what the contexts depend on besides data and methods
+    parts: JsonObject = {**asdict(SkillPager(settings=plan.settings).recipe), "style": plan.settings.style}
     folder = BenchFolder(out or source)
-    prepare(folder, skills, queries, plan, data=described)
+    _check_kind(folder, {"run": parts, DATA: {name: described[name] for name in DATA_IDENTITY}})
+    for name, records in ((SKILLS, skills), (QUERIES, queries)):
+        if not (folder.path / name).exists():
+            write_records(folder.path / name, records)
+    folder.update_manifest({DATA: described, "run": parts, "seed": SEED, "version": version("skillpager")})
     return folder
+
+
+def _check_kind(folder: BenchFolder, described: Mapping[str, JsonObject]) -> None:
+    """Raise BenchError if the folder holds results of other data or other parts than described."""
+    known = folder.manifest()
+    # a folder without results can be used again
+    for part, now in described.items() if "run" in known else ():
+        entry = known.get(part)
+        before = entry if isinstance(entry, Mapping) else {}
+        changed = [f"{key} {before.get(key)}, now {now[key]}" for key in now if before.get(key) != now[key]]
+        if changed:
+            raise BenchError(
+                f"{folder.path} holds a run of another kind ({'; '.join(changed)}): choose another --out, "
+                "or remove the folder."
+            )
 
 
 def run_suites(

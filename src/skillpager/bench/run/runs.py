@@ -12,92 +12,25 @@ import multiprocessing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, replace
-from importlib.metadata import version
 from pathlib import Path
-from typing import TypeVar
 
-from skillpager.bench.data.folder import NODES, QUERIES, SKILLS, BenchFolder, append_records, write_records
+from skillpager.bench.data.folder import NODES, BenchFolder, append_records, write_records
 from skillpager.bench.data.records import JudgmentRecord, QueryRecord, SelectionRecord, SkillRecord
 from skillpager.bench.judge.evidence import EVIDENCE
 from skillpager.bench.run.methods import parse_method
 from skillpager.bench.run.selecting import Cases, Made, Plan, select_all
 from skillpager.errors import BenchError, SkillPagerError, require_extra
-from skillpager.json_types import JsonObject
-from skillpager.pager import SkillPager
 from skillpager.settings import Settings
 
 logger = logging.getLogger(__name__)
-Result = TypeVar("Result", SelectionRecord, JudgmentRecord)
+Result = SelectionRecord | JudgmentRecord
 Work = tuple[SkillRecord, Cases]  # what is left to do for one skill
-
-SEED = 42  # paper §4.1, §5.3.1
-# what tells one data set from another in the manifest
-DATA_IDENTITY = ("skills", "queries", "skills_sha256", "queries_sha256")
 
 
 def run_settings(settings: Settings, *, style: str) -> Settings:
     """Return settings whose page defaults are the paper's, whatever the user's own are."""
-    bare = Settings()
-    return replace(
-        settings,
-        style=style,
-        scope=bare.scope,
-        strategy=bare.strategy,
-        mmr_lambda=bare.mmr_lambda,
-        max_nodes=None,
-        max_tokens=None,
-        sufficiency=None,
-    )
-
-
-def prepare(
-    folder: BenchFolder,
-    skills: Sequence[SkillRecord],
-    queries: Sequence[QueryRecord],
-    plan: Plan,
-    *,
-    data: JsonObject,
-) -> None:
-    """Put the data of a run into its folder, or check that it is the data that is there.
-
-    Args:
-        folder: The folder of the run.
-        skills: All skills.
-        queries: The queries about them.
-        plan: How contexts are made.
-        data: What the manifest says of the data, with its digests.
-
-    Raises:
-        BenchError: The folder holds a run on other data or with other parts, or there are no queries.
-    """
-    if not queries:
-        raise BenchError("The data has no queries: write them with `skillpager bench queries`.")
-    if plan.judge_evidence and not any(query.critical for query in queries):
-        raise BenchError(
-            "The evidence judge needs queries with critical lines, and this data has none: "
-            "run with `--judge none` and judge with `skillpager bench judge`."
-        )
-    # what the contexts depend on besides data and methods
-    parts: JsonObject = {**asdict(SkillPager(settings=plan.settings).recipe), "style": plan.settings.style}
-    known = folder.manifest()
-    described = {"run": parts, "data": {name: data[name] for name in DATA_IDENTITY}}
-    # a folder without results can be used again
-    for part, now in described.items() if "run" in known else ():
-        entry = known.get(part)
-        before = entry if isinstance(entry, Mapping) else {}
-        changed = [
-            f"{name} {before.get(name)}, now {now[name]}" for name in now if before.get(name) != now[name]
-        ]
-        if changed:
-            raise BenchError(
-                f"{folder.path} holds a run of another kind ({'; '.join(changed)}): choose another --out, "
-                "or remove the folder."
-            )
-    if not (folder.path / SKILLS).exists():
-        write_records(folder.path / SKILLS, skills)
-    if not (folder.path / QUERIES).exists():
-        write_records(folder.path / QUERIES, queries)
-    folder.update_manifest({"data": data, "run": parts, "seed": SEED, "version": version("skillpager")})
+    names = ("scope", "strategy", "mmr_lambda", "max_nodes", "max_tokens", "sufficiency")
+    return replace(settings, style=style, **{name: getattr(Settings(), name) for name in names})
 
 
 def run_methods(
@@ -140,11 +73,10 @@ def run_methods(
             nodes, selections, judgments = outcome
             if skill.id not in parsed:
                 append_records(folder.path / NODES, nodes)
-            # verdicts first, because a selection without one is made again
-            for label, verdicts in _by_method(judgments).items():
-                append_records(folder.judgments_file(EVIDENCE, label), verdicts)
-            for label, made in _by_method(selections).items():
-                append_records(folder.selections_file(label), made)
+            for label in methods:
+                # verdicts first, because a selection without one is made again
+                _append(folder.judgments_file(EVIDENCE, label), judgments, label)
+                _append(folder.selections_file(label), selections, label)
         done += _contexts(cases)
         if progress:
             progress(done, total)
@@ -220,29 +152,28 @@ def _use_one_thread() -> None:
     threadpool_limits(1)
 
 
-def _by_method(records: Iterable[Result]) -> Mapping[str, list[Result]]:
-    grouped: dict[str, list[Result]] = {}
-    for record in records:
-        grouped.setdefault(record.method, []).append(record)
-    return grouped
+def _append(path: Path, records: Iterable[Result], label: str) -> None:
+    """Append the records of a method, if there are any."""
+    if mine := [record for record in records if record.method == label]:
+        append_records(path, mine)
 
 
 def _put_in_order(
     folder: BenchFolder, labels: Iterable[str], skills: Sequence[SkillRecord], queries: Sequence[QueryRecord]
 ) -> None:
+    """Write files in the order of the queries, the last record of each query, unless they are so."""
     order = {query.id: place for place, query in enumerate(queries)}
     for label in labels:
-        _sort(folder.selections_file(label), folder.selections(label), order)
-        _sort(folder.judgments_file(EVIDENCE, label), folder.judgments(EVIDENCE, label), order)
+        files: tuple[tuple[Path, Sequence[Result]], ...] = (
+            (folder.judgments_file(EVIDENCE, label), folder.judgments(EVIDENCE, label)),
+            (folder.selections_file(label), folder.selections(label)),
+        )
+        for path, records in files:
+            latest = {record.query: record for record in records}
+            ordered = [latest[query] for query in sorted(latest, key=order.__getitem__)]
+            if ordered != records:
+                write_records(path, ordered)
     places = {skill.id: place for place, skill in enumerate(skills)}
     nodes = folder.nodes()
-    if nodes != (ordered := sorted(nodes, key=lambda record: places[record.skill])):
-        write_records(folder.path / NODES, ordered)
-
-
-def _sort(path: Path, records: Sequence[Result], order: Mapping[str, int]) -> None:
-    """Write a file in the order of the queries, the last record of each, unless it is so."""
-    latest = {record.query: record for record in records}
-    ordered = [latest[query] for query in sorted(latest, key=order.__getitem__)]
-    if ordered != list(records):
-        write_records(path, ordered)
+    if nodes != (by_skill := sorted(nodes, key=lambda record: places[record.skill])):
+        write_records(folder.path / NODES, by_skill)

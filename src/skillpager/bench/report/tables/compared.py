@@ -17,7 +17,7 @@ from skillpager.bench.report.measures import (
 from skillpager.bench.report.paper import PaperTable
 from skillpager.bench.report.results import GROUND_TRUTH, Results
 from skillpager.bench.report.statistics import Interval
-from skillpager.bench.report.tables.methods import BASELINE, CI
+from skillpager.bench.report.tables.methods import BASELINE, CI, measured_table
 from skillpager.bench.report.tables.table import Cell, Table
 from skillpager.bench.run.methods import parse_method
 
@@ -237,15 +237,5 @@ def _ablation(results: Results, labels: Sequence[str], name: str, title: str, no
     measured = {label: results.rows(label) for label in labels if results.has(label)}
     if len(measured) < 2:
         return None
-    known = [COVERAGE] if any(map(COVERAGE.known, measured.values())) else []
-    measures = (*known, AVERAGE_NODES, FRAGMENT_REDUCTION, MICRO_REDUCTION)
-    rows: list[dict[str, Cell]] = [
-        {
-            "Method": label,
-            f"Suff. (%) {CI}": SUFFICIENCY.interval(rows),
-            **{measure.heading: measure.of(rows) for measure in measures},
-        }
-        for label, rows in measured.items()
-    ]
-    digits = {measure.heading: measure.digits for measure in measures}
-    return Table(name, title, rows, note, digits=digits, strong={BASELINE})
+    measures = (COVERAGE, AVERAGE_NODES, FRAGMENT_REDUCTION, MICRO_REDUCTION)
+    return measured_table(name, title, measured, measures, note)

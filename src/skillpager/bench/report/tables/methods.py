@@ -4,6 +4,8 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import astuple, dataclass
 
+import pandas as pd
+
 from skillpager.bench.report.measures import (
     AVERAGE_NODES,
     COVERAGE,
@@ -15,6 +17,7 @@ from skillpager.bench.report.measures import (
     MICRO_REDUCTION,
     STRONG_VOTES,
     SUFFICIENCY,
+    Measure,
 )
 from skillpager.bench.report.results import Results
 from skillpager.bench.report.statistics import LEVEL, Comparison, Interval, compare, holm
@@ -30,10 +33,6 @@ OVER_SKILLS = "… over skills"
 # upper ends of the sizes of a skill, in nodes; 100 is the paper's boundary for the larger budget
 SIZES = (20, 50, 100)
 DIFFICULTIES = ("easy", "medium", "hard")
-
-# shown where the judge has them
-_OPTIONAL = (COVERAGE, STRONG_VOTES)
-_ALWAYS = (AVERAGE_NODES, FRAGMENT_REDUCTION, MICRO_REDUCTION, MACRO_REDUCTION, LATENCY_MEDIAN, LATENCY_95)
 
 
 def default_methods(results: Results) -> tuple[str, ...]:
@@ -51,31 +50,43 @@ def all_methods(results: Results) -> Table | None:
     measured = {label: results.rows(label) for label in default_methods(results)}
     if not measured:
         return None
-    known = [measure for measure in _OPTIONAL if any(map(measure.known, measured.values()))]
-    measures = (*known, *_ALWAYS)
-    rows: list[dict[str, Cell]] = []
-    for label, found in measured.items():
-        by_skill = SUFFICIENCY.interval(found, by_skill=True)
-        rows.append(
-            {
-                "Method": label,
-                "Queries": len(found),
-                f"Suff. (%) {CI}": SUFFICIENCY.interval(found),
-                OVER_SKILLS: Bounds(by_skill.low, by_skill.high),
-                **{measure.heading: measure.of(found) for measure in measures},
-            }
-        )
-    return Table(
-        "all-methods",
-        "All methods at their default budgets",
-        rows,
-        note="Methods spend different amounts: read sufficiency and token reduction together, or see the "
+    note = (
+        "Methods spend different amounts: read sufficiency and token reduction together, or see the "
         "matched budgets. The first interval draws queries, as the paper does; the second draws skills. "
         "Queries about one skill are not independent, so that the second is the one to trust. "
-        f"{results.encoder_note()}".rstrip(),
-        digits={measure.heading: measure.digits for measure in measures},
-        strong={BASELINE},
+        f"{results.encoder_note()}".rstrip()
     )
+    title = "All methods at their default budgets"
+    costs = (AVERAGE_NODES, FRAGMENT_REDUCTION, MICRO_REDUCTION, MACRO_REDUCTION, LATENCY_MEDIAN, LATENCY_95)
+    measures = (COVERAGE, STRONG_VOTES, *costs)
+    return measured_table("all-methods", title, measured, measures, note, with_skills=True)
+
+
+def measured_table(
+    name: str,
+    title: str,
+    measured: Mapping[str, pd.DataFrame],
+    measures: Iterable[Measure],
+    note: str = "",
+    *,
+    with_skills: bool = False,
+) -> Table:
+    """Return methods with sufficiency and those of `measures` that the judge has.
+
+    `with_skills` adds the number of queries, and the interval over skills.
+    """
+    known = [measure for measure in measures if any(map(measure.known, measured.values()))]
+    rows: list[dict[str, Cell]] = []
+    for label, found in measured.items():
+        over_queries: dict[str, Cell] = {f"Suff. (%) {CI}": SUFFICIENCY.interval(found)}
+        cells: dict[str, Cell] = {"Method": label, **over_queries}
+        if with_skills:
+            by_skill = SUFFICIENCY.interval(found, by_skill=True)
+            bounds = Bounds(by_skill.low, by_skill.high)
+            cells = {"Method": label, "Queries": len(found), **over_queries, OVER_SKILLS: bounds}
+        rows.append({**cells, **{measure.heading: measure.of(found) for measure in known}})
+    digits = {measure.heading: measure.digits for measure in known}
+    return Table(name, title, rows, note, digits=digits, strong={BASELINE})
 
 
 # ---- the summary that `bench run` prints
