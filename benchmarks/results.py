@@ -1,4 +1,4 @@
-"""Reports of the benchmarks: tables, checks against targets, notes; to and from JSON."""
+"""Results of a section of the benchmarks: tables, checks against targets, notes; to and from JSON."""
 
 import json
 from collections.abc import Mapping, Sequence
