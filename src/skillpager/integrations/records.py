@@ -47,11 +47,7 @@ class Record:
 
 
 def retrieve(options: PageFields, skill: str | Path, query: str, *, as_page: bool) -> list[Record]:
-    """Return the page of a skill, a path or Markdown text: its nodes in document order, or as one record.
-
-    Raises:
-        SkillPagerError: As for `SkillPager.page`.
-    """
+    """Return the page of a skill, a path or Markdown text: its nodes in document order, or as one record."""
     pager = options.pager or shared_pager()
     index = pager.index(skill, scope=options.scope)
     page = pager.page(index, query, **options.page_options())
@@ -64,22 +60,14 @@ def retrieve(options: PageFields, skill: str | Path, query: str, *, as_page: boo
 
 
 def page_text(options: PageFields, text: str, metadata: Mapping[str, object], query: str) -> Page | None:
-    """Return the page of a Markdown document with metadata; None for a blank text.
-
-    Raises:
-        SkillPagerError: As for `SkillPager.page`.
-    """
+    """Return the page of a Markdown document with metadata; None for a blank text."""
     pager = options.pager or shared_pager()
     skill = skill_of(pager, text, metadata)
     return None if skill is None else pager.page(skill, query, **options.page_options())
 
 
 def skill_of(pager: SkillPager, text: str, metadata: Mapping[str, object]) -> Skill | None:
-    """Return a document's text as a skill, named by its metadata; None for a blank text.
-
-    Raises:
-        SkillError: The text is too large or holds lone surrogates.
-    """
+    """Return a document's text as a skill, named by its metadata; None for a blank text."""
     if is_blank(text):
         return None
     names = [value for key in TITLE_KEYS if isinstance(value := metadata.get(key), str) and value.strip()]
