@@ -108,7 +108,7 @@ class SkillTools:
             match = _LINES.fullmatch(asked.lines.strip())
             if not match:
                 raise NodeNotFoundError(
-                    f'{asked.lines[:80]!r} is not a range of lines: write, for example, "30-57" or "api.md:30-57".'
+                    f'{asked.lines[:80]!r} is not a range of lines, such as "30-57" or "api.md:30-57".'
                 )
             first_line = int(match[2])
             ordinals = find_nodes(index, [f"{match[1]}L{match[2]}-{match[3] or match[2]}"])

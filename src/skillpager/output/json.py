@@ -10,7 +10,7 @@ from skillpager.types import Edge, Heading, Node, Omission, Page, Selection, Ski
 
 
 def token_reduction(page: Page) -> float:
-    """Return the share of tokens saved, `1 - tokens / full_tokens`; negative for a page longer than the skill."""
+    """Return the share of tokens that a page saves, `1 - tokens / full_tokens`; negative if it is longer."""
     return 1.0 - page.tokens / page.full_tokens if page.full_tokens else 0.0
 
 
