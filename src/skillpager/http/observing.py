@@ -1,4 +1,4 @@
-"""ASGI middleware: request metrics, optional access log, security headers, answers to internal errors."""
+"""ASGI middleware: request metrics, access log, security headers, answers to internal errors."""
 
 import asyncio
 import json

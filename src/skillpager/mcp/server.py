@@ -1,4 +1,4 @@
-"""The MCP server: the tools behind the official SDK, over stdin and stdout or over HTTP on this machine.
+"""The MCP server: the tools behind the official SDK, over stdin and stdout or HTTP on this machine.
 
 The server remembers the nodes that a session was sent. A session is a connection by stdin and stdout, or over
 HTTP what `initialize` opened. HTTP requests of protocol 2026-07-28 have no session and are sent everything.

@@ -1,4 +1,4 @@
-"""Routes of the explorer: its files, a skill's files as HTML, and the wording for each kind of signal."""
+"""Routes of the explorer: its files, skills as HTML, and the wording for each kind of signal."""
 
 from collections.abc import Mapping
 from functools import cache
