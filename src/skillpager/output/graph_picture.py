@@ -88,19 +88,23 @@ def render(index: SkillIndex, form: str) -> bytes:
     before, log.disabled = log.disabled, True  # it would warn for each text that a font has no bold letters
     try:
         with own_settings({}, extra="plot", purpose="Drawing a graph"):
-            layout = _lay_out(index.nodes)
-            figure = Figure(figsize=(WIDTH, layout.height))
-            axes = figure.add_axes((0, 0, 1, 1))
-            axes.set(xlim=(0, WIDTH), ylim=(0, layout.height))
-            axes.set_axis_off()
-            _draw_edges(axes, index.edges, layout)
-            _draw_nodes(axes, index.nodes, layout)
-            _draw_titles(axes, layout)
-            _draw_head(axes, index, layout)
-            figure.savefig(picture, format=form, dpi=DPI, metadata=metadata)
+            _figure(index).savefig(picture, format=form, dpi=DPI, metadata=metadata)
     finally:
         log.disabled = before
     return picture.getvalue()
+
+
+def _figure(index: SkillIndex) -> Figure:
+    layout = _lay_out(index.nodes)
+    figure = Figure(figsize=(WIDTH, layout.height))
+    axes = figure.add_axes((0, 0, 1, 1))
+    axes.set(xlim=(0, WIDTH), ylim=(0, layout.height))
+    axes.set_axis_off()
+    _draw_edges(axes, index.edges, layout)
+    _draw_nodes(axes, index.nodes, layout)
+    _draw_titles(axes, layout)
+    _draw_head(axes, index, layout)
+    return figure
 
 
 def _lay_out(nodes: Sequence[Node]) -> _Layout:
