@@ -187,7 +187,7 @@ def test_images_and_pdfs_are_read_as_such_and_other_bytes_refused(pager: SkillPa
     store = SkillPagerStore([tmp_path], pager=pager)
     assert isinstance(store.read_skill_file("s", "a.png"), ImageContent)
     assert isinstance(store.read_skill_file("s", "a.pdf"), FileContent)
-    with pytest.raises(SkillError, match=r"a\.bin is no UTF-8 text"):
+    with pytest.raises(SkillError, match=r"a\.bin is not UTF-8 text"):
         store.read_skill_file("s", "a.bin")
 
 

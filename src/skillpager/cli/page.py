@@ -50,7 +50,7 @@ def page(
     from skillpager.cli import session
     from skillpager.cli.views import page_note
     from skillpager.output.json import context_json
-    from skillpager.output.outline import told_reasons, trace
+    from skillpager.output.outline import format_reasons, trace
 
     query = session.read_query(query, skill=skill)
     pager = session.open_pager(options)
@@ -73,7 +73,7 @@ def page(
     if explain and selection:
         print_trace(trace(selection))
         if reasons:
-            print_trace(told_reasons(selection, reasons))
+            print_trace(format_reasons(selection, reasons))
     # a strategy may pick from other pieces than the index's nodes
     pieces = len(selection.picks) + len(selection.skipped) if selection else len(index.nodes)
     note(page_note(made, pieces))
