@@ -23,7 +23,7 @@ from skillpager.pages.render import PageRenderer
 from skillpager.parsing.skill import SCOPES, read_skill, skill_from_text
 from skillpager.settings import Settings, load_settings
 from skillpager.stores import SqliteStore
-from skillpager.strategies.baselines.full import Full
+from skillpager.strategies.baselines.simple import Full
 from skillpager.strategies.picking import allows_all
 from skillpager.tokens import default_counter
 from skillpager.types import (

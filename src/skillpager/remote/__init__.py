@@ -1,1 +1,1 @@
-"""OpenAI-compatible endpoints: the HTTP client and the chat protocol."""
+"""Models of others: OpenAI-compatible endpoints (HTTP client, chat protocol), and the Hugging Face hub."""
