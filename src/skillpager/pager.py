@@ -233,7 +233,7 @@ class SkillPager:
         strategy: Strategy | str | None = None,
         scope: str | None = None,
     ) -> dict[str, Mapping[str, float]]:
-        """Return by node id what each kind of signal adds to the node's estimated need, as shares of 1.
+        """Return by node id what each group of features adds to the node's estimated need, as shares of 1.
 
         Empty for a strategy that does not estimate needs. The arguments are those of `page`.
 

@@ -621,4 +621,4 @@ class EstimatingStrategy(Strategy, Protocol):
         """Return the clauses of a query that are embedded besides the whole."""
 
     def reasons(self, index: SkillIndex, query: Query) -> Sequence[Mapping[str, float]]:
-        """Return for each node the share of each kind of signal in its estimated need; shares add up to 1."""
+        """Return for each node the share of each group of features in its need; shares add up to 1."""

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from skillpager.output.formatting import line_range, percent, snippet
 from skillpager.types import Heading, Node, Pick, Selection, SkillIndex, Skip, Tile
 
-# the kinds of signals of `SkillPager.reasons`, in plain words
+# the groups of features of `SkillPager.reasons`, in plain words
 SIGNALS = {
     "meaning": "means what is asked",
     "words": "shares its words",
@@ -93,7 +93,7 @@ def told_reasons(selection: Selection, reasons: Mapping[str, Mapping[str, float]
 
     Args:
         selection: From a strategy that estimates needs; `marginal` of its picks is the estimated need.
-        reasons: Shares of the kinds of signals by node id, as `SkillPager.reasons` returns them.
+        reasons: Shares of the groups of features by node id, as `SkillPager.reasons` returns them.
     """
     lines = ["node   needed  because"]
     for pick in selection.picks:

@@ -1,4 +1,4 @@
-"""Routes of the explorer: its files, a skill's documents as HTML, and its names of the kinds of signals."""
+"""Routes of the explorer: its files, a skill's documents as HTML, and the names of the groups of features."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -69,7 +69,7 @@ for _path in assets():
 
 @router.get(PREFIX + "words")
 async def words(responder: ResponderOf) -> Response:
-    """Return the kinds of signals in plain words."""
+    """Return the groups of features in plain words."""
     return await responder.send(lambda: {"signals": SIGNALS})
 
 

@@ -60,11 +60,7 @@ class HubStrategy(ABC):
         """Return one number for each node; any error becomes a `StrategyError`."""
 
     def package(self, name: str) -> ModuleType:
-        """Return an optional package.
-
-        Raises:
-            MissingExtraError: It is not installed.
-        """
+        """Return an optional package; raises `MissingExtraError` without it."""
         return require_extra(name, extra="st", purpose=f'The strategy "{self._label}"')
 
     def select(self, index: SkillIndex, query: Query, *, budget: Budget, meter: TokenMeter) -> Selection:
