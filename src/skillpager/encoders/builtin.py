@@ -1,4 +1,4 @@
-"""The default encoder: all-MiniLM-L6-v2, tuned on skills, in 8-bit integers; no network, no torch."""
+"""The default encoder: all-MiniLM-L6-v2, tuned on skills, 8-bit; no network, no torch."""
 
 import hashlib
 import os

@@ -1,4 +1,4 @@
-"""Embeddings from any model of the sentence-transformers package, such as the paper's `BAAI/bge-m3`."""
+"""Embeddings from any sentence-transformers model, such as the paper's `BAAI/bge-m3`."""
 
 import threading
 from collections.abc import Callable, Sequence

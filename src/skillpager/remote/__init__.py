@@ -1,1 +1,1 @@
-"""Models of others: OpenAI-compatible endpoints (HTTP client, chat protocol), and the Hugging Face hub."""
+"""OpenAI-compatible endpoints (HTTP client, chat protocol) and models of the Hugging Face hub."""

@@ -87,7 +87,6 @@ class PerIndex(Generic[Made]):
     """A cache of what a strategy computes once for an index; bounded, safe for many threads."""
 
     def __init__(self) -> None:
-        """Start empty."""
         self._entries = LRUCache[SkillIndex, tuple[int, Made]](MAX_CACHED_NODES, size_of=itemgetter(0))
 
     def of(self, index: SkillIndex, make: Callable[[SkillIndex], Made]) -> Made:

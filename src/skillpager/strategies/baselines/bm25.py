@@ -1,4 +1,4 @@
-"""Words in common: BM25 over the nodes with their headings, alone or fused with the ranks by relevance.
+"""Words in common: BM25 over nodes with their headings, alone or fused with relevance ranks.
 
 Reference: Robertson and Zaragoza 2009, in the form of Lucene; Lù 2024 (bm25s); Cormack, Clarke and Büttcher
 2009 (reciprocal rank fusion).
@@ -31,7 +31,6 @@ class WordScores:
     """BM25 scores, with a cache of the word indexes."""
 
     def __init__(self) -> None:
-        """Start empty."""
         self._indexes: PerIndex[bm25s.BM25 | None] = PerIndex()
 
     def of(self, index: SkillIndex, text: str) -> FloatArray:

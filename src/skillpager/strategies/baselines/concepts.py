@@ -1,4 +1,4 @@
-"""The concept ablation: MMR without concepts, over concepts alone, or without them where they are many.
+"""The concept ablation: MMR without concepts, over concepts only, or without too many concepts.
 
 Concepts are the one node type that is not executable (paper §3.1). The dynamic `max_nodes` counts all nodes.
 

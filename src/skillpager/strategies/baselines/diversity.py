@@ -1,4 +1,4 @@
-"""Other ways to weigh relevance against variety: adapts pyversity's strategies to our `Strategy` protocol.
+"""Other ways to weigh relevance against variety: adapters of pyversity's strategies.
 
 `diversity` is pyversity's: 0 is relevance alone, 1 diversity alone, the opposite of `mmr_lambda`. The values
 between mean something else in each strategy: each has its own default, chosen on training data.

@@ -17,7 +17,7 @@ from skillpager.types import Budget, FloatArray, Query, Selection, SkillIndex, S
 TIMEOUT = 120.0
 MAX_RETRIES = 3  # few: someone waits for the page
 KEY_VARIABLE = "SKILLPAGER_LLM_API_KEY"
-# enough to tell a node from its neighbours; bounds an outline to about 70 tokens a node
+# enough to distinguish a node from its neighbours; bounds an outline to about 70 tokens a node
 MAX_TEXT_CHARS = 160
 
 SYSTEM_PROMPT = """\

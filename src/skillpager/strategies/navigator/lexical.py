@@ -32,7 +32,7 @@ STOP_WORDS = frozenset(
 )
 MIN_PLURAL_CHARS = 4  # plurals of so many letters or more lose their s
 STEM_CHARS = 5  # letters of a stem: "deploying" and "deployment" share one
-LEAST_TERMS = 2  # a clause with fewer terms besides `_ASKING` joins the next one
+LEAST_TERMS = 2  # a clause with fewer terms that are not in `_ASKING` joins the next one
 MOST_CLAUSES = 8  # further clauses are joined, the shortest neighbours first
 _STOP = r"[.?!;:,]+\s+|\s+[-—–]\s+"
 _CLAUSE_SEAM = re.compile(rf"(?:{_STOP}|\s+)(?:and|but|or|then|plus|also)\s+|{_STOP}", re.IGNORECASE)

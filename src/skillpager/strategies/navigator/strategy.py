@@ -1,4 +1,4 @@
-"""Need instead of similarity: a small network estimates for every node whether the query needs it.
+"""Nodes by estimated need instead of similarity: a small network says what the query needs.
 
     p(n)      = chance that the query needs node n (a network over `features`)
     weight(n) = −log(1 − p(n)), less for a node whose twin is picked
