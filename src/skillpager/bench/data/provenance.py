@@ -1,4 +1,4 @@
-"""What a run was made of, and how that differs from the paper's experiment."""
+"""Provenance of a run: its data, models and settings, and how they differ from the paper's experiment."""
 
 from collections import Counter
 from collections.abc import Mapping
