@@ -59,7 +59,7 @@ def stages(pager: SkillPager, skill: str) -> dict[str, float]:
     embed = median(lambda query: [pager.encoder.encode_query(part) for part in parts_of(query)])
     questions = [asked(pager, query) for query in QUERIES]
     rows = iter(questions)
-    signals = median(lambda _: features_of(known, next(rows)))
+    features = median(lambda _: features_of(known, next(rows)))
     rows = iter(questions)
     needs = median(lambda _: model.needs(known, next(rows)))
     again = median(lambda query: pager.page(index, query))
@@ -73,8 +73,8 @@ def stages(pager: SkillPager, skill: str) -> dict[str, float]:
         "nodes": len(index.nodes),
         "once": first,
         "embed": embed,
-        "signals": signals,
-        "network": needs - signals,
+        "features": features,
+        "network": needs - features,
         "pick and render": again - needs,
         "page, new query": fresh,
     }

@@ -44,7 +44,7 @@ class Variant:
 
     Attributes:
         name: What is missing.
-        without: Groups of signals that it does not see.
+        without: Groups of features that it does not see.
         shape: Changes of the network's sizes.
         fit: Changes of its training.
         walk: Changes of how nodes are picked.
@@ -112,15 +112,15 @@ def predict(folds: np.ndarray, variant: Variant) -> Logits:
 
 
 def without(case: Case, groups: Sequence[str]) -> Case:
-    """Return the case with some groups of signals blank."""
+    """Return the case with some groups of features blank."""
     if not groups:
         return case
-    signals, start = case.example.features.copy(), 0
+    features, start = case.example.features.copy(), 0
     for name, names in GROUPS.items():
         if name in groups:
-            signals[:, start : start + len(names)] = 0
+            features[:, start : start + len(names)] = 0
         start += len(names)
-    return replace(case, example=replace(case.example, features=signals))
+    return replace(case, example=replace(case.example, features=features))
 
 
 @dataclass(frozen=True, eq=False)

@@ -120,7 +120,7 @@ class Walk:
     """All nodes of a query in the order of picking.
 
     Attributes:
-        left: `(n,)` worth that is left out behind each pick.
+        left: `(n,)` weight that is left out after each pick.
         values: `(n,)` largest floor at which picking gets as far as each pick.
         shares: `(n,)` tokens up to and with each pick, as a share of the document.
         enough: How many picks suffice, by the evidence measure.
@@ -173,7 +173,7 @@ def _values(picks: Sequence[Pick], nodes: Sequence[Node]) -> FloatArray:
 
 
 def fit_chance(walks: Sequence[Walk]) -> tuple[float, float]:
-    """Return slope and intercept of the log odds of sufficiency over the log of the worth left out."""
+    """Return slope and intercept of the log odds of sufficiency over the log of the weight left out."""
     left, sufficient = [], []
     for each in walks:
         for count in np.searchsorted(each.shares, JUDGED_SHARES, side="right"):

@@ -23,7 +23,7 @@ from skillpager.pages.render import PageRenderer
 from skillpager.parsing.skill import SCOPES, read_skill, skill_from_text
 from skillpager.settings import Settings, load_settings
 from skillpager.stores import SqliteStore
-from skillpager.strategies.baselines.full import Full
+from skillpager.strategies.baselines.simple import Full
 from skillpager.strategies.picking import allows_all
 from skillpager.tokens import default_counter
 from skillpager.types import (
@@ -234,7 +234,7 @@ class SkillPager:
         strategy: Strategy | str | None = None,
         scope: str | None = None,
     ) -> dict[str, Mapping[str, float]]:
-        """Return for each node id the share of each kind of signal in the node's estimated need.
+        """Return for each node id the share of each group of features in the node's estimated need.
 
         The shares of a node sum to 1. Empty if the strategy does not estimate needs. The arguments are those
         of `page`.

@@ -569,4 +569,4 @@ class EstimatingStrategy(Strategy, Protocol):
         """Return the clauses of a query that are embedded in addition to the whole query."""
 
     def reasons(self, index: SkillIndex, query: Query) -> Sequence[Mapping[str, float]]:
-        """Return for each node the share of each kind of signal in its estimated need; shares sum to 1."""
+        """Return for each node the share of each group of features in its need; shares sum to 1."""

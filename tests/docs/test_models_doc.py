@@ -158,4 +158,4 @@ def test_pages_in_the_readme() -> None:
 def test_what_every_part_is_worth() -> None:
     kept = [list(row.values()) for row in measured("ablation")]
     assert len(kept) == 16
-    assert rows_below("## What every part is worth") == {name: values for name, *values in kept}
+    assert rows_below("## What each part adds") == {name: values for name, *values in kept}

@@ -453,7 +453,7 @@ def test_a_model_that_gives_no_numbers_is_reported(tiny_model: Path) -> None:
     encoder = SentenceTransformersEncoder(str(tiny_model), device="cpu")
     for weight in encoder._loaded().parameters():
         weight.data.fill_(float("nan"))
-    with pytest.raises(EncoderError, match=r"cannot embed 1 texts .* no number"):
+    with pytest.raises(EncoderError, match=r"cannot embed 1 texts .* not a number"):
         encoder.encode_documents(["x"])
 
 

@@ -182,11 +182,11 @@ BAD_ANSWERS = {
     "base64": ([item(0, "AACAPw=="), item(1, "AACAPw==")], "without index and embedding"),
     "ragged": ([item(0, [1.0]), item(1, [1.0, 2.0])], "different or no length: [1, 2]"),
     "no numbers": ([item(0, []), item(1, [])], "different or no length: [0]"),
-    "zeros": ([item(0, [1.0, 0.0]), item(1, [0.0, 0.0])], "nothing but zeros"),
-    "null": ([item(0, [1.0, 0.0]), item(1, [None, 1.0])], "no number"),
+    "zeros": ([item(0, [1.0, 0.0]), item(1, [0.0, 0.0])], "only zeros"),
+    "null": ([item(0, [1.0, 0.0]), item(1, [None, 1.0])], "not a number"),
     "nested": ([item(0, [1.0, {}]), item(1, [1.0, 1.0])], "not consist of numbers"),
-    "infinite": ([item(0, [1.0, 0.0]), item(1, [float("inf"), 1.0])], "no number"),
-    "huge": ([item(0, [1.0, 0.0]), item(1, [1e300, 1e300])], "no number"),
+    "infinite": ([item(0, [1.0, 0.0]), item(1, [float("inf"), 1.0])], "not a number"),
+    "huge": ([item(0, [1.0, 0.0]), item(1, [1e300, 1e300])], "not a number"),
     "no list": (7, "there are no embeddings in it"),
 }
 

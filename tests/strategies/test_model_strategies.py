@@ -15,9 +15,7 @@ from index_builder import unit_rows
 from skillpager import SkillPager
 from skillpager.errors import MissingExtraError, StrategyError, install_command
 from skillpager.node_text import text_under_headings
-from skillpager.strategies.baselines.llmlingua2 import LLMLingua2
-from skillpager.strategies.baselines.openprovence import OpenProvence
-from skillpager.strategies.baselines.reranker import Reranker
+from skillpager.strategies.baselines.hub_models import LLMLingua2, OpenProvence, Reranker
 from skillpager.types import SkillIndex
 from strategy_cases import assert_sound, index_with, ordinals, run
 from tiny_models import PROVENCE_CODE, WINDOW, save_bert, save_provence
@@ -222,7 +220,7 @@ def test_llmlingua2_wants_a_trained_classifier_of_two_labels(
     tmp_path: Path, index: SkillIndex, head: str, labels: int
 ) -> None:
     folder = save_bert(tmp_path / "m", head, labels=labels)
-    assert "no token classifier that tells what to drop" in failure_of(LLMLingua2(str(folder)), index)
+    assert "not a token classifier with the labels drop" in failure_of(LLMLingua2(str(folder)), index)
 
 
 @needs_models
@@ -232,7 +230,7 @@ def test_llmlingua2_wants_a_trained_classifier_of_two_labels(
         ("def process", "def prune", "it has no method process"),
         ('answer["sentence_probabilities"]', 'answer["others"]', "one probability for each sentence"),
         ("for text in document]", "for text in document[1:]]", "one probability for each sentence"),
-        ("/ len(wanted)", "* float('nan')", "no finite number"),
+        ("/ len(wanted)", "* float('nan')", "not a finite number"),
         ("import torch\n", "import torch, a_package_that_is_not_there\n", "a_package_that_is_not_there"),
         ("wanted = set", "raise RuntimeError('out of memory')\n            wanted = set", "out of memory"),
     ],

@@ -278,7 +278,7 @@ def test_a_damaged_model_says_how_to_mend_it(tmp_path: Path, monkeypatch: pytest
         with pytest.raises(StrategyError, match="pip install --force-reinstall"):
             shipped_model.__wrapped__()
     np.savez(path, signals=np.array(["other"]))
-    with pytest.raises(StrategyError, match="trained on other signals"):
+    with pytest.raises(StrategyError, match="trained on other features"):
         shipped_model.__wrapped__()
 
 

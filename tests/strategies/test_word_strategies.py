@@ -17,8 +17,7 @@ from skillpager import SkillPager
 from skillpager.errors import MissingExtraError, install_command
 from skillpager.node_text import text_under_headings
 from skillpager.strategies import picking
-from skillpager.strategies.baselines.bm25 import Bm25, WordScores
-from skillpager.strategies.baselines.hybrid import Hybrid
+from skillpager.strategies.baselines.bm25 import Bm25, Hybrid, WordScores
 from skillpager.strategies.navigator.lexical import STOP_WORDS, terms_of
 from skillpager.strategies.picking import PerIndex
 from skillpager.types import SkillIndex, Strategy

@@ -1,11 +1,10 @@
-"""The default encoder: all-MiniLM-L6-v2, tuned on skills, in 8-bit integers; no network, no torch."""
+"""The default encoder: all-MiniLM-L6-v2, tuned on skills, 8-bit; no network, no torch."""
 
 import hashlib
 import os
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,16 +21,14 @@ MODEL_FOLDER = Path(__file__).parents[1] / "models" / "encoder"
 FILES = ("model.onnx", "tokenizer.json")
 ENCODER_ID = "builtin:skills-MiniLM-L6-int8-1"
 DIM = 384
-# the model was trained on texts of at most so many word pieces
-MAX_PIECES = 256
+MAX_PIECES = 256  # word pieces of the longest text that the model was trained on
 # a bound on tokenising; 256 word pieces of prose are about 1,100 characters, of an indented table 3,000
 MAX_CHARACTERS = 8192
-# word pieces that run together: as many as keep the activations in a core's cache
-PIECES_PER_RUN = 256
+PIECES_PER_RUN = 256  # word pieces that run together: the activations then fit a core's cache
 
 
 class BuiltinEncoder:
-    """The shipped model. Safe for many threads; the weights are loaded at the first text.
+    """The shipped model. Thread-safe; the weights are loaded at the first text.
 
     A row depends on its text alone: not on the texts beside it, their order or the number of threads.
     A text counts up to its `MAX_PIECES`th word piece and `MAX_CHARACTERS`th character. Encoding raises
@@ -39,9 +36,9 @@ class BuiltinEncoder:
 
     Args:
         threads: Runs at the same time; None for one per processor that the process may use.
-        folder: Where `model.onnx` and `tokenizer.json` lie.
+        folder: The folder of `model.onnx` and `tokenizer.json`.
         id: Name of the weights and their version; by default that of the shipped ones, or for another folder
-            one made of what its files hold.
+            one made of a hash of its files.
 
     Raises:
         ValueError: `threads` is below 1.
@@ -54,10 +51,12 @@ class BuiltinEncoder:
         if threads is not None and threads < 1:
             raise ValueError(f"threads must be at least 1: {threads}")
         self._id = id or (ENCODER_ID if folder == MODEL_FOLDER else _content_id(folder))
-        self._threads = threads or _processors()
+        # a container or `taskset` may allow fewer processors than the machine has
+        allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+        self._threads = threads or allowed or 1
         self._folder = folder
         self._lock = threading.Lock()
-        self._model: _Model | None = None
+        self._model: tuple[Tokenizer, InferenceSession] | None = None
 
     @property
     def id(self) -> str:
@@ -83,12 +82,18 @@ class BuiltinEncoder:
         return row
 
     def _encode(self, texts: Sequence[str]) -> FloatArray:
-        model = self._loaded()
-        pieces = [model.pieces(text) for text in texts]
+        with self._lock:
+            if self._model is None:
+                self._model = _load(self._folder)
+            tokenizer, session = self._model
+        # the tokenizer refuses half a character, as a command line in another encoding can contain
+        clean = (text[:MAX_CHARACTERS].encode("utf-8", "replace").decode("utf-8") for text in texts)
+        pieces: list[list[int]] = [tokenizer.encode(text).ids for text in clean]
         rows = np.empty((len(texts), DIM), np.float32)
 
         def run(places: list[int]) -> None:
-            rows[places] = model.rows([pieces[place] for place in places])
+            together = np.array([pieces[place] for place in places], np.int64)
+            rows[places] = session.run(None, {"input_ids": together})[0]
 
         runs = list(_runs(pieces))
         if self._threads == 1 or len(runs) == 1:
@@ -99,35 +104,13 @@ class BuiltinEncoder:
                 list(pool.map(run, runs))
         return rows
 
-    def _loaded(self) -> "_Model":
-        with self._lock:
-            if self._model is None:
-                self._model = _load(self._folder)
-            return self._model
-
-
-@dataclass(frozen=True, slots=True)
-class _Model:
-    session: "InferenceSession"
-    tokenizer: "Tokenizer"
-
-    def pieces(self, text: str) -> list[int]:
-        # half a character, as a command line in another encoding can bring, is no text to the tokenizer
-        clean = text[:MAX_CHARACTERS].encode("utf-8", "replace").decode("utf-8")
-        ids: list[int] = self.tokenizer.encode(clean).ids
-        return ids
-
-    def rows(self, pieces: Sequence[Sequence[int]]) -> FloatArray:
-        rows: FloatArray = self.session.run(None, {"input_ids": np.array(pieces, np.int64)})[0]
-        return rows
-
 
 def _runs(pieces: Sequence[Sequence[int]]) -> Iterator[list[int]]:
-    """Yield the places of texts that run together: of one length, because the model knows no padding."""
+    """Yield the places of texts that run together: of one length, because the model has no padding."""
     groups: dict[int, list[int]] = {}
     for place, ids in enumerate(pieces):
         groups.setdefault(len(ids), []).append(place)
-    # long runs first, so that no thread is left with one at the end
+    # long runs first, so that no thread begins one at the end
     for length in sorted(groups, reverse=True):
         size = max(1, PIECES_PER_RUN // length)
         for start in range(0, len(groups[length]), size):
@@ -138,7 +121,7 @@ def _content_id(folder: Path) -> str:
     try:
         digests = [hashlib.sha256((folder / name).read_bytes()).digest() for name in FILES]
     except OSError as error:
-        raise EncoderError(f"{folder} holds no encoder ({error}): {_way_out(folder)}.") from error
+        raise EncoderError(f"{folder} holds no encoder ({error}): {_remedy(folder)}.") from error
     return f"builtin:{hashlib.sha256(b''.join(digests)).hexdigest()[:16]}"
 
 
@@ -153,7 +136,7 @@ def open_session(model: str | bytes) -> "InferenceSession":
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
-    # runs share the processors by threads of ours: faster than dividing each run, and nothing spins
+    # the runs have threads of their own: faster than dividing each run, and nothing spins
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     # the graph is optimised as shipped; these make loading 20 ms shorter and runs no slower
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
@@ -162,28 +145,21 @@ def open_session(model: str | bytes) -> "InferenceSession":
     return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
 
-def _load(folder: Path) -> _Model:
+def _load(folder: Path) -> "tuple[Tokenizer, InferenceSession]":
     from tokenizers import Tokenizer
 
     try:
         tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         tokenizer.enable_truncation(MAX_PIECES)
-        return _Model(open_session(str(folder / "model.onnx")), tokenizer)
+        return tokenizer, open_session(str(folder / "model.onnx"))
     # both packages raise Exception itself
     except Exception as error:
         raise EncoderError(
-            f"The encoder cannot be loaded from {folder} ({error}): {_way_out(folder)}."
+            f"The encoder cannot be loaded from {folder} ({error}): {_remedy(folder)}."
         ) from error
 
 
-def _way_out(folder: Path) -> str:
+def _remedy(folder: Path) -> str:
     if folder == MODEL_FOLDER:
         return "the installation is damaged, so run `pip install --force-reinstall --no-deps skillpager`"
     return "training/train.py makes one, of model.onnx and tokenizer.json"
-
-
-def _processors() -> int:
-    # a container or `taskset` may allow fewer than there are
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

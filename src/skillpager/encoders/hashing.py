@@ -1,6 +1,6 @@
-"""A deterministic encoder without weights: texts that share words, or parts of words, are near each other.
+"""A deterministic encoder without weights: texts that share words or parts of words are close.
 
-It stands in for a real encoder where tests must not depend on one; it knows nothing of meaning.
+Tests use it instead of a real encoder; it knows nothing of meaning.
 
 Reference: Weinberger et al. 2009, Feature Hashing for Large Scale Multitask Learning, arXiv:0902.2206.
 """
@@ -19,9 +19,8 @@ from skillpager.types import FloatArray
 
 DEFAULT_DIM = 256
 VERSION = 1
-# a whole word says more than any of its parts
-WORD_WEIGHT = 2.0
-# letters of scripts that set no spaces: there one and two characters do what words do elsewhere
+WORD_WEIGHT = 2.0  # a whole word says more than any of its parts
+# letters of scripts without spaces: there one and two characters take the place of words
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
 _WORD = re.compile(rf"{_UNSPACED.pattern}+|(?:(?!{_UNSPACED.pattern})\w)+")
 
@@ -31,11 +30,8 @@ class HashingEncoder:
 
     A text is normalised (NFKC, case folded) and cut into words. A word counts `WORD_WEIGHT`, and each three
     or four neighbouring characters of it, its edges included, count one. In scripts without spaces each one
-    or two neighbouring characters count one. A feature's BLAKE2 hash names its place in the row and its sign.
+    or two neighbouring characters count one. A feature's BLAKE2 hash gives its place in the row and its sign.
     A text without features has the first unit vector as its row.
-
-    Args:
-        dim: Length of a row.
 
     Raises:
         ValueError: `dim` is below 1.
@@ -88,7 +84,5 @@ class HashingEncoder:
         numbers = [int.from_bytes(digest, "little") for digest in digests]
         places = np.array([number % self._dim for number in numbers], np.intp)
         # the highest bit gives the sign, for the lower ones give the place
-        signed = (
-            weight if number >> 63 else -weight for number, (_, weight) in zip(numbers, features, strict=True)
-        )
-        return places, np.array(list(signed))
+        signs = np.array([1.0 if number >> 63 else -1.0 for number in numbers])
+        return places, signs * [weight for _, weight in features]

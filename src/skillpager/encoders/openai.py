@@ -10,27 +10,27 @@ from skillpager.types import FloatArray
 
 BATCH_SIZE = 64
 TIMEOUT = 60.0
-# fewer than for classifying, because someone waits for the answer to a query
-MAX_RETRIES = 3
+MAX_RETRIES = 3  # fewer than for classifying: someone waits for the answer to a query
 # OpenAI refuses texts of more than 8,192 tokens instead of cutting them; a token has at least one byte
 MAX_TEXT_CHARS = 8000
 KEY_VARIABLE = "SKILLPAGER_EMBED_API_KEY"
 
 
 class OpenAIEncoder:
-    """An embedding model behind an endpoint. Safe for many threads.
+    """An embedding model behind an endpoint. Thread-safe.
 
-    A text is cut at `MAX_TEXT_CHARS` characters; an empty one is sent as a space, which endpoints demand.
-    Methods raise `EncoderError` if the endpoint gives no usable answer, `MissingExtraError` without httpx.
+    A text is cut at `MAX_TEXT_CHARS` characters; an empty one is sent as a space, because endpoints refuse
+    it. Methods raise `EncoderError` if the endpoint gives no usable answer, `MissingExtraError` without
+    httpx.
 
     Args:
         model: Name of the model, as the endpoint knows it.
-        base_url: Where the API begins, such as `http://localhost:11434/v1`; None for OpenAI's own.
-        api_key: The key; None where the endpoint wants none. No environment variable is read.
+        base_url: Address of the API, such as `http://localhost:11434/v1`; None for OpenAI's.
+        api_key: The key; None if the endpoint needs none. No environment variable is read.
         batch_size: Texts per request.
         timeout: Seconds without an answer after which a request has failed.
-        max_retries: Most repetitions of one request; the waits between double from 1 s.
-        sleep: Waits so many seconds before a repetition.
+        max_retries: Most repetitions of one request; the waits double from 1 s.
+        sleep: Waits the given seconds before a repetition.
 
     Raises:
         SettingsError: The model is empty, or `base_url` or `api_key` cannot be used.
@@ -69,7 +69,7 @@ class OpenAIEncoder:
 
     @property
     def dim(self) -> int:
-        """Length of a row; costs one small request when nothing has been encoded yet."""
+        """Length of a row; costs one small request if nothing has been encoded yet."""
         return self._rows([" "]).shape[1] if self._dim is None else self._dim
 
     def encode_documents(self, texts: Sequence[str]) -> FloatArray:
@@ -87,8 +87,7 @@ class OpenAIEncoder:
         complaint = f'Texts could not be embedded by the model "{self._endpoint.model}"'
         body = {
             "input": [sendable(text[:MAX_TEXT_CHARS]) or " " for text in texts],
-            # not every server knows base64
-            "encoding_format": "float",
+            "encoding_format": "float",  # not every server knows base64
         }
         try:
             answer = self._endpoint.persist(lambda: self._endpoint.post("embeddings", body))
@@ -99,8 +98,7 @@ class OpenAIEncoder:
         except ValueError as error:
             raise EncoderError(f"{complaint}: {self._endpoint.bad_answer(error)}.") from None
         dim = rows.shape[1]
-        if self._dim is None:
-            self._dim = dim
+        self._dim = self._dim or dim
         if dim != self._dim:
             raise EncoderError(
                 f"{complaint}: the endpoint {self._endpoint.address} answers with {dim} numbers a "
@@ -141,7 +139,7 @@ def unit_rows(rows: Sequence[Sequence[float]]) -> FloatArray:
     """Return `(n, dim)` float32, each row of `rows` divided by its length.
 
     Raises:
-        ValueError: A row holds something that is no finite number, or nothing but zeros.
+        ValueError: A row holds something that is not a finite number, or only zeros.
     """
     try:
         numbers = np.asarray(rows, dtype=np.float64)
@@ -150,6 +148,6 @@ def unit_rows(rows: Sequence[Sequence[float]]) -> FloatArray:
     with np.errstate(over="ignore"):
         norms = np.linalg.norm(numbers, axis=1, keepdims=True)
     if not (np.isfinite(norms).all() and norms.all()):
-        raise ValueError("an embedding with nothing but zeros, or with something that is no number")
+        raise ValueError("an embedding with only zeros, or with something that is not a number")
     unit: FloatArray = (numbers / norms).astype(np.float32)
     return unit

@@ -112,7 +112,7 @@ class PageFields(_Fields):
         max_length=MAX_ADDRESSES,
         description="Ids of nodes that the reader has already: a mark names them in place of their text.",
     )
-    explain: bool = Field(False, description="Add `reasons`: which kinds of signals support each node.")
+    explain: bool = Field(False, description="Also report which groups of features support each node.")
 
 
 class PageRequest(PageFields, SourceFields):

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from skillpager.output.formatting import line_range, percent, snippet
 from skillpager.types import Heading, Node, Pick, Selection, SkillIndex, Skip, Tile
 
-# wording for the kinds of signals of `SkillPager.reasons`
+# the groups of features of `SkillPager.reasons`, in plain words
 SIGNALS = {
     "meaning": "means what is asked",
     "words": "shares its words",
@@ -92,8 +92,8 @@ def format_reasons(selection: Selection, reasons: Mapping[str, Mapping[str, floa
     """Return the estimated need of each pick and the reasons for it, in pick order.
 
     Args:
-        selection: From a strategy whose `marginal` is the estimated need.
-        reasons: Shares of the kinds of signals by node id, from `SkillPager.reasons`.
+        selection: From a strategy that estimates needs; `marginal` of its picks is the estimated need.
+        reasons: Shares of the groups of features by node id, as `SkillPager.reasons` returns them.
     """
     lines = ["node   needed  because"]
     for pick in selection.picks:

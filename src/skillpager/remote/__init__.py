@@ -1,1 +1,1 @@
-"""OpenAI-compatible endpoints: the HTTP client and the chat protocol."""
+"""OpenAI-compatible endpoints (HTTP client, chat protocol) and models of the Hugging Face hub."""

@@ -2,9 +2,9 @@
 
     marginal(n) = mmr_lambda · relevance(n) − (1 − mmr_lambda) · redundancy(n)
 
-relevance is the cosine of query and node, redundancy the largest cosine of the node with any
-pick, zero before the first. Picking stops at `max_nodes`, when no node fits `max_tokens`, or when
-the best marginal is below zero. All node types are in the pool; ties go to the earlier node.
+relevance is the cosine of query and node, redundancy the largest cosine of the node with any pick, zero
+before the first. Picking stops at `max_nodes`, when no node fits `max_tokens`, or when the best marginal is
+below zero. All node types are in the pool; ties go to the earlier node.
 
 Reference: paper §3.2, equations (2) and (3); Carbonell and Goldstein 1998.
 """
@@ -21,8 +21,7 @@ from skillpager.types import Budget, FloatArray, Query, Selection, SkillIndex, S
 BoolArray = NDArray[np.bool_]
 
 DEFAULT_MMR_LAMBDA = 0.7  # paper §3.2
-# cosines of all nodes with so many of them are cached of an index: 800 bytes a node
-MAX_CACHED_COLUMNS = 200
+MAX_CACHED_COLUMNS = 200  # for one index: 800 bytes a node
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +30,7 @@ class Mmr:
 
     Attributes:
         mmr_lambda: Weight of relevance, 0 to 1; 1 picks by relevance alone.
-        name: `mmr`.
-        columns: Cosines of all nodes with earlier picks, by ordinal, cached for the next query on an index.
+        columns: For each index, cosines of all nodes with earlier picks, by the pick's ordinal.
     """
 
     mmr_lambda: float = DEFAULT_MMR_LAMBDA
@@ -71,14 +69,14 @@ class Mmr:
             meter: Prices the growing page.
             candidates: `(n,)` bool, the nodes that may be picked; None for all.
             completions: The nodes that a pick depends on, by its ordinal. They are picked right after it,
-                `max_nodes` does not count them, and the picks that follow are not made to differ from them.
+                `max_nodes` does not count them, and the redundancy of later picks ignores them.
         """
         picker = Picker(index, query, budget=budget, meter=meter)
         columns = self.columns.of(index, lambda _: {})
         gain = np.float32(self.mmr_lambda) * picker.relevance
         penalty = np.float32(1) - np.float32(self.mmr_lambda)
         picker.marginal = gain
-        # what of the gain can still be had: -inf for nodes that were tried, or are no candidates
+        # -inf for nodes that were tried, or are not candidates
         open_gain = gain.copy() if candidates is None else np.where(candidates, gain, np.float32(-np.inf))
         value, reason = open_gain.copy(), SkipReason.MAX_NODES
         left = len(gain) if candidates is None else int(candidates.sum())

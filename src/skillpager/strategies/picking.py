@@ -1,4 +1,4 @@
-"""Shared by all strategies: admission of nodes under a budget, the record of it, and a cache for each index.
+"""Shared by all strategies: picking under a budget, its record, and a cache for each index.
 
 Reference: paper §3.2, Dynamic Budget.
 """
@@ -34,9 +34,9 @@ MAX_NODES_SMALL = 20
 MAX_NODES_LARGE = 60
 # float32 dot products differ in the last bits from machine to machine; in whole millionths ties stay ties
 COSINE_STEPS = np.float32(1_000_000)
-# what one strategy caches of indexes is bounded by their nodes, about 1 kB each; a small index counts as 100
+# the caches of one strategy are bounded by the nodes of their indexes, about 1 kB each
 MAX_CACHED_NODES = 20_000
-MIN_CACHED_NODES = 100
+MIN_CACHED_NODES = 100  # a smaller index counts as this
 
 
 def dynamic_max_nodes(n_nodes: int) -> int:
@@ -60,17 +60,12 @@ def resolve(budget: Budget, n_nodes: int) -> Budget:
 def allows_all(budget: Budget, n_nodes: int, *, estimating: bool) -> bool:
     """Return whether the budget allows every node of a skill, its tokens aside.
 
-    Args:
-        budget: The budget.
-        n_nodes: How many nodes the skill has.
-        estimating: Whether the strategy estimates sufficiency: it stops at its target or, without any limit,
-            by itself, and has no dynamic `max_nodes`.
+    A strategy that estimates sufficiency (`estimating`) stops at its target or, without any limit, by itself,
+    and has no dynamic `max_nodes`.
     """
     if estimating and (budget.sufficiency is not None or budget == Budget()):
         return False
-    if estimating and budget.max_nodes is None:
-        return True
-    return resolve(budget, n_nodes).max_nodes == n_nodes
+    return (estimating and budget.max_nodes is None) or resolve(budget, n_nodes).max_nodes == n_nodes
 
 
 def cosines(rows: FloatArray, row: FloatArray) -> FloatArray:
@@ -92,11 +87,10 @@ class PerIndex(Generic[Made]):
     """A cache of what a strategy computes once for an index; bounded, safe for many threads."""
 
     def __init__(self) -> None:
-        """Start empty."""
         self._entries = LRUCache[SkillIndex, tuple[int, Made]](MAX_CACHED_NODES, size_of=itemgetter(0))
 
     def of(self, index: SkillIndex, make: Callable[[SkillIndex], Made]) -> Made:
-        """Return the value of `index`; made by `make` unless it is cached."""
+        """Return the cached value of an index, made by `make` if there is none."""
         size = max(MIN_CACHED_NODES, len(index.nodes))
         return self._entries.get_or_make(index, lambda: (size, make(index)))[1]
 
@@ -107,22 +101,14 @@ class Picker:
     A pick is recorded with the numbers at its time, a node that is left out with those at the end. A strategy
     may replace `redundancy` and `marginal` between picks.
 
-    Args:
-        index: The skill's index.
-        query: The query.
-        budget: As the caller gave it; the dynamic `max_nodes` is filled in.
-        meter: Prices the growing page.
-        scores: `(n,)` the strategy's own score of each node, recorded as its marginal value; its relevance
-            when not given.
-
     Attributes:
-        budget: The budget, `max_nodes` resolved.
+        budget: The budget of the caller, with `max_nodes` filled in.
         meter: Prices the growing page.
         picks: The picks, in order.
         completions: Ordinals of the picks that others depend on; `max_nodes` does not count them.
         relevance: `(n,)` float32, cosine of the query and each node.
         redundancy: `(n,)` float32, largest cosine of each node with a pick; zeros unless compared.
-        marginal: `(n,)` marginal value of each node.
+        marginal: `(n,)` marginal value of each node: the strategy's own `scores`, or the relevance.
     """
 
     def __init__(
@@ -154,7 +140,7 @@ class Picker:
     def admit(self, ordinal: int, *, sufficiency: float | None = None) -> bool:
         """Pick a node and return True; refuse it and return False if the page would exceed `max_tokens`.
 
-        A completion stays the pick that it is, and counts from now on.
+        A node that was picked as a completion keeps its place, and `max_nodes` counts it from now on.
         """
         if ordinal in self.completions:
             self.completions.remove(ordinal)
@@ -180,18 +166,13 @@ class Picker:
         return True
 
     def complete(self, ordinals: Iterable[int]) -> None:
-        """Pick the nodes that a pick depends on, beyond `max_nodes`, unless picked before or too long."""
+        """Pick the nodes that a pick depends on, beyond `max_nodes`, unless picked already or too long."""
         for ordinal in ordinals:
             if ordinal not in self._picked and self.admit(ordinal):
                 self.completions.add(ordinal)
 
     def compare(self, ordinal: int, cosine: FloatArray | None = None) -> None:
-        """Raise `redundancy` to the cosines with a pick; the first pick sets it, negative ones included.
-
-        Args:
-            ordinal: The pick.
-            cosine: `(n,)` its cosines, where they are known already.
-        """
+        """Raise `redundancy` to the cosines `(n,)` with a pick; the first one sets it, even below zero."""
         if cosine is None:
             cosine = cosines(self._index.embeddings, self._index.embeddings[ordinal])
         self.redundancy = np.maximum(self.redundancy, cosine) if self._compared else cosine
@@ -204,11 +185,11 @@ class Picker:
         compare: bool = True,
         completions: Mapping[int, Sequence[int]] | None = None,
     ) -> None:
-        """Admit nodes in a fixed order, whatever still fits, until `max_nodes` are picked.
+        """Admit the nodes that fit, in a fixed order, until `max_nodes` are picked.
 
         Args:
             order: Ordinals, the first to be admitted first.
-            compare: Whether to record the redundancy of each pick, which has no say here.
+            compare: Whether to record the redundancy of each pick, which decides nothing here.
             completions: The nodes that a pick depends on, by its ordinal; they are picked right after it.
         """
         for ordinal in order:
@@ -221,21 +202,16 @@ class Picker:
                     self.complete(completions.get(ordinal, ()))
 
     def refuse(self, ordinals: Iterable[int], reason: SkipReason) -> None:
-        """Record why nodes are left out, with their numbers of now."""
+        """Record why nodes are left out, with their current numbers."""
         for ordinal in ordinals:
             self._refused[ordinal] = (reason, float(self.redundancy[ordinal]), float(self.marginal[ordinal]))
 
     def selection(self, strategy: str, *, reason: SkipReason = SkipReason.MAX_NODES) -> Selection:
-        """Return the finished selection; `reason` is that of the nodes that were never refused."""
+        """Return the finished selection; nodes that were neither picked nor refused get `reason`."""
         left_out = np.ones(len(self._index.nodes), dtype=bool)
         left_out[list(self._picked)] = False
-        skipped = Skipped(
-            nodes=self._index.nodes,
-            ordinals=np.flatnonzero(left_out),
-            numbers=(self.relevance, self.redundancy, self.marginal),
-            reason=reason,
-            refused=self._refused,
-        )
+        numbers = self.relevance, self.redundancy, self.marginal
+        skipped = Skipped(self._index.nodes, np.flatnonzero(left_out), numbers, reason, self._refused)
         return Selection(strategy, self._query, tuple(self.picks), skipped, self.budget)
 
 
@@ -259,16 +235,16 @@ def select_by_score(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Skipped(Sequence[Skip]):
-    """The nodes that were left out, in document order; each `Skip` is made when it is asked for.
+    """The nodes that were left out, in document order; each `Skip` is made when it is read.
 
     A page reads none of them, and making them all would take longer than the selection itself.
 
     Attributes:
         nodes: All nodes of the index.
-        ordinals: Which nodes were left out.
+        ordinals: The nodes that were left out.
         numbers: `(n,)` relevance, redundancy and marginal value of every node at the end.
         reason: Why the nodes that were never refused were left out.
-        refused: Reason, redundancy and marginal value of those that were.
+        refused: Reason, redundancy and marginal value of the nodes that were refused, by ordinal.
     """
 
     nodes: Sequence[Node]

@@ -12,8 +12,7 @@ class Argument:
         field: The field of the strategy that it sets.
         read: Turns text into the field's value; raises `ValueError`.
         kind: Its kind in words, for errors.
-        sample: A valid example; empty where there is none to recommend.
-        required: Whether it must be given.
+        sample: A valid example; empty if there is none to recommend.
     """
 
     field: str
@@ -25,14 +24,14 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """A strategy and its variants: all that one name stands for.
+    """A strategy and its variants with other arguments.
 
     Attributes:
         place: Module below `skillpager.strategies`, and its class.
         weighs: Whether it takes `mmr_lambda`.
         argument: Its argument; None if it takes none.
         settings: Whether the class is made by its method `from_settings`, which takes the settings first.
-        local: Whether it needs no model beyond the shipped ones, so that a project file may name it.
+        local: Whether it needs only shipped models, so that a project file may name it.
     """
 
     place: str
@@ -49,8 +48,8 @@ FAMILIES = {
     "navigator": Family("navigator.strategy:Navigator"),
     # the paper's
     "mmr": Family("mmr:Mmr", weighs=True),
-    "topk": Family("baselines.topk:TopK"),
-    "full": Family("baselines.full:Full"),
+    "topk": Family("baselines.simple:TopK"),
+    "full": Family("baselines.simple:Full"),
     # baselines and ablations of the paper
     "greedy_graph": Family(
         "baselines.greedy_graph:GreedyGraph", argument=Argument("threshold", float, "a number", "0.1")
@@ -62,18 +61,18 @@ FAMILIES = {
     "density": Family(
         "baselines.concepts:Density", weighs=True, argument=Argument("threshold", float, "a number", "0.4")
     ),
-    # what users would compare with
-    "head": Family("baselines.head:Head"),
+    # other methods to compare with
+    "head": Family("baselines.simple:Head"),
     "sections": Family("baselines.sections:Sections"),
     "bm25": Family("baselines.bm25:Bm25"),
-    "hybrid": Family("baselines.hybrid:Hybrid"),
+    "hybrid": Family("baselines.bm25:Hybrid"),
     "dpp": Family("baselines.diversity:Dpp", argument=Argument("diversity", float, "a number", "0.5")),
     "msd": Family("baselines.diversity:Msd", argument=Argument("diversity", float, "a number", "0.01")),
     "cover": Family("baselines.diversity:Cover", argument=Argument("diversity", float, "a number", "0.005")),
     # models of others
-    "reranker": Family("baselines.reranker:Reranker", argument=_MODEL, local=False),
-    "llmlingua2": Family("baselines.llmlingua2:LLMLingua2", argument=_MODEL, local=False),
-    "openprovence": Family("baselines.openprovence:OpenProvence", argument=_MODEL, local=False),
+    "reranker": Family("baselines.hub_models:Reranker", argument=_MODEL, local=False),
+    "llmlingua2": Family("baselines.hub_models:LLMLingua2", argument=_MODEL, local=False),
+    "openprovence": Family("baselines.hub_models:OpenProvence", argument=_MODEL, local=False),
     "llm_outline": Family("baselines.llm_outline:LLMOutline", settings=True, local=False),
 }
 LOCAL_STRATEGIES = tuple(name for name, family in FAMILIES.items() if family.local)

@@ -1,4 +1,4 @@
-"""Routes of the explorer: its files, skills as HTML, and the wording for each kind of signal."""
+"""Routes of the explorer: its files, a skill's documents as HTML, and the names of the groups of features."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -60,7 +60,7 @@ for _path in assets():
 
 @router.get(PREFIX + "words")
 async def words(responder: ResponderOf) -> Response:
-    """Return the wording for each kind of signal."""
+    """Return the groups of features in plain words."""
     return await responder.send(lambda: {"signals": SIGNALS})
 
 

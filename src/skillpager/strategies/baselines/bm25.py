@@ -1,6 +1,7 @@
-"""Words in common: BM25 over the nodes of a skill, the headings they stand under included.
+"""Words in common: BM25 over nodes with their headings, alone or fused with relevance ranks.
 
-Reference: Robertson and Zaragoza 2009, in the form of Lucene; Lù 2024 (bm25s).
+Reference: Robertson and Zaragoza 2009, in the form of Lucene; Lù 2024 (bm25s); Cormack, Clarke and Büttcher
+2009 (reciprocal rank fusion).
 """
 
 import logging
@@ -9,11 +10,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from skillpager.errors import require_extra
 from skillpager.node_text import text_under_headings
 from skillpager.strategies.navigator.lexical import terms_of
-from skillpager.strategies.picking import PerIndex, select_by_score
+from skillpager.strategies.picking import PerIndex, Scores, cosines, falling, select_by_score
 from skillpager.types import Budget, FloatArray, Query, Selection, SkillIndex, TokenMeter
 
 if TYPE_CHECKING:
@@ -21,15 +23,14 @@ if TYPE_CHECKING:
 
 # saturation of repetitions and weight of length: the usual values, and bm25s's own
 K1, B = 1.5, 0.75
-# scores are compared to a millionth, as cosines are
-DECIMALS = 6
+DECIMALS = 6  # scores are compared to a millionth, as cosines are
+RANK_CONSTANT = 60  # Cormack et al. 2009; not sensitive
 
 
 class WordScores:
-    """BM25 scores, with a cache of the word indexes that they take."""
+    """BM25 scores, with a cache of the word indexes."""
 
     def __init__(self) -> None:
-        """Start empty."""
         self._indexes: PerIndex[bm25s.BM25 | None] = PerIndex()
 
     def of(self, index: SkillIndex, text: str) -> FloatArray:
@@ -46,10 +47,10 @@ class WordScores:
 
 
 def _word_index(index: SkillIndex) -> "bm25s.BM25 | None":
-    """Return the BM25 index of the nodes; None when there is not one term in them."""
+    """Return the BM25 index of the nodes; None if they have no terms."""
     first = "bm25s" not in sys.modules
     package = require_extra("bm25s", extra="strategies", purpose="Word search (bm25, hybrid)")
-    if first:  # its first import sets its logger to DEBUG, whatever the application chose
+    if first:  # its first import sets its logger to DEBUG, against the application's choice
         logging.getLogger("bm25s").setLevel(logging.NOTSET)
     # with headings 0.5 to 1.5 points more of the training queries have sufficient pages
     terms = [terms_of(text_under_headings(node)) for node in index.nodes]
@@ -62,12 +63,7 @@ def _word_index(index: SkillIndex) -> "bm25s.BM25 | None":
 
 @dataclass(frozen=True, slots=True)
 class Bm25:
-    """Nodes by falling BM25 score; those without a word of the query come last, in document order.
-
-    Attributes:
-        name: `bm25`.
-        words: Cache of word indexes.
-    """
+    """Nodes by falling BM25 score; those without a word of the query come last, in document order."""
 
     name: str = "bm25"
     words: WordScores = field(default_factory=WordScores, repr=False, compare=False)
@@ -80,3 +76,34 @@ class Bm25:
         """
         scores = self.words.of(index, query.text)
         return select_by_score(self.name, index, query, scores, budget=budget, meter=meter)
+
+
+@dataclass(frozen=True, slots=True)
+class Hybrid:
+    """Nodes by reciprocal rank fusion of relevance and BM25.
+
+        score(n) = 1 / (k + relevance rank of n) + 1 / (k + BM25 rank of n)
+
+    A node without a word of the query has no BM25 rank, and the second term is 0.
+    """
+
+    name: str = "hybrid"
+    words: WordScores = field(default_factory=WordScores, repr=False, compare=False)
+
+    def select(self, index: SkillIndex, query: Query, *, budget: Budget, meter: TokenMeter) -> Selection:
+        """Return up to `max_nodes` picks, the best fused score first.
+
+        Raises:
+            MissingExtraError: The `bm25s` package is not installed.
+        """
+        lexical = self.words.of(index, query.text)
+        dense = _reciprocal_ranks(cosines(index.embeddings, query.embedding))
+        scores = dense + np.where(lexical > 0, _reciprocal_ranks(lexical), 0.0)
+        return select_by_score(self.name, index, query, scores, budget=budget, meter=meter)
+
+
+def _reciprocal_ranks(scores: Scores) -> NDArray[np.float64]:
+    """Return `(n,)`: 1 / (k + rank) by falling score, ranks from 1, the earlier of equals first."""
+    reciprocal = np.empty(len(scores))
+    reciprocal[falling(scores)] = 1 / (RANK_CONSTANT + np.arange(1, len(scores) + 1))
+    return reciprocal

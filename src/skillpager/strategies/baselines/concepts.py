@@ -1,4 +1,4 @@
-"""MMR with some or all concepts left out, or nothing else: the concept ablation.
+"""The concept ablation: MMR without concepts, over concepts only, or without too many concepts.
 
 Concepts are the one node type that is not executable (paper §3.1). The dynamic `max_nodes` counts all nodes.
 
@@ -22,11 +22,7 @@ def concepts(index: SkillIndex) -> BoolArray:
 
 @dataclass(frozen=True, slots=True)
 class ConceptOnly(Mmr):
-    """MMR over the concepts; executable nodes are left out.
-
-    Attributes:
-        name: `concept_only`.
-    """
+    """MMR over the concepts; executable nodes are left out."""
 
     name: str = "concept_only"
 
@@ -37,11 +33,7 @@ class ConceptOnly(Mmr):
 
 @dataclass(frozen=True, slots=True)
 class ExecOnly(Mmr):
-    """MMR over steps, examples, params, preconditions and error handling; concepts are left out.
-
-    Attributes:
-        name: `exec_only`.
-    """
+    """MMR over steps, examples, params, preconditions and error handling; concepts are left out."""
 
     name: str = "exec_only"
 
@@ -52,11 +44,9 @@ class ExecOnly(Mmr):
 
 @dataclass(frozen=True, slots=True)
 class Density(Mmr):
-    """MMR over all nodes, or over the executable ones where concepts are more than a share of the nodes.
+    """MMR over all nodes, or the executable ones if more than a share of the nodes are concepts.
 
-    Attributes:
-        threshold: That share, 0 to 1: the paper's τ.
-        name: `density`.
+    That share is `threshold`, 0 to 1: the paper's τ.
     """
 
     threshold: float = DEFAULT_CONCEPT_RATIO
@@ -68,13 +58,12 @@ class Density(Mmr):
         Raises:
             ValueError: `mmr_lambda` or `threshold` is outside 0 to 1.
         """
-        Mmr.__post_init__(self)  # a slotted dataclass is made anew, which `super()` does not see
+        Mmr.__post_init__(self)  # `slots=True` makes a second class, which `super()` does not know
         if not 0.0 <= self.threshold <= 1.0:
             raise ValueError(f"threshold must be between 0 and 1, not {self.threshold}")
 
     def select(self, index: SkillIndex, query: Query, *, budget: Budget, meter: TokenMeter) -> Selection:
         """Return up to `max_nodes` nodes."""
         found = concepts(index)
-        crowded = int(found.sum()) > self.threshold * len(found)
-        candidates = ~found if crowded else None
+        candidates = ~found if int(found.sum()) > self.threshold * len(found) else None
         return self.select_among(index, query, budget=budget, meter=meter, candidates=candidates)

@@ -1,5 +1,8 @@
 """Picks with what they depend on in the graph: the sources of the edges into them.
 
+`max_nodes` counts what is picked for the query; one-hop predecessors come on top, as in the paper, where 17.9
+picks became 28.1 nodes. `max_tokens` bounds both.
+
 Reference: paper §3.3, Graph Augmentation at Query Time, table 1; §4.3, Top-k + dependency completion.
 """
 
@@ -9,19 +12,16 @@ from skillpager.strategies.mmr import Mmr
 from skillpager.strategies.picking import Picker, cosines, falling
 from skillpager.types import Budget, FloatArray, Query, Selection, SkillIndex, TokenMeter
 
-# the paper gives no k; chosen on 155 skills with the built-in encoder for its 14.80 nodes of 57.43, seeds
-# and predecessors together: 15.3 of 53.6 nodes
+# the paper gives no k; chosen on 155 skills with the built-in encoder to match the paper's 14.80 nodes of
+# 57.43, seeds and predecessors together: 15.3 of 53.6 nodes
 DEFAULT_SEEDS = 9
 
 
 def predecessors(index: SkillIndex, relevance: FloatArray) -> dict[int, list[int]]:
-    """Return the one-hop predecessors of each node that has any, the most relevant first.
+    """Return the sources of the edges, of all four kinds, into each node that has any.
 
-    Edges of all four kinds count. Ties go to the earlier node.
-
-    Args:
-        index: The skill's index.
-        relevance: `(n,)` cosine of query and each node.
+    The most relevant is first, the earlier of equals first. `relevance` is `(n,)`, the cosine of the query
+    and each node.
     """
     sources: dict[int, set[int]] = {}
     for edge in index.edges:
@@ -35,33 +35,24 @@ def predecessors(index: SkillIndex, relevance: FloatArray) -> dict[int, list[int
 
 @dataclass(frozen=True, slots=True)
 class MmrGraph(Mmr):
-    """The picks of MMR, each followed by its one-hop predecessors in the graph.
+    """The picks of MMR, each followed by its predecessors.
 
-    `max_nodes` bounds what MMR picks; predecessors come on top, as in the paper, where 17.9 picks became
-    28.1 nodes. `max_tokens` bounds both. MMR does not see the predecessors: without `max_tokens` its picks
-    are those of `mmr`.
-
-    Attributes:
-        name: `mmr_graph`.
+    MMR does not see the predecessors: without `max_tokens` its picks are those of `mmr`.
     """
 
     name: str = "mmr_graph"
 
     def select(self, index: SkillIndex, query: Query, *, budget: Budget, meter: TokenMeter) -> Selection:
-        """Return up to `max_nodes` picks of MMR, each with its predecessors, the most relevant first."""
+        """Return up to `max_nodes` picks of MMR, each with its predecessors."""
         sources = predecessors(index, cosines(index.embeddings, query.embedding))
         return self.select_among(index, query, budget=budget, meter=meter, completions=sources)
 
 
 @dataclass(frozen=True, slots=True)
 class TopKDependency:
-    """The top k nodes by relevance, each followed by its one-hop predecessors in the graph.
+    """The top k nodes by relevance, each followed by its predecessors.
 
-    `max_nodes` is k, `DEFAULT_SEEDS` unless given, whatever the size of the skill; predecessors come on
-    top. `max_tokens` bounds both.
-
-    Attributes:
-        name: `topk_dependency`.
+    `max_nodes` is k, `DEFAULT_SEEDS` unless given, for skills of any size.
     """
 
     name: str = "topk_dependency"

@@ -1,7 +1,7 @@
-"""Other ways to weigh relevance against variety: adapts pyversity's strategies to our `Strategy` protocol.
+"""Other ways to weigh relevance against variety: adapters of pyversity's strategies.
 
-`diversity` is pyversity's own: 0 is relevance alone, 1 diversity alone, the opposite of `mmr_lambda`. The
-values between mean something else in each strategy: each has a default of its own, chosen on training data.
+`diversity` is pyversity's: 0 is relevance alone, 1 diversity alone, the opposite of `mmr_lambda`. The values
+between mean something else in each strategy: each has its own default, chosen on training data.
 
 Reference: pyversity 0.2 (Pringled).
 """
@@ -18,11 +18,10 @@ from skillpager.types import Budget, FloatArray, Query, Selection, SkillIndex, T
 
 @dataclass(frozen=True, slots=True)
 class Diverse:
-    """A strategy of pyversity.
+    """A strategy of pyversity, of the same name.
 
     Attributes:
         diversity: Weight of diversity, 0 to 1; 0 picks by relevance alone.
-        name: Name in pyversity and here.
         jitter: Added to the cosine of each node with itself, so that no row is a sum of others.
     """
 
@@ -42,24 +41,20 @@ class Diverse:
     def select(self, index: SkillIndex, query: Query, *, budget: Budget, meter: TokenMeter) -> Selection:
         """Return the selection that admits nodes in pyversity's order until it is full.
 
-        Under `max_tokens` the order is that of all nodes: one that does not fit is passed over for the next,
-        and the order is not computed anew. The marginal value is pyversity's score at that rank; nodes that
-        no rank was asked for have 0.
+        Under `max_tokens` all nodes are put in order once; one that does not fit is passed over for the next.
+        The marginal value is pyversity's score at that rank, 0 for nodes without a rank.
 
         Raises:
             MissingExtraError: The `pyversity` package is not installed.
         """
-        purpose = f"The strategy {self.name}"
-        package = require_extra("pyversity", extra="strategies", purpose=purpose)
+        package = require_extra("pyversity", extra="strategies", purpose=f"The strategy {self.name}")
         relevance = cosines(index.embeddings, query.embedding)
         if self.diversity == 0:  # pyversity's own order by relevance does not keep ties in document order
             return select_by_score(self.name, index, query, relevance, budget=budget, meter=meter)
         total = len(index.nodes)
         ranks = resolve(budget, total).max_nodes if budget.max_tokens is None else total
         rows = index.embeddings
-        if (
-            self.jitter
-        ):  # further columns: the same cosines with each other, and `jitter` more with themselves
+        if self.jitter:  # more columns: the same cosines with other rows, and `jitter` more with itself
             own = np.sqrt(self.jitter) * np.eye(total, dtype=np.float32)
             rows = np.concatenate([rows, own.astype(np.float32)], axis=1)
         ranked = package.diversify(rows, relevance, k=ranks, strategy=self.name, diversity=self.diversity)
@@ -74,23 +69,19 @@ class Diverse:
 class Dpp(Diverse):
     """A determinantal point process: relevant nodes whose rows span the largest volume; O(n·k·(d + k)).
 
-    Each pick is the node with the most left of it once its projection on the earlier picks is taken off,
-    scaled by a weight that grows exponentially with relevance. When the rows have run out of directions,
-    that weight alone decides. At diversity 1 relevance has no say.
-
-    Attributes:
-        diversity: Weight of diversity, 0 to 1; 0 picks by relevance alone.
-        name: `dpp`.
+    Each pick is the node with the longest remainder once its projection on the earlier picks is subtracted,
+    scaled by a weight that grows exponentially with relevance. When the picks span all directions, that
+    weight alone decides. At diversity 1 relevance has no influence.
 
     Reference: Chen, Zhang and Zhou 2018, fast greedy MAP inference; pyversity.
     """
 
-    # pyversity's own; on training data all from 0.1 to 0.5 are within 1 point of each other, at half of the
-    # tokens 0.5 is ahead by 2
+    # pyversity's default; on training data all values from 0.1 to 0.5 are within 1 point of each other, at
+    # half of the tokens 0.5 is ahead by 2
     diversity: float = 0.5
     name: str = "dpp"
-    # on the diagonal of the kernel: far above the rounding errors of float32, which would decide without it
-    # (or overflow) once the rows have run out of directions, and far below the cosines
+    # on the diagonal of the kernel: far above the rounding errors of float32, which would decide (or
+    # overflow) once the picks span all directions, and far below the cosines
     jitter: ClassVar[float] = 1e-3
 
 
@@ -100,11 +91,7 @@ class Msd(Diverse):
 
         score(n) = (1 − diversity) · relevance(n) + diversity · Σ (1 − cosine(n, pick))
 
-    The sum grows with every pick while relevance does not, so that a small diversity goes a long way.
-
-    Attributes:
-        diversity: Weight of the distances, 0 to 1; 0 picks by relevance alone.
-        name: `msd`.
+    The sum grows with every pick while relevance does not, so that a small diversity has a large effect.
 
     Reference: Borodin, Lee and Ye 2012; pyversity.
     """
@@ -117,17 +104,13 @@ class Msd(Diverse):
 
 @dataclass(frozen=True, slots=True)
 class Cover(Diverse):
-    """Facility location: relevance, and how well the picks stand for all nodes of the skill; O(n²) a pick.
+    """Facility location: relevance, and how well the picks represent all nodes of the skill; O(n²) a pick.
 
         score(n) = (1 − diversity) · relevance(n) + diversity · Σ over all nodes of the coverage that n adds
 
     The coverage of a node is the square root of its summed cosines with the picks. The sum grows with the
-    number of nodes while relevance does not, so that a small diversity goes a long way. Under `max_tokens`
+    number of nodes while relevance does not, so that a small diversity has a large effect. Under `max_tokens`
     all nodes are put in order, which takes seconds for a thousand.
-
-    Attributes:
-        diversity: Weight of the coverage, 0 to 1; 0 picks by relevance alone.
-        name: `cover`.
 
     Reference: Lin and Bilmes 2011; pyversity.
     """

@@ -1,8 +1,8 @@
-"""A language model picks nodes from the skill's outline, over any OpenAI-compatible endpoint."""
+"""A chat model behind any OpenAI-compatible endpoint picks nodes from the skill's outline."""
 
 import json
 from collections.abc import Callable
-from typing import Protocol, Self
+from typing import Self
 
 import numpy as np
 
@@ -10,14 +10,14 @@ from skillpager.errors import SettingsError, StrategyError
 from skillpager.remote.chat import Message, chat_json
 from skillpager.remote.endpoint import Endpoint, EndpointError
 from skillpager.sections import sections_of
+from skillpager.settings import Settings
 from skillpager.strategies.picking import Picker, resolve
 from skillpager.types import Budget, FloatArray, Query, Selection, SkillIndex, SkipReason, TokenMeter
 
 TIMEOUT = 120.0
-# someone waits for the page
-MAX_RETRIES = 3
+MAX_RETRIES = 3  # few: someone waits for the page
 KEY_VARIABLE = "SKILLPAGER_LLM_API_KEY"
-# what tells a node from its neighbours; bounds an outline to about 70 tokens a node
+# enough to distinguish a node from its neighbours; bounds an outline to about 70 tokens a node
 MAX_TEXT_CHARS = 160
 
 SYSTEM_PROMPT = """\
@@ -44,39 +44,20 @@ ANSWER_SCHEMA = {
 }
 
 
-class ModelSettings(Protocol):
-    """The settings of a chat model; `skillpager.settings.Settings` has them."""
-
-    @property
-    def llm_model(self) -> str | None:
-        """Name of the model."""
-
-    @property
-    def llm_base_url(self) -> str | None:
-        """Where the API begins; None for OpenAI's own."""
-
-    @property
-    def llm_api_key(self) -> str | None:
-        """The key; None where the endpoint wants none."""
-
-
 class LLMOutline:
-    """Nodes in the order of importance that a chat model gives them. Safe for many threads.
+    """Nodes in the order of importance that a chat model gives them. Thread-safe.
 
-    The model sees the outline alone: ids, types, tokens, headings and the beginning of each text. What
-    it does not name is left out, whatever is left of the budget. Each selection is one request, at
-    temperature 0 where the endpoint allows it; as deterministic as the model is.
+    The model sees the outline alone: ids, types, tokens, headings and the beginning of each text. Nodes that
+    it does not name are left out even if the budget has room. Each selection is one request, at temperature
+    0 if the endpoint allows it; as deterministic as the model is.
 
     Args:
         model: Name of the model, as the endpoint knows it.
-        base_url: Where the API begins, such as `http://localhost:11434/v1`; None for OpenAI's own.
-        api_key: The key; None where the endpoint wants none. No environment variable is read.
+        base_url: Address of the API, such as `http://localhost:11434/v1`; None for OpenAI's.
+        api_key: The key; None if the endpoint needs none. No environment variable is read.
         timeout: Seconds without an answer after which a request has failed.
         max_retries: Most repetitions of one request, bad answers included; the waits double from 1 s.
-        sleep: Waits so many seconds before a repetition.
-
-    Attributes:
-        name: `llm_outline`.
+        sleep: Waits the given seconds before a repetition.
 
     Raises:
         SettingsError: The model is empty, or `base_url` or `api_key` cannot be used.
@@ -106,8 +87,8 @@ class LLMOutline:
         )
 
     @classmethod
-    def from_settings(cls, settings: ModelSettings) -> Self:
-        """Return the strategy with the model of the settings; nothing is sent.
+    def from_settings(cls, settings: Settings) -> Self:
+        """Return the strategy with the model of the settings, without a request.
 
         Raises:
             SettingsError: No model is set, or endpoint or key cannot be used.
@@ -120,36 +101,33 @@ class LLMOutline:
         return cls(settings.llm_model, base_url=settings.llm_base_url, api_key=settings.llm_api_key)
 
     def select(self, index: SkillIndex, query: Query, *, budget: Budget, meter: TokenMeter) -> Selection:
-        """Return what the model names, as far as it fits; the marginal value is 1 / rank, 0 for the rest.
+        """Return the nodes that the model names and that fit; the marginal value is 1 / rank, 0 for the rest.
 
         Raises:
             StrategyError: The endpoint gives no usable answer.
             MissingExtraError: The `httpx` package is not installed.
         """
-        chosen = self._choose(index, query.text, resolve(budget, len(index.nodes))) if index.nodes else []
+        chosen: list[int] = []
+        if index.nodes:
+            outline = outline_message(index, query.text, resolve(budget, len(index.nodes)))
+            try:
+                chosen, _ = chat_json(
+                    self._endpoint,
+                    [Message("system", SYSTEM_PROMPT), Message("user", outline)],
+                    schema=ANSWER_SCHEMA,
+                    schema_name=SCHEMA_NAME,
+                    read=lambda data: read_choice(data, index),
+                )
+            except EndpointError as error:
+                raise StrategyError(
+                    f'The model "{self._endpoint.model}" could not choose from the outline of '
+                    f"{index.skill.name}: {error}."
+                ) from None
         scores: FloatArray = np.zeros(len(index.nodes), dtype=np.float32)
         scores[chosen] = 1 / np.arange(1, len(chosen) + 1)
         picker = Picker(index, query, budget=budget, meter=meter, scores=scores)
         picker.fill(chosen)
         return picker.selection(self.name, reason=SkipReason.NOT_CHOSEN)
-
-    def _choose(self, index: SkillIndex, query: str, budget: Budget) -> list[int]:
-        """Return the ordinals that the model names, the most important first."""
-        messages = [Message("system", SYSTEM_PROMPT), Message("user", outline_message(index, query, budget))]
-        try:
-            chosen, _ = chat_json(
-                self._endpoint,
-                messages,
-                schema=ANSWER_SCHEMA,
-                schema_name=SCHEMA_NAME,
-                read=lambda data: read_choice(data, index),
-            )
-        except EndpointError as error:
-            raise StrategyError(
-                f'The model "{self._endpoint.model}" could not choose from the outline of '
-                f"{index.skill.name}: {error}."
-            ) from None
-        return chosen
 
 
 def outline_message(index: SkillIndex, query: str, budget: Budget) -> str:
@@ -177,13 +155,12 @@ def read_choice(data: object, index: SkillIndex) -> list[int]:
     """Return the ordinals that a decoded answer names, in its order.
 
     Raises:
-        ValueError: It names nothing, a node twice or one that is not there; nothing is guessed.
+        ValueError: It names nothing, a node twice or one that does not exist; nothing is guessed.
     """
-    match data:
-        case {"nodes": [_, *_] as ids}:
-            ordinals = {node.id: node.ordinal for node in index.nodes}
-        case _:
-            raise ValueError('no list of "nodes" with an id in it')
+    ids = data.get("nodes") if isinstance(data, dict) else None
+    if not isinstance(ids, list) or not ids:
+        raise ValueError('no list of "nodes" with an id in it')
+    ordinals = {node.id: node.ordinal for node in index.nodes}
     unknown = [str(name) for name in ids if not isinstance(name, str) or name not in ordinals]
     if unknown:
         raise ValueError(f"there is no node {', '.join(unknown[:5])}")

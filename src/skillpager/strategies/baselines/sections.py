@@ -1,4 +1,4 @@
-"""Whole heading sections by dense score: what a reader does who opens the right chapters."""
+"""Whole heading sections by relevance, as a reader opens the right chapters."""
 
 from dataclasses import dataclass
 
@@ -8,8 +8,7 @@ from skillpager.sections import sections_of
 from skillpager.strategies.picking import Picker, cosines, falling
 from skillpager.types import Budget, FloatArray, Query, Selection, SkillIndex, SkipReason, TokenMeter
 
-# a line break or two stand between two nodes of a section: one token
-JOINT_TOKENS = 1
+JOINT_TOKENS = 1  # the line break or two between two nodes of a section
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,9 +19,6 @@ class Sections:
     tokens. On training data it is sufficient for 71.5 % of queries at the dynamic budget and 67.6 % at
     half of the tokens; the largest cosine of a node, 70.6 % and 65.7 %; the mean cosine weighted by
     tokens, 71.1 % and 66.6 %.
-
-    Attributes:
-        name: `sections`.
     """
 
     name: str = "sections"

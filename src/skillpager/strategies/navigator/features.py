@@ -1,8 +1,9 @@
-"""The navigator's view of a node and a query: one row of features for each node.
+"""The features that the navigator reads: one row for each node, given a query.
 
-Features come in groups (`GROUPS`): what the texts mean (cosines of embeddings), the words they share, how
-well the node answers a clause of the query by itself, the section, list and neighbours of the node, and what
-the node and the query are by themselves. All but the query's part is computed once for an index.
+They come in groups (`GROUPS`): the meaning of the texts (cosines of embeddings), the words they share, how
+well the node answers a single clause of the query, the section, list and neighbours of the node, and the
+form of the node and of the query. Everything that does not depend on the query is computed once for an
+index.
 
 Reference: paper §3.2 has one feature, the cosine; the others are this package's.
 """
@@ -13,21 +14,15 @@ from collections.abc import Sequence
 from itertools import groupby
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skillpager.sections import sections_of
-from skillpager.strategies.navigator.lexical import TermIndex, stems_of, terms_of
+from skillpager.strategies.navigator.lexical import IntArray, TermIndex, stems_of, terms_of
 from skillpager.strategies.picking import cosines
 from skillpager.types import FloatArray, Node, NodeType, Query, SkillIndex, TileKind
 
-IntArray = NDArray[np.intp]
-
-# how many of the best nodes stand for what the query is about (pseudo-relevance feedback)
-FEEDBACK_NODES = 3
-# how much of a node is looked at for words and cues
-MAX_CHARS = 4000
-# rows whose cosines with all others are computed at once
-BLOCK_ROWS = 1024
+FEEDBACK_NODES = 3  # whose mean represents the query's subject (pseudo-relevance feedback)
+MAX_CHARS = 4000  # of a node that are read for words and cues
+BLOCK_ROWS = 1024  # whose cosines with all others are computed at once
 
 KINDS = (TileKind.SENTENCE, TileKind.LIST_ITEM, TileKind.CODE, TileKind.TABLE)
 TYPES = tuple(NodeType)
@@ -62,7 +57,7 @@ NODE_CUES = {
 _QUERY_CUES = tuple(re.compile(pattern, re.IGNORECASE) for pattern in QUERY_CUES.values())
 _NODE_CUES = tuple(re.compile(pattern, re.IGNORECASE | re.MULTILINE) for pattern in NODE_CUES.values())
 
-# names of the features, by group; the order is that of the columns, and a change of it needs a new model
+# names of the features, by group, in the order of the columns: another order needs a new model
 GROUPS: dict[str, tuple[str, ...]] = {
     "meaning": ("cosine", "cosine_z", "below_best", "rank", "feedback_z"),
     "words": ("bm25", "bm25_share", "coverage", "stem_share", "stem_coverage", "lead_in_coverage"),
@@ -96,10 +91,7 @@ NAMES = tuple(name for names in GROUPS.values() for name in names)
 
 
 class Segments:
-    """Neighbouring nodes that belong together, such as a section: those of equal keys.
-
-    Args:
-        keys: The key of each node.
+    """Runs of neighbouring nodes with equal keys, such as the sections.
 
     Attributes:
         member: `(n,)` number of the segment of each node.
@@ -124,11 +116,7 @@ class Segments:
 
 
 class IndexFeatures:
-    """The part of the features that no query changes: computed once for an index.
-
-    Args:
-        index: The skill's index; it has at least one node.
-    """
+    """The part of the features that no query changes, for an index of at least one node."""
 
     def __init__(self, index: SkillIndex) -> None:
         nodes, sections = index.nodes, sections_of(index)
@@ -137,7 +125,13 @@ class IndexFeatures:
         numbers = [number for number, section in enumerate(sections) for _ in section]
         self.section = Segments(numbers)
         self.chapter = Segments([(node.span.file, node.heading_path[:2]) for node in nodes])
-        self.lists = Segments([_list_key(node, number) for node, number in zip(nodes, numbers, strict=True)])
+        lists = [node.list_context for node in nodes]
+        self.lists = Segments(
+            [
+                (number, item.lead_in_span or item.size) if item else (ordinal, -1)
+                for ordinal, (item, number) in enumerate(zip(lists, numbers, strict=True))
+            ]
+        )
         terms = [terms_of(node.text[:MAX_CHARS]) for node in nodes]
         stems = [stems_of(of_node) for of_node in terms]
         self.words, self.stems = TermIndex(terms), TermIndex(stems)
@@ -147,20 +141,24 @@ class IndexFeatures:
         paths = [nodes[section[0]].heading_path for section in sections]
         self.headings = TermIndex([stems_of(terms_of(" ".join(path[-1:]))) for path in paths])
         self.paths = TermIndex([stems_of(terms_of(" ".join(path))) for path in paths])
-        lead_ins = [node.list_context.lead_in if node.list_context else "" for node in nodes]
-        self.lead_ins = TermIndex([stems_of(terms_of(lead_in)) for lead_in in lead_ins])
+        self.lead_ins = TermIndex([stems_of(terms_of(item.lead_in)) if item else [] for item in lists])
         self.section_rows = _unit(self.section.mean(self.rows, self.tokens))
         self.centre = _unit((self.rows * self.tokens[:, None]).sum(0))
-        types = [[float(node.type is kind) for kind in TYPES] + [node.type_confidence] for node in nodes]
+        type_and_form = [
+            [
+                *(node.type is kind for kind in TYPES),
+                node.type_confidence,
+                *(node.kind is kind for kind in KINDS),
+                math.log1p(node.tokens),
+                *(cue.search(node.text[:MAX_CHARS]) is not None for cue in _NODE_CUES),
+            ]
+            for node in nodes
+        ]
         # `(n, …)`: the features of the groups type, form and place
-        self.fixed = np.concatenate(
-            [np.array(types, np.float32), np.array([_form(node) for node in nodes]), self._place(nodes)],
-            axis=1,
-            dtype=np.float32,
-        )
+        self.fixed = np.concatenate([np.array(type_and_form, np.float32), self._place(nodes)], axis=1)
 
     def _place(self, nodes: Sequence[Node]) -> FloatArray:
-        """Return `(n, …)`: where each node stands, and how it relates to the nodes before it."""
+        """Return `(n, …)`: the place of each node, and its likeness to the nodes before it."""
         count, member = len(nodes), self.section.member
         code = np.array([node.kind is TileKind.CODE for node in nodes], np.float32)
         edges = np.concatenate([[True], member[1:] != member[:-1], [True]]).astype(np.float32)
@@ -189,12 +187,7 @@ class IndexFeatures:
 
 
 def features_of(known: IndexFeatures, query: Query) -> FloatArray:
-    """Return `(n, len(NAMES))` float32: the features of every node for a query, unscaled.
-
-    Args:
-        known: The features of the index.
-        query: The query.
-    """
+    """Return `(n, len(NAMES))` float32: the features of every node for a query, unscaled."""
     cosine = cosines(known.rows, query.embedding)
     feedback = known.rows[np.argsort(-cosine, kind="stable")[:FEEDBACK_NODES]].mean(0)
     terms = list(dict.fromkeys(terms_of(query.text)))
@@ -261,7 +254,7 @@ def _of_clauses(known: IndexFeatures, clauses: Sequence[Query]) -> list[FloatArr
 def _of_section(
     known: IndexFeatures, query: Query, cosine: FloatArray, bm25_share: FloatArray, stems: Sequence[str]
 ) -> list[FloatArray]:
-    """Return the features of the section and the chapter that a node stands in."""
+    """Return the features of the section and the chapter of a node."""
     section, chapter = known.section, known.chapter
     section_cosine = cosines(known.section_rows, query.embedding)
     of_sections = [
@@ -281,11 +274,11 @@ def _of_section(
 
 def _of_neighbours(lists: Segments, cosine: FloatArray, bm25: FloatArray) -> list[FloatArray]:
     """Return the features of the nodes around a node, and of its list."""
-    near = [shifted(cosine, by) for by in (1, -1, 2, -2)]
+    before, after, *further = near = [shifted(cosine, by) for by in (1, -1, 2, -2)]
     return [
-        near[0],
-        near[1],
-        (2 * cosine + near[0] + near[1] + 0.5 * (near[2] + near[3])) / 5,
+        before,
+        after,
+        (2 * cosine + before + after + 0.5 * (further[0] + further[1])) / 5,
         np.max(near, axis=0),
         shifted(bm25, 1),
         shifted(bm25, -1),
@@ -295,10 +288,8 @@ def _of_neighbours(lists: Segments, cosine: FloatArray, bm25: FloatArray) -> lis
 
 
 def shifted(values: FloatArray, by: int) -> FloatArray:
-    """Return each row's neighbour: the row `by` rows before it (after it when negative), zeros beyond."""
+    """Return each row's neighbour: the row `by` rows before it (after it if negative), zeros beyond."""
     moved = np.zeros_like(values)
-    if abs(by) >= len(values):
-        return moved
     if by > 0:
         moved[by:] = values[:-by]
     else:
@@ -330,19 +321,3 @@ def _ranks(values: FloatArray) -> FloatArray:
 def _unit(rows: FloatArray) -> FloatArray:
     lengths = np.linalg.norm(rows, axis=-1, keepdims=True)
     return np.divide(rows, np.where(lengths == 0, 1, lengths), dtype=np.float32)
-
-
-def _form(node: Node) -> list[float]:
-    text = node.text[:MAX_CHARS]
-    return [
-        *(float(node.kind is kind) for kind in KINDS),
-        math.log1p(node.tokens),
-        *(float(bool(cue.search(text))) for cue in _NODE_CUES),
-    ]
-
-
-def _list_key(node: Node, section: int) -> object:
-    context = node.list_context
-    if context is None:
-        return node.ordinal, -1
-    return section, context.lead_in_span or context.size

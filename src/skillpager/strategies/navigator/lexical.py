@@ -14,7 +14,7 @@ from skillpager.types import FloatArray
 
 IntArray = NDArray[np.intp]
 
-# scripts that write no spaces between words, or (Hangul) inflect behind the stem: kana, Han, Hangul
+# scripts without spaces between words, or (Hangul) with inflections after the stem: kana, Han, Hangul
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
 _WORD = f"[^\\W_{_CJK}]+"
 _WORDS = re.compile(f"(?P<cjk>[{_CJK}]+)|{_WORD}(?:[_-]+{_WORD})*")
@@ -30,15 +30,10 @@ STOP_WORDS = frozenset(
     they this to was will with
     """.split()  # noqa: SIM905 - thirty-three lines otherwise
 )
-# plurals of four letters on lose their s
-MIN_PLURAL_CHARS = 4
-# a stem is so many letters: "deploying" and "deployment" share one
-STEM_CHARS = 5
-
-# a clause of fewer terms that say something joins the next one
-LEAST_TERMS = 2
-# further clauses are joined, the shortest neighbours first
-MOST_CLAUSES = 8
+MIN_PLURAL_CHARS = 4  # plurals of so many letters or more lose their s
+STEM_CHARS = 5  # letters of a stem: "deploying" and "deployment" share one
+LEAST_TERMS = 2  # a clause with fewer terms that are not in `_ASKING` joins the next one
+MOST_CLAUSES = 8  # further clauses are joined, the shortest neighbours first
 _STOP = r"[.?!;:,]+\s+|\s+[-—–]\s+"
 _CLAUSE_SEAM = re.compile(rf"(?:{_STOP}|\s+)(?:and|but|or|then|plus|also)\s+|{_STOP}", re.IGNORECASE)
 # words of questions and requests, which say nothing about a skill; stop words are no terms anyway
@@ -56,10 +51,10 @@ BM25_K1, BM25_B = 1.2, 0.75
 def terms_of(text: str) -> list[str]:
     """Return the terms of a text in order, repetitions included.
 
-    Compatibility forms and case do not count. `max_nodes`, `maxNodes` and `--max-nodes` have the same
-    terms, `maxnodes`, `max` and `node`: the identifier, written together, and its parts. A run of CJK
-    characters becomes its pairs. Stop words are left out, and an English plural is its singular: both
-    are worth 3 points of sufficiency at half of the tokens on training data.
+    Compatibility forms and case do not count. `max_nodes`, `maxNodes` and `--max-nodes` have the same terms,
+    `maxnodes`, `max` and `node`: the identifier, written together, and its parts. A run of CJK characters
+    becomes its pairs. Stop words are left out, and an English plural is its singular: both add 3 points of
+    sufficiency at half of the tokens on training data.
     """
     terms: list[str] = []
     for match in _WORDS.finditer(unicodedata.normalize("NFKC", text)):
@@ -85,8 +80,8 @@ def stems_of(terms: Iterable[str]) -> list[str]:
 def clauses_of(text: str) -> tuple[str, ...]:
     """Return the clauses of a query in order, at most `MOST_CLAUSES`; none if it is one clause.
 
-    Of several things asked in one sentence each can then be looked for by itself: one embedding of the whole
-    leans to what most of it is about (docs/models.md, "a clause is drowned").
+    The parts of a question can then be searched one by one: a single embedding represents mostly what most of
+    the text is about (docs/models.md, "a clause is drowned").
     """
     clauses: list[str] = []
     waiting = ""
@@ -105,14 +100,7 @@ def clauses_of(text: str) -> tuple[str, ...]:
 
 
 class TermIndex:
-    """Which texts of a skill hold a term, and how much that says: BM25 and the rarity of terms.
-
-    Args:
-        texts: The terms of each text.
-
-    Attributes:
-        rarity: By term, its inverse document frequency.
-    """
+    """An index of the terms of texts, for BM25; `rarity` is the inverse document frequency by term."""
 
     def __init__(self, texts: Sequence[Sequence[str]]) -> None:
         self._count = len(texts)
@@ -121,16 +109,15 @@ class TermIndex:
             for term, times in Counter(terms).items():
                 found.setdefault(term, []).append((ordinal, times))
         lengths = np.array([len(terms) for terms in texts], np.float32)
-        norms: FloatArray = BM25_K1 * (
-            1 - BM25_B + BM25_B * lengths / max(1.0, float(lengths.mean() if texts else 1))
-        )
+        mean = max(1.0, float(lengths.mean())) if texts else 1.0
+        norms: FloatArray = BM25_K1 * (1 - BM25_B + BM25_B * lengths / mean)
         self.rarity: dict[str, float] = {}
         self._weights: dict[str, tuple[IntArray, FloatArray]] = {}  # by term: texts, and its weight in each
         for term, places in found.items():
             rarity = math.log1p((len(texts) - len(places) + 0.5) / (len(places) + 0.5))
-            ordinals = np.array([ordinal for ordinal, _ in places], np.intp)
-            times_in = np.array([times for _, times in places], np.float32)
-            weights = np.float32(rarity * (BM25_K1 + 1)) * times_in / (times_in + norms[ordinals])
+            ordinals, times = np.array(places, np.intp).T
+            counts = times.astype(np.float32)
+            weights = np.float32(rarity * (BM25_K1 + 1)) * counts / (counts + norms[ordinals])
             self.rarity[term], self._weights[term] = rarity, (ordinals, weights)
 
     def score(self, terms: Iterable[str]) -> tuple[FloatArray, FloatArray]:
@@ -139,9 +126,9 @@ class TermIndex:
         total = 0.0
         unknown = math.log1p(self._count + 0.5)
         for term in terms:
-            rarity = self.rarity.get(term)
-            total += unknown if rarity is None else rarity
-            if rarity is not None:
+            rarity = self.rarity.get(term, unknown)
+            total += rarity
+            if term in self._weights:
                 ordinals, weights = self._weights[term]
                 scores[ordinals] += weights
                 held[ordinals] += rarity

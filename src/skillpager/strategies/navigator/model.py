@@ -1,4 +1,4 @@
-"""The trained weights of the navigator: features to needs, needs to the chance of sufficiency."""
+"""The trained model of the navigator: from features to needs, and to the chance of sufficiency."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,22 +15,22 @@ from skillpager.types import FloatArray, Query
 
 MODEL = "models/navigator/navigator.npz"
 
-# a probability is kept from 1, whose worth is infinite, and cut to millionths, where machines agree
+# a probability stays below 1, whose weight is infinite, and is rounded to millionths, where machines agree
 LARGEST_NEED = 1 - 1e-6
 STEPS = 1e6
 
 
 @dataclass(frozen=True, eq=False)
 class NeedModel:
-    """The weights of the navigator.
+    """The network of the navigator and its calibration.
 
     Attributes:
         net: Estimates needs.
-        embedding: Which rows it reads: encoder id, `/` and text form.
+        embedding: The embeddings that it reads: encoder id, `/` and text form.
         scale: Slope and intercept that calibrate its logits.
-        chance: Slope and intercept of the log odds of sufficiency over the log of the worth left out;
+        chance: Slope and intercept of the log odds of sufficiency over the log of the weight left out;
             None for exp(-left), which holds if needs are independent of each other.
-        floor: Value below which a node is not worth its tokens.
+        floor: Value per token below which a page without limits ends.
     """
 
     net: SequenceNet
@@ -48,31 +48,26 @@ class NeedModel:
             ValueError: It was trained on other features.
         """
         if tuple(arrays["signals"].tolist()) != NAMES:
-            raise ValueError("it was trained on other signals")
-        weights = {name[4:]: arrays[name] for name in arrays if name.startswith("net.")}
+            raise ValueError("it was trained on other features")
+        net = SequenceNet({name[4:]: arrays[name] for name in arrays if name.startswith("net.")})
         slope, intercept = arrays["scale"].tolist()
         rise, start = arrays["chance"].tolist()
-        return cls(
-            SequenceNet(weights),
-            str(arrays["embedding"]),
-            (slope, intercept),
-            (rise, start),
-            float(arrays["floor"]),
-        )
+        floor = float(arrays["floor"])
+        return cls(net, str(arrays["embedding"]), (slope, intercept), (rise, start), floor)
 
     def needs(self, known: IndexFeatures, query: Query) -> FloatArray:
         """Return `(n,)`: the chance that the query needs each node, to a millionth."""
         return self.calibrated(self._logits(known, features_of(known, query)))
 
     def calibrated(self, logits: FloatArray) -> FloatArray:
-        """Return the chances that logits of the network stand for, to a millionth."""
+        """Return the chances that logits of the network represent, to a millionth."""
         slope, intercept = self.scale
         chances = 1 / (1 + np.exp(-(slope * logits.astype(np.float64) + intercept)))
         needs: FloatArray = (np.rint(chances * STEPS) / STEPS).clip(0, LARGEST_NEED).astype(np.float64)
         return needs
 
     def sufficiency(self, left: float) -> float:
-        """Return the chance that nothing is missing when nodes of this worth are left out."""
+        """Return the chance that nothing is missing when nodes of this total weight are left out."""
         if self.chance is None:
             return float(np.exp(-left))
         rise, start = self.chance
@@ -81,17 +76,16 @@ class NeedModel:
     def reasons(self, known: IndexFeatures, query: Query) -> list[dict[str, float]]:
         """Return for each node what each group of features adds to its log odds, as shares that add up to 1.
 
-        A group adds what is lost when its features are those of an average node.
+        A group's share is what the log odds lose when its features are those of an average node.
         """
         features, average = features_of(known, query), self.net.arrays["0.mean"]
         full = self._logits(known, features)
-        lost = []
-        start = 0
+        lost, end = [], 0
         for names in GROUPS.values():
+            start, end = end, end + len(names)
             without = features.copy()
-            without[:, start : start + len(names)] = average[start : start + len(names)]
+            without[:, start:end] = average[start:end]
             lost.append(np.maximum(full - self._logits(known, without), 0))
-            start += len(names)
         shares = np.stack(lost, axis=1)
         shares /= np.maximum(shares.sum(axis=1, keepdims=True), 1e-6)
         return [dict(zip(GROUPS, row, strict=True)) for row in shares.round(3).tolist()]

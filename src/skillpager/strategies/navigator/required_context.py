@@ -1,7 +1,7 @@
-"""What a node cannot be read without.
+"""Required context: the other nodes that a node cannot be read without.
 
-- An item, or part of a table: the node that holds its lead-in, parent item or header rows.
-- Code: the code before it that imports a name which it uses.
+- An item, or part of a table, requires the node that holds its lead-in, parent item or header rows.
+- Code requires the code before it that imports a name which it uses.
 """
 
 import re
@@ -10,8 +10,7 @@ from collections.abc import Sequence
 
 from skillpager.types import Node, TileKind
 
-# an import is pulled in only if its node is short: a long example is no import statement
-MAX_IMPORT_TOKENS = 120
+MAX_IMPORT_TOKENS = 120  # a longer node is an example, not a list of imports, and is not required
 
 # `import a.b as c, d`, `from x import y as z`, `import {y as z} from "x"`, `const y = require("x")`
 _IMPORTS = re.compile(
@@ -25,11 +24,7 @@ _RENAMED = re.compile(r"[\w.]+\s+as\s+")
 
 
 def required_context(nodes: Sequence[Node]) -> dict[int, tuple[int, ...]]:
-    """Return, by ordinal, the nodes that a node cannot be read without, in document order.
-
-    Args:
-        nodes: All nodes of one skill, in document order.
-    """
+    """Return, by ordinal, the required context of each node that has any; both in document order."""
     in_file: dict[str, list[Node]] = {}
     for node in nodes:
         in_file.setdefault(node.span.file, []).append(node)

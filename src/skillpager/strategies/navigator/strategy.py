@@ -1,13 +1,13 @@
-"""Need instead of similarity: a small network estimates for every node whether the query can do without it.
+"""Nodes by estimated need instead of similarity: a small network says what the query needs.
 
-    p(n)     = chance that the query needs node n (a network over `features`)
-    worth(n) = −log(1 − p(n)), less for a node whose twin is picked
-    value(n) = worth(n) / cost(n)^COST_EXPONENT, its tokens and those of opening a gap
-    next     = the node of most value, with what it cannot be read without (`required_context`)
-    chance   = calibrated from the worth that is left out: exp(−left) if needs were independent
+    p(n)      = chance that the query needs node n (a network over `features`)
+    weight(n) = −log(1 − p(n)), less for a node whose twin is picked
+    value(n)  = weight(n) / cost(n)^COST_EXPONENT; the cost is its tokens and those of opening a gap
+    next      = the node of the largest value, with its `required_context`
+    chance    = calibrated from the weight that is left out: exp(−left) if needs were independent
 
 MMR's two ideas stay: a node counts for what it adds to the picks, and nodes of every type are in the pool.
-Picking ends at the limits that are given, or when the chance that nothing is missing reaches `sufficiency`.
+Picking ends at the given limits, or when the chance that nothing is missing reaches `sufficiency`.
 Without limits, picking stops when the best value falls below a fixed threshold. A fixed threshold gives more
 sufficiency per token than a fixed target chance, because it spends less where doubt remains anyway.
 
@@ -29,15 +29,15 @@ from skillpager.types import Budget, FloatArray, Query, Selection, SkillIndex, S
 
 # chosen by cross-validation over skills (training/train_navigator.py)
 COST_EXPONENT = 0.6  # of the tokens that a node costs
-OPENING_TOKENS = 12.0  # surcharge of a node that is not beside a shown one: torn context is missed most
-TWIN_COSINE = 0.92  # nodes nearer than this say the same thing
-TWIN_SHARE = 1.0  # share of its worth that a node keeps once its twin is picked: 1 is all of it
-# queries of one index whose needs are cached: the same one is asked again within another budget
+OPENING_TOKENS = 12.0  # surcharge of a node that is not beside a shown one: neighbours are missed most
+TWIN_COSINE = 0.92  # nodes closer than this say the same thing
+TWIN_SHARE = 1.0  # of its weight that a node retains once its twin is picked
+# for one index: the same query often comes again with another budget
 MAX_CACHED_QUERIES = 32
 
 
 class _Prepared:
-    """A cache of an index: its features, required context, and the needs of the last queries."""
+    """Cached for an index: its features, required context, and the needs of the last queries."""
 
     def __init__(self, index: SkillIndex) -> None:
         self.features = IndexFeatures(index)
@@ -45,7 +45,7 @@ class _Prepared:
         self._needs = LRUCache[tuple[NeedModel, str, bytes, int], FloatArray](MAX_CACHED_QUERIES)
 
     def needs(self, model: NeedModel, query: Query) -> FloatArray:
-        """Return the needs of a query, estimated unless they are cached; not to be changed."""
+        """Return the needs of a query, cached or estimated; callers must not change the array."""
         key = (model, query.text, query.embedding.tobytes(), len(query.clauses))
         return self._needs.get_or_make(key, lambda: model.needs(self.features, query))
 
@@ -55,13 +55,11 @@ class Navigator:
     """Nodes by estimated need per token, until the page probably suffices.
 
     Attributes:
-        name: `navigator`.
         model: Estimates needs; None for the shipped one.
-        cost_exponent: Of the tokens that a node costs.
-        opening_tokens: Surcharge of a node that is not beside a shown one; its marker if that is dearer.
-        twin_share: Share of its worth that a node keeps once its twin is picked; 1 ignores redundancy.
-        closure: Whether a pick brings what it cannot be read without.
-        prepared: Cache of what was computed of indexes, for the next query.
+        cost_exponent: Exponent of the tokens that a node costs.
+        opening_tokens: Surcharge of a node that is not beside a shown one; its mark if that costs more.
+        twin_share: Share of its weight that a node retains once its twin is picked; 1 ignores redundancy.
+        closure: Whether a pick adds its required context.
     """
 
     name: str = "navigator"
@@ -74,14 +72,14 @@ class Navigator:
 
     @property
     def embedding(self) -> str:
-        """Which rows it reads: encoder id, `/` and text form."""
+        """The embeddings that it reads: encoder id, `/` and text form."""
         return self._model.embedding
 
     def select(self, index: SkillIndex, query: Query, *, budget: Budget, meter: TokenMeter) -> Selection:
-        """Return the nodes of most value, up to the budget; without one, those above the model's floor.
+        """Return the nodes of the largest value, up to the budget, or else down to the model's floor.
 
-        `max_nodes` bounds the picks when it is given; what they cannot be read without comes on top. With
-        none it is the number of all nodes.
+        `max_nodes` bounds the picks if it is given; their required context comes on top. The default is the
+        number of all nodes.
 
         Raises:
             StrategyError: The shipped model cannot be read.
@@ -98,7 +96,7 @@ class Navigator:
         return picker.selection(self.name, reason=reason)
 
     def clauses(self, query: str) -> Sequence[str]:
-        """Return the clauses of a query, which are looked for one by one besides the whole."""
+        """Return the clauses of a query, which are embedded in addition to the whole."""
         return clauses_of(query)
 
     def reasons(self, index: SkillIndex, query: Query) -> Sequence[Mapping[str, float]]:
@@ -117,18 +115,18 @@ class Navigator:
 
 
 class _Walk:
-    """One selection in progress: which nodes are open, what each is still worth, and what is shown."""
+    """One selection in progress: which nodes are open or shown, and the weight of each."""
 
     def __init__(self, navigator: Navigator, model: NeedModel, prepared: _Prepared, picker: Picker) -> None:
         self._navigator, self._model, self._prepared, self._picker = navigator, model, prepared, picker
         count = len(picker.marginal)
-        self._worth = -np.log1p(-picker.marginal)
+        self._weight = -np.log1p(-picker.marginal)
         self._open = np.ones(count, bool)
         self._shown = np.zeros(count + 2, bool)  # with an entry before the first and one behind the last
-        self._left = float(self._worth.sum())
+        self._left = float(self._weight.sum())
 
     def run(self, *, floor: float) -> SkipReason:
-        """Pick until the budget ends, no node is left or the best value is below `floor`; return which."""
+        """Pick until the budget ends, no node is left or the best value is below `floor`; return why."""
         picker, target = self._picker, self._picker.budget.sufficiency
         tokens = self._prepared.features.tokens.astype(np.float64)
         gap = max(float(picker.meter.gap_tokens), self._navigator.opening_tokens)
@@ -139,7 +137,7 @@ class _Walk:
                 return SkipReason.SUFFICIENCY
             beside = self._shown[:-2].astype(float) + self._shown[2:]
             cost = np.maximum(tokens + gap * (1 - beside), 1.0)
-            values = np.where(self._open, self._worth / cost**self._navigator.cost_exponent, -1.0)
+            values = np.where(self._open, self._weight / cost**self._navigator.cost_exponent, -1.0)
             best = int(values.argmax())
             if values[best] < floor and picker.picks:
                 return SkipReason.BELOW_THRESHOLD
@@ -147,12 +145,12 @@ class _Walk:
         return SkipReason.MAX_TOKENS
 
     def _pick(self, ordinal: int, *, completes: bool) -> None:
-        """Pick a node if it fits, with what it cannot be read without; lower the worth of its twins."""
+        """Pick an open node if it fits, with its required context; lower the weight of its twins."""
         if not self._open[ordinal]:
             return
         picker, rows, share = self._picker, self._prepared.features.rows, self._navigator.twin_share
         self._open[ordinal] = False
-        left = max(0.0, self._left - float(self._worth[ordinal]))
+        left = max(0.0, self._left - float(self._weight[ordinal]))
         if not picker.admit(ordinal, sufficiency=self._model.sufficiency(left)):
             return
         if completes:
@@ -163,9 +161,9 @@ class _Walk:
         picker.redundancy = np.maximum(picker.redundancy, cosine)
         twins = (cosine >= TWIN_COSINE) & self._open
         if twins.any():
-            worth = self._worth[twins]
-            self._worth[twins] = worth * share
-            self._left = max(0.0, self._left - float(worth.sum()) * (1 - share))
+            weight = self._weight[twins]
+            self._weight[twins] = weight * share
+            self._left = max(0.0, self._left - float(weight.sum()) * (1 - share))
         if self._navigator.closure:
             for needed in self._prepared.required.get(ordinal, ()):
                 self._pick(needed, completes=True)
