@@ -56,6 +56,7 @@ fix: $(VENV)/.dev ## mend formatting and what lint can mend
 
 golden: $(VENV)/.dev ## write the golden files and the CLI reference anew; review the diff
 	$(BIN)/python tests/golden.py
+	$(BIN)/python -m pytest --numprocesses 0 --write-messages
 	$(BIN)/python docs/generate_cli.py
 
 docs: $(VENV)/.dev ## the documentation site, in build/site
