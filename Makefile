@@ -50,14 +50,15 @@ check: $(VENV)/.dev ## formatting, lint, types, docstrings, architecture, spelli
 	$(BIN)/codespell
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict # not --quiet, with which warnings do not count
 
-fix: $(VENV)/.dev ## mend formatting and what lint can mend
+fix: $(VENV)/.dev ## fix formatting and lint where that is automatic
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-golden: $(VENV)/.dev ## write the golden files and the CLI reference anew; review the diff
+golden: $(VENV)/.dev ## rewrite the golden files, the CLI reference and the tree of AGENTS.md; review the diff
 	$(BIN)/python tests/golden.py
 	$(BIN)/python -m pytest --numprocesses 0 --write-messages
 	$(BIN)/python docs/generate_cli.py
+	$(BIN)/python docs/generate_tree.py
 
 docs: $(VENV)/.dev ## the documentation site, in build/site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

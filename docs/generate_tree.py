@@ -36,7 +36,7 @@ def tree() -> str:
 
 
 def _lines(folder: Path, depth: int) -> Iterator[str]:
-    for path in sorted(folder.iterdir(), key=_rank):
+    for path in sorted(folder.iterdir(), key=_rank if depth == 1 else None):
         name = "  " * depth + path.name
         if path.suffix == ".py" and path.name not in ("__init__.py", "__main__.py"):
             yield f"{name:{WIDTH}} {_summary(path)}"

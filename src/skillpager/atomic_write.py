@@ -1,28 +1,28 @@
-"""Write a file whole or not at all: nobody ever reads half of it."""
+"""Write a file atomically: readers see the old content or the new, never a part."""
 
 import os
 from pathlib import Path
 from uuid import uuid4
 
-# how much of the name the temporary file shows; it has 38 bytes more, and file systems allow 255
+# characters of the name in that of the temporary file, which has 38 bytes more; file systems allow 255
 NAME_CHARS = 40
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 
 
 def write_file(path: Path, data: bytes | str, *, mode: int | None = None) -> None:
-    """Write a file atomically: text as UTF-8 with its line breaks unchanged; missing folders are created.
+    """Write a file atomically: text as UTF-8, line breaks unchanged; missing folders are created.
 
     Args:
         path: The file.
         data: Its whole content.
-        mode: Its permissions, at no moment wider; by default those of any new file.
+        mode: Its permissions, from the moment it exists; default: those of any new file.
 
     Raises:
-        OSError: It cannot be written; what was there before is still there.
+        OSError: It cannot be written; the previous content is unchanged.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    # not by `tempfile`, whose files nobody else may read
+    # not by `tempfile`, whose files only their owner can read
     temporary = path.with_name(f".{path.name[:NAME_CHARS]}-{uuid4().hex}.tmp")
     try:
         with os.fdopen(os.open(temporary, _NEW, 0o666 if mode is None else mode), "wb") as file:

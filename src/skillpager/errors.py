@@ -1,4 +1,4 @@
-"""Every error a user can cause, as one tree.
+"""The errors that a user can cause, as one tree.
 
     SkillPagerError
     ├── SkillError          a skill cannot be found, read or parsed
@@ -12,8 +12,8 @@
     ├── BenchError          data or results of the benchmark are missing or wrong, or a judge fails
     └── NodeNotFoundError   a node, line range or section asked for is not in the skill
 
-Messages are one paragraph: what is wrong, where (file, line, value), and the way out.
-Mistakes of a programmer are plain `ValueError` and `TypeError`.
+A message is one paragraph: what is wrong, where (file, line, value), and what to do about it.
+Programming mistakes raise plain `ValueError` and `TypeError`.
 """
 
 __all__ = [
@@ -36,7 +36,7 @@ from types import ModuleType
 
 
 class SkillPagerError(Exception):
-    """Base of every error that a user can cause and put right."""
+    """Base of every error that a user can cause and correct."""
 
 
 class SkillError(SkillPagerError):
@@ -80,16 +80,16 @@ class NodeNotFoundError(SkillPagerError):
 
 
 def install_command(extra: str) -> str:
-    """Return the command that adds an extra to this installation, from wherever it was installed.
+    """Return the pip command that adds an extra to this installation, from the source that it came from.
 
-    pip records where a package that is not from an index came from, and whether it is editable.
+    For a package that is not from an index, pip records its source and whether it is editable.
 
     Args:
         extra: Name of the extra in `pyproject.toml`.
 
     Reference: PEP 610, `direct_url.json`.
     """
-    # rarely needed, and together slower to import than the rest of the package
+    # imported here: rarely needed, and together slower to import than the rest of the package
     import json
     import re
     import shlex
@@ -115,13 +115,13 @@ def install_command(extra: str) -> str:
             url = f"{vcs['vcs']}+{url}@{vcs['commit_id']}"
         subdirectory = origin.get("subdirectory")
         target += f" @ {url}" + (f"#subdirectory={subdirectory}" if subdirectory else "")
-    # double quotes are right in every shell, except for these characters in those of Unix
+    # double quotes work in every shell, except around these characters in Unix shells
     quoted = shlex.quote(target) if re.search(r'["$`!]', target) else f'"{target}"'
     return f"pip install {option}{quoted}"
 
 
 def require_extra(module: str, *, extra: str, purpose: str) -> ModuleType:
-    """Return an optional module, imported, or say how to install it.
+    """Import and return an optional module; the error says how to install it.
 
     Args:
         module: Dotted name of the module to import.

@@ -1,4 +1,4 @@
-"""Factories: make the encoder, classifier or strategy that a name in the settings means."""
+"""Factories: make the encoder, classifier or strategy that a setting names."""
 
 from collections.abc import Callable
 from importlib import import_module
@@ -15,11 +15,11 @@ CLASSIFIERS = ("local", "llm")
 
 
 def make_encoder(name: str, settings: Settings) -> Encoder:
-    """Return the encoder that `name` means; weights are loaded on first use.
+    """Return the encoder called `name`; weights are loaded on first use.
 
     Raises:
         SettingsError: The name is unknown, or its model is missing.
-        EncoderError: The folder of `builtin:<folder>` holds no encoder.
+        EncoderError: The folder of `builtin:<folder>` does not contain an encoder.
         MissingExtraError: Its package is not installed.
     """
     family, _, model = name.partition(":")
@@ -45,12 +45,12 @@ def make_encoder(name: str, settings: Settings) -> Encoder:
 def make_classifier(
     name: str, settings: Settings, *, progress: Callable[[int, int], None] | None = None
 ) -> Classifier:
-    """Return the classifier that `name` means.
+    """Return the classifier called `name`.
 
     Args:
         name: `local` or `llm`.
-        settings: Endpoint, key and model of `llm`, and the folder of its paid answers.
-        progress: Called by `llm` with the batches done and all batches of a skill.
+        settings: Endpoint, key and model of `llm`, and the folder where its paid answers are saved.
+        progress: Called by `llm` with the number of finished batches and of all batches of a skill.
 
     Raises:
         SettingsError: The name is unknown, or the LLM's model is not set.
@@ -79,7 +79,7 @@ def make_classifier(
 
 
 def make_strategy(name: str, settings: Settings, *, mmr_lambda: float) -> Strategy:
-    """Return the strategy that `name`, or `name:ARGUMENT`, means; models are loaded on first use.
+    """Return the strategy called `name` or `name:ARGUMENT`; models are loaded on first use.
 
     Raises:
         SettingsError: The name is unknown, its argument is missing or wrong, or `mmr_lambda`

@@ -1,4 +1,4 @@
-"""The offline stage: get the index of a skill from memory or from the store, else build and store it.
+"""The offline stage: return a skill's index from memory or the store, or build and store it.
 
 Reference: paper §3.1.
 """
@@ -39,13 +39,13 @@ FORMAT_VERSION = 1
 
 
 def get_or_build(skill: Skill, builder: "Builder", *, memory: ProcessMemory, store: Store) -> SkillIndex:
-    """Return the index of `skill` as `builder` makes it; of several threads one builds it, the others wait.
+    """Return the index of `skill`. If several threads ask for it, one builds it and the others wait.
 
     Args:
         skill: The skill.
         builder: Builds the index if it is neither in memory nor stored.
-        memory: Where indexes are looked for first.
-        store: Where they are looked for next, and saved.
+        memory: Searched first.
+        store: Searched next; a new index is saved there.
 
     Raises:
         EncoderError: The encoder fails.
@@ -61,7 +61,7 @@ def get_or_build(skill: Skill, builder: "Builder", *, memory: ProcessMemory, sto
         index = builder.build(skill, key)
         try:
             store.save(index)
-        except StoreError as error:  # a page can be made all the same
+        except StoreError as error:  # a page can be made without the store
             logger.warning("the index of %s is not stored: %s", skill.name, error)
         return index
 
@@ -76,7 +76,7 @@ def index_key(skill: Skill, recipe: Recipe) -> str:
 
 
 def rows_id(recipe: Recipe) -> str:
-    """Return the id of the embeddings that an index has: encoder id, `/` and text form."""
+    """Return the id of the embeddings of an index: encoder id, `/` and text form."""
     return f"{recipe.encoder}/{recipe.embedded_text}"
 
 
@@ -88,7 +88,7 @@ class Builder:
         encoder: Embeds the nodes.
         classifier: Types the nodes.
         token_counter: Counts their tokens.
-        embedded_text: What of a node is embedded: `context`, `heading` or `bare`.
+        embedded_text: Which text of a node is embedded: `context`, `heading` or `bare`.
     """
 
     encoder: Encoder
@@ -98,7 +98,7 @@ class Builder:
 
     @cached_property
     def recipe(self) -> Recipe:
-        """All that an index depends on besides the files of the skill."""
+        """Everything except the skill's files that an index depends on."""
         return Recipe(
             splitter=SPLITTER_VERSION,
             classifier=self.classifier.id,
@@ -119,7 +119,7 @@ class Builder:
         Raises:
             EncoderError: The encoder fails.
             ClassifierError: The classifier fails.
-            ValueError: A part returns the wrong number of rows or types, or reads rows that nobody makes.
+            ValueError: A part returns the wrong number of rows or types, or reads rows that no encoder makes.
         """
         tiles = split_skill(skill) if tiles is None else tiles
         headings = tuple(tile for tile in tiles if isinstance(tile, Heading))
@@ -152,13 +152,13 @@ class Builder:
 
     @cached_property
     def builtin(self) -> Encoder:
-        """The built-in encoder, whose embeddings classifiers and strategies may read besides the index's."""
+        """The built-in encoder; classifiers and strategies may read its embeddings instead of the index's."""
         from skillpager.encoders.builtin import ENCODER_ID, BuiltinEncoder
 
         return self.encoder if self.encoder.id == ENCODER_ID else BuiltinEncoder()
 
     def _classifier_rows(self, fragments: list[Fragment], embeddings: FloatArray) -> FloatArray | None:
-        """Return the embeddings that the classifier reads: those of the index where they are the same."""
+        """Return the embeddings that the classifier reads, None for none; the index's own if they fit."""
         wanted = self.classifier.embedding
         if wanted is None or wanted == rows_id(self.recipe):
             return None if wanted is None else embeddings
@@ -172,7 +172,7 @@ def embed(encoder: Encoder, fragments: list[Fragment], form: str) -> FloatArray:
     """Return `(len(fragments), encoder.dim)` float32, C-contiguous unit rows in the order of fragments.
 
     Raises:
-        ValueError: The encoder returns rows of another number or length.
+        ValueError: The encoder returns the wrong number of rows, or rows of the wrong length.
     """
     rows = encoder.encode_documents([embedded_text(fragment, form) for fragment in fragments])
     if rows.shape != (len(fragments), encoder.dim):

@@ -1,8 +1,7 @@
-"""Many skills: find them in folders, and by name.
+"""Skill discovery: find skills in folders, and by name.
 
-Conventional folders, nearest first: those of the settings, then `.agents/skills` and
-`.claude/skills` of the project, then of the user. A skill found first shadows a later one of the
-same name.
+Folders are searched in this order: those of the settings, then `.agents/skills` and `.claude/skills` of the
+project, then of the user. The first skill of a name shadows later ones.
 """
 
 import difflib
@@ -25,12 +24,12 @@ if TYPE_CHECKING:
 
 SKILL_FOLDERS = (".agents/skills", ".claude/skills")
 SKIPPED_FOLDERS = frozenset({".git", "node_modules", "__pycache__", ".venv"})
-# front-matter field under which a stub, a small stand-in for a skill, names its original
+# front-matter field by which a stub, a small file in place of a skill, names its original
 STUB_OF = "skillpager.stub-of"
 
-# levels of folders below a search folder that are searched
+# levels of folders that are searched below a search folder
 MAX_DEPTH = 4
-# after so many seconds a library looks for new skills again
+# seconds after which a library looks for new skills again
 RESCAN_SECONDS = 2.0
 
 
@@ -42,7 +41,8 @@ class FoundSkill:
         name: Its name.
         description: Its description, possibly empty.
         path: Its folder.
-        shadowed_by: Folder of the skill of the same name that is used instead; None if none is.
+        shadowed_by: Folder of the skill that is used instead because it has the same name; None if there is
+            none.
         problem: Why it cannot be read; None if it can.
     """
 
@@ -54,7 +54,7 @@ class FoundSkill:
 
 
 def found_json(found: FoundSkill) -> SkillJson:
-    """Return a skill that discovery found, as every front end writes it in JSON."""
+    """Return the JSON of a found skill, the same for every front end."""
     return {
         "name": found.name,
         "description": found.description,
@@ -65,10 +65,10 @@ def found_json(found: FoundSkill) -> SkillJson:
 
 
 def stub_of(metadata: Mapping[str, str]) -> str | None:
-    """Return the path of the skill that front matter names as its original; None if it is no stub's.
+    """Return the path of the original that the front matter of a stub names; None if it is not a stub.
 
     Args:
-        metadata: Front-matter fields as `Skill.metadata` has them.
+        metadata: Front-matter fields, as in `Skill.metadata`.
     """
     try:
         own = json.loads(metadata.get("metadata", ""))
@@ -81,7 +81,7 @@ def stub_of(metadata: Mapping[str, str]) -> str | None:
 def search_folders(
     extra: Sequence[Path] = (), *, project: Path | None = None, home: Path | None = None
 ) -> list[Path]:
-    """Return the folders that skills are looked for in, nearest first, whether they exist or not."""
+    """Return the folders to search for skills, nearest first; some may not exist."""
     project = Path.cwd() if project is None else project
     home = Path.home() if home is None else home
     conventional = [base / folder for base in (project, home) for folder in SKILL_FOLDERS]
@@ -89,7 +89,7 @@ def search_folders(
 
 
 def discover(folders: Iterable[Path]) -> list[FoundSkill]:
-    """Return every skill below the folders, in their order and then by path; stubs are left out."""
+    """Return the skills below the folders, in the order of the folders, then by path; without stubs."""
     found: list[FoundSkill] = []
     first: dict[str, Path] = {}
     seen: set[Path] = set()
@@ -111,13 +111,13 @@ def discover(folders: Iterable[Path]) -> list[FoundSkill]:
 
 
 class Library:
-    """The skills that a server offers. A name means a discovered skill and nothing else: never a path.
+    """The skills that a server offers, by name. A name is that of a discovered skill, never a path.
 
-    Thread-safe. New, removed and changed skills are noticed at a later call.
+    Thread-safe. New, removed and renamed skills are noticed after at most `RESCAN_SECONDS`.
 
     Args:
         pager: Indexes and pages the skills.
-        folders: Folders to search, the nearest first; by default those of the pager's settings and the
+        folders: Folders to search, nearest first; default: those of the pager's settings and the
             conventional ones.
     """
 
@@ -129,7 +129,7 @@ class Library:
         self._scanned = -RESCAN_SECONDS
 
     def found(self, *, fresh: bool = False) -> list[FoundSkill]:
-        """Return all that discovery finds, shadowed and unreadable skills included.
+        """Return every found skill, shadowed and unreadable ones included.
 
         Args:
             fresh: Search again, even if the last search is less than `RESCAN_SECONDS` ago.
@@ -141,7 +141,7 @@ class Library:
             return list(self._found)
 
     def skills(self) -> list[FoundSkill]:
-        """Return the skills that can be paged, by name."""
+        """Return the skills that can be paged, sorted by name."""
         usable = [found for found in self.found() if found.problem is None and found.shadowed_by is None]
         return sorted(usable, key=lambda found: found.name)
 
@@ -149,9 +149,9 @@ class Library:
         """Return the skill of this name.
 
         Raises:
-            UnknownSkillError: There is none, or it cannot be read; the message lists names that come close.
+            UnknownSkillError: There is none, or it cannot be read; the message lists similar names.
         """
-        for fresh in (False, True):  # a name that is not known may be that of a new skill
+        for fresh in (False, True):  # an unknown name may be that of a new skill
             for found in self.found(fresh=fresh):
                 if found.name == name and found.shadowed_by is None and found.problem is None:
                     return found
@@ -173,10 +173,10 @@ class Library:
 
 
 def locate(skill: str, folders: Sequence[Path]) -> Path:
-    """Return the path that a person means by `skill`: a path if it exists, else a skill's name.
+    """Return `skill` as a path if it exists or looks like one, else the path of the skill of this name.
 
     Raises:
-        SkillError: It is neither; names that come close are listed.
+        SkillError: There is no skill of this name; similar names are listed.
     """
     path = Path(skill).expanduser()
     if path.exists() or os.sep in skill or path.suffix.lower() in (".md", ".markdown"):
@@ -190,14 +190,14 @@ def locate(skill: str, folders: Sequence[Path]) -> Path:
 
 
 def _hint(name: str, known: Iterable[str]) -> str:
-    """Return a question with the known names that come close; empty if none does."""
+    """Return a question with similar known names; empty if there are none."""
     names = sorted(set(known))
     close = difflib.get_close_matches(name, names) or [each for each in names if name.lower() in each.lower()]
     return f"did you mean {', '.join(close)}?" if close else ""
 
 
 def _skill_folders(folder: Path) -> Iterator[Path]:
-    """Yield the folders with a SKILL.md at or below `folder`; a skill's own folders are not entered."""
+    """Yield the folders with a SKILL.md at or below `folder`; folders inside a skill are not searched."""
     for parent, folders, files in os.walk(folder, followlinks=True):
         depth = len(Path(parent).relative_to(folder).parts)
         if ENTRY_FILE in files:

@@ -1,4 +1,4 @@
-"""A node's text as models read it: bare, under its headings, or in context."""
+"""The text of a node that models read: bare, with its headings, or with headings and lead-in."""
 
 from skillpager.types import Fragment
 
@@ -6,7 +6,7 @@ TEXT_FORMS = ("context", "heading", "bare")
 
 
 def text_under_headings(fragment: Fragment) -> str:
-    """Return the heading path of a fragment, a line break and its text; the text alone without headings."""
+    """Return the heading path of a fragment, a line break and its text; without headings, its text."""
     return "\n".join(filter(None, (" > ".join(fragment.heading_path), fragment.text)))
 
 
@@ -15,8 +15,8 @@ def embedded_text(fragment: Fragment, form: str) -> str:
 
     Args:
         fragment: The fragment.
-        form: `bare` for its text, `heading` for its heading path, a line break and its text, `context`
-            for that with the lead-in of its list or table between the two, unless the text holds it.
+        form: `bare` for its text; `heading` for its heading path, a line break and its text; `context`
+            for the same with the lead-in of its list or table in between, unless the text contains it.
 
     Raises:
         ValueError: `form` is unknown.

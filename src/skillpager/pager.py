@@ -1,4 +1,4 @@
-"""SkillPager: the one module that chains the stages, offline and online.
+"""The facade `SkillPager`: runs the stages from a skill to an index, and from a query to a page.
 
 index   skill → fragments → encoder, classifier → graph → store
 page    index, query → strategy → page
@@ -42,17 +42,17 @@ from skillpager.types import (
     TokenCounter,
 )
 
-# strategies have caches of their own; one for each name and weight in use
+# strategies have caches of their own, so one is stored for each name and weight
 MAX_KEPT_STRATEGIES = 64
 
 SkillSource = Path | str | Skill | SkillIndex
 
 
 class SkillPager:
-    """Pages skills: the smallest part of a skill that suffices for a query.
+    """Pages skills: returns the small part of a skill that suffices for a query.
 
-    Thread-safe. Models are loaded on first use. Indexes are saved in the store and, within bounds, stay in
-    memory; a changed file is noticed at the next call.
+    Thread-safe. Models are loaded on first use. Indexes are saved in the store and cached in memory, within
+    bounds; a changed file is noticed at the next call.
     """
 
     def __init__(
@@ -66,17 +66,18 @@ class SkillPager:
         settings: Settings | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
-        """Choose the parts; the settings decide what is not given.
+        """Choose the parts; the settings choose those that are not given.
 
         Args:
             encoder: An encoder, or its name such as `openai:bge-m3`.
             classifier: A classifier, or its name: `local`, `llm`.
-            store: A store, or the folder of one.
-            token_counter: Counts tokens; o200k_base where rs-bpe is installed.
-            embedded_text: What of a node is embedded: `bare` (its text), `heading` (its heading path too), or
-                `context` (that and the lead-in of its list).
-            settings: Settings; environment and configuration files by default.
-            progress: Called with the batches done and all batches while a language model types a skill.
+            store: A store, or its folder.
+            token_counter: Counts tokens; default: o200k_base if rs-bpe is installed, else an estimate.
+            embedded_text: Which text of a node is embedded: `bare` (its own), `heading` (with its heading
+                path), or `context` (with heading path and the lead-in of its list).
+            settings: Settings; default: those of environment and configuration files.
+            progress: Called with the number of finished batches and of all batches while a language model
+                types a skill.
 
         Raises:
             SettingsError: A setting or name is not valid.
@@ -100,7 +101,7 @@ class SkillPager:
         return self
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Pickle the parts, API keys of the settings included; models are loaded anew, caches begin empty."""
+        """Pickle the parts, API keys included; the copy reloads its models and starts with empty caches."""
         parts: dict[str, Any] = {
             "encoder": self._encoder,
             "classifier": self._classifier,
@@ -138,7 +139,7 @@ class SkillPager:
             self.store.close()
 
     def index(self, skill: SkillSource, *, scope: str | None = None) -> SkillIndex:
-        """Return the index of a skill: from memory, else from the store, else built and stored.
+        """Return the index of a skill, from memory or the store, or built and stored.
 
         Args:
             skill: A path, Markdown text (a string with a line break), a `Skill` or an index.
@@ -168,19 +169,19 @@ class SkillPager:
 
     @property
     def recipe(self) -> Recipe:
-        """All that an index depends on besides the files of the skill."""
+        """Everything except the skill's files that an index depends on."""
         return self._builder.recipe
 
     def page(self, skill: SkillSource, query: str, **options: Unpack[PageOptions]) -> Page:
         """Return the page of a skill for a query.
 
-        A skill that fits the budget passes through whole, except in style `plain`, which is the
-        paper's method and nothing else.
+        A skill that fits the budget is returned whole, except in style `plain`, which is exactly the
+        paper's method.
 
         Args:
             skill: A path, Markdown text, a `Skill` or an index.
             query: What the agent is about to do.
-            **options: Budget, strategy, scope, style and what the reader has, see `PageOptions`.
+            **options: See `PageOptions`.
 
         Raises:
             SettingsError: A limit, λ, scope, style or strategy is not valid, the strategy cannot estimate
@@ -233,9 +234,10 @@ class SkillPager:
         strategy: Strategy | str | None = None,
         scope: str | None = None,
     ) -> dict[str, Mapping[str, float]]:
-        """Return by node id what each kind of signal adds to the node's estimated need, as shares of 1.
+        """Return for each node id the share of each kind of signal in the node's estimated need.
 
-        Empty for a strategy that does not estimate needs. The arguments are those of `page`.
+        The shares of a node sum to 1. Empty if the strategy does not estimate needs. The arguments are those
+        of `page`.
 
         Raises:
             SettingsError: The scope or strategy is not valid.
@@ -264,7 +266,7 @@ class SkillPager:
     def embed_query(self, query: str, strategy: Strategy | str | None = None) -> FloatArray:
         """Return `(dim,)` float32, unit length: the embedding of a query.
 
-        It stays in memory for the next call, as do the others that the strategy needs of the query.
+        This and the other embeddings that the strategy needs for the query are cached in memory.
 
         Raises:
             SettingsError: The strategy is not valid.
@@ -287,9 +289,9 @@ class SkillPager:
         Args:
             skill: As for `page`.
             nodes: Ids (`n12`), ranges (`n12-n16`) or lines (`L30-57`).
-            max_tokens: Ceiling on the tokens; nodes that do not fit any more are left out from the end.
-            scope: The scope that the page had.
-            style: `marked` for headings and lead-ins around the nodes, `plain` for the nodes alone.
+            max_tokens: Ceiling on the tokens; nodes at the end that do not fit are left out.
+            scope: The scope of the page.
+            style: `marked` adds headings and lead-ins to the nodes, `plain` does not.
 
         Raises:
             NodeNotFoundError: An address names nothing.
@@ -335,7 +337,8 @@ class SkillPager:
         rows: str | None = getattr(strategy, "embedding", None)
         if rows is None or rows == rows_id(self._builder.recipe):
             return self._builder
-        encoder, _, form = rows.rpartition("/")  # an `EstimatingStrategy` reads the rows it was trained on
+        # an `EstimatingStrategy` reads the embeddings that it was trained on
+        encoder, _, form = rows.rpartition("/")
         builtin = self._builder.builtin
         if encoder != builtin.id:
             raise StrategyError(f"The strategy {strategy.name} reads {rows}, which no encoder makes.")
@@ -351,7 +354,7 @@ class SkillPager:
     def _strategy(self, strategy: Strategy | str | None, mmr_lambda: float | None) -> Strategy:
         chosen = strategy or self.settings.strategy
         if not chosen:
-            # who chooses λ means MMR; who chooses an encoder wants its embeddings used
+            # a caller who sets λ means MMR; one who sets an encoder expects its embeddings to be used
             default = mmr_lambda is None and self.encoder is self._builder.builtin
             chosen = "navigator" if default else "mmr"
         if not isinstance(chosen, str):

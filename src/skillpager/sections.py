@@ -1,7 +1,7 @@
-"""Which nodes stand under which headings: the only implementation.
+"""Sections of a skill: which nodes are under which headings.
 
-Headings say it exactly, by level and offset: `heading_paths` and `sections_of`, for which two headings of one
-title are two sections. The others read no headings but the path of titles that each fragment carries.
+`heading_paths` and `sections_of` read the headings, by level and offset, so two headings with the same title
+are two sections. The other functions read only the path of titles that each fragment has.
 """
 
 import re
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from skillpager.types import Fragment, Heading, Node, SkillIndex, Span
 
-Trail = tuple[str, ...]  # a file and the titles of the headings that are open in it, outermost first
+Trail = tuple[str, ...]  # a file, and the titles of the headings down to a section, outermost first
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Section:
     Attributes:
         trail: The file alone, or the file and the titles down to this heading.
         first: Position of the first node.
-        end: Position behind the last node.
+        end: Position after the last node.
     """
 
     trail: Trail
@@ -33,21 +33,21 @@ class Section:
     end: int
 
     def holds(self, node: Node) -> bool:
-        """Return whether `node` stands in this section."""
+        """Return whether `node` is in this section."""
         return trail_of(node)[: len(self.trail)] == self.trail
 
 
 def open_headings(before: tuple[Heading, ...], heading: Heading) -> tuple[Heading, ...]:
-    """Return the headings that are open behind `heading`, given those `before` it, outermost first."""
+    """Return the headings that contain what follows `heading`, outermost first, given those `before` it."""
     return (*(outer for outer in before if outer.level < heading.level), heading)
 
 
 def heading_paths(headings: Iterable[Heading], spans: Iterable[Span]) -> list[tuple[Heading, ...]]:
-    """Return for each span the headings that are open where it begins, outermost first.
+    """Return for each span the headings that contain its start, outermost first.
 
     Args:
-        headings: All headings of a skill, in document order; those that begin before a span are above it.
-        spans: Places in its files, in any order.
+        headings: All headings of a skill, in document order.
+        spans: Ranges of its files, in any order.
     """
     by_file: dict[str, tuple[list[int], list[tuple[Heading, ...]]]] = {}
     for heading in headings:
@@ -62,7 +62,7 @@ def heading_paths(headings: Iterable[Heading], spans: Iterable[Span]) -> list[tu
 
 
 def sections_of(index: SkillIndex) -> list[list[int]]:
-    """Return the ordinals of each section: the nodes between two headings of one file, in document order.
+    """Return the ordinals of each section, in document order: the nodes between two headings of a file.
 
     Nodes before the first heading of a file are a section, too.
     """
@@ -78,16 +78,16 @@ def trail_of(fragment: Fragment) -> Trail:
 
 
 def section_numbers(fragments: Sequence[Fragment]) -> NDArray[np.intp]:
-    """Return `(len(fragments),)`: the number of the section of each fragment, from 0 in document order.
+    """Return `(len(fragments),)`, the section number of each fragment, from 0 in document order.
 
-    Neighbours of one file and one path of titles are one section.
+    Neighbours in one file with the same path of titles are one section.
     """
     begins = [before != after for before, after in pairwise(map(trail_of, fragments))]
     return np.cumsum([0, *begins], dtype=np.intp)[: len(fragments)]
 
 
 def find_sections(nodes: Sequence[Node]) -> list[Section]:
-    """Return every file and every heading that has nodes: in document order, outer before inner."""
+    """Return the section of each file and heading that has nodes, in document order, outer before inner."""
     trails = [trail_of(node) for node in nodes]
     sections: list[Section] = []
     for depth in range(1, max(map(len, trails), default=0) + 1):
@@ -100,14 +100,14 @@ def find_sections(nodes: Sequence[Node]) -> list[Section]:
 
 
 def nodes_under(nodes: Sequence[Node], title: str) -> list[int]:
-    """Return the ordinals of the nodes under every heading of a title, in document order.
+    """Return the ordinals of the nodes under every heading with this title, in document order.
 
     Args:
         nodes: Nodes of one skill, in document order.
-        title: A heading's title, or neighbouring titles of a path such as `Restore > Restore one table`; case
+        title: A heading's title, or a part of a path such as `Restore > Restore one table`; case
             and the amount of white space do not matter.
     """
-    # a title may itself hold a `>`
+    # a title may itself contain ` > `
     wanted = [[folded(title)], [folded(part) for part in re.split(r"\s>\s", title)]]
 
     def stands_under(titles: list[str]) -> bool:
@@ -118,5 +118,5 @@ def nodes_under(nodes: Sequence[Node], title: str) -> list[int]:
 
 
 def folded(title: str) -> str:
-    """Return a title for comparison: case and the amount of white space do not matter."""
+    """Return a title in a form for comparison: case folded, white space collapsed."""
     return " ".join(title.split()).casefold()

@@ -1,10 +1,12 @@
-"""A small network over the nodes of a document, in plain numpy: each node sees its neighbours and section.
+"""A small neural network over the nodes of a document, in plain numpy.
+
+Each node sees its neighbours, its section and the document.
 
     x     = standardised features of the node
     h     = ReLU(A x)
-    h     = LayerNorm(h + W2 ReLU(W1 [h; h of the 2 nodes before and behind; mean of its section;
+    h     = LayerNorm(h + W2 ReLU(W1 [h; h of the 2 nodes before and after; mean of its section;
                                       weighted mean of the document]))          once per block
-    logit = B h + C x, averaged over several networks that differ in their seed
+    logit = B h + C x, averaged over several networks trained with different seeds
 
 Time and memory are linear in the number of nodes. `training/sequence_net.py` trains it.
 """
@@ -18,11 +20,11 @@ from numpy.typing import NDArray
 
 from skillpager.types import FloatArray
 
-# neighbours that a block sees: so many nodes before (positive) or behind (negative)
+# neighbours that a block sees, by distance: positive before the node, negative after it
 NEIGHBOURS = (1, -1, 2, -2)
-# a standardised feature is cut here, so that an unusual document cannot drive the network out of its range
+# standardised features are clipped to ±CLIP, so that unusual documents stay in the range of training data
 CLIP = 4.0
-# bounds of the exponent of a node's weight in the document's mean
+# bound of the exponent of a node's weight in the mean of the document
 MAX_EXPONENT = 8.0
 EPSILON = 1e-5
 
@@ -34,7 +36,7 @@ class SequenceNet:
     """The networks of one model.
 
     Attributes:
-        arrays: The weights by name, as `training/sequence_net.py` writes them; those of network s begin
+        arrays: The weights by name, as `training/sequence_net.py` writes them; names of network s begin
             with `s.`.
     """
 
@@ -58,8 +60,8 @@ class SequenceNet:
         """Return `(n, outputs)` float32, averaged over the networks.
 
         Args:
-            features: `(n, f)` features, unscaled; n is at least 1.
-            sections: `(n,)` number of the section of each node, rising from 0 by at most 1.
+            features: `(n, f)`, not standardised; n is at least 1.
+            sections: `(n,)` section number of each node; from 0, never falling, in steps of at most 1.
         """
         logits = []
         for weights in self._networks:

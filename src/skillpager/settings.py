@@ -1,6 +1,6 @@
-"""Settings: keyword, else environment, else project file, else user file, else default.
+"""Settings, from keywords, environment, project file and user file, in this order of precedence.
 
-A project file comes with a `git clone` and is not trusted: it may only set how pages look, never
+A project file comes with a `git clone` and is not trusted: it may set the look and the size of pages, never
 an endpoint, a model, a strategy that needs one, or a folder.
 """
 
@@ -20,10 +20,10 @@ logger = logging.getLogger(__name__)
 APP = "skillpager"
 PROJECT_FILE = "skillpager.toml"
 DEFAULT_MAX_CACHE_BYTES = 1024**3
-# largest skill that is read, all files together; override with `max_bytes` or SKILLPAGER_MAX_BYTES
+# largest skill that is read, all files together
 MAX_SKILL_BYTES = 8 * 1024 * 1024
 
-# what an untrusted project file may set, and the strategies that it may name: those that load no model beyond
+# settings that an untrusted project file may set, and strategies that it may name: they load no model except
 # the shipped ones and call no endpoint
 PROJECT_KEYS = frozenset(
     {"scope", "style", "strategy", "mmr_lambda", "max_nodes", "max_tokens", "sufficiency"}
@@ -40,27 +40,28 @@ class Settings:
     """Everything that can be set outside of a call.
 
     Attributes:
-        cache_dir: Folder of the index store and of paid answers.
-        skills_dir: Folders to look for skills in, before the conventional ones.
+        cache_dir: Folder of the index store and of paid LLM answers.
+        skills_dir: Folders that are searched for skills before the conventional ones.
         encoder: `builtin`, `builtin:<folder>`, `hashing`, `sentence-transformers:<model>` or
             `openai:<model>`.
         classifier: `local` or `llm`.
-        embedded_text: What of a node is embedded: `context`, `heading` or `bare`.
+        embedded_text: Which text of a node is embedded: `context`, `heading` or `bare`.
         llm_base_url: Chat endpoint, OpenAI-compatible.
         llm_api_key: Its key.
         llm_model: Its model.
         embed_base_url: Embeddings endpoint, OpenAI-compatible.
         embed_api_key: Its key.
         max_bytes: Largest skill, all files together, in bytes.
-        max_cache_bytes: Size over which the least recently used indexes are evicted.
+        max_cache_bytes: Size of the index store above which the least recently used indexes are evicted.
         scope: Default of `page`: `skill` or `body`.
         style: Default of `page`: `marked`, `plain` or `xml`.
         strategy: Default of `page`: `name` or `name:ARGUMENT` of `docs/strategies.md`; None for `navigator`,
-            or `mmr` with another encoder than the built-in one.
+            or `mmr` with an encoder other than the built-in one.
         mmr_lambda: Default of `page`.
-        max_nodes: Default of `page`; None for the dynamic 20 / 60.
+        max_nodes: Default of `page`; None for the strategy's default.
         max_tokens: Default of `page`; None for no ceiling.
-        sufficiency: Default of `page`; None for a page that ends when no node is worth its tokens.
+        sufficiency: Default of `page`; None to end a page when the best value per token falls below a
+            fixed threshold.
     """
 
     cache_dir: Path = field(default_factory=lambda: platformdirs.user_cache_path(APP))
@@ -84,7 +85,7 @@ class Settings:
     sufficiency: float | None = None
 
     def __repr__(self) -> str:
-        """Return the settings with keys hidden, so that no log or traceback shows one."""
+        """Return the settings as text with keys hidden, so that no log or traceback shows a key."""
         shown = {item.name: getattr(self, item.name) for item in fields(self)}
         hidden = {name: "…" for name, value in shown.items() if name.endswith("_key") and value}
         return f"Settings({', '.join(f'{name}={value!r}' for name, value in {**shown, **hidden}.items())})"
@@ -100,11 +101,11 @@ def load_settings(
 
     Args:
         environ: Environment variables; the process's own by default.
-        project_file: `skillpager.toml` of the current folder; only page defaults are taken from it.
+        project_file: `skillpager.toml` of the current folder; only defaults of `page` are read from it.
         user_file: `config.toml` of the user's configuration folder.
 
     Raises:
-        SettingsError: A file or value is not valid; the message names the place and the value.
+        SettingsError: A file or value is not valid.
     """
     environment = os.environ if environ is None else environ
     user_file = user_file or platformdirs.user_config_path(APP) / "config.toml"
@@ -141,8 +142,8 @@ def _from_file(settings: Settings, path: Path, *, trusted: bool) -> Settings:
 def _from_environment(settings: Settings, environ: Mapping[str, str]) -> Settings:
     """Apply the SKILLPAGER_ variables, then fall back to OPENAI_BASE_URL and OPENAI_API_KEY.
 
-    The key goes along only with OpenAI's own address or the one of OPENAI_BASE_URL, never to
-    another host that a setting names.
+    OPENAI_API_KEY is used only with OpenAI's own address or that of OPENAI_BASE_URL, never with another
+    host that a setting names.
     """
     changes: dict[str, object] = {}
     for item in fields(Settings):

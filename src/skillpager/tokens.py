@@ -1,4 +1,4 @@
-"""Token counters: exact o200k_base where rs-bpe is installed, else a labelled estimate.
+"""Token counters: exact o200k_base counts if rs-bpe is installed, else estimates, labelled as such.
 
 rs-bpe carries the o200k_base vocabulary inside its wheel, loads it in 50 ms and counts 30 MB/s;
 tiktoken fetches the vocabulary from the network on first use. But rs-bpe takes 48 MB on disk and
@@ -18,30 +18,30 @@ _PIECE = re.compile(r"[^\W\d_]+|\d+|\s+|[^\w\s]+|_+")
 _WIDE = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af\u3040-\u30ff\uf900-\ufaff]")
 
 # tokens by kind of piece, fitted on o200k_base counts of public skills (benchmarks/README.md); wide and
-# accented letters are rare there, so their figures come from running text
+# accented letters are rare there, so their figures come from prose
 PER_BREAK = 1.2
 PER_WORD, SHORT_WORD, PER_FURTHER_LETTER = 0.98, 5, 0.045
 PER_THREE_DIGITS = 1.7
 PER_SIGN, PER_FURTHER_SIGN = 0.75, 0.19
 PER_WIDE_LETTER, PER_ACCENTED_LETTER = 0.72, 0.35
 
-# where o200k_base always ends a token: behind a line break, before what is neither space nor slash
+# o200k_base always ends a token here: after a line break, before a character that is neither space nor slash
 _SEAM = re.compile(r"(?<=\n)(?=[^\s/])")
 
-# longer texts are counted in parts, and the counts of short parts are cached, because pages share them
+# longer texts are counted in parts; counts of short parts are cached, because pages share them
 WHOLE_CHARS = 1_000
 CACHED_PART_CHARS = 2_000
 MAX_KEPT_PARTS = 8_192
 
 
 class O200kCounter:
-    """Exact o200k_base counts; special tokens count as the plain text they are."""
+    """Exact o200k_base counts; special tokens are counted as plain text."""
 
     id = "o200k_base"
     exact = True
 
     def __init__(self) -> None:
-        """Load the vocabulary that rs-bpe carries.
+        """Load the vocabulary, which is part of rs-bpe.
 
         Raises:
             MissingExtraError: rs-bpe is not installed.
@@ -61,13 +61,13 @@ class O200kCounter:
 
 
 class EstimatedCounter:
-    """An estimate of o200k_base counts from words, digits and signs; no vocabulary needed."""
+    """Estimates of o200k_base counts from words, digits and signs, without a vocabulary."""
 
     id = "estimate-2"
     exact = False
 
     def count(self, text: str) -> int:
-        """Return about the number of o200k_base tokens of `text`."""
+        """Return the estimated number of o200k_base tokens of `text`."""
         return math.ceil(sum(map(_estimate, _PIECE.findall(text))))
 
 
@@ -88,5 +88,5 @@ def _estimate(piece: str) -> float:
 
 @cache
 def default_counter() -> TokenCounter:
-    """Return the exact counter when rs-bpe is installed, else the estimate."""
+    """Return the exact counter if rs-bpe is installed, else the estimating one."""
     return O200kCounter() if find_spec("rs_bpe") else EstimatedCounter()

@@ -1,8 +1,8 @@
-"""Every value type and plug-point Protocol of the package, in pipeline order; no logic.
+"""The value types and plug-point Protocols of the package, in pipeline order; no logic.
 
-Array convention: embeddings are C-contiguous `(n, dim)` float32 with rows of unit length, so
-that a dot product is a cosine. Lines are 1-based and inclusive, character offsets 0-based and
-half-open, both counted in the file they belong to.
+Embeddings are C-contiguous float32 arrays, one row a text, every row of unit length, so that a dot
+product is a cosine. Lines are 1-based and inclusive, character offsets 0-based and half-open; both
+are counted in their file. Ordinals and ranks are 0-based. Probabilities run from 0 to 1.
 
 Reference: paper §3; names and contracts in `docs/design.md`.
 """
@@ -19,19 +19,12 @@ from typing_extensions import TypedDict
 
 FloatArray = NDArray[np.float32]
 
-# ---- skill
-
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A stretch of one file.
+    """A range of one file, in lines and in character offsets.
 
-    Attributes:
-        file: POSIX path of the file relative to the skill's root.
-        start_line: First line, 1-based.
-        end_line: Last line, inclusive.
-        start: Offset of the first character.
-        end: Offset behind the last character.
+    `file` is a POSIX path relative to the skill's root.
     """
 
     file: str
@@ -47,9 +40,9 @@ class SourceFile:
 
     Attributes:
         path: POSIX path relative to the skill's root.
-        text: The whole file, byte order mark and line endings included.
+        text: The whole file, with byte order mark and line endings.
         digest: SHA-256 of the UTF-8 bytes, hexadecimal.
-        body_start: Offset behind byte order mark and front matter.
+        body_start: Offset after byte order mark and front matter.
     """
 
     path: str
@@ -66,9 +59,9 @@ class Skill:
         name: `name` of the front matter, else the folder's or file's name.
         description: `description` of the front matter, else empty.
         metadata: The other front-matter fields, values as text.
-        files: The Markdown files of the scope; the entry file first, the rest in link order.
-        root: Folder that `files` are relative to; None for a skill from a string.
-        warnings: What was odd but not fatal, one sentence each.
+        files: The Markdown files in scope: the entry file first, the others in link order.
+        root: Folder that paths are relative to; None for a skill from a string.
+        warnings: Problems that did not prevent reading, one sentence each.
     """
 
     name: str
@@ -79,11 +72,8 @@ class Skill:
     warnings: tuple[str, ...] = ()
 
 
-# ---- fragments
-
-
 class TileKind(StrEnum):
-    """The kinds of tiles; the first three are never candidates for a page."""
+    """Kinds of tiles; all but the first three are fragments."""
 
     FRONT_MATTER = "front_matter"
     BLANK = "blank"
@@ -99,13 +89,7 @@ class TileKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """A stretch of source text; the tiles of a file, joined, are the file.
-
-    Attributes:
-        kind: Its kind.
-        span: Its place.
-        text: The exact source slice.
-    """
+    """A piece of source text; the tiles of a file, joined, are the file. `text` is the exact source slice."""
 
     kind: TileKind
     span: Span
@@ -114,12 +98,7 @@ class Tile:
 
 @dataclass(frozen=True, slots=True)
 class Heading(Tile):
-    """A heading tile.
-
-    Attributes:
-        level: 1 to 6.
-        title: Its text without markup.
-    """
+    """A heading tile of level 1 to 6; `title` is its text without markup."""
 
     level: int
     title: str
@@ -127,14 +106,14 @@ class Heading(Tile):
 
 @dataclass(frozen=True, slots=True)
 class ListContext:
-    """The introduction of a list item or table part, by which it is understood away from its list.
+    """The context that a list item, or a part of a table, needs to be understood by itself.
 
     Attributes:
         lead_in: Source of the sentence that introduces the list, of the parent item, or of the
-            table's header rows; empty when there is none.
-        lead_in_span: Place of that text; None when there is none.
-        position: 0-based place of the item in its list, or of the row group in its table.
-        size: Number of items in the list, or of row groups in the table.
+            table's header rows; empty if there is none.
+        lead_in_span: Where that text is; None if there is none.
+        position: 0-based place in the list, or of the first row in the table.
+        size: Number of items in the list, or of rows in the table.
     """
 
     lead_in: str
@@ -145,20 +124,17 @@ class ListContext:
 
 @dataclass(frozen=True, slots=True)
 class Fragment(Tile):
-    """A structural piece before typing: a candidate for a page (paper §3.1).
+    """A structural piece before typing, the smallest part that a page can hold (paper §3.1).
 
     Attributes:
-        ordinal: 0-based place among the fragments of the skill, in document order.
-        heading_path: Titles of the headings it stands under, outermost first.
+        ordinal: Its place among the fragments of the skill, in document order.
+        heading_path: Titles of the headings above it, outermost first.
         list_context: Set for list items and parts of tables, else None.
     """
 
     ordinal: int
     heading_path: tuple[str, ...]
     list_context: ListContext | None
-
-
-# ---- nodes, edges, index
 
 
 class NodeType(StrEnum):
@@ -176,12 +152,7 @@ class NodeType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Classification:
-    """A classifier's verdict on one fragment.
-
-    Attributes:
-        type: The node type.
-        confidence: Estimated probability that it is right, 0 to 1.
-    """
+    """A classifier's verdict on one fragment: its type, and the estimated probability that it is right."""
 
     type: NodeType
     confidence: float
@@ -194,8 +165,8 @@ class Node(Fragment):
     Attributes:
         id: `n` and the ordinal, such as `n12`.
         type: Its role.
-        type_confidence: The classifier's confidence, 0 to 1.
-        tokens: Tokens of `text` by the index's token counter.
+        type_confidence: Estimated probability that the type is right.
+        tokens: Number of tokens of `text`.
     """
 
     id: str
@@ -215,13 +186,9 @@ class EdgeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A directed link between two nodes.
+    """A directed link from node `source` to node `target`, both ordinals.
 
-    Attributes:
-        source: Ordinal of the node it leaves.
-        target: Ordinal of the node it enters.
-        kind: The kind of link.
-        weight: Cosine for semantic edges, else 1.
+    `weight` is the cosine for semantic edges, else 1.
     """
 
     source: int
@@ -232,15 +199,10 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """Everything that an index depends on besides the files: one half of its cache key.
+    """Everything except the files that an index depends on; part of its cache key.
 
-    Attributes:
-        splitter: Version of the fragment splitter.
-        classifier: Id of the classifier.
-        encoder: Id of the encoder.
-        embedded_text: The text of a node that is embedded: `context`, `heading` or `bare`.
-        token_counter: Id of the token counter.
-        format: Version of the stored format.
+    Versions of the splitter and of the stored format; ids of classifier, encoder and token counter; which
+    text of a node is embedded (`context`, `heading` or `bare`).
     """
 
     splitter: str
@@ -256,13 +218,13 @@ class SkillIndex:
     """The stored result of the offline stage.
 
     Attributes:
-        skill: The skill.
-        nodes: Typed nodes in document order; `nodes[i].ordinal == i`.
-        headings: Every heading in document order.
-        edges: Typed links, sorted by source, target and kind.
-        embeddings: `(len(nodes), dim)` float32, rows unit length, row i belongs to `nodes[i]`.
-        recipe: The parts that made it.
-        key: Cache key: SHA-256 over file digests and recipe, hexadecimal.
+        skill: The skill as it was read.
+        nodes: In document order; `nodes[i].ordinal == i`.
+        headings: In document order.
+        edges: Sorted by source, target and kind.
+        embeddings: `(len(nodes), dim)`; row i belongs to `nodes[i]`.
+        recipe: The versions and ids of the parts that made it.
+        key: Cache key: SHA-256 over name, file digests and recipe, hexadecimal.
         full_tokens: Tokens of the skill without front matter.
     """
 
@@ -276,18 +238,15 @@ class SkillIndex:
     full_tokens: int
 
 
-# ---- query, options
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Query:
-    """A question put to one skill.
+    """A query for one skill.
 
     Attributes:
         text: As the user wrote it.
-        embedding: `(dim,)` float32, unit length.
-        clauses: Its clauses, as queries by themselves; empty for a query of one clause and for strategies
-            that do not ask for them.
+        embedding: `(dim,)`.
+        clauses: Its clauses, each as a query; empty for a query of one clause and for strategies that do
+            not read clauses.
     """
 
     text: str
@@ -300,10 +259,10 @@ class Budget:
     """How much a page may hold.
 
     Attributes:
-        max_nodes: Most nodes to pick (the paper's k); None for the dynamic 20 / 60.
-        max_tokens: Ceiling on the tokens of the page, markers included; None for no ceiling.
-        sufficiency: Estimated chance of holding all that is needed at which an `EstimatingStrategy` stops,
-            0 to 1; None to go on to the limits. Other strategies do not read it.
+        max_nodes: Most nodes to pick (the paper's k); None for the strategy's default.
+        max_tokens: Ceiling on the tokens of the page, marks included; None for no ceiling.
+        sufficiency: Estimated probability of holding all that is needed at which an `EstimatingStrategy`
+            stops; None to go on to the limits. Other strategies do not read it.
     """
 
     max_nodes: int | None = None
@@ -320,24 +279,24 @@ class Style(StrEnum):
 
 
 class PageOptions(TypedDict, total=False):
-    """The options of `SkillPager.page`; each may be left out.
+    """Options of `SkillPager.page`; all are optional.
 
     Attributes:
-        max_nodes: Most nodes to pick, small gaps between them not counted; strategies may add nodes that
-            these depend on. Without it `navigator` has no such limit; others pick 20, or 60 above 100 nodes.
-        max_tokens: Ceiling on the page's tokens, markers included.
-        sufficiency: Estimated chance, above 0 and up to 1, of holding all that the query needs, at which
-            the page ends; for strategies that estimate it. Without any limit the page ends when the best
-            value per token falls below a fixed threshold.
-        strategy: A `name` or `name:ARGUMENT` of `docs/strategies.md`, or a strategy. Without it `navigator`;
+        max_nodes: Most nodes to pick; small gaps that are shown do not count, and strategies may add nodes
+            that a pick depends on. Default: no limit for `navigator`; for others 20, or 60 if the skill
+            has more than 100 nodes.
+        max_tokens: Ceiling on the page's tokens, marks included.
+        sufficiency: Estimated probability, above 0 and up to 1, of holding all that the query needs, at
+            which the page ends; for strategies that estimate it. Without any limit the page ends when the
+            best value per token falls below a fixed threshold.
+        strategy: A `name` or `name:ARGUMENT` of `docs/strategies.md`, or a strategy. Default: `navigator`;
             `mmr` with `mmr_lambda` or with an encoder other than the built-in one.
-        mmr_lambda: Weight of relevance against redundancy, 0 to 1; 0.7 without it.
+        mmr_lambda: Weight of relevance against redundancy, 0 to 1; default 0.7.
         scope: `skill` for SKILL.md and the files it links to, `body` for SKILL.md alone.
         style: `marked` (the default), `plain` or `xml`.
-        show: Command that reads omitted nodes when their ids follow it, or replace `{ids}` in it; named by
-            the markers.
-        known: Ids of nodes that the reader has already: a marker names them where the page would show them,
-            unless that takes as many tokens. Style `plain` shows them.
+        show: Command that reads omitted nodes. Marks name it; the ids follow it, or replace `{ids}` in it.
+        known: Ids of nodes that the reader has already. A mark replaces them on the page if it takes fewer
+            tokens; style `plain` shows them.
     """
 
     max_nodes: int | None
@@ -351,23 +310,20 @@ class PageOptions(TypedDict, total=False):
     known: Collection[str]
 
 
-# ---- selection, page
-
-
 @dataclass(frozen=True, slots=True)
 class Pick:
     """One pick of a selection, with the numbers that decided it.
 
     Attributes:
         node: The node.
-        rank: 0-based order of picking.
+        rank: Order of picking.
         relevance: Cosine of query and node.
         redundancy: Largest cosine with an earlier pick; 0 for the first.
         marginal: `mmr_lambda * relevance - (1 - mmr_lambda) * redundancy`, or the strategy's own score.
-        tokens: Tokens this pick adds to the page.
-        total_tokens: Tokens of the page up to and with this pick.
-        sufficiency: Estimated chance that the picks up to and with this one hold all that the query needs,
-            0 to 1; None from a strategy that does not estimate it.
+        tokens: Tokens that this pick adds to the page.
+        total_tokens: Tokens of the page after this pick.
+        sufficiency: Estimated probability that the picks so far hold all that the query needs; None if
+            the strategy does not estimate it.
     """
 
     node: Node
@@ -381,7 +337,7 @@ class Pick:
 
 
 class SkipReason(StrEnum):
-    """The reasons for which a node is left out."""
+    """Reasons why a node is left out."""
 
     MAX_NODES = "max_nodes"
     MAX_TOKENS = "max_tokens"
@@ -395,14 +351,9 @@ class SkipReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Skip:
-    """A node that was left out, with its numbers when the selection ended.
+    """A node that was left out, and why.
 
-    Attributes:
-        node: The node.
-        reason: Why it was left out.
-        relevance: Cosine of query and node.
-        redundancy: Largest cosine with a pick; 0 when nothing was picked.
-        marginal: Its marginal value when it was refused.
+    Its numbers, as in `Pick`, are those at its refusal or at the end of the selection.
     """
 
     node: Node
@@ -418,10 +369,10 @@ class Selection:
 
     Attributes:
         strategy: Name of the strategy.
-        query: The query's text.
+        query: Text of the query.
         picks: In order of picking.
         skipped: Every other node, in document order.
-        budget: The budget in force, `max_nodes` resolved.
+        budget: The budget in force, with the strategy's default for `max_nodes`.
     """
 
     strategy: str
@@ -436,13 +387,13 @@ class Omission:
     """A gap of a page.
 
     Attributes:
-        file: File it lies in.
-        start_line: First omitted line, 1-based.
-        end_line: Last omitted line, inclusive.
+        file: Path of the file.
+        start_line: First omitted line.
+        end_line: Last omitted line.
         nodes: Ids of the omitted nodes, in document order.
-        types: How many nodes of each type.
+        types: Number of omitted nodes by type, the most frequent first.
         tokens: Tokens of the omitted nodes.
-        known: Whether they are left out because the reader has them already.
+        known: Whether they are omitted because the reader has them already.
     """
 
     file: str
@@ -456,19 +407,19 @@ class Omission:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page: the text that an agent is given, and how it came about.
+    """A page: the text that an agent is given, and how it was made.
 
     Attributes:
         text: The rendered page.
         style: How it was rendered.
-        nodes: The nodes it holds, in document order: the picks, and small gaps between them.
+        nodes: The nodes it shows, in document order: the picks, and small gaps between them.
         tokens: Tokens of `text`.
         full_tokens: Tokens of the whole skill without front matter.
-        tokens_exact: Whether the counts are o200k_base counts; False for estimates.
-        omitted: The gaps, in document order; empty when `complete`.
+        tokens_exact: Whether the counts are a tokenizer's; False for estimates.
+        omitted: The gaps, in document order; empty if `complete`.
         complete: Whether the page is the whole skill.
         selection: Why these nodes; None for a page fault.
-        sufficiency: Estimated chance that the page holds all that the query needs, 0 to 1; None where the
+        sufficiency: Estimated probability that the page holds all that the query needs; None if the
             strategy does not estimate it.
     """
 
@@ -484,15 +435,12 @@ class Page:
     sufficiency: float | None = None
 
 
-# the name of `Page` before 0.2; goes with the release after that
+# the name of `Page` before 0.2; to be removed in the release after 0.2
 Context = Page
 
 
-# ---- plug points
-
-
 class Encoder(Protocol):
-    """Texts to unit rows."""
+    """An embedding model: texts to rows of unit length."""
 
     @property
     def id(self) -> str:
@@ -503,14 +451,14 @@ class Encoder(Protocol):
         """Length of a row."""
 
     def encode_documents(self, texts: Sequence[str]) -> FloatArray:
-        """Return `(len(texts), dim)` float32, rows unit length, in the order of `texts`."""
+        """Return `(len(texts), dim)`, in the order of `texts`."""
 
     def encode_query(self, text: str) -> FloatArray:
-        """Return `(dim,)` float32, unit length."""
+        """Return `(dim,)`."""
 
 
 class Classifier(Protocol):
-    """Fragments to node types."""
+    """A node classifier: fragments to node types."""
 
     @property
     def id(self) -> str:
@@ -518,17 +466,17 @@ class Classifier(Protocol):
 
     @property
     def embedding(self) -> str | None:
-        """Which rows it reads: encoder id, `/` and the text form; None when it reads none."""
+        """The embeddings it reads, as encoder id, `/` and text form; None if it reads none."""
 
     def classify(self, fragments: Sequence[Fragment], rows: FloatArray | None) -> list[Classification]:
         """Return one verdict per fragment, in order.
 
-        `fragments` are all those of one skill; `rows` are their `(n, dim)` unit rows by `embedding`.
+        `fragments` are all fragments of one skill; `rows` are their embeddings, `(len(fragments), dim)`.
         """
 
 
 class TokenCounter(Protocol):
-    """Text to a number of tokens."""
+    """A token counter."""
 
     @property
     def id(self) -> str:
@@ -536,7 +484,7 @@ class TokenCounter(Protocol):
 
     @property
     def exact(self) -> bool:
-        """Whether `count` is a real tokenizer's count."""
+        """Whether `count` is a tokenizer's count; False for an estimate."""
 
     def count(self, text: str) -> int:
         """Return the number of tokens of `text`."""
@@ -544,14 +492,14 @@ class TokenCounter(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StoreEntry:
-    """One stored index, as `skillpager cache` lists it.
+    """A stored index, as `skillpager cache` lists it.
 
     Attributes:
         key: Cache key.
         name: Name of the skill.
-        root: Folder of the skill, or empty for a skill from a string.
+        root: Folder of the skill; empty for a skill from a string.
         nodes: Number of nodes.
-        size: Bytes it takes.
+        size: Size in bytes.
         created: Unix time when it was written.
         used: Unix time when it was last read.
     """
@@ -566,27 +514,27 @@ class StoreEntry:
 
 
 class Store(Protocol):
-    """Saves and loads indexes. Safe for many threads and processes."""
+    """A store of indexes, safe for many threads and processes."""
 
     def load(self, key: str, skill: Skill) -> SkillIndex | None:
-        """Return the index of `skill` stored under `key`, or None; damage is reported and None."""
+        """Return the index of `skill` under `key`; None if it is missing, or damaged (a warning)."""
 
     def save(self, index: SkillIndex) -> None:
-        """Write `index` atomically, replacing one of the same key."""
+        """Write `index` atomically, in place of one with the same key."""
 
     def entries(self) -> list[StoreEntry]:
         """Return every entry, most recently used first."""
 
     def remove(self, keys: Sequence[str]) -> int:
-        """Delete entries; return how many there were."""
+        """Delete entries and return how many existed."""
 
 
 class TokenMeter(Protocol):
-    """Counts the tokens of a growing page, separators and markers included."""
+    """Counts the tokens of a growing page, separators and marks included."""
 
     @property
     def gap_tokens(self) -> int:
-        """About how many tokens a gap between two picks takes."""
+        """Tokens that the mark of a gap takes, about."""
 
     def cost(self, ordinal: int) -> int:
         """Return the tokens of the page if node `ordinal` were added."""
@@ -596,29 +544,29 @@ class TokenMeter(Protocol):
 
 
 class Strategy(Protocol):
-    """Query and index to a selection."""
+    """A page strategy: chooses the nodes of a page."""
 
     @property
     def name(self) -> str:
-        """Name on the command line and in the benchmark."""
+        """Name on the command line and in benchmark results."""
 
     def select(self, index: SkillIndex, query: Query, *, budget: Budget, meter: TokenMeter) -> Selection:
         """Return the nodes to show. Deterministic; ties go to the earlier node.
 
-        `max_tokens` is never exceeded. `max_nodes` bounds the nodes picked for the query; a strategy may
-        add nodes that those depend on, and then documents it.
+        `max_tokens` is never exceeded. `max_nodes` limits the nodes picked for the query; a strategy that
+        adds nodes which these depend on says so in its documentation.
         """
 
 
 class EstimatingStrategy(Strategy, Protocol):
-    """A strategy that estimates the chance that its picks suffice, and can stop when it is high enough."""
+    """A strategy that estimates the probability that its picks suffice, and can stop at a given one."""
 
     @property
     def embedding(self) -> str:
-        """Which rows it reads: encoder id, `/` and text form; the index that it is given has these."""
+        """The embeddings that its index must have, as encoder id, `/` and text form."""
 
     def clauses(self, query: str) -> Sequence[str]:
-        """Return the clauses of a query that are embedded besides the whole."""
+        """Return the clauses of a query that are embedded in addition to the whole query."""
 
     def reasons(self, index: SkillIndex, query: Query) -> Sequence[Mapping[str, float]]:
-        """Return for each node the share of each kind of signal in its estimated need; shares add up to 1."""
+        """Return for each node the share of each kind of signal in its estimated need; shares sum to 1."""

@@ -1,7 +1,7 @@
-"""The features of a fragment that the local classifier reads besides its embedding: words, shape and place.
+"""Features of a fragment for the local classifier: its words, shape and place.
 
-Each is a number, computed from the fragment or its neighbours. Their order is that of `NAMES`; a new
-order needs a new model.
+Each is a number, computed from the fragment or its neighbours. Their order is that of `NAMES`; a change of
+it needs a new model.
 """
 
 import math
@@ -64,7 +64,7 @@ TEXT_CUES = {
     ),
 }
 
-# cues in the headings above, each a 0/1 feature for the innermost heading and one for all of them
+# cues in the headings, each a 0/1 feature for the innermost heading and another for all of them
 HEADING_CUES = {
     "setup": r"prereq|install|require|setup|set up|before|constraint|dependenc|authenticat|environment|must|rules?\b",
     "trouble": r"troubl|error|pitfall|mistake|issue|problem|gotcha|anti-?pattern|debug|fail|red flag|common|avoid",
@@ -81,7 +81,7 @@ HEADING_CUES = {
 _TEXT = tuple(re.compile(pattern, re.IGNORECASE | re.MULTILINE) for pattern in TEXT_CUES.values())
 _HEADING = tuple(re.compile(pattern, re.IGNORECASE) for pattern in HEADING_CUES.values())
 
-# how much of a fragment the cues are looked for in
+# characters of a fragment that are searched for cues
 CUE_CHARS = 1200
 
 NAMES = (
@@ -95,7 +95,7 @@ NAMES = (
 
 
 def describe(fragments: Sequence[Fragment]) -> FloatArray:
-    """Return `(len(fragments), len(NAMES))` float32 features, row i of `fragments[i]`, unscaled.
+    """Return `(len(fragments), len(NAMES))` float32 features, not scaled; row i belongs to `fragments[i]`.
 
     Args:
         fragments: All fragments of one skill, in document order.

@@ -1,7 +1,7 @@
-"""A classifier that asks a chat model behind any OpenAI-compatible endpoint.
+"""A classifier that asks a chat model at any OpenAI-compatible endpoint.
 
-Fragments are asked about in batches of neighbours, in document order. Every finished batch is saved in a
-file, so that an interrupted or failed run resumes where it stopped and nothing is paid for twice.
+Fragments are sent in batches, in document order. Every finished batch is saved in a file, so that an
+interrupted or failed run resumes where it stopped and no batch is paid for twice.
 
 Reference: paper §3.1, Node Classification (there with batches of 20).
 """
@@ -30,10 +30,10 @@ TIMEOUT = 120.0
 MAX_RETRIES = 5
 KEY_VARIABLE = "SKILLPAGER_LLM_API_KEY"
 
-# the role of a long code block shows in its beginning and end; bounds a batch to about 10k tokens
+# beginning and end show the role of a long code block; limits a batch to about 10k tokens
 MAX_TEXT_CHARS = 2000
 MAX_LEAD_IN_CHARS = 300
-# raise when what `batch_message` writes changes, so that indexes made with the old text are made anew
+# raise when the text of `batch_message` changes, so that indexes made with the old text are built again
 RENDERING = 1
 
 SYSTEM_PROMPT = """\
@@ -90,7 +90,7 @@ PROMPT_VERSION = hashlib.sha256(_PROMPT.encode()).hexdigest()[:12]
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
-    """Some neighbouring fragments; `number` counts from 1, `message` is the user message about them."""
+    """Some neighbouring fragments; `number` is 1-based, `message` is the user message about them."""
 
     number: int
     total: int
@@ -99,20 +99,20 @@ class _Batch:
 
 
 class LLMClassifier:
-    """A chat model as classifier. Safe for many threads.
+    """A chat model as classifier. Thread-safe.
 
     Args:
-        model: Name of the model, as the endpoint knows it.
-        base_url: Where the API begins, such as `http://localhost:11434/v1`; None for OpenAI's own.
-        api_key: The key; None where the endpoint needs none. No environment variable is read.
+        model: Name of the model at the endpoint.
+        base_url: Root of the API, such as `http://localhost:11434/v1`; None for OpenAI's.
+        api_key: The key; None if the endpoint needs none. No environment variable is read.
         batch_size: Fragments per request.
         concurrency: Most requests at a time.
-        timeout: Seconds without an answer after which a request has failed.
-        max_retries: Most repetitions of one request; the waits between double from 1 s to 30 s.
-        cache_dir: Folder in which finished batches are saved, made if need be; None saves none.
-        progress: Called in the calling thread with finished batches and all batches, at the start
-            and after each batch.
-        sleep: Waits so many seconds before a repetition; None for a wait that an interruption cuts short.
+        timeout: Seconds after which a request without an answer fails.
+        max_retries: Most repetitions of one request; waits in between double from 1 s to 30 s.
+        cache_dir: Folder where finished batches are saved, created if needed; None to save none.
+        progress: Called in the calling thread with the number of finished batches and of all batches, at
+            the start and after each batch.
+        sleep: Waits the given seconds before a repetition; None for a wait that an interruption ends.
 
     Attributes:
         embedding: None, because no rows are read.
@@ -156,7 +156,7 @@ class LLMClassifier:
 
     @property
     def id(self) -> str:
-        """Host, model and a digest of the prompt; the batch size is no part of it."""
+        """Host, model and a digest of the prompt, without the batch size."""
         return f"llm:{self._endpoint.id}#{PROMPT_VERSION}"
 
     def classify(
@@ -167,8 +167,8 @@ class LLMClassifier:
         """Return one verdict per fragment, in order; `rows` are not read.
 
         Raises:
-            ClassifierError: A batch has failed for good, or `cache_dir` cannot be written. Batches under
-                way are finished and saved first.
+            ClassifierError: A batch failed after all repetitions, or `cache_dir` cannot be written. Requests
+                that are running are awaited and saved first.
             MissingExtraError: The `httpx` package is not installed.
 
         Reference: paper §3.1, Node Classification.
@@ -192,13 +192,13 @@ class LLMClassifier:
         return [verdict for batch in batches for verdict in finished[batch.number]]
 
     def _ask_all(self, missing: Sequence[_Batch], finished: dict[int, list[Classification]]) -> None:
-        """Add the verdicts on `missing` to `finished`; raise for a failed batch once the others are saved."""
+        """Add the verdicts on `missing` to `finished`; raise for failed batches once the others are saved."""
         # once `halt` is set no batch is begun; once `abandon` is, no failed call is repeated
         halt, abandon = threading.Event(), threading.Event()
         failures: dict[int, tuple[_Batch, EndpointError]] = {}
 
         def ask(batch: _Batch) -> list[Classification] | None:
-            """Return and save the verdicts on a batch; None when none are wanted any more."""
+            """Return and save the verdicts on a batch; None if the run was stopped."""
             if halt.is_set():
                 return None
             try:
@@ -231,7 +231,7 @@ class LLMClassifier:
                         finished[batch.number] = verdicts
                         self._report(len(finished), batch.total)
             except BaseException:
-                # Ctrl-C, or a mistake in `progress`: what is paid for is still awaited and saved
+                # Ctrl-C, or an error in `progress`: requests that are paid for are still awaited and saved
                 halt.set()
                 abandon.set()
                 raise
@@ -254,7 +254,7 @@ class LLMClassifier:
         return folder / f"{hashlib.sha256(json.dumps(content).encode()).hexdigest()}.json"
 
     def _saved(self, batch: _Batch) -> list[Classification] | None:
-        """Return the verdicts of an earlier run, None when there are none that can be read."""
+        """Return the verdicts of an earlier run; None if there are none, or they cannot be read."""
         if self._cache_dir is None:
             return None
         path = self._file(batch, self._cache_dir)
@@ -276,11 +276,11 @@ class LLMClassifier:
         try:
             write_file(self._file(batch, self._cache_dir), json.dumps({"answers": answers}))
         except OSError as error:
-            # the answer itself is in hand: a full disk must not lose a run that may yet succeed
+            # the answer is in memory: a full disk must not stop a run that may still succeed
             logger.warning("batch %d of %d cannot be saved: %s", batch.number, batch.total, error)
 
     def _check_cache_dir(self) -> None:
-        """Raise before anything is paid for if no answer could be saved."""
+        """Raise an error before anything is paid for if answers cannot be saved."""
         if self._cache_dir is None:
             return
         try:
@@ -300,10 +300,10 @@ def read_verdicts(data: object, count: int) -> list[Classification]:
 
     Args:
         data: Decoded JSON: `{"answers": [{"index", "type", "confidence"}, …]}` or the bare list.
-        count: Number of fragments that were asked about.
+        count: Number of fragments in the batch.
 
     Raises:
-        ValueError: An item is missing, repeated, of unknown type or out of range; nothing is guessed.
+        ValueError: An item is missing, repeated, of unknown type or out of range.
     """
     items = data.get("answers") if isinstance(data, dict) else data
     if not isinstance(items, list):
@@ -331,7 +331,7 @@ def read_verdicts(data: object, count: int) -> list[Classification]:
 def batch_message(fragments: Sequence[Fragment], start: int, end: int) -> str:
     """Return the user message on `fragments[start:end]`.
 
-    It holds no line numbers or totals, so that a change elsewhere in the document leaves it the same.
+    It has no line numbers or totals, so that a change elsewhere in the document does not change it.
     """
     described: list[dict[str, object]] = []
     before = fragments[start - 1] if start else None

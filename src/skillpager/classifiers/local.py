@@ -1,10 +1,10 @@
-"""The shipped classifier: reads the encoder's type head, the form of a fragment and its neighbours.
+"""The shipped classifier: a small network over the fragments of a skill, offline.
 
-The head is linear on the built-in encoder's row and was trained with it, so one pass of the encoder gives
-embedding and type logits. A small network over the fragments of a document (`skillpager.sequence_net`)
-reads these logits and the features of `features.describe`; most types are clear only beside the fragments
-around them. The row itself is left to the head: seen directly it made the network overfit.
-`training/train_types.py` makes the weights; `models/types/README.md` is their card.
+A type head, linear on the embeddings of the built-in encoder, was trained with the encoder; one pass of the
+encoder thus gives embeddings and type logits. The network (`skillpager.sequence_net`) reads these logits and
+the features of `features.describe`; most types are clear only together with the neighbouring fragments.
+The network does not read the embeddings, because they made it overfit.
+`training/train_types.py` trains the weights; `models/types/README.md` is their model card.
 
 Reference: paper §3.1, Node Classification (there by a language model).
 """
@@ -38,13 +38,13 @@ MODEL = "models/types/types.npz"
 
 
 class LocalClassifier:
-    """Types fragments offline, with the model that ships inside the package."""
+    """Types fragments offline, with the model in the package."""
 
     def __init__(self, path: Path | None = None) -> None:
-        """Load nothing yet; weights are read on first use.
+        """Name the weights, which are read on first use.
 
         Args:
-            path: File of the weights; the shipped ones by default.
+            path: File of the weights; default: the shipped one.
         """
         self._path = path or files("skillpager") / MODEL
 
@@ -55,7 +55,7 @@ class LocalClassifier:
 
     @property
     def embedding(self) -> str:
-        """Which rows it reads: encoder id, `/` and text form."""
+        """The embeddings it reads, as encoder id, `/` and text form."""
         return self._model.embedding
 
     def classify(self, fragments: Sequence[Fragment], rows: FloatArray | None) -> list[Classification]:
@@ -66,7 +66,7 @@ class LocalClassifier:
             rows: `(len(fragments), 384)` unit rows of `embedding`.
 
         Raises:
-            ValueError: `rows` are missing or of another shape.
+            ValueError: `rows` are missing or not one per fragment.
         """
         if rows is None or len(rows) != len(fragments):
             raise ValueError(f"the local classifier needs one row of {self.embedding} per fragment")
@@ -113,7 +113,7 @@ class _Model:
 
 
 def assemble(fragments: Sequence[Fragment], head: FloatArray) -> FloatArray:
-    """Return the network's features: the type head's logits, and words, shape and place.
+    """Return the input of the network: logits of the type head, then features of words, shape and place.
 
     Args:
         fragments: All fragments of one skill, in document order.

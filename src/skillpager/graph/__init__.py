@@ -1,1 +1,1 @@
-"""Stage 4: typed nodes become edges."""
+"""The graph of a skill: typed edges between its nodes."""

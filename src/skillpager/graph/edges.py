@@ -1,6 +1,6 @@
-"""Typed nodes and their embeddings become edges: one pure function per edge kind.
+"""Infer the edges between typed nodes: one pure function per edge kind.
 
-The default strategy reads no edges; the graph baselines and the drawings do. Every kind takes a few passes
+The default strategy reads no edges; the graph baselines and the drawings do. Each function takes a few passes
 over the nodes with dictionary look-ups; only the cosines are quadratic, in blocked matrix products.
 
 Reference: paper §3.1, Edge Inference.
@@ -20,7 +20,7 @@ from skillpager.sections import Section, find_sections
 from skillpager.types import Edge, EdgeKind, FloatArray, Node, NodeType
 
 SEMANTIC_THRESHOLD = 0.85  # paper §3.1
-MAX_NEIGHBOURS = 16  # else a document that repeats one line would give a dense graph
+MAX_NEIGHBOURS = 16  # without a limit, a document that repeats one line would give a dense graph
 BLOCK_ROWS = 1024  # a block of cosines is 4 MB
 MICRO = 10**6  # cosines are compared in millionths: further digits depend on the machine
 COLUMN_BITS = 32
@@ -35,7 +35,7 @@ CUE = re.compile(
     r"|之前|以前|之后|必须|需要|要求|确保|除非|只有|前提|如果|直到|当.{1,20}时",
     re.IGNORECASE,
 )
-CODE_SPAN = re.compile(r"(?<!`)`([^`\s]{4,80})`(?!`)")  # shorter ones stand everywhere
+CODE_SPAN = re.compile(r"(?<!`)`([^`\s]{4,80})`(?!`)")  # shorter ones occur everywhere
 
 
 def infer_edges(nodes: Sequence[Node], embeddings: FloatArray) -> tuple[Edge, ...]:
@@ -46,7 +46,7 @@ def infer_edges(nodes: Sequence[Node], embeddings: FloatArray) -> tuple[Edge, ..
         embeddings: `(len(nodes), dim)` float32, rows unit length, row i belongs to `nodes[i]`.
 
     Raises:
-        ValueError: There is not one row per node.
+        ValueError: The number of rows is not that of the nodes.
 
     Reference: paper §3.1, Edge Inference.
     """
@@ -74,7 +74,7 @@ def semantic_edges(
     """Return an edge from the earlier to the later node of each pair whose cosine exceeds `threshold`.
 
     The weight is the cosine, rounded to millionths. A node is linked to its `max_neighbours` most
-    similar later nodes; ties go to the earlier one. Memory is a few blocks, however many the nodes.
+    similar later nodes; ties go to the earlier one. Memory is a few blocks for any number of nodes.
 
     Args:
         nodes: All nodes of one skill, in document order.
@@ -111,8 +111,8 @@ def _neighbours(embeddings: FloatArray, start: int, floor: int, count: int) -> I
         rows = np.flatnonzero(_micros(cosines.max(axis=1)) > least)
         if not len(rows):
             continue
-        # keys order by cosine, then by earlier column; being distinct, but for the 0 of a cosine not above
-        # `floor`, they give a partition, which is not stable, the same result on any machine
+        # keys order by cosine, then by earlier column. They are distinct except for 0 (a cosine not above
+        # `floor`), so that the partition, which is not stable, has the same result on any machine
         micros = _micros(cosines[rows])
         columns = np.arange(column, column + micros.shape[1], dtype=np.int64)
         keys = np.where(micros > floor, (micros << COLUMN_BITS) + LAST_COLUMN - columns, 0)
@@ -130,12 +130,12 @@ def _micros(cosines: FloatArray) -> NDArray[np.int64]:
 def reference_edges(nodes: Sequence[Node]) -> tuple[Edge, ...]:
     """Return an edge from each node to the first node of every section or file that it names.
 
-    A section is named by its heading without the number, by its numbered label ("Step 3"), by an
+    A node names a section by its heading without the number, by its numbered label ("Step 3"), by an
     identifier in its heading (`--flag`, `snake_case`, `CamelCase`, `file.ext`, `call()`) or by a
-    Markdown link; a file by its path or name. Words match whole, in any case. Headings that many
-    documents have name nothing ("this overview"), unless pointed at ("see Overview"). Of several
-    sections of one name the closest is taken: the first in the smallest section around the node
-    that has one. No node refers to a section that it stands in.
+    Markdown link; it names a file by path or name. Whole words match, in any case. Headings that many
+    documents have ("this overview") do not count, unless the text points at them ("see Overview"). If
+    several sections have the name, the closest is taken: the first in the smallest section around the
+    node that contains one. No node refers to a section that it is in.
     """
     names = collect_names(find_sections(nodes))
     found = {
@@ -147,16 +147,16 @@ def reference_edges(nodes: Sequence[Node]) -> tuple[Edge, ...]:
 
 
 def condition_edges(nodes: Sequence[Node]) -> tuple[Edge, ...]:
-    """Return edges from each precondition with a dependency cue to the steps that it constrains.
+    """Return edges from each precondition with a dependency cue to the steps that depend on it.
 
-    The cue ("before", "requires", "only if", …) stands in the node, in the lead-in of its list or
-    in its nearest heading. The first of these rules that finds a step decides:
+    The cue ("before", "requires", "only if", …) is in the node, in the lead-in of its list or in its
+    nearest heading. The first of these rules that finds a step decides:
 
     1. the first step of every section that the node names, as for `reference_edges`;
-    2. the next step of the file that has a code span of the node;
+    2. the next step of the file that contains a code span of the node;
     3. the next step of the node's section, subsections included;
     4. the nearest step before it in its section ("Run it. Requires Docker.");
-    5. the next step of the section around its own, as a section "Prerequisites" holds no steps.
+    5. the next step of the section around its own, because a section "Prerequisites" has no steps.
     """
     sections = find_sections(nodes)
     names = collect_names(sections)

@@ -1,7 +1,7 @@
-"""Which sections a node mentions: the names of a skill's files and headings, and finding these in text.
+"""Find the sections that a node mentions, by the names of files and headings.
 
-Names are looked up token by token in one dictionary, so that the cost is that of reading the text,
-however many headings there are.
+Names are looked up token by token in one dictionary, so that the time depends on the length of the text and
+not on the number of headings.
 """
 
 import re
@@ -15,12 +15,12 @@ from skillpager.sections import Section, Trail, trail_of
 from skillpager.types import Node, TileKind
 
 MIN_LETTERS, MIN_IDEOGRAPHS = 4, 3  # shorter names are everyday words
-MAX_WORDS = 8  # longer headings are sentences, which nobody cites word for word
-MAX_TITLE = 200  # characters of a heading that are looked at, so that no pattern meets a 2 MB line
+MAX_WORDS = 8  # longer headings are sentences, which are not cited word for word
+MAX_TITLE = 200  # characters of a heading that are read, so that no pattern runs over a 2 MB line
 
 _IDEOGRAPH = r"\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
-# Link destinations and URLs are tokens of their own, so that their words name nothing; so is the
-# punctuation at the end of a phrase, so that no name is found across it.
+# Link destinations and URLs are single tokens, so that their words do not count as names; punctuation at the
+# end of a phrase is a token, so that no name is found across it.
 TOKEN = re.compile(
     r"\]\([^)\s]*|https?://\S+|(?<![\w-])--[^\W\d_][\w-]*"
     rf"|[{_IDEOGRAPH}]|[^\W{_IDEOGRAPH}]+|[.,;:!?](?=\s|$)|[()|]"
@@ -37,8 +37,8 @@ WORD = re.compile(r"--[a-z][\w-]+|\w+(?:\.\w+)*(?:\(\))?")
 CODE_LIKE = re.compile(r"^--|\w_\w|\.[^\W\d]|\(\)|[a-z]\d*[A-Z]")
 LINK = re.compile(r"\]\(\s*<?([^)>\s]+)|^ {0,3}\[[^\]\n]+\]:\s*<?([^>\s]+)", re.MULTILINE)
 
-FOLDERS = frozenset({"assets", "references", "resources", "scripts"})  # stand in paths, and name nothing
-# Headings of many documents are named only by way of a pointer
+FOLDERS = frozenset({"assets", "references", "resources", "scripts"})  # parts of paths that name nothing
+# headings of many documents count as named only with one of these pointers
 POINTERS = ("see {}", "see the {}", "see section {}", "{} section", "section {}", "siehe {}")
 GENERIC = frozenset(
     """about|advanced|advanced usage|anti patterns|approach|arguments|background|basic usage|basics
@@ -65,12 +65,12 @@ GENERIC = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """The names of the sections of a skill. A name is tokens joined by spaces.
+    """The names of the sections of a skill; a name is tokens joined by spaces.
 
     Attributes:
-        places: The first section of a name within a trail; the empty trail is the whole skill.
-        beginnings: Every name and every beginning of one, in whole tokens.
-        anchors: Sections by file and anchor, as code hosts make anchors; a file has the anchor "".
+        places: The first section with a name within a trail; the empty trail is the whole skill.
+        beginnings: Every name and every beginning of a name, in whole tokens.
+        anchors: Sections by file and anchor, built as code hosts do; a file has the anchor "".
     """
 
     places: dict[tuple[Trail, str], Section] = field(default_factory=dict)
@@ -79,7 +79,7 @@ class Names:
 
 
 def collect_names(sections: Sequence[Section]) -> Names:
-    """Return the names of all sections; titles go before identifiers, then the earlier first."""
+    """Return the names of all sections; titles take precedence over identifiers, then earlier sections."""
     names = Names()
     for naming in (_titles, _identifiers):
         for section in sections:
@@ -94,7 +94,7 @@ def collect_names(sections: Sequence[Section]) -> Names:
     for section in sections:
         file, title = section.trail[0], "".join(section.trail[1:][-1:])
         anchor = re.sub(r"[^\w\- ]", "", title.casefold()).replace(" ", "-")
-        # of two headings with one text the second gets `-1`, and so on
+        # the second heading with the same text gets `-1`, and so on
         count = repeats[file, anchor]
         repeats[file, anchor] += 1
         names.anchors.setdefault((file, f"{anchor}-{count}" if count else anchor), section)
@@ -102,10 +102,10 @@ def collect_names(sections: Sequence[Section]) -> Names:
 
 
 def mentioned_sections(node: Node, names: Names) -> Iterator[Section]:
-    """Yield the sections that the text of `node` names and that it does not stand in.
+    """Yield the sections that the text of `node` names, except those that it is in.
 
-    Of several sections of one name the closest is taken: the first in the smallest section around
-    the node that has one.
+    If several sections have the name, the closest is taken: the first in the smallest section around the
+    node that contains one.
     """
     trail = trail_of(node)
     scopes = [trail[:depth] for depth in range(len(trail), -1, -1)]
@@ -116,7 +116,7 @@ def mentioned_sections(node: Node, names: Names) -> Iterator[Section]:
 
 
 def linked_sections(node: Node, names: Names) -> Iterator[Section]:
-    """Yield the sections that Markdown links in `node` lead to and that it does not stand in.
+    """Yield the sections that Markdown links in `node` lead to, except those that it is in.
 
     A link to an unknown anchor leads to its file.
     """
@@ -135,7 +135,7 @@ def _name(text: str) -> str:
 
 
 def _titles(section: Section) -> Iterator[str]:
-    """Yield path and name of a file; of a heading its text without number or aside, and "Step 3"."""
+    """Yield a file's path and name, or a heading without number or aside, and its label ("Step 3")."""
     title = section.trail[-1][:MAX_TITLE]
     number = NUMBER.match(title)
     if len(section.trail) == 1:
@@ -152,7 +152,7 @@ def _identifiers(section: Section) -> list[str]:
 
 
 def _is_specific(name: str) -> bool:
-    """Return whether a name is long enough to point somewhere, and short enough to be cited."""
+    """Return whether a name is long enough to be specific, and short enough to be cited."""
     words = name.split(" ")
     ideographs = sum(len(word) == 1 and word > "\u3040" for word in words)
     long_enough = ideographs >= MIN_IDEOGRAPHS or len(name) - 2 * ideographs >= MIN_LETTERS
@@ -160,7 +160,7 @@ def _is_specific(name: str) -> bool:
 
 
 def _names_in(tokens: Sequence[str], names: Names) -> list[str]:
-    """Return the names in `tokens`, each once: at each token the longest, names inside it left out."""
+    """Return the names in `tokens`, each once; the longest at each position, without names inside it."""
     found: dict[str, None] = {}
     end = 0
     for start in range(len(tokens)):

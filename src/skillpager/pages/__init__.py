@@ -1,1 +1,1 @@
-"""Stage 7: a selection becomes a page."""
+"""Pages: render a selection within the budget, name the gaps, find nodes by address."""

@@ -1,4 +1,4 @@
-"""Find nodes by their addresses: `n12`, `12`, `n12-n16`, `12-16`, `L30-57`, or the heading of a section."""
+"""Find nodes by address: an id (`n12`), a range (`n12-n16`), lines (`L30-57`) or a heading."""
 
 import difflib
 import re
@@ -8,24 +8,24 @@ from skillpager.errors import NodeNotFoundError
 from skillpager.sections import folded, nodes_under
 from skillpager.types import SkillIndex
 
-# most titles that an error lists
+# most titles that an error message lists
 SHOWN_TITLES = 8
 
-# no skill has a node or line of ten digits, and Python refuses to read numbers of thousands
+# no skill has nodes or lines with ten-digit numbers, and Python refuses to parse thousands of digits
 _NODES = re.compile(r"n?(\d{1,9})(?:-n?(\d{1,9}))?", re.IGNORECASE)
 _LINES = re.compile(r"(?:(?P<file>[^\s:]+):)?L(\d{1,9})(?:-L?(\d{1,9}))?", re.IGNORECASE)
 
 
 def find_nodes(index: SkillIndex, addresses: Sequence[str]) -> list[int]:
-    """Return the ordinals that the addresses name, in document order, each once.
+    """Return the ordinals of the nodes at the addresses, in document order, each once.
 
     Args:
         index: The skill's index.
-        addresses: Node ids and ranges of them, or line ranges (`L30-57`, and `references/api.md:L3`
-            for another file than the first). Commas separate as well.
+        addresses: Node ids (`n12` or `12`), ranges of them, or line ranges (`L30-57`, and
+            `references/api.md:L3` for a file other than the first), separated by spaces or commas.
 
     Raises:
-        NodeNotFoundError: An address is malformed, nothing stands there, or texts hold no address at all.
+        NodeNotFoundError: An address is malformed, there is no node at it, or no address is given.
     """
     name, total = index.skill.name, len(index.nodes)
     found: set[int] = set()
@@ -62,15 +62,15 @@ def find_nodes(index: SkillIndex, addresses: Sequence[str]) -> list[int]:
 
 
 def find_section(index: SkillIndex, section: str) -> list[int]:
-    """Return the ordinals of the nodes that stand under a heading, in document order.
+    """Return the ordinals of the nodes under a heading, in document order.
 
     Args:
         index: The skill's index.
         section: A heading's title, or a path of titles such as `Restore > Restore one table`; case and
-            spaces do not matter. Of headings of one title all are meant.
+            spaces do not matter. If several headings have the title, all are meant.
 
     Raises:
-        NodeNotFoundError: There is no such heading with nodes; titles that come close are listed.
+        NodeNotFoundError: There is no such heading with nodes; the message lists similar titles.
     """
     found = nodes_under(index.nodes, section)
     if not found:

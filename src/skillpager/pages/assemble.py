@@ -1,4 +1,4 @@
-"""Assemble a page: the nodes that a strategy selects, or a whole skill, rendered within the budget."""
+"""Assemble a page within the budget: from the nodes that a strategy selects, or from a whole skill."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Sequence
@@ -27,10 +27,10 @@ def estimates(strategy: Strategy) -> TypeIs[EstimatingStrategy]:
 
 
 def choose_budget(options: PageOptions, settings: Settings, strategy: Strategy) -> Budget:
-    """Return the budget of a call: each limit from its options, else from the settings.
+    """Return the budget of a call: each limit from the options, else from the settings.
 
     Raises:
-        SettingsError: A limit is negative, `sufficiency` is not a chance, or the strategy cannot estimate it.
+        SettingsError: A limit is out of range, or the strategy cannot estimate sufficiency.
     """
     max_nodes, max_tokens = options.get("max_nodes"), options.get("max_tokens")
     max_nodes = settings.max_nodes if max_nodes is None else max_nodes
@@ -60,15 +60,15 @@ def make_page(
     *,
     whole: Strategy | None = None,
 ) -> Page:
-    """Return the page that a strategy selects, within `max_tokens` to the last token.
+    """Return the page that a strategy selects; it never exceeds `max_tokens`.
 
     Args:
         renderer: Renders pages of the index.
         strategy: Selects the nodes.
         query: The query.
         budget: How much the page may hold.
-        whole: Selects every node, in place of `strategy`, where the whole skill is within `max_tokens` and
-            the style is not `plain`; None where the budget does not allow every node.
+        whole: Strategy that selects every node, used if the whole skill is within `max_tokens` and the style
+            is not `plain`; None if the budget does not allow every node.
     """
     index, limit = renderer.index, budget.max_tokens
     estimated = estimates(strategy)
@@ -78,8 +78,8 @@ def make_page(
     within = limit is None or index.full_tokens <= limit
     if whole is not None and within and renderer.style is not Style.PLAIN:
         page = renderer.render(range(len(index.nodes)))
-        if limit is None or page.tokens <= limit:  # tags and names of files come on top of the skill
-            # without the limit: the meter adds up parts, which together take more than the whole
+        if limit is None or page.tokens <= limit:  # tags and file names add to the tokens of the skill
+            # without the limit: the meter sums the tokens of parts, which is more than those of the whole
             every = Budget(len(index.nodes))
             selection = whole.select(index, query, budget=every, meter=meter)
             selection = replace(selection, budget=replace(every, max_tokens=limit))
@@ -90,7 +90,7 @@ def make_page(
     while limit is not None and page.tokens > limit:
         if not chosen:
             return renderer.empty(selection)
-        chosen.pop()  # the limit holds for the rendered whole: give back the last pick
+        chosen.pop()  # the limit is for the rendered page: remove the last pick
         page = renderer.render(chosen, selection=selection)
     if not estimated:
         return page
@@ -100,7 +100,7 @@ def make_page(
 
 
 def make_whole(renderer: PageRenderer, known: Collection[str], limit: int | None) -> Page:
-    """Return the whole skill, or the beginning of what the reader does not have of it, within `limit` tokens.
+    """Return the whole skill or, if that exceeds `limit`, the beginning of the part that the reader lacks.
 
     Args:
         renderer: Renders pages of the index.
@@ -118,9 +118,9 @@ def make_whole(renderer: PageRenderer, known: Collection[str], limit: int | None
 
 
 def leave_out(page: Page, renderer: PageRenderer, known: Collection[str]) -> Page:
-    """Return a page with markers in place of the nodes that the reader has, if that makes it shorter.
+    """Return a page with marks in place of nodes that the reader has, if that makes it shorter.
 
-    Style `plain` has no markers and shows them.
+    Style `plain` has no marks and shows these nodes.
 
     Args:
         page: The page.
@@ -136,12 +136,12 @@ def leave_out(page: Page, renderer: PageRenderer, known: Collection[str]) -> Pag
 
 
 def longest(render: Callable[[Sequence[int]], Page], ordinals: Sequence[int], limit: int) -> Page:
-    """Return the page of as many of the first `ordinals` as fit `limit` tokens, which may be none."""
+    """Return the page of as many of the first `ordinals` as fit `limit` tokens, possibly none."""
     page = render(ordinals)
     if page.tokens <= limit:
         return page
     count = bisect_right(range(len(ordinals)), limit, key=lambda size: render(ordinals[:size]).tokens)
-    # a page need not grow with every node: markers come and go
+    # a page does not always grow with each node, because marks appear and vanish
     while count and render(ordinals[:count]).tokens > limit:
         count -= 1
     return render(ordinals[:count])

@@ -1,4 +1,4 @@
-"""Source text and gaps between nodes of an index, and the addresses by which gaps are read."""
+"""Gaps between the nodes of a page: their source text, and the addresses by which they can be read."""
 
 import re
 from collections import Counter
@@ -7,26 +7,26 @@ from itertools import groupby
 
 from skillpager.types import Node, Omission, SkillIndex
 
-# the ends of a page: before its first node, behind its last
+# the ends of a page: before its first node, after its last
 START, END = -1, -2
 
-# a node and a file name as addresses have them
+# a node id and a file name, as used in addresses
 _NODE_ID = re.compile(r"n\d+")
 _FILE_NAME = re.compile(r"[^\s:,]+")
 # an example of an address
 SAMPLE_ADDRESS = "n3-n5"
-# stands for the address in a command that does not end with it
+# placeholder of the address in a command that does not end with it
 IDS = "{ids}"
 _LETTER_OR_DIGIT = re.compile(r"[^\W_]")
 
 
 def whole_text(index: SkillIndex) -> str:
-    """Return the whole skill without front matter; from the second file on, each under its name."""
+    """Return the whole skill without front matter; each file but the first begins with its name."""
     return source_between(index, START, END).strip("\r\n") + "\n"
 
 
 def source_between(index: SkillIndex, before: int, after: int) -> str:
-    """Return the source between two nodes; where a new file begins, its name in between."""
+    """Return the source between two nodes, with its name wherever a new file begins."""
     paths = [file.path for file in index.skill.files]
     first = index.nodes[before].span if before >= 0 else None
     last = index.nodes[after].span if after >= 0 else None
@@ -45,7 +45,7 @@ def source_between(index: SkillIndex, before: int, after: int) -> str:
 
 
 def omissions_of(nodes: Sequence[Node], known: Collection[int]) -> tuple[Omission, ...]:
-    """Return the gaps that hide neighbouring nodes: one for each file, and apart what the reader has already.
+    """Return the gaps of adjacent hidden nodes: one per file, separate ones for nodes that the reader has.
 
     Args:
         nodes: The hidden nodes, in document order.
@@ -68,7 +68,7 @@ def omissions_of(nodes: Sequence[Node], known: Collection[int]) -> tuple[Omissio
 
 
 def covers(node: Node, file: str, offset: int) -> bool:
-    """Return whether `node` holds, or stands behind, a place of its file."""
+    """Return whether `node` contains, or comes after, this offset of this file."""
     return node.span.file == file and node.span.end > offset
 
 
@@ -79,9 +79,9 @@ def line_range(omission: Omission) -> str:
 
 
 def address_of(index: SkillIndex, omission: Omission) -> str:
-    """Return the address by which a gap of a page can be read: `n3-n5`, or lines where there are no nodes.
+    """Return the address by which a gap can be read: `n3-n5`, or lines if there are no nodes.
 
-    Empty for a window of the source that holds no node, and for a file name that no address can hold.
+    Empty for a window of the source without nodes, and if the file name cannot be part of an address.
     """
     first, last = omission.nodes[0], omission.nodes[-1]
     if _NODE_ID.fullmatch(first):
@@ -94,12 +94,12 @@ def address_of(index: SkillIndex, omission: Omission) -> str:
 
 
 def command_for(show: str, address: str) -> str:
-    """Return the command that reads what has this address."""
+    """Return the command that reads this address."""
     return show.replace(IDS, address) if IDS in show else f"{show} {address}"
 
 
 def verb_of(show: str) -> str:
-    """Return the word before the address in a marker: `show ` where the command is one to type."""
+    """Return the word before the address in a mark: `show ` if the command is typed, else nothing."""
     return "show " if show and IDS not in show else ""
 
 

@@ -1,11 +1,10 @@
-"""Render chosen nodes as a page: document order, headings, lead-ins, markers for what is omitted.
+"""Render chosen nodes as a page: document order, headings, lead-ins, marks for omitted lines.
 
-A page is nodes and the joints between them. The joint of two shown nodes that follow each other
-in the source is the source between them, so a stretch of a page is the author's own text. Any
-other joint is a gap: a marker, the headings that the reader needs to see, and the lead-in of a
-list that is entered in its middle. Where omitted nodes take few more tokens than their marker, they are
-shown instead. A joint depends on its two nodes alone, so that `PageMeter` counts the tokens of a growing
-page without rendering it.
+A page is nodes and the joints between them. If two shown nodes are adjacent in the source, their joint
+is the source between them, so the page repeats the author's own text. Any other joint is a gap: a mark,
+the headings that the reader needs to see, and the lead-in if the next node is in the middle of a list.
+Omitted nodes that take at most `FILL_FACTOR` times the tokens of their mark are shown instead. A joint
+depends only on its two nodes, so `PageMeter` can count the tokens of a growing page without rendering it.
 
 Reference: paper §3.2, Context Assembly; contract 5 of `docs/design.md`.
 """
@@ -34,12 +33,12 @@ from skillpager.pages.gaps import (
 from skillpager.sections import heading_paths
 from skillpager.types import Node, Omission, Page, Selection, SkillIndex, Style, TokenCounter
 
-# a gap is filled when its source takes at most so many times the tokens of its marker: beside what was picked
-# it helps more than the marker saves (at 40 % of the tokens 36 % of pages suffice, with a factor of 1 only
-# 30 %; no more above 4)
+# a gap is filled if its source takes at most so many times the tokens of its mark, because text beside the
+# picks helps more than the mark saves: at 40 % of the tokens 36 % of pages suffice, with a factor of 1 only
+# 30 %; factors above 4 bring no further gain
 FILL_FACTOR = 3
 
-# joints in memory for one renderer, about 500 bytes each
+# joints that one renderer caches, about 500 bytes each
 MAX_KEPT_JOINTS = 20_000
 # fewer nodes than this have no gap between them
 MIN_GAP_NODES = 3
@@ -47,7 +46,7 @@ MIN_GAP_NODES = 3
 
 @dataclass(frozen=True, slots=True)
 class _Joint:
-    """The text between two shown nodes, its tokens, the gaps in it, and the ordinals of a filled gap."""
+    """The text between two shown nodes, its tokens, its gaps, and the ordinals of nodes that fill a gap."""
 
     text: str
     tokens: int = 0
@@ -56,15 +55,15 @@ class _Joint:
 
 
 class PageRenderer:
-    """Renders pages of one index in one style. Safe for many threads; each joint is computed once.
+    """Renders pages of one index in one style. Thread-safe; joints are cached.
 
     Args:
         index: The skill's index.
         counter: Counts tokens of the rendered text.
-        style: `marked` or `xml` for markers in place of gaps, `plain` for the paper's concatenation.
-        show: Command that prints omitted nodes when their ids follow it, or replace `{ids}` in it;
-            empty for none.
-        known: Ordinals of nodes that the reader has already: where they are omitted, the marker says so.
+        style: `marked` or `xml` for marks in place of gaps, `plain` for the paper's concatenation.
+        show: Command that reads omitted nodes; their ids follow it, or replace `{ids}` in it. Empty for
+            none.
+        known: Ordinals of nodes that the reader has already; marks of omitted ones say so.
     """
 
     def __init__(
@@ -85,7 +84,7 @@ class PageRenderer:
         self._joints = LRUCache[tuple[int, int], _Joint](MAX_KEPT_JOINTS)
 
     def render(self, ordinals: Iterable[int], *, selection: Selection | None = None) -> Page:
-        """Return the page that shows the given nodes, however many tokens it takes.
+        """Return the page that shows the given nodes, without a limit on its tokens.
 
         Args:
             ordinals: Nodes to show, in any order.
@@ -96,7 +95,7 @@ class PageRenderer:
         return self._page(chosen, joints, selection, framed=True)
 
     def excerpt(self, ordinals: Iterable[int]) -> Page:
-        """Return a page fault: the nodes as `render` shows them, without legend and outer markers."""
+        """Return a page fault: the nodes as `render` shows them, without legend and outer marks."""
         chosen = sorted(set(ordinals))
         opening = self._opening(START, chosen[0]) if chosen and self.style is not Style.PLAIN else ()
         between = [self.joint(before, after) for before, after in pairwise(chosen)]
@@ -104,26 +103,26 @@ class PageRenderer:
         return self._page(chosen, [_Joint("".join(opening).lstrip("\n")), *between, *ends], None)
 
     def empty(self, selection: Selection | None) -> Page:
-        """Return the page of a budget too small even for markers: no text, everything omitted."""
+        """Return the page for a budget that is too small even for marks: no text, everything omitted."""
         return self._page([], [_Joint("", omitted=self.joint(START, END).omitted)], selection)
 
     def knowing(self, known: frozenset[int]) -> "PageRenderer":
-        """Return a renderer of the same pages for a reader who has these nodes already."""
+        """Return a renderer of the same index for a reader who has these nodes already."""
         return PageRenderer(self.index, self.counter, style=self.style, show=self._show, known=known)
 
     def joint(self, before: int, after: int) -> _Joint:
-        """Return what stands between two shown nodes; `START` and `END` are the ends of the page."""
+        """Return the joint of two shown nodes; `START` and `END` are the ends of the page."""
         key = (before, after)
         return self._joints.get(key) or self._joints.get_or_make(key, lambda: self._make_joint(before, after))
 
     @cached_property
     def gap_tokens(self) -> int:
-        """About how many tokens a gap takes: those of the marker for all nodes but the first and last."""
+        """Tokens that a gap takes, about: those of the mark for all nodes but the first and last."""
         count = len(self.index.nodes)
         return self.joint(0, count - 1).tokens if count >= MIN_GAP_NODES else 0
 
     def frame_tokens(self) -> int:
-        """Return the tokens of the legend or tags around every page of this skill."""
+        """Return the tokens of the legend and tags around a page of this skill."""
         return self.counter.count(self._frame("", len(self.index.nodes) - 1)) if self.index.nodes else 0
 
     def _page(
@@ -134,7 +133,7 @@ class PageRenderer:
         *,
         framed: bool = False,
     ) -> Page:
-        """Return the page of the chosen nodes, each between two of the joints."""
+        """Return the page of the chosen nodes, each between two joints."""
         nodes = self.index.nodes
         shown = sorted({*chosen, *(ordinal for joint in joints for ordinal in joint.filled)})
         complete = len(shown) == len(nodes)
@@ -197,7 +196,7 @@ class PageRenderer:
         return _Joint(source, tokens, filled=tuple(node.ordinal for node in hidden))
 
     def _opening(self, before: int, after: int) -> Iterable[str]:
-        """Yield what a reader needs before a node that does not follow its predecessor."""
+        """Yield the file name, headings and lead-in that a node needs after a gap."""
         node = self.index.nodes[after]
         previous = self.index.nodes[before] if before != START else None
         file = previous.span.file if previous else self.index.skill.files[0].path
@@ -228,7 +227,7 @@ class PageRenderer:
 
 
 class PageMeter:
-    """A `TokenMeter` for pages as they are rendered, markers and headings included."""
+    """A `TokenMeter` for rendered pages, marks and headings included."""
 
     def __init__(self, renderer: PageRenderer) -> None:
         """Start with an empty page."""
@@ -253,11 +252,11 @@ class PageMeter:
 
 
 class NodeMeter:
-    """A `TokenMeter` for bare nodes: their own tokens and nothing between them.
+    """A `TokenMeter` that counts only the tokens of the nodes, not what is between them.
 
     Args:
         nodes: All nodes, in document order.
-        gap_tokens: About how many tokens a gap takes where the page is rendered.
+        gap_tokens: Tokens that a gap of the rendered page takes, about.
     """
 
     def __init__(self, nodes: Sequence[Node], *, gap_tokens: int = 0) -> None:

@@ -1,1 +1,1 @@
-"""Stage 1: a path or text becomes a `Skill`, and a `Skill` becomes fragments."""
+"""Parsing: read a skill from a path or text, and split it into fragments."""

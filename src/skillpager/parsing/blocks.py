@@ -1,4 +1,4 @@
-"""A Markdown body becomes Pieces: the smallest units, which the merge rules may join.
+"""Split a Markdown body into pieces: the smallest units, which the merge rules may join.
 
 Sentences of a paragraph, list items, code blocks, table rows, quotes and HTML blocks are pieces;
 headings and thematic breaks only end a section. Every piece is a range of source characters.
@@ -15,7 +15,7 @@ from skillpager.parsing.markdown import Lines, parse_blocks, plain_text
 from skillpager.parsing.sentences import sentence_starts
 from skillpager.types import TileKind
 
-# an item, or a quote, longer than this is taken apart into its paragraphs, code blocks and lists
+# a longer list item or quote is split into its paragraphs, code blocks and lists
 MAX_ITEM_CHARS = 1200
 
 _LISTS = ("bullet_list", "ordered_list")
@@ -25,14 +25,14 @@ _INTRODUCES = re.compile(r"[:：][*_\s]*\Z")
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a piece stands in a list or table.
+    """The place of a piece in a list or table.
 
     Attributes:
         group: Number of the outermost list, or of the table.
         depth: Nesting depth in that list; 0 outside of lists.
         position: 0-based place in the innermost list, or row of the table.
         size: Number of items of that list, or of rows.
-        lead_in: Source range of the text that introduces it, if there is one.
+        lead_in: Source range of the text that introduces it; None if there is none.
     """
 
     group: int
@@ -49,11 +49,11 @@ class Piece:
     Attributes:
         kind: Tile kind; None for a thematic break.
         start: Offset of its first character in the file.
-        end: Offset behind its last character.
-        section: Number of headings and thematic breaks before it; pieces of two sections never join.
-        block: Number of the Markdown block it comes from.
+        end: Offset after its last character.
+        section: Number of headings and thematic breaks before it; pieces of different sections never join.
+        block: Number of its Markdown block.
         place: Set for items of lists and rows of tables.
-        last: Offset at which its last constituent begins.
+        last: Offset at which the last of its joined parts begins.
         level: Heading level; 0 for anything else.
         title: A heading's text without markup.
     """
@@ -70,11 +70,11 @@ class Piece:
 
 
 def split_blocks(text: str, body_start: int) -> list[Piece]:
-    """Return the pieces and headings of a body in document order; blank space is left out.
+    """Return the pieces and headings of a body in document order, without blank space.
 
     Args:
         text: The whole file.
-        body_start: Offset at which the body begins; pieces carry offsets into `text`.
+        body_start: Offset at which the body begins; offsets of pieces count from the start of `text`.
     """
     body = text[body_start:]
     splitter = _Splitter(text, body_start, Lines(body))
@@ -84,13 +84,13 @@ def split_blocks(text: str, body_start: int) -> list[Piece]:
     position = body_start
     for piece in [*parsed, end]:
         if piece is not end and (piece.end <= position or not text[piece.start : piece.end].strip()):
-            continue  # a separator such as U+2028 alone is a paragraph to CommonMark, blank space to us
+            continue  # a separator such as U+2028 alone is a paragraph in CommonMark, blank space here
         start = max(piece.start, position)
-        # text that the parser gives no token: link definitions, over-deep nesting
+        # text for which the parser has no token: link definitions, too deep nesting
         if missed := text[position:start].strip():
             first = position + text[position:start].index(missed)
             kind = TileKind.LINK_DEFINITION if missed[0] == "[" else TileKind.SENTENCE
-            # block 0 belongs to no Markdown block; the section is that of the piece it stands before
+            # block 0 is not a Markdown block; the section is that of the next piece
             pieces.append(Piece(kind, first, first + len(missed), piece.section, 0, None, first))
         if piece is not end:
             pieces.append(piece if start == piece.start else replace(piece, start=start, last=start))
@@ -99,7 +99,7 @@ def split_blocks(text: str, body_start: int) -> list[Piece]:
 
 
 class _Splitter:
-    """Walks a syntax tree; holds the counters that number blocks and sections."""
+    """Walks a syntax tree and numbers its blocks and sections."""
 
     def __init__(self, text: str, offset: int, lines: Lines) -> None:
         self._text = text
@@ -118,7 +118,7 @@ class _Splitter:
                 before = piece
 
     def _pieces(self, node: SyntaxTreeNode, before: Piece | None) -> Iterator[Piece]:
-        """Yield the pieces of one node; `before` is the piece in front of it."""
+        """Yield the pieces of one node; `before` is the preceding piece."""
         if node.type == "heading":
             self._section += 1
             title = plain_text(node.children[0].content) if node.children else ""
@@ -157,7 +157,7 @@ class _Splitter:
         return self._range(first, behind, kind, place)
 
     def _range(self, first: int, behind: int, kind: TileKind | None, place: Place | None = None) -> Piece:
-        """Return a piece of whole lines, blank ends cut off; only prose loses its indentation too."""
+        """Return a piece of whole lines without blank ends; only prose loses its indentation too."""
         start, end = self._offset + self._lines.start(first), self._offset + self._lines.start(behind)
         source = self._text[start:end]
         stripped_end = start + len(source.rstrip())
@@ -168,7 +168,7 @@ class _Splitter:
     def _list(
         self, node: SyntaxTreeNode, lead_in: tuple[int, int] | None, *, depth: int, group: int
     ) -> Iterator[Piece]:
-        """Yield each item with its own paragraphs and code as one piece, then the lists nested in it."""
+        """Yield each item with its own paragraphs and code as one piece, then its nested lists."""
         for position, item in enumerate(node.children):
             place = Place(group, depth, position, len(node.children), lead_in)
             first = item.map[0] if item.map else 0
@@ -177,7 +177,7 @@ class _Splitter:
             if head.end - head.start > MAX_ITEM_CHARS:
                 own = own[:1]
                 head = self._range(first, _behind(own, first), TileKind.LIST_ITEM, place)
-            inner = place  # of a list that begins on the line of the item
+            inner = place  # for a list that begins on the line of the item
             if own or not item.children:
                 yield head
                 inner = replace(place, lead_in=(head.start, head.end))
@@ -188,7 +188,7 @@ class _Splitter:
                     yield self._piece(child, _LEAF_KINDS.get(child.type, TileKind.LIST_ITEM), inner)
 
     def _table(self, node: SyntaxTreeNode) -> Iterator[Piece]:
-        """Yield the header rows with the first row as one piece, then row by row."""
+        """Yield header and first row as one piece, then each further row."""
         first, behind = node.map or (0, 0)
         header = self._range(first, first + 2, TileKind.TABLE)
         rows = max(1, behind - first - 2)
@@ -199,5 +199,5 @@ class _Splitter:
 
 
 def _behind(nodes: list[SyntaxTreeNode], first: int) -> int:
-    """Return the line behind the last of `nodes`, or behind `first` when there is none."""
+    """Return the line after the last of `nodes`, or after `first` if there are none."""
     return max((node.map[1] for node in nodes if node.map), default=first + 1)

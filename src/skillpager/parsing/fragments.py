@@ -1,8 +1,8 @@
-"""A Skill becomes tiles: Fragments (the candidates of a page), headings, front matter and blank space.
+"""Split a skill into tiles: fragments, headings, front matter and blank space.
 
-Contract: the tiles of a file, joined, are the file, for any input. A fragment's text is its exact
-source slice. Splitting is blocks and sentences (`blocks`), then the paper's merge rules
-(`merge_rules`).
+Contract: for any input, the tiles of a file, joined, are the file, and the text of a fragment is its exact
+source slice. Files are split into blocks and sentences (`blocks`), which the paper's merge rules
+(`merge_rules`) then join.
 
 Reference: paper §3.1, Fragment Splitting.
 """
@@ -13,12 +13,12 @@ from skillpager.parsing.merge_rules import merge
 from skillpager.sections import open_headings
 from skillpager.types import Fragment, Heading, ListContext, Skill, SourceFile, Span, Tile, TileKind
 
-# part of every cache key: raise it whenever the same source may yield other fragments
+# part of every cache key: raise it when the same source may give other fragments
 SPLITTER_VERSION = "1"
 
 
 def split_skill(skill: Skill) -> list[Tile]:
-    """Return the tiles of all files in order; the ordinals of fragments run through all files."""
+    """Return the tiles of all files in order; ordinals of fragments continue from file to file."""
     tiles: list[Tile] = []
     fragments = 0
     for file in skill.files:
@@ -38,7 +38,7 @@ def split_file(file: SourceFile, *, first_ordinal: int = 0) -> list[Tile]:
     text, lines = file.text, Lines(file.text)
 
     def span(start: int, end: int) -> Span:
-        # an empty range ends on the line it begins on
+        # an empty range ends on the line where it begins
         return Span(file.path, lines.number(start), lines.number(max(start, end - 1)), start, end)
 
     def tile(kind: TileKind, start: int, end: int) -> Tile:

@@ -1,4 +1,4 @@
-"""The YAML block at the top of a skill, read leniently and within bounds.
+"""A lenient, bounded reader of front matter, the YAML block at the top of a skill.
 
 Reference: Agent Skills specification, front matter.
 """
@@ -22,7 +22,7 @@ _FIELD = re.compile(r"^([A-Za-z_][\w.-]*):[ \t]+(?![\"'|>\[{&*!#])(.*?)[ \t]*$",
 
 
 class _BoundedLoader(yaml.SafeLoader):
-    """SafeLoader without aliases, so that no document can grow beyond its own text."""
+    """A SafeLoader without aliases, so that no document can expand beyond its own text."""
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         if self.check_event(yaml.AliasEvent):
@@ -31,10 +31,10 @@ class _BoundedLoader(yaml.SafeLoader):
 
 
 def find_body(text: str) -> int:
-    """Return the offset behind byte order mark and front matter; 0 when there is neither.
+    """Return the offset after byte order mark and front matter; 0 if there is neither.
 
-    A first line `---` that no later `---` closes, or whose block reads as prose rather than as
-    `key: value` fields, is a thematic break.
+    A first line `---` is a thematic break if no later `---` closes the block, or if the block begins with
+    prose instead of a `key: value` field.
     """
     if block := _BLOCK.match(text, 0, MAX_FRONT_MATTER):
         lines = (line for line in LINE_END.split(block["body"]) if line.strip() and not line.startswith("#"))
@@ -49,11 +49,11 @@ def parse(front_matter: str, *, file: str) -> tuple[dict[str, str], list[str]]:
 
     Args:
         front_matter: The block with its `---` lines, or nothing.
-        file: Path to name in warnings.
+        file: Path that warnings name.
 
     Returns:
         Fields in source order, lists and mappings as JSON; warnings with file and line. A block
-        that is no YAML even after quoting values with colons is read line by line.
+        that is not YAML, even after quoting values with colons, is read line by line.
     """
     block = _BLOCK.match(front_matter)
     if not block:
@@ -63,7 +63,7 @@ def parse(front_matter: str, *, file: str) -> tuple[dict[str, str], list[str]]:
         return _load(body), []
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        line = mark.line + 2 if mark is not None else 1  # the block begins on the file's second line
+        line = mark.line + 2 if mark is not None else 1  # the block begins on the second line of the file
         reason = getattr(error, "problem", None) or str(error)
         problem = f"{file}:{line}: the front matter is not valid YAML ({reason})"
     try:
@@ -76,7 +76,7 @@ def parse(front_matter: str, *, file: str) -> tuple[dict[str, str], list[str]]:
 def _load(body: str) -> dict[str, str]:
     try:
         loaded = yaml.load(body, Loader=_BoundedLoader)  # noqa: S506 - a SafeLoader, bounded further
-    except (RecursionError, ValueError) as error:  # nesting bombs; impossible dates
+    except (RecursionError, ValueError) as error:  # too deep nesting; impossible dates
         raise yaml.YAMLError(str(error)) from error
     if loaded is None:
         return {}

@@ -1,6 +1,6 @@
-"""Markdown as SkillPager reads it: one CommonMark parser, line offsets and links.
+"""The CommonMark parser of the package, with line offsets and links.
 
-Both readers of Markdown use it: `skill` for the files that a skill links to, `blocks` for its pieces.
+`skill` uses it to find the files that a skill links to, `blocks` to split them into pieces.
 """
 
 import re
@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-# markdown-it stops at 20 nested containers, deeper text would be taken for a plain paragraph
+# with the default of markdown-it, 20, text in deeper containers would become a plain paragraph
 MAX_NESTING = 64
 
 # CommonMark line endings; `str.splitlines` would also split at form feeds and U+2028
@@ -22,7 +22,7 @@ _INLINE_MARKUP = re.compile(r"[`*~]+|(?<!\w)_+|_+(?!\w)|<[^>]+>")
 
 
 class Lines:
-    """Where the lines of a text begin: converts between lines and offsets."""
+    """The line starts of a text; converts between lines and offsets."""
 
     def __init__(self, text: str) -> None:
         """Scan `text` once."""
@@ -30,11 +30,11 @@ class Lines:
         self._length = len(text)
 
     def start(self, line: int) -> int:
-        """Return the offset at which 0-based `line` begins; the text's length behind its last line."""
+        """Return the offset at which 0-based `line` begins; the text's length if there is no such line."""
         return self.starts[line] if line < len(self.starts) else self._length
 
     def number(self, offset: int) -> int:
-        """Return the 1-based number of the line that holds `offset`."""
+        """Return the 1-based number of the line that contains `offset`."""
         return bisect_right(self.starts, offset)
 
 
@@ -50,9 +50,8 @@ def parse_blocks(text: str) -> list[Token]:
 def linked_paths(text: str) -> list[str]:
     """Return the relative paths of Markdown files that a text links to or names, in order, each once.
 
-    A path counts in a link, in inline code and in running text (authors write all three), never
-    inside a code block. Fragments and queries are cut off; targets with a scheme, and absolute
-    ones, are left out.
+    Paths are found in links, in inline code and in plain text (authors write all three), but not in code
+    blocks. URL fragments and queries are cut off; absolute paths and targets with a scheme are left out.
     """
     found: list[str] = []
     for child in (child for token in _parser().parse(text) for child in token.children or ()):
@@ -70,5 +69,5 @@ def linked_paths(text: str) -> list[str]:
 
 
 def plain_text(inline: str) -> str:
-    """Return inline Markdown without links, emphasis, code ticks and tags, white space folded."""
+    """Return inline Markdown without links, emphasis, code ticks and tags, white space collapsed."""
     return " ".join(_INLINE_MARKUP.sub("", _LINK_TARGET.sub(r"\1", inline)).split())

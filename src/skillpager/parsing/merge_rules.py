@@ -1,8 +1,8 @@
-"""The merge rules of paper §3.1, in their order: each is a function over two adjacent pieces.
+"""The merge rules of paper §3.1, in order; each is a function of two adjacent pieces.
 
-A rule says whether the piece on the right joins the one on the left. Rules run one after the
-other over all pieces of a file; pieces of different sections never join. Code blocks are never cut,
-because they are one piece from the start.
+A rule decides whether the right piece joins the left one. The rules run one after the other over all
+pieces of a file; pieces of different sections never join. Code blocks are never cut, because each is
+one piece from the start.
 
 Reference: paper §3.1, Fragment Splitting.
 """
@@ -14,8 +14,8 @@ from dataclasses import replace
 from skillpager.parsing.blocks import Piece
 from skillpager.types import TileKind
 
-# items of one list, and rows of one table, are grouped up to this many characters: larger groups hold
-# more evidence at the same cost, these keep the paper's median of 38 nodes a skill (benchmarks/README.md)
+# items of a list, and rows of a table, are grouped up to this many characters: larger groups hold more
+# evidence for the same tokens, these sizes give the paper's median of 38 nodes a skill (benchmarks/README.md)
 MAX_LIST_GROUP_CHARS = 180
 MAX_TABLE_GROUP_CHARS = 400
 MAX_TITLE_CHARS = 40
@@ -56,7 +56,7 @@ def colon_joins_next(left: Piece, right: Piece, text: str) -> bool:
 
 
 def condition_joins_next(left: Piece, right: Piece, text: str) -> bool:
-    """A sentence that opens a condition, or ends with its first word, needs the sentence behind it."""
+    """A sentence that begins with a condition, or ends with its first word, needs the next sentence."""
     if left.kind is not TileKind.SENTENCE or right.kind is not TileKind.SENTENCE or left.block != right.block:
         return False
     return bool(
@@ -73,14 +73,14 @@ def connective_joins_previous(left: Piece, right: Piece, text: str) -> bool:
 
 
 def list_items_grouped(left: Piece, right: Piece, text: str) -> bool:
-    """Short items of one list form a group; a nested item never takes in what stands above its list."""
+    """Short items of one list form a group; a nested item never takes in items of outer lists after it."""
     del text
     if left.place is None or right.place is None or right.kind is not TileKind.LIST_ITEM:
         return False
     if left.kind is not TileKind.LIST_ITEM or left.place.group != right.place.group:
         return False
     if left.end - left.start <= MAX_TITLE_CHARS and _is_inside(right, left):
-        return True  # an item such as "4. Tag" is no more than a title of its first nested item
+        return True  # an item such as "4. Tag" is only the title of its first nested item
     return right.place.depth >= left.place.depth and right.end - left.start <= MAX_LIST_GROUP_CHARS
 
 
@@ -107,7 +107,7 @@ def merge(pieces: Iterable[Piece], text: str, *, rules: Iterable[Rule] = RULES) 
 
     Args:
         pieces: Pieces, headings and thematic breaks of one file, in document order.
-        text: The file they are ranges of.
+        text: The file.
         rules: The rules to run, first to last.
     """
     merged = list(pieces)
@@ -126,7 +126,7 @@ def merge(pieces: Iterable[Piece], text: str, *, rules: Iterable[Rule] = RULES) 
                 continue
             kind, place = left.kind, left.place
             if left.kind in _PROSE and right.kind not in _PROSE:
-                # a local header takes the kind and place of what it introduces, and is itself the lead-in
+                # a local header takes the kind and place of what it introduces, and needs no other lead-in
                 kind = right.kind
                 place = replace(right.place, lead_in=None) if right.place else left.place
             merged[-1] = replace(

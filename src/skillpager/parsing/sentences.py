@@ -1,9 +1,8 @@
-"""Where the sentences of a Markdown paragraph begin.
+"""Split a Markdown paragraph into sentences.
 
-sentencex (Wikimedia; Latin, CJK and some 240 other languages) proposes boundaries; a boundary
-inside inline code, a link, a tag or a URL is dropped, and so is one after an abbreviation or
-before a lower-case word, because joining two sentences costs a few tokens while cutting one in
-half loses its meaning.
+sentencex (by Wikimedia, for some 240 languages) proposes boundaries. A boundary inside inline code, a link,
+a tag or a URL is dropped, and so is one after an abbreviation or before a lower-case word: two joined
+sentences cost a few tokens, a sentence cut in half loses its meaning.
 """
 
 import re
@@ -11,10 +10,10 @@ from bisect import bisect_right
 
 import sentencex
 
-# sentencex picks abbreviations by language; skills in Latin script are English or share its list
+# sentencex has abbreviations by language; the English list serves for all skills
 LANGUAGE = "en"
 
-# text is segmented in windows, because the segmenter's time is not linear in its input
+# text is segmented in windows, because the time of the segmenter is not linear in the length of the text
 WINDOW = 20_000
 
 _PROTECTED = re.compile(
@@ -58,14 +57,14 @@ def sentence_starts(text: str) -> list[int]:
 
 
 def _proposed_boundaries(text: str) -> list[int]:
-    """Return the segmenter's boundaries, found window by window in long texts."""
+    """Return the boundaries that the segmenter proposes, window by window in long texts."""
     found: list[int] = []
     begin = 0
     while begin < len(text):
         cuts = []
         for proposal in sentencex.get_sentence_boundaries(LANGUAGE, text[begin : begin + WINDOW]):
             cut = begin + proposal["start_index"]
-            # it may fall between a full stop and its closing markup, as in `**Done.** Next`
+            # a proposal may be between a full stop and closing markup, as in `**Done.** Next`
             if cut and not text[cut - 1].isspace() and (closers := _CLOSERS.match(text, cut)):
                 cut = closers.end()
             cuts.append(cut)

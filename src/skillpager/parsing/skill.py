@@ -1,8 +1,8 @@
-"""A path or a text becomes a Skill.
+"""Read a skill from a folder, a file or a string.
 
 A skill is a folder with a `SKILL.md` (Agent Skills specification), any single Markdown file, or a
-string. Reading is lenient: where a skill departs from the specification there is a warning, and only
-what cannot be read is an error.
+string. Reading is lenient: a departure from the specification is a warning, and only text that cannot be
+read is an error.
 """
 
 import hashlib
@@ -37,7 +37,7 @@ def read_skill(path: Path | str, *, scope: str = DEFAULT_SCOPE, max_bytes: int =
     Args:
         path: Folder or file.
         scope: `skill` for `SKILL.md` and the Markdown files of its folder that it links to,
-            directly or through each other; `body` for the one file alone. A Markdown file of
+            directly or through other linked files; `body` for `SKILL.md` alone. A Markdown file with
             another name is always read alone.
         max_bytes: Largest sum of file sizes.
 
@@ -45,7 +45,7 @@ def read_skill(path: Path | str, *, scope: str = DEFAULT_SCOPE, max_bytes: int =
         The skill, its entry file first.
 
     Raises:
-        SkillError: Nothing readable is there, it is empty, binary, not UTF-8 or too large.
+        SkillError: There is no readable file, or it is empty, binary, not UTF-8 or too large.
         ValueError: `scope` is unknown.
     """
     if scope not in SCOPES:
@@ -63,15 +63,15 @@ def read_skill(path: Path | str, *, scope: str = DEFAULT_SCOPE, max_bytes: int =
 
 
 def skill_from_text(text: str, *, name: str = "skill", max_bytes: int = MAX_SKILL_BYTES) -> Skill:
-    """Return a skill made of one string; its single file is called `SKILL.md`.
+    """Return a skill with the given text as its only file, `SKILL.md`.
 
     Args:
         text: Markdown, with or without front matter.
-        name: Name to use when the front matter has none.
+        name: Name if the front matter has none.
         max_bytes: Largest size of `text` in UTF-8.
 
     Raises:
-        SkillError: `text` is empty, too large or holds lone surrogates.
+        SkillError: `text` is empty, too large or contains lone surrogates.
     """
     return skill_from_files([(ENTRY_FILE, text)], name=name, max_bytes=max_bytes)
 
@@ -79,15 +79,15 @@ def skill_from_text(text: str, *, name: str = "skill", max_bytes: int = MAX_SKIL
 def skill_from_files(
     files: Sequence[tuple[str, str]], *, name: str = "skill", max_bytes: int = MAX_SKILL_BYTES
 ) -> Skill:
-    """Return a skill made of texts that are in memory; links between them are not followed.
+    """Return a skill with the given texts as its files; links between them are not followed.
 
     Args:
         files: Path relative to the skill's root, and Markdown; the entry file first.
-        name: Name to use when the entry file's front matter has none.
+        name: Name if the front matter of the entry file has none.
         max_bytes: Largest sum of sizes in UTF-8.
 
     Raises:
-        SkillError: There is no file, the first is empty, one holds lone surrogates, two have the same
+        SkillError: There is no file, the first is empty, one contains lone surrogates, two have the same
             path, or together they are too large.
     """
     if not files or is_blank(files[0][1]):
@@ -133,11 +133,11 @@ def find_entry(path: Path) -> Path:
 
 
 class _TooLargeError(SkillError):
-    """A skill over the size limit: never skipped like an unreadable linked file."""
+    """A skill over the size limit; unlike an unreadable linked file it is never skipped."""
 
 
 class _Reader:
-    """Reads the files of one skill inside its root, counting bytes and collecting warnings."""
+    """Reads the files of one skill inside its root; counts bytes and collects warnings."""
 
     def __init__(self, root: Path, max_bytes: int) -> None:
         self._root = root
@@ -168,9 +168,9 @@ class _Reader:
         return _source_file(path.relative_to(self._root).as_posix(), data, text)
 
     def add_linked(self, files: list[SourceFile]) -> None:
-        """Append the files that links from `files` lead to, breadth first, each once."""
+        """Append the files that `files` link to, directly or indirectly, breadth first, each once."""
         seen = {file.path for file in files}
-        for source in files:  # which grows meanwhile
+        for source in files:  # the loop visits appended files, too
             for target in linked_paths(source.text[source.body_start :]):
                 path = self._resolve(target, source=source)
                 if path is None or path.relative_to(self._root).as_posix() in seen:
@@ -184,9 +184,9 @@ class _Reader:
                     self.warnings.append(f"left out: {error}")
 
     def _resolve(self, target: str, *, source: SourceFile) -> Path | None:
-        """Return the file that `source` names as `target`; None when it is not in the skill.
+        """Return the file that `source` names as `target`; None if it is not in the skill.
 
-        The path counts from the naming file, else from the root (as the specification has it).
+        The path is relative to `source` or, as in the specification, to the root.
         """
         for base in dict.fromkeys(((self._root / source.path).parent, self._root)):
             candidate = base / target
@@ -205,7 +205,7 @@ class _Reader:
 
 
 def is_blank(text: str) -> bool:
-    """Return True if a text has nothing but blanks, line ends and byte order marks."""
+    """Return True if a text consists of blanks, line ends and byte order marks."""
     return not text.strip("\ufeff \t\r\n")
 
 
@@ -227,7 +227,7 @@ def _skill(files: list[SourceFile], *, fallback: str, root: Path | None, notes: 
     fields, warnings = frontmatter.parse(entry.text[: entry.body_start], file=entry.path)
     name = fields.pop("name", "").strip() or fallback
     description = fields.pop("description", "").strip()
-    if entry.body_start > 1:  # a byte order mark alone is no front matter
+    if entry.body_start > 1:  # a byte order mark alone is not front matter
         if len(name) > MAX_NAME or not NAME.fullmatch(name):
             warnings.append(
                 f"name {name!r} is not {MAX_NAME} or fewer lower-case letters, digits and hyphens"
