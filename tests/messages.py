@@ -61,10 +61,10 @@ def raises(kind: type[E] | tuple[type[E], ...]) -> Iterator[pytest.ExceptionInfo
     known = expected.get(test, [])
     number = len(raised[test])
     if number > len(known):
-        pytest.fail(f"error {number} of this test is not in {ERRORS.name}; {REVIEW}:\n{text}")
+        pytest.fail(f"error {number} of this test is not in {ERRORS.name}; {REVIEW}:\n{text}", pytrace=False)
     if text != known[number - 1]:
         diff = "\n".join(difflib.ndiff([known[number - 1]], [text]))
-        pytest.fail(f"not as in {ERRORS.name}; {REVIEW}:\n{diff}")
+        pytest.fail(f"not as in {ERRORS.name}; {REVIEW}:\n{diff}", pytrace=False)
 
 
 def normalize(error: BaseException) -> str:
@@ -131,7 +131,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     if raised[item.nodeid] and not calls_raises(item):
         pytest.fail("call `raises` in the test itself, where `make golden` looks for it")
     if len(raised[item.nodeid]) < len(expected.get(item.nodeid, [])):
-        pytest.fail(f"{ERRORS.name} has errors that this test does not raise; {REVIEW}")
+        pytest.fail(f"{ERRORS.name} has errors that this test does not raise; {REVIEW}", pytrace=False)
     return result
 
 

@@ -1,6 +1,7 @@
 """The golden file of errors: compared, written and kept in order."""
 
 import re
+from collections import defaultdict
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -13,15 +14,15 @@ from skillpager.errors import install_command
 TEST = "tests/test_some.py::test_some[a b]"
 
 
-@pytest.fixture
-def within(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A test whose first error is in the golden file."""
+def pretend(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pretend to be a test whose first error is in the golden file."""
     monkeypatch.setenv("PYTEST_CURRENT_TEST", f"{TEST} (call)")
     monkeypatch.setattr(messages, "expected", {TEST: ["ValueError: the old text"]})
-    monkeypatch.setattr(messages, "raised", {TEST: []})
+    monkeypatch.setattr(messages, "raised", defaultdict(list))
 
 
-def test_the_same_wording_passes_and_another_fails_with_a_diff(within: None) -> None:
+def test_the_same_wording_passes_and_another_fails_with_a_diff(monkeypatch: pytest.MonkeyPatch) -> None:
+    pretend(monkeypatch)
     with messages.raises(ValueError) as caught:
         raise ValueError("the old text")
     assert str(caught.value) == "the old text"
@@ -34,7 +35,8 @@ def test_the_same_wording_passes_and_another_fails_with_a_diff(within: None) -> 
     assert "make golden" in said
 
 
-def test_an_error_more_and_no_error_fail(within: None) -> None:
+def test_an_error_more_and_no_error_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    pretend(monkeypatch)
     with messages.raises(ValueError):
         raise ValueError("the old text")
     with pytest.raises(pytest.fail.Exception, match=r"error 2 .*make golden"), messages.raises(ValueError):
@@ -57,7 +59,8 @@ def test_errors_of_tests_that_are_gone_are_not_written_again(
     here, other = "tests/test_messages.py::", "tests/test_errors.py::"
     before = {f"{here}b": ["E: 1"], f"{here}gone": ["E: 2"], f"{here}failed": ["E: 3"]}
     messages.write_errors({**before, "tests/gone.py::a": ["E: 4"], f"{other}a": ["E: 5"]})
-    monkeypatch.setattr(messages, "raised", {f"{here}b": ["E: 6", "E: 7\nmore"], f"{here}a": ["E: 8"]})
+    raised = defaultdict(list, {f"{here}b": ["E: 6", "E: 7\nmore"], f"{here}a": ["E: 8"]})
+    monkeypatch.setattr(messages, "raised", raised)
     writer = messages.Writer(cast(Any, SimpleNamespace(args=["tests/test_messages.py"])))
     writer.files = {"tests/test_messages.py"}
     writer.tests = {f"{here}{name}" for name in ("a", "b", "failed")}
