@@ -56,6 +56,7 @@ fix: $(VENV)/.dev ## fix formatting and lint where that is automatic
 
 golden: $(VENV)/.dev ## rewrite the golden files, the CLI reference and the tree of AGENTS.md; review the diff
 	$(BIN)/python tests/golden.py
+	$(BIN)/python -m pytest --numprocesses 0 --write-messages
 	$(BIN)/python docs/generate_cli.py
 	$(BIN)/python docs/generate_tree.py
 	$(BIN)/python docs/generate_readme.py

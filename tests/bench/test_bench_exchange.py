@@ -22,6 +22,7 @@ from chat_bench import (
     verdict,
     write_run,
 )
+from messages import raises
 from openai_server import OpenAIServer, completion, openai_server
 from skillpager.bench import BenchFolder
 from skillpager.bench.judge.exchange import (
@@ -286,7 +287,7 @@ def test_an_export_never_mixes_with_what_is_there(
         "batch": lambda: export_batch(wanted_votes(folder, docket), out, model="gpt"),
         "prompts": lambda: export_prompts(docket, out),
     }
-    with pytest.raises(BenchError, match="is there already and holds something"):
+    with raises(BenchError):
         exports[kind]()
     assert [path.name for path in out.iterdir()] == ["old"]
 
@@ -416,14 +417,14 @@ def test_a_later_import_cannot_turn_a_vote_round(folder: BenchFolder, docket: Do
 
     import_answers(folder, docket, answers("yes"), judge="people:anna")
     before = {file: file.read_bytes() for file in folder.path.rglob("*.jsonl")}
-    with pytest.raises(BenchError, match="already holds vote 1 on case"):
+    with raises(BenchError):
         import_answers(folder, docket, answers("no"), judge="people:anna")
     assert {file: file.read_bytes() for file in folder.path.rglob("*.jsonl")} == before
 
 
 @pytest.mark.parametrize("name", ["", " ", "llm:", "llm: "])
 def test_a_judge_has_a_name(name: str) -> None:
-    with pytest.raises(BenchError, match="add --name"):
+    with raises(BenchError):
         person_id(name)
 
 

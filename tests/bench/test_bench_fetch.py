@@ -18,10 +18,11 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 from cli_process import command, environment, run
+from messages import raises
 from skillpager.bench.data import read_evidence
 from skillpager.bench.data.evidence import SUFFIX, AnnotatedQuery, Annotation, Published, read_published
 from skillpager.bench.data.fetch import Clones, Missing, RawFiles, fetch_documents
-from skillpager.errors import MissingExtraError, SettingsError, install_command
+from skillpager.errors import MissingExtraError, SettingsError
 from skillpager.settings import MAX_SKILL_BYTES
 from skillpager.types import NodeType
 from skillrouter_folder import pool_of, truth, write_skillrouter_folder
@@ -244,7 +245,7 @@ def test_more_than_a_document_can_be_is_not_read(server: FileServer, tmp_path: P
 
 @pytest.mark.parametrize("address", ["ftp://example.org", "file:///etc", "raw.githubusercontent.com"])
 def test_only_web_addresses_are_servers(address: str) -> None:
-    with pytest.raises(SettingsError, match="http://"):
+    with raises(SettingsError):
         RawFiles(address)
 
 
@@ -481,5 +482,5 @@ def test_without_the_hub_package_the_extra_is_named(monkeypatch: pytest.MonkeyPa
     from skillpager.bench.data.fetch import download_skillrouter
 
     monkeypatch.setitem(os.sys.modules, "huggingface_hub", None)
-    with pytest.raises(MissingExtraError, match=re.escape(install_command("hub"))):
+    with raises(MissingExtraError):
         download_skillrouter(tmp_path)

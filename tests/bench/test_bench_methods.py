@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from messages import raises
 from skillpager.bench.run.methods import (
     ALL_NODES,
     ESTIMATING,
@@ -87,7 +88,7 @@ def test_one_method_has_one_label(label: str, same: str) -> None:
     ],
 )
 def test_a_wrong_label_is_explained(label: str, told: str) -> None:
-    with pytest.raises(BenchError, match="ethod") as raised:
+    with raises(BenchError) as raised:
         parse_method(label)
     assert told in str(raised.value)
 
@@ -144,7 +145,7 @@ def test_a_suite_takes_further_encoders_and_classifiers() -> None:
         "exec_only@classifier=llm",
         "concept_only@classifier=llm",
     )
-    with pytest.raises(BenchError, match="takes no further parts"):
+    with raises(BenchError):
         suite("lambda", extra=["hashing"])
-    with pytest.raises(BenchError, match="Unknown suite 'nosuch'"):
+    with raises(BenchError):
         suite("nosuch")

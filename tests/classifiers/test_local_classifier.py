@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from conftest import ROOT, SAMPLES
+from messages import raises
 from skillpager import SkillPager
 from skillpager.classifiers.features import NAMES, describe
 from skillpager.classifiers.local import LocalClassifier
@@ -93,7 +94,7 @@ def test_features_are_finite_and_named(pager: SkillPager) -> None:
 
 def test_rows_are_required_and_must_match(pager: SkillPager) -> None:
     nodes = pager.index(SAMPLES / "git-bisect").nodes
-    with pytest.raises(ValueError, match="one row of builtin:"):
+    with raises(ValueError):
         LocalClassifier().classify(nodes, None)
     assert LocalClassifier().classify([], np.zeros((0, 384), np.float32)) == []
 
@@ -101,7 +102,7 @@ def test_rows_are_required_and_must_match(pager: SkillPager) -> None:
 def test_a_damaged_model_is_a_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "types.npz").write_bytes(b"PK\x03\x04 no archive")
     monkeypatch.setattr("skillpager.classifiers.local.MODEL", str(tmp_path / "types.npz"))
-    with pytest.raises(ClassifierError, match=r"cannot be read .*reinstall skillpager"):
+    with raises(ClassifierError):
         _ = LocalClassifier().id
 
 

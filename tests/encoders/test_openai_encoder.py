@@ -1,6 +1,5 @@
 """The remote encoder against a real local server: rows, order, retries, and every way to fail."""
 
-import re
 import socket
 import sys
 import threading
@@ -11,9 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from messages import raises
 from openai_server import Asked, OpenAIServer, Reply, always, embedding, embeddings, error, openai_server
 from skillpager.encoders.openai import OpenAIEncoder
-from skillpager.errors import EncoderError, MissingExtraError, SettingsError, install_command
+from skillpager.errors import EncoderError, MissingExtraError, SettingsError
 from skillpager.types import Encoder, FloatArray
 
 __all__ = ["openai_server"]
@@ -213,9 +213,9 @@ def test_another_model_behind_the_same_name(openai_server: OpenAIServer) -> None
         return embeddings([embedding(text, dim=12) for text in asked.texts])
 
     openai_server.respond = wider
-    with pytest.raises(EncoderError, match="answers with 12 numbers a text and did with 8 before"):
+    with raises(EncoderError):
         encoder.encode_documents(["a", "b"])
-    with pytest.raises(EncoderError, match="12 numbers"):
+    with raises(EncoderError):
         encoder.encode_query("how?")
     assert encoder.dim == 8
 
@@ -229,25 +229,21 @@ def test_the_key_is_never_shown(openai_server: OpenAIServer, caplog: pytest.LogC
 
 
 def test_openai_itself_is_not_asked_without_a_key() -> None:
-    with pytest.raises(
-        EncoderError, match=r"api\.openai\.com/v1 wants an API key: .*SKILLPAGER_EMBED_API_KEY"
-    ):
+    with raises(EncoderError):
         OpenAIEncoder("text-embedding-3-small").encode_query("how?")
 
 
 def test_wrong_settings() -> None:
-    with pytest.raises(ValueError, match="batch_size must be"):
+    with raises(ValueError):
         OpenAIEncoder("tiny", batch_size=0)
-    with pytest.raises(SettingsError, match="The openai encoder cannot use the base URL"):
+    with raises(SettingsError):
         OpenAIEncoder("tiny", base_url="localhost:11434")
-    with pytest.raises(SettingsError, match="SKILLPAGER_EMBED_API_KEY"):
+    with raises(SettingsError):
         OpenAIEncoder("tiny", api_key="two words")
 
 
 def test_the_missing_extra_is_named(openai_server: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "httpx", None)
     encoder = encoder_of(openai_server)
-    with pytest.raises(
-        MissingExtraError, match=rf"The openai encoder needs .* `{re.escape(install_command('openai'))}"
-    ):
+    with raises(MissingExtraError):
         encoder.encode_query("how?")

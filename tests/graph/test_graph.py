@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from messages import raises
 from node_lines import TYPES, bag_of_words, document
 from skillpager.graph import edges as graph
 from skillpager.graph.edges import (
@@ -122,13 +123,13 @@ def test_an_empty_row_is_similar_to_nothing() -> None:
 
 
 def test_rows_must_match_nodes() -> None:
-    with pytest.raises(ValueError, match="2 nodes need as many rows, not 3"):
+    with raises(ValueError):
         infer_edges(document("a\nb"), np.ones((3, 4), dtype=np.float32))
 
 
 @pytest.mark.parametrize("wrong", [{"threshold": 1.5}, {"threshold": -0.1}, {"max_neighbours": 0}])
 def test_limits_are_checked(wrong: dict[str, float]) -> None:
-    with pytest.raises(ValueError, match=next(iter(wrong))):
+    with raises(ValueError):
         semantic_edges(document("a"), np.ones((1, 4), dtype=np.float32), **wrong)  # type: ignore[arg-type]
 
 

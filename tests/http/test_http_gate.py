@@ -6,6 +6,7 @@ import httpx
 import pytest
 
 from http_running import ASKED, running
+from messages import raises
 from skillpager import SkillPager
 from skillpager.errors import SettingsError
 from skillpager.http.options import ServerOptions, check_options, is_loopback
@@ -124,12 +125,12 @@ def test_loopback_needs_no_token(host: str) -> None:
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.5", "skills.example", "", "localhost.evil"])
 def test_beyond_loopback_it_does_not_start_without_a_token(pager: SkillPager, host: str) -> None:
-    with pytest.raises(SettingsError, match="SKILLPAGER_SERVER_TOKEN"):
+    with raises(SettingsError):
         create_app(Library(pager, []), ServerOptions(host=host))
     check_options(ServerOptions(host=host, token=TOKEN))
 
 
 @pytest.mark.parametrize("token", ["", " ", "two words", "line\n", "schlüssel", "\x00"])
 def test_a_token_that_no_header_can_hold_is_refused(token: str) -> None:
-    with pytest.raises(SettingsError, match="The token is empty or holds"):
+    with raises(SettingsError):
         check_options(ServerOptions(token=token))

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from messages import raises
 from skillpager.install import jsonc, toml
 from skillpager.install.jsonc import EditError, JsonValue
 
@@ -269,11 +270,11 @@ def test_table_of_other_content_is_replaced() -> None:
 
 def test_entry_in_another_form_than_a_table_is_left_to_its_owner() -> None:
     inline = 'mcp_servers = { skillpager = { command = "x" } }\n'
-    with pytest.raises(EditError, match="remove it by hand"):
+    with raises(EditError):
         toml.without_entry(inline, *TABLE)
-    with pytest.raises(EditError, match="is not written as tables"):
+    with raises(EditError):
         toml.with_entry('mcp_servers = { docs = { command = "x" } }\n', *TABLE, ENTRY)
-    with pytest.raises(EditError, match="must be a table"):
+    with raises(EditError):
         toml.with_entry("mcp_servers = 1\n", *TABLE, ENTRY)
 
 

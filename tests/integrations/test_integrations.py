@@ -14,8 +14,9 @@ import pytest
 
 from adapter_cases import MAX_NODES, QUERY, SKILL
 from conftest import ROOT
+from messages import raises
 from skillpager import SkillPager, types
-from skillpager.errors import MissingExtraError, install_command
+from skillpager.errors import MissingExtraError
 from skillpager.integrations.options import PageFields, shared_pager
 from skillpager.integrations.records import node_records
 from skillpager.settings import Settings
@@ -76,7 +77,7 @@ def test_a_missing_package_is_told_with_the_command_that_installs_it(
 ) -> None:
     monkeypatch.setitem(sys.modules, package, None)
     monkeypatch.delitem(sys.modules, f"skillpager.integrations.{module}", raising=False)
-    with pytest.raises(MissingExtraError, match=re.escape(install_command(extra))):
+    with raises(MissingExtraError):
         importlib.import_module(f"skillpager.integrations.{module}")
 
 

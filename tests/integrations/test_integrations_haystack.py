@@ -30,6 +30,7 @@ from adapter_cases import (
 )
 from conftest import SAMPLES
 from golden import QUERIES
+from messages import raises
 from skillpager import SkillPager
 from skillpager.errors import NodeNotFoundError, SettingsError, SkillError, UnknownSkillError
 from skillpager.integrations.haystack import SkillPagerRetriever, SkillPagerStore
@@ -106,9 +107,9 @@ def test_a_pipeline_is_written_and_read() -> None:
 
 
 def test_with_a_pager_of_its_own_it_says_why_it_cannot_be_written(hashing_pager: SkillPager) -> None:
-    with pytest.raises(SettingsError, match="SKILLPAGER_"):
+    with raises(SettingsError):
         pipeline_of(SkillPagerRetriever(SKILL, pager=hashing_pager)).dumps()
-    with pytest.raises(SettingsError, match="SKILLPAGER_"):
+    with raises(SettingsError):
         SkillPagerStore([SAMPLES], pager=hashing_pager).to_dict()
 
 
@@ -119,7 +120,7 @@ def test_an_unknown_option_is_refused_by_name() -> None:
 
 def test_errors_of_the_library_are_the_cause_of_the_pipelines(pager: SkillPager, tmp_path: Path) -> None:
     missing = SkillPagerRetriever(tmp_path / "missing", pager=pager)
-    with pytest.raises(SkillError, match="missing"):
+    with raises(SkillError):
         missing.run(QUERY)
     with pytest.raises(PipelineRuntimeError, match="missing") as raised:
         pipeline_of(missing).run(inputs())
@@ -187,7 +188,7 @@ def test_images_and_pdfs_are_read_as_such_and_other_bytes_refused(pager: SkillPa
     store = SkillPagerStore([tmp_path], pager=pager)
     assert isinstance(store.read_skill_file("s", "a.png"), ImageContent)
     assert isinstance(store.read_skill_file("s", "a.pdf"), FileContent)
-    with pytest.raises(SkillError, match=r"a\.bin is not UTF-8 text"):
+    with raises(SkillError):
         store.read_skill_file("s", "a.bin")
 
 

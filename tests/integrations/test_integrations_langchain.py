@@ -27,6 +27,7 @@ from adapter_cases import (
 )
 from conftest import SAMPLES
 from golden import QUERIES
+from messages import raises
 from skillpager import SkillPager
 from skillpager.errors import SettingsError, SkillError
 from skillpager.integrations.langchain import SkillPagerCompressor, SkillPagerRetriever
@@ -87,9 +88,9 @@ def test_an_unknown_or_doubled_option_is_refused_by_name(wrong: dict[str, float]
 
 
 def test_errors_of_the_library_pass_through(pager: SkillPager, tmp_path: Path) -> None:
-    with pytest.raises(SkillError, match="missing"):
+    with raises(SkillError):
         SkillPagerRetriever(skill=tmp_path / "missing", pager=pager).invoke(QUERY)
-    with pytest.raises(SettingsError, match="query is empty"):
+    with raises(SettingsError):
         SkillPagerRetriever(skill=SKILL, pager=pager).invoke(" ")
 
 

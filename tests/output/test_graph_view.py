@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from messages import raises
 from node_lines import bag_of_words, document
-from skillpager.errors import MissingExtraError, SettingsError, install_command
+from skillpager.errors import MissingExtraError, SettingsError
 from skillpager.graph.edges import infer_edges
 from skillpager.output.graph_text import draw, to_dot, to_mermaid
 from skillpager.output.palette import EDGE_COLORS, TYPE_COLORS, summarize
@@ -251,11 +252,11 @@ def test_the_file_name_decides_the_format(name: str | Path) -> None:
 
 @pytest.mark.parametrize("name", ["graph.pdf", "graph", "", "graph.svg/"])
 def test_other_formats_are_refused(name: str) -> None:
-    with pytest.raises(SettingsError, match=re.escape(f'"{name}": name a file that ends in .svg or .png')):
+    with raises(SettingsError):
         draw(index_of(SOURCE), name)
 
 
 def test_without_matplotlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(MissingExtraError, match=re.escape(install_command("plot"))):
+    with raises(MissingExtraError):
         draw(index_of(SOURCE), "png")

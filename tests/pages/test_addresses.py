@@ -3,6 +3,7 @@
 import pytest
 
 from conftest import SAMPLES
+from messages import raises
 from skillpager import SkillIndex, SkillPager
 from skillpager.errors import NodeNotFoundError
 from skillpager.pages.addresses import find_nodes, find_section
@@ -39,20 +40,20 @@ def test_lines_are_those_of_the_first_file_unless_another_is_named(index: SkillI
 
 
 @pytest.mark.parametrize(
-    ("address", "message"),
+    "address",
     [
-        ("n9999", "There is no node 'n9999' in skill 'kubernetes-debugging': its nodes are n0 to n"),
-        ("n5-n3", "There is no node 'n5-n3'"),
-        ("five", "'five' names no node: write an id such as n12"),
-        ("L99999", "No node stands at 'L99999'.*has nodes up to line"),
-        ("missing.md:L1", "No node stands at 'missing.md:L1'"),
-        ("-3", "'-3' names no node"),
-        ("n" + "9" * 5000, "9' names no node"),
-        (" , ", "No node is named: write an id such as n12"),
+        "n9999",
+        "n5-n3",
+        "five",
+        "L99999",
+        "missing.md:L1",
+        "-3",
+        "n" + "9" * 5000,
+        " , ",
     ],
 )
-def test_what_is_not_there_is_a_clear_error(index: SkillIndex, address: str, message: str) -> None:
-    with pytest.raises(NodeNotFoundError, match=message):
+def test_what_is_not_there_is_a_clear_error(index: SkillIndex, address: str) -> None:
+    with raises(NodeNotFoundError):
         find_nodes(index, [address])
 
 
@@ -79,21 +80,21 @@ def test_a_section_is_what_stands_under_its_heading(
 
 
 @pytest.mark.parametrize(
-    ("section", "message"),
+    "section",
     [
-        ("Setup", r"no section 'Setup' .*: some are 'Set up'; the outline lists them"),
-        ("us", r"some are 'Use'"),
-        ("zzz", r"some are 'Top', 'Set up', 'If a > b', 'Use'; the outline"),
-        ("Set up > Use", r"no section 'Set up > Use'"),
+        "Setup",
+        "us",
+        "zzz",
+        "Set up > Use",
     ],
 )
 def test_a_section_that_is_not_there_lists_those_that_come_close(
-    hashing_pager: SkillPager, section: str, message: str
+    hashing_pager: SkillPager, section: str
 ) -> None:
-    with pytest.raises(NodeNotFoundError, match=message):
+    with raises(NodeNotFoundError):
         find_section(hashing_pager.index(SECTIONS), section)
 
 
 def test_a_skill_without_headings_has_no_sections(hashing_pager: SkillPager) -> None:
-    with pytest.raises(NodeNotFoundError, match="it has no headings"):
+    with raises(NodeNotFoundError):
         find_section(hashing_pager.index("Just text.\n"), "Top")

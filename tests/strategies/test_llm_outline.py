@@ -1,7 +1,6 @@
 """A chat model that picks from the outline, against a real local server: what it is told, and every way to fail."""
 
 import json
-import re
 import sys
 import traceback
 from typing import Any
@@ -9,9 +8,10 @@ from typing import Any
 import pytest
 
 from index_builder import unit_rows
+from messages import raises
 from openai_server import Asked, OpenAIServer, Reply, always, completion, error, openai_server
 from skillpager import SkillPager
-from skillpager.errors import MissingExtraError, SettingsError, StrategyError, install_command
+from skillpager.errors import MissingExtraError, SettingsError, StrategyError
 from skillpager.factories import make_strategy
 from skillpager.settings import Settings
 from skillpager.strategies.baselines.llm_outline import (
@@ -124,7 +124,7 @@ def test_a_pager_takes_its_model_from_the_settings(openai_server: OpenAIServer, 
 
 
 def test_without_a_model_the_settings_are_named() -> None:
-    with pytest.raises(SettingsError, match=r"llm_outline needs a model: set SKILLPAGER_LLM_MODEL"):
+    with raises(SettingsError):
         make_strategy("llm_outline", Settings(), mmr_lambda=0.7)
 
 
@@ -132,7 +132,7 @@ def test_without_openai_the_extra_is_named(
     openai_server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "httpx", None)
-    with pytest.raises(MissingExtraError, match=re.escape(install_command("openai"))):
+    with raises(MissingExtraError):
         run(strategy_of(openai_server), index_with(count=2))
 
 
@@ -215,9 +215,9 @@ def test_an_endpoint_of_fewer_words_is_asked_in_those(openai_server: OpenAIServe
 def test_an_unhashable_or_foreign_id_is_no_node() -> None:
     index = index_with(count=3)
     for data in ({"nodes": [["n1"]]}, {"nodes": [None]}, {"nodes": [1]}, {"nodes": ["N1"]}):
-        with pytest.raises(ValueError, match="there is no node"):
+        with raises(ValueError):
             read_choice(data, index)
     for data in (None, [], "n1", {}, {"nodes": None}, {"nodes": {}}):
-        with pytest.raises(ValueError, match="no list"):
+        with raises(ValueError):
             read_choice(data, index)
     assert read_choice({"nodes": ["n2", "n0"], "note": "x"}, index) == [2, 0]

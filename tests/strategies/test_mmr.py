@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from index_builder import build_index
+from messages import raises
 from skillpager.pages.render import NodeMeter
 from skillpager.strategies import Full, Mmr, TopK
 from skillpager.strategies.picking import dynamic_max_nodes
@@ -164,7 +165,7 @@ def test_full_takes_everything_in_document_order() -> None:
 
 @pytest.mark.parametrize("weight", [-0.1, 1.1, float("nan")])
 def test_lambda_outside_zero_to_one_is_refused(weight: float) -> None:
-    with pytest.raises(ValueError, match="mmr_lambda must be between 0 and 1"):
+    with raises(ValueError):
         Mmr(weight)
 
 

