@@ -1,4 +1,4 @@
-"""The results as Markdown: targets first, then the tables of each section."""
+"""Renderer of the results as Markdown: targets first, then the tables of each section."""
 
 from collections.abc import Mapping, Sequence
 

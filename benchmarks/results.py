@@ -1,4 +1,4 @@
-"""What a section of the benchmarks reports: tables, checks against targets, notes; to and from JSON."""
+"""Results of a section of the benchmarks: tables, checks against targets, notes; to and from JSON."""
 
 import json
 from collections.abc import Mapping, Sequence

@@ -52,7 +52,9 @@ class ModelOptions:
     ] = None
     max_cost: Annotated[
         float | None,
-        typer.Option(metavar="X", min=0, help="Stop before this command costs more; needs the prices."),
+        typer.Option(
+            metavar="X", min=0, help="Send no request that may cost more than is left of X; needs the prices."
+        ),
     ] = None
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the expected cost; send nothing.")] = False
     yes: Yes = False
