@@ -449,7 +449,7 @@ def test_the_command_exports_and_imports_a_batch(folder: BenchFolder, tmp_path: 
     assert told["judge"] == f"llm:api.openai.com/gpt-4o-mini#{PROMPT_DIGEST}"
     assert len(told["unjudged"]) == 1
     assert f"o.jsonl:{len(requests)}: no response" in said.err
-    assert "The answers come from m, and are kept as those of gpt-4o-mini" in said.err
+    assert "The answers come from m, and are stored as those of gpt-4o-mini" in said.err
 
 
 def test_the_command_exports_and_imports_a_sheet(folder: BenchFolder, docket: Docket, tmp_path: Path) -> None:
