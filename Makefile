@@ -59,6 +59,7 @@ golden: $(VENV)/.dev ## rewrite the golden files, the CLI reference and the tree
 	$(BIN)/python -m pytest --numprocesses 0 --write-messages
 	$(BIN)/python docs/generate_cli.py
 	$(BIN)/python docs/generate_tree.py
+	$(BIN)/python docs/generate_readme.py
 
 docs: $(VENV)/.dev ## the documentation site, in build/site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

@@ -1,4 +1,4 @@
-"""How large nodes are, over the size up to which list items are grouped, and what that does to quality."""
+"""Node size and quality, by the size up to which list items are grouped."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

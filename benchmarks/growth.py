@@ -1,4 +1,4 @@
-"""How the offline stage grows over the size of a skill. Imports nothing heavy, as `offline`."""
+"""Cost of the offline stage by the size of a skill. Imports nothing heavy, like `offline`."""
 
 from collections.abc import Sequence
 from pathlib import Path

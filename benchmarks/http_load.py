@@ -1,8 +1,8 @@
 """Pages per second of the HTTP service, with `wrk` on loopback: `python benchmarks/http_load.py`.
 
-Every request pages one of the sample skills, in turn, by POST and with the whole answer; indexes and query
-embeddings are warm, pages are made anew each time. The processor time that the service spends on an answer
-says more than the rate does when the machine has other work.
+Requests page the sample skills in turn, by POST and with the full answer. Indexes and query embeddings are
+warm; every page is made again. If the machine has other work, the processor time per answer says more than
+the rate.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""The machine and the software in words, without its name or anybody's paths."""
+"""Description of the machine and the software, without host name or user paths."""
 
 import os
 import platform

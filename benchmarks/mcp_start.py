@@ -1,9 +1,9 @@
-"""How long a host waits for `skillpager mcp`: from the start of the process to the first page.
+"""Start-up time of `skillpager mcp`: from the start of the process to the first page.
 
     python benchmarks/mcp_start.py [--runs 9]
 
 The skill is indexed beforehand. A run starts a process, sends `initialize`, then `load_skill` with a query,
-and takes the time of each answer. CPU time is told beside: other work on the machine adds little to it.
+and measures the time to each answer. CPU time is reported too: other work on the machine adds little to it.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Our MMR against pyversity's and langchain-core's: same picks, same data, one process, in turn."""
+"""Our MMR against pyversity's and langchain-core's: same data and picks, interleaved in one process."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

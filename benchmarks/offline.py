@@ -1,7 +1,7 @@
 """The offline stage: time and peak memory per skill and for all skills.
 
-Imports nothing heavy: what it measures runs in processes of their own, whose peak memory starts at
-that of this one.
+Imports nothing heavy: the measured code runs in separate processes, whose peak memory starts at that of
+this process.
 """
 
 import json

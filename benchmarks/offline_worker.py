@@ -1,4 +1,4 @@
-"""One skill, indexed in this fresh process: prints seconds by stage and the number of nodes as JSON."""
+"""Index one skill in this fresh process; print seconds by stage and the number of nodes as JSON."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""What the person who runs the benchmarks chose."""
+"""Options of a benchmark run."""
 
 from dataclasses import dataclass
 from pathlib import Path

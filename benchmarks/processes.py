@@ -1,4 +1,4 @@
-"""Fresh processes and what they cost: wall clock, processor time, peak memory."""
+"""Runner of fresh processes that measures wall-clock time, processor time and peak memory."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Evidence sufficiency and token reduction over strategies, knobs of pages, and the embedded text."""
+"""Evidence sufficiency and token reduction by strategy, page options, and embedded text."""
 
 from itertools import product
 

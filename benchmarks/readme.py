@@ -1,8 +1,9 @@
-"""The results as Markdown: targets first, then the tables of each section."""
+"""Renderer of the results as Markdown: targets first, then the tables of each section."""
 
 from collections.abc import Mapping, Sequence
 
-from results import Cell, Check, Entry, Table
+from results import Cell, Entry, Table
+from skillpager.bench.report.tables.table import markdown_grid
 
 _HEAD = """# Benchmarks
 
@@ -30,15 +31,16 @@ def _targets(entries: Mapping[str, Entry]) -> str:
     checks = [check for entry in entries.values() for check in entry.report.checks]
     if not checks:
         return ""
-    return "## Targets\n\n" + _grid(
-        ["", "measured", "target", "met"], [_check_row(check) for check in checks]
-    )
-
-
-def _check_row(check: Check) -> list[Cell]:
-    sign = "≤" if check.at_most else "≥"
-    goal = f"{sign} {_text(check.limit)} {check.unit}"
-    return [check.what, f"{_text(check.measured)} {check.unit}", goal, "yes" if check.met else "**no**"]
+    rows = [
+        (
+            check.what,
+            f"{_text(check.measured)} {check.unit}",
+            f"{'≤' if check.at_most else '≥'} {_text(check.limit)} {check.unit}",
+            "yes" if check.met else "**no**",
+        )
+        for check in checks
+    ]
+    return "## Targets\n\n" + _grid(["", "measured", "target", "met"], rows)
 
 
 def _machine(entries: Mapping[str, Entry]) -> str:
@@ -64,9 +66,8 @@ def _table(table: Table) -> str:
 
 def _grid(columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
     numeric = [bool(rows) and all(_is_number(row[place]) for row in rows) for place in range(len(columns))]
-    lines = [[_text(column) for column in columns], ["--:" if number else "---" for number in numeric]]
-    lines += [[_text(cell) for cell in row] for row in rows]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    texts = [[_text(cell) for cell in row] for row in rows]
+    return markdown_grid([_text(column) for column in columns], texts, numeric) + "\n"
 
 
 def _is_number(cell: Cell) -> bool:

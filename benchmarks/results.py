@@ -1,4 +1,4 @@
-"""What a section of the benchmarks reports: tables, checks against targets, notes; to and from JSON."""
+"""Results of a section of the benchmarks: tables, checks against targets, notes; to and from JSON."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -10,38 +10,23 @@ Cell = str | int | float
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Measurements of one kind.
-
-    Attributes:
-        title: What was measured.
-        columns: Heads, with units.
-        rows: One cell per column.
-        note: How to read it.
-    """
+    """Measurements of one kind."""
 
     title: str
-    columns: Sequence[str]
+    columns: Sequence[str]  # heads, with units
     rows: Sequence[Sequence[Cell]]
     note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A number with a target.
-
-    Attributes:
-        what: What the number is.
-        measured: Its value.
-        limit: The target.
-        unit: Unit of both.
-        at_most: Whether the target is a ceiling; else a floor.
-    """
+    """A number with a target."""
 
     what: str
     measured: float
     limit: float
     unit: str
-    at_most: bool = True
+    at_most: bool = True  # the target is a ceiling, else a floor
 
     @property
     def met(self) -> bool:
@@ -51,42 +36,25 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What one section measured.
-
-    Attributes:
-        title: Head of the section.
-        tables: Its measurements.
-        checks: Its numbers with targets.
-        note: What holds for all its tables.
-    """
+    """The measurements of one section."""
 
     title: str
     tables: Sequence[Table]
     checks: Sequence[Check] = ()
-    note: str = ""
+    note: str = ""  # on all its tables
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A report and the circumstances it was made in.
-
-    Attributes:
-        report: The report.
-        date: When, UTC, ISO 8601.
-        command: The command, folders named by their last part.
-        quick: Whether it was a quick run, whose numbers are only a smoke test.
-        seconds: How long the section took.
-        load: One-minute load averages of the machine before and after.
-        machine: Description of the machine, line by line.
-    """
+    """A report and the circumstances it was made in."""
 
     report: Report
-    date: str
-    command: str
-    quick: bool
+    date: str  # UTC, ISO 8601
+    command: str  # folders named by their last part
+    quick: bool  # a smoke test
     seconds: float
-    load: tuple[float, float]
-    machine: Mapping[str, str]
+    load: tuple[float, float]  # one-minute load averages of the machine, before and after
+    machine: Mapping[str, str]  # its description, line by line
 
 
 def save(entries: Mapping[str, Entry], path: Path) -> None:

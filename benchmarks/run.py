@@ -1,9 +1,9 @@
-"""All benchmarks by one command, side by side: writes results.json and README.md.
+"""Run all benchmarks, and write results.json and README.md.
 
 python benchmarks/run.py [--data DIR...] [--only SECTION,...] [--quick]
 
 DIR is a folder of `<id>.md` and `<id>.ann.json` (docs/evidence-format.md); quality is measured on the last.
-Without it the sample skills are measured, and quality is not.
+Without --data only the sample skills are measured, without quality.
 """
 
 import argparse

@@ -1,7 +1,7 @@
 """Pages for annotated queries, measured by the evaluator of `skillpager bench`.
 
-The data: a folder of `<id>.md` and `<id>.ann.json` (docs/evidence-format.md). Strategies are compared by
-`skillpager bench` (docs/benchmark.md); here it is the pages of one strategy over the knobs of pages.
+Data: a folder of `<id>.md` and `<id>.ann.json` (docs/evidence-format.md). `skillpager bench` compares
+strategies (docs/benchmark.md); here the pages of one strategy are compared over page options.
 """
 
 from dataclasses import dataclass

@@ -1,8 +1,8 @@
-"""What each stage of a page of `navigator` costs in a warm process, by size of the skill.
+"""Time of each stage of a `navigator` page in a warm process, by size of the skill.
 
     python benchmarks/stages.py [--skill PATH…]
 
-Every query is new. Medians in milliseconds; without a path, sample skills and their copies put together.
+Every query is new. Medians in milliseconds. Without a path: sample skills, and several copies joined.
 """
 
 import argparse

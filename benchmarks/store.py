@@ -1,7 +1,7 @@
 """Time and size of the SQLite store: `python benchmarks/store.py`.
 
-Indexes have 384 dimensions and two edges a node. `cold` is what a new process needs to open the
-database and load one index, its imports left out; files are in the page cache of the system.
+Indexes have 384 dimensions and two edges per node. `cold` is the time a new process needs to open the
+database and load one index, without imports; files are in the page cache of the system.
 """
 
 import statistics

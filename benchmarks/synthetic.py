@@ -1,7 +1,7 @@
-"""Documents of any size, and queries nobody asked before, made from the sample skills.
+"""Generator of documents of any size, and of new queries, from the sample skills.
 
-Sections of the samples in random order; every fourth longer word gets a number of its own, so that
-hardly two nodes, and hardly two embeddings, are the same.
+Documents are sections of the samples in random order. Every fourth longer word gets a unique number, so that
+hardly any two nodes or embeddings are equal.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Stopwatches and what is said of their readings: medians, percentiles, interleaved repetitions."""
+"""Stopwatches and their statistics: medians, percentiles, interleaved repetitions."""
 
 import gc
 import statistics

@@ -1,4 +1,4 @@
-"""How far the token estimate is from o200k_base, and how fast both count."""
+"""Error of the token estimate against o200k_base, and the speed of both."""
 
 from collections.abc import Callable, Sequence
 from functools import partial

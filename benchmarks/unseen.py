@@ -1,8 +1,8 @@
-"""Pages of the shipped models for skills that they have not seen: the rows of the README's quality table.
+"""Quality of the shipped models on unseen skills: the rows of the README's quality table.
 
 `python benchmarks/unseen.py FOLDER…` runs `skillpager bench run` on folders of annotated documents and
-writes `unseen.csv`, a row for each data set, style and method. Documents that the manifest calls near copies
-of training documents are left out.
+writes `unseen.csv`, a row for each data set, style and method. Documents that the manifest marks as near
+copies of training documents are left out.
 """
 
 import csv

@@ -1,6 +1,6 @@
 """Haystack: a pipeline that puts the page of a skill into a prompt, and skills for an agent's toolset.
 
-pip install "skillpager[haystack]"
+pip install ".[haystack]"
 python examples/haystack_pipeline.py
 """
 

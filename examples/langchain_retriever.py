@@ -1,6 +1,6 @@
-"""LangChain: retrieve the nodes of a skill's page, then compress a document that another retriever found.
+"""LangChain: retrieve the nodes of a skill's page, then compress a document from another retriever.
 
-pip install "skillpager[langchain]"
+pip install ".[langchain]"
 python examples/langchain_retriever.py
 """
 

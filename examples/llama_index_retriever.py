@@ -1,6 +1,6 @@
-"""LlamaIndex: retrieve the nodes of a skill's page, shorten a document, split one into typed nodes.
+"""LlamaIndex: retrieve the nodes of a skill's page, shorten a document, split it into typed nodes.
 
-pip install "skillpager[llama-index]"
+pip install ".[llama-index]"
 python examples/llama_index_retriever.py
 """
 

@@ -1,8 +1,8 @@
-"""OpenAI Agents SDK: an agent loads the page of a skill and reads what it left out.
+"""OpenAI Agents SDK: an agent loads a page of a skill, then reads omitted nodes.
 
-A scripted model stands for a real one, so that the example runs offline; with a key, leave `model` out.
+A scripted model replaces a real one, so that the example runs offline; with a key, leave `model` out.
 
-pip install "skillpager[openai-agents]"
+pip install ".[openai-agents]"
 python examples/openai_agents_agent.py
 """
 
@@ -28,7 +28,7 @@ CALLS = [
 
 
 class ScriptedModel(Model):
-    """Makes the calls of the script; when all are made, ends."""
+    """A model that makes the calls of the script, then ends."""
 
     async def get_response(
         self,
@@ -37,13 +37,13 @@ class ScriptedModel(Model):
         *args: Any,
         **kwargs: Any,
     ) -> ModelResponse:
-        """Return the next call, or the last word."""
+        """Return the next call, or the final message."""
         items = [] if isinstance(input, str) else input
         done = sum(item.get("type") == "function_call_output" for item in items)
         return ModelResponse(output=[self._turn(done)], usage=Usage(), response_id=None)
 
     def stream_response(self, *args: Any, **kwargs: Any) -> AsyncIterator[TResponseStreamEvent]:
-        """Refuse: the run below does not stream."""
+        """Raise an error: the run below does not stream."""
         raise NotImplementedError
 
     def _turn(self, done: int) -> ResponseFunctionToolCall | ResponseOutputMessage:

@@ -1,9 +1,9 @@
-"""pydantic-ai: an agent loads the page of a skill and reads what it left out.
+"""pydantic-ai: an agent loads a page of a skill, then reads omitted nodes.
 
-A scripted model stands for a real one, so that the example runs offline; with a key, name a model instead:
+A scripted model replaces a real one, so that the example runs offline; with a key, name a model instead:
 `Agent("openai:gpt-5", tools=...)`.
 
-pip install "skillpager[pydantic-ai]"
+pip install ".[pydantic-ai]"
 python examples/pydantic_ai_agent.py
 """
 
@@ -26,7 +26,7 @@ CALLS = [
 
 
 def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
-    """Make the next call of the script; when all are made, end."""
+    """Return the next call of the script, or the final message."""
     done = sum(isinstance(part, ToolReturnPart) for message in messages for part in message.parts)
     return ModelResponse(parts=[CALLS[done] if done < len(CALLS) else TextPart("I know what to do.")])
 

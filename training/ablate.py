@@ -1,9 +1,9 @@
-"""The navigator without each of its parts, by cross-validation over skills.
+"""Ablation of the navigator: its scores without each of its parts, by cross-validation over skills.
 
     python training/ablate.py DATA... --work build/training --out benchmarks/models/ablation.csv
 
-Every variant is trained anew, with one network for each fold in place of four, and pages the first five
-queries of every document in style `plain`. It needs what `train.py` left in WORK.
+Every variant is trained again, with one network for each fold instead of four, and pages the first five
+queries of every document in style `plain`. Needs the files that `train.py` wrote to WORK.
 """
 
 import argparse

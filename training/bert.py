@@ -1,6 +1,7 @@
-"""The encoder in torch, in two parts: lower layers, which stay as they are, and upper layers, which learn.
+"""The encoder in torch, in two parts: frozen lower layers, and upper layers, which are trained.
 
-What the lower layers make of a text is computed once and kept, so a step of training runs the upper only.
+The output of the lower layers is computed once for each text and cached, so a training step runs only the
+upper layers.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

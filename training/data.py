@@ -1,4 +1,4 @@
-"""Annotated documents as the training scripts read them."""
+"""Reader of annotated documents for the training scripts."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

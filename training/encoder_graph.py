@@ -1,12 +1,13 @@
-"""BERT with mean pooling as an ONNX graph, written operator by operator: in floats or in 8-bit integers.
+"""Builder of an ONNX graph of BERT with mean pooling, in floats or in 8-bit integers.
 
-Writing it out, rather than exporting and quantising with stock tools, makes three things hold:
+The graph is written operator by operator, not exported and quantised with stock tools, for three properties:
 
-- A row depends on its own text only. Activations are quantised token by token, not by one scale for
-  everything in a run, and nothing is padded: a run takes texts of one length.
+- A row depends only on its own text. Activations are quantised token by token, not with one scale for
+  everything in a run, and nothing is padded: all texts of a run have the same length.
 - Every processor computes the same integer products. Kernels without VNNI add two neighbouring products in
   16 bits and clip; the weights are scaled so that no such pair can leave that range.
-- Few bits are lost. Channels that are far larger than the rest are evened out against the weights first.
+- Little precision is lost. Channels that are far larger than the rest are first evened out against the
+  weights.
 
 References:
     Devlin et al. 2018, BERT, arXiv:1810.04805.

@@ -1,9 +1,9 @@
-"""What a smaller encoder would cost: ranking by cosine alone, on the documents of one fold.
+"""Quality of smaller encoders: ranking by cosine alone, on the documents of one fold.
 
     python training/encoder_sizes.py DATA... --work build/training --out benchmarks/models/encoders.csv
 
-It needs the encoders that `train.py` left in WORK, and trains those with fewer layers. Cosines are between a
-query and the nodes of its document, in 32-bit floats but for the row of the encoder that ships.
+Needs the encoders that `train.py` wrote to WORK, and trains those with fewer layers. Cosines are between a
+query and the nodes of its document, in 32-bit floats except in the row of the encoder that ships.
 """
 
 import argparse

@@ -1,6 +1,6 @@
-"""Texts on which the exported encoder is calibrated and compared: the kinds of pieces that skills consist of.
+"""Texts for calibrating and comparing the exported encoder: the kinds of pieces that skills consist of.
 
-Every second one calibrates, the others compare.
+Every second text is for calibration, the others for comparison.
 """
 
 TEXTS = (

@@ -1,9 +1,10 @@
-"""Measure the models of `train.py` on documents that they never saw: pages, judged by the evidence measure.
+"""Measure pages of the models of `train.py`, on unseen documents, by the evidence measure.
 
     python training/evaluate.py DATA... --work build/training
 
-Every document is paged with the encoder, classifier and navigator of the fold that it is not in. WORK gets
-`pages.jsonl`, a line for each query, method, budget and style; `tables.py` makes the tables of it.
+Every document is paged with the encoder, classifier and navigator that were trained without its fold. The
+script writes `pages.jsonl` to WORK, a line for each query, method, budget and style; `tables.py` makes the
+tables from it.
 """
 
 import argparse

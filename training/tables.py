@@ -1,8 +1,8 @@
-"""Make the tables and pictures of docs/models.md from what `train.py` and `evaluate.py` left in WORK.
+"""Make the tables and figures of docs/models.md from the output of `train.py` and `evaluate.py` in WORK.
 
     python training/tables.py --work build/training --out benchmarks/models
 
-Intervals are 95 % bootstrap intervals over skills. No model saw in training the documents that it paged here.
+Intervals are 95 % bootstrap intervals over skills. No model was trained on the documents that it paged here.
 """
 
 import argparse

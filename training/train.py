@@ -1,21 +1,21 @@
-"""Make every model that ships, from annotated documents, and say how good they are.
+"""Train all models that ship, on annotated documents, and report their scores.
 
     pip install --editable '.[bench,train]'
     python training/train.py DATA... --work build/training
 
 DATA are folders of evidence data (docs/evidence-format.md), such as `skillpager bench data fetch` restores.
-WORK keeps what each stage makes; an encoder whose settings and documents are the same is not trained again.
-About an hour on two cores.
+WORK stores the output of each stage; an encoder whose settings and documents are unchanged is not trained
+again. A run takes about an hour on two cores.
 
 1. encoders: one for each fold of the documents, trained on the others; one on all documents, which ships.
-2. rows: every document by the encoder that never saw it.
+2. rows: embeddings of every document, by the encoder that was not trained on it.
 3. types: the classifier of each fold and of all documents.
 4. navigator: the selector of each fold and of all documents, and its calibration.
-5. models: what ships is written to `src/skillpager/models`, with a log of every stage.
+5. models: the models that ship are written to `src/skillpager/models`, with a log of every stage.
 
-There are two ways of folding: over skills, and over repositories. No model of a fold has seen a document
-of it. What a later stage learns from comes from encoders of folds, too, so that it meets embeddings as good
-as those of a document that nobody has seen.
+Folds are made in two ways: over skills, and over repositories. No model of a fold was trained on a document
+of that fold. Later stages also learn from embeddings by the encoders of folds, so that these embeddings are
+as good as those of an unseen document, and not better.
 """
 
 import argparse

@@ -1,13 +1,13 @@
-"""Fine-tune the encoder on annotated documents: to find what a query needs, and to tell node types apart.
+"""Fine-tune the encoder on annotated documents: to find the nodes a query needs, and to separate node types.
 
-One step is one document: all its nodes and queries. Two losses are added:
+A step takes one document with all its nodes and queries. Two losses are added:
 
-- needs: for every needed node the cross-entropy of picking it among the nodes that are not needed, from
-  cosines over a temperature (listwise, within the document); nodes that only help count a little.
+- needs: for every needed node, the cross-entropy of picking it among the nodes that are not needed, from
+  cosines divided by a temperature (listwise, within the document); nodes that only help get a small weight.
 - types: the cross-entropy of a linear head on the embedding.
 
-Lower layers and word embeddings stay as they are: a query and a node need no new words here, a third of the
-time is saved, and fewer weights can overfit. `train.py` calls this; settings and scores go to its log.
+Lower layers and word embeddings are frozen: queries and nodes need no new words here, training takes a third
+less time, and fewer weights can overfit. `train.py` calls this and logs settings and scores.
 """
 
 import logging

@@ -1,8 +1,8 @@
-"""Train the navigator: for every node, whether a query can do without it; and what a page's chance is.
+"""Train the navigator: whether a query needs a node, and the probability that a page is sufficient.
 
-It learns from documents whose embeddings and types come from models that never saw them, as at run time.
-Logits are calibrated on the other folds; so is the chance that a page suffices, on pages of the walk that
-ships, judged by the evidence measure. `train.py` calls this.
+It learns from documents whose embeddings and types come from models that were not trained on them, as at run
+time. Logits are calibrated on the other folds. So is the probability that a page is sufficient, on pages of
+the walk that ships, judged by the evidence measure. `train.py` calls this.
 """
 
 from bisect import bisect_left

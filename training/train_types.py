@@ -1,7 +1,7 @@
-"""Train the node classifier on the rows of encoders that have not seen the document, and say how good it is.
+"""Train the node classifier on embeddings by encoders that were not trained on the document; score it.
 
-Every document is scored by networks that saw no document of its fold; the temperature that calibrates a fold
-comes from the other folds. `train.py` calls this.
+Every document is scored by networks trained without its fold; the temperature that calibrates a fold comes
+from the other folds. `train.py` calls this.
 """
 
 from collections.abc import Sequence

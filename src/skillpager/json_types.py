@@ -1,13 +1,13 @@
-"""The JSON objects that every front end speaks: CLI, HTTP service, MCP server and adapters.
+"""The JSON objects of all front ends: CLI, HTTP service, MCP server and adapters.
 
-Field names are those of the dataclasses in `types.py`, made by `output/json.py`; the HTTP service describes
-its answers by these types. Lines are 1-based and inclusive. Fields are only ever added.
+Fields have the names of the dataclasses in `types.py`; `output/json.py` makes the objects. The HTTP service's
+OpenAPI document is made from these types. Lines are 1-based and inclusive. Fields are added, never removed.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Literal, NotRequired, TypeAlias
 
-# pydantic reads the TypedDict of `typing` from Python 3.12 on only
+# pydantic accepts the TypedDict of `typing` only from Python 3.12 on
 from typing_extensions import TypedDict
 
 # covariant, so that a list of objects is a JSON value
@@ -29,7 +29,7 @@ class PlaceJson(TypedDict):
 
 
 class NodeJson(PlaceJson):
-    """A node: its role, place and exact source text."""
+    """A node: its type, place and exact source text."""
 
     id: str
     type: NodeTypeName
@@ -57,7 +57,7 @@ class EdgeJson(TypedDict):
 
 
 class SummaryJson(TypedDict):
-    """Metadata of an index: which skill it holds and how it was made."""
+    """Metadata of a skill and how its index was made."""
 
     name: str
     description: str
@@ -91,7 +91,7 @@ class GraphJson(NodesJson):
 
 
 class FileJson(TypedDict):
-    """A file of a skill as its author wrote it; `body_start` is the offset behind its front matter."""
+    """A file of a skill as its author wrote it; `body_start` is the offset after its front matter."""
 
     path: str
     text: str
@@ -133,7 +133,7 @@ class BudgetJson(TypedDict):
 
 
 class ScoresJson(TypedDict):
-    """The numbers that decided about a node, which is named by its id."""
+    """The numbers that decided about a node; `node` is its id."""
 
     node: str
     relevance: float
@@ -157,7 +157,7 @@ class SkipJson(ScoresJson):
 
 
 class SelectionJson(TypedDict):
-    """The choice of a strategy; picks in order of picking, skipped nodes in document order."""
+    """A strategy's selection; picks in pick order, skipped nodes in document order."""
 
     strategy: str
     query: str
@@ -167,7 +167,7 @@ class SelectionJson(TypedDict):
 
 
 class PageJson(TypedDict):
-    """A page, or nodes that a page left out: those have no selection. `explain` adds the reasons by node."""
+    """A page, or nodes that a page left out (without a selection). `explain` adds reasons by node."""
 
     text: str
     style: StyleName

@@ -45,7 +45,7 @@ from skillpager.bench.data.queries import (
     write_queries,
 )
 from skillpager.bench.data.records import SkillRecord
-from skillpager.bench.data.spending import Spending, Usage
+from skillpager.bench.data.spending import Spending, SpendLimitError, Usage
 from skillpager.errors import BenchError, SettingsError
 from skillpager.parsing.frontmatter import find_body
 from skillpager.remote import endpoint
@@ -511,6 +511,21 @@ def test_a_limit_that_buys_nothing_asks_nothing(folder: BenchFolder, server: Ope
     asked = write(folder, server, spending=Spending(PRICES, max_cost=0.001))
     assert "the limit of 0.001 is reached: 0 is spent" in asked.stopped
     assert server.asked == []
+
+
+def test_a_limit_is_exceeded_by_what_requests_under_way_cost_beyond_their_reserve() -> None:
+    spending = Spending(PRICES, max_cost=3.5)
+    expected, real = Usage(1_000, 0), Usage(1_000, 100)
+    for _ in range(3):
+        spending.reserve(expected)
+    with raises(SpendLimitError):
+        spending.reserve(expected)
+    for _ in range(3):
+        spending.pay(real, counted=True)
+        spending.release(expected)
+    assert spending.bill.cost == pytest.approx(3 * PRICES.cost(expected) + 3 * 0.2)
+    with raises(SpendLimitError):
+        spending.reserve(Usage())
 
 
 def test_limits_need_prices() -> None:

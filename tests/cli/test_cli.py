@@ -19,7 +19,7 @@ from openai_server import OpenAIServer, Reply, openai_server  # noqa: F401
 from skillpager import SkillPager
 from skillpager.encoders.builtin import MODEL_FOLDER
 from skillpager.errors import install_command
-from skillpager.output.outline import told_reasons, trace
+from skillpager.output.outline import format_reasons, trace
 from skillpager.settings import Settings
 from skillpager.types import Page
 
@@ -171,7 +171,7 @@ def test_explain_tells_what_speaks_for_each_pick(skillpager: Run, library: Skill
     done = skillpager("page", POSTGRES, QUERY, "-k", "3", "--explain", "--quiet")
     selection = library.page(SAMPLES / "postgres-backup", QUERY, max_nodes=3).selection
     assert selection is not None
-    reasons = told_reasons(selection, library.reasons(SAMPLES / "postgres-backup", QUERY))
+    reasons = format_reasons(selection, library.reasons(SAMPLES / "postgres-backup", QUERY))
     assert done.err == trace(selection) + reasons
     header, *rows = reasons.splitlines()
     assert header == "node   needed  because"

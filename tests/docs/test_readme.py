@@ -1,6 +1,8 @@
 """The README tells the truth: its page is the page, its example runs, its links lead somewhere."""
 
+import json
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +11,7 @@ import pytest
 
 from conftest import ROOT
 from documents import blocks, run_python, stands_in
+from skillpager.strategies.registry import FAMILIES
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "benchmarks").glob("*.md")])
@@ -69,3 +72,21 @@ def test_relative_links_lead_somewhere(document: Path) -> None:
     text = re.sub(r"```.*?```", "", document.read_text(encoding="utf-8"), flags=re.DOTALL)
     for target in re.findall(r"\]\((?!https?:|#)([^)#\s]+)[^)]*\)", text):
         assert (document.parent / target).exists(), target
+
+
+def test_every_figure_of_the_readme_comes_from_a_committed_file() -> None:
+    generator = runpy.run_path(str(ROOT / "docs" / "generate_readme.py"))
+    for name, block in generator["blocks"]().items():
+        assert f"<!-- {name} -->\n{block}<!-- /{name} -->" in README, "run `python docs/generate_readme.py`"
+
+
+def test_the_quality_of_types_is_the_one_of_the_models_card() -> None:
+    card = json.loads((ROOT / "src/skillpager/models/types/training.json").read_text(encoding="utf-8"))
+    assert f"gives {100 * card['scores']['accuracy']:.1f} % of the nodes the right type" in README
+
+
+def test_the_number_of_strategies_and_the_size_of_the_models_are_true() -> None:
+    assert f"another of {len(FAMILIES) - 1} [strategies]" in README
+    models = ROOT / "src" / "skillpager" / "models"
+    size = sum(path.stat().st_size for path in models.rglob("*") if path.is_file())
+    assert f"models ({round(size / 1e6)} MB)" in README

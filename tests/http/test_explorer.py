@@ -206,7 +206,7 @@ def test_picks_are_stepped_through_by_button_and_key(browser: Browser, url: str,
             assert [bar.text_content() for bar in current.locator(".bars > span").all()] == [
                 f"{number:.2f}" for number in (pick.relevance, pick.redundancy, pick.marginal)
             ]
-            expect(page.locator(".why")).to_contain_text("What speaks for it: ")
+            expect(page.locator(".why")).to_contain_text("Reasons: ")
             expect(page.locator(".why")).to_contain_text(f"Estimated need: {100 * pick.marginal:.0f} %")
             page.keyboard.press("ArrowRight")
         page.keyboard.press("ArrowLeft")

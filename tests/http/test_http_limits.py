@@ -14,7 +14,7 @@ import pytest
 from http_running import ASKED, TIME_LIMIT, Running, running
 from skillpager import SkillPager
 from skillpager.encoders.hashing import HashingEncoder
-from skillpager.http import limits as http_limits
+from skillpager.http import gate as http_gate
 from skillpager.http import server as http_server
 from skillpager.http.options import ServerOptions
 from skillpager.types import FloatArray
@@ -113,7 +113,7 @@ def test_what_takes_longer_than_the_end_may_is_refused(
 
 
 def test_a_body_that_does_not_arrive_is_given_up(pager: SkillPager, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_limits, "BODY_SECONDS", 0.2)
+    monkeypatch.setattr(http_gate, "BODY_SECONDS", 0.2)
     with running(pager) as service:
         url = service.client.base_url
         with socket.create_connection((url.host, url.port or 0), timeout=TIME_LIMIT) as connection:

@@ -247,7 +247,7 @@ def test_unknown_arguments_are_refused(server: SkillServer, tool: str, era: str)
         (
             "load_skill",
             {"name": "git-bisect", "query": "x", "budget_tokens": 5},
-            "ask for more budget_tokens",
+            "budget_tokens is too small: not even the omission marks fit. Ask for more.",
         ),
         (
             "load_skill",
@@ -262,7 +262,7 @@ def test_unknown_arguments_are_refused(server: SkillServer, tool: str, era: str)
             "There is no node 'n99' in skill 'git-bisect'",
         ),
         ("read_skill_nodes", {"name": "git-bisect", "ids": " "}, "No node is named"),
-        ("read_skill_nodes", {"name": "git-bisect", "lines": "one"}, "'one' is no range of lines"),
+        ("read_skill_nodes", {"name": "git-bisect", "lines": "one"}, "'one' is not a range of lines"),
         ("read_skill_nodes", {"name": "git-bisect", "lines": "900"}, "No node stands at 'L900-900'"),
         ("read_skill_nodes", {"name": "git-bisect", "section": "By foot"}, "There is no section 'By foot'"),
         ("get_skill_outline", {"name": "git-bisect", "start": "n99"}, "There is no node 'n99'"),

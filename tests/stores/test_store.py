@@ -29,7 +29,7 @@ from index_builder import assert_same_index, build_index, indexes
 from messages import raises
 from skillpager.errors import StoreError
 from skillpager.stores import DamagedEntry, SqliteStore
-from skillpager.stores.connection import MAX_DAMAGED_FILES, VERSION, Database
+from skillpager.stores.connection import VERSION, Database
 from skillpager.stores.rows import to_rows
 from skillpager.types import Edge, EdgeKind, ListContext, SkillIndex, Span
 
@@ -277,7 +277,8 @@ def test_an_index_over_the_cap_is_not_stored(folder: Path, caplog: pytest.LogCap
 def test_clearing_gives_the_disk_back(folder: Path, store: SqliteStore) -> None:
     filled(folder, *"abcdef", dim=384)
     full = store.size
-    folder.joinpath("index.db.damaged-1").write_bytes(b"damaged")
+    for name in ("index.db.damaged", "index.db.damaged-1"):  # the second as earlier releases named it
+        folder.joinpath(name).write_bytes(b"damaged")
     store.clear()
     assert store.entries() == []
     assert store.size < full / 2
@@ -500,9 +501,9 @@ def test_a_file_that_is_no_database_is_moved_aside(
     index = build_index()
     store.save(index)
     assert_same_index(store.load(index.key, index.skill), index)
-    assert folder.joinpath("index.db.damaged-1").read_bytes() == garbage
+    assert folder.joinpath("index.db.damaged").read_bytes() == garbage
     assert f"{store.path} is damaged" in caplog.text
-    assert "damaged-1" in caplog.text
+    assert f"moved to {store.path}.damaged;" in caplog.text
 
 
 def test_a_damaged_structure_is_mended_with_the_entry(folder: Path, store: SqliteStore) -> None:
@@ -523,14 +524,15 @@ def test_clearing_mends_the_file(folder: Path, store: SqliteStore) -> None:
     assert [path.name for path in folder.glob("*damaged*")] == []
 
 
-def test_only_the_last_damaged_files_are_kept(folder: Path) -> None:
+def test_only_the_last_damaged_file_is_stored(folder: Path) -> None:
     folder.mkdir()
-    for number in range(1, MAX_DAMAGED_FILES + 3):
+    for number in range(1, 4):
         folder.joinpath("index.db").write_bytes(b"no database" * number)
         with closing(SqliteStore(folder)) as store:
             assert store.entries() == []
-    kept = {path.name for path in folder.glob("*damaged*")}
-    assert kept == {f"index.db.damaged-{number}" for number in range(3, MAX_DAMAGED_FILES + 3)}
+        (damaged,) = folder.glob("*damaged*")
+        assert damaged.name == "index.db.damaged"
+        assert damaged.read_bytes() == b"no database" * number
 
 
 def test_a_file_damaged_while_open_is_moved_aside(folder: Path, store: SqliteStore) -> None:
@@ -550,7 +552,7 @@ def test_a_file_damaged_while_open_is_moved_aside(folder: Path, store: SqliteSto
         assert_same_index(third.load(index.key, index.skill), index)
         assert_same_index(third.load(lost.key, lost.skill), lost)
         assert third.verify() == []
-    assert len(list(folder.glob("*.damaged-?"))) == 1
+    assert len(list(folder.glob("*.damaged"))) == 1
 
 
 def test_a_truncated_file_never_breaks_a_load(folder: Path) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from skillpager.cli.messages import FAILED, UsageError, confirm, note, print_json, reported
-from skillpager.cli.options import AsJson, CacheDir, Yes
+from skillpager.cli.options import AsJson, CacheDir, PagerOptions, Yes
 from skillpager.cli.views import byte_count, counted, print_table
 
 if TYPE_CHECKING:
@@ -130,11 +130,7 @@ def evict(
 
 
 def parse_size(text: str) -> int:
-    """Return a size in bytes: `MB` is a million bytes, `MiB` is 2 to the 20.
-
-    Raises:
-        UsageError: It is not a size.
-    """
+    """Return a size in bytes: `MB` is a million bytes, `MiB` is 2 to the 20."""
     match = _SIZE.fullmatch(text.strip())
     if match is None:
         raise UsageError(f"{text!r} is not a size: write 100MB, 1.5GB, 64MiB or a number of bytes.")
@@ -143,9 +139,6 @@ def parse_size(text: str) -> int:
 
 
 def _open(cache_dir: Path | None) -> "SqliteStore":
-    from skillpager.cli.session import choose_settings
-    from skillpager.factories import cache_folder
-    from skillpager.stores import SqliteStore
+    from skillpager.cli.session import choose_settings, open_store
 
-    settings = choose_settings(cache_dir=cache_dir)
-    return SqliteStore(cache_folder(settings), max_bytes=settings.max_cache_bytes)
+    return open_store(choose_settings(PagerOptions(cache_dir=cache_dir)))

@@ -2,14 +2,14 @@
 
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import typer
 
 from skillpager.cli.messages import FAILED, print_json, print_text, reported
-from skillpager.cli.options import AsJson, CacheDir, ClassifierName, EncoderName
+from skillpager.cli.options import AsJson, UnscopedOptions
 from skillpager.cli.views import byte_count, counted
 from skillpager.errors import SkillPagerError, StoreError, install_command
 
@@ -31,12 +31,7 @@ SELF_TEST_ANSWER = "pg_restore"
 
 
 @reported
-def doctor(
-    encoder: EncoderName = None,
-    classifier: ClassifierName = None,
-    cache_dir: CacheDir = None,
-    as_json: AsJson = False,
-) -> None:
+def doctor(options: UnscopedOptions, as_json: AsJson = False) -> None:
     """Check the installation and run a short self-test.
 
     Prints versions, each setting with its source, which extras are installed, and the result of each check.
@@ -51,7 +46,7 @@ def doctor(
 
     from skillpager.cli.session import choose_settings
 
-    settings = choose_settings(encoder=encoder, classifier=classifier, cache_dir=cache_dir)
+    settings = choose_settings(options)
     python = f"{platform.python_version()} ({sys.executable})"
     facts = {"version": package_version(), "python": python, "platform": platform.platform()}
     sources = _settings(settings)
@@ -64,37 +59,32 @@ def doctor(
                 **facts,
                 "settings": {name: {"value": value, "origin": origin} for name, value, origin in sources},
                 "extras": {name: {"installed": found, "missing": lost} for name, found, lost in extras},
-                "checks": [asdict(check) for check in checks],
+                "checks": [check._asdict() for check in checks],
                 "healthy": healthy,
             }
         )
     else:
-        lines = _aligned([(PACKAGE if name == "version" else name, value) for name, value in facts.items()])
-        lines += ["", "settings"]
-        lines += _aligned([(f"  {name}", f"{value}  ({origin})") for name, value, origin in sources])
-        lines += ["", "extras"]
-        states = []
-        for name, found, lost in extras:
-            remedy = f"missing {', '.join(lost)}: {install_command(name)}"
-            states.append((f"  {name}", remedy if lost else f"installed: {', '.join(found)}"))
-        lines += _aligned(states)
-        lines += ["", "checks"]
         words = {True: "ok", False: "FAILED"}
-        lines += _aligned([(f"  {check.name}", f"{words[check.ok]}: {check.detail}") for check in checks])
+        sections = {
+            "settings": [(name, f"{value}  ({origin})") for name, value, origin in sources],
+            "extras": [
+                (name, f"missing {', '.join(lost)}: {install_command(name)}")
+                if lost
+                else (name, f"installed: {', '.join(found)}")
+                for name, found, lost in extras
+            ],
+            "checks": [(check.name, f"{words[check.ok]}: {check.detail}") for check in checks],
+        }
+        lines = _aligned([(PACKAGE if name == "version" else name, value) for name, value in facts.items()])
+        for title, rows in sections.items():
+            lines += ["", title, *_aligned([(f"  {name}", value) for name, value in rows])]
         print_text("\n".join(lines))
     if not healthy:
         raise typer.Exit(FAILED)
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
-    """The result of a check.
-
-    Attributes:
-        name: What was checked.
-        ok: Whether it works.
-        detail: What was found.
-    """
+class Check(NamedTuple):
+    """The result of a check: what was checked, whether it works, and what was found."""
 
     name: str
     ok: bool
@@ -161,12 +151,11 @@ def _extras() -> list[tuple[str, list[str], list[str]]]:
 def _check_cache(settings: "Settings") -> Check:
     import tempfile
 
-    from skillpager.factories import cache_folder
-    from skillpager.stores import SqliteStore
+    from skillpager.cli.session import open_store
 
-    folder = cache_folder(settings)
+    store = open_store(settings)
+    folder = store.path.parent
     try:
-        store = SqliteStore(folder, max_bytes=settings.max_cache_bytes)
         count = counted(len(store.entries()), "index", "indexes")
         with tempfile.TemporaryFile(dir=folder):
             pass

@@ -7,15 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from skillpager.cli.messages import UsageError, note, print_json, print_text, reported
-from skillpager.cli.options import (
-    AsJson,
-    CacheDir,
-    ClassifierName,
-    EncoderName,
-    Scope,
-    SkillArgument,
-    completion,
-)
+from skillpager.cli.options import AsJson, PagerOptions, SkillArgument, completion
 from skillpager.errors import SettingsError, SkillPagerError
 
 if TYPE_CHECKING:
@@ -40,10 +32,8 @@ def graph(
     mermaid: Annotated[bool, typer.Option("--mermaid", help="Print a Mermaid flowchart.")] = False,
     png: Annotated[Path | None, typer.Option("--png", metavar="FILE", help="Write a PNG picture.")] = None,
     svg: Annotated[Path | None, typer.Option("--svg", metavar="FILE", help="Write an SVG picture.")] = None,
-    scope: Scope = None,
-    encoder: EncoderName = None,
-    classifier: ClassifierName = None,
-    cache_dir: CacheDir = None,
+    *,
+    options: PagerOptions,
     as_json: AsJson = False,
 ) -> None:
     """Print the edges between the nodes of SKILL, or draw them.
@@ -65,14 +55,10 @@ def graph(
     for name in kinds or []:
         if name not in tuple(EdgeKind):
             raise SettingsError(f"Unknown edge kind {name!r}: choose from {', '.join(EdgeKind)}.")
-    pager = open_pager(encoder=encoder, classifier=classifier, cache_dir=cache_dir)
-    index = load_skill(pager, skill, scope=scope)
-    index = replace(
-        index, edges=tuple(edge for edge in index.edges if edge.kind in (kinds or list(EdgeKind)))
-    )
-    for path in (png, svg):
-        if path is None:
-            continue
+    index = load_skill(open_pager(options), skill)
+    if kinds:
+        index = replace(index, edges=tuple(edge for edge in index.edges if edge.kind in kinds))
+    for path in filter(None, (png, svg)):
         picture = draw(index, path)
         try:
             path.write_bytes(picture)

@@ -1,7 +1,7 @@
 """`skillpager index`: indexes many skills; one that fails does not stop the others."""
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from skillpager.cli.messages import FAILED, print_error, print_json, reported
-from skillpager.cli.options import AsJson, CacheDir, ClassifierName, EncoderName, Scope
+from skillpager.cli.options import AsJson, PagerOptions
 from skillpager.cli.views import print_table, progress_bar
 from skillpager.errors import ClassifierError, EncoderError, SkillError, SkillPagerError
 
@@ -38,10 +38,8 @@ def index(
     jobs: Annotated[
         int, typer.Option("--jobs", "-j", metavar="N", min=1, help="Number of skills indexed in parallel.")
     ] = DEFAULT_JOBS,
-    scope: Scope = None,
-    encoder: EncoderName = None,
-    classifier: ClassifierName = None,
-    cache_dir: CacheDir = None,
+    *,
+    options: PagerOptions,
     as_json: AsJson = False,
 ) -> None:
     """Index skills ahead of their first use.
@@ -56,8 +54,8 @@ def index(
     """
     from skillpager.cli.session import open_pager, report_estimates
 
-    pager = open_pager(encoder=encoder, classifier=classifier, cache_dir=cache_dir, show_batches=False)
-    outcomes = index_all(pager, find_targets(paths or [], pager.settings), scope=scope, jobs=jobs)
+    pager = open_pager(options, show_batches=False)
+    outcomes = index_all(pager, find_targets(paths or [], pager.settings), jobs=jobs)
     report_estimates(pager)
     print_outcomes(outcomes, exact=pager.token_counter.exact, as_json=as_json)
     if not all(outcome.stored for outcome in outcomes):
@@ -66,19 +64,7 @@ def index(
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The result of indexing one skill.
-
-    Attributes:
-        path: The skill's folder or file.
-        name: Its name.
-        key: Cache key; empty if indexing failed.
-        nodes: Number of nodes.
-        tokens: Tokens of the whole skill.
-        seconds: Time it took.
-        cached: Whether it was in the store before.
-        stored: Whether it is in the store now.
-        error: Why it failed; None if it did not.
-    """
+    """The result of indexing a skill; `cached` if it was in the store before, `stored` if it is there now."""
 
     path: Path
     name: str = ""
@@ -125,9 +111,7 @@ def find_targets(texts: Sequence[str], settings: "Settings") -> list[Path | Outc
     return list(first.values())
 
 
-def index_all(
-    pager: "SkillPager", targets: Sequence[Path | Outcome], *, scope: str | None, jobs: int
-) -> list[Outcome]:
+def index_all(pager: "SkillPager", targets: Sequence[Path | Outcome], *, jobs: int) -> list[Outcome]:
     """Index skills in parallel; return their outcomes in the order of `targets`.
 
     After several failures in a row that are not the skills' own, the rest is not tried.
@@ -141,7 +125,7 @@ def index_all(
     failures = 0
     pool = ThreadPoolExecutor(jobs, "skillpager-index")
     try:
-        futures = [pool.submit(_index_one, pager, path, scope) for path in paths]
+        futures = [pool.submit(_index_one, pager, path) for path in paths]
         with progress_bar("skills") as progress:
             for future in as_completed(futures):
                 outcome = future.result()
@@ -162,37 +146,29 @@ def index_all(
     return [replace(outcome, stored=outcome.key in after) for outcome in outcomes]
 
 
-def _index_one(pager: "SkillPager", path: Path, scope: str | None) -> Outcome:
+def _index_one(pager: "SkillPager", path: Path) -> Outcome:
     from skillpager.cli.session import report_warnings
 
     start = time.perf_counter()
     try:
-        found = pager.index(path, scope=scope)
+        found = pager.index(path)
     except (SkillError, EncoderError, ClassifierError) as error:
         return Outcome(path, path.name, error=error)
-    report_warnings(found)
     seconds = time.perf_counter() - start
+    report_warnings(found)
     return Outcome(path, found.skill.name, found.key, len(found.nodes), found.full_tokens, seconds)
 
 
-def print_outcomes(outcomes: Iterable[Outcome], *, exact: bool, as_json: bool) -> None:
+def print_outcomes(outcomes: Sequence[Outcome], *, exact: bool, as_json: bool) -> None:
     """Print the indexed skills to stdout and the failures to stderr."""
     from skillpager.output.json import error_json
 
-    skills: list[dict[str, object]] = []
-    failed: list[dict[str, object]] = []
-    rows = []
-    errors = []
-    about = "" if exact else "about "
-    for outcome in outcomes:
-        path = str(outcome.path)
-        if outcome.error is not None:
-            errors.append(outcome.error)
-            failed.append({"path": path, **error_json(outcome.error)})
-            continue
-        skills.append(
+    indexed = [outcome for outcome in outcomes if outcome.error is None]
+    failed = [(outcome.path, outcome.error) for outcome in outcomes if outcome.error is not None]
+    if as_json:
+        skills = [
             {
-                "path": path,
+                "path": str(outcome.path),
                 "name": outcome.name,
                 "nodes": outcome.nodes,
                 "full_tokens": outcome.tokens,
@@ -201,13 +177,17 @@ def print_outcomes(outcomes: Iterable[Outcome], *, exact: bool, as_json: bool) -
                 "seconds": round(outcome.seconds, 4),
                 "key": outcome.key,
             }
-        )
-        took = "cached" if outcome.cached else f"{outcome.seconds:.2f} s"
-        cells = [f"{outcome.nodes:,}", f"{about}{outcome.tokens:,}", took if outcome.stored else "not kept"]
-        rows.append([outcome.name, *cells, path])
-    if as_json:
-        print_json({"skills": skills, "failed": failed, "tokens_exact": exact})
-    elif rows:
+            for outcome in indexed
+        ]
+        failures = [{"path": str(path), **error_json(error)} for path, error in failed]
+        print_json({"skills": skills, "failed": failures, "tokens_exact": exact})
+    elif indexed:
+        rows = []
+        for outcome in indexed:
+            tokens = f"{'' if exact else 'about '}{outcome.tokens:,}"
+            took = "cached" if outcome.cached else f"{outcome.seconds:.2f} s"
+            shown = took if outcome.stored else "not kept"
+            rows.append([outcome.name, f"{outcome.nodes:,}", tokens, shown, str(outcome.path)])
         print_table(["skill", "nodes", "tokens", "time", "path"], rows, right=["nodes", "tokens", "time"])
-    for error in errors:
+    for _, error in failed:
         print_error(error, as_json=as_json)

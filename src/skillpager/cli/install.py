@@ -1,6 +1,7 @@
 """`skillpager install`, `uninstall` and `stub`: set up the agents on this machine."""
 
 import shutil
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -8,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from skillpager.cli.messages import UsageError, confirm, note, print_json, print_text, reported, warn
-from skillpager.cli.options import AsJson, SkillArgument, Yes
+from skillpager.cli.options import AsJson, SkillArgument, Yes, completion
 from skillpager.errors import SettingsError, install_command
 
 if TYPE_CHECKING:
@@ -16,38 +17,36 @@ if TYPE_CHECKING:
     from skillpager.install.hosts import Host
 
 
-def complete_agent(incomplete: str) -> list[str]:
-    """Return the agents whose names begin with `incomplete`."""
-    from skillpager.install.hosts import HOSTS
+@dataclass(frozen=True, slots=True)
+class InstallOptions:
+    """The agent whose configuration file is changed, and how."""
 
-    return [host.name for host in HOSTS if host.name.startswith(incomplete)]
-
-
-Agent = Annotated[
-    str | None,
-    typer.Option(
-        "--agent",
-        metavar="NAME",
-        help="claude-code, claude-desktop, codex, cursor, gemini, vscode, windsurf or zed. [default: list "
-        "the agents and change nothing]",
-        autocompletion=complete_agent,
-    ),
-]
-HostScope = Annotated[
-    str,
-    typer.Option(
-        "--scope",
-        metavar="SCOPE",
-        help="user: your own configuration file. project: the one in the current folder.",
-    ),
-]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the change without making it.")]
+    agent: Annotated[
+        str | None,
+        typer.Option(
+            "--agent",
+            metavar="NAME",
+            help="claude-code, claude-desktop, codex, cursor, gemini, vscode, windsurf or zed. [default: "
+            "list the agents and change nothing]",
+            autocompletion=completion("skillpager.install.hosts", "AGENTS"),
+        ),
+    ] = None
+    scope: Annotated[
+        str,
+        typer.Option(
+            "--scope",
+            metavar="SCOPE",
+            help="user: your own configuration file. project: the one in the current folder.",
+        ),
+    ] = "user"
+    yes: Yes = False
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the change without making it.")] = False
+    as_json: AsJson = False
 
 
 @reported
 def install(
-    agent: Agent = None,
-    scope: HostScope = "user",
+    options: InstallOptions,
     skills_dirs: Annotated[
         list[Path] | None,
         typer.Option(
@@ -56,9 +55,6 @@ def install(
             help="Further folder of skills to offer; may be repeated.",
         ),
     ] = None,
-    yes: Yes = False,
-    dry_run: DryRun = False,
-    as_json: AsJson = False,
 ) -> None:
     """Add SkillPager's MCP server to an agent.
 
@@ -74,31 +70,25 @@ def install(
     from skillpager.install.changes import plan_install
     from skillpager.install.hosts import Places, file_of, find_host, own_command, server_entry
 
-    if agent is None:
-        _print_hosts(as_json=as_json)
+    if options.agent is None:
+        _print_hosts(as_json=options.as_json)
         return
-    host = find_host(agent)
-    file = file_of(host, scope, Places())
-    command = own_command(scope)
+    host = find_host(options.agent)
+    file = file_of(host, options.scope, Places())
+    command = own_command(options.scope)
     for folder in skills_dirs or []:
         if not folder.is_dir():
             raise SettingsError(f"{folder} is not a folder: name folders that contain skills.")
     entry = server_entry(host, command, skills_dirs=[folder.resolve() for folder in skills_dirs or []])
-    _make_change(plan_install(host, file, entry), host, keep=True, yes=yes, dry_run=dry_run, as_json=as_json)
-    if scope == "project" and Path(command[0]).is_absolute():
+    _make_change(plan_install(host, file, entry), host, options, keep=True)
+    if options.scope == "project" and Path(command[0]).is_absolute():
         warn(f"{file} names {command[0]}, a path that other members of the project do not have.")
     if find_spec("mcp") is None:
         warn(f'The server needs the package "mcp": run `{install_command("mcp")}`.')
 
 
 @reported
-def uninstall(
-    agent: Agent = None,
-    scope: HostScope = "user",
-    yes: Yes = False,
-    dry_run: DryRun = False,
-    as_json: AsJson = False,
-) -> None:
+def uninstall(options: InstallOptions) -> None:
     """Remove SkillPager's MCP server from an agent.
 
     The configuration file is restored to what it was before `skillpager install`. If it was changed since,
@@ -113,12 +103,12 @@ def uninstall(
     from skillpager.install.changes import plan_uninstall
     from skillpager.install.hosts import Places, file_of, find_host
 
-    if agent is None:
-        _print_hosts(as_json=as_json)
+    if options.agent is None:
+        _print_hosts(as_json=options.as_json)
         return
-    host = find_host(agent)
-    change = plan_uninstall(host, file_of(host, scope, Places()))
-    _make_change(change, host, keep=False, yes=yes, dry_run=dry_run, as_json=as_json)
+    host = find_host(options.agent)
+    change = plan_uninstall(host, file_of(host, options.scope, Places()))
+    _make_change(change, host, options, keep=False)
 
 
 @reported
@@ -126,9 +116,7 @@ def stub(
     skill: SkillArgument,
     out: Annotated[
         Path,
-        typer.Option(
-            "--out", metavar="DIR", help="Folder of skills to write the stub to.", show_default=True
-        ),
+        typer.Option("--out", metavar="DIR", help="Folder of skills to write the stub to."),
     ] = Path(".claude/skills"),
     max_tokens: Annotated[
         int | None,
@@ -170,24 +158,23 @@ def stub(
         warn("`skillpager` is not on the PATH of this shell, so agents will probably not find it either.")
 
 
-def _make_change(
-    change: "Change", host: "Host", *, keep: bool, yes: bool, dry_run: bool, as_json: bool
-) -> None:
+def _make_change(change: "Change", host: "Host", options: InstallOptions, *, keep: bool) -> None:
     """Show a change, ask, and make it."""
     from skillpager.install.changes import diff, write
 
     shown = diff(change)
-    if as_json:
-        changed = change.before != change.after
-        print_json({"agent": host.name, "file": str(change.path), "changed": changed, "diff": shown})
+    if options.as_json:
+        print_json(
+            {"agent": host.name, "file": str(change.path), "changed": not change.is_none, "diff": shown}
+        )
     elif shown:
         print_text(shown)
-    if change.before == change.after:
+    if change.is_none:
         state = "already has SkillPager" if keep else "does not have SkillPager"
         note(f"Nothing to do: {change.path} {state}.")
-    elif not dry_run:
+    elif not options.dry_run:
         remedy = f"add --yes to change {change.path}, or --dry-run to see the change"
-        confirm(f"Change {change.path}?", yes=yes, remedy=remedy)
+        confirm(f"Change {change.path}?", yes=options.yes, remedy=remedy)
         write(change, keep=keep)
         note(f"{change.path} changed: restart {host.title} if it is running.")
 

@@ -65,11 +65,7 @@ def list_skills(
 
 
 def check_folders(folders: Sequence[Path]) -> None:
-    """Check that every argument is a folder.
-
-    Raises:
-        SkillError: One is not.
-    """
+    """Raise a `SkillError` for an argument that is not a folder."""
     for folder in folders:
         if not folder.is_dir():
             raise SkillError(f"{folder} is not a folder: name folders that contain skills.")

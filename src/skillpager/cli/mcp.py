@@ -4,52 +4,53 @@ import gc
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from threading import Thread
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from skillpager.cli.messages import UsageError, note, reported
-from skillpager.cli.options import CacheDir, ClassifierName, EncoderName, OfferedFolders, Scope
+from skillpager.cli.options import OfferedFolders, PagerOptions
 from skillpager.errors import SkillPagerError, require_extra
 
 if TYPE_CHECKING:
     from skillpager.pager import SkillPager
 
 
-@reported
-def mcp(
-    folders: OfferedFolders = None,
+@dataclass(frozen=True, slots=True)
+class McpOptions:
+    """How the server is reached, and what it sends."""
+
     http: Annotated[
         bool,
         typer.Option("--http", help="Listen on a loopback port instead of stdin and stdout."),
-    ] = False,
+    ] = False
     port: Annotated[
         int | None,
         typer.Option("--port", metavar="N", min=0, max=65535, help="Port for --http. [default: 8642]"),
-    ] = None,
+    ] = None
     ceiling: Annotated[
         int | None,
         typer.Option(
             "--ceiling", metavar="N", help="Most tokens in one reply, including its JSON. [default: 20000]"
         ),
-    ] = None,
+    ] = None
     text_only: Annotated[
         bool,
         typer.Option(
             "--text-only",
             help="Send no structured content: some agents show it to their model in place of the text.",
         ),
-    ] = False,
+    ] = False
     resend: Annotated[
         bool,
         typer.Option("--resend", help="Repeat nodes that were already sent in the same session."),
-    ] = False,
-    scope: Scope = None,
-    encoder: EncoderName = None,
-    classifier: ClassifierName = None,
-    cache_dir: CacheDir = None,
-) -> None:
+    ] = False
+
+
+@reported
+def mcp(folders: OfferedFolders = None, *, served: McpOptions, options: PagerOptions) -> None:
     """Offer skills to agents as an MCP server.
 
     An agent starts this command itself and talks to it over stdin and stdout. Tools: list_skills,
@@ -61,13 +62,13 @@ def mcp(
       skillpager mcp examples/skills < /dev/null
       skillpager mcp --text-only < /dev/null
     """
-    if port is not None and not http:
+    if served.port is not None and not served.http:
         raise UsageError("--port needs --http: add --http, or leave --port out.")
     require_extra("mcp", extra="mcp", purpose="`skillpager mcp`")
     with _no_collection():
         from skillpager.cli.session import open_library
 
-        library = open_library(folders or [], encoder=encoder, classifier=classifier, cache_dir=cache_dir)
+        library = open_library(folders or [], options)
     # load the model while the rest of the server is imported
     warming = Thread(target=_warm, args=[library.pager])
     warming.start()
@@ -76,10 +77,11 @@ def mcp(
             from skillpager.mcp import server as mcp_server
             from skillpager.mcp.tools import DEFAULT_CEILING, ToolOptions
 
-            chosen = DEFAULT_CEILING if ceiling is None else ceiling
-            server = mcp_server.make_server(library, ToolOptions(chosen, not text_only, resend, scope))
-        if http:
-            listening = mcp_server.open_port(mcp_server.DEFAULT_PORT if port is None else port)
+            ceiling = DEFAULT_CEILING if served.ceiling is None else served.ceiling
+            tools = ToolOptions(ceiling, not served.text_only, served.resend, options.scope)
+            server = mcp_server.make_server(library, tools)
+        if served.http:
+            listening = mcp_server.open_port(mcp_server.DEFAULT_PORT if served.port is None else served.port)
             note(f"MCP server at {mcp_server.address_of(listening)}; Ctrl-C stops it")
             mcp_server.serve_http(server, listening)
         else:

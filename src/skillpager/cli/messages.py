@@ -18,6 +18,7 @@ from typing import Annotated, TextIO
 
 import typer
 
+from skillpager.cli.options import grouped
 from skillpager.errors import SkillPagerError
 
 ISSUES = "https://github.com/skillpager/skillpager/issues"
@@ -95,9 +96,10 @@ def printable(text: str) -> str:
 def reported(command: Callable[..., None]) -> Callable[..., None]:
     """Make a command of a function: messages go to stderr, exceptions become exit codes.
 
-    Adds the options `--quiet` and `--verbose`. If the function has the option `as_json`, that decides the
-    form of the messages.
+    Adds the options `--quiet` and `--verbose`, and takes options in groups (`grouped`). If there is the
+    option `as_json`, it decides the form of the messages.
     """
+    command = grouped(command)
 
     @wraps(command)
     def run(*, quiet: bool, verbose: bool, **arguments: object) -> None:

@@ -1,9 +1,15 @@
-"""The options that several commands share, and the values that a shell completes them with."""
+"""The options that several commands share, one by one and in groups, and how a shell completes them.
+
+A command takes a group of options as one object: see `grouped`.
+"""
 
 from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass
+from functools import wraps
 from importlib import import_module
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, get_origin, get_type_hints
 
 import typer
 
@@ -63,51 +69,6 @@ SkillArgument = Annotated[
         show_default=False,
     ),
 ]
-QueryArgument = Annotated[
-    str, typer.Argument(metavar="QUERY", help="The task at hand, in a sentence; - reads it from stdin.")
-]
-MaxNodes = Annotated[
-    int | None,
-    typer.Option(
-        "--max-nodes",
-        "-k",
-        metavar="N",
-        help="Pick at most N nodes; small gaps between them are filled on top. [default: no limit with "
-        "navigator, otherwise 20, or 60 for skills of more than 100 nodes]",
-    ),
-]
-MaxTokens = Annotated[
-    int | None,
-    typer.Option(
-        "--max-tokens", metavar="N", help="Longest page, omission marks included. [default: no limit]"
-    ),
-]
-Sufficiency = Annotated[
-    float | None,
-    typer.Option(
-        "--sufficiency",
-        metavar="P",
-        help="Stop once the page holds everything needed with this estimated probability, such as 0.9. "
-        "[default: stop when no remaining node is worth its tokens]",
-    ),
-]
-MmrLambda = Annotated[
-    float | None,
-    typer.Option(
-        "--lambda",
-        metavar="X",
-        help="Use the strategy mmr, weighing relevance (1) against variety (0). [default: 0.7]",
-    ),
-]
-Scope = Annotated[
-    str | None,
-    typer.Option(
-        "--scope",
-        metavar="SCOPE",
-        help="skill: SKILL.md and the files it links to (default). body: SKILL.md alone.",
-        autocompletion=completion("skillpager.parsing.skill", "SCOPES"),
-    ),
-]
 StyleName = Annotated[
     str | None,
     typer.Option(
@@ -164,3 +125,108 @@ AsJson = Annotated[
     bool, typer.Option("--json", help="Print JSON; errors and warnings become JSON lines on stderr.")
 ]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
+
+
+@dataclass(frozen=True, slots=True)
+class PagerOptions:
+    """Settings of the same names that a command may replace."""
+
+    scope: Annotated[
+        str | None,
+        typer.Option(
+            "--scope",
+            metavar="SCOPE",
+            help="skill: SKILL.md and the files it links to (default). body: SKILL.md alone.",
+            autocompletion=completion("skillpager.parsing.skill", "SCOPES"),
+        ),
+    ] = None
+    encoder: EncoderName = None
+    classifier: ClassifierName = None
+    cache_dir: CacheDir = None
+
+
+@dataclass(frozen=True, slots=True)
+class PickOptions:
+    """How nodes are picked, as in `skillpager.types.PageOptions`."""
+
+    max_nodes: Annotated[
+        int | None,
+        typer.Option(
+            "--max-nodes",
+            "-k",
+            metavar="N",
+            help="Pick at most N nodes; small gaps between them are filled on top. [default: no limit with "
+            "navigator, otherwise 20, or 60 for skills of more than 100 nodes]",
+        ),
+    ] = None
+    max_tokens: Annotated[
+        int | None,
+        typer.Option(
+            "--max-tokens", metavar="N", help="Longest page, omission marks included. [default: no limit]"
+        ),
+    ] = None
+    sufficiency: Annotated[
+        float | None,
+        typer.Option(
+            "--sufficiency",
+            metavar="P",
+            help="Stop once the page holds everything needed with this estimated probability, such as 0.9. "
+            "[default: stop when no remaining node is worth its tokens]",
+        ),
+    ] = None
+    mmr_lambda: Annotated[
+        float | None,
+        typer.Option(
+            "--lambda",
+            metavar="X",
+            help="Use the strategy mmr, weighing relevance (1) against variety (0). [default: 0.7]",
+        ),
+    ] = None
+    strategy: StrategyName = None
+
+
+@dataclass(frozen=True, slots=True)
+class Without:
+    """Names options of a group that a command lacks: they keep their defaults."""
+
+    names: tuple[str, ...]
+
+
+# the commands that always take the whole skill as the settings have it
+UnscopedOptions = Annotated[PagerOptions, Without(("scope",))]
+
+
+def grouped(command: Callable[..., None]) -> Callable[..., None]:
+    """Make each field of a command's dataclass parameters an option of its own.
+
+    The options take the place of the parameter; `Annotated[Group, Without(("name",))]` leaves some out.
+    """
+    hints = get_type_hints(command, include_extras=True)
+    parameters: list[Parameter] = []
+    groups: dict[str, tuple[Any, list[str]]] = {}
+    for name, parameter in signature(command).parameters.items():
+        hint = hints[name]
+        group = hint.__origin__ if get_origin(hint) is Annotated else hint
+        if not is_dataclass(group):
+            parameters.append(parameter.replace(kind=Parameter.KEYWORD_ONLY, annotation=hint))
+            continue
+        left_out = next((extra.names for extra in getattr(hint, "__metadata__", ())), ())
+        types = get_type_hints(group, include_extras=True)
+        taken = [field for field in fields(group) if field.name not in left_out]
+        groups[name] = group, [field.name for field in taken]
+        parameters += [
+            Parameter(field.name, Parameter.KEYWORD_ONLY, default=field.default, annotation=types[field.name])
+            for field in taken
+        ]
+
+    @wraps(command)
+    def run(**arguments: object) -> None:
+        made = {
+            name: group(**{field: arguments.pop(field) for field in taken})
+            for name, (group, taken) in groups.items()
+        }
+        command(**arguments, **made)
+
+    run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return run

@@ -3,42 +3,27 @@
 Commands import what they work with when they run, so that `--help` and completion do not wait for it.
 """
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from skillpager.cli.messages import note, print_json, print_text, print_trace, reported
-from skillpager.cli.options import (
-    AsJson,
-    CacheDir,
-    ClassifierName,
-    EncoderName,
-    MaxNodes,
-    MaxTokens,
-    MmrLambda,
-    QueryArgument,
-    Scope,
-    SkillArgument,
-    StrategyName,
-    StyleName,
-    Sufficiency,
-)
+from skillpager.cli.options import AsJson, PagerOptions, PickOptions, SkillArgument, StyleName
 
 if TYPE_CHECKING:
     from skillpager.pager import SkillPager
-    from skillpager.types import PageOptions, SkillIndex
+    from skillpager.types import SkillIndex
 
 
 @reported
 def page(
     skill: SkillArgument,
-    query: QueryArgument,
-    max_nodes: MaxNodes = None,
-    max_tokens: MaxTokens = None,
-    sufficiency: Sufficiency = None,
-    mmr_lambda: MmrLambda = None,
-    strategy: StrategyName = None,
-    scope: Scope = None,
+    query: Annotated[
+        str, typer.Argument(metavar="QUERY", help="The task at hand, in a sentence; - reads it from stdin.")
+    ],
+    picked: PickOptions,
+    options: PagerOptions,
     style: StyleName = None,
     or_outline: Annotated[
         bool,
@@ -47,9 +32,6 @@ def page(
     explain: Annotated[
         bool, typer.Option("--explain", help="Print to stderr why each node was picked or left out.")
     ] = False,
-    encoder: EncoderName = None,
-    classifier: ClassifierName = None,
-    cache_dir: CacheDir = None,
     as_json: AsJson = False,
 ) -> None:
     """Print the part of SKILL that QUERY needs.
@@ -68,31 +50,20 @@ def page(
     from skillpager.cli import session
     from skillpager.cli.views import page_note
     from skillpager.output.json import context_json
-    from skillpager.output.outline import told_reasons, trace
+    from skillpager.output.outline import format_reasons, trace
 
     query = session.read_query(query, skill=skill)
-    pager = session.open_pager(encoder=encoder, classifier=classifier, cache_dir=cache_dir)
+    pager = session.open_pager(options)
     if or_outline and not query.strip():
-        _print_outline(pager, session.load_skill(pager, skill, scope=scope), as_json=as_json)
+        _print_outline(pager, session.load_skill(pager, skill), as_json=as_json)
         return
     source = session.find_source(skill, pager.settings)
-    options: PageOptions = {
-        "max_nodes": max_nodes,
-        "max_tokens": max_tokens,
-        "sufficiency": sufficiency,
-        "strategy": strategy,
-        "mmr_lambda": mmr_lambda,
-        "scope": scope,
-        "style": style,
-        "show": session.show_command(skill, scope=scope, cache_dir=cache_dir),
-    }
-    made = pager.page(source, query, **options)
+    made = pager.page(source, query, **asdict(picked), style=style, show=session.show_command(skill, options))
     selection = made.selection
-    picks = selection.picks if selection else ()
     # a strategy that estimates no needs, or a skill that fits the budget, has no reasons to give
-    estimated = any(pick.sufficiency is not None for pick in picks)
-    reasons = pager.reasons(source, query, strategy=strategy, scope=scope) if explain and estimated else {}
-    index = pager.index(source, scope=scope)
+    estimated = selection is not None and any(pick.sufficiency is not None for pick in selection.picks)
+    reasons = pager.reasons(source, query, strategy=picked.strategy) if explain and estimated else {}
+    index = pager.index(source)
     session.report_warnings(index)
     if as_json:
         form = context_json(made)
@@ -102,7 +73,7 @@ def page(
     if explain and selection:
         print_trace(trace(selection))
         if reasons:
-            print_trace(told_reasons(selection, reasons))
+            print_trace(format_reasons(selection, reasons))
     # a strategy may pick from other pieces than the index's nodes
     pieces = len(selection.picks) + len(selection.skipped) if selection else len(index.nodes)
     note(page_note(made, pieces))
@@ -111,10 +82,7 @@ def page(
 @reported
 def outline(
     skill: SkillArgument,
-    scope: Scope = None,
-    encoder: EncoderName = None,
-    classifier: ClassifierName = None,
-    cache_dir: CacheDir = None,
+    options: PagerOptions,
     as_json: AsJson = False,
 ) -> None:
     """Print the headings and nodes of SKILL as a tree.
@@ -128,8 +96,8 @@ def outline(
     """
     from skillpager.cli import session
 
-    pager = session.open_pager(encoder=encoder, classifier=classifier, cache_dir=cache_dir)
-    index = session.load_skill(pager, skill, scope=scope)
+    pager = session.open_pager(options)
+    index = session.load_skill(pager, skill)
     session.report_estimates(pager)
     _print_outline(pager, index, as_json=as_json)
 
@@ -151,11 +119,8 @@ def show(
         list[str],
         typer.Argument(metavar="NODE", help="Node ids (n12), ranges of ids (n12-n16) or lines (L30-57)."),
     ],
-    scope: Scope = None,
+    options: PagerOptions,
     style: StyleName = None,
-    encoder: EncoderName = None,
-    classifier: ClassifierName = None,
-    cache_dir: CacheDir = None,
     as_json: AsJson = False,
 ) -> None:
     """Print nodes of SKILL that a page left out.
@@ -169,8 +134,8 @@ def show(
     from skillpager.cli import session
     from skillpager.output.json import context_json
 
-    pager = session.open_pager(encoder=encoder, classifier=classifier, cache_dir=cache_dir)
-    made = pager.expand(session.load_skill(pager, skill, scope=scope), nodes, style=style)
+    pager = session.open_pager(options)
+    made = pager.expand(session.load_skill(pager, skill), nodes, style=style)
     if as_json:
         print_json(context_json(made))
     else:

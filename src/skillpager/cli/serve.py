@@ -3,12 +3,13 @@
 import logging
 import os
 import sys
+from dataclasses import asdict, dataclass
 from typing import Annotated
 
 import typer
 
 from skillpager.cli.messages import note, reported
-from skillpager.cli.options import CacheDir, ClassifierName, EncoderName, OfferedFolders
+from skillpager.cli.options import OfferedFolders, UnscopedOptions
 from skillpager.errors import require_extra
 from skillpager.http.options import (
     DEFAULT_HOST,
@@ -20,13 +21,14 @@ from skillpager.http.options import (
 )
 
 
-@reported
-def serve(
-    folders: OfferedFolders = None,
-    host: Annotated[str, typer.Option(metavar="HOST", help="Address to listen on.")] = DEFAULT_HOST,
+@dataclass(frozen=True, slots=True)
+class ServiceOptions:
+    """The options of the service, as in `ServerOptions`."""
+
+    host: Annotated[str, typer.Option(metavar="HOST", help="Address to listen on.")] = DEFAULT_HOST
     port: Annotated[
         int, typer.Option(metavar="N", min=0, max=65535, help="Port to listen on; 0 picks a free one.")
-    ] = DEFAULT_PORT,
+    ] = DEFAULT_PORT
     token: Annotated[
         str | None,
         typer.Option(
@@ -35,7 +37,7 @@ def serve(
             help="Secret that every request must send; required unless --host is a loopback address. Other "
             "users can read it from the command line, so prefer the variable.",
         ),
-    ] = None,
+    ] = None
     allowed_hosts: Annotated[
         list[str] | None,
         typer.Option(
@@ -43,23 +45,23 @@ def serve(
             metavar="NAME",
             help="Further host name under which clients reach the service; may be repeated.",
         ),
-    ] = None,
+    ] = None
     allow_uploads: Annotated[
         bool, typer.Option("--allow-uploads", help="Also page Markdown that is sent with the request.")
-    ] = False,
+    ] = False
     allow_models: Annotated[
         bool,
         typer.Option(
             "--allow-models",
             help="Let requests choose strategies that load a model or call an LLM endpoint.",
         ),
-    ] = False,
+    ] = False
     max_tokens: Annotated[
         int | None,
         typer.Option(
             "--max-tokens", metavar="N", min=1, help="Longest page, for any request. [default: none]"
         ),
-    ] = None,
+    ] = None
     max_request_bytes: Annotated[
         int | None,
         typer.Option(
@@ -68,19 +70,24 @@ def serve(
             min=1,
             help="Largest request. [default: 64 KiB; 1 MiB with --allow-uploads]",
         ),
-    ] = None,
+    ] = None
     workers: Annotated[
         int, typer.Option(metavar="N", min=1, help="Number of requests processed in parallel.")
-    ] = DEFAULT_WORKERS,
+    ] = DEFAULT_WORKERS
     waiting: Annotated[
         int, typer.Option(metavar="N", min=0, help="Number of requests that may wait; more are refused.")
-    ] = DEFAULT_WAITING,
+    ] = DEFAULT_WAITING
+
+
+@reported
+def serve(
+    folders: OfferedFolders = None,
+    *,
+    limits: ServiceOptions,
+    options: UnscopedOptions,
     access_log: Annotated[
         bool, typer.Option("--access-log", help="Write one JSON line to stderr for each request.")
     ] = False,
-    encoder: EncoderName = None,
-    classifier: ClassifierName = None,
-    cache_dir: CacheDir = None,
 ) -> None:
     """Serve pages over HTTP until interrupted.
 
@@ -97,20 +104,9 @@ def serve(
     from skillpager.cli.session import open_library
     from skillpager.http import server as http_server
 
-    options = ServerOptions(
-        host=host,
-        port=port,
-        token=token,
-        allowed_hosts=tuple(allowed_hosts or ()),
-        allow_uploads=allow_uploads,
-        allow_models=allow_models,
-        max_tokens=max_tokens,
-        max_request_bytes=max_request_bytes,
-        workers=workers,
-        waiting=waiting,
-    )
-    check_options(options)
-    library = open_library(folders or [], encoder=encoder, classifier=classifier, cache_dir=cache_dir)
+    served = ServerOptions(**{**asdict(limits), "allowed_hosts": tuple(limits.allowed_hosts or ())})
+    check_options(served)
+    library = open_library(folders or [], options)
     if access_log:
         # straight to stderr: the handler of notes would store each line, to print it only once
         handler = logging.StreamHandler(sys.stderr)
@@ -121,7 +117,7 @@ def serve(
         log.propagate = False
     try:
         finished = http_server.serve(
-            library, options, announce=lambda url: note(f"serving at {url}; Ctrl+C ends it")
+            library, served, announce=lambda url: note(f"serving at {url}; Ctrl+C ends it")
         )
     finally:
         library.pager.close()

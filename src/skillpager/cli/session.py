@@ -5,52 +5,41 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from skillpager.cli.list import check_folders
 from skillpager.cli.messages import UsageError, are_notes_heard, note, warn
+from skillpager.cli.options import PagerOptions
 from skillpager.errors import SettingsError, SkillError, install_command
+from skillpager.factories import cache_folder
 from skillpager.library import Library, locate, search_folders
 from skillpager.settings import Settings, load_settings
 
 if TYPE_CHECKING:
     from skillpager.pager import SkillPager
+    from skillpager.stores import SqliteStore
     from skillpager.types import SkillIndex
 
 STDIN = "-"
 
 
-def choose_settings(
-    *, encoder: str | None = None, classifier: str | None = None, cache_dir: Path | None = None
-) -> Settings:
-    """Return the settings of this process, with command-line options applied.
-
-    Raises:
-        SettingsError: A file, variable or option is not valid.
-    """
-    settings = load_settings()
-    return replace(
-        settings,
-        encoder=encoder or settings.encoder,
-        classifier=classifier or settings.classifier,
-        cache_dir=cache_dir or settings.cache_dir,
-    )
+def choose_settings(options: PagerOptions) -> Settings:
+    """Return the settings of this process, with command-line options applied."""
+    chosen = {name: value for name, value in asdict(options).items() if value}
+    return replace(load_settings(), **chosen)
 
 
-def open_pager(
-    *,
-    encoder: str | None = None,
-    classifier: str | None = None,
-    cache_dir: Path | None = None,
-    show_batches: bool = True,
-) -> "SkillPager":
-    """Return a pager with the options applied; on a terminal it shows the progress of an LLM classifier.
+def open_store(settings: Settings) -> "SqliteStore":
+    """Return the store of these settings."""
+    from skillpager.stores import SqliteStore
 
-    Raises:
-        SettingsError: A file, variable or option is not valid.
-    """
+    return SqliteStore(cache_folder(settings), max_bytes=settings.max_cache_bytes)
+
+
+def open_pager(options: PagerOptions, *, show_batches: bool = True) -> "SkillPager":
+    """Return a pager with the options applied; on a terminal it shows the progress of an LLM classifier."""
     # numpy and the splitter, which commands without a pager need not load
     from skillpager.pager import SkillPager
 
@@ -58,22 +47,14 @@ def open_pager(
         sys.stderr.write(f"\rtyping nodes: batch {done} of {total}" + ("\n" if done == total else ""))
         sys.stderr.flush()
 
-    settings = choose_settings(encoder=encoder, classifier=classifier, cache_dir=cache_dir)
     watched = show_batches and are_notes_heard() and sys.stderr.isatty()
-    return SkillPager(settings=settings, progress=print_batch if watched else None)
+    return SkillPager(settings=choose_settings(options), progress=print_batch if watched else None)
 
 
-def open_library(
-    folders: Sequence[Path], *, encoder: str | None, classifier: str | None, cache_dir: Path | None
-) -> Library:
-    """Return the skills that a server offers, with the options applied.
-
-    Raises:
-        SkillError: One of the folders is not a folder.
-        SettingsError: A file, variable or option is not valid.
-    """
+def open_library(folders: Sequence[Path], options: PagerOptions) -> Library:
+    """Return the skills that a server offers, with the options applied."""
     check_folders(folders)
-    pager = open_pager(encoder=encoder, classifier=classifier, cache_dir=cache_dir, show_batches=False)
+    pager = open_pager(options, show_batches=False)
     report_estimates(pager)
     library = Library(pager, folders or None)
     if not library.skills():
@@ -81,13 +62,9 @@ def open_library(
     return library
 
 
-def load_skill(pager: "SkillPager", skill: str, *, scope: str | None) -> "SkillIndex":
-    """Return the index of the skill that SKILL names, and print its warnings.
-
-    Raises:
-        SkillPagerError: The skill cannot be found, read or indexed.
-    """
-    index = pager.index(find_source(skill, pager.settings), scope=scope)
+def load_skill(pager: "SkillPager", skill: str) -> "SkillIndex":
+    """Return the index of the skill that SKILL names, and print its warnings."""
+    index = pager.index(find_source(skill, pager.settings))
     report_warnings(index)
     return index
 
@@ -118,11 +95,7 @@ def find_source(skill: str, settings: Settings) -> Path | str:
 
 
 def find_skill(skill: str, settings: Settings) -> Path:
-    """Return the path that SKILL names.
-
-    Raises:
-        SkillError: There is no such file, folder or skill.
-    """
+    """Return the path that SKILL names; a `SkillError` says where it was looked for."""
     return locate(skill, search_folders(settings.skills_dir))
 
 
@@ -144,13 +117,13 @@ def read_query(query: str, *, skill: str) -> str:
     return query
 
 
-def show_command(skill: str, *, scope: str | None, cache_dir: Path | None) -> str:
+def show_command(skill: str, options: PagerOptions) -> str:
     """Return the command that prints nodes of `skill` when their ids follow it; empty for stdin."""
     if skill == STDIN:
         return ""
-    options = [("--scope", scope), ("--cache-dir", cache_dir and str(cache_dir))]
-    chosen = [word for name, value in options if value for word in (name, value)]
-    words = ["skillpager", "show", skill, *chosen]
+    words = ["skillpager", "show", skill]
+    for name, value in (("--scope", options.scope), ("--cache-dir", options.cache_dir)):
+        words += [name, str(value)] if value else []
     return subprocess.list2cmdline(words) if sys.platform == "win32" else shlex.join(words)
 
 

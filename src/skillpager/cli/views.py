@@ -8,9 +8,6 @@ from typing import TYPE_CHECKING
 from skillpager.cli.messages import are_notes_heard, print_text, printable
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.tree import Tree
-
     from skillpager.types import Page, SkillIndex
 
 KILO = 1000
@@ -27,13 +24,9 @@ def is_terminal() -> bool:
 
 @contextmanager
 def progress_bar(unit: str) -> Iterator[Callable[[int, int], None]]:
-    """Show a progress bar on stderr, if that is a terminal and notes are wanted.
+    """Yield a function that moves a progress bar, given the number of finished units and of all units.
 
-    Args:
-        unit: What is counted, such as `contexts`.
-
-    Yields:
-        A function that moves the bar, given the number of finished units and of all units.
+    The bar counts units such as `contexts`, on stderr, if that is a terminal and notes are wanted.
     """
     if not (are_notes_heard() and sys.stderr.isatty()):
         yield lambda _done, _total: None
@@ -48,17 +41,12 @@ def progress_bar(unit: str) -> Iterator[Callable[[int, int], None]]:
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[str] = ()) -> None:
-    """Print a table on a terminal, tab-separated values with a header line elsewhere.
-
-    Args:
-        columns: Names of the columns.
-        rows: Cells, one per column.
-        right: Columns to align on the right.
-    """
+    """Print a table on a terminal, with columns in `right` aligned there; tab-separated values elsewhere."""
     if not is_terminal():
         print_text("\n".join("\t".join(map(one_line, row)) for row in [columns, *rows]))
         return
     from rich import box
+    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
@@ -67,31 +55,21 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, right:
         table.add_column(column, justify="right" if column in right else "left", overflow="fold")
     for row in rows:
         table.add_row(*(Text(one_line(cell)) for cell in row))
-    _console().print(table)
+    Console(highlight=False).print(table)
 
 
 def print_outline(index: "SkillIndex", *, exact: bool) -> None:
     """Print the tree of headings and nodes, coloured by type on a terminal."""
-    from skillpager.output.outline import outline
+    from skillpager.output.outline import document_order, outline
 
-    if is_terminal():
-        _console().print(_tree(index, exact=exact))
-    else:
+    if not is_terminal():
         print_text(outline(index))
-
-
-def _console() -> "Console":
+        return
     from rich.console import Console
-
-    return Console(highlight=False)
-
-
-def _tree(index: "SkillIndex", *, exact: bool) -> "Tree":
     from rich.text import Text
     from rich.tree import Tree
 
     from skillpager.output.formatting import line_range, snippet
-    from skillpager.output.outline import document_order
     from skillpager.output.palette import TYPE_COLORS
     from skillpager.types import Heading, Node
 
@@ -115,16 +93,11 @@ def _tree(index: "SkillIndex", *, exact: bool) -> "Tree":
             leaf.append(f" {line_range(tile)} {tile.tokens}t ", style="dim")
             leaf.append(one_line(snippet(tile.text, SNIPPET_CHARS)))
             branches[-1][1].add(leaf)
-    return tree
+    Console(highlight=False).print(tree)
 
 
 def page_note(page: "Page", total: int) -> str:
-    """Return one line about a page: nodes, tokens and the share of the skill that it saves.
-
-    Args:
-        page: The page.
-        total: Number of nodes of the skill.
-    """
+    """Return one line about a page of a skill of `total` nodes: nodes, tokens and the share that it saves."""
     from skillpager.output.formatting import percent
     from skillpager.output.json import token_reduction
     from skillpager.types import SkipReason

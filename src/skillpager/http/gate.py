@@ -1,8 +1,9 @@
-"""ASGI middleware that checks every request: Host, Origin, token, and the body's size and type.
+"""ASGI middleware that checks every request: Host, Origin, token, and the body's size, time and type.
 
-Host and Origin are checked against DNS rebinding and web pages of other origins.
+The checks of Host and Origin are against DNS rebinding and web pages of other origins.
 """
 
+import asyncio
 import hmac
 from http import HTTPStatus
 
@@ -11,17 +12,18 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from skillpager.http.explorer.routes import assets
-from skillpager.http.limits import read_body
 from skillpager.http.options import ServerOptions, as_address
 from skillpager.http.problems import RefusedError, error_problem
 from skillpager.http.service import JSON
 
-# what anyone may ask for without the token: it holds no data
+# served without the token: they hold no data
 PUBLIC_PATHS = frozenset({"/healthz", *assets()})
+# a client that sends more slowly would delay a shutdown
+BODY_SECONDS = 10.0
 
 
 class Gate:
-    """Lets a request through, or answers it with a problem."""
+    """Passes a request on, or answers it with a problem."""
 
     def __init__(self, app: ASGIApp, *, options: ServerOptions) -> None:
         self._app = app
@@ -29,15 +31,14 @@ class Gate:
         self._hosts = frozenset(map(_plain, ("localhost", options.host, *options.allowed_hosts)))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request."""
+        """Handle one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
         try:
             self._check_sender(scope, headers)
-            announced = headers.get("content-length", "0")
-            body = await read_body(receive, announced=announced, max_bytes=self._options.request_bytes)
+            body = await self._read_body(headers, receive)
             given = headers.get("content-type", "")
             if body and scope["method"] == "POST" and given.partition(";")[0].strip().lower() != JSON:
                 raise RefusedError(
@@ -58,15 +59,11 @@ class Gate:
         await self._app(scope, replay, send)
 
     def _check_sender(self, scope: Scope, headers: Headers) -> None:
-        """Refuse a request for another host, from a web page of another origin, or without the token.
-
-        Raises:
-            RefusedError: It is one of those.
-        """
+        """Raise `RefusedError` for another host, a web page of another origin, or without the token."""
         host = headers.get("host", "")
         name, _, port = host.rpartition(":")
         name = _plain(name if name and (port.isdecimal() or not port) else host)
-        # an IP address is always right: only a name can be rebound to another address
+        # IP addresses are always allowed: only a name can be rebound to another address
         if name not in self._hosts and as_address(name) is None:
             raise RefusedError(
                 HTTPStatus.MISDIRECTED_REQUEST,
@@ -86,9 +83,37 @@ class Gate:
         if scheme.lower() != "bearer" or not same:
             raise RefusedError(
                 HTTPStatus.UNAUTHORIZED,
-                "The service wants its token: send the header `Authorization: Bearer TOKEN`.",
+                "The service needs its token: send the header `Authorization: Bearer TOKEN`.",
                 headers={"WWW-Authenticate": 'Bearer realm="skillpager"'},
             )
+
+    async def _read_body(self, headers: Headers, receive: Receive) -> bytes:
+        """Return the body; raise `RefusedError` if it is too large or takes longer than `BODY_SECONDS`."""
+        max_bytes = self._options.request_bytes
+        too_large = RefusedError(
+            HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+            f"The body is over the limit of {max_bytes:,} bytes: send less, or have the service started with "
+            "a larger --max-request-bytes.",
+            headers={"Connection": "close"},
+        )
+        announced = headers.get("content-length", "0")
+        if announced.isdecimal() and int(announced) > max_bytes:
+            raise too_large
+        body = bytearray()
+        try:
+            async with asyncio.timeout(BODY_SECONDS):
+                while True:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        raise ClientDisconnect
+                    body += message.get("body", b"")
+                    if len(body) > max_bytes:
+                        raise too_large
+                    if not message.get("more_body", False):
+                        return bytes(body)
+        except TimeoutError as error:
+            detail = f"The body did not arrive within {BODY_SECONDS:g} seconds: send it again."
+            raise RefusedError(HTTPStatus.REQUEST_TIMEOUT, detail, headers={"Connection": "close"}) from error
 
 
 def _plain(host: str) -> str:

@@ -1,4 +1,4 @@
-"""ASGI middleware around every request: metrics, the access log, security headers, an answer to any fault."""
+"""ASGI middleware: request metrics, access log, security headers, answers to internal errors."""
 
 import asyncio
 import json
@@ -14,16 +14,16 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from skillpager.http.problems import EndingError, error_problem, fault_problem
 from skillpager.types import Page
 
-# JSON lines, one a request; whoever starts the service gives it a handler
+# one JSON line per request; the command that starts the service adds the handler
 access_log = logging.getLogger("skillpager.http.access")
 
-# label of the path of requests that no route takes
+# path label of requests that match no route
 UNKNOWN_PATH = "unknown"
 METHODS = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"})
-# a page takes milliseconds, the first of a skill seconds
+# a page takes milliseconds, the first page of a skill seconds
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
-# what a page of the service loads comes from the service; nobody may frame or read it from elsewhere
+# web pages load files of the service only; other sites may not frame or read them
 SECURITY_HEADERS = {
     "Content-Security-Policy": "default-src 'self'; img-src 'self' data:; object-src 'none'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -35,10 +35,10 @@ SECURITY_HEADERS = {
 
 
 class Metrics:
-    """Prometheus counters of one service; labels have few values, whatever clients send.
+    """Prometheus metrics of one service. Clients cannot add label values.
 
     Args:
-        taken: Returns how many requests are worked on or wait.
+        taken: Returns the number of requests in work or waiting.
     """
 
     def __init__(self, taken: Callable[[], int]) -> None:
@@ -61,7 +61,7 @@ class Metrics:
         busy.set_function(taken)
 
     def count_request(self, method: str, path: str, status: int, seconds: float) -> None:
-        """Count an answer; `path` is a path template, not what the client wrote."""
+        """Count an answer; `path` is the route's template, not the client's text."""
         known = method if method in METHODS else "other"
         self._requests.labels(known, path, str(status)).inc()
         self._seconds.labels(path).observe(seconds)
@@ -74,19 +74,19 @@ class Metrics:
         self._full.inc(page.full_tokens)
 
     def text(self) -> bytes:
-        """Return all counts in Prometheus' text format."""
+        """Return all metrics in Prometheus' text format."""
         return generate_latest(self._registry)
 
 
 class Observer:
-    """The outermost middleware: it also answers what goes wrong below it."""
+    """The outermost middleware; it also answers requests that failed with an unexpected exception."""
 
     def __init__(self, app: ASGIApp, *, metrics: Metrics) -> None:
         self._app = app
         self._metrics = metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request."""
+        """Handle one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -105,14 +105,14 @@ class Observer:
         try:
             await self._app(scope, receive, observed)
         except asyncio.CancelledError:
-            # the service ends and has waited long enough for the worker
+            # the service is stopping and the grace period for the worker is over
             if not status:
                 await error_problem(EndingError())(scope, receive, observed)
         except Exception as fault:
             if not status:
                 await fault_problem(fault)(scope, receive, observed)
         finally:
-            # without a status the client has gone before it was answered
+            # no status: the client disconnected before it was answered
             if status:
                 seconds = time.perf_counter() - started
                 path = getattr(scope.get("route"), "path_format", UNKNOWN_PATH)
@@ -122,7 +122,7 @@ class Observer:
 
 
 def _log_line(scope: Scope, status: int, size: int, seconds: float) -> str:
-    """Return one request as JSON, without what follows the question mark: it may hold a query."""
+    """Return one request as JSON, without the URL's query string, which may hold an agent's query."""
     client = scope.get("client")
     return json.dumps(
         {

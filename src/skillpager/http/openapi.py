@@ -1,4 +1,4 @@
-"""The OpenAPI description of the HTTP service: what FastAPI finds, plus problems, 304 and the token."""
+"""The OpenAPI document of the HTTP service: FastAPI's, plus problems, 304 and the token."""
 
 import json
 import re
@@ -14,19 +14,19 @@ from skillpager.http.problems import PROBLEM_JSON, ProblemJson
 
 DESCRIPTION = (
     "Pages of agent skills: the smallest part of a skill that suffices for a query. Fields are the keyword "
-    "arguments of the library; a field that is not known is refused. Answers carry an ETag and heed "
+    "arguments of the library; an unknown field is refused. Answers carry an ETag; GET requests may send "
     "If-None-Match."
 )
 _REFERENCE = "#/components/schemas/{model}"
 _PROBLEM = {
-    "description": "What is wrong, and the way out (RFC 9457).",
+    "description": "What is wrong and what to do (RFC 9457).",
     "content": {PROBLEM_JSON: {"schema": {"$ref": _REFERENCE.format(model="ProblemJson")}}},
 }
 _SEEN = {"description": "The answer is one that If-None-Match names."}
 
 
 def describe(app: FastAPI, options: ServerOptions) -> dict[str, Any]:
-    """Return the OpenAPI document of `app`, made once."""
+    """Return the OpenAPI document of `app`, which is made once."""
     if app.openapi_schema is not None:
         return app.openapi_schema
     document = get_openapi(

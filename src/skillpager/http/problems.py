@@ -1,4 +1,4 @@
-"""Errors as `application/problem+json` (RFC 9457): status, what is wrong and the way out."""
+"""Errors as `application/problem+json` (RFC 9457): status, what is wrong and what to do."""
 
 import json
 import logging
@@ -20,11 +20,11 @@ from skillpager.errors import SkillPagerError
 logger = logging.getLogger(__name__)
 
 PROBLEM_JSON = "application/problem+json"
-RETRY_SECONDS = 1
-# a request that is wrong in every field is not answered with a book
+RETRY = {"Retry-After": "1"}  # seconds
+# mistakes of one request that are reported
 MAX_MISTAKES = 20
 
-# what is not named here is a mistake in the request
+# every other error is a mistake in the request
 STATUS_OF = {
     errors.UnknownSkillError: HTTPStatus.NOT_FOUND,
     errors.NodeNotFoundError: HTTPStatus.NOT_FOUND,
@@ -34,7 +34,6 @@ STATUS_OF = {
     errors.StrategyError: HTTPStatus.BAD_GATEWAY,
     errors.StoreError: HTTPStatus.SERVICE_UNAVAILABLE,
 }
-
 
 _Place = TypedDict("_Place", {"in": Annotated[str, Field(examples=["body"])]})  # a keyword of Python
 
@@ -60,12 +59,7 @@ class ProblemJson(TypedDict):
 
 
 class RefusedError(SkillPagerError):
-    """A request that the service does not serve.
-
-    Attributes:
-        status: The status of the answer.
-        headers: Further headers of the answer.
-    """
+    """A request that the service refuses, with the status and further headers of the answer."""
 
     def __init__(self, status: HTTPStatus, message: str, *, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(message)
@@ -74,25 +68,19 @@ class RefusedError(SkillPagerError):
 
 
 class BusyError(RefusedError):
-    """Every worker is busy and no more requests may wait."""
+    """Every worker is busy and the queue is full."""
 
     def __init__(self, waiting: int) -> None:
-        super().__init__(
-            HTTPStatus.SERVICE_UNAVAILABLE,
-            f"Every worker is busy and {waiting} requests wait already: ask again in a moment.",
-            headers={"Retry-After": str(RETRY_SECONDS)},
-        )
+        message = f"Every worker is busy and {waiting} requests wait already: ask again in a moment."
+        super().__init__(HTTPStatus.SERVICE_UNAVAILABLE, message, headers=RETRY)
 
 
 class EndingError(RefusedError):
-    """The service ends before it could answer."""
+    """The service stopped before it could answer."""
 
     def __init__(self) -> None:
-        super().__init__(
-            HTTPStatus.SERVICE_UNAVAILABLE,
-            "The service ends before the answer is made: ask again when it is back.",
-            headers={"Retry-After": str(RETRY_SECONDS)},
-        )
+        message = "The service stops before the answer is made: ask again when it is back."
+        super().__init__(HTTPStatus.SERVICE_UNAVAILABLE, message, headers=RETRY)
 
 
 def problem(
@@ -103,33 +91,18 @@ def problem(
     mistakes: Sequence[MistakeJson] = (),
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    """Return a problem as a response.
-
-    Args:
-        status: Its status.
-        detail: What is wrong and the way out.
-        error: The class of the error, where there is one.
-        mistakes: The fields of the request that are wrong.
-        headers: Further headers.
-    """
-    content: ProblemJson = {
-        "type": "about:blank",
-        "title": status.phrase,
-        "status": int(status),
-        "detail": detail,
-    }
+    """Return a problem as a response; `error` is the class of the error, `mistakes` are the wrong fields."""
+    content: ProblemJson = {"type": "about:blank", "title": status.phrase, "status": status, "detail": detail}
     if error is not None:
         content["error"] = error
     if mistakes:
         content["errors"] = list(mistakes)
     body = json.dumps(content, ensure_ascii=False).encode(errors="replace")
-    return Response(
-        body, int(status), {"Cache-Control": "no-store", **(headers or {})}, media_type=PROBLEM_JSON
-    )
+    return Response(body, status, {"Cache-Control": "no-store", **(headers or {})}, media_type=PROBLEM_JSON)
 
 
 def error_problem(error: SkillPagerError) -> Response:
-    """Return an error of the package as a response."""
+    """Return an error of the library as a response."""
     name = type(error).__name__
     if isinstance(error, RefusedError):
         return problem(error.status, str(error), error=name, headers=error.headers)
@@ -138,7 +111,7 @@ def error_problem(error: SkillPagerError) -> Response:
 
 
 def fault_problem(fault: Exception) -> Response:
-    """Return the response to a request that met a fault of ours, and log the fault."""
+    """Return the response to a request that an unexpected exception ended, and log the exception."""
     logger.error(
         "A request met a fault of SkillPager (%s: %s): please report it; --verbose prints the traceback.",
         type(fault).__name__,
@@ -174,7 +147,7 @@ async def _on_http(request: Request, error: Exception) -> Response:
     }
     headers = dict(error.headers or {})
     if status is HTTPStatus.METHOD_NOT_ALLOWED:
-        # Starlette names the methods of the first route of a path alone
+        # Starlette names only the methods of a path's first route
         path = getattr(request.scope.get("route"), "path_format", None)
         methods = cast(FastAPI, request.app).openapi()["paths"].get(path, {})
         headers |= {"Allow": ", ".join(sorted(map(str.upper, methods)))} if methods else {}
@@ -188,7 +161,7 @@ async def _on_mistakes(_request: Request, error: Exception) -> Response:
         reason = found[0].get("ctx", {}).get("error", "")
         detail = f"The body is not JSON ({reason}, character {found[0]['loc'][-1]}): send one JSON object."
         return problem(HTTPStatus.BAD_REQUEST, detail)
-    # values are left out: they may be long or not printable
+    # the values are not quoted: they may be long or not printable
     mistakes: list[MistakeJson] = [
         {"in": str(place[0]), "field": ".".join(map(str, place[1:])), "detail": mistake["msg"]}
         for mistake in found[:MAX_MISTAKES]

@@ -1,4 +1,4 @@
-"""The requests that the HTTP service takes: keyword arguments of the library, and nothing else."""
+"""The requests of the HTTP service. Their fields are keyword arguments of the library."""
 
 from typing import Annotated
 
@@ -7,15 +7,15 @@ from pydantic.config import JsonDict
 
 from skillpager.json_types import ScopeName, StyleName
 
-# longer than any sentence about what an agent is about to do
+# longer than any description of a task
 MAX_QUERY_CHARS = 8_000
 MAX_NAME_CHARS = 512
 MAX_SHOW_CHARS = 200
 MAX_ADDRESSES = 1_000
 MAX_ADDRESS_CHARS = 500
-# a request line has no more room: `server.HEAD_BYTES`
+# as many as fit a request line: `server.HEAD_BYTES`
 MAX_QUERY_ADDRESSES = 100
-# beyond any skill, and well within what arithmetic holds
+# larger than any skill; no sum of such counts overflows
 MAX_COUNT = 1_000_000_000
 
 Address = Annotated[str, StringConstraints(min_length=1, max_length=MAX_ADDRESS_CHARS)]
@@ -37,7 +37,7 @@ ScopeField = Annotated[
 ]
 StyleField = Annotated[StyleName | None, Field(description="How the page is rendered; `marked` by default.")]
 
-# a schema that says which of two fields is there; null counts as absent
+# JSON schema: exactly one of the two fields is a string
 _EITHER: JsonDict = {
     "oneOf": [
         {"required": [name], "properties": {name: {"type": "string"}}} for name in ("skill", "markdown")
@@ -81,20 +81,20 @@ class PageFields(_Fields):
     )
     max_nodes: Count | None = Field(None, description="Most nodes to pick.")
     max_tokens: Count | None = Field(
-        None, description="Ceiling on the page's tokens, markers included.", examples=[1500]
+        None, description="Ceiling on the page's tokens, marks included.", examples=[1500]
     )
     sufficiency: float | None = Field(
         None,
         gt=0,
         le=1,
         allow_inf_nan=False,
-        description="Estimated chance of holding all that is needed at which the page ends.",
+        description="Estimated chance of holding all that is needed; picking stops there.",
     )
     strategy: str | None = Field(
         None,
         min_length=1,
         max_length=MAX_NAME_CHARS,
-        description="A strategy of `/v1/strategies`, with its argument behind a colon.",
+        description="A strategy of `/v1/strategies`; its argument follows a colon.",
     )
     mmr_lambda: float | None = Field(
         None, ge=0, le=1, allow_inf_nan=False, description="Weight of relevance (1) against variety (0)."
@@ -105,22 +105,22 @@ class PageFields(_Fields):
         "",
         max_length=MAX_SHOW_CHARS,
         description="Command or tool of the client that reads omitted nodes when their ids follow it; the "
-        "page's markers name it.",
+        "page's marks name it.",
     )
     known: list[Address] = Field(
         [],
         max_length=MAX_ADDRESSES,
-        description="Ids of nodes that the reader has already: a marker names them in place of their text.",
+        description="Ids of nodes that the reader has already: a mark names them in place of their text.",
     )
-    explain: bool = Field(False, description="Also tell which kinds of signals speak for each node.")
+    explain: bool = Field(False, description="Add `reasons`: which kinds of signals support each node.")
 
 
 class PageRequest(PageFields, SourceFields):
-    """A page, asked for by POST."""
+    """A request for a page by POST."""
 
 
 class PageQuery(PageFields):
-    """A page, asked for by GET: every value is text."""
+    """A request for a page by GET; every value is text."""
 
     model_config = ConfigDict(strict=False)
 
@@ -128,30 +128,28 @@ class PageQuery(PageFields):
 
 
 class ExpandRequest(SourceFields):
-    """Nodes that a page left out."""
+    """A request for nodes that a page left out."""
 
     nodes: Annotated[list[Address], Field(max_length=MAX_ADDRESSES)] | AddressText = Field(
         description="Ids (`n12`), ranges (`n12-n16`) or lines (`L30-57`).",
         examples=["n3-n5", ["n3-n5", "L40-52"]],
     )
-    max_tokens: Count | None = Field(
-        None, description="Ceiling on the tokens; what does not fit is left out."
-    )
+    max_tokens: Count | None = Field(None, description="Ceiling on the tokens; the rest is left out.")
     scope: ScopeField = None
     style: StyleField = None
 
 
 class ScopeQuery(_Fields):
-    """Which files of a skill are meant."""
+    """The files of a skill that a request is about."""
 
     scope: ScopeField = None
 
 
 class NodesQuery(ScopeQuery):
-    """Which nodes of a skill are meant."""
+    """The nodes of a skill that a request is about."""
 
     nodes: list[Address] = Field(
         [],
         max_length=MAX_QUERY_ADDRESSES,
-        description="Ids, ranges or lines as for `/v1/expand`; all when not given.",
+        description="Ids, ranges or lines as for `/v1/expand`; without it all nodes.",
     )

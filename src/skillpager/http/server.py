@@ -1,4 +1,4 @@
-"""The HTTP service: the application, and how it runs until it is told to stop."""
+"""The HTTP service: makes the application, and runs it until a signal."""
 
 import os
 import signal
@@ -15,37 +15,42 @@ from fastapi import FastAPI
 from skillpager.errors import SettingsError
 from skillpager.http.explorer import routes as explorer
 from skillpager.http.gate import Gate
-from skillpager.http.limits import WorkerPool
 from skillpager.http.observing import Metrics, Observer
 from skillpager.http.openapi import describe
 from skillpager.http.options import ServerOptions, check_options
 from skillpager.http.problems import handle_problems
 from skillpager.http.routes import pages, skills, status
-from skillpager.http.service import Service, upload_pager
+from skillpager.http.service import Service, WorkerPool
 from skillpager.library import Library
+from skillpager.pager import SkillPager
+from skillpager.stores import NoStore
 
-# requests that are not answered by then are dropped
+# requests that are still unanswered this long after the signal are dropped
 SHUTDOWN_SECONDS = 30
 BACKLOG = 2048
-# request line and headers: the longest query of a GET, each character of it as twelve
+# request line and headers: room for the longest query of a GET, 12 bytes per character
 HEAD_BYTES = 128 * 1024
 
 
 def create_app(library: Library, options: ServerOptions) -> FastAPI:
-    """Return the application.
-
-    Args:
-        library: The skills it offers.
-        options: Its owner's options.
+    """Return the ASGI application that offers the skills of a library.
 
     Raises:
-        SettingsError: It would be open to strangers.
+        SettingsError: As for `check_options`.
     """
     check_options(options)
-    pool = WorkerPool(options.workers, options.waiting)
+    pool, pager = WorkerPool(options.workers, options.waiting), library.pager
+    uploads = SkillPager(
+        encoder=pager.encoder,
+        classifier=pager.classifier,
+        store=NoStore(),
+        token_counter=pager.token_counter,
+        embedded_text=pager.recipe.embedded_text,
+        settings=pager.settings,
+    )
     service = Service(
         library=library,
-        uploads=upload_pager(library.pager),
+        uploads=uploads,
         options=options,
         pool=pool,
         metrics=Metrics(lambda: pool.taken),
@@ -61,7 +66,7 @@ def create_app(library: Library, options: ServerOptions) -> FastAPI:
         title="SkillPager",
         version=service.version,
         openapi_url="/v1/openapi.json",
-        docs_url=None,  # FastAPI's pages load their scripts from elsewhere
+        docs_url=None,  # FastAPI's pages load scripts from other sites
         redoc_url=None,
         redirect_slashes=False,
         lifespan=lifespan,
@@ -71,25 +76,24 @@ def create_app(library: Library, options: ServerOptions) -> FastAPI:
         app.include_router(module.router)
     handle_problems(app)
     app.openapi = partial(describe, app, options)  # type: ignore[method-assign]
-    # the one that is added last is the outermost
+    # the middleware added last is the outermost
     app.add_middleware(Gate, options=options)
     app.add_middleware(Observer, metrics=service.metrics)
     return app
 
 
 def serve(library: Library, options: ServerOptions, *, announce: Callable[[str], None]) -> bool:
-    """Answer requests until SIGINT or SIGTERM; requests in flight are answered first.
+    """Answer requests until SIGINT or SIGTERM, and then those in flight; return True if all were answered.
+
+    If not, a worker may still be busy and would delay an ordinary exit.
 
     Args:
-        library: The skills it offers.
-        options: Its owner's options.
-        announce: Called with the address, once connections are taken.
-
-    Returns:
-        Whether all was answered; if not, a worker may still be busy and would hold up an ordinary exit.
+        library: The skills on offer.
+        options: The owner's options.
+        announce: Called with the URL once the service accepts connections.
 
     Raises:
-        SettingsError: It cannot listen there, or would be open to strangers.
+        SettingsError: As for `check_options` and `listen`.
     """
     app = create_app(library, options)
     with listen(options) as listener:
@@ -103,16 +107,14 @@ def serve(library: Library, options: ServerOptions, *, announce: Callable[[str],
 
 
 def listen(options: ServerOptions) -> socket.socket:
-    """Return a socket that takes connections.
+    """Return a listening socket.
 
     Raises:
         SettingsError: The address is not one of this machine, or the port is taken or not allowed.
     """
     try:
-        found = socket.getaddrinfo(
-            options.host, options.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )
-        family, _, _, _, address = found[0]
+        kind, flags = socket.SOCK_STREAM, socket.AI_PASSIVE
+        family, _, _, _, address = socket.getaddrinfo(options.host, options.port, type=kind, flags=flags)[0]
         listener = socket.create_server(address[:2], family=family, backlog=BACKLOG)
     except OSError as error:
         reason = error.strerror if isinstance(error, socket.gaierror) else os.strerror(error.errno or 0)
@@ -120,18 +122,18 @@ def listen(options: ServerOptions) -> socket.socket:
             f"The service cannot listen at {options.host}, port {options.port} ({reason}): choose another "
             "with --host or --port; port 0 takes a free one."
         ) from error
-    # connections inherit it; without, an answer's body waits 40 ms for the client to confirm its head
+    # connections inherit it; without it a body waits 40 ms until the client has acknowledged the headers
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listener
 
 
 def server_config(app: FastAPI) -> uvicorn.Config:
-    """Return the configuration of uvicorn for the application."""
+    """Return uvicorn's configuration for the application."""
     return uvicorn.Config(
         app,
-        access_log=False,  # the one of `observing` leaves out the queries
+        access_log=False,  # that of `observing` omits the queries
         h11_max_incomplete_event_size=HEAD_BYTES,
-        http="h11",  # other parsers do not heed the line above
+        http="h11",  # other parsers ignore the line above
         lifespan="on",
         log_config=None,
         proxy_headers=False,
@@ -143,7 +145,7 @@ def server_config(app: FastAPI) -> uvicorn.Config:
 
 @contextmanager
 def _stopped_by_signals(server: uvicorn.Server) -> Iterator[None]:
-    """Let a signal end the server alone: uvicorn would raise it again, which ends the process."""
+    """Make signals stop the server only: uvicorn would raise them again, which ends the process."""
 
     def stop(_number: int, _frame: FrameType | None) -> None:
         server.should_exit = True

@@ -1,41 +1,81 @@
-"""The running service, and how a result becomes a response: JSON, its ETag, or that the client has it."""
+"""The running service: its parts, its worker pool, and JSON responses with an ETag."""
 
+import asyncio
 import hashlib
 import json
+import threading
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from fastapi import Depends, Request
 from starlette.responses import Response
 
-from skillpager.http.limits import WorkerPool
 from skillpager.http.observing import Metrics
 from skillpager.http.options import ServerOptions
-from skillpager.http.problems import problem
+from skillpager.http.problems import BusyError, EndingError, problem
 from skillpager.library import Library
 from skillpager.pager import SkillPager
-from skillpager.stores import NoStore
 from skillpager.types import SkillIndex
 
 JSON = "application/json"
-# only the client that asked keeps it, and asks again with its ETag
-CACHE_CONTROL = "private, no-cache"
+Result = TypeVar("Result")
+
+
+class WorkerPool:
+    """A bounded thread pool for slow work, so that the event loop never waits.
+
+    Args:
+        workers: Number of threads.
+        waiting: Requests that may wait for a thread.
+    """
+
+    def __init__(self, workers: int, waiting: int) -> None:
+        self._workers = workers
+        self._waiting = waiting
+        self._lock = threading.Lock()
+        self._taken = 0
+        self._threads = ThreadPoolExecutor(workers, thread_name_prefix="skillpager")
+
+    async def run(self, work: Callable[[], Result]) -> Result:
+        """Return the result of `work`, which a worker does.
+
+        Raises:
+            BusyError: Every worker is busy and the queue is full.
+            EndingError: The pool is closed.
+        """
+        with self._lock:
+            if self._taken >= self._workers + self._waiting:
+                raise BusyError(self._waiting)
+            self._taken += 1
+        try:
+            future = self._threads.submit(work)
+        except RuntimeError as error:  # the pool is closed
+            self._leave()
+            raise EndingError from error
+        # not when the request ends: if its client has gone, its worker is still busy
+        future.add_done_callback(self._leave)
+        return await asyncio.wrap_future(future)
+
+    @property
+    def taken(self) -> int:
+        """Number of requests in work or waiting."""
+        return self._taken
+
+    def close(self) -> None:
+        """Drop the waiting requests, and end when the workers have."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def _leave(self, _: Future[Result] | None = None) -> None:
+        with self._lock:
+            self._taken -= 1
 
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """A running service.
-
-    Attributes:
-        library: The skills it offers.
-        uploads: Pages what clients bring; keeps nothing on disk.
-        options: Its owner's options.
-        pool: Runs what takes time.
-        metrics: Counters.
-        version: Version of the package.
-    """
+    """A running service; `uploads` pages Markdown from clients and stores nothing on disk."""
 
     library: Library
     uploads: SkillPager
@@ -49,29 +89,28 @@ class Service:
 class Responder:
     """Answers one request with JSON that a worker of the service makes.
 
-    Both methods pass on the errors of that work, and raise `BusyError` when no worker is free and enough
-    requests wait.
+    Both methods pass on the errors of that work and of `WorkerPool.run`.
     """
 
     service: Service
     request: Request
 
     async def send(self, make: Callable[[], Mapping[str, object]]) -> Response:
-        """Return what `make` returns; its ETag is a digest of the bytes."""
+        """Return the result of `make` as a response; its ETag is a digest of the bytes."""
 
         def work() -> tuple[bytes, str]:
             body = encode(make())
             return body, make_etag(body)
 
-        return await self._respond(work)
+        return respond(self.request, *await self.service.pool.run(work))
 
     async def send_index(
         self, name: str, scope: str | None, form: Callable[[SkillIndex], Mapping[str, object]]
     ) -> Response:
-        """Return the index of a skill in a form; nothing is rendered for a client that has it already.
+        """Return the index of a skill in a form; it is not rendered for a client that has it already.
 
-        The ETag is made of the index's key and the skill's root, which is no part of the key. It belongs to
-        a URL, and that names the form.
+        The ETag is made of the index's key and the skill's root, which is not part of the key. It belongs
+        to a URL, which determines the form.
         """
 
         def work() -> tuple[bytes, str]:
@@ -79,30 +118,7 @@ class Responder:
             etag = make_etag(encode([self.service.version, index.key, str(index.skill.root)]))
             return b"" if is_known(etag, self.request) else encode(form(index)), etag
 
-        return await self._respond(work)
-
-    async def _respond(self, work: Callable[[], tuple[bytes, str]]) -> Response:
-        body, etag = await self.service.pool.run(work)
-        headers = {"ETag": etag, "Cache-Control": CACHE_CONTROL}
-        if not is_known(etag, self.request):
-            return Response(body, headers=headers, media_type=JSON)
-        if self.request.method == "GET":
-            return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
-        # RFC 9110, section 13.1.2: other methods than GET and HEAD have no 304
-        detail = "The answer is the one that If-None-Match names."
-        return problem(HTTPStatus.PRECONDITION_FAILED, detail, headers=headers)
-
-
-def upload_pager(pager: SkillPager) -> SkillPager:
-    """Return a pager with the parts of `pager` that keeps indexes in memory only, for what clients bring."""
-    return SkillPager(
-        encoder=pager.encoder,
-        classifier=pager.classifier,
-        store=NoStore(),
-        token_counter=pager.token_counter,
-        embedded_text=pager.recipe.embedded_text,
-        settings=pager.settings,
-    )
+        return respond(self.request, *await self.service.pool.run(work))
 
 
 async def _responder(request: Request) -> Responder:
@@ -112,8 +128,28 @@ async def _responder(request: Request) -> Responder:
 ResponderOf = Annotated[Responder, Depends(_responder)]
 
 
+def respond(
+    request: Request,
+    body: bytes,
+    etag: str,
+    *,
+    media_type: str = JSON,
+    # only the client that asked stores it, and sends its ETag the next time
+    cache_control: str = "private, no-cache",
+) -> Response:
+    """Return a body as a response; without the body if the client has it already."""
+    headers = {"ETag": etag, "Cache-Control": cache_control}
+    if not is_known(etag, request):
+        return Response(body, headers=headers, media_type=media_type)
+    if request.method == "GET":
+        return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
+    # RFC 9110, section 13.1.2: other methods than GET and HEAD have no 304
+    detail = "The answer is the one that If-None-Match names."
+    return problem(HTTPStatus.PRECONDITION_FAILED, detail, headers=headers)
+
+
 def encode(value: object) -> bytes:
-    """Return a value as compact JSON; what is not Unicode, as a file name may be, becomes a question mark."""
+    """Return a value as compact JSON; lone surrogates, as in some file names, become question marks."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.encode(errors="replace")
 
@@ -124,6 +160,6 @@ def make_etag(content: bytes) -> str:
 
 
 def is_known(etag: str, request: Request) -> bool:
-    """Return whether the client has the answer with this entity tag: If-None-Match names it."""
+    """Return True if the request's If-None-Match names this entity tag."""
     names = [name.strip().removeprefix("W/") for name in request.headers.get("if-none-match", "").split(",")]
     return etag in names or names == ["*"]

@@ -57,13 +57,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class _Record:
-    """The record of an `install` into one file.
-
-    Attributes:
-        before: The earlier text; None if there was no file.
-        digest: Digest of the text that `install` wrote.
-        folders: Folders that it created.
-    """
+    """The record of an `install`: the earlier text of the file, if any, and what was written and created."""
 
     before: str | None
     digest: str
@@ -71,11 +65,7 @@ class _Record:
 
 
 def plan_install(host: Host, file: Path, entry: JsonValue) -> Change:
-    """Return the change that adds the entry to the file.
-
-    Raises:
-        SettingsError: The file cannot be read or parsed, or the entry cannot be added.
-    """
+    """Return the change that adds the entry; a file that cannot be read or parsed is a `SettingsError`."""
     path, before = _current(file)
     with _located(path):
         text, mark = _unmarked(before or "")
@@ -93,11 +83,7 @@ def plan_install(host: Host, file: Path, entry: JsonValue) -> Change:
 
 
 def plan_uninstall(host: Host, file: Path) -> Change:
-    """Return the change that undoes `install` in the file.
-
-    Raises:
-        SettingsError: The file cannot be read or parsed, or the entry cannot be removed.
-    """
+    """Return the change that undoes `install`; a file that cannot be read or parsed is a `SettingsError`."""
     path, before = _current(file)
     if before is None:
         return Change(path, None, None, None)
@@ -133,17 +119,13 @@ def diff(change: Change) -> str:
 def write(change: Change, *, keep: bool) -> None:
     """Make the change, if the file still is as it was.
 
-    Args:
-        change: The change.
-        keep: Store the earlier text for `uninstall`; otherwise delete the stored one.
+    With `keep` its earlier text is stored for `uninstall`, otherwise the stored one is deleted.
 
     Raises:
         SettingsError: The file is read-only, or another program has changed it since.
         OSError: It cannot be written; the old content is still there.
     """
-    mode = None
-    with contextlib.suppress(FileNotFoundError):
-        mode = stat.S_IMODE(change.path.stat().st_mode)
+    mode = stat.S_IMODE(change.path.stat().st_mode) if change.path.exists() else None
     if mode is not None and (not mode & 0o222 or not os.access(change.path, os.W_OK)):
         raise SettingsError(
             f"{change.path} is read-only: make it writable, or add the lines by hand; nothing was changed."

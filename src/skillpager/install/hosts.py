@@ -26,7 +26,8 @@ SCOPES = ("user", "project")
 class Editor(Protocol):
     """Reads and changes one file format: the modules `jsonc` and `toml`.
 
-    All functions raise `EditError` for a text that cannot be read or changed.
+    An entry is the member `name` of `container`, which the root of the file holds. All functions raise
+    `EditError` for a text that cannot be read or changed.
     """
 
     def has_container(self, text: str, container: str) -> bool:
@@ -52,11 +53,11 @@ class Host:
     Attributes:
         name: Its name for `--agent`.
         title: Its product name.
-        container: Key in the file under which servers are listed by name.
         documentation: Address of the page that documents this.
+        traces: Files or folders that exist if the agent has been used.
         user: The user's file; `Places` replaces the names in braces.
         project: The project's file; None if there is none.
-        traces: Files or folders that exist if the agent has been used.
+        container: Key in the file under which servers are listed by name.
         editor: Reads and changes the file.
         typed: Whether an entry names its transport.
         platforms: Values of `sys.platform` that it runs on; empty for all.
@@ -64,11 +65,11 @@ class Host:
 
     name: str
     title: str
-    container: str
     documentation: str
-    user: str
-    project: str | None
     traces: tuple[str, ...]
+    user: str
+    project: str | None = None
+    container: str = "mcpServers"
     editor: Editor = jsonc
     typed: bool = False
     platforms: tuple[str, ...] = ()
@@ -78,7 +79,6 @@ HOSTS = (
     Host(
         name="claude-code",
         title="Claude Code",
-        container="mcpServers",
         documentation="https://code.claude.com/docs/en/mcp",
         user="{claude}/.claude.json",
         project="{project}/.mcp.json",
@@ -88,10 +88,8 @@ HOSTS = (
     Host(
         name="claude-desktop",
         title="Claude Desktop",
-        container="mcpServers",
         documentation="https://modelcontextprotocol.io/docs/develop/connect-local-servers",
         user="{programs}/Claude/claude_desktop_config.json",
-        project=None,
         traces=("{programs}/Claude",),
         platforms=("darwin", "win32"),
     ),
@@ -108,7 +106,6 @@ HOSTS = (
     Host(
         name="cursor",
         title="Cursor",
-        container="mcpServers",
         documentation="https://cursor.com/docs/mcp",
         user="{home}/.cursor/mcp.json",
         project="{project}/.cursor/mcp.json",
@@ -118,7 +115,6 @@ HOSTS = (
     Host(
         name="gemini",
         title="Gemini CLI",
-        container="mcpServers",
         documentation="https://geminicli.com/docs/tools/mcp-server",
         user="{home}/.gemini/settings.json",
         project="{project}/.gemini/settings.json",
@@ -137,10 +133,8 @@ HOSTS = (
     Host(
         name="windsurf",
         title="Windsurf",
-        container="mcpServers",
         documentation="https://docs.windsurf.com/windsurf/cascade/mcp",
         user="{home}/.codeium/windsurf/mcp_config.json",
-        project=None,
         traces=("{home}/.codeium/windsurf",),
     ),
     Host(
@@ -149,22 +143,17 @@ HOSTS = (
         container="context_servers",
         documentation="https://zed.dev/docs/ai/mcp",
         user="{settings}/zed/settings.json",
-        project=None,
         traces=("{settings}/zed",),
     ),
 )
 
 
+AGENTS = tuple(host.name for host in HOSTS)
+
+
 @dataclass(frozen=True, slots=True)
 class Places:
-    """The folders on this machine in which agents have their files.
-
-    Attributes:
-        home: The user's home folder.
-        project: The project's folder.
-        platform: As `sys.platform`.
-        environ: Environment variables; some move a folder.
-    """
+    """The folders on this machine in which agents have their files; some variables move a folder."""
 
     home: Path = field(default_factory=Path.home)
     project: Path = field(default_factory=Path.cwd)
@@ -192,15 +181,10 @@ class Places:
 
 
 def find_host(name: str) -> Host:
-    """Return the agent of this name.
-
-    Raises:
-        SettingsError: There is none.
-    """
-    for host in HOSTS:
-        if host.name == name:
-            return host
-    raise SettingsError(f"Unknown agent {name!r}: choose one of {', '.join(host.name for host in HOSTS)}.")
+    """Return the agent of this name; a `SettingsError` lists the known ones."""
+    if name not in AGENTS:
+        raise SettingsError(f"Unknown agent {name!r}: choose one of {', '.join(AGENTS)}.")
+    return HOSTS[AGENTS.index(name)]
 
 
 def file_of(host: Host, scope: str, places: Places) -> Path:

@@ -3,7 +3,8 @@
 The text may hold comments and trailing commas, as editors' configuration files do. An entry is the member
 `name` of the object that is the member `container` of the root. Python's own parser reads the text, after
 comments and trailing commas have been replaced by spaces; every change is read again, and refused if it
-changed anything but the entry.
+changed anything but the entry. A text that is not JSON, or whose container is not an object, is an
+`EditError`.
 """
 
 import json
@@ -26,12 +27,7 @@ _LONG_NUMBER = re.compile(r"-?\d{4301}")  # of more digits than Python reads
 
 
 class EditError(SettingsError):
-    """A text cannot be read or changed.
-
-    Attributes:
-        line: Line of the problem, from 1; 0 if it is the whole text.
-        column: Column of the problem, from 1.
-    """
+    """A text cannot be read or changed, because of this line and column (from 1; line 0: the whole text)."""
 
     def __init__(self, problem: str, *, line: int = 0, column: int = 0) -> None:
         super().__init__(problem)
@@ -72,31 +68,19 @@ class _Object:
 
 
 def has_container(text: str, container: str) -> bool:
-    """Return True if the text has a place for entries.
-
-    Raises:
-        EditError: The text is not JSON, or the container is not an object.
-    """
+    """Return True if the text has a place for entries."""
     return _read(text, container)[1] is not None
 
 
 def read_entry(text: str, container: str, name: str) -> JsonValue:
-    """Return the entry, None if there is none.
-
-    Raises:
-        EditError: The text is not JSON, or the container is not an object.
-    """
+    """Return the entry, None if there is none."""
     _, place = _read(text, container)
     found = place.find(text, name) if place is not None else None
     return found.data if found is not None else None
 
 
 def with_entry(text: str, container: str, name: str, entry: JsonValue) -> str:
-    """Return the text with the entry added, or put in place of one of the same name.
-
-    Raises:
-        EditError: The text is not JSON, or the container is not an object.
-    """
+    """Return the text with the entry added, or put in place of one of the same name."""
     root, place = _read(text, container)
     newline = "\r\n" if "\r\n" in text else "\n"
     if root is None:
@@ -118,29 +102,16 @@ def with_entry(text: str, container: str, name: str, entry: JsonValue) -> str:
 
 
 def without_entry(text: str, container: str, name: str, *, drop_container: bool = False) -> str:
-    """Return the text without the entry, the same text if there is none.
-
-    Args:
-        text: JSON, with comments or without.
-        container: Member of the root that holds the entry.
-        name: Name of the entry.
-        drop_container: Also remove the container, if nothing else is in it.
-
-    Raises:
-        EditError: The text is not JSON, or the container is not an object.
-    """
+    """Return the text without the entry; `drop_container` also removes a container that is empty then."""
     root, place = _read(text, container)
     if root is None or place is None or place.find(text, name) is None:
         return text
-    expected = root.data
     held = {key: value for key, value in place.data.items() if key != name}
-    if drop_container and not held:
+    owner, key = (root, container) if drop_container and not held else (place, name)
+    expected = {**root.data, container: held}
+    if owner is root:
         del expected[container]
-        candidates = _removals(text, root, container)
-    else:
-        expected[container] = held
-        candidates = _removals(text, place, name)
-    for changed in candidates:
+    for changed in _removals(text, owner, key):
         if _holds(changed, expected):
             return changed
     raise EditError(f"{name!r} cannot be removed without changing something else")

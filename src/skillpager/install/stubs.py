@@ -66,7 +66,10 @@ def write_stub(source: Path, folder: Path, *, max_tokens: int | None = None, for
         size = sum(default_counter().count(source_file.text) for source_file in skill.files)
         # with a ceiling a shorter skill would be paged although it fits
         max_tokens = MAX_KEPT_TOKENS if size > MAX_KEPT_TOKENS else None
-    text = stub_text(skill, entry, end=_end_of(file), max_tokens=max_tokens)
+    # a stub that is written again keeps its line, which nobody can guess
+    old = _END.search(file.read_text(encoding="utf-8", errors="replace")) if file.is_file() else None
+    end = old[1] if old else f"SKILLPAGER_{secrets.token_hex(16)}"
+    text = stub_text(skill, entry, end=end, max_tokens=max_tokens)
     if file.exists() and not force and stub_of(_metadata(file)) is None:
         raise SkillError(f"{file} is a skill, not a stub: choose another --out, or replace it with --force.")
     write_file(file, text)
@@ -74,14 +77,7 @@ def write_stub(source: Path, folder: Path, *, max_tokens: int | None = None, for
 
 
 def stub_text(skill: Skill, entry: Path, *, end: str, max_tokens: int | None) -> str:
-    """Return the SKILL.md of a stub.
-
-    Args:
-        skill: The original.
-        entry: Its file.
-        end: The line that ends the query; no query may contain it.
-        max_tokens: Longest page; None for no limit.
-    """
+    """Return the SKILL.md of a stub of `skill`, whose file is `entry`; no query contains the line `end`."""
     original = str(entry.parent if entry.name.lower() == ENTRY_FILE.lower() else entry)
     fields = {
         "name": skill.name,
@@ -114,12 +110,6 @@ def _check(skill: Skill, entry: Path) -> None:
             f"The path {str(entry)!r} contains {misread[0]!r}, which agents would misread in a stub: move "
             "the skill to another path."
         )
-
-
-def _end_of(file: Path) -> str:
-    """Return the line that ends the query: that of the existing stub, or a new one that nobody can guess."""
-    found = _END.search(file.read_text(encoding="utf-8", errors="replace")) if file.is_file() else None
-    return found[1] if found else f"SKILLPAGER_{secrets.token_hex(16)}"
 
 
 def _metadata(file: Path) -> Mapping[str, str]:

@@ -1,7 +1,7 @@
 """Adds one table to a TOML text, or removes it, and leaves every other character as it is.
 
 The entry is the table `[container.name]` with the tables below it. Every change is read again, and refused if
-it changed anything but the entry.
+it changed anything but the entry. A text that is not TOML, or whose entry is not a table, is an `EditError`.
 """
 
 import json
@@ -21,29 +21,17 @@ _TOKEN = re.compile(
 
 
 def has_container(text: str, container: str) -> bool:
-    """Return True if the text has a place for entries.
-
-    Raises:
-        EditError: The text is not TOML, or the container is not a table.
-    """
+    """Return True if the text has a place for entries."""
     return container in _read(text, container)[0]
 
 
 def read_entry(text: str, container: str, name: str) -> JsonValue:
-    """Return the entry, None if there is none.
-
-    Raises:
-        EditError: The text is not TOML, or the container is not a table.
-    """
+    """Return the entry, None if there is none."""
     return _read(text, container)[1].get(name)
 
 
 def with_entry(text: str, container: str, name: str, entry: JsonValue) -> str:
-    """Return the text with the table at its end, instead of any other of this name.
-
-    Raises:
-        EditError: The text is not TOML, or the container is not written as tables.
-    """
+    """Return the text with the table at its end, instead of any other of this name."""
     data, held = _read(text, container)
     base = without_entry(text, container, name)
     newline = "\r\n" if "\r\n" in text else "\n"
@@ -62,14 +50,7 @@ def with_entry(text: str, container: str, name: str, entry: JsonValue) -> str:
 def without_entry(text: str, container: str, name: str, *, drop_container: bool = False) -> str:
     """Return the text without the table and those below it, the same text if there is none.
 
-    Args:
-        text: TOML.
-        container: Table that holds the entry.
-        name: Name of the entry.
-        drop_container: Has no effect: a container without entries is not written anywhere.
-
-    Raises:
-        EditError: The text is not TOML, or the entry is not written as a table.
+    `drop_container` has no effect: a container without entries is not written anywhere.
     """
     del drop_container
     data, held = _read(text, container)

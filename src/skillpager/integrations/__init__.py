@@ -1,4 +1,4 @@
-"""Adapters to agent frameworks: a module for each, which needs the extra of its name.
+"""Adapters to agent frameworks: one module each, which needs the extra of its name.
 
 langchain       retriever, document compressor                 pip install "skillpager[langchain]"
 llama_index     retriever, node postprocessor, node parser     pip install "skillpager[llama-index]"

@@ -4,6 +4,7 @@ import base64
 import mimetypes
 import os
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Self, Unpack
 
@@ -21,7 +22,7 @@ from skillpager.pager import SkillPager
 from skillpager.parsing.skill import ENTRY_FILE
 from skillpager.types import PageOptions
 
-# longest advised body of a skill (Agent Skills specification)
+# longest recommended body of a skill (Agent Skills specification)
 DEFAULT_MAX_TOKENS = 5_000
 
 READ_TOOL = "read_skill_file"
@@ -31,8 +32,7 @@ READ_TOOL = "read_skill_file"
 class SkillPagerRetriever:
     """Retrieves the page of a skill: a document for each of its nodes, in document order.
 
-    A document's `meta` tell the node's type, file, lines, heading path, tokens and scores; its `score` is the
-    relevance.
+    `meta` holds the node's type, file, lines, heading path, tokens and scores; `score` is the relevance.
     """
 
     def __init__(
@@ -47,9 +47,9 @@ class SkillPagerRetriever:
 
         Args:
             skill: A path, or Markdown text (a string with a line break).
-            as_page: Return the page, headings and marks for gaps included, as one document.
+            as_page: Return the page with headings and marks as one document.
             pager: Makes the pages; None for the one that all adapters share.
-            **options: Keyword arguments of `SkillPager.page` but `known`; a strategy by its name.
+            **options: Keyword arguments of `SkillPager.page` except `known`; a strategy by its name.
 
         Raises:
             ValueError: An option is unknown or of a wrong type.
@@ -62,12 +62,7 @@ class SkillPagerRetriever:
     def run(
         self, query: str, max_tokens: int | None = None, max_nodes: int | None = None
     ) -> dict[str, list[Document]]:
-        """Return the page for a query as `{"documents": [...]}`.
-
-        Args:
-            query: What the agent is about to do.
-            max_tokens: Ceiling on the page's tokens, instead of the component's.
-            max_nodes: Most nodes to pick, instead of the component's.
+        """Return the page for a query as `{"documents": [...]}`; limits given here replace the component's.
 
         Raises:
             SkillPagerError: As for `SkillPager.page`.
@@ -83,10 +78,10 @@ class SkillPagerRetriever:
         return {"documents": documents}
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the component as a pipeline writes it.
+        """Return the component as a dict for a pipeline's file.
 
         Raises:
-            SettingsError: It has a pager of its own.
+            SettingsError: It has its own pager.
         """
         _refuse_own_pager(self.options.pager)
         chosen = self.options.model_dump(exclude_defaults=True)
@@ -99,21 +94,20 @@ class SkillPagerRetriever:
 
 
 class UnknownSkillKeyError(UnknownSkillError, KeyError):
-    """No skill has this name; a `KeyError`, as Haystack's protocol asks."""
+    """No skill has this name; a `KeyError`, as Haystack's protocol requires."""
 
     __str__ = Exception.__str__  # a KeyError shows its message as a quoted string
 
 
 class SkillFileNotFoundError(NodeNotFoundError, FileNotFoundError):
-    """A skill has neither such a file nor such nodes; a `FileNotFoundError`, as the protocol asks."""
+    """A skill has neither this file nor these nodes; a `FileNotFoundError`, as the protocol requires."""
 
 
 class SkillPagerStore:
-    """A `haystack.skill_stores.types.SkillStore` of the skills that discovery finds, for `SkillToolset`.
+    """A `haystack.skill_stores.types.SkillStore` of the skills in some folders, for `SkillToolset`.
 
-    `load_skill` returns a skill whole if it fits `max_tokens`, else its page for its own description. The
-    marks of that page name `read_skill_file`, which reads nodes (`n12-n16`) and lines (`L30-57`) as well as
-    files.
+    `load_skill` returns the whole skill if it fits `max_tokens`, else its page for its own description. The
+    marks of that page name `read_skill_file`, which reads files, nodes (`n12-n16`) and lines (`L30-57`).
     """
 
     def __init__(
@@ -126,29 +120,33 @@ class SkillPagerStore:
         """Choose the folders; nothing is read yet.
 
         Args:
-            folders: Where skills are looked for; None for those of the settings and the conventional ones.
-            max_tokens: Ceiling on what `load_skill` returns.
+            folders: Folders to search for skills; None for those of the settings and the conventional ones.
+            max_tokens: Ceiling on the tokens of a skill that `load_skill` returns.
             pager: Makes the pages; None for the one that all adapters share.
         """
         self.folders = None if folders is None else [os.fspath(folder) for folder in folders]
         self.max_tokens = max_tokens
         self.pager = pager
-        self._library: Library | None = None
+
+    @cached_property
+    def _library(self) -> Library:
+        folders = None if self.folders is None else [Path(folder) for folder in self.folders]
+        return Library(self.pager or shared_pager(), folders)
 
     def list_skills(self) -> dict[str, SkillInfo]:
         """Return the skills by name."""
-        found = self._skills().skills()
+        found = self._library.skills()
         return {skill.name: SkillInfo(name=skill.name, description=skill.description) for skill in found}
 
     def load_skill(self, name: str) -> tuple[str, list[str]]:
         """Return a skill, or its page if it is too long, and the paths of its other files.
 
         Raises:
-            UnknownSkillKeyError: There is no such skill.
+            UnknownSkillKeyError: The skill is unknown.
             SkillPagerError: As for `SkillPager.page`.
         """
         skill = self._skill(name)
-        page = self._skills().pager.page(
+        page = self._library.pager.page(
             skill.path,
             skill.description or skill.name,
             max_tokens=self.max_tokens,
@@ -158,35 +156,31 @@ class SkillPagerStore:
         return page.text, _files(skill.path)
 
     def read_skill_file(self, name: str, path: str) -> str | ImageContent | FileContent:
-        """Return a file of a skill, or nodes or lines that a page left out.
-
-        Args:
-            name: The skill.
-            path: A path below the skill's folder, or addresses such as `n12-n16` and `L30-57`.
+        """Return a file of a skill by its path in the skill's folder, or nodes or lines by addresses.
 
         Raises:
-            UnknownSkillKeyError: There is no such skill.
-            SkillFileNotFoundError: It has neither such a file nor such nodes; the message lists the files.
+            UnknownSkillKeyError: The skill is unknown.
+            SkillFileNotFoundError: It has neither this file nor these nodes; the message lists the files.
             SkillError: The file is too large, or not text, image or PDF.
             SkillPagerError: As for `SkillPager.expand`.
         """
         skill = self._skill(name)
         files = _files(skill.path)
-        pager = self._skills().pager
+        pager = self._library.pager
         if path in (*files, ENTRY_FILE):
             return _content(skill.path / path, max_bytes=pager.settings.max_bytes)
         try:
             return pager.expand(skill.path, path, scope="body").text
         except NodeNotFoundError as error:
             raise SkillFileNotFoundError(
-                f"{path!r} is no file of skill {name!r}, which has {', '.join(files) or 'none'}. {error}"
+                f"{path!r} is not a file of skill {name!r}, which has {', '.join(files) or 'none'}. {error}"
             ) from error
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the store as a pipeline writes it.
+        """Return the store as a dict for a pipeline's file.
 
         Raises:
-            SettingsError: It has a pager of its own.
+            SettingsError: It has its own pager.
         """
         _refuse_own_pager(self.pager)
         return default_to_dict(self, folders=self.folders, max_tokens=self.max_tokens)
@@ -197,18 +191,12 @@ class SkillPagerStore:
         return default_from_dict(cls, data)
 
     def __getstate__(self) -> dict[str, object]:
-        """Return the state without the library, which holds a lock; a copy looks for skills itself."""
-        return {**self.__dict__, "_library": None}
-
-    def _skills(self) -> Library:
-        if self._library is None:
-            folders = None if self.folders is None else [Path(folder) for folder in self.folders]
-            self._library = Library(self.pager or shared_pager(), folders)
-        return self._library
+        """Return the state without the library, which holds a lock; a copy searches for skills itself."""
+        return {name: value for name, value in self.__dict__.items() if name != "_library"}
 
     def _skill(self, name: str) -> FoundSkill:
         try:
-            return self._skills().skill(name)
+            return self._library.skill(name)
         except UnknownSkillError as error:
             raise UnknownSkillKeyError(str(error)) from error
 
@@ -216,13 +204,13 @@ class SkillPagerStore:
 def _refuse_own_pager(pager: SkillPager | None) -> None:
     if pager is not None:
         raise SettingsError(
-            "A pipeline with a pager of its own cannot be written down: leave pager out and choose its parts "
-            "with the settings SKILLPAGER_*."
+            "A pipeline with its own pager cannot be saved: leave pager out and choose its parts with the "
+            "settings SKILLPAGER_*."
         )
 
 
 def _files(folder: Path) -> list[str]:
-    """Return the files below a skill's folder besides its entry file; none that a link leads out to."""
+    """Return the files below a skill's folder except its entry file and links to places outside."""
     root = folder.resolve()
     found = [path for path in folder.rglob("*") if path.is_file() and path.resolve().is_relative_to(root)]
     files = [path.relative_to(folder) for path in found if path != folder / ENTRY_FILE]
@@ -232,7 +220,7 @@ def _files(folder: Path) -> list[str]:
 def _content(path: Path, *, max_bytes: int) -> str | ImageContent | FileContent:
     size = path.stat().st_size
     if size > max_bytes:
-        raise SkillError(f"{path} has {size} bytes, more than the {max_bytes} that are read.")
+        raise SkillError(f"{path} has {size} bytes, more than the limit of {max_bytes}.")
     data = path.read_bytes()
     kind = mimetypes.guess_type(path.name)[0] or ""
     encoded = base64.b64encode(data).decode("ascii")
@@ -243,4 +231,4 @@ def _content(path: Path, *, max_bytes: int) -> str | ImageContent | FileContent:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise SkillError(f"{path} is no UTF-8 text, image or PDF: it cannot be read as a file.") from error
+        raise SkillError(f"{path} is not UTF-8 text, an image or a PDF: it cannot be read.") from error

@@ -26,12 +26,12 @@ class _Options(PageFields):
 class SkillPagerRetriever(BaseRetriever, _Options):
     """Retrieves the page of a skill: a document for each of its nodes, in document order.
 
-    A document's `metadata` tell the node's type, file, lines, heading path, tokens and scores. The other
-    fields are those of `PageFields`; `lambda_mult` is another name of `mmr_lambda`.
+    `metadata` holds the node's type, file, lines, heading path, tokens and scores. The other fields are those
+    of `PageFields`; `lambda_mult` is another name of `mmr_lambda`.
 
     Attributes:
         skill: A path, or Markdown text (a string with a line break).
-        as_page: Return the page, headings and marks for gaps included, as one document.
+        as_page: Return the page with headings and marks as one document.
     """
 
     skill: str | Path
@@ -44,11 +44,11 @@ class SkillPagerRetriever(BaseRetriever, _Options):
 
     @classmethod
     def is_lc_serializable(cls) -> bool:
-        """Return that `langchain_core.load` can write and read it."""
+        """Return True: `langchain_core.load` can write and read the retriever."""
         return True
 
     def to_json(self) -> SerializedConstructor | SerializedNotImplemented:
-        """Return it as `langchain_core.load` writes it; with a pager of its own it cannot be read back."""
+        """Return the form that `langchain_core.load` writes; with its own pager it cannot be read back."""
         return super().to_json() if self.pager is None else self.to_json_not_implemented()
 
     def _get_relevant_documents(
@@ -59,10 +59,10 @@ class SkillPagerRetriever(BaseRetriever, _Options):
 
 
 class SkillPagerCompressor(BaseDocumentCompressor, _Options):
-    """Replaces each document, Markdown text, by its page for the query.
+    """Replaces the Markdown text of each document by its page for the query.
 
     Order, ids and metadata stay; `metadata["skillpager"]` holds the page's tokens and what it leaves out.
-    Limits hold for each document. The fields are those of `PageFields`.
+    Limits apply to each document. The fields are those of `PageFields`.
     """
 
     def compress_documents(
@@ -73,11 +73,11 @@ class SkillPagerCompressor(BaseDocumentCompressor, _Options):
         Raises:
             SkillPagerError: As for `SkillPager.page`.
         """
-        return [self._page(document, query) for document in documents]
-
-    def _page(self, document: Document, query: str) -> Document:
-        context = page_text(self, document.page_content, document.metadata, query)
-        if context is None:
-            return document
-        metadata = {**document.metadata, "skillpager": page_metadata(context)}
-        return document.model_copy(update={"page_content": context.text, "metadata": metadata})
+        compressed = []
+        for document in documents:
+            page = page_text(self, document.page_content, document.metadata, query)
+            if page is not None:
+                metadata = {**document.metadata, "skillpager": page_metadata(page)}
+                document = document.model_copy(update={"page_content": page.text, "metadata": metadata})
+            compressed.append(document)
+        return compressed

@@ -28,18 +28,11 @@ from llama_index.core.schema import (
 from llama_index.core.utils import get_tqdm_iterable
 
 from skillpager.integrations.options import PageFields, PagerOption, page_fields, shared_pager
-from skillpager.integrations.records import (
-    Record,
-    node_metadata,
-    page_metadata,
-    page_text,
-    retrieve,
-    skill_of,
-)
+from skillpager.integrations.records import node_metadata, page_metadata, page_text, retrieve, skill_of
 from skillpager.pager import SkillPager
 from skillpager.types import PageOptions
 
-# metadata that a language model is to read beside a node's text, and that is to be embedded with it
+# metadata that a language model reads beside a node's text, and that is embedded with it
 FOR_LLM = frozenset({"skill", "file", "heading_path", "type"})
 FOR_EMBEDDING = frozenset({"skill", "heading_path"})
 
@@ -47,10 +40,10 @@ PAGE_KEY = "skillpager"
 
 
 class SkillPagerRetriever(BaseRetriever):
-    """Retrieves the page of a skill: a node for each of its nodes, in document order.
+    """Retrieves the page of a skill: a `TextNode` for each of its nodes, in document order.
 
-    A `TextNode` has the offsets of its text in its file, the skill as its source, and type, file, lines,
-    heading path, tokens and scores as metadata; the score beside it is the relevance.
+    Its source is the skill, its offsets are those in the file, its metadata are type, file, lines, heading
+    path, tokens and scores; the score beside it is the relevance.
     """
 
     def __init__(
@@ -66,10 +59,10 @@ class SkillPagerRetriever(BaseRetriever):
 
         Args:
             skill: A path, or Markdown text (a string with a line break).
-            as_page: Return the page, headings and marks for gaps included, as one node.
+            as_page: Return the page with headings and marks as one node.
             callback_manager: As for every retriever.
             pager: Makes the pages; None for the one that all adapters share.
-            **options: Keyword arguments of `SkillPager.page` but `known`; a strategy by its name.
+            **options: Keyword arguments of `SkillPager.page` except `known`; a strategy by its name.
 
         Raises:
             ValueError: An option is unknown or of a wrong type.
@@ -80,23 +73,34 @@ class SkillPagerRetriever(BaseRetriever):
         self.options = page_fields(pager, options)
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        records = retrieve(self.options, self.skill, query_bundle.query_str, as_page=self.as_page)
-        return [NodeWithScore(node=_text_node(record), score=record.score) for record in records]
+        found = []
+        for record in retrieve(self.options, self.skill, query_bundle.query_str, as_page=self.as_page):
+            node = TextNode(
+                id_=record.id,
+                text=record.text,
+                metadata=dict(record.metadata),
+                start_char_idx=record.start,
+                end_char_idx=record.end,
+                relationships={NodeRelationship.SOURCE: RelatedNodeInfo(node_id=record.source)},
+            )
+            _hide_metadata(node)
+            found.append(NodeWithScore(node=node, score=record.score))
+        return found
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         return await asyncio.to_thread(self._retrieve, query_bundle)
 
 
 class SkillPagerPostprocessor(BaseNodePostprocessor, PageFields):
-    """Replaces the text of each node, Markdown, by its page for the query.
+    """Replaces the Markdown text of each node by its page for the query.
 
     Order, ids and scores stay; `metadata["skillpager"]` holds the page's tokens and what it leaves out.
-    Limits hold for each node. The fields are those of `PageFields`.
+    Limits apply to each node. The fields are those of `PageFields`.
     """
 
     @classmethod
     def class_name(cls) -> str:
-        """Return the name under which it is written down."""
+        """Return the name under which the framework saves it."""
         return "SkillPagerPostprocessor"
 
     def _postprocess_nodes(
@@ -108,12 +112,12 @@ class SkillPagerPostprocessor(BaseNodePostprocessor, PageFields):
 
     def _page(self, found: NodeWithScore, query: str) -> NodeWithScore:
         text = found.node.get_content(metadata_mode=MetadataMode.NONE)
-        context = page_text(self, text, found.node.metadata, query)
-        if context is None:
+        page = page_text(self, text, found.node.metadata, query)
+        if page is None:
             return found
         node = found.node.model_copy(deep=True)
-        node.set_content(context.text)
-        node.metadata[PAGE_KEY] = page_metadata(context)
+        node.set_content(page.text)
+        node.metadata[PAGE_KEY] = page_metadata(page)
         node.excluded_llm_metadata_keys = [*node.excluded_llm_metadata_keys, PAGE_KEY]
         node.excluded_embed_metadata_keys = [*node.excluded_embed_metadata_keys, PAGE_KEY]
         return NodeWithScore(node=node, score=found.score)
@@ -122,14 +126,14 @@ class SkillPagerPostprocessor(BaseNodePostprocessor, PageFields):
 class SkillNodeParser(NodeParser, PagerOption):
     """Splits Markdown documents into typed nodes whose texts, joined, are the document.
 
-    A node takes the headings and blank lines before it along, the last also what follows it. Metadata tell
-    its type, heading path, and lines and tokens without those. A blank document has no node, one of headings
-    alone a single node without a type.
+    A node's text includes the headings and blank lines before it; that of the last node also the rest of the
+    document. The lines and tokens in its metadata are those without these. A blank document has no node; a
+    document of headings alone has a single node without a type.
     """
 
     @classmethod
     def class_name(cls) -> str:
-        """Return the name under which it is written down."""
+        """Return the name under which the framework saves it."""
         return "SkillNodeParser"
 
     def _parse_nodes(
@@ -146,7 +150,7 @@ class SkillNodeParser(NodeParser, PagerOption):
     def _postprocess_parsed_nodes(
         self, nodes: list[BaseNode], parent_doc_map: dict[str, Document]
     ) -> list[BaseNode]:
-        # the framework searches for each text anew and finds the wrong place of one that is there twice
+        # the framework searches for each text again and gives repeated texts the wrong offsets
         offsets = [(node.start_char_idx, node.end_char_idx) for node in nodes if isinstance(node, TextNode)]
         parsed = super()._postprocess_parsed_nodes(nodes, parent_doc_map)
         for node, (start, end) in zip(parsed, offsets, strict=True):
@@ -161,34 +165,21 @@ class SkillNodeParser(NodeParser, PagerOption):
         if skill is None:
             return []
         nodes = pager.index(skill).nodes
-        # a text reaches from the end of the node before it to its own end; the first and last take the rest
+        # a text starts where the node before it ends; the last one ends with the document
         places = list(pairwise([0, *(node.span.end for node in nodes[:-1]), len(text)]))
         made = build_nodes_from_splits(
             [text[start:end] for start, end in places], document, id_func=self.id_func
         )
         for each, (start, end) in zip(made, places, strict=True):
             each.start_char_idx, each.end_char_idx = start, end
-        for each, node in zip(made, nodes, strict=False):  # no node at all in a document of headings
+        for each, node in zip(made, nodes, strict=False):  # a document of headings has a text and no node
             each.metadata = node_metadata(skill, node)
             _hide_metadata(each)
         return made
 
 
-def _text_node(record: Record) -> TextNode:
-    node = TextNode(
-        id_=record.id,
-        text=record.text,
-        metadata=dict(record.metadata),
-        start_char_idx=record.start,
-        end_char_idx=record.end,
-        relationships={NodeRelationship.SOURCE: RelatedNodeInfo(node_id=record.source)},
-    )
-    _hide_metadata(node)
-    return node
-
-
 def _hide_metadata(node: TextNode) -> None:
-    """Keep numbers out of what a language model reads, and out of what is embedded."""
+    """Hide the numbers in the metadata from language models and from embedding."""
     ours = set(node.metadata)
     node.excluded_llm_metadata_keys = sorted({*node.excluded_llm_metadata_keys, *ours - FOR_LLM})
     node.excluded_embed_metadata_keys = sorted({*node.excluded_embed_metadata_keys, *ours - FOR_EMBEDDING})

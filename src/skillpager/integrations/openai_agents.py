@@ -1,4 +1,4 @@
-"""OpenAI Agents SDK: tools with which an agent lists, loads and reads skills."""
+"""OpenAI Agents SDK: tools that let an agent list, load and read skills."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +10,6 @@ require_extra("agents", extra="openai-agents", purpose="skillpager.integrations.
 
 from agents import FunctionTool, RunContextWrapper, function_tool
 
-from skillpager.integrations.options import page_fields
 from skillpager.integrations.tools import MODEL_MISTAKES, SkillTools
 from skillpager.pager import SkillPager
 from skillpager.types import PageOptions
@@ -25,20 +24,13 @@ def skill_tools(
     """Return the tools `list_skills`, `load_skill` and `read_skill_nodes` for `Agent(tools=...)`.
 
     An unknown name or address is reported to the model, which can try again; other errors end the run.
-
-    Args:
-        folders: Where skills are looked for; None for those of the settings and the conventional ones.
-        pager: Makes the pages; None for the one that all adapters share.
-        **options: Keyword arguments of `SkillPager.page` but `known`; a strategy by its name.
-
-    Raises:
-        ValueError: An option is unknown or of a wrong type.
+    Arguments and errors are those of `skillpager.integrations.tools.SkillTools`.
     """
-    tools = SkillTools(folders, page_fields(pager, options))
-    return [function_tool(function, failure_error_function=_tell_model) for function in tools.functions()]
+    tools = SkillTools(folders, pager, options)
+    return [function_tool(function, failure_error_function=_report) for function in tools.functions()]
 
 
-def _tell_model(context: RunContextWrapper[Any], error: Exception) -> str:
+def _report(context: RunContextWrapper[Any], error: Exception) -> str:
     if isinstance(error, MODEL_MISTAKES):
         return str(error)
     raise error

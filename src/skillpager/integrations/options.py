@@ -1,7 +1,7 @@
-"""Options of every adapter: a pager, and the options of a page.
+"""Options of every adapter, as pydantic fields: a pager, and the options of a page.
 
-All frameworks bring pydantic; adapters that are pydantic models inherit the fields, so that a misspelled
-name is refused and options can be written down and configured as the framework does it.
+Adapters that are pydantic models inherit the fields: misspelled names are refused, and the framework can save
+and configure the options in its own way.
 """
 
 from functools import cache
@@ -14,12 +14,7 @@ from skillpager.types import PageOptions
 
 
 class PagerOption(BaseModel):
-    """The pager of an adapter.
-
-    Attributes:
-        pager: Makes the pages; None for the one that all adapters of the process share. It is not written
-            down with the adapter.
-    """
+    """The pager of an adapter; None for the one that all adapters share. It is not saved with the adapter."""
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
@@ -27,9 +22,9 @@ class PagerOption(BaseModel):
 
 
 class PageFields(PagerOption):
-    """The options of `types.PageOptions` as fields, a strategy by its name, and the pager.
+    """The pager and the options of `types.PageOptions` as fields, a strategy by its name.
 
-    `known` is no option of an adapter, because it changes from call to call.
+    `known` is not among them, because it changes from call to call.
     """
 
     max_nodes: int | None = None
@@ -48,15 +43,11 @@ class PageFields(PagerOption):
 
 
 def page_fields(pager: SkillPager | None, options: PageOptions) -> PageFields:
-    """Return the fields that an adapter was given as keyword arguments.
-
-    Raises:
-        ValueError: An option is unknown or of a wrong type.
-    """
+    """Return the keyword arguments of an adapter as fields; raise `ValueError` for a wrong name or type."""
     return PageFields.model_validate({"pager": pager, **options})
 
 
 @cache
 def shared_pager() -> SkillPager:
-    """Return the pager that adapters share when they are given none, with the settings of the process."""
+    """Return the pager that adapters without one share; it has the settings of the process."""
     return SkillPager()

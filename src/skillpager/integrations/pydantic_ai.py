@@ -1,4 +1,4 @@
-"""pydantic-ai: tools with which an agent lists, loads and reads skills."""
+"""pydantic-ai: tools that let an agent list, load and read skills."""
 
 from collections.abc import Callable, Sequence
 from functools import wraps
@@ -11,14 +11,13 @@ require_extra("pydantic_ai", extra="pydantic-ai", purpose="skillpager.integratio
 
 from pydantic_ai import ModelRetry, Tool
 
-from skillpager.integrations.options import page_fields
 from skillpager.integrations.tools import MODEL_MISTAKES, SkillTools
 from skillpager.pager import SkillPager
 from skillpager.types import PageOptions
 
 P = ParamSpec("P")
 
-# wrong names or addresses that a tool forgives; at the default of 1 the second ends the run
+# wrong names or addresses before the run ends; pydantic-ai's default is 1
 MAX_RETRIES = 3
 
 
@@ -31,16 +30,9 @@ def skill_tools(
     """Return the tools `list_skills`, `load_skill` and `read_skill_nodes` for `Agent(tools=...)`.
 
     An unknown name or address is reported to the model, which can try again; other errors end the run.
-
-    Args:
-        folders: Where skills are looked for; None for those of the settings and the conventional ones.
-        pager: Makes the pages; None for the one that all adapters share.
-        **options: Keyword arguments of `SkillPager.page` but `known`; a strategy by its name.
-
-    Raises:
-        ValueError: An option is unknown or of a wrong type.
+    Arguments and errors are those of `skillpager.integrations.tools.SkillTools`.
     """
-    tools = SkillTools(folders, page_fields(pager, options))
+    tools = SkillTools(folders, pager, options)
     return [
         Tool(_retrying(function), takes_ctx=False, max_retries=MAX_RETRIES) for function in tools.functions()
     ]

@@ -1,6 +1,6 @@
-"""Pages as records, which every framework has in some form: id, text, metadata, score.
+"""Pages as records, from which adapters make their framework's documents: id, text, metadata, score.
 
-Metadata of a node is flat, texts and numbers alone, because vector stores take nothing else.
+Metadata of a node is flat, text and numbers only, because vector stores accept nothing else.
 """
 
 from collections.abc import Mapping
@@ -16,25 +16,25 @@ from skillpager.types import Node, Page, Pick, Skill, SkillIndex, Skip
 
 PATH_SEPARATOR = " > "
 
-# where other tools put the name of a document, the most specific first
+# metadata in which other tools store the name of a document, the most specific first
 TITLE_KEYS = ("name", "title", "file_name", "source", "file_path")
 
-# characters of a digest that distinguish versions of a skill, and pages
+# length of the digests that distinguish versions of a skill, and pages
 DIGEST_CHARS = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A node of a page, or a whole page, to be turned into a framework's own document.
+    """A node of a page, or a whole page.
 
     Attributes:
         id: Unique among skills, their versions and their pages.
-        text: What the agent is to read.
-        metadata: What is known about it; JSON-ready.
-        score: Cosine of query and node; for a page the estimated chance that it suffices, or None.
-        source: Id of the skill it comes from.
+        text: Text for the agent.
+        metadata: JSON-ready.
+        score: Cosine of query and node; for a page its estimated sufficiency, or None.
+        source: Id of its skill.
         start: Offset of its first character in its file; None for a page.
-        end: Offset behind its last character; None for a page.
+        end: Offset after its last character; None for a page.
     """
 
     id: str
@@ -47,40 +47,27 @@ class Record:
 
 
 def retrieve(options: PageFields, skill: str | Path, query: str, *, as_page: bool) -> list[Record]:
-    """Return the page of a skill: its nodes in document order, or the page as one record.
-
-    Args:
-        options: Pager and keyword arguments of `SkillPager.page`.
-        skill: A path or Markdown text.
-        query: What the agent is about to do.
-        as_page: Whether to return one record, the rendered page.
-
-    Raises:
-        SkillPagerError: As for `SkillPager.page`.
-    """
+    """Return the page of a skill, a path or Markdown text: its nodes in document order, or as one record."""
     pager = options.pager or shared_pager()
     index = pager.index(skill, scope=options.scope)
     page = pager.page(index, query, **options.page_options())
-    return [page_record(index, page)] if as_page else node_records(index, page)
+    if not as_page:
+        return node_records(index, page)
+    digest = sha256(page.text.encode()).hexdigest()[:DIGEST_CHARS]
+    metadata = {"skill": index.skill.name, **page_metadata(page)}
+    source = _source(index)
+    return [Record(f"{source}/page-{digest}", page.text, metadata, page.sufficiency, source)]
 
 
 def page_text(options: PageFields, text: str, metadata: Mapping[str, object], query: str) -> Page | None:
-    """Return the page of a Markdown text that came with metadata; None for a blank text.
-
-    Raises:
-        SkillPagerError: As for `SkillPager.page`.
-    """
+    """Return the page of a Markdown document with metadata; None for a blank text."""
     pager = options.pager or shared_pager()
     skill = skill_of(pager, text, metadata)
     return None if skill is None else pager.page(skill, query, **options.page_options())
 
 
 def skill_of(pager: SkillPager, text: str, metadata: Mapping[str, object]) -> Skill | None:
-    """Return a document's text as a skill, named by its metadata; None for a blank text.
-
-    Raises:
-        SkillError: The text is too large or holds lone surrogates.
-    """
+    """Return a document's text as a skill, named by its metadata; None for a blank text."""
     if is_blank(text):
         return None
     names = [value for key in TITLE_KEYS if isinstance(value := metadata.get(key), str) and value.strip()]
@@ -89,8 +76,8 @@ def skill_of(pager: SkillPager, text: str, metadata: Mapping[str, object]) -> Sk
 
 
 def node_records(index: SkillIndex, page: Page) -> list[Record]:
-    """Return a record for every node of a page, in document order, with the scores of its selection."""
-    # a small gap that is shown holds nodes that were skipped
+    """Return a record for every node of a page, in document order, with its scores."""
+    # nodes of a small gap that is shown were skipped, not picked
     selection = page.selection
     entries: list[Pick | Skip] = [*selection.picks, *selection.skipped] if selection else []
     scores = {
@@ -116,26 +103,15 @@ def node_records(index: SkillIndex, page: Page) -> list[Record]:
     ]
 
 
-def page_record(index: SkillIndex, page: Page) -> Record:
-    """Return a page as one record."""
-    return Record(
-        id=f"{_source(index)}/page-{sha256(page.text.encode()).hexdigest()[:DIGEST_CHARS]}",
-        text=page.text,
-        metadata={"skill": index.skill.name, **page_metadata(page)},
-        score=page.sufficiency,
-        source=_source(index),
-    )
-
-
 def page_metadata(page: Page) -> dict[str, object]:
-    """Return what is known about a page: its tokens, the ids of its nodes, what it leaves out."""
+    """Return metadata of a page: its tokens, the ids of its nodes, what it leaves out."""
     left_out = ("text", "nodes", "selection")
     known = {key: value for key, value in context_json(page).items() if key not in left_out}
     return {**known, "nodes": [node.id for node in page.nodes]}
 
 
 def node_metadata(skill: Skill, node: Node) -> dict[str, object]:
-    """Return what is known about a node besides its text, whatever the query."""
+    """Return metadata of a node that do not depend on a query."""
     hidden = {"text"} if skill.root else {"text", "file"}  # a text has no file
     known = {key: value for key, value in node_json(node).items() if key not in hidden}
     known["heading_path"] = PATH_SEPARATOR.join(node.heading_path)

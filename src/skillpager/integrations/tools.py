@@ -1,40 +1,49 @@
-"""Tools for an agent of any framework: list skills, load the page of one, read what it left out."""
+"""Tools for an agent of any framework: list skills, load a page, read what it left out."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from skillpager.errors import NodeNotFoundError, SkillPagerError, UnknownSkillError
-from skillpager.integrations.options import PageFields, shared_pager
+from skillpager.integrations.options import page_fields, shared_pager
 from skillpager.library import Library
+from skillpager.pager import SkillPager
+from skillpager.types import PageOptions
 
-# a model that reads their message can correct its call
+# a model can correct its call when it reads these messages
 MODEL_MISTAKES: tuple[type[SkillPagerError], ...] = (UnknownSkillError, NodeNotFoundError)
 
 
 class SkillTools:
-    """Three tools over the skills that discovery finds; their docstrings are what a model reads.
+    """Three tools over the skills in some folders. Their docstrings are for a model.
 
     Args:
-        folders: Where skills are looked for; None for those of the settings and the conventional ones.
-        options: Pager and options of `SkillPager.page`; `show` is the tools' own.
+        folders: Folders to search for skills; None for those of the settings and the conventional ones.
+        pager: Makes the pages; None for the one that all adapters share.
+        options: Keyword arguments of `SkillPager.page` except `known`; a strategy by its name. The tools set
+            `show` themselves.
+
+    Raises:
+        ValueError: An option is unknown or of a wrong type.
     """
 
-    def __init__(self, folders: Sequence[str | Path] | None, options: PageFields) -> None:
+    def __init__(
+        self, folders: Sequence[str | Path] | None, pager: SkillPager | None, options: PageOptions
+    ) -> None:
         chosen = None if folders is None else [Path(folder) for folder in folders]
-        self._library = Library(options.pager or shared_pager(), chosen)
-        self._options = options
+        self._options = page_fields(pager, options)
+        self._library = Library(pager or shared_pager(), chosen)
 
     def functions(self) -> tuple[Callable[..., str], ...]:
         """Return the tools."""
         return self.list_skills, self.load_skill, self.read_skill_nodes
 
     def list_skills(self) -> str:
-        """List the skills that can be loaded, a line each: name and when to use it."""
+        """List the skills, one per line: name and when to use it."""
         skills = self._library.skills()
         return "\n".join(f"{skill.name}: {skill.description}" for skill in skills) or "There are no skills."
 
     def load_skill(self, name: str, query: str) -> str:
-        """Load the part of a skill that a task needs. Marks such as [… L2-9 …] stand for omitted lines.
+        """Load the part of a skill that a task needs. Marks such as [… L2-9 …] show which lines are left out.
 
         Args:
             name: Name of the skill.
@@ -50,7 +59,7 @@ class SkillTools:
 
         Args:
             name: Name of the skill.
-            nodes: Ids such as n12-n16, or lines such as L30-57; commas separate.
+            nodes: Ids such as n12-n16 or lines such as L30-57, separated by commas.
         """
         path = self._library.skill(name).path
         return self._library.pager.expand(path, nodes, scope=self._options.scope).text

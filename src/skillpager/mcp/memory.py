@@ -5,15 +5,15 @@ from collections.abc import Collection, Iterable
 
 from skillpager.memory import LRUCache
 
-# sessions, and versions of skills in each, that are remembered; the least recently used go first
+# sessions that are remembered, and versions of skills in each; the least recently used are dropped
 MAX_SESSIONS = 1_000
 MAX_SKILLS = 256
 
 
 class Memory:
-    """The nodes whose text one session was sent, by the key of their index.
+    """Thread-safe record of the nodes that one session was sent, by index key.
 
-    A changed skill has another key, so that its nodes count as not sent. Thread-safe.
+    A changed skill has another key, so its nodes count as not sent.
     """
 
     def __init__(self) -> None:
@@ -25,22 +25,18 @@ class Memory:
         return self._sent.get(key) or frozenset()
 
     def add(self, key: str, nodes: Iterable[str]) -> None:
-        """Remember that these nodes were sent."""
+        """Record that these nodes were sent."""
         with self._lock:
             self._sent.put(key, frozenset(self.sent(key)).union(nodes))
 
 
 class Sessions:
-    """The memories of a server's sessions. Thread-safe.
-
-    Attributes:
-        own: The memory of the only client that a pipe has.
-    """
+    """The memories of a server's HTTP sessions, and `own`, that of its client on stdin. Thread-safe."""
 
     def __init__(self) -> None:
         self.own = Memory()
         self._memories = LRUCache[str, Memory](MAX_SESSIONS)
 
     def named(self, session: str) -> Memory:
-        """Return the memory of the HTTP session of this id."""
+        """Return the memory of the HTTP session with this id."""
         return self._memories.get_or_make(session, Memory)

@@ -1,4 +1,8 @@
-"""Replies of MCP tools: a text, the same with its nodes as JSON, both cut to a ceiling of tokens."""
+"""Replies of MCP tools: a text and the same with its nodes as JSON, both within a ceiling of tokens.
+
+Functions that cut a reply to `limit` tokens raise `SettingsError` if nothing fits. A `ReadOn` turns an
+address, such as a range of node ids, into the tool call that reads it; marks of a cut name that call.
+"""
 
 import json
 from bisect import bisect_right
@@ -13,13 +17,12 @@ from skillpager.output.outline import outline_lines, summary
 from skillpager.pages.gaps import omissions_of
 from skillpager.types import Node, Omission, Page, SkillIndex, TokenCounter
 
-# a ceiling is approached from above: what is cut is cut by a little more than the excess
+# a reply over the ceiling is made again with a limit a little below the one that its excess suggests
 TRIM = 0.95
-# characters of a description that a list shows: all that the Agent Skills specification allows
+# characters of a description in a list: all that the Agent Skills specification allows
 DESCRIPTION_CHARS = 1024
 NODE_FIELDS = frozenset({"id", "type", "file", "start_line", "end_line", "tokens"})
 
-# from an address to the call of the tool that reads it
 ReadOn = Callable[[str], str]
 
 
@@ -29,7 +32,7 @@ class Reply:
 
     Attributes:
         text: For a model to read.
-        form: The same as a JSON object, the text included.
+        form: The same as a JSON object, with the text.
         nodes: The nodes whose whole text it holds.
         cut: Whether a limit left out something that was asked for.
     """
@@ -41,40 +44,33 @@ class Reply:
 
 
 def within(make: Callable[[int], Reply], ceiling: int, counter: TokenCounter, *, structured: bool) -> Reply:
-    """Return a reply that takes at most `ceiling` tokens, its JSON form included if it is sent.
+    """Return a reply of at most `ceiling` tokens, with its JSON form if that is sent (`structured`).
 
     Args:
-        make: Makes a reply whose text takes at most about so many tokens.
-        ceiling: The most tokens.
+        make: Makes a reply whose text has at most about the given number of tokens.
+        ceiling: Most tokens.
         counter: Counts them.
-        structured: Whether the JSON form is sent beside the text.
-
-    Raises:
-        SettingsError: Nothing fits.
+        structured: Whether the JSON form is sent with the text.
     """
-    room = ceiling
+    limit = ceiling
     while True:
-        reply = make(room)
+        reply = make(limit)
         text = counter.count(reply.text)
         tokens = text + (counter.count(json.dumps(reply.form, ensure_ascii=False)) if structured else 0)
         if tokens <= ceiling:
             return reply
-        room = int(min(room, text) * ceiling / tokens * TRIM)
+        limit = int(min(limit, text) * ceiling / tokens * TRIM)
 
 
 def cut_mark(call: str) -> str:
-    """Return the line that ends a text which was cut."""
+    """Return the last line of a text that was cut."""
     return f"[… cut here to keep the reply short; go on with: {call}]\n"
 
 
 def page_reply(page: Page, index: SkillIndex, kind: str) -> Reply:
-    """Return a page, or a whole skill, as a reply.
-
-    Raises:
-        SettingsError: The limit was too low for any text.
-    """
+    """Return a page, or a whole skill, as a reply."""
     if not page.text and page.omitted:
-        raise SettingsError("Not even the marks of what is left out fit: ask for more budget_tokens.")
+        raise SettingsError("budget_tokens is too small: not even the omission marks fit. Ask for more.")
     picks = page.selection.picks if page.selection else ()
     scores = {pick.node.id: pick.marginal for pick in picks}
     text = page.text if index.nodes else "This skill has no text besides its description.\n"
@@ -89,15 +85,7 @@ def page_reply(page: Page, index: SkillIndex, kind: str) -> Reply:
 def nodes_reply(
     page: Page, index: SkillIndex, asked: Sequence[Node], counter: TokenCounter, read_on: ReadOn
 ) -> Reply:
-    """Return the nodes of a page fault; those that did not fit are named at the end.
-
-    Args:
-        page: The nodes that fitted, the first of those asked for.
-        index: The skill.
-        asked: The nodes that were asked for.
-        counter: Counts tokens.
-        read_on: For ids of nodes.
-    """
+    """Return the page with the first of the nodes that were asked for; a mark names the rest."""
     last = page.nodes[-1].ordinal
     left = omissions_of([node for node in asked if node.ordinal > last], ())
     text = f"{page.text.rstrip()}\n\n{_rest_mark(left, read_on)}" if left else page.text
@@ -116,19 +104,9 @@ def long_node_reply(
     read_lines: ReadOn,
     read_nodes: ReadOn,
 ) -> Reply:
-    """Return as many lines as fit of a node that is too large for one reply.
+    """Return the lines that fit of `asked[0]`, a node too large for one reply, from line `first_line` on.
 
-    Args:
-        index: The skill.
-        asked: The node, and those that were asked for besides.
-        first_line: Line of its file to begin with.
-        limit: Most tokens of the text.
-        counter: Counts them.
-        read_lines: For a range of lines.
-        read_nodes: For ids of nodes.
-
-    Raises:
-        SettingsError: Nothing fits.
+    Marks name the calls that read the rest of it and the other nodes asked for.
     """
     node, *after = asked
     span = node.span
@@ -141,14 +119,13 @@ def long_node_reply(
     def render(shown: int) -> str:
         text = "".join(lines[:shown])
         if not shown:
-            shown = 1  # what is too long is passed over, so that reading on gets on
+            shown = 1  # skip a line that is too long, so that the next call makes progress
             text = f"[line {start} of {span.file} is too long for one reply: read it in the file]\n"
         if start + shown <= span.end_line:
             text += f"\n{cut_mark(read_lines(f'{where}{start + shown}-{span.end_line}'))}"
         return text + rest
 
-    shown = _most(render, len(lines), limit, counter)
-    text = render(shown)
+    shown, text = _most(render, len(lines), limit, counter)
     cut = shown < len(lines)
     gap = Omission(span.file, start + shown, span.end_line, (node.id,), {node.type: 1}, 0)
     form = _form("nodes", index, text, counter.count(text), complete=not cut and not after)
@@ -157,18 +134,7 @@ def long_node_reply(
 
 
 def outline_reply(index: SkillIndex, start: int, limit: int, counter: TokenCounter, read_on: ReadOn) -> Reply:
-    """Return as much of an outline as fits, from a node on.
-
-    Args:
-        index: The skill.
-        start: Ordinal of the node to begin with.
-        limit: Most tokens of the text.
-        counter: Counts them.
-        read_on: For the id of the node to begin with.
-
-    Raises:
-        SettingsError: Nothing fits.
-    """
+    """Return the part of an outline that fits, from the node with the ordinal `start` on."""
     rows = list(outline_lines(index))
     if start:
         rows = rows[next(row for row, (_, node) in enumerate(rows) if node and node.ordinal == start) :]
@@ -180,8 +146,7 @@ def outline_reply(index: SkillIndex, start: int, limit: int, counter: TokenCount
         lines = [summary(index), *(line for line, _ in rows[:shown]), ""]
         return "\n".join(lines) + (cut_mark(read_on(left(shown)[0].id)) if left(shown) else "")
 
-    shown = _most(render, len(rows), limit, counter)
-    text = render(shown)
+    shown, text = _most(render, len(rows), limit, counter)
     form = _form("outline", index, text, counter.count(text), complete=not left(shown) and not start)
     form["nodes"] = _nodes([node for _, node in rows[:shown] if node], {})
     form["omitted"] = _gaps(omissions_of(left(shown), ()))
@@ -189,17 +154,7 @@ def outline_reply(index: SkillIndex, start: int, limit: int, counter: TokenCount
 
 
 def list_reply(skills: Sequence[FoundSkill], limit: int, counter: TokenCounter, read_on: ReadOn) -> Reply:
-    """Return as many skills as fit, each with its description on one line.
-
-    Args:
-        skills: The skills, in order.
-        limit: Most tokens of the text.
-        counter: Counts them.
-        read_on: For the name of the skill to begin with.
-
-    Raises:
-        SettingsError: Nothing fits.
-    """
+    """Return the first skills that fit, each with its description on one line."""
     listed = [(skill.name, snippet(skill.description, DESCRIPTION_CHARS)) for skill in skills]
     lines = [f"- {name}: {description}\n" if description else f"- {name}\n" for name, description in listed]
 
@@ -207,29 +162,19 @@ def list_reply(skills: Sequence[FoundSkill], limit: int, counter: TokenCounter, 
         mark = cut_mark(read_on(listed[shown][0])) if shown < len(listed) else ""
         return ("".join(lines[:shown]) or "There are no skills.\n") + mark
 
-    shown = _most(render, len(listed), limit, counter)
-    text = render(shown)
+    shown, text = _most(render, len(listed), limit, counter)
     named = [{"name": name, "description": description} for name, description in listed[:shown]]
     complete = shown == len(listed)
     return Reply(text, {"text": text, "skills": named, "complete": complete}, cut=not complete)
 
 
-# ---- parts of a form
-
-
 def _form(kind: str, index: SkillIndex, text: str, tokens: int, *, complete: bool) -> dict[str, object]:
-    return {
-        "text": text,
-        "skill": index.skill.name,
-        "kind": kind,
-        "complete": complete,
-        "tokens": tokens,
-        "full_tokens": index.full_tokens,
-    }
+    form: dict[str, object] = {"text": text, "skill": index.skill.name, "kind": kind, "complete": complete}
+    return form | {"tokens": tokens, "full_tokens": index.full_tokens}
 
 
 def _nodes(nodes: Sequence[Node], scores: Mapping[str, float]) -> list[dict[str, object]]:
-    """Return where nodes stand, and their scores, without their texts."""
+    """Return nodes without their texts, with the scores that they have."""
     forms = [{name: each for name, each in node_json(node).items() if name in NODE_FIELDS} for node in nodes]
     for node, form in zip(nodes, forms, strict=True):
         if node.id in scores:
@@ -238,7 +183,7 @@ def _nodes(nodes: Sequence[Node], scores: Mapping[str, float]) -> list[dict[str,
 
 
 def _gaps(gaps: Sequence[Omission]) -> list[dict[str, object]]:
-    """Return gaps with their ids as a range: those of a long skill would be longer than a page of it."""
+    """Return gaps with their ids as a range: the ids of a long skill would be longer than a page of it."""
     forms = [{**omission_json(gap), "nodes": _range(gap)} for gap in gaps]
     return [{name: each for name, each in form.items() if name != "types"} for form in forms]
 
@@ -253,22 +198,19 @@ def _rest_mark(left: Sequence[Omission], read_on: ReadOn) -> str:
     return cut_mark(read_on(", ".join(map(_range, left)))) if left else ""
 
 
-def _most(render: Callable[[int], str], total: int, limit: int, counter: TokenCounter) -> int:
-    """Return how many parts can be rendered within `limit` tokens.
-
-    Raises:
-        SettingsError: Not even none can.
-    """
+def _most(render: Callable[[int], str], total: int, limit: int, counter: TokenCounter) -> tuple[int, str]:
+    """Return how many of `total` parts fit `limit` tokens when rendered, and their text; raise if none do."""
+    text = render(total)
+    if counter.count(text) <= limit:
+        return total, text
 
     def tokens(count: int) -> int:
         return counter.count(render(count))
 
-    if tokens(total) <= limit:
-        return total
     count = bisect_right(range(total), limit, key=tokens) - 1
-    # marks differ in length, so that one part more may take a token less
+    # marks differ in length, so one part more may take a token less
     while count >= 0 and tokens(count) > limit:
         count -= 1
     if count < 0:
         raise SettingsError(f"Nothing fits into {limit} tokens: ask for more, or raise the server's ceiling.")
-    return count
+    return count, render(count)

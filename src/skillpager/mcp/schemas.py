@@ -1,12 +1,12 @@
-"""Arguments of MCP tools as checked values, and the JSON schemas of arguments and replies."""
+"""Arguments of MCP tools as pydantic models, and the JSON schemas of arguments and replies."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from skillpager.errors import SettingsError
-from skillpager.json_types import JsonObject, JsonValue
+from skillpager.json_types import JsonObject
 from skillpager.output.formatting import snippet
 
 if TYPE_CHECKING:
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 Mode = Literal["auto", "page", "outline", "full"]
 Form = TypeVar("Form", bound="Arguments")
 
-# what an error quotes of a value
+# longest quotation of a value in an error
 SHOWN_VALUE = 80
 
 
 class Arguments(BaseModel):
-    """Arguments of a tool: of exactly these names and types."""
+    """Arguments of a tool; unknown names and other types are refused."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
@@ -31,7 +31,7 @@ SkillName = Annotated[str, Field(description="A name that list_skills shows.")]
 class ListSkills(Arguments):
     """Arguments of `list_skills`."""
 
-    start: str | None = Field(None, description="Begin with this name, to read on.")
+    start: str | None = Field(None, description="To read on: begin with this name.")
 
 
 class LoadSkill(Arguments):
@@ -42,9 +42,9 @@ class LoadSkill(Arguments):
     budget_tokens: int | None = Field(None, ge=1, description="Most tokens of the text.")
     mode: Mode = Field(
         "auto",
-        description="auto: a page for the query; without one the whole skill if it fits, else outline.",
+        description="auto: a page for the query; without a query the whole skill if it fits, else outline.",
     )
-    resend: bool = Field(False, description="Send again what you were sent before and no longer have.")
+    resend: bool = Field(False, description="Also send parts that you were sent before.")
 
 
 class ReadNodes(Arguments):
@@ -60,14 +60,14 @@ class GetOutline(Arguments):
     """Arguments of `get_skill_outline`."""
 
     name: SkillName
-    start: str | None = Field(None, description='Begin with this node, such as "n120", to read on.')
+    start: str | None = Field(None, description='To read on: begin with this node, such as "n120".')
 
 
 def checked(form: type[Form], values: Mapping[str, object]) -> Form:
-    """Return the arguments of a call; null stands for what is not given.
+    """Return the arguments of a call; null counts as not given.
 
     Raises:
-        SettingsError: One is unknown, missing or not valid; all that is wrong is named.
+        SettingsError: Arguments are unknown, missing or not valid; the message names each.
     """
     given = {name: each for name, each in values.items() if each is not None or name not in form.model_fields}
     try:
@@ -89,11 +89,11 @@ def _fault(fault: "ErrorDetails") -> str:
 
 
 def input_schema(form: type[Arguments]) -> JsonObject:
-    """Return the JSON schema of a tool's arguments, without titles and what says nothing to a model."""
+    """Return the JSON schema of a tool's arguments, without what a model need not read, such as titles."""
     schema = form.model_json_schema()
-    properties: dict[str, JsonObject] = {}
+    properties: JsonObject = {}
     for name, value in schema["properties"].items():
-        # null may stand for an absent argument; a model need not know
+        # null counts as an absent argument; a model need not know
         plain = {
             key: each
             for key, each in value.items()
@@ -102,26 +102,18 @@ def input_schema(form: type[Arguments]) -> JsonObject:
         for choice in value.get("anyOf", ()):
             plain |= choice if choice != {"type": "null"} else {}
         properties[name] = plain
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": schema.get("required", []),
-        "additionalProperties": False,
-    }
+    return _object(properties, properties.keys() - schema.get("required", []))
 
 
-def _object(required: JsonObject, **optional: JsonValue) -> JsonObject:
-    return {
-        "type": "object",
-        "properties": {**required, **optional},
-        "required": list(required),
-        "additionalProperties": False,
-    }
+def _object(properties: JsonObject, optional: Collection[str] = ()) -> JsonObject:
+    required = [name for name in properties if name not in optional]
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
 
 _TEXT: JsonObject = {"type": "string"}
 _COUNT: JsonObject = {"type": "integer"}
 _FLAG: JsonObject = {"type": "boolean"}
+_NUMBER: JsonObject = {"type": "number"}
 _PLACE: JsonObject = {"file": _TEXT, "start_line": _COUNT, "end_line": _COUNT}
 
 SKILLS_SCHEMA = _object(
@@ -142,13 +134,14 @@ READING_SCHEMA = _object(
         "nodes": {
             "type": "array",
             "items": _object(
-                {"id": _TEXT, "type": _TEXT, **_PLACE, "tokens": _COUNT}, score={"type": "number"}
+                {"id": _TEXT, "type": _TEXT, **_PLACE, "tokens": _COUNT, "score": _NUMBER}, ["score"]
             ),
         },
         "omitted": {
             "type": "array",
             "items": _object({"nodes": _TEXT, **_PLACE, "tokens": _COUNT, "known": _FLAG}),
         },
+        "sufficiency": _NUMBER,
     },
-    sufficiency={"type": "number"},
+    ["sufficiency"],
 )

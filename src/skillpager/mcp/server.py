@@ -1,7 +1,7 @@
-"""The MCP server: our tools behind the official SDK, over a pipe or over HTTP on this machine.
+"""The MCP server: the tools behind the official SDK, over stdin and stdout or HTTP on this machine.
 
-The nodes that a session was sent are remembered where the protocol has sessions: for a pipe, and for HTTP
-from `initialize` on. Requests of protocol 2026-07-28 over HTTP stand alone, and are sent everything.
+The server remembers the nodes that a session was sent. A session is a connection by stdin and stdout, or over
+HTTP what `initialize` opened. HTTP requests of protocol 2026-07-28 have no session and are sent everything.
 """
 
 import logging
@@ -37,14 +37,14 @@ logger = logging.getLogger(__name__)
 HOST = "127.0.0.1"
 PATH = "/mcp"
 DEFAULT_PORT = 8642
-# open streams would keep a server that was told to stop
+# open streams would keep a server from stopping
 STOP_SECONDS = 2
-# an error quotes what was asked for, which may be of any length
+# longest error: it quotes the request, which may have any length
 ERROR_CHARS = 2_000
 INSTRUCTIONS = (
     "Skills are instructions for tasks. Before a task for which there is a skill, call load_skill and say in "
-    "query what you are about to do: you get the part that is needed. [… marks …] stand for what is left "
-    "out; read_skill_nodes reads it when you need it."
+    "query what you are about to do: you get the part that is needed. [… marks …] show what is left out; "
+    "read it with read_skill_nodes when you need it."
 )
 
 SkillServer = Server[Sessions]
@@ -52,11 +52,7 @@ RequestContext = ServerRequestContext[Sessions]
 
 
 def make_server(library: Library, options: ToolOptions | None = None) -> SkillServer:
-    """Return a server of the skills of a library; every connection by pipe has a session of its own.
-
-    Args:
-        library: The skills on offer.
-        options: How to answer.
+    """Return a server that offers the skills of a library.
 
     Raises:
         SettingsError: An option is not valid.
@@ -97,7 +93,7 @@ def make_server(library: Library, options: ToolOptions | None = None) -> SkillSe
 
 
 def _memory(context: RequestContext) -> Memory:
-    """Return what the session of a request was sent; a new memory for a request without a session."""
+    """Return the memory of a request's session; a new one for a request without a session."""
     sessions = context.lifespan_context
     if context.request is None:
         return sessions.own
@@ -114,7 +110,7 @@ def _answer(
         reply = tools.call(params.name, params.arguments or {}, memory)
     except SkillPagerError as error:
         message = str(error)
-    except Exception:  # a client must get an answer, and no more of a fault than that there is one
+    except Exception:  # a client must get an answer, without details of the fault
         logger.exception("the tool %s failed", params.name)
         message = "This is a fault of SkillPager; its log says more."
     else:
@@ -122,9 +118,6 @@ def _answer(
         return CallToolResult(content=[content], structured_content=reply.form if structured else None)
     content = TextContent(type="text", text=snippet(message, ERROR_CHARS))
     return CallToolResult(content=[content], is_error=True)
-
-
-# ---- transports
 
 
 def serve_pipe(server: SkillServer) -> None:
@@ -138,10 +131,10 @@ def serve_pipe(server: SkillServer) -> None:
 
 
 def open_port(port: int) -> socket.socket:
-    """Return a socket of this machine alone, listening at a port; at a free one for 0.
+    """Return a listening socket that only this machine can reach; port 0 takes a free one.
 
     Raises:
-        SettingsError: The port is taken or may not be used.
+        SettingsError: The port is taken or not allowed.
     """
     try:
         return socket.create_server((HOST, port))
@@ -157,10 +150,9 @@ def address_of(listening: socket.socket) -> str:
 
 
 def serve_http(server: SkillServer, listening: socket.socket) -> None:
-    """Answer clients at a socket until the process is told to stop.
+    """Answer clients at a socket until a signal stops the process.
 
-    Requests that name another host, or come from a page of another origin, are refused: a web page whose
-    name was made to point here could send them.
+    Requests with another Host or from a page of another origin are refused (DNS rebinding).
     """
     import uvicorn
 

@@ -1,6 +1,6 @@
-"""The tools of the MCP server, whatever the transport.
+"""The tools of the MCP server.
 
-Names resolve among the skills of a library and nowhere else. Every reply stays below a ceiling; where it
+A name means a skill of the library, never a path. Every reply stays within a ceiling of tokens; where it
 leaves something out, a mark names the tool call that reads it.
 """
 
@@ -20,10 +20,9 @@ from skillpager.pages.addresses import find_nodes, find_section
 from skillpager.parsing.skill import SCOPES
 from skillpager.types import SkillIndex, Style
 
-# below the 25,000 tokens at which Claude Code cuts a result off (claude-code#10456), by a tokenizer that
-# may count more than ours
+# Claude Code cuts a result off at 25,000 tokens (claude-code#10456); its tokenizer may count more than ours
 DEFAULT_CEILING = 20_000
-# the marks of a page of many parts take some hundred tokens
+# the marks alone of a page with many gaps take some hundred tokens
 LEAST_CEILING = 1_000
 
 _LINES = re.compile(r"((?:[^\s:,]+:)?)L?(\d+)(?:-L?(\d+))?", re.IGNORECASE)
@@ -31,13 +30,13 @@ _LINES = re.compile(r"((?:[^\s:,]+:)?)L?(\d+)(?:-L?(\d+))?", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class ToolOptions:
-    """How a server answers.
+    """Options of the server.
 
     Attributes:
         ceiling: Most tokens of a reply, its JSON form included.
-        structured: Whether the JSON form is sent beside the text.
-        resend: Whether to send again what a session was sent.
-        scope: `skill` or `body`; None for the settings'.
+        structured: Whether the JSON form is sent with the text.
+        resend: Whether to send again the nodes that a session was sent.
+        scope: `skill` or `body`; None for that of the settings.
     """
 
     ceiling: int = DEFAULT_CEILING
@@ -49,12 +48,8 @@ class ToolOptions:
 class SkillTools:
     """The tools over the skills of a library. Thread-safe.
 
-    Args:
-        library: The skills on offer.
-        options: How to answer.
-
     Raises:
-        SettingsError: The ceiling is too low for a page, or there is no such scope.
+        SettingsError: The ceiling is too low for a page, or the scope is unknown.
     """
 
     def __init__(self, library: Library, options: ToolOptions) -> None:
@@ -67,19 +62,14 @@ class SkillTools:
         self._library = library
         self._pager = library.pager
         self._options = options
-        # what is left out must be marked, which `plain` does not do
+        # gaps must be marked, and the style `plain` has no marks
         self._style = Style.XML if library.pager.settings.style == Style.XML else Style.MARKED
 
     def call(self, name: str, values: Mapping[str, object], memory: Memory) -> Reply:
-        """Return the answer of the tool of this name.
-
-        Args:
-            name: One of `TOOLS`.
-            values: Its arguments.
-            memory: The nodes that the session was sent.
+        """Return the reply of a tool of `TOOLS` to its arguments; `memory` is that of the session.
 
         Raises:
-            SettingsError: There is no such tool, or an argument is not valid.
+            SettingsError: The tool is unknown, or an argument is not valid.
             SkillPagerError: The skill cannot be found or read.
         """
         if name not in TOOLS:
@@ -107,7 +97,7 @@ class SkillTools:
         return self._sent(whole, index.key, memory)
 
     def read_skill_nodes(self, asked: schemas.ReadNodes, memory: Memory) -> Reply:
-        """Return nodes of a skill, whether or not the session was sent them."""
+        """Return nodes of a skill, including those that the session was sent before."""
         index = self._index(asked.name)
         if [asked.ids, asked.section, asked.lines].count(None) != 2:
             raise SettingsError("Give exactly one of ids, section and lines: it says which nodes to read.")
@@ -118,7 +108,7 @@ class SkillTools:
             match = _LINES.fullmatch(asked.lines.strip())
             if not match:
                 raise NodeNotFoundError(
-                    f'{asked.lines[:80]!r} is no range of lines: write such as "30-57" or "api.md:30-57".'
+                    f'{asked.lines[:80]!r} is not a range of lines, such as "30-57" or "api.md:30-57".'
                 )
             first_line = int(match[2])
             ordinals = find_nodes(index, [f"{match[1]}L{match[2]}-{match[3] or match[2]}"])
@@ -146,8 +136,6 @@ class SkillTools:
         start = find_nodes(index, [asked.start])[0] if asked.start else 0
         return self._outline(asked.name, index, start, None)
 
-    # ---- the modes of load_skill
-
     def _page(self, asked: schemas.LoadSkill, query: str, index: SkillIndex, memory: Memory) -> Reply:
         key = self._pager.pool(index).key
         style, show, known = self._style, _show(asked.name), self._known(asked, key, memory)
@@ -159,7 +147,7 @@ class SkillTools:
         def make(limit: int) -> Reply:
             if asked.budget_tokens is not None:
                 return page(min(limit, asked.budget_tokens))
-            free = page(None)  # it ends by itself; within a limit that the whole skill fits it would be that
+            free = page(None)  # with a limit that the whole skill fits, the page would be the whole skill
             return free if self._pager.token_counter.count(free.text) <= limit else page(limit)
 
         return self._sent(self._within(make), key, memory)
@@ -180,8 +168,6 @@ class SkillTools:
             lambda limit: replies.outline_reply(index, start, min(limit, budget or limit), counter, read_on)
         )
 
-    # ---- what they share
-
     def _index(self, name: str) -> SkillIndex:
         return self._library.index(name, scope=self._options.scope)
 
@@ -199,14 +185,7 @@ class SkillTools:
 
 @dataclass(frozen=True, slots=True)
 class SkillTool:
-    """A tool as it is offered.
-
-    Attributes:
-        description: What it is for, for a model.
-        arguments: Its arguments.
-        output_schema: JSON schema of its structured content.
-        answer: The method of `SkillTools` that answers.
-    """
+    """A tool: its description for a model, its arguments, and the method of `SkillTools` that answers."""
 
     description: str
     arguments: type[schemas.Arguments]
@@ -220,19 +199,19 @@ class SkillTool:
 
 
 def _call(tool: str, argument: str, name: str | None = None) -> ReadOn:
-    """Return a function from an address to the call of a tool that reads it."""
+    """Return a function from an address to the tool call that reads it."""
     skill = "" if name is None else f"name={json.dumps(name, ensure_ascii=False)}, "
     return lambda address: f"{tool}({skill}{argument}={json.dumps(address, ensure_ascii=False)})"
 
 
 def _show(name: str) -> str:
-    """Return the call that the marks of a page name, with a place for the ids."""
+    """Return the tool call that the marks of a page name, with a placeholder for the ids."""
     return _call("read_skill_nodes", "ids", name)("{ids}")
 
 
 TOOLS: dict[str, SkillTool] = {
     "list_skills": SkillTool(
-        "List the skills, each with what it is for.",
+        "List the skills and what each is for.",
         schemas.ListSkills,
         schemas.SKILLS_SCHEMA,
         SkillTools.list_skills,
@@ -244,7 +223,7 @@ TOOLS: dict[str, SkillTool] = {
         SkillTools.load_skill,
     ),
     "read_skill_nodes": SkillTool(
-        "Read parts of a skill word for word, named by one of ids, section or lines.",
+        "Read parts of a skill verbatim; give one of ids, section or lines.",
         schemas.ReadNodes,
         schemas.READING_SCHEMA,
         SkillTools.read_skill_nodes,

@@ -2,12 +2,12 @@
 
 from skillpager.types import Node
 
-# longest part of a node's text that a line shows
+# characters of a node's text in a line of output
 SNIPPET_CHARS = 72
 
 
 def snippet(text: str, width: int = SNIPPET_CHARS) -> str:
-    """Return `text` on one line, white space folded, cut to `width` characters."""
+    """Return `text` on one line, its white space collapsed, cut to `width` characters."""
     folded = " ".join(text[: width * 4].split())
     return folded if len(folded) <= width else folded[: width - 1].rstrip() + "…"
 

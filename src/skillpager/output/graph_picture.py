@@ -1,6 +1,6 @@
 """A graph as a picture, drawn with Matplotlib; `graph_text.draw` checks the format and the extra.
 
-Lengths are inches from the lower left corner, sizes of text are points.
+Lengths are inches from the lower left corner, text sizes are points.
 """
 
 import io
@@ -28,19 +28,19 @@ from skillpager.types import Edge, EdgeKind, Node, SkillIndex
 
 WIDTH, MARGIN = 7.2, 0.15
 HEAD = 0.92  # title and legends
-BODY = 8.4  # what a page of a paper has room for below them
+BODY = 8.4  # room for the nodes on one page of a paper
 LABELLED_NODES = 90  # a larger graph shows headings instead of the nodes' texts
 TEXT_LENGTH = 90  # characters
 DPI = 200
 ARROW = 0.055
 INK, GREY, PALE = "#222222", "#777777", "#AAAAAA"
 
-# Matplotlib's own font comes first; what it lacks is drawn with those of these that are installed
+# for characters that Matplotlib's own font lacks; those of these that are installed are used
 FONTS = (
     *("Noto Sans CJK SC", "Noto Sans CJK JP", "Noto Sans SC", "Source Han Sans SC", "WenQuanYi Micro Hei"),
     *("PingFang SC", "Hiragino Sans GB", "Microsoft YaHei", "Malgun Gothic", "Yu Gothic", "Arial Unicode MS"),
 )
-TYPE_MARKERS = dict(zip(TYPE_COLORS, "sD^vXo", strict=True))  # a second cue, for print in grey
+TYPE_MARKERS = dict(zip(TYPE_COLORS, "sD^vXo", strict=True))  # shapes, for print in grey
 DOTS, DASHES = (0, (1, 1.3)), (0, (4, 1.6))
 STYLES: dict[str, LineStyleType] = {"sequence": "-", "semantic": DOTS, "reference": "-", "condition": DASHES}
 ARROW_GAPS = {"semantic": 0.0, "reference": 0.02, "condition": 0.07}  # so that no arrowhead hides another
@@ -48,13 +48,13 @@ ARROW_GAPS = {"semantic": 0.0, "reference": 0.02, "condition": 0.07}  # so that 
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """Where everything stands.
+    """The positions of everything in the picture.
 
     Attributes:
-        height: Of the picture.
+        height: Height of the picture.
         pitch: Distance of two rows.
-        nodes: Height of each node.
-        titles: Height, depth and text of each heading, from top to bottom.
+        nodes: y of each node.
+        titles: y, depth and text of each heading, from top to bottom.
         labelled: Whether every node has its text beside it.
     """
 
@@ -66,12 +66,12 @@ class _Layout:
 
     @property
     def spine(self) -> float:
-        """Where the nodes stand: arcs are to the left of it, text is to the right."""
+        """X of the nodes: arcs are to the left of it, text is to the right."""
         return 2.2 if self.labelled else 4.1
 
     @property
     def dot(self) -> float:
-        """Diameter of a node, or length of the bar that stands for it."""
+        """Diameter of a node, or length of its bar."""
         return min(0.1, self.pitch * 0.8) if self.labelled else 0.14
 
     @property
@@ -85,7 +85,7 @@ def render(index: SkillIndex, form: str) -> bytes:
     metadata = {"Date": None} if form == "svg" else {"Software": None}
     picture = io.BytesIO()
     log = logging.getLogger("matplotlib.font_manager")
-    before, log.disabled = log.disabled, True  # it reports, once per text, that a font has no bold letters
+    before, log.disabled = log.disabled, True  # it would warn for each text that a font has no bold letters
     try:
         with own_settings({}, extra="plot", purpose="Drawing a graph"):
             _figure(index).savefig(picture, format=form, dpi=DPI, metadata=metadata)
@@ -107,13 +107,10 @@ def _figure(index: SkillIndex) -> Figure:
     return figure
 
 
-# ---- layout
-
-
 def _lay_out(nodes: Sequence[Node]) -> _Layout:
     """Return a layout with a row per node and, while there is room for text, a row per heading."""
     labelled = len(nodes) <= LABELLED_NODES
-    # depth and text of the headings that open before each node; files only if there are several
+    # depth and text of the headings directly before each node; files count only if there are several
     outermost = 0 if len({node.span.file for node in nodes}) > 1 else 1
     opened: list[list[tuple[int, str]]] = [[] for _ in nodes]
     for section in find_sections(nodes):
@@ -124,7 +121,7 @@ def _lay_out(nodes: Sequence[Node]) -> _Layout:
     for group in opened:
         rows.append(count + len(group) * labelled)
         count = rows[-1] + 1
-    # rows fill a page, but text stays legible and the picture finite
+    # rows fill the page, within limits that keep text legible and the picture small enough
     least, most = (0.125, 0.19) if labelled else (min(0.024, 40 / max(count, 1)), 0.1)
     pitch = min(max(BODY / max(count, 1), least), most)
     bottom = HEAD + pitch * (count + 0.5)
@@ -135,9 +132,6 @@ def _lay_out(nodes: Sequence[Node]) -> _Layout:
         for place, (depth, text) in enumerate(group)
     )
     return _Layout(bottom + MARGIN, pitch, heights, titles, labelled)
-
-
-# ---- edges and nodes
 
 
 def _draw_edges(axes: Axes, edges: Sequence[Edge], layout: _Layout) -> None:
@@ -155,7 +149,7 @@ def _draw_edges(axes: Axes, edges: Sequence[Edge], layout: _Layout) -> None:
 
 
 def _path(edge: Edge, layout: _Layout, longest: float) -> Path:
-    """Return an edge: straight along the spine, or as half an ellipse to its left."""
+    """Return an edge as a line along the spine, or as half an ellipse to its left."""
     spine, source, target = layout.spine, layout.nodes[edge.source], layout.nodes[edge.target]
     if edge.kind is EdgeKind.SEQUENCE:
         return Path([(spine, source), (spine, target)])
@@ -169,7 +163,7 @@ def _path(edge: Edge, layout: _Layout, longest: float) -> Path:
 
 
 def _stamp(axes: Axes, x: ArrayLike, y: ArrayLike, marker: str, color: str, size: float) -> None:
-    """Draw markers of a diameter of `size` above the edges."""
+    """Draw markers with the diameter `size` above the edges."""
     axes.scatter(x, y, s=(72 * size) ** 2, marker=marker, color=color, linewidths=0, zorder=3)
 
 
@@ -190,11 +184,8 @@ def _draw_nodes(axes: Axes, nodes: Sequence[Node], layout: _Layout) -> None:
             _write(axes, x + 0.045 * layout.points, y, summarize(node, TEXT_LENGTH), layout.points)
 
 
-# ---- text
-
-
 def _draw_titles(axes: Axes, layout: _Layout) -> None:
-    """Write the headings; beside bars the outer ones first, and only where there is room."""
+    """Write the headings; beside bars only those for which there is room, the outer ones first."""
     room = 0 if layout.labelled else layout.points / 72 * 1.35
     written: list[float] = []
     for y, depth, text in sorted(layout.titles, key=lambda title: (title[1], -title[0])):
@@ -214,7 +205,7 @@ def _draw_head(axes: Axes, index: SkillIndex, layout: _Layout) -> None:
     kinds = Counter(edge.kind for edge in index.edges)
 
     def write_count(x: float, y: float, name: str, count: int) -> float:
-        """Write an entry of a legend, pale when there is none of it; return where it ends."""
+        """Write an entry of a legend, pale if the count is 0; return its right end."""
         text, color = f"{name.replace('_', ' ')} {count}", INK if count else PALE
         return _write(axes, x, y, text, 7.5, color=color)
 
@@ -239,9 +230,9 @@ def _write(
     weight: str = "normal",
     right: float = WIDTH - MARGIN,
 ) -> float:
-    """Write `text` from `x` on, shortened to end before `right`; return where it ends."""
+    """Write `text` from `x` on, shortened to end before `right`; return its right end."""
     font = FontProperties(family=_families(), size=points, weight=weight)
-    # letters that no installed font has become boxes, such symbols are left out
+    # letters that no installed font has become boxes; other such characters are left out
     drawn = (c if ord(c) in _characters() else "▯" if c.isalnum() else "" for c in visible(text))
     fitted = full = "".join(drawn).strip()
     if _width(full, font) > right - x:

@@ -1,4 +1,4 @@
-"""An index's graph as DOT and Mermaid source; `draw` makes SVG and PNG pictures of it."""
+"""A skill's graph as DOT and Mermaid source; `draw` makes SVG and PNG pictures of it."""
 
 __all__ = ["draw", "to_dot", "to_mermaid"]
 
@@ -11,7 +11,7 @@ from skillpager.output.palette import EDGE_COLORS, TYPE_COLORS, summarize, visib
 from skillpager.types import EdgeKind, SkillIndex
 
 PICTURE_FORMATS = ("svg", "png")
-_TINT = "22"  # opacity of a fill, hexadecimal: black text stays legible on every type
+_TINT = "22"  # opacity of fills, hexadecimal: black text is legible on every color
 _DOT_STYLES = {"sequence": "solid", "semantic": "dotted", "reference": "bold", "condition": "dashed"}
 _MERMAID_LINKS = {"sequence": "-->", "semantic": "-.->", "reference": "==>", "condition": "-->|condition|"}
 
@@ -19,7 +19,7 @@ _MERMAID_LINKS = {"sequence": "-->", "semantic": "-.->", "reference": "==>", "co
 def to_dot(index: SkillIndex) -> str:
     """Return the graph in Graphviz's DOT language, for `dot -Tsvg`.
 
-    Only sequence edges shape the layout, so that the nodes stay in document order.
+    Only sequence edges determine the layout, so the nodes stay in document order.
     """
     lines = [
         f"digraph {_dot_string(visible(index.skill.name))} {{",
@@ -30,10 +30,8 @@ def to_dot(index: SkillIndex) -> str:
         color = TYPE_COLORS[node.type]
         lines.append(f'  n{node.ordinal} [label={label}, color="{color}", fillcolor="{color}{_TINT}"];')
     for edge in index.edges:
-        free = "" if edge.kind is EdgeKind.SEQUENCE else ", constraint=false"
-        style = (
-            f'style={_DOT_STYLES[edge.kind]}, color="{EDGE_COLORS[edge.kind]}", tooltip="{edge.kind}"{free}'
-        )
+        kind, free = edge.kind, "" if edge.kind is EdgeKind.SEQUENCE else ", constraint=false"
+        style = f'style={_DOT_STYLES[kind]}, color="{EDGE_COLORS[kind]}", tooltip="{kind}"{free}'
         lines.append(f"  n{edge.source} -> n{edge.target} [{style}];")
     return "\n".join([*lines, "}", ""])
 
@@ -41,15 +39,11 @@ def to_dot(index: SkillIndex) -> str:
 def to_mermaid(index: SkillIndex) -> str:
     """Return the graph as a Mermaid flowchart.
 
-    Mermaid itself refuses charts of more than 500 edges or 50,000 characters unless its
-    `maxEdges` and `maxTextSize` are raised where it is embedded.
+    Mermaid refuses charts of more than 500 edges or 50,000 characters, unless the embedding page raises
+    `maxEdges` and `maxTextSize`.
     """
-    lines = [
-        "---",
-        f"title: {json.dumps(visible(index.skill.name), ensure_ascii=False)}",
-        "---",
-        "flowchart TD",
-    ]
+    title = json.dumps(visible(index.skill.name), ensure_ascii=False)
+    lines = ["---", f"title: {title}", "---", "flowchart TD"]
     for node in index.nodes:
         label = f"{node.id} · {node.type}<br/>{_mermaid_text(summarize(node))}"
         lines.append(f'  n{node.ordinal}["{label}"]:::{node.type}')
@@ -67,16 +61,16 @@ def to_mermaid(index: SkillIndex) -> str:
 def draw(index: SkillIndex, path_or_format: PurePath | str) -> bytes:
     """Return a picture of the graph; the same graph gives the same bytes.
 
-    The nodes stand on a line in document order, with their type as colour and shape. Sequence edges
-    follow the line; the others are arcs that end in an arrowhead. Up to 90 nodes the text of each
-    stands beside it; beyond that nodes are bars, and only headings are written.
+    The nodes are on a line in document order; color and shape show their type. Sequence edges follow the
+    line, the others are arcs with an arrowhead. Up to 90 nodes have their text beside them; in a larger graph
+    nodes are bars, and only headings are written.
 
     Args:
-        index: What to draw.
+        index: The index whose graph is drawn.
         path_or_format: `svg`, `png` or a file name that ends so; nothing is written to it.
 
     Raises:
-        SettingsError: Another format is asked for.
+        SettingsError: The format is another.
         MissingExtraError: Matplotlib is not installed.
     """
     form = str(path_or_format).rpartition(".")[2].lower()
@@ -92,11 +86,11 @@ def draw(index: SkillIndex, path_or_format: PurePath | str) -> bytes:
 
 
 def _dot_string(text: str) -> str:
-    """Return `text` as a quoted DOT string; Graphviz reads backslashes and character entities in it."""
+    """Return `text` as a quoted DOT string; Graphviz interprets backslashes and character entities."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("&", "&amp;").replace("\n", "\\n")
     return f'"{escaped}"'
 
 
 def _mermaid_text(text: str) -> str:
-    """Return `text` with all ASCII but letters, digits and plain punctuation as Mermaid's character codes."""
+    """Return `text` with ASCII symbols, except plain punctuation, as Mermaid's character codes."""
     return re.sub(r"[^\w .,:;/\x80-\U0010ffff-]", lambda match: f"#{ord(match[0])};", text)

@@ -10,7 +10,7 @@ from skillpager.types import Edge, Heading, Node, Omission, Page, Selection, Ski
 
 
 def token_reduction(page: Page) -> float:
-    """Return `1 - tokens / full_tokens`: what the page saves; negative if it is longer."""
+    """Return the share of tokens that a page saves, `1 - tokens / full_tokens`; negative if it is longer."""
     return 1.0 - page.tokens / page.full_tokens if page.full_tokens else 0.0
 
 
@@ -32,7 +32,7 @@ def context_json(page: Page) -> forms.PageJson:
 
 
 def node_json(node: Node) -> forms.NodeJson:
-    """Return a node: its role, place and exact source text."""
+    """Return a node: its type, place and exact source text."""
     return {
         "id": node.id,
         "type": node.type.value,
@@ -59,7 +59,7 @@ def omission_json(omission: Omission) -> forms.OmissionJson:
 
 
 def selection_json(selection: Selection) -> forms.SelectionJson:
-    """Return why each node was picked, in pick order, and why each other one was not; nodes by id."""
+    """Return picks in pick order and skipped nodes in document order, with their numbers; nodes by id."""
     picks: list[forms.PickJson] = [
         {
             "node": pick.node.id,
@@ -89,7 +89,7 @@ def selection_json(selection: Selection) -> forms.SelectionJson:
 
 
 def summary_json(index: SkillIndex) -> forms.SummaryJson:
-    """Return which skill an index holds and how it was made, without nodes and edges."""
+    """Return the skill's metadata and how its index was made, without nodes and edges."""
     skill, recipe = index.skill, index.recipe
     return {
         "name": skill.name,

@@ -1,6 +1,6 @@
 """Text for people: the outline of an index, the trace of a selection, the reasons for its picks.
 
-Outline and trace are also the golden format of the tests, so they hold no times, paths or colours.
+Outline and trace are also the golden format of the tests, so they hold no times, paths or colors.
 """
 
 from collections import Counter
@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from skillpager.output.formatting import line_range, percent, snippet
 from skillpager.types import Heading, Node, Pick, Selection, SkillIndex, Skip, Tile
 
-# the kinds of signals of `SkillPager.reasons`, in plain words
+# wording for the kinds of signals of `SkillPager.reasons`
 SIGNALS = {
     "meaning": "means what is asked",
     "words": "shares its words",
@@ -32,7 +32,7 @@ def outline(index: SkillIndex) -> str:
 
 
 def outline_lines(index: SkillIndex) -> Iterator[tuple[str, Node | None]]:
-    """Yield the lines of an outline below its first, each with the node that it describes, if any."""
+    """Yield the lines of an outline after its first, each with the node that it describes, if any."""
     file = None
     depth = 0
     for tile in document_order(index):
@@ -69,7 +69,7 @@ def summary(index: SkillIndex) -> str:
 
 
 def trace(selection: Selection) -> str:
-    """Return why each node was picked, in pick order, and why each other one was not."""
+    """Return the numbers of each pick, in pick order, and of each other node with the reason against it."""
     budget = selection.budget
     target = "" if budget.sufficiency is None else f"sufficiency {budget.sufficiency:g}, "
     lines = [
@@ -88,12 +88,12 @@ def trace(selection: Selection) -> str:
     return "\n".join(lines) + "\n"
 
 
-def told_reasons(selection: Selection, reasons: Mapping[str, Mapping[str, float]]) -> str:
-    """Return for each pick how likely it is needed and why, in words, in pick order.
+def format_reasons(selection: Selection, reasons: Mapping[str, Mapping[str, float]]) -> str:
+    """Return the estimated need of each pick and the reasons for it, in pick order.
 
     Args:
-        selection: From a strategy that estimates needs; `marginal` of its picks is the estimated need.
-        reasons: Shares of the kinds of signals by node id, as `SkillPager.reasons` returns them.
+        selection: From a strategy whose `marginal` is the estimated need.
+        reasons: Shares of the kinds of signals by node id, from `SkillPager.reasons`.
     """
     lines = ["node   needed  because"]
     for pick in selection.picks:

@@ -1,4 +1,4 @@
-"""Shared by all drawings: colours of node types and edge kinds, labels, and Matplotlib's settings."""
+"""Colors of node types and edge kinds, labels, and Matplotlib's settings, for all drawings."""
 
 import re
 import unicodedata
@@ -13,7 +13,7 @@ from skillpager.types import EdgeKind, Node, NodeType
 
 LABEL_LENGTH = 40  # characters of a node's text in DOT and Mermaid
 
-# Okabe and Ito's palette, for any colour vision; blue, green, orange and purple as in the paper
+# Okabe and Ito's palette, safe for color-blind readers; blue, green, orange and purple as in the paper
 TYPE_COLORS: Mapping[NodeType, str] = MappingProxyType(
     {
         NodeType.STEP: "#009E73",
@@ -41,7 +41,7 @@ _settings = Lock()  # Matplotlib's settings belong to the process
 
 
 def summarize(node: Node, length: int = LABEL_LENGTH) -> str:
-    """Return the first `length` characters of a node on one line, without most of their markup."""
+    """Return the first `length` characters of a node on one line, without most Markdown markup."""
     bare = _LINK.sub(r"\1", _TABLE_RULE.sub("| ", _MARKUP.sub("", node.text[: 4 * length])))
     return snippet(visible(bare), length)
 
@@ -56,12 +56,12 @@ def visible(text: str) -> str:
 def own_settings(changes: Mapping[str, object], *, extra: str, purpose: str) -> Iterator[None]:
     """Draw with Matplotlib's defaults and some changes, then restore the settings of the process.
 
-    The same picture has the same bytes, whatever else the process draws.
+    A picture's bytes therefore do not depend on other drawings of the process.
 
     Args:
-        changes: Settings besides those that all our pictures have.
-        extra: Extra that installs Matplotlib, for the message.
-        purpose: What draws, as the subject of a sentence.
+        changes: Settings for this picture.
+        extra: Extra that installs Matplotlib, for the error message.
+        purpose: What needs Matplotlib, as the subject of a sentence.
 
     Raises:
         MissingExtraError: Matplotlib is not installed.

@@ -5,8 +5,8 @@ import logging
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TypeVar
+from dataclasses import replace
+from typing import NamedTuple, TypeVar
 
 from skillpager.remote.endpoint import Dialect, Endpoint, EndpointError, sendable
 
@@ -17,6 +17,7 @@ Value = TypeVar("Value")
 MAX_REPEATED_CHARS = 4_000
 CORRECTION = "That answer cannot be used: {reason}. Answer again, in the form that was asked for."
 
+_NO_SCHEMA = re.compile(r"response.?format|json.?schema|structured.output")
 _REASONING = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
 _FENCED = re.compile(r"```(?:json)?\s*\n(.*)```", re.DOTALL)
 
@@ -29,14 +30,8 @@ class CutOffError(ValueError):
     """The answer ended at the model's length limit."""
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
-    """One message of a conversation.
-
-    Attributes:
-        role: `system`, `user` or `assistant`.
-        content: Its text.
-    """
+class Message(NamedTuple):
+    """One message of a conversation; its role is `system`, `user` or `assistant`."""
 
     role: str
     content: str
@@ -54,10 +49,13 @@ def chat_json(
     cut_off_hint: str = "",
     abandoned: threading.Event | None = None,
 ) -> tuple[Value, object]:
-    """Ask a chat model for JSON; failed requests and bad answers are asked again.
+    """Return what `read` makes of a chat model's JSON answer, and the decoded answer that it was read from.
+
+    Failed requests and bad answers are asked again. What the endpoint does not support of the protocol is
+    left out and remembered.
 
     Args:
-        endpoint: The model. What it does not support of the protocol is left out and remembered.
+        endpoint: The model.
         messages: The conversation.
         schema: JSON schema of the answer.
         schema_name: Name of the schema.
@@ -66,9 +64,6 @@ def chat_json(
         correct: Whether the model sees its bad answer, and what is wrong with it, when it is asked again.
         cut_off_hint: Advice for the error of an answer that was too long for the model.
         abandoned: When set, nothing is asked again.
-
-    Returns:
-        The value, and the decoded answer that it was read from.
 
     Raises:
         EndpointError: No usable answer came; `complaint` is not empty if this very question was refused.
@@ -110,11 +105,10 @@ def _post(
         try:
             return post(body) if post else endpoint.post("chat", body)
         except EndpointError as error:
-            if dialect.temperature and re.search(r"temperature", error.complaint, re.IGNORECASE):
+            complaint = error.complaint.lower()
+            if dialect.temperature and "temperature" in complaint:
                 simpler = replace(dialect, temperature=False)
-            elif dialect.schema and re.search(
-                r"response.?format|json.?schema|structured.output", error.complaint, re.IGNORECASE
-            ):
+            elif dialect.schema and _NO_SCHEMA.search(complaint):
                 simpler = replace(dialect, schema=False)
             else:
                 raise

@@ -49,8 +49,7 @@ class EndpointError(Exception):
     Attributes:
         retryable: Whether the same call may succeed later.
         retry_after: Seconds the endpoint asked to wait, 0 when it did not ask.
-        complaint: The endpoint's objection to this very request (status 400, 413 or 422, or a refusal of the
-            model), else empty.
+        complaint: The objection to this very request (status 400, 413, 422, or the model's refusal), else "".
     """
 
     def __init__(
@@ -91,7 +90,6 @@ class Endpoint:
         sleep: Waits so many seconds; None for a wait that an interruption cuts short.
 
     Attributes:
-        model: As given.
         address: The base URL as it may be shown: without credentials, query and slash at the end.
         dialect: Parts of the chat protocol that the endpoint accepts, as far as is known.
 
@@ -186,12 +184,9 @@ class Endpoint:
             # without jitter: at most a handful of requests are ever in flight
             delay = max(min(FIRST_DELAY * 2.0 ** (attempts - 1), MAX_DELAY), failure.retry_after)
             logger.warning("%s; trying again in %g s (%d of %d)", failure, delay, attempts, self._max_retries)
-        raise EndpointError(
-            f"{failure} (tried {attempts} times)" if attempts > 1 else str(failure),
-            retryable=failure.retryable,
-            retry_after=failure.retry_after,
-            complaint=failure.complaint,
-        )
+        if attempts > 1:
+            failure.args = (f"{failure} (tried {attempts} times)",)
+        raise failure
 
     def bad_answer(self, reason: object, *, complaint: str = "") -> EndpointError:
         """Return the failure of an answer that came but cannot be used."""

@@ -30,7 +30,6 @@ APPLICATION_ID = 0x536B5067
 # Raise it with every change of SCHEMA; files of older versions are then emptied.
 VERSION = 1
 BUSY_TIMEOUT = 30.0
-MAX_DAMAGED_FILES = 3
 # size of the log after a checkpoint; 1000 pages of 4 KiB start one
 WAL_BYTES = 4 * 1024 * 1024
 
@@ -85,7 +84,10 @@ _OTHER_REASON = "cannot be used: move the file away to start a fresh one"
 
 
 class Database:
-    """A database file that is opened when first used, and again after `close` or a fork."""
+    """A database file that is opened when first used, and again after `close` or a fork.
+
+    Every method raises `StoreError` for a file that cannot be opened, read or (to write) written.
+    """
 
     def __init__(self, path: Path, *, busy_timeout: float = BUSY_TIMEOUT) -> None:
         self.path = path
@@ -96,34 +98,18 @@ class Database:
             _databases.add(self)
 
     def read(self, work: Work[T]) -> T:
-        """Return the result of `work`, run on one snapshot of the database.
-
-        Raises:
-            StoreError: The file cannot be opened or read.
-        """
+        """Return the result of `work`, run on one snapshot of the database."""
         return self._run(work, begin="BEGIN")
 
     def write(self, work: Work[T], *, wait: bool = True) -> T:
         """Return the result of `work`, run as the only writer; all of it is stored, or nothing.
 
-        Args:
-            work: Function of the connection; it may be run twice.
-            wait: Whether to wait for other writers.
-
-        Raises:
-            StoreError: The file is locked, read-only or cannot be written, or the disk is full.
+        `work` may be run twice. Without `wait` a lock of another writer is an error at once.
         """
         return self._run(work, begin="BEGIN IMMEDIATE", wait=wait)
 
     def check(self, *, repair: bool) -> list[str]:
-        """Return the faults that SQLite finds in the structure of the file.
-
-        Args:
-            repair: Whether to move a faulty file aside.
-
-        Raises:
-            StoreError: The file cannot be opened or read, or must be moved aside and cannot.
-        """
+        """Return the faults in the structure of the file; `repair` moves a faulty file aside."""
         with _turn:
             try:
                 faults = self._run(_faults, begin="BEGIN", repair=False)
@@ -151,8 +137,8 @@ class Database:
         return sum(found.st_size for path in _siblings(self.path) if (found := _status(path)))
 
     def delete_damaged_files(self) -> None:
-        """Delete the damaged files that were moved aside."""
-        for _, path in self._damaged_files():
+        """Delete the damaged file that was moved aside, and those that earlier releases numbered."""
+        for path in self.path.parent.glob(f"{self.path.name}.damaged*"):
             path.unlink(missing_ok=True)
 
     def close(self) -> None:
@@ -179,7 +165,11 @@ class Database:
                         return work(connection)
                 except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
                     if not (repair and _is_damage(error)):
-                        raise _store_error(error, self.path) from error
+                        reason = _REASONS.get(_primary_code(error), _OTHER_REASON)
+                        raise StoreError(
+                            f"The index store {self.path} {reason}, or set SKILLPAGER_CACHE_DIR to another "
+                            f"folder (SQLite: {error})."
+                        ) from error
                     self._move_aside(str(error))
                 repair = False
 
@@ -203,10 +193,11 @@ class Database:
         self.disconnect()
         if replaced:
             return
-        number = max((number for number, _ in self._damaged_files()), default=0) + 1
-        target = self.path.with_name(f"{self.path.name}.damaged-{number}")
+        # the one of an earlier time goes: a failing disk must not fill itself with copies
+        target = self.path.with_name(f"{self.path.name}.damaged")
         try:
             for source, renamed in zip(_siblings(self.path), _siblings(target), strict=True):
+                renamed.unlink(missing_ok=True)
                 if source.exists():
                     source.rename(renamed)
         except OSError as error:
@@ -219,16 +210,6 @@ class Database:
             "rebuilt when they are needed.",
             *(self.path, fault, target),
         )
-        # A failing disk must not fill itself with copies.
-        for old, path in self._damaged_files():
-            if old <= number - MAX_DAMAGED_FILES:
-                path.unlink(missing_ok=True)
-
-    def _damaged_files(self) -> list[tuple[int, Path]]:
-        """Return the number and the path of each file that was moved aside."""
-        pattern = re.compile(re.escape(self.path.name) + r"\.damaged-(\d+)(-wal|-shm)?")
-        found = ((pattern.fullmatch(path.name), path) for path in self.path.parent.glob("*.damaged-*"))
-        return [(int(match[1]), path) for match, path in found if match]
 
 
 # Threads take turns: most of a load is Python code, which they could not run together anyway.
@@ -358,13 +339,6 @@ def _is_damage(error: BaseException | None) -> bool:
     """Return True if `error` means that the file is no sound database of ours."""
     # Messages quote what they stumble over: when that is no text, Python fails to decode the message.
     return isinstance(error, UnicodeDecodeError) or _primary_code(error) in _DAMAGE
-
-
-def _store_error(error: Exception, path: Path) -> StoreError:
-    reason = _REASONS.get(_primary_code(error), _OTHER_REASON)
-    return StoreError(
-        f"The index store {path} {reason}, or set SKILLPAGER_CACHE_DIR to another folder (SQLite: {error})."
-    )
 
 
 def _primary_code(error: object) -> int:

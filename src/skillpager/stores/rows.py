@@ -56,6 +56,27 @@ class IndexRows:
     tables: dict[str, list[Row]]
     embeddings: bytes
 
+    def checksum(self) -> tuple[str, int]:
+        """Return the SHA-256 of every value, hexadecimal, and the number of bytes it was taken of.
+
+        Raises:
+            ValueError: A value is not a finite number.
+        """
+        parts = [self.head, *(self.tables[table] for table in TABLES)]
+        values = json.dumps(parts, separators=(",", ":"), allow_nan=False).encode()
+        digest = hashlib.sha256(values)
+        digest.update(self.embeddings)
+        return digest.hexdigest(), len(values) + len(self.embeddings)
+
+    def check(self, expected: str) -> None:
+        """Raise `DamagedRowsError` unless the checksum is `expected`."""
+        try:
+            found, _ = self.checksum()
+        except (ValueError, TypeError) as error:
+            raise DamagedRowsError(f"its values are of the wrong type ({error})") from error
+        if found != expected:
+            raise DamagedRowsError("its checksum does not match")
+
 
 def to_rows(index: SkillIndex, *, created: float) -> IndexRows:
     """Return the rows of `index`, written at Unix time `created`.
@@ -121,33 +142,6 @@ def from_rows(rows: IndexRows, skill: Skill) -> SkillIndex:
         )
     except (ValueError, LookupError, TypeError) as error:
         raise DamagedRowsError(f"its rows cannot be decoded: {error!r}") from error
-
-
-def checksum(rows: IndexRows) -> tuple[str, int]:
-    """Return the SHA-256 of every value of `rows`, hexadecimal, and the number of bytes it was taken of.
-
-    Raises:
-        ValueError: A value is not a finite number.
-    """
-    parts = [rows.head, *(rows.tables[table] for table in TABLES)]
-    values = json.dumps(parts, separators=(",", ":"), allow_nan=False).encode()
-    digest = hashlib.sha256(values)
-    digest.update(rows.embeddings)
-    return digest.hexdigest(), len(values) + len(rows.embeddings)
-
-
-def check_rows(rows: IndexRows, expected: str) -> None:
-    """Check that the checksum of `rows` is `expected`.
-
-    Raises:
-        DamagedRowsError: It is not.
-    """
-    try:
-        found, _ = checksum(rows)
-    except (ValueError, TypeError) as error:
-        raise DamagedRowsError(f"its values are of the wrong type ({error})") from error
-    if found != expected:
-        raise DamagedRowsError("its checksum does not match")
 
 
 def _storable(text: str) -> str:

@@ -15,16 +15,7 @@ from pathlib import Path
 
 from skillpager.errors import StoreError
 from skillpager.stores.connection import BUSY_TIMEOUT, Database
-from skillpager.stores.rows import (
-    HEAD_COLUMNS,
-    TABLES,
-    DamagedRowsError,
-    IndexRows,
-    check_rows,
-    checksum,
-    from_rows,
-    to_rows,
-)
+from skillpager.stores.rows import HEAD_COLUMNS, TABLES, DamagedRowsError, IndexRows, from_rows, to_rows
 from skillpager.types import Skill, SkillIndex, StoreEntry
 
 logger = logging.getLogger(__name__)
@@ -40,11 +31,11 @@ _ENTRIES = "SELECT key, name, root, n_nodes, size, created, used FROM indexes OR
 
 @dataclass(frozen=True, slots=True)
 class DamagedEntry:
-    """Damage that `SqliteStore.verify` found.
+    """Damage that `SqliteStore.verify` found in an entry, or in the database file.
 
     Attributes:
-        key: Cache key of the entry; empty when the database file itself is damaged.
-        name: Name of the skill; the path of the file when that is damaged.
+        key: Cache key of the entry; empty for the file.
+        name: Name of the skill, or path of the file.
         problem: What is wrong.
     """
 
@@ -67,15 +58,10 @@ class SqliteStore:
 
     Attributes:
         path: The database file.
-        max_bytes: As given.
     """
 
     def __init__(
-        self,
-        path: Path,
-        *,
-        max_bytes: int | None = DEFAULT_MAX_BYTES,
-        busy_timeout: float = BUSY_TIMEOUT,
+        self, path: Path, *, max_bytes: int | None = DEFAULT_MAX_BYTES, busy_timeout: float = BUSY_TIMEOUT
     ) -> None:
         self.path = path.absolute() / FILE_NAME
         self.max_bytes = max_bytes
@@ -88,20 +74,13 @@ class SqliteStore:
         return self._database.size
 
     def load(self, key: str, skill: Skill) -> SkillIndex | None:
-        """Return the index of `skill` stored under `key`, or None.
-
-        A damaged entry is logged and deleted, and None returned.
-
-        Args:
-            key: Cache key.
-            skill: The skill whose file digests went into `key`.
-        """
+        """Return the index of `skill` stored under `key`, or None; a damaged one is logged and deleted."""
         stored = self._database.read(partial(_select, key=key))
         if stored is None:
             return None
         id_, used, digest, rows = stored
         try:
-            check_rows(rows, digest)
+            rows.check(digest)
             index = from_rows(rows, skill)
         except DamagedRowsError as problem:
             logger.warning(
@@ -136,7 +115,7 @@ class SqliteStore:
         """
         now = time.time()
         rows = to_rows(index, created=now)
-        digest, size = checksum(rows)
+        digest, size = rows.checksum()
         max_bytes = self.max_bytes
         if max_bytes is not None and size > max_bytes:
             logger.warning(
@@ -171,11 +150,7 @@ class SqliteStore:
         return removed
 
     def evict(self, max_bytes: int) -> list[str]:
-        """Delete the least recently used entries until the database is no larger than `max_bytes`.
-
-        Returns:
-            The keys of the deleted entries, least recently used first.
-        """
+        """Delete least recently used entries until `max_bytes` suffice; return their keys in that order."""
         removed = self._database.write(lambda connection: _evict(connection, max_bytes))
         self._database.shrink()
         return removed
@@ -190,17 +165,17 @@ class SqliteStore:
     def verify(self) -> list[DamagedEntry]:
         """Return what is damaged, by reading everything; nothing is changed.
 
-        A damaged entry can be removed by its key. A damaged file is moved aside when a load or save comes
-        upon the damage, or by `clear`.
+        A damaged entry can be removed by its key. A damaged file is moved aside by the next load or save that
+        meets the damage, or by `clear`.
         """
         if faults := self._database.check(repair=False):
             return [DamagedEntry("", str(self.path), fault) for fault in faults]
         damaged = []
         for entry in self.entries():
-            stored = self._database.read(partial(_select, key=entry.key))
             try:
-                if stored is not None:
-                    check_rows(stored[3], stored[2])
+                if stored := self._database.read(partial(_select, key=entry.key)):
+                    _, _, digest, rows = stored
+                    rows.check(digest)
             except DamagedRowsError as problem:
                 damaged.append(DamagedEntry(entry.key, entry.name, str(problem)))
         return damaged

@@ -1,14 +1,14 @@
 """The commands of `skillpager bench`; `skillpager.cli.app` mounts them by the name of this module."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from skillpager.bench.cli.data import app as data_app
-from skillpager.bench.cli.judge import Task, judge, judge_by_model, queries
+from skillpager.bench.cli.judge import judge, judge_by_model, queries
 from skillpager.bench.cli.options import (
     EVIDENCE,
     LLM,
@@ -17,13 +17,13 @@ from skillpager.bench.cli.options import (
     ModelOptions,
     PlaceOptions,
     RunOptions,
-    Without,
-    grouped,
-    optional,
+    SweepOptions,
 )
 from skillpager.bench.cli.validate import app as validate_app
+from skillpager.bench.run.suites import ABLATIONS, SUITES, SWEEPS, suite
 from skillpager.cli.messages import UsageError, note, print_json, print_text, reported
-from skillpager.cli.options import AsJson, CacheDir
+from skillpager.cli.options import AsJson, CacheDir, PagerOptions, Without
+from skillpager.cli.views import print_table, progress_bar
 
 if TYPE_CHECKING:
     from skillpager.bench.data.folder import BenchFolder
@@ -31,23 +31,19 @@ if TYPE_CHECKING:
 JUDGES = (EVIDENCE, LLM, NO_JUDGE)
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
-
-
 app.add_typer(data_app, name="data")
 app.command()(queries)
 
 
 @app.command()
 @reported
-@grouped
 def run(
     place: PlaceOptions,
     methods: Annotated[
         str,
         typer.Option(
-            "--methods",
             metavar="LIST",
-            help="Methods or suites, divided by commas, such as mmr,bm25,mmr@lambda=0.9,k=20.",
+            help="Methods or suites, separated by commas: mmr,bm25,mmr@lambda=0.9,k=20.",
         ),
     ] = "main",
     *,
@@ -58,9 +54,9 @@ def run(
 
     A method is a strategy of `page --strategy`, with options after an @: lambda=0.9, k=20 (or all),
     boundary=80, tokens=40% (or a number), sufficiency=0.9 (of navigator), encoder=NAME, classifier=NAME.
-    A suite stands for its methods: main, offline, graph, concept, lambda, k, size, boundary, budget,
+    A suite is a set of methods: main, offline, graph, concept, lambda, k, size, boundary, budget,
     granularity, encoder, classifier.
-    What is done already is not done again.
+    Results that are already in the folder are not computed again.
 
     \b
     Examples:
@@ -69,7 +65,6 @@ def run(
       skillpager bench run --data skillrouter --judge none --methods main
     """
     from skillpager.bench.run.methods import split_labels
-    from skillpager.bench.run.suites import SUITES, suite
 
     parts = split_labels(methods)
     suites = {name: suite(name) for name in parts if name in SUITES}
@@ -77,21 +72,8 @@ def run(
     _run_and_judge({**suites, **({"chosen": single} if single else {})}, place, how, asked)
 
 
-@dataclass(frozen=True, slots=True)
-class SweepOptions(RunOptions):
-    """Options of a sweep, whose many results hold no texts by default."""
-
-    contexts: Annotated[
-        bool,
-        typer.Option(
-            "--contexts/--no-contexts", help="Whether results hold the texts, which other judges need."
-        ),
-    ] = False
-
-
 @app.command()
 @reported
-@grouped
 def sweep(
     knob: Annotated[
         str,
@@ -111,8 +93,6 @@ def sweep(
       skillpager bench sweep lambda --data dev --out results
       skillpager bench sweep budget --out results
     """
-    from skillpager.bench.run.suites import SWEEPS, suite
-
     if knob not in SWEEPS:
         raise UsageError(f"Unknown sweep {knob!r}: choose one of {', '.join(SWEEPS)}.")
     name = SWEEPS[knob]
@@ -121,7 +101,6 @@ def sweep(
 
 @app.command()
 @reported
-@grouped
 def ablate(
     part: Annotated[
         str, typer.Argument(metavar="PART", help="concept, graph, granularity, encoder or classifier.")
@@ -129,23 +108,19 @@ def ablate(
     place: PlaceOptions,
     with_: Annotated[
         list[str] | None,
-        typer.Option(
-            "--with", metavar="NAME", help="A further encoder or classifier to compare; may be repeated."
-        ),
+        typer.Option("--with", metavar="NAME", help="Another encoder or classifier to compare; repeatable."),
     ] = None,
     *,
     how: RunOptions,
     as_json: AsJson = False,
 ) -> None:
-    """Run MMR with one part taken away or exchanged.
+    """Run MMR with one part removed or replaced.
 
     \b
     Examples:
       skillpager bench ablate concept --data dev --out results
       skillpager bench ablate encoder --out results --with openai:bge-m3
     """
-    from skillpager.bench.run.suites import ABLATIONS, suite
-
     if part not in ABLATIONS:
         raise UsageError(f"Unknown ablation {part!r}: choose one of {', '.join(ABLATIONS)}.")
     suites = {part: suite(part, extra=with_ or [])}
@@ -161,13 +136,10 @@ app.add_typer(validate_app, name="validate")
 def report(
     folder: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of the results.")],
     judge: Annotated[
-        str,
-        typer.Option(
-            "--judge", metavar="NAME", help="Whose verdicts: an id, or how one begins, such as llm."
-        ),
+        str, typer.Option(metavar="NAME", help="Judge to report: an id, or its beginning, such as llm.")
     ] = EVIDENCE,
     out: Annotated[
-        Path | None, optional("--out", metavar="DIR", help="Where to write; RUN/report by default.")
+        Path | None, typer.Option(metavar="DIR", help="Folder to write. [default: RUN/report]")
     ] = None,
     cache_dir: CacheDir = None,
 ) -> None:
@@ -184,7 +156,6 @@ def report(
 
 @app.command()
 @reported
-@grouped
 def reproduce(
     place: PlaceOptions,
     how: Annotated[SweepOptions, Without(("judge", "contexts"))],
@@ -196,8 +167,6 @@ def reproduce(
       skillpager bench data fetch --split dev --out dev
       skillpager bench reproduce --data dev --out results
     """
-    from skillpager.bench.run.suites import SUITES
-
     _write_report(_make_contexts(SUITES, place, how), EVIDENCE, None, how.cache_dir)
 
 
@@ -208,7 +177,6 @@ def _run_and_judge(
     from skillpager.bench.report.results import Results
     from skillpager.bench.report.tables.methods import SUMMARY_COLUMNS, summarise
     from skillpager.bench.run.methods import parse_method
-    from skillpager.cli.views import print_table
 
     folder = _make_contexts(suites, place, how)
     labels = [label for name in suites for label in suites[name]]
@@ -216,7 +184,7 @@ def _run_and_judge(
         note(f"not judged yet: `skillpager bench judge {folder.path}`")
         return
     if how.judge == LLM:
-        judge_by_model(Task(folder, ",".join(labels), VOTES, asked))
+        judge_by_model(folder, ",".join(labels), VOTES, asked)
         return
     rows = summarise(Results(folder, EVIDENCE), dict.fromkeys(parse_method(label).label for label in labels))
     if asked.as_json:
@@ -233,11 +201,10 @@ def _make_contexts(
     from skillpager.bench.run.runs import run_settings
     from skillpager.bench.run.selecting import Plan
     from skillpager.cli.session import choose_settings
-    from skillpager.cli.views import progress_bar
 
     if how.judge not in JUDGES:
         raise UsageError(f"Unknown judge {how.judge!r}: choose one of {', '.join(JUDGES)}.")
-    settings = choose_settings(encoder=how.encoder, classifier=how.classifier, cache_dir=how.cache_dir)
+    settings = choose_settings(PagerOptions(None, how.encoder, how.classifier, how.cache_dir))
     plan = Plan(run_settings(settings, style=how.style or "plain"), keep_contexts=how.contexts)
     if how.judge != EVIDENCE:
         # later judges read the texts
@@ -254,7 +221,7 @@ def _write_report(folder: "BenchFolder", judge: str, out: Path | None, cache_dir
     from skillpager.bench.report.report import write_report
     from skillpager.cli.session import open_pager
 
-    pager = open_pager(cache_dir=cache_dir)
+    pager = open_pager(PagerOptions(cache_dir=cache_dir))
     written = write_report(
         folder, judge=folder.find_judge(judge), out=out or folder.path / "report", pager=pager
     )

@@ -1,38 +1,23 @@
 """Build benchmark folders: `skillpager bench data …`."""
 
 import sys
-from collections.abc import Mapping, Sequence
-from enum import StrEnum
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from skillpager.bench.cli.options import optional
 from skillpager.cli.messages import FAILED, UsageError, are_notes_heard, note, print_json, reported, warn
 from skillpager.cli.options import AsJson, complete_skill
+from skillpager.cli.views import counted, print_table, progress_bar
 
 if TYPE_CHECKING:
     from skillpager.bench.data.records import QueryRecord, SkillRecord
-    from skillpager.json_types import JsonObject, JsonValue
+    from skillpager.json_types import JsonObject
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
-Out = Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Benchmark folder to write.")]
-
-
-class Split(StrEnum):
-    """The published annotations, as `--split` names them."""
-
-    DEV = "dev"
-    TRAIN = "train"
-
-
-class Queries(StrEnum):
-    """Where the queries of SkillRouter's skills come from."""
-
-    NONE = "none"
-    TASKS = "tasks"
+Out = Annotated[Path, typer.Option(metavar="FOLDER", help="Benchmark folder to write.")]
 
 
 @app.callback()
@@ -51,17 +36,13 @@ def skillrouter(
     ],
     out: Out,
     download: Annotated[
-        bool, typer.Option("--download", help="Fetch it into DIR first, from the Hugging Face hub.")
+        bool, typer.Option("--download", help="First download it into DIR, from Hugging Face.")
     ] = False,
-    revision: Annotated[
-        str, typer.Option("--revision", metavar="REV", help="Branch, tag or commit to fetch.")
-    ] = "main",
+    revision: Annotated[str, typer.Option(metavar="REV", help="Branch, tag or commit to download.")] = "main",
     queries: Annotated[
-        Queries,
-        typer.Option(
-            "--queries", help="tasks: the tasks that people wrote. none: to be generated, as in the paper."
-        ),
-    ] = Queries.NONE,
+        Literal["none", "tasks"],
+        typer.Option(help="tasks: written by people. none: to be generated, as in the paper."),
+    ] = "none",
     as_json: AsJson = False,
 ) -> None:
     """Build the paper's benchmark of 395 skills (its §4.1), and compare it with the paper's Table 2.
@@ -77,23 +58,14 @@ def skillrouter(
     from skillpager.bench.data.composition import check_composition
     from skillpager.bench.data.fetch import download_skillrouter
     from skillpager.bench.data.skillrouter import draw_skills, read_task_queries
-    from skillpager.cli.views import print_table
 
     if download:
         download_skillrouter(folder, revision=revision, bars=are_notes_heard() and sys.stderr.isatty())
     draw = draw_skills(folder)
     checks = check_composition(draw, folder)
-    records = read_task_queries(folder, draw.skills) if queries is Queries.TASKS else []
-    composition: JsonObject = {"composition": [check.json for check in checks]}
-    _write(
-        out,
-        draw.skills,
-        records,
-        source="skillrouter",
-        details=draw.details,
-        as_json=as_json,
-        more=composition,
-    )
+    records = read_task_queries(folder, draw.skills) if queries == "tasks" else []
+    more: JsonObject = {"composition": [check.json for check in checks]}
+    _write(out, draw.skills, records, "skillrouter", draw.details, as_json=as_json, more=more)
     rows = []
     for check in checks:
         because = f" ({check.reason})" if check.reason else ""
@@ -111,12 +83,11 @@ def evidence(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of ID.md with ID.ann.json.")],
     out: Out,
     subset: Annotated[
-        str | None,
-        optional("--subset", metavar="NAME", help="Name of the subset; that of DIR by default."),
+        str | None, typer.Option(metavar="NAME", help="Name of the subset. [default: the name of DIR]")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Build a benchmark of annotated documents: queries with the lines that each cannot do without.
+    """Build a benchmark of annotated documents: queries, each with the lines it needs.
 
     \b
     Examples:
@@ -127,7 +98,7 @@ def evidence(
 
     name = folder.resolve().name if subset is None else subset
     skills, queries = read_evidence(folder, subset=name)
-    _write(out, skills, queries, source="evidence", details={"subset": name}, as_json=as_json)
+    _write(out, skills, queries, "evidence", {"subset": name}, as_json=as_json)
 
 
 @app.command()
@@ -152,11 +123,12 @@ def evals(
       skillpager bench data evals ~/.claude/skills/csv-analyzer --out evals
     """
     from skillpager.bench.data.skills import read_evals
-    from skillpager.cli.session import choose_settings, find_skill
+    from skillpager.cli.session import find_skill
+    from skillpager.settings import load_settings
 
-    settings = choose_settings()
+    settings = load_settings()
     records, queries = read_evals([find_skill(skill, settings) for skill in skills])
-    _write(out, records, queries, source="evals", details={}, as_json=as_json)
+    _write(out, records, queries, "evals", {}, as_json=as_json)
 
 
 @app.command()
@@ -171,13 +143,11 @@ def skills(
     out: Out,
     queries: Annotated[
         Path | None,
-        optional(
-            "--queries",
-            metavar="FILE",
-            help="JSONL of queries: skill, query, and critical lines where the evidence judge is to decide.",
+        typer.Option(
+            metavar="FILE", help="JSONL of queries: skill, query, and critical lines for the evidence judge."
         ),
     ] = None,
-    subset: Annotated[str, typer.Option("--subset", metavar="NAME", help="Name of the subset.")] = "own",
+    subset: Annotated[str, typer.Option(metavar="NAME", help="Name of the subset.")] = "own",
     as_json: AsJson = False,
 ) -> None:
     """Build a benchmark of any skills, all their files included.
@@ -193,39 +163,32 @@ def skills(
 
     records = read_skills(paths, subset=subset)
     asked = read_queries(queries, records) if queries else []
-    _write(out, records, asked, source="skills", details={"subset": subset}, as_json=as_json)
+    _write(out, records, asked, "skills", {"subset": subset}, as_json=as_json)
 
 
 @app.command()
 @reported
 def fetch(
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder of evidence data to write.")],
-    split: Annotated[Split, typer.Option("--split", help="Which annotations.")] = Split.DEV,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder of evidence data to write.")],
+    split: Annotated[Literal["dev", "train"], typer.Option(help="Which annotations.")] = "dev",
     mirror: Annotated[
         str | None,
-        optional(
-            "--mirror",
+        typer.Option(
             metavar="URL",
-            help="Server of URL/REPO/COMMIT/PATH. [https://raw.githubusercontent.com]",
+            help="Server of URL/REPO/COMMIT/PATH. [default: https://raw.githubusercontent.com]",
         ),
     ] = None,
     git: Annotated[
         Path | None,
-        optional(
-            "--git",
-            metavar="FOLDER",
-            help="Read clones in FOLDER, such as FOLDER/OWNER/NAME, instead of the network.",
-        ),
+        typer.Option(metavar="FOLDER", help="Read clones, FOLDER/OWNER/NAME, instead of the network."),
     ] = None,
-    jobs: Annotated[
-        int, typer.Option("--jobs", "-j", metavar="N", min=1, help="Documents fetched at once.")
-    ] = 8,
+    jobs: Annotated[int, typer.Option("--jobs", "-j", metavar="N", min=1, help="Parallel downloads.")] = 8,
     as_json: AsJson = False,
 ) -> None:
     """Restore the documents of the published annotations from their public repositories.
 
-    Each is read at the commit that was annotated, and kept only if its SHA-256 is right. What is there
-    already is not fetched again. The exit code is 1 if any is missing.
+    Each is read at the commit that was annotated, and written only if its SHA-256 matches. Documents that
+    are in the folder are not fetched again. The exit code is 1 if any is missing.
 
     \b
     Examples:
@@ -234,12 +197,11 @@ def fetch(
     """
     from skillpager.bench.data.evidence import read_published
     from skillpager.bench.data.fetch import GITHUB_RAW, Clones, RawFiles, fetch_documents
-    from skillpager.cli.views import print_table, progress_bar
 
     if git is not None and mirror is not None:
         raise UsageError("--git and --mirror both say where documents are read: leave one of them out.")
     origin = Clones(git) if git is not None else RawFiles(mirror or GITHUB_RAW)
-    published = read_published(split.value)
+    published = read_published(split)
     with progress_bar("documents") as progress:
         missing = fetch_documents(published, out, origin, jobs=jobs, progress=progress)
     restored = len(published) - len(missing)
@@ -257,15 +219,14 @@ def _write(
     out: Path,
     skills: Sequence["SkillRecord"],
     queries: Sequence["QueryRecord"],
-    *,
     source: str,
-    details: "Mapping[str, JsonValue]",
+    details: "JsonObject",
+    *,
     as_json: bool,
     more: "JsonObject | None" = None,
 ) -> None:
     """Write a benchmark folder; with `--json` print the entry of its manifest, and `more`."""
     from skillpager.bench.data.folder import BenchFolder, write_data
-    from skillpager.cli.views import counted
 
     folder = BenchFolder(out)
     written = write_data(folder, skills, queries, source=source, details=details)

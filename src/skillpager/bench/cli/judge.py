@@ -1,15 +1,27 @@
 """`skillpager bench queries` and `skillpager bench judge`: questions to a model, or to others by files."""
 
+import os
+import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from skillpager.bench.cli.model import agree, bill_json, bill_text, end, open_model
-from skillpager.bench.cli.options import EVIDENCE, LLM, VOTES, ModelOptions, grouped, optional
-from skillpager.cli.messages import UsageError, note, print_json, print_text, reported, warn
+from skillpager.bench.cli.options import EVIDENCE, LLM, VOTES, ModelOptions
+from skillpager.cli.messages import (
+    FAILED,
+    UsageError,
+    note,
+    print_error,
+    print_json,
+    print_text,
+    reported,
+    warn,
+)
+from skillpager.cli.views import counted, print_table, progress_bar
+from skillpager.errors import BenchError
+from skillpager.settings import load_settings
 
 if TYPE_CHECKING:
     from skillpager.bench.data.chat import ChatModel
@@ -19,27 +31,24 @@ if TYPE_CHECKING:
     from skillpager.json_types import JsonObject
 
 BATCH, PROMPTS = "batch", "prompts"
+# more reasons would hide what to do about them
+MAX_SHOWN = 5
 
 Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="Benchmark folder.")]
 
 
 @reported
-@grouped
 def queries(
     folder: Folder,
-    per_skill: Annotated[
-        int, typer.Option("--per-skill", metavar="N", min=1, help="Queries for each skill.")
-    ] = 5,
-    limit: Annotated[
-        int | None, optional("--limit", metavar="N", min=1, help="Only the first N skills.")
-    ] = None,
+    per_skill: Annotated[int, typer.Option(metavar="N", min=1, help="Queries for each skill.")] = 5,
+    limit: Annotated[int | None, typer.Option(metavar="N", min=1, help="Only the first N skills.")] = None,
     *,
     options: ModelOptions,
 ) -> None:
     """Let a language model write queries for the skills of a benchmark.
 
-    Each skill's queries are kept in FOLDER/queries, all of them in FOLDER/queries.jsonl. What is there is
-    not asked for again, so an interrupted run goes on where it stopped.
+    Each skill's queries are stored in FOLDER/queries, all of them in FOLDER/queries.jsonl. Skills that have
+    queries are skipped, so that an interrupted run continues where it stopped.
 
     \b
     Examples:
@@ -48,11 +57,10 @@ def queries(
     """
     from skillpager.bench.data import queries as writing
     from skillpager.bench.data.folder import BenchFolder
-    from skillpager.cli.views import progress_bar
 
-    chat = open_model(options, purpose="bench queries", max_retries=writing.MAX_RETRIES)
+    chat = _open_model(options, "bench queries", writing.MAX_RETRIES)
     plan = writing.plan_queries(BenchFolder(folder), chat, per_skill=per_skill, limit=limit)
-    if not agree(plan.estimate(), options):
+    if not _agree(plan.estimate(), options):
         return
     with progress_bar("skills") as progress:
         asked = writing.write_queries(plan, jobs=options.jobs, progress=progress)
@@ -61,73 +69,43 @@ def queries(
     bill = chat.spending.bill
     if options.as_json:
         failed = [{"skill": skill, "reason": reason} for skill, reason in failures]
-        print_json({"skills": done, "failed": failed, "stopped": asked.stopped, "spent": bill_json(bill)})
+        print_json({"skills": done, "failed": failed, "stopped": asked.stopped, "spent": _bill_json(bill)})
     note(f"{done:,} of {done + left:,} skills have queries, in {folder}")
-    note(bill_text(bill))
+    note(_bill_text(bill))
     what = f"{left:,} of {done + left:,} skills have no queries yet"
-    end(what, failures, asked.stopped, as_json=options.as_json)
-
-
-@dataclass(frozen=True, slots=True)
-class Task:
-    """The cases that `judge` was asked to judge, and how."""
-
-    folder: "BenchFolder"
-    methods: str | None
-    votes: int
-    options: ModelOptions
-
-    def docket(self) -> "Docket":
-        """Return the cases of the chosen methods."""
-        from skillpager.bench.judge.judging import choose_methods, collect_cases
-
-        return collect_cases(self.folder, choose_methods(self.folder, self.methods))
-
-    def chat(self) -> "ChatModel":
-        """Return the model that options and settings name."""
-        from skillpager.bench.judge.votes import MAX_RETRIES
-
-        return open_model(self.options, purpose="bench judge", max_retries=MAX_RETRIES)
+    _end(what, failures, asked.stopped, as_json=options.as_json)
 
 
 @reported
-@grouped
 def judge(
     folder: Folder,
     methods: Annotated[
         str | None,
-        optional(
-            "--methods",
-            metavar="LIST",
-            help="Methods or suites, divided by commas; by default all whose contexts were kept.",
+        typer.Option(
+            metavar="LIST", help="Methods or suites, separated by commas. [default: all with stored contexts]"
         ),
     ] = None,
-    judge: Annotated[
-        str, typer.Option("--judge", metavar="NAME", help="evidence, which is free, or llm.")
-    ] = EVIDENCE,
+    judge: Annotated[str, typer.Option(metavar="NAME", help="evidence, which is free, or llm.")] = EVIDENCE,
     votes: Annotated[
-        int, typer.Option("--votes", metavar="N", min=1, help="Votes of the model on each case, odd.")
+        int, typer.Option(metavar="N", min=1, help="Votes of the model on each case, an odd number.")
     ] = VOTES,
     export: Annotated[
         str | None,
-        optional(
-            "--export",
+        typer.Option(
             metavar="KIND",
-            help="batch: requests for the OpenAI batch API. prompts: a file a case, for people and agents.",
+            help="batch: requests for the OpenAI batch API. prompts: a file per case, for people and agents.",
         ),
     ] = None,
-    out: Annotated[Path | None, optional("--out", metavar="DIR", help="New folder for --export.")] = None,
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="New folder for --export.")] = None,
     import_: Annotated[
         list[Path] | None,
-        optional(
-            "--import",
-            metavar="FILE",
-            help="Output of a batch, or answers as CSV or JSONL; may be repeated.",
+        typer.Option(
+            "--import", metavar="FILE", help="Output of a batch, or answers as CSV or JSONL; repeatable."
         ),
     ] = None,
     name: Annotated[
         str | None,
-        optional("--name", metavar="NAME", help="Who gave the answers to import; llm:NAME for an agent."),
+        typer.Option(metavar="NAME", help="Who gave the imported answers; llm:NAME for an agent."),
     ] = None,
     *,
     options: ModelOptions,
@@ -135,7 +113,8 @@ def judge(
     """Judge the contexts of a run: does each suffice for its query?
 
     The judge evidence looks for the annotated lines. The judge llm asks a model for three votes on each
-    case and keeps them in FOLDER/votes, so that none is paid for twice. Other judges answer through files.
+    case and stores them in FOLDER/votes, so that no vote is paid for twice. Other judges answer through
+    files.
 
     \b
     Examples:
@@ -147,9 +126,8 @@ def judge(
     from skillpager.bench.data.folder import BenchFolder
     from skillpager.bench.judge import EvidenceJudge
     from skillpager.bench.judge.judging import judge_cases
-    from skillpager.cli.views import progress_bar
 
-    task = Task(BenchFolder(folder), methods, votes, options)
+    run = BenchFolder(folder)
     if judge not in (EVIDENCE, LLM):
         raise UsageError(f"Unknown judge {judge!r}: choose {EVIDENCE} or {LLM}.")
     if export and import_:
@@ -157,80 +135,88 @@ def judge(
     if import_ and methods:
         raise UsageError("--import takes the answers on all methods: leave --methods out.")
     if export:
-        _export_cases(task, export, out)
+        _export_cases(run, methods, votes, options, kind=export, out=out)
     elif import_:
-        _import_answers(task, import_, name)
+        _import_answers(run, votes, options, paths=import_, name=name)
     elif judge == LLM:
-        judge_by_model(task)
+        judge_by_model(run, methods, votes, options)
     else:
-        docket = task.docket()
+        docket = _collect(run, methods)
         with progress_bar("contexts") as progress:
-            judging = judge_cases(task.folder, docket, EvidenceJudge(), progress=progress)
+            judging = judge_cases(run, docket, EvidenceJudge(), progress=progress)
         _print_judging(judging, as_json=options.as_json)
 
 
-def judge_by_model(task: Task) -> None:
+def judge_by_model(run: "BenchFolder", methods: str | None, votes: int, options: ModelOptions) -> None:
     """Ask for the missing votes and print the outcome; exit code 1 if cases are left."""
     from skillpager.bench.judge.judging import judge_cases
-    from skillpager.bench.judge.votes import LLMJudge, VoteLog, judge_id
-    from skillpager.cli.views import progress_bar
+    from skillpager.bench.judge.votes import MAX_RETRIES, LLMJudge, VoteLog, judge_id
 
-    chat, docket, options = task.chat(), task.docket(), task.options
-    judge = LLMJudge(chat, VoteLog(task.folder, judge_id(chat.id)), votes=task.votes)
-    if not agree(judge.estimate(docket.cases.values()), options):
+    chat, docket = _open_model(options, "bench judge", MAX_RETRIES), _collect(run, methods)
+    judge = LLMJudge(chat, VoteLog(run, judge_id(chat.id)), votes=votes)
+    if not _agree(judge.estimate(docket.cases.values()), options):
         return
     with progress_bar("cases") as progress:
-        judging = judge_cases(
-            task.folder, docket, judge, jobs=options.jobs, halt=chat.halt, progress=progress
-        )
+        judging = judge_cases(run, docket, judge, jobs=options.jobs, halt=chat.halt, progress=progress)
     _print_judging(judging, as_json=options.as_json, spent=chat.spending.bill)
-    note(bill_text(chat.spending.bill))
+    note(_bill_text(chat.spending.bill))
     left, total = len(docket.cases) - len(judging.verdicts), len(docket.cases)
     what = f"{left:,} of {total:,} cases are not judged"
-    end(what, judging.unjudged, judging.stopped, as_json=options.as_json)
+    _end(what, judging.unjudged, judging.stopped, as_json=options.as_json)
 
 
-def _export_cases(task: Task, kind: str, out: Path | None) -> None:
+def _collect(run: "BenchFolder", methods: str | None) -> "Docket":
+    """Return the cases of the chosen methods."""
+    from skillpager.bench.judge.judging import choose_methods, collect_cases
+
+    return collect_cases(run, choose_methods(run, methods))
+
+
+def _export_cases(
+    run: "BenchFolder", methods: str | None, votes: int, options: ModelOptions, *, kind: str, out: Path | None
+) -> None:
     """Write the cases for others to judge, and print the files to hand over."""
     from skillpager.bench.judge.exchange import export_batch, export_prompts, missing_votes
-    from skillpager.bench.judge.votes import VoteLog, judge_id
+    from skillpager.bench.judge.votes import MAX_RETRIES, VoteLog, judge_id
 
     if kind not in (BATCH, PROMPTS):
         raise UsageError(f"Unknown kind of export {kind!r}: choose {BATCH} or {PROMPTS}.")
     if out is None:
         raise UsageError("--export needs --out: a new folder for the files.")
-    docket = task.docket()
+    docket = _collect(run, methods)
     if kind == PROMPTS:
         sheet = export_prompts(docket, out)
-        note(f"{len(docket.cases):,} cases; then: `bench judge {task.folder.path} --import {sheet} --name …`")
+        note(f"{len(docket.cases):,} cases; then: `bench judge {run.path} --import {sheet} --name …`")
         print_text(str(sheet))
         return
-    chat = task.chat()
-    wanted = missing_votes(docket, VoteLog(task.folder, judge_id(chat.id)), votes=task.votes)
+    chat = _open_model(options, "bench judge", MAX_RETRIES)
+    wanted = missing_votes(docket, VoteLog(run, judge_id(chat.id)), votes=votes)
     paths = export_batch(wanted, out, model=chat.model)
-    note(f"{len(wanted):,} requests; then: `bench judge {task.folder.path} --import OUTPUT …`")
+    note(f"{len(wanted):,} requests; then: `bench judge {run.path} --import OUTPUT …`")
     print_text("\n".join(map(str, paths)))
 
 
-def _import_answers(task: Task, paths: Sequence[Path], name: str | None) -> None:
-    """Keep the votes of others, and print the outcome."""
+def _import_answers(
+    run: "BenchFolder", votes: int, options: ModelOptions, *, paths: Sequence[Path], name: str | None
+) -> None:
+    """Store the votes of others, and print the outcome."""
     from skillpager.bench.judge.exchange import import_answers, person_id, read_answers
-    from skillpager.bench.judge.votes import judge_id
+    from skillpager.bench.judge.votes import MAX_RETRIES, judge_id
 
-    docket = task.docket()
+    docket = _collect(run, None)
     answers = read_answers(paths, docket)
     if answers.batch and not name:
-        chat = task.chat()
+        chat = _open_model(options, "bench judge", MAX_RETRIES)
         judge = judge_id(chat.id)
         if strange := sorted(model for model in answers.models if not model.startswith(chat.model)):
-            warn(f"The answers come from {', '.join(strange)}, and are kept as those of {chat.model}")
+            warn(f"The answers come from {', '.join(strange)}, and are stored as those of {chat.model}")
     else:
         judge = person_id(name or "")
-    votes = task.votes if answers.batch else None
-    new, judging = import_answers(task.folder, docket, answers, judge=judge, votes=votes)
+    needed = votes if answers.batch else None
+    new, judging = import_answers(run, docket, answers, judge=judge, votes=needed)
     for place in answers.unanswered:
         warn(f"{place}; left unjudged")
-    _print_judging(judging, as_json=task.options.as_json)
+    _print_judging(judging, as_json=options.as_json)
     note(
         f"{new:,} of {len(answers.votes):,} votes are new, by {judge}; {len(judging.verdicts):,} of "
         f"{len(docket.cases):,} cases have a verdict"
@@ -239,29 +225,107 @@ def _import_answers(task: Task, paths: Sequence[Path], name: str | None) -> None
 
 def _print_judging(judging: "Judging", *, as_json: bool, spent: "Bill | None" = None) -> None:
     """Print, for each method, how many contexts were judged and how many suffice."""
-    from skillpager.cli.views import print_table
-
-    counts = {
-        method: (len(records), sum(record.sufficient for record in records))
-        for method, records in judging.judgments.items()
-    }
-    if as_json:
-        methods: list[JsonObject] = [
-            {"method": method, "judged": judged, "sufficient": sufficient}
-            for method, (judged, sufficient) in counts.items()
-        ]
-        print_json(
-            {
-                "judge": judging.judge,
-                "methods": methods,
-                "unjudged": [{"query": query, "reason": reason} for query, reason in judging.unjudged],
-                "stopped": judging.stopped,
-                "spent": bill_json(spent) if spent else None,
-            }
-        )
+    methods: list[JsonObject] = []
+    rows = []
+    for method, records in judging.judgments.items():
+        judged, sufficient = len(records), sum(record.sufficient for record in records)
+        methods.append({"method": method, "judged": judged, "sufficient": sufficient})
+        rows.append([method, f"{judged:,}", f"{100 * sufficient / judged:.2f}" if judged else ""])
+    if not as_json:
+        print_table(["method", "judged", "sufficient %"], rows, right=["judged", "sufficient %"])
         return
-    rows = [
-        [method, f"{judged:,}", f"{100 * sufficient / judged:.2f}" if judged else ""]
-        for method, (judged, sufficient) in counts.items()
-    ]
-    print_table(["method", "judged", "sufficient %"], rows, right=["judged", "sufficient %"])
+    print_json(
+        {
+            "judge": judging.judge,
+            "methods": methods,
+            "unjudged": [{"query": query, "reason": reason} for query, reason in judging.unjudged],
+            "stopped": judging.stopped,
+            "spent": _bill_json(spent) if spent else None,
+        }
+    )
+
+
+def _open_model(options: ModelOptions, purpose: str, max_retries: int) -> "ChatModel":
+    """Return the model that options and settings name.
+
+    Raises:
+        SettingsError: No model is named, or endpoint, key, price or limit cannot be used.
+        UsageError: One price is given without the other.
+    """
+    from skillpager.bench.data.chat import open_chat_model
+    from skillpager.bench.data.spending import Prices, Spending
+
+    # as variables, so that a key meant for another address does not go to this one
+    given = {"SKILLPAGER_LLM_BASE_URL": options.base_url, "SKILLPAGER_LLM_MODEL": options.model}
+    chosen = {variable: value for variable, value in given.items() if value is not None}
+    prices = None
+    if options.price_in is not None and options.price_out is not None:
+        prices = Prices(options.price_in, options.price_out)
+    elif options.price_in is not None or options.price_out is not None:
+        raise UsageError("Prices come in pairs: give both --price-in and --price-out.")
+    return open_chat_model(
+        load_settings(environ={**os.environ, **chosen}),
+        purpose=purpose,
+        spending=Spending(prices, max_cost=options.max_cost),
+        max_retries=max_retries,
+        timeout=options.timeout,
+    )
+
+
+def _agree(bill: "Bill", options: ModelOptions) -> bool:
+    """Return whether to go on: a dry run prints the estimate instead, on a terminal a person is asked."""
+    if options.dry_run:
+        if options.as_json:
+            print_json({"estimate": _bill_json(bill)})
+        else:
+            print_text(_bill_text(bill, about=True))
+        return False
+    if bill.requests:
+        note(_bill_text(bill, about=True))
+        if not options.yes and sys.stdin.isatty() and sys.stderr.isatty():
+            typer.confirm("Go on?", abort=True, err=True)
+    return True
+
+
+def _bill_json(bill: "Bill") -> "JsonObject":
+    """Return a bill for `--json`."""
+    return {
+        "requests": bill.requests,
+        "tokens_in": bill.usage.tokens_in,
+        "tokens_out": bill.usage.tokens_out,
+        "cost": bill.cost,
+        "uncounted": bill.uncounted,
+    }
+
+
+def _bill_text(bill: "Bill", *, about: bool = False) -> str:
+    """Return a bill in words; `about` for an estimate."""
+    roughly = "about " if about else ""
+    line = (
+        f"{counted(bill.requests, 'request')}, {roughly}{counted(bill.usage.tokens_in, 'token')} in and "
+        f"{bill.usage.tokens_out:,} out"
+    )
+    if bill.cost is not None:
+        line += f", {roughly}{bill.cost:.4g} at these prices"
+    if about:
+        line += "; reasoning and repetitions come on top"
+    elif bill.uncounted:
+        line += f"; the endpoint did not count {counted(bill.uncounted, 'answer')}, which are estimates"
+    return line
+
+
+def _end(what: str, failures: Sequence[tuple[str, str]], stopped: str, *, as_json: bool) -> None:
+    """Exit with code 1 if there are failures, each a name and a reason, or the run was stopped.
+
+    `what` is the part that is left to do, such as `3 of 40 skills have no queries yet`.
+    """
+    if not failures and not stopped:
+        return
+    reasons = [f"{name}: {reason}" for name, reason in failures[:MAX_SHOWN]]
+    if len(failures) > MAX_SHOWN:
+        reasons.append(f"{len(failures) - MAX_SHOWN} more")
+    if stopped:
+        reasons.append(f"the run was stopped: {stopped}")
+    text = f"{what}: {'; '.join(reasons)}. What is done is saved: repeat the command to go on."
+    print_error(BenchError(text), as_json=as_json)
+    raise typer.Exit(FAILED)

@@ -1,15 +1,12 @@
 """Options that several commands share, as groups: a command takes a group as one parsed object."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass
-from functools import wraps
-from inspect import Parameter, Signature, signature
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, get_origin, get_type_hints
+from typing import Annotated
 
 import typer
 
-from skillpager.cli.options import AsJson, CacheDir, ClassifierName, EncoderName
+from skillpager.cli.options import AsJson, CacheDir, ClassifierName, EncoderName, Yes
 
 EVIDENCE, LLM, NO_JUDGE = "evidence", "llm", "none"
 VOTES = 3  # paper §4.2
@@ -17,17 +14,10 @@ DEFAULT_JOBS = 8  # paper §4.1
 # reasoning models think for minutes
 DEFAULT_TIMEOUT = 180.0
 
-
-def optional(*names: str, metavar: str, help: str, **limits: Any) -> Any:
-    """Return an option whose default is None, which the help does not show."""
-    return typer.Option(*names, metavar=metavar, help=help, show_default=False, **limits)
-
-
-@dataclass(frozen=True, slots=True)
-class Without:
-    """Names options of a group that a command lacks: they keep their defaults."""
-
-    names: tuple[str, ...]
+Contexts = Annotated[
+    bool,
+    typer.Option("--contexts/--no-contexts", help="Whether results hold the texts, which other judges need."),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,123 +25,76 @@ class ModelOptions:
     """The options of a command that asks a language model; `--json` of such a command too."""
 
     model: Annotated[
-        str | None, optional("--model", metavar="NAME", help="Chat model; SKILLPAGER_LLM_MODEL by default.")
+        str | None, typer.Option(metavar="NAME", help="Chat model. [default: SKILLPAGER_LLM_MODEL]")
     ] = None
     base_url: Annotated[
         str | None,
-        optional(
-            "--base-url",
-            metavar="URL",
-            help="OpenAI-compatible endpoint; SKILLPAGER_LLM_BASE_URL by default.",
-        ),
+        typer.Option(metavar="URL", help="OpenAI-compatible endpoint. [default: SKILLPAGER_LLM_BASE_URL]"),
     ] = None
-    jobs: Annotated[int, typer.Option("--jobs", "-j", metavar="N", min=1, help="Requests at a time.")] = (
+    jobs: Annotated[int, typer.Option("--jobs", "-j", metavar="N", min=1, help="Parallel requests.")] = (
         DEFAULT_JOBS
     )
-    timeout: Annotated[
-        float, typer.Option("--timeout", metavar="S", min=0.1, help="Seconds to wait for an answer.")
-    ] = DEFAULT_TIMEOUT
+    timeout: Annotated[float, typer.Option(metavar="S", min=0.1, help="Seconds to wait for an answer.")] = (
+        DEFAULT_TIMEOUT
+    )
     price_in: Annotated[
-        float | None, optional("--price-in", metavar="X", min=0, help="Price of a million tokens sent.")
+        float | None, typer.Option(metavar="X", min=0, help="Price of a million tokens sent.")
     ] = None
     price_out: Annotated[
-        float | None, optional("--price-out", metavar="X", min=0, help="Price of a million tokens answered.")
+        float | None, typer.Option(metavar="X", min=0, help="Price of a million tokens answered.")
     ] = None
     max_cost: Annotated[
         float | None,
-        optional(
-            "--max-cost", metavar="X", min=0, help="Stop before this command costs more; needs the prices."
+        typer.Option(
+            metavar="X", min=0, help="Send no request that may cost more than is left of X; needs the prices."
         ),
     ] = None
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what it would cost, and ask nothing.")] = (
-        False
-    )
-    yes: Annotated[
-        bool, typer.Option("--yes", "-y", help="Do not ask on a terminal before money is spent.")
-    ] = False
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the expected cost; send nothing.")] = False
+    yes: Yes = False
     as_json: AsJson = False
 
 
 @dataclass(frozen=True, slots=True)
 class PlaceOptions:
-    """Where a run takes its data from and writes its results to."""
+    """The folders from which a run takes its data and into which it writes its results."""
 
     data: Annotated[
         Path | None,
-        optional(
-            "--data",
-            metavar="DIR",
-            help="Benchmark folder, or folder of evidence data; the data in --out by default.",
+        typer.Option(
+            metavar="DIR", help="Benchmark folder, or folder of evidence data. [default: the data in --out]"
         ),
     ] = None
     out: Annotated[
-        Path | None, optional("--out", metavar="RUN", help="Folder of the results; --data by default.")
+        Path | None, typer.Option(metavar="RUN", help="Folder of the results. [default: --data]")
     ] = None
 
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """How methods are run and judged."""
+    """The options of how methods are run and judged."""
 
     judge: Annotated[
-        str,
-        typer.Option(
-            "--judge", metavar="NAME", help="evidence, llm, or none to judge later with `bench judge`."
-        ),
+        str, typer.Option(metavar="NAME", help="evidence, llm, or none to judge later with `bench judge`.")
     ] = EVIDENCE
     style: Annotated[
         str | None,
         typer.Option(
-            "--style",
             metavar="STYLE",
-            help="plain: the nodes alone (default), as in the paper. marked or xml: as users get it.",
+            help="plain: the nodes alone, as in the paper (default). marked or xml: as agents get them.",
         ),
     ] = None
     jobs: Annotated[
         int | None,
-        optional("--jobs", "-j", metavar="N", min=1, help="Processes; one for each processor by default."),
+        typer.Option("--jobs", "-j", metavar="N", min=1, help="Processes. [default: one per processor]"),
     ] = None
-    contexts: Annotated[
-        bool,
-        typer.Option(
-            "--contexts/--no-contexts", help="Whether results hold the texts, which other judges need."
-        ),
-    ] = True
+    contexts: Contexts = True
     encoder: EncoderName = None
     classifier: ClassifierName = None
     cache_dir: CacheDir = None
 
 
-def grouped(command: Callable[..., None]) -> Callable[..., None]:
-    """Make each field of a command's dataclass parameters an option of its own.
+@dataclass(frozen=True, slots=True)
+class SweepOptions(RunOptions):
+    """The options of a sweep, whose many results hold no texts by default."""
 
-    The options stand where the parameter stands; `Annotated[Group, Without(("name",))]` leaves some out.
-    """
-    hints = get_type_hints(command, include_extras=True)
-    parameters: list[Parameter] = []
-    groups: dict[str, tuple[Any, list[str]]] = {}
-    for name, parameter in signature(command).parameters.items():
-        group = hints[name].__origin__ if get_origin(hints[name]) is Annotated else hints[name]
-        if not is_dataclass(group):
-            parameters.append(parameter.replace(kind=Parameter.KEYWORD_ONLY, annotation=hints[name]))
-            continue
-        left_out = next((extra.names for extra in getattr(hints[name], "__metadata__", ())), ())
-        types = get_type_hints(group, include_extras=True)
-        taken = [field for field in fields(group) if field.name not in left_out]
-        groups[name] = group, [field.name for field in taken]
-        parameters += [
-            Parameter(field.name, Parameter.KEYWORD_ONLY, default=field.default, annotation=types[field.name])
-            for field in taken
-        ]
-
-    @wraps(command)
-    def run(**arguments: object) -> None:
-        made = {
-            name: group(**{field: arguments.pop(field) for field in taken})
-            for name, (group, taken) in groups.items()
-        }
-        command(**arguments, **made)
-
-    run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return run
+    contexts: Contexts = False

@@ -1,6 +1,7 @@
 """Compare judges and node types with people: `skillpager bench validate …`."""
 
 import sys
+import webbrowser
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
@@ -9,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from skillpager.bench.cli.options import optional
 from skillpager.cli.messages import note, print_json, print_text, reported, warn
 from skillpager.cli.options import AsJson
+from skillpager.cli.views import counted, is_terminal, print_table
 
 if TYPE_CHECKING:
     from skillpager.bench.report.statistics import Interval
@@ -29,9 +30,9 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 RunFolder = Annotated[Path, typer.Argument(metavar="FOLDER", help="Benchmark folder with results.")]
 Out = Annotated[
-    Path, typer.Option("--out", metavar="SHEET", help="Sheet to write, a CSV file; its key goes beside it.")
+    Path, typer.Option(metavar="SHEET", help="Sheet to write, a CSV file; its key is written beside it.")
 ]
-Seed = Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Another seed draws other cases.")]
+Seed = Annotated[int, typer.Option(metavar="N", min=0, help="Another seed draws other cases.")]
 
 
 @app.callback()
@@ -46,25 +47,21 @@ def validate() -> None:
 @reported
 def sample(
     folder: RunFolder,
-    judge: Annotated[
-        str, typer.Option("--judge", metavar="JUDGE", help="Judge to validate: an id, or how one begins.")
-    ],
+    judge: Annotated[str, typer.Option(metavar="JUDGE", help="Judge to validate: an id, or its beginning.")],
     out: Out,
     methods: Annotated[
         str | None,
-        optional(
-            "--methods",
+        typer.Option(
             metavar="A,B,…",
-            help="Methods to draw from. [greedy_graph,topk_dependency,chunk_mmr,mmr]",
+            help="Methods to draw from. [default: greedy_graph,topk_dependency,chunk_mmr,mmr]",
         ),
     ] = None,
     per_cell: Annotated[
         int | None,
-        optional(
-            "--per-cell",
+        typer.Option(
             metavar="N",
             min=1,
-            help="Cases of each method, verdict and vote pattern. [as many as make 96: the paper's 6]",
+            help="Cases of each method, verdict and vote pattern. [default: 96 cases in all, the paper's 6]",
         ),
     ] = None,
     seed: Seed = SEED,
@@ -73,8 +70,8 @@ def sample(
     """Draw 96 judged contexts for people to judge (paper §4.2).
 
     It is balanced over methods, verdicts and vote patterns, 3-0 and 2-1 for a judge of three votes. The sheet
-    is blind: method, verdict and pattern stand in SHEET.key.jsonl. Where there are too few cases the
-    sample is smaller, and says so.
+    is blind: method, verdict and pattern are in SHEET.key.jsonl. Where there are too few cases the sample
+    is smaller, with a warning.
 
     \b
     Examples:
@@ -97,7 +94,7 @@ def types(
     folder: RunFolder,
     out: Out,
     per_type: Annotated[
-        int, typer.Option("--per-type", metavar="N", min=1, help="Nodes of each predicted type.")
+        int, typer.Option(metavar="N", min=1, help="Nodes of each predicted type.")
     ] = PER_TYPE,
     seed: Seed = SEED,
     as_json: AsJson = False,
@@ -105,7 +102,7 @@ def types(
     """Draw 96 nodes for people to type (paper §5.1).
 
     It is balanced over predicted types, and within a type over subsets of the benchmark and sizes of skills.
-    The sheet is blind: the predicted type stands in SHEET.key.jsonl.
+    The sheet is blind: the predicted type is in SHEET.key.jsonl.
 
     \b
     Examples:
@@ -123,11 +120,10 @@ def types(
 def serve(
     sheet: Annotated[Path, typer.Argument(metavar="SHEET", help="Sheet to answer.")],
     annotator: Annotated[
-        str | None,
-        typer.Option("--annotator", metavar="NAME", help="Answer in a copy of your own, SHEET.NAME.csv."),
+        str | None, typer.Option(metavar="NAME", help="Answer in a copy of your own, SHEET.NAME.csv.")
     ] = None,
     port: Annotated[
-        int, typer.Option("--port", metavar="N", min=0, max=65535, help="Port; 0 for any that is free.")
+        int, typer.Option(metavar="N", min=0, max=65535, help="Port; 0 for any that is free.")
     ] = PORT,
     open_page: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
 ) -> None:
@@ -140,8 +136,6 @@ def serve(
       skillpager bench validate serve judged.csv --open
       skillpager bench validate serve judged.csv --annotator anna --port 8643
     """
-    import webbrowser
-
     from skillpager.bench.validate.sheet import copy_for_annotator
     from skillpager.bench.validate.web import SheetServer
 
@@ -165,16 +159,15 @@ def score(
         list[Path], typer.Argument(metavar="SHEET…", help="Answered sheet; copies of other annotators.")
     ],
     key: Annotated[
-        Path | None,
-        optional("--key", metavar="FILE", help="Key of the sheet. [beside it]"),
+        Path | None, typer.Option(metavar="FILE", help="Key of the sheet. [default: the file beside it]")
     ] = None,
     folder: Annotated[
         Path | None,
-        typer.Option("--run", metavar="FOLDER", help="Keep the judge's agreement there, for `bench report`."),
+        typer.Option("--run", metavar="FOLDER", help="Store the judge's agreement here, for `bench report`."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Tell how people agree with the judge or the parser.
+    """Report how people agree with the judge or the parser.
 
     Agreement and Cohen's kappa with 95 % bootstrap intervals, beside the paper's, overall and by part; the
     same of each two annotators; precision, recall and F1 of each label; confusion matrices.
@@ -202,7 +195,6 @@ def score(
 def _write(drawn: "Sample", out: Path, columns: Sequence[str], *, as_json: bool) -> None:
     """Write a sample and say what is in it."""
     from skillpager.bench.validate.sample import write_sample
-    from skillpager.cli.views import counted, print_table
 
     key = write_sample(out, drawn)
     for warning in drawn.warnings:
@@ -241,10 +233,9 @@ def _print_scores(scores: "Scores") -> None:
 
 def _print_labels(title: str, agreement: "Agreement") -> None:
     """Print the confusion matrix, and precision, recall and F1 of each label that occurs."""
-    matrix = zip(agreement.labels, agreement.confusion, strict=True)
-    _print_rows(
-        [{title: label, **dict(zip(agreement.labels, map(str, row), strict=True))} for label, row in matrix]
-    )
+    labels = agreement.labels
+    matrix = zip(labels, agreement.confusion, strict=True)
+    _print_rows([{title: label, **dict(zip(labels, map(str, row), strict=True))} for label, row in matrix])
     _print_rows(
         [
             {
@@ -261,17 +252,10 @@ def _print_labels(title: str, agreement: "Agreement") -> None:
 
 
 def _print_rows(rows: Sequence[Mapping[str, str]], *, texts: int = 1) -> None:
-    """Print a table without the columns that are empty everywhere, and a blank line.
-
-    Args:
-        rows: Cells by column, the same columns in each.
-        texts: Number of columns at the left that hold text; the others hold numbers.
-    """
-    from skillpager.cli.views import is_terminal, print_table
-
+    """Print rows of the same columns, without empty columns; all but the first `texts` hold numbers."""
     columns = [column for column in rows[0] if any(row[column] for row in rows)]
     print_table(columns, [[row[column] for column in columns] for row in rows], right=columns[texts:])
-    # tables on a terminal have one
+    # tables on a terminal end with a blank line
     if not is_terminal():
         print_text("\n")
 

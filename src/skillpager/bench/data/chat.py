@@ -1,4 +1,4 @@
-"""A chat model that is asked many questions: prompts, retries, corrections, and what it all costs."""
+"""A chat model that is asked many questions: retries, corrections, and the cost of it all."""
 
 import hashlib
 import json
@@ -43,7 +43,6 @@ class Question:
         system: The instructions.
         user: The material.
         schema: JSON schema of the answer.
-        schema_name: Name of the schema.
         expected_out: Tokens that an answer usually has, for estimates.
     """
 
@@ -78,8 +77,7 @@ class Answer(Generic[Value]):
     Attributes:
         value: The value that was read from it.
         model: The model, as the endpoint calls it; may be empty.
-        usage: Tokens of this answer.
-        raw_usage: The endpoint's own account of them; None when it gave none.
+        raw_usage: The endpoint's own account of the tokens; None when it gave none.
     """
 
     value: Value
@@ -100,11 +98,7 @@ class Blame(StrEnum):
 
 
 class NoAnswerError(Exception):
-    """A question that got no usable answer, as a clause without full stop.
-
-    Attributes:
-        blame: The consequence for other questions.
-    """
+    """A question that got no usable answer; the message is a clause without full stop."""
 
     def __init__(self, message: str, *, blame: Blame) -> None:
         super().__init__(message)
@@ -116,29 +110,19 @@ class ChatModel:
 
     An endpoint that asks for a pause gets it from all threads.
 
-    Args:
-        endpoint: Where it is.
-        spending: Counts what is paid.
-
     Attributes:
-        spending: The same.
+        spending: Counts what is paid.
+        id: Endpoint and model.
+        model: Name of the model, as the endpoint knows it.
         halt: When set, no failed request is repeated.
     """
 
     def __init__(self, endpoint: Endpoint, *, spending: Spending | None = None) -> None:
         self.spending = spending or Spending()
+        self.id = endpoint.id
+        self.model = endpoint.model
         self.halt = threading.Event()
         self._endpoint = endpoint
-
-    @property
-    def id(self) -> str:
-        """Endpoint and model."""
-        return self._endpoint.id
-
-    @property
-    def model(self) -> str:
-        """Name of the model, as the endpoint knows it."""
-        return self._endpoint.model
 
     def estimate(self, questions: Iterable[Question]) -> Bill:
         """Return what questions would cost if each were answered at once and in the usual length."""
@@ -147,9 +131,7 @@ class ChatModel:
     def ask(self, question: Question, read: Callable[[object], Value]) -> Answer[Value]:
         """Return the answer to a question; a second attempt names the fault of the first.
 
-        Args:
-            question: The question.
-            read: Makes the value of the decoded JSON. Raises `ValueError` for JSON that cannot be used.
+        `read` makes the value of the decoded JSON, and raises `ValueError` for JSON that cannot be used.
 
         Raises:
             NoAnswerError: No usable answer came, however often it was asked.
@@ -164,8 +146,8 @@ class ChatModel:
             self.spending.reserve(expected)
             try:
                 answer = self._endpoint.post("chat", body)
-                told, _ = usage_in(answer)
-                self.spending.pay(told or _counted(answer, expected), counted=told is not None)
+                reported = usage_in(answer)
+                self.spending.pay(reported or _counted(answer, expected), counted=reported is not None)
                 return answer
             finally:
                 self.spending.release(expected)
@@ -184,8 +166,8 @@ class ChatModel:
         except EndpointError as error:
             blame = Blame.ENDPOINT if error.retryable else Blame.ACCESS
             raise NoAnswerError(str(error), blame=Blame.QUESTION if error.complaint else blame) from None
-        told, raw_usage = usage_in(answer)
-        return Answer(value, model_in(answer), told or _counted(answer, expected), raw_usage)
+        usage = usage_in(answer) or _counted(answer, expected)
+        return Answer(value, model_in(answer), usage, _raw_usage(answer))
 
 
 def open_chat_model(
@@ -193,12 +175,8 @@ def open_chat_model(
 ) -> ChatModel:
     """Return the chat model of the settings; nothing is sent.
 
-    Args:
-        settings: Endpoint, key and model.
-        purpose: The part that needs it, as the subject of a sentence.
-        spending: Counts what is paid.
-        max_retries: Most repetitions of one question.
-        timeout: Seconds without an answer after which a request has failed.
+    `purpose` names the part that needs it, as the subject of a sentence; `max_retries` and `timeout` (in
+    seconds without an answer) hold for each question.
 
     Raises:
         SettingsError: No model is set, or endpoint or key cannot be used.
@@ -225,7 +203,7 @@ class Asked(Generic[Item]):
     """The outcome of many questions.
 
     Attributes:
-        done: How many were answered.
+        done: Number of answers.
         failures: Items without an answer, each with the reason.
         stopped: Why the rest was not asked; empty when all were.
     """
@@ -243,20 +221,12 @@ def ask_all(
     halt: threading.Event,
     progress: Callable[[int, int], None] | None = None,
 ) -> Asked[Item]:
-    """Call `ask` with each item in up to `jobs` threads, stop when going on is pointless.
+    """Call `ask` with each item in up to `jobs` threads; stop when going on is pointless.
 
-    Calls under way when a run stops are awaited, so that no paid answer is lost; `ask` keeps its
-    answer itself.
-
-    Args:
-        items: The items; asked in this order.
-        ask: Asks about one item. Raises `NoAnswerError` or `SpendLimitError`; anything else ends the run.
-        jobs: Most calls of `ask` at a time.
-        halt: Set when the run stops, so that no failed request is repeated any more.
-        progress: Called in the calling thread with finished and all items.
-
-    Returns:
-        The outcome.
+    Items are asked in their order. Calls under way when a run stops are awaited, so that no paid answer is
+    lost: `ask` stores its answer itself. It raises `NoAnswerError` or `SpendLimitError`; anything else ends
+    the run. `halt` is set when the run stops, so that no failed request is repeated any more. `progress` is
+    called in the calling thread with finished and all items.
     """
 
     def ask_one(item: Item) -> bool:
@@ -304,9 +274,9 @@ def ask_all(
 
 
 def quote_as_data(texts: Mapping[str, str]) -> str:
-    """Return texts of strangers for a prompt, each between tags that it cannot close.
+    """Return untrusted texts for a prompt, each between tags that it cannot close.
 
-    The tags bear a digest of all texts, which no text can contain: `<query-3f0c9a12be>`.
+    The tags contain a digest of all texts, which no text can contain: `<query-3f0c9a12be>`.
     """
     mark = hashlib.sha256(json.dumps(dict(texts)).encode()).hexdigest()[:TAG_DIGITS]
     return "\n\n".join(f"<{name}-{mark}>\n{text}\n</{name}-{mark}>" for name, text in texts.items())
@@ -316,7 +286,7 @@ def read_as(shape: type[Shape], data: object) -> Shape:
     """Return decoded JSON as `shape`, types not converted.
 
     Raises:
-        ValueError: It does not fit; the message is one line on the first difference.
+        ValueError: It does not fit; one line names the first difference.
     """
     try:
         # from JSON again, in which strictness knows no tuples or dates
@@ -326,26 +296,30 @@ def read_as(shape: type[Shape], data: object) -> Shape:
 
 
 class _CountedTokens(BaseModel):
-    """The part of `usage` that every endpoint means the same by."""
+    """The part of `usage` by which every endpoint means the same."""
 
     prompt_tokens: int = Field(ge=0)
     completion_tokens: int = Field(ge=0)
 
 
-def usage_in(answer: object) -> tuple[Usage | None, JsonObject | None]:
-    """Return the tokens that an endpoint counted, and its whole account of them."""
+def usage_in(answer: object) -> Usage | None:
+    """Return the tokens that an endpoint counted, if it did."""
+    try:
+        counted = read_as(_CountedTokens, _raw_usage(answer))
+    except ValueError:
+        return None
+    return Usage(counted.prompt_tokens, counted.completion_tokens)
+
+
+def _raw_usage(answer: object) -> JsonObject | None:
     match answer:
         case {"usage": dict(raw)}:
-            try:
-                counted = read_as(_CountedTokens, raw)
-            except ValueError:
-                return None, raw
-            return Usage(counted.prompt_tokens, counted.completion_tokens), raw
-    return None, None
+            return raw
+    return None
 
 
 def model_in(answer: object) -> str:
-    """Return what the endpoint calls the model that answered; may be empty."""
+    """Return the endpoint's name of the model that answered; may be empty."""
     match answer:
         case {"model": str(name)}:
             return name
@@ -353,7 +327,7 @@ def model_in(answer: object) -> str:
 
 
 def _counted(answer: object, expected: Usage) -> Usage:
-    """Return the tokens of question and answer where the endpoint does not give them."""
+    """Return the tokens of question and answer, counted here."""
     try:
         written = default_counter().count(content_in(answer))
     except ValueError:

@@ -1,23 +1,16 @@
 """The composition of a drawn benchmark beside the paper's (§4.1, Table 2)."""
 
 import json
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from statistics import median
 
-from skillpager.bench.data.skillrouter import (
-    GROUND_TRUTH,
-    MANIFEST,
-    NAMESPACES,
-    PARTITION,
-    POOL,
-    Draw,
-)
+from skillpager.bench.data.skillrouter import GROUND_TRUTH, MANIFEST, NAMESPACES, PARTITION, POOL, Draw
 from skillpager.bench.report import paper
 from skillpager.errors import BenchError
 from skillpager.json_types import JsonObject
 
-# namespaces that are named; a foreign data set may have thousands
+# namespaces that are listed; another data set may have thousands
 MAX_LISTED = 20
 
 _OTHER_DRAW = "which 200 of the pool the paper drew is not published"
@@ -30,7 +23,6 @@ class Check:
     Attributes:
         measure: Its name.
         expected: The paper's value, or the manifest's.
-        found: The value here.
         reason: Why the two may differ; empty where they should not.
     """
 
@@ -58,7 +50,10 @@ def check_composition(draw: Draw, folder: Path) -> tuple[Check, ...]:
     """
     census = draw.census
     subsets = [skill.subset for skill in draw.skills]
-    shortest, longest, median = draw.lengths
+    sizes = [len(skill.text) for skill in draw.skills]
+    listed = sorted(+census.namespaces)
+    if len(listed) > MAX_LISTED:
+        listed = [*listed[:MAX_LISTED], f"{len(listed) - MAX_LISTED} more"]
     checks = [
         _number("gt records", paper.GROUND_TRUTH_RECORDS, census.records[GROUND_TRUTH]),
         Check("gt records without a body", paper.EMPTY_RECORD, ", ".join(sorted(census.empty)) or "none"),
@@ -66,10 +61,10 @@ def check_composition(draw: Draw, folder: Path) -> tuple[Check, ...]:
         _number("pool records", paper.POOL_RECORDS, census.records[POOL]),
         _number("pool skills", paper.POOL_SKILLS, subsets.count(POOL)),
         _number("skills", paper.SKILLS, len(subsets)),
-        Check("namespaces", _names(NAMESPACES), _names(+census.namespaces), "others are not drawn from"),
-        _number("shortest skill, characters", paper.CHARACTERS_MIN, shortest, _OTHER_DRAW),
-        _number("longest skill, characters", paper.CHARACTERS_MAX, longest, _OTHER_DRAW),
-        _number("median skill, characters", paper.CHARACTERS_MEDIAN, median, _OTHER_DRAW),
+        Check("namespaces", ", ".join(sorted(NAMESPACES)), ", ".join(listed), "others are not drawn from"),
+        _number("shortest skill, characters", paper.CHARACTERS_MIN, min(sizes), _OTHER_DRAW),
+        _number("longest skill, characters", paper.CHARACTERS_MAX, max(sizes), _OTHER_DRAW),
+        _number("median skill, characters", paper.CHARACTERS_MEDIAN, median(sizes), _OTHER_DRAW),
     ]
     path = folder / MANIFEST
     try:
@@ -89,9 +84,3 @@ def check_composition(draw: Draw, folder: Path) -> tuple[Check, ...]:
 
 def _number(measure: str, expected: float, found: float, reason: str = "") -> Check:
     return Check(measure, f"{expected:,.6g}", f"{found:,.6g}", reason)
-
-
-def _names(names: Iterable[str]) -> str:
-    listed = sorted(names)
-    more = [f"{len(listed) - MAX_LISTED} more"] if len(listed) > MAX_LISTED else []
-    return ", ".join([*listed[:MAX_LISTED], *more])

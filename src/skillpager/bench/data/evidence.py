@@ -1,12 +1,11 @@
 """Evidence data: annotated skill documents in a folder; the format is `docs/evidence-format.md`.
 
-The project's own annotations come with the package, without the documents: `fetch` restores those.
+The package contains the project's own annotations without the documents, which `fetch` restores.
 """
 
 import hashlib
-from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
 from importlib.resources import files
 from pathlib import Path, PurePosixPath
 from typing import Literal
@@ -42,11 +41,7 @@ class AnnotatedQuery:
 class Annotation(Record):
     """The content of an `.ann.json` file: the annotations of one document.
 
-    Attributes:
-        skill: Id of the document, the name of its file without `.md`.
-        types: Node types by line range.
-        types_second: Those of a second annotator.
-        queries: Queries with their evidence.
+    `skill` is the name of the document's file without `.md`; `types_second` are those of a second annotator.
     """
 
     skill: str
@@ -62,8 +57,6 @@ class Provenance(Record):
     Attributes:
         id: Id of the document.
         repo: Owner and name on GitHub.
-        commit: Commit, hexadecimal.
-        path: Path in the repository.
         sha256: SHA-256 of the file's bytes, hexadecimal.
         license: SPDX identifier.
     """
@@ -78,13 +71,7 @@ class Provenance(Record):
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One annotated document.
-
-    Attributes:
-        annotation: Its annotations.
-        provenance: Where it comes from; its `sha256` is that of the text.
-        text: The file, to the byte.
-    """
+    """One annotated document; `text` is the file to the byte, of which `provenance.sha256` is the digest."""
 
     annotation: Annotation
     provenance: Provenance
@@ -93,10 +80,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Published(Record):
-    """The annotations of one document, and where the document is: a line of `annotations/<split>.jsonl`.
-
-    Fields are those of `Annotation` and `Provenance`.
-    """
+    """`Annotation` and `Provenance` of one document: a line of `annotations/<split>.jsonl`."""
 
     skill: str
     repo: str
@@ -128,23 +112,24 @@ def read_published(split: Literal["train", "dev"]) -> tuple[Published, ...]:
 def without_text(documents: Iterable[Document]) -> Iterator[Published]:
     """Yield annotated documents as they may be published: without their text."""
     for document in documents:
-        annotation, origin = document.annotation, document.provenance
-        place = {field.name: getattr(origin, field.name) for field in fields(origin) if field.name != "id"}
+        note, origin = document.annotation, document.provenance
         yield Published(
-            annotation.skill,
-            types=annotation.types,
-            types_second=annotation.types_second,
-            queries=annotation.queries,
-            **place,
+            skill=note.skill,
+            repo=origin.repo,
+            commit=origin.commit,
+            path=origin.path,
+            sha256=origin.sha256,
+            license=origin.license,
+            types=note.types,
+            types_second=note.types_second,
+            queries=note.queries,
         )
 
 
 def read_evidence(folder: Path, *, subset: str = "") -> tuple[list[SkillRecord], list[QueryRecord]]:
     """Return the skills and queries of a folder of evidence data, in the order of file names.
 
-    Args:
-        folder: Holds `<id>.md` with `<id>.ann.json`, and `manifest.json` where provenance is known.
-        subset: Name for this part of the benchmark.
+    The folder holds `<id>.md` with `<id>.ann.json`, and `manifest.json` where provenance is known.
 
     Raises:
         BenchError: A file is missing or damaged, a line range is not in its document, an id is there
@@ -153,11 +138,27 @@ def read_evidence(folder: Path, *, subset: str = "") -> tuple[list[SkillRecord],
     skills: list[SkillRecord] = []
     queries: list[QueryRecord] = []
     for document in read_documents(folder):
-        skills.append(_skill(document, subset))
-        name = document.annotation.skill
+        note, origin = document.annotation, document.provenance
+        files = ((PurePosixPath(origin.path).name or ENTRY_FILE, document.text),)
+        try:
+            skill = skill_from_files(files, name=note.skill)
+        except SkillError as error:
+            raise BenchError(f"{note.skill}{DOCUMENT} is no skill: {error}") from error
+        places = ("repo", "commit", "path", "license", "sha256")
+        skills.append(
+            SkillRecord(
+                id=note.skill,
+                name=skill.name,
+                description=skill.description,
+                files=files,
+                subset=subset,
+                source={place: value for place in places if (value := getattr(origin, place))},
+                types=tuple((first, last, kind.value) for first, last, kind in note.types),
+                types_second=tuple((first, last, kind.value) for first, last, kind in note.types_second),
+            )
+        )
         queries += [
-            QueryRecord(skill=name, origin=ANNOTATOR, **asdict(query))
-            for query in document.annotation.queries
+            QueryRecord(skill=note.skill, origin=ANNOTATOR, **asdict(query)) for query in note.queries
         ]
     return skills, queries
 
@@ -178,10 +179,11 @@ def read_documents(folder: Path) -> Iterator[Document]:
     owners: dict[str, Path] = {}
     for file in found:
         document = _read_document(file, known)
-        for name, times in Counter(query.id for query in document.annotation.queries).items():
-            owner = owners.setdefault(name, file)
-            if owner != file or times > 1:
-                raise BenchError(f"{file}: the query id {name!r} is there twice, first in {owner.name}.")
+        for query in document.annotation.queries:
+            if query.id in owners:
+                first = owners[query.id].name
+                raise BenchError(f"{file}: the query id {query.id!r} is there twice, first in {first}.")
+            owners[query.id] = file
         yield document
 
 
@@ -210,7 +212,13 @@ def _read_document(file: Path, known: dict[str, Provenance]) -> Document:
             f"{path} has the SHA-256 {digest}, but {MANIFEST} names {provenance.sha256}: restore the file "
             "that was annotated."
         )
-    _check_ranges(file, annotation, lines=len(LINE_END.findall(text)) + 1)
+    ranges: dict[str, Iterable[LineRange]] = {
+        "types": [entry[:2] for entry in annotation.types],
+        "types_second": [entry[:2] for entry in annotation.types_second],
+    }
+    for query in annotation.queries:
+        ranges |= evidence_ranges(query)
+    check_ranges(file, ranges, document=path.name, text=text)
     return Document(annotation, provenance, text)
 
 
@@ -230,41 +238,25 @@ def _read_manifest(path: Path) -> dict[str, Provenance]:
     return known
 
 
-def _check_ranges(file: Path, annotation: Annotation, *, lines: int) -> None:
-    """Make sure that every line range lies in the document."""
-    typed = (("types", annotation.types), ("types_second", annotation.types_second))
-    ranges = [(name, [entry[:2] for entry in entries]) for name, entries in typed]
-    for query in annotation.queries:
-        ranges.append((f"query {query.id!r}, critical", list(query.critical)))
-        ranges.append((f"query {query.id!r}, supporting", list(query.supporting)))
-    for name, entries in ranges:
+def evidence_ranges(query: AnnotatedQuery | QueryRecord) -> dict[str, Iterable[LineRange]]:
+    """Return the evidence of a query, by the name that messages give it."""
+    return {
+        f"query {query.id!r}, critical": query.critical,
+        f"query {query.id!r}, supporting": query.supporting,
+    }
+
+
+def check_ranges(file: Path, ranges: Mapping[str, Iterable[LineRange]], *, document: str, text: str) -> None:
+    """Make sure that line ranges in `file`, each list under its name, are in the text of a document.
+
+    Raises:
+        BenchError: One is not.
+    """
+    lines = len(LINE_END.findall(text)) + 1
+    for name, entries in ranges.items():
         for number, (first, last) in enumerate(entries):
             if not 1 <= first <= last <= lines:
                 raise BenchError(
-                    f"{file}: {name}[{number}] has the lines {first} to {last}, but "
-                    f"{annotation.skill}{DOCUMENT} has the lines 1 to {lines}: lines are 1-based and "
-                    "inclusive, front matter counted."
+                    f"{file}: {name}[{number}] has the lines {first} to {last}, but {document} has the lines "
+                    f"1 to {lines}: lines are 1-based and inclusive, front matter included."
                 )
-
-
-def _skill(document: Document, subset: str) -> SkillRecord:
-    annotation, origin = document.annotation, document.provenance
-    named = ((PurePosixPath(origin.path).name or ENTRY_FILE, document.text),)
-    try:
-        skill = skill_from_files(named, name=annotation.skill)
-    except SkillError as error:
-        raise BenchError(f"{annotation.skill}{DOCUMENT} is no skill: {error}") from error
-    return SkillRecord(
-        id=annotation.skill,
-        name=skill.name,
-        description=skill.description,
-        files=named,
-        subset=subset,
-        source={
-            field: value
-            for field in ("repo", "commit", "path", "license", "sha256")
-            if (value := getattr(origin, field))
-        },
-        types=tuple((first, last, kind.value) for first, last, kind in annotation.types),
-        types_second=tuple((first, last, kind.value) for first, last, kind in annotation.types_second),
-    )

@@ -36,19 +36,14 @@ SKILLROUTER_FILES = (ROUTER_MANIFEST, TASKS, RELEVANCE, f"{PARTITION}/*.jsonl.gz
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """A document that could not be restored.
-
-    Attributes:
-        document: Its annotations and where it should be.
-        problem: Why, one sentence.
-    """
+    """A document that could not be restored, and why, in one sentence."""
 
     document: Published
     problem: str
 
     @property
     def json(self) -> JsonObject:
-        """The document's place and the problem, as a JSON-ready dict."""
+        """Place and problem, as a JSON-ready dict."""
         document = self.document
         place = {"repo": document.repo, "commit": document.commit, "path": document.path}
         return {"skill": document.skill, **place, "problem": self.problem}
@@ -64,15 +59,9 @@ def fetch_documents(
 ) -> list[Missing]:
     """Write a folder of evidence data, documents included; return what is missing, in the order of input.
 
-    A document that is there already, and right, is not fetched again. Nothing is kept whose SHA-256 is not
-    the one that was annotated. `manifest.json` names all documents, missing ones too.
-
-    Args:
-        published: Annotations and provenance.
-        out: Folder to write to; made if need be.
-        origin: Where documents are read; abandoned at the end.
-        jobs: Documents fetched at once.
-        progress: Called with the documents done or missing, and all documents.
+    A document that is there already, and right, is not fetched again. Nothing is written whose SHA-256 is
+    not the one that was annotated. `manifest.json` names all documents, missing ones too. `origin` is
+    abandoned at the end. `progress` is called with the documents done or missing, and all documents.
 
     Raises:
         MissingExtraError: The `pooch` package is not installed.
@@ -125,15 +114,10 @@ def fetch_documents(
 
 
 class RawFiles:
-    """A server that gives `<base URL>/<repo>/<commit>/<path>`, as raw.githubusercontent.com does.
+    """A server of `<base URL>/<repo>/<commit>/<path>`, such as raw.githubusercontent.com.
 
-    Once it has failed on a document for good, no other is tried: each would wait as long.
-
-    Args:
-        base_url: Begins with http:// or https://.
-        timeout: Seconds without a byte after which a request has failed.
-        max_retries: Most repetitions for one document.
-        sleep: Waits so many seconds; None for a wait that `abandon` cuts short.
+    Once it has failed on a document for good, no other is tried: each would wait as long. `timeout` is in
+    seconds without a byte; `sleep` waits so many seconds, None for a wait that `abandon` cuts short.
 
     Raises:
         SettingsError: `base_url` cannot be used.
@@ -147,7 +131,7 @@ class RawFiles:
         max_retries: int = MAX_RETRIES,
         sleep: Callable[[float], object] | None = None,
     ) -> None:
-        # for its check of the address and its patience with a busy server
+        # it checks the address and repeats requests to a busy server
         self._endpoint = Endpoint(
             "documents",
             base_url=base_url,
@@ -173,10 +157,9 @@ class RawFiles:
         url = "/".join([self._endpoint.address, *parts])
         try:
             self._endpoint.persist(lambda: self._download(url, path), abandoned=self._abandoned)
-        except EndpointError as error:
-            self.abandon()
-            raise BenchError(f"{_place(document)} cannot be fetched: {error}.") from error
-        except _GoneError as error:
+        except (EndpointError, _GoneError) as error:
+            if isinstance(error, EndpointError):
+                self.abandon()
             raise BenchError(f"{_place(document)} cannot be fetched: {error}.") from error
 
     def abandon(self) -> None:
@@ -186,7 +169,7 @@ class RawFiles:
     def _download(self, url: str, path: str) -> None:
         pooch = require_extra("pooch", extra="bench", purpose=PURPOSE)
         requests = require_extra("requests", extra="bench", purpose=PURPOSE)
-        # the same words whatever the document: a log of many that wait at once says them once
+        # the document is not named, so that a log of many that wait at once shows one message
         address = self._endpoint.address
         get = pooch.HTTPDownloader(timeout=self._timeout, headers={"User-Agent": "skillpager"})
         try:
@@ -213,11 +196,11 @@ class RawFiles:
 
 
 class _GoneError(Exception):
-    """A document that a working server does not give; no reason to try again, or to give up the others."""
+    """A document that a working server does not have: it is not tried again, the others still are."""
 
 
 class _Bounded:
-    """A file that takes no more bytes than a document may have."""
+    """A file that refuses more bytes than a document may have."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -230,11 +213,7 @@ class _Bounded:
 
 
 class Clones:
-    """Git repositories in one folder, each as `<owner>/<name>`, `<owner>+<name>` or `<name>`, bare or not.
-
-    Args:
-        folder: Holds them.
-    """
+    """Git repositories in one folder, each as `<owner>/<name>`, `<owner>+<name>` or `<name>`, bare or not."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -275,12 +254,9 @@ def _place(document: Published) -> str:
 
 
 def download_skillrouter(folder: Path, *, revision: str = "main", bars: bool = False) -> None:
-    """Fetch the data set into a folder; what is there already is kept. `HF_ENDPOINT` names a mirror.
+    """Fetch a branch, tag or commit of the data set into a folder; what is there already stays.
 
-    Args:
-        folder: Where to; made if need be.
-        revision: Branch, tag or commit of the data set.
-        bars: Whether to show progress bars on stderr.
+    `HF_ENDPOINT` names a mirror; `bars` shows progress bars on stderr.
 
     Raises:
         BenchError: It cannot be fetched.
@@ -294,7 +270,7 @@ def download_skillrouter(folder: Path, *, revision: str = "main", bars: bool = F
         hub.snapshot_download(
             DATASET, repo_type="dataset", revision=revision, local_dir=folder, allow_patterns=files
         )
-    # the exceptions of the HTTP library underneath come through, and which one that is varies by version
+    # exceptions of the HTTP library underneath come through, which varies by version
     except Exception as error:
         raise BenchError(
             f"The data set {DATASET} cannot be downloaded ({' '.join(str(error).split())}): check the "

@@ -5,13 +5,14 @@
     queries/<skill>.json         votes/<judge>.jsonl    what models and people answered
     manifest.json                seeds, ids of models and prompts, versions, digests of the data
 
-Records are appended as they come, so that a killed run loses the line it was writing at most: a line cut
-short is dropped, with a warning, when the file is read again.
+Records are appended as they come. A killed run loses at most the line it was writing: a line cut short is
+dropped, with a warning, when the file is read again.
 """
 
 import hashlib
 import json
 import logging
+import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -48,10 +49,9 @@ TAIL_BLOCK = 65_536
 
 
 class BenchFolder:
-    """Reads and writes one benchmark folder. One process writes at a time."""
+    """Reads and writes one benchmark folder, created at the first write. One process writes at a time."""
 
     def __init__(self, path: Path) -> None:
-        """Name the folder; it is made at the first write."""
         self.path = path
 
     def skills(self) -> list[SkillRecord]:
@@ -81,11 +81,11 @@ class BenchFolder:
         return list(read_records(self.path / NODES, NodeRecord))
 
     def selections_file(self, method: str) -> Path:
-        """Return where the selections of a method stand."""
+        """Return the path of the selections of a method."""
         return self.path / "selections" / f"{file_name(method)}{JSONL}"
 
     def judgments_file(self, judge: str, method: str) -> Path:
-        """Return where a judge's verdicts on a method stand."""
+        """Return the path of a judge's verdicts on a method."""
         return self.path / "judgments" / file_name(judge) / f"{file_name(method)}{JSONL}"
 
     def selections(self, method: str) -> list[SelectionRecord]:
@@ -154,7 +154,7 @@ class BenchFolder:
 
 
 def _labels(paths: Iterable[Path]) -> list[str]:
-    """Return the labels that files or folders were named for, sorted."""
+    """Return the labels after which files or folders are named, sorted."""
     return sorted(unquote(path.name.removesuffix(JSONL)) for path in paths)
 
 
@@ -191,36 +191,33 @@ def read_records(path: Path, kind: type[AnyRecord]) -> Iterator[AnyRecord]:
 
 
 def append_records(path: Path, records: Iterable[Record]) -> None:
-    """Append records to a JSONL file, made if need be; a cut last line is removed first.
+    """Append records to a JSONL file, created if need be; a cut last line is removed first.
 
-    A last line that lacks nothing but its line break is kept: readers count it as done.
+    A last line that lacks only its line break stays: readers count it as done.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("ab+") as file:
-        size = file.tell()
-        # from the end, a block at a time, to the last line break
-        end = size
-        while end > 0:
-            start = max(0, end - TAIL_BLOCK)
-            file.seek(start)
-            found = file.read(end - start).rfind(b"\n")
-            end = start + found + 1 if found >= 0 else start
-            if found >= 0:
-                break
-        file.seek(end)
-        last_line = file.read()
-        if last_line:
+        size, tail = file.tell(), b""
+        # from the end, ever more, to the last line break
+        while len(tail) < size and b"\n" not in tail:
+            file.seek(-min(size, 2 * len(tail) + TAIL_BLOCK), os.SEEK_END)
+            tail = file.read()
+        if last_line := tail.rpartition(b"\n")[2]:
             try:
                 json.loads(last_line)
                 file.write(b"\n")
             except ValueError:
-                file.truncate(end)
-        file.write("".join(f"{record.to_json()}\n" for record in records).encode())
+                file.truncate(size - len(last_line))
+        file.write(_jsonl(records))
 
 
 def write_records(path: Path, records: Iterable[Record]) -> None:
-    """Write a JSONL file anew, atomically."""
-    write_file(path, "".join(f"{record.to_json()}\n" for record in records))
+    """Write a whole JSONL file, atomically."""
+    write_file(path, _jsonl(records))
+
+
+def _jsonl(records: Iterable[Record]) -> bytes:
+    return "".join(f"{record.to_json()}\n" for record in records).encode()
 
 
 def load_data(path: Path) -> tuple[list[SkillRecord], list[QueryRecord]]:
@@ -277,23 +274,16 @@ def write_data(
 ) -> JsonObject:
     """Write skills, queries and the manifest's entry `data`; return that entry.
 
-    Queries that are already in the folder stay when there are none to write: they may have been
-    generated for these very skills.
-
-    Args:
-        folder: Where to.
-        skills: At least one.
-        queries: May be empty.
-        source: Kind of the source, such as `evidence`.
-        details: Further entries of the manifest, such as seeds.
+    Queries that are already in the folder stay when there are none to write: they may have been generated
+    for these skills. `source` is its kind, such as `evidence`; `details` are further entries, such as seeds.
 
     Raises:
         BenchError: There are no skills, or the folder holds results or generated queries for other data.
     """
     if not skills:
         raise BenchError(f"The source {source} has no skills: nothing was written to {folder.path}.")
-    same_skills = _holds(folder, SKILLS, skills)
-    if not (same_skills and (not queries or _holds(folder, QUERIES, queries))):
+    same_skills = _holds(folder.path / SKILLS, skills)
+    if not (same_skills and (not queries or _holds(folder.path / QUERIES, queries))):
         _check_replaceable(folder)
     kept = queries if queries or not same_skills else folder.queries()
     # queries first: after an interruption the skills differ, and both are written again
@@ -304,27 +294,25 @@ def write_data(
     return entry
 
 
-def _holds(folder: BenchFolder, name: str, records: Sequence[Record]) -> bool:
-    """Return True if a file of the folder holds these very records, or is not there."""
-    path = folder.path / name
-    return not path.exists() or hashlib.sha256(path.read_bytes()).hexdigest() == records_digest(records)
+def _holds(path: Path, records: Sequence[Record]) -> bool:
+    """Return True if a file holds exactly these records, or does not exist."""
+    return not path.exists() or path.read_bytes() == _jsonl(records)
 
 
 def _check_replaceable(folder: BenchFolder) -> None:
-    """Make sure that no results, and no queries that cost something, rest on the data in the folder."""
-    for name in ("selections", "judgments"):
-        found = next((folder.path / name).rglob("*.jsonl"), None)
-        if found:
-            raise BenchError(
-                f"{folder.path} holds results for other data ({found.relative_to(folder.path)}): "
-                "choose another --out, or remove the folder."
-            )
-    generated = next((query for query in folder.queries() if query.origin.startswith("llm:")), None)
-    if generated:
-        raise BenchError(
-            f"{folder.path} holds generated queries ({generated.origin}), which other data would "
-            "replace: choose another --out, or remove the folder."
-        )
+    """Make sure that no results, and no queries that were paid for, depend on the data in the folder."""
+    holds = [
+        f"results for other data ({path.relative_to(folder.path)})"
+        for name in ("selections", "judgments")
+        for path in (folder.path / name).rglob(f"*{JSONL}")
+    ]
+    holds += [
+        f"generated queries ({query.origin}), which other data would replace"
+        for query in folder.queries()
+        if query.origin.startswith("llm:")
+    ]
+    if holds:
+        raise BenchError(f"{folder.path} holds {holds[0]}: choose another --out, or remove the folder.")
 
 
 def data_entry(
@@ -334,7 +322,7 @@ def data_entry(
     source: str,
     details: Mapping[str, JsonValue],
 ) -> JsonObject:
-    """Return the manifest's entry `data`: source, details, counts, digests and the version that made it."""
+    """Return the manifest's entry `data`: source, details, counts, digests and our version."""
     return {
         "source": source,
         **details,
@@ -348,7 +336,4 @@ def data_entry(
 
 def records_digest(records: Iterable[Record]) -> str:
     """Return the SHA-256 of the JSONL file that holds the records, hexadecimal."""
-    digest = hashlib.sha256()
-    for record in records:
-        digest.update(f"{record.to_json()}\n".encode())
-    return digest.hexdigest()
+    return hashlib.sha256(_jsonl(records)).hexdigest()

@@ -18,7 +18,7 @@ from typing import Literal
 from pydantic import BaseModel
 
 from skillpager.atomic_write import write_file
-from skillpager.bench.data.chat import Answer, Asked, ChatModel, Question, ask_all, quote_as_data, read_as
+from skillpager.bench.data.chat import Asked, ChatModel, Question, ask_all, quote_as_data, read_as
 from skillpager.bench.data.folder import QUERIES, BenchFolder, file_name, write_records
 from skillpager.bench.data.records import QueryRecord, SkillRecord
 from skillpager.bench.data.spending import Bill
@@ -91,13 +91,7 @@ ANSWER_SCHEMA = {
 
 
 class WrittenQuery(BaseModel):
-    """A query as the model wrote it.
-
-    Attributes:
-        query: The request.
-        difficulty: How much of the skill it needs.
-        angle: The use or part of the skill that it aims at.
-    """
+    """A query as the model wrote it; `angle` is the use or part of the skill that it aims at."""
 
     query: str
     difficulty: Literal["easy", "medium", "hard"]
@@ -114,13 +108,11 @@ class QueryFile(BaseModel):
     """The file of one skill.
 
     Attributes:
-        skill: Id of the skill.
-        skill_sha256: Digest of its text when the queries were written.
+        skill_sha256: Digest of the skill's text when the queries were written.
         model: Endpoint and model.
         answered_by: The model, as the endpoint called it.
         prompt: Digest of the prompt.
         usage: The endpoint's own account of the tokens; None when it gave none.
-        queries: The queries.
     """
 
     skill: str
@@ -137,11 +129,8 @@ class QueryPlan:
     """The questions that are to be asked.
 
     Attributes:
-        folder: The benchmark.
-        model: Who is asked.
-        per_skill: Queries a skill.
         missing: Skills without queries, in order.
-        present: How many of the wanted skills have theirs.
+        present: How many of the wanted skills have queries.
     """
 
     folder: BenchFolder
@@ -168,13 +157,7 @@ class QueryPlan:
 def plan_queries(
     folder: BenchFolder, model: ChatModel, *, per_skill: int = PER_SKILL, limit: int | None = None
 ) -> QueryPlan:
-    """Return the questions that are to be asked so that the skills have queries.
-
-    Args:
-        folder: The benchmark.
-        model: Who is asked.
-        per_skill: Queries a skill.
-        limit: Only so many skills, the first; None for all.
+    """Return the questions to ask so that the first `limit` skills, or all, have queries.
 
     Raises:
         BenchError: There are no skills, or queries of another origin that would be mixed or lost.
@@ -189,9 +172,9 @@ def plan_queries(
             f"which queries of {plan.origin} would replace: use another benchmark folder, or move the file "
             "away."
         )
-    kept = _kept_files(plan, skills)
+    written = _written_files(plan, skills)
     wanted = skills[:limit]
-    missing = tuple(skill for skill in wanted if skill.id not in kept)
+    missing = tuple(skill for skill in wanted if skill.id not in written)
     return replace(plan, missing=missing, present=len(wanted) - len(missing))
 
 
@@ -200,10 +183,7 @@ def write_queries(
 ) -> Asked[SkillRecord]:
     """Write the files of the missing skills, and `queries.jsonl`; return the outcome.
 
-    Args:
-        plan: The questions.
-        jobs: Most requests at a time.
-        progress: Called with finished and all missing skills.
+    At most `jobs` requests are sent at a time. `progress` is called with finished and all missing skills.
 
     Raises:
         MissingExtraError: The `httpx` package is not installed.
@@ -213,9 +193,7 @@ def write_queries(
 
     def write(skill: SkillRecord) -> None:
         question = query_question(skill, count=plan.per_skill)
-        answer: Answer[list[WrittenQuery]] = plan.model.ask(
-            question, lambda data: read_queries(data, count=plan.per_skill)
-        )
+        answer = plan.model.ask(question, lambda data: read_queries(data, count=plan.per_skill))
         content = QueryFile(
             skill=skill.id,
             skill_sha256=skill.sha256,
@@ -229,8 +207,8 @@ def write_queries(
 
     asked = ask_all(plan.missing, write, jobs=jobs, halt=plan.model.halt, progress=progress)
     skills = plan.folder.skills()
-    kept = _kept_files(plan, skills)
-    if not kept:
+    written = _written_files(plan, skills)
+    if not written:
         return asked
     records = [
         QueryRecord(
@@ -242,8 +220,8 @@ def write_queries(
             angle=query.angle,
         )
         for skill in skills
-        if skill.id in kept
-        for number, query in enumerate(kept[skill.id].queries, 1)
+        if skill.id in written
+        for number, query in enumerate(written[skill.id].queries, 1)
     ]
     write_records(plan.folder.path / QUERIES, records)
     entry: JsonObject = {
@@ -251,7 +229,7 @@ def write_queries(
         "model": plan.model.id,
         "prompt": plan.prompt,
         "per_skill": plan.per_skill,
-        "skills": len(kept),
+        "skills": len(written),
         "queries": len(records),
     }
     plan.folder.update_manifest({"queries": entry})
@@ -259,45 +237,43 @@ def write_queries(
 
 
 def query_file(folder: BenchFolder, skill: str) -> Path:
-    """Return where the written queries of a skill stand."""
+    """Return the path of the written queries of a skill."""
     return folder.path / QUERIES_FOLDER / f"{file_name(skill)}.json"
 
 
-def _kept_files(plan: QueryPlan, skills: Sequence[SkillRecord]) -> dict[str, QueryFile]:
-    """Return the good files by skill; damaged files and those of another text count as missing.
+def _written_files(plan: QueryPlan, skills: Sequence[SkillRecord]) -> dict[str, QueryFile]:
+    """Return the good files by skill; damaged files and files for another text count as missing.
 
     Raises:
-        BenchError: Files of another model or prompt are there.
+        BenchError: There are files of another model or prompt.
     """
-    read = {skill.id: _read_file(plan, skill) for skill in skills}
-    kept = {skill: file for skill, file in read.items() if file is not None}
-    strange = [file for file in kept.values() if (file.model, file.prompt) != (plan.model.id, plan.prompt)]
-    if strange:
+    written: dict[str, QueryFile] = {}
+    own = plan.model.id, plan.prompt
+    for skill in skills:
+        path = query_file(plan.folder, skill.id)
+        try:
+            file = QueryFile.model_validate_json(path.read_bytes())
+            if (file.model, file.prompt) == own:
+                read_queries(WrittenQueries(queries=file.queries).model_dump(), count=plan.per_skill)
+        except FileNotFoundError:
+            continue
+        except ValueError as error:
+            reason = str(error).splitlines()[0]
+            logger.warning("%s is damaged (%s): its queries are written again", path, reason)
+            continue
+        if file.skill_sha256 == skill.sha256:
+            written[skill.id] = file
+        else:
+            logger.warning("%s is for another text of the skill: its queries are written again", path)
+    others = [file for file in written.values() if (file.model, file.prompt) != own]
+    if others:
         raise BenchError(
-            f"{plan.folder.path / QUERIES_FOLDER} holds queries for {len(strange)} skills by another model "
-            f"or prompt ({strange[0].model}#{strange[0].prompt}; asked for is "
-            f"{plan.model.id}#{plan.prompt}), and the two are not mixed: remove that folder, use another "
-            "benchmark folder, or ask the model and for the number of queries that were used before."
+            f"{plan.folder.path / QUERIES_FOLDER} holds queries for {len(others)} skills by another model "
+            f"or prompt ({others[0].model}#{others[0].prompt}; asked for is {plan.model.id}#{plan.prompt}), "
+            "and the two are not mixed: remove that folder, use another benchmark folder, or ask the model "
+            "and for the number of queries that were used before."
         )
-    return kept
-
-
-def _read_file(plan: QueryPlan, skill: SkillRecord) -> QueryFile | None:
-    path = query_file(plan.folder, skill.id)
-    try:
-        file = QueryFile.model_validate_json(path.read_bytes())
-        if (file.model, file.prompt) == (plan.model.id, plan.prompt):
-            read_queries(WrittenQueries(queries=file.queries).model_dump(), count=plan.per_skill)
-    except FileNotFoundError:
-        return None
-    except ValueError as error:
-        reason = str(error).splitlines()[0]
-        logger.warning("%s is damaged (%s): its queries are written anew", path, reason)
-        return None
-    if file.skill_sha256 != skill.sha256:
-        logger.warning("%s was written for another text of the skill: its queries are written anew", path)
-        return None
-    return file
+    return written
 
 
 def query_question(skill: SkillRecord, *, count: int) -> Question:
@@ -321,17 +297,12 @@ def read_queries(data: object, *, count: int) -> list[WrittenQuery]:
     """Return the queries of an answer, white space folded.
 
     Raises:
-        ValueError: There are more or fewer than `count`, or one is empty, too long or there twice, or a
-            level of difficulty is missing.
+        ValueError: There are more or fewer than `count`, one is empty, too long or repeated, or a level of
+            difficulty is missing.
     """
-    written = [
-        WrittenQuery(
-            query=" ".join(query.query.split()),
-            difficulty=query.difficulty,
-            angle=" ".join(query.angle.split()),
-        )
-        for query in read_as(WrittenQueries, data).queries
-    ]
+    written = read_as(WrittenQueries, data).queries
+    for query in written:
+        query.query, query.angle = " ".join(query.query.split()), " ".join(query.angle.split())
     if len(written) != count:
         raise ValueError(f"there are {len(written)} queries instead of {count}")
     for number, query in enumerate(written, 1):

@@ -1,4 +1,4 @@
-"""The records of IntraSkill-Bench, one JSON object a line; ids tie them together.
+"""The records of IntraSkill-Bench, one JSON object a line, linked by ids.
 
     SkillRecord ──< QueryRecord ──< SelectionRecord (one for each method) ──< JudgmentRecord
          └──< NodeRecord
@@ -51,14 +51,14 @@ def first_fault(error: ValidationError) -> str:
     return f"{place}: {first['msg']}" if place else first["msg"]
 
 
+_ADAPTERS: dict[type[Record], TypeAdapter[Any]] = {}
+
+
 def _adapter(kind: type[Record]) -> TypeAdapter[Any]:
-    """Return the reader and writer of a kind of record, made on first use."""
+    """Return the reader and writer of a kind of record, created on first use."""
     if kind not in _ADAPTERS:
         _ADAPTERS[kind] = TypeAdapter(kind)
     return _ADAPTERS[kind]
-
-
-_ADAPTERS: dict[type[Record], TypeAdapter[Any]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +66,10 @@ class SkillRecord(Record):
     """A skill of the benchmark, with its text.
 
     Attributes:
-        id: Unique in the benchmark; query ids need not repeat it.
-        name: Name of the skill.
-        description: Its purpose; may be empty.
         files: Path and text of each Markdown file, the entry file first; front matter included.
         subset: Part of the benchmark, such as `gt`, `pool`, `dev`.
         namespace: Subject area, where the source has one.
-        source: Provenance: data set, repository, commit, path, licence, sha256 …
+        source: Provenance: data set, repository, commit, path, license, sha256 …
         types: Node types by line range of the entry file, from people or annotators.
         types_second: Those of a second annotator.
     """
@@ -103,9 +100,6 @@ class QueryRecord(Record):
     """A query about one skill.
 
     Attributes:
-        id: Unique in the benchmark.
-        skill: Id of the skill.
-        query: The task at hand, in words.
         origin: Who wrote it: `annotator`, `llm:<model>#<prompt digest>`, `evals`, `tasks` …
         difficulty: `easy`, `medium`, `hard`, or empty.
         angle: The part or use of the skill that it aims at, or empty.
@@ -127,19 +121,14 @@ class QueryRecord(Record):
 
 @dataclass(frozen=True, slots=True)
 class NodeRecord(Record):
-    """A node of a skill, as stage 1 made it.
+    """A node of a skill, as the parser made it.
 
     Attributes:
-        skill: Id of the skill.
-        id: Id of the node in its skill.
-        type: Its node type.
-        confidence: The classifier's confidence, 0 to 1.
-        file: File it stands in.
-        start_line: First line, 1-based.
+        confidence: The classifier's, 0 to 1.
+        start_line: First line in `file`, 1-based.
         end_line: Last line, inclusive.
         start: Offset of its first character in the file.
-        end: Offset behind its last character.
-        tokens: Tokens of its text.
+        end: Offset after its last character.
     """
 
     skill: str
@@ -159,20 +148,16 @@ class SelectionRecord(Record):
     """The choice of one method for one query.
 
     Attributes:
-        query: Id of the query.
-        skill: Id of the skill.
-        method: Label of the method, such as `mmr` or `mmr@lambda=0.9`.
+        method: Label, such as `mmr` or `mmr@lambda=0.9`.
         nodes: Ids of the nodes that the context shows, in document order.
         picks: Ids of the nodes that were picked, in the order of picking.
-        types: How many shown nodes of each type.
+        types: Number of shown nodes by type.
         pool_nodes: Nodes of the skill, or chunks for a chunk method.
-        tokens: Tokens of the context.
         full_tokens: Tokens of the skill without front matter.
         node_tokens: Tokens of the shown nodes alone.
         pool_tokens: Tokens of all typed nodes of the skill, for chunk methods too: the paper's full document.
-        seconds: Time of selection and rendering, query embedding left out.
+        seconds: Time of selection and rendering, without query embedding.
         context: The text an agent would be given; None where a run keeps no texts.
-        context_sha256: SHA-256 of that text, hexadecimal.
     """
 
     query: str
@@ -196,15 +181,10 @@ class JudgmentRecord(Record):
     """A judge's verdict on one selection.
 
     Attributes:
-        query: Id of the query.
-        skill: Id of the skill.
-        method: Label of the method.
-        judge: Id of the judge: `evidence`, `llm:<endpoint>/<model>#<prompt digest>`, `people:<name>` …
-        sufficient: The verdict.
+        judge: Id: `evidence`, `llm:<endpoint>/<model>#<prompt digest>`, `people:<name>` …
         votes: Single votes, in order; one for a deterministic judge.
-        coverage: Share of the evidence that the context holds, for the evidence judge.
-        reason: The judge's reason, where it gave one.
-        context_sha256: SHA-256 of the context that was judged.
+        coverage: Share of the evidence that the context holds, 0 to 1; evidence judge only.
+        reason: May be empty.
     """
 
     query: str

@@ -1,10 +1,10 @@
-"""The paper's 395 skills and people's tasks, from the published layout of SkillRouter-Eval-Core.
+"""SkillRouter-Eval-Core: the paper's 395 skills, and the tasks that people wrote, from the published files.
 
     manifest.json   tasks.jsonl   relevance.json   easy/part-*.jsonl.gz
 
 A line of a part is a skill: `skill_id`, `name`, `description`, `body`, `source`. Ids of ground-truth skills
 begin with `gt/`, those of the pool with their namespace, such as `devops/`. The parts are read once, line by
-line; no more than the records that may still be drawn are held.
+line; only records that may still be drawn are held in memory.
 
 Reference: paper §4.1. It says neither how the 200 are divided among the namespaces nor how they are drawn, so
 both rules are ours: `allocate`, and the smallest SHA-256 of seed and id, which is a uniform draw without
@@ -14,12 +14,12 @@ replacement that does not depend on the order of the parts.
 import gzip
 import hashlib
 import json
-import statistics
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import nsmallest
+from itertools import chain
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
@@ -82,18 +82,6 @@ class Census:
     empty: list[str] = field(default_factory=list)
     namespaces: Counter[str] = field(default_factory=Counter)
 
-    def count(self, record: RouterSkill) -> bool:
-        """Count a record; return whether it has a body."""
-        has_body = bool(record.body and record.body.strip())
-        if record.prefix == GROUND_TRUTH:
-            self.records[GROUND_TRUTH] += 1
-            if not has_body:
-                self.empty.append(record.skill_id)
-        else:
-            self.records[POOL] += 1
-            self.namespaces[record.prefix] += has_body
-        return has_body
-
 
 @dataclass(frozen=True, slots=True)
 class Draw:
@@ -101,7 +89,6 @@ class Draw:
 
     Attributes:
         skills: Ground truth, then pool, each sorted by id.
-        census: Counts of the parts.
         allocation: Pool skills by namespace.
         seed: Of the sample.
     """
@@ -112,14 +99,8 @@ class Draw:
     seed: int
 
     @property
-    def lengths(self) -> tuple[int, int, float]:
-        """Smallest, largest and median number of characters of a skill."""
-        sizes = [len(skill.text) for skill in self.skills]
-        return min(sizes), max(sizes), statistics.median(sizes)
-
-    @property
     def details(self) -> JsonObject:
-        """How they were drawn, for the manifest."""
+        """The draw, for the manifest."""
         return {
             "dataset": DATASET,
             "partition": PARTITION,
@@ -147,7 +128,7 @@ class Relevance:
 
     Attributes:
         gt_skill_ids: All skills that solve it.
-        core_gt_ids: Those that are made for it; None in data without this field.
+        core_gt_ids: Skills that are made for it; None in data without this field.
         task_type: `clean`, `mixed` or `generic_only`.
     """
 
@@ -164,48 +145,10 @@ class Relevance:
 
 
 def draw_skills(folder: Path, *, pool_skills: int = POOL_SKILLS, seed: int = SEED) -> Draw:
-    """Return all ground-truth skills with a body, and a stratified sample of the pool.
-
-    Args:
-        folder: Holds the published layout.
-        pool_skills: Size of the sample; all of a smaller pool.
-        seed: Of the sample.
+    """Return all ground-truth skills with a body, and a stratified sample of the pool (all of a small one).
 
     Raises:
         BenchError: The folder is of another layout, or a line is damaged or repeats an id.
-    """
-    census = Census()
-    truth: dict[str, RouterSkill] = {}
-    samples = {namespace: _Sample(pool_skills, seed) for namespace in NAMESPACES}
-    for part in find_parts(folder):
-        census.parts += 1
-        for place, record in _read_part(part):
-            if not census.count(record):
-                continue
-            is_new = True
-            if record.prefix == GROUND_TRUTH:
-                is_new = truth.setdefault(record.skill_id, record) is record
-            elif record.prefix in samples:
-                is_new = samples[record.prefix].offer(record)
-            if not is_new:
-                raise BenchError(
-                    f"{place} repeats the id {record.skill_id!r}: are there parts of two downloads in the "
-                    "folder?"
-                )
-    shares = allocate(pool_skills, {name: census.namespaces[name] for name in NAMESPACES})
-    drawn = [record for name in NAMESPACES for record in samples[name].smallest(shares[name])]
-    skills = [_record(truth[key], GROUND_TRUTH) for key in sorted(truth)]
-    skills += [_record(record, POOL) for record in sorted(drawn, key=lambda record: record.skill_id)]
-    if not skills:
-        raise BenchError(f"{folder}: no record of {PARTITION}/ is a ground-truth or pool skill with a body.")
-    return Draw(tuple(skills), census, shares, seed)
-
-
-def find_parts(folder: Path) -> list[Path]:
-    """Return the files of the partition, sorted by name.
-
-    Raises:
-        BenchError: There are none.
     """
     parts = sorted((folder / PARTITION).glob("part-*.jsonl.gz"))
     if not parts:
@@ -213,17 +156,46 @@ def find_parts(folder: Path) -> list[Path]:
             f"{folder} is not laid out as {DATASET}, it has no {PARTITION}/part-*.jsonl.gz: name the folder "
             "that holds the data set, or fetch it with --download."
         )
-    return parts
+
+    def rank(record: RouterSkill) -> bytes:
+        return hashlib.sha256(f"{seed}\n{record.skill_id}".encode()).digest()
+
+    census = Census(len(parts))
+    held: dict[str, dict[str, RouterSkill]] = {name: {} for name in (GROUND_TRUTH, *NAMESPACES)}
+    for place, record in (entry for part in parts for entry in _read_part(part)):
+        is_truth, has_body = record.prefix == GROUND_TRUTH, bool(record.body and record.body.strip())
+        census.records[GROUND_TRUTH if is_truth else POOL] += 1
+        if not is_truth:
+            census.namespaces[record.prefix] += has_body
+        elif not has_body:
+            census.empty.append(record.skill_id)
+        if not has_body or record.prefix not in held:
+            continue
+        stratum = held[record.prefix]
+        if stratum.setdefault(record.skill_id, record) is not record:
+            raise BenchError(
+                f"{place} repeats the id {record.skill_id!r}: are there parts of two downloads in the folder?"
+            )
+        # now and then, so that a large pool is never in memory as a whole
+        if not is_truth and len(stratum) > 2 * pool_skills + 1:
+            smallest = nsmallest(pool_skills, stratum.values(), key=rank)
+            held[record.prefix] = {kept.skill_id: kept for kept in smallest}
+    shares = allocate(pool_skills, {name: census.namespaces[name] for name in NAMESPACES})
+    drawn = [nsmallest(shares[name], held[name].values(), key=rank) for name in NAMESPACES]
+    skills = [
+        _skill(record, subset)
+        for subset, records in ((GROUND_TRUTH, held[GROUND_TRUTH].values()), (POOL, chain(*drawn)))
+        for record in sorted(records, key=lambda record: record.skill_id)
+    ]
+    if not skills:
+        raise BenchError(f"{folder}: no record of {PARTITION}/ is a ground-truth or pool skill with a body.")
+    return Draw(tuple(skills), census, shares, seed)
 
 
 def allocate(total: int, sizes: Mapping[str, int]) -> dict[str, int]:
     """Return how many to draw from each stratum: in proportion to its size, largest remainders first.
 
     Ties go to the earlier stratum. No stratum gives more than it has.
-
-    Args:
-        total: How many to draw together.
-        sizes: Size of each stratum.
     """
     available = sum(sizes.values())
     if total >= available:
@@ -236,30 +208,6 @@ def allocate(total: int, sizes: Mapping[str, int]) -> dict[str, int]:
     return shares
 
 
-class _Sample:
-    """The records of a stratum whose rank by seed and id is smallest, at most `size` of them."""
-
-    def __init__(self, size: int, seed: int) -> None:
-        self._size = size
-        self._seed = seed
-        self._held: dict[str, tuple[bytes, RouterSkill]] = {}
-
-    def offer(self, record: RouterSkill) -> bool:
-        """Hold a record if it is among the smallest; return False for an id that is held already."""
-        if record.skill_id in self._held:
-            return False
-        rank = hashlib.sha256(f"{self._seed}\n{record.skill_id}".encode()).digest()
-        self._held[record.skill_id] = rank, record
-        # now and then, so that a large pool is never in memory as a whole
-        if len(self._held) > 2 * self._size + 1:
-            self._held = {kept.skill_id: self._held[kept.skill_id] for kept in self.smallest(self._size)}
-        return True
-
-    def smallest(self, count: int) -> list[RouterSkill]:
-        """Return the records of smallest rank, that one first."""
-        return [record for _, record in nsmallest(count, self._held.values(), key=lambda held: held[0])]
-
-
 def _read_part(part: Path) -> Iterator[tuple[str, RouterSkill]]:
     """Yield each record of a part with its file and line."""
     number = 0
@@ -270,8 +218,17 @@ def _read_part(part: Path) -> Iterator[tuple[str, RouterSkill]]:
                 place = f"{part}:{number}"
                 if len(line) > MAX_LINE_BYTES:
                     raise BenchError(f"{place} is longer than {MAX_LINE_BYTES:,} bytes: restore the file.")
-                if line.strip():
-                    yield place, _parse(line, place)
+                if not line.strip():
+                    continue
+                try:
+                    # the strict reader refuses lone surrogates, which scraped text may hold
+                    if b"\\ud" in line:
+                        line = json.dumps(json.loads(line), ensure_ascii=False).encode(errors="replace")
+                    yield place, RouterSkill.from_json(line)
+                except ValueError as error:
+                    raise BenchError(
+                        f"{place} is no skill of {DATASET} ({error}): download the file anew."
+                    ) from error
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         hint = " (a Git LFS pointer? run `git lfs pull`)" if part.stat().st_size < MAX_POINTER_BYTES else ""
         raise BenchError(
@@ -279,17 +236,7 @@ def _read_part(part: Path) -> Iterator[tuple[str, RouterSkill]]:
         ) from error
 
 
-def _parse(line: bytes, place: str) -> RouterSkill:
-    try:
-        # the strict reader refuses lone surrogates, which scraped text may hold
-        if b"\\ud" in line:
-            line = json.dumps(json.loads(line), ensure_ascii=False).encode(errors="replace")
-        return RouterSkill.from_json(line)
-    except ValueError as error:
-        raise BenchError(f"{place} is no skill of {DATASET} ({error}): download the file anew.") from error
-
-
-def _record(record: RouterSkill, subset: str) -> SkillRecord:
+def _skill(record: RouterSkill, subset: str) -> SkillRecord:
     body = record.body or ""
     source = record.source if isinstance(record.source, str) else json.dumps(record.source)
     return SkillRecord(
@@ -312,11 +259,8 @@ def _record(record: RouterSkill, subset: str) -> SkillRecord:
 def read_task_queries(folder: Path, skills: Sequence[SkillRecord]) -> list[QueryRecord]:
     """Return one query for each scored task and each of its core skills, in the order of the tasks.
 
-    A task is scored, as by SkillRouter, unless it is excluded or needs general skills only.
-
-    Args:
-        folder: Holds `tasks.jsonl` and `relevance.json`.
-        skills: The skills of the benchmark; others are left out.
+    A task is scored, as by SkillRouter, unless it is excluded or needs general skills only. Skills that are
+    not among `skills` are left out.
 
     Raises:
         BenchError: A file is missing or damaged.

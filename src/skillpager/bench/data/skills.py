@@ -1,4 +1,4 @@
-"""Any skills as data, with queries of one's own, their own test cases, or none yet.
+"""Any skills as benchmark data: with a file of queries, with their own test cases, or without queries.
 
 Reference: Agent Skills, "Evaluating skill output quality" (`evals/evals.json`).
 """
@@ -10,12 +10,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from skillpager.bench.data.evidence import check_ranges, evidence_ranges
 from skillpager.bench.data.folder import read_records
 from skillpager.bench.data.records import LineRange, QueryRecord, Record, SkillRecord
 from skillpager.errors import BenchError
 from skillpager.library import discover
 from skillpager.output.json import JsonValue
-from skillpager.parsing.markdown import LINE_END
 from skillpager.parsing.skill import read_skill
 from skillpager.types import Skill
 
@@ -31,7 +31,7 @@ STATEMENT = ("text", "description", "assertion")
 
 @dataclass(frozen=True, slots=True)
 class OwnQuery(Record):
-    """A line of a file of queries: a `QueryRecord` of which only `skill` and `query` are needed."""
+    """A line of a file of queries: a `QueryRecord` in which only `skill` and `query` are required."""
 
     skill: str
     query: str
@@ -47,9 +47,7 @@ class OwnQuery(Record):
 def read_skills(paths: Sequence[Path], *, subset: str) -> list[SkillRecord]:
     """Return skills with all their files, those below a folder in the order of their paths.
 
-    Args:
-        paths: Skill folders, Markdown files, or folders that contain skills.
-        subset: Name of the part of the benchmark that they make up.
+    `paths` are skill folders, Markdown files, or folders that contain skills.
 
     Raises:
         SkillError: A skill cannot be read.
@@ -63,15 +61,14 @@ def read_skills(paths: Sequence[Path], *, subset: str) -> list[SkillRecord]:
         if not places:
             raise BenchError(f"{given} contains no skill: name a skill, or a folder with skills below it.")
         for path in places:
-            _add(records, path, skill_record(read_skill(path, scope="skill"), subset=subset))
+            _add(records, path, _skill_record(read_skill(path, scope="skill"), subset, {}))
     return list(records.values())
 
 
 def read_evals(paths: Sequence[Path]) -> tuple[list[SkillRecord], list[QueryRecord]]:
     """Return skills with all their files, and their test cases, `evals/evals.json`, as queries.
 
-    Args:
-        paths: Skill folders, or their `SKILL.md`.
+    `paths` are skill folders, or their `SKILL.md`.
 
     Raises:
         SkillError: A skill cannot be read.
@@ -91,23 +88,16 @@ def read_evals(paths: Sequence[Path]) -> tuple[list[SkillRecord], list[QueryReco
                 "`skillpager bench queries` generate queries."
             ) from error
         digest = {"evals_sha256": hashlib.sha256(data).hexdigest()}
-        _add(records, path, skill_record(skill, subset=EVALS, source=digest))
+        _add(records, path, _skill_record(skill, EVALS, digest))
         queries += _cases(file, data, skill.name)
     return list(records.values()), queries
 
 
-def skill_record(skill: Skill, *, subset: str, source: Mapping[str, str] | None = None) -> SkillRecord:
-    """Return a skill with all its files as a record; its name is its id.
-
-    Args:
-        skill: The skill.
-        subset: Part of the benchmark that it belongs to.
-        source: Provenance besides folder and licence.
-    """
+def _skill_record(skill: Skill, subset: str, source: Mapping[str, str]) -> SkillRecord:
     known = {
         "folder": skill.root.name if skill.root else "",
         "license": skill.metadata.get("license", ""),
-        **(source or {}),
+        **source,
     }
     return SkillRecord(
         id=skill.name,
@@ -142,14 +132,8 @@ def read_queries(path: Path, skills: Sequence[SkillRecord]) -> list[QueryRecord]
         if record.id in records:
             raise BenchError(f"{path}: the id {record.id!r} is there twice: ids must be unique.")
         skill = known[own.skill]
-        lines = len(LINE_END.findall(skill.text)) + 1
-        for first, last in (*own.critical, *own.supporting):
-            if not 1 <= first <= last <= lines:
-                raise BenchError(
-                    f"{path}: query {record.id!r} has the lines {first} to {last}, but {skill.files[0][0]} "
-                    f"of {skill.id} has the lines 1 to {lines}: lines are 1-based and inclusive, with front "
-                    "matter."
-                )
+        document = f"{skill.files[0][0]} of {skill.id}"
+        check_ranges(path, evidence_ranges(record), document=document, text=skill.text)
         records[record.id] = record
     places = {skill.id: place for place, skill in enumerate(skills)}
     return sorted(records.values(), key=lambda record: places[record.skill])

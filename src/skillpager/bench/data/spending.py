@@ -13,12 +13,7 @@ PRICED_TOKENS = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of requests and answers.
-
-    Attributes:
-        tokens_in: Tokens that were sent.
-        tokens_out: Tokens that came back, reasoning included where the endpoint counts it.
-    """
+    """Tokens sent and received; reasoning is part of the latter where the endpoint counts it."""
 
     tokens_in: int = 0
     tokens_out: int = 0
@@ -29,12 +24,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """Money for a million tokens, in whatever currency the price list has.
-
-    Attributes:
-        tokens_in: Price of tokens that are sent.
-        tokens_out: Price of what comes back.
-    """
+    """Money for a million tokens sent and received, in the currency of the price list."""
 
     tokens_in: float
     tokens_out: float
@@ -49,10 +39,8 @@ class Bill:
     """The requests that were, or would be, sent, and their cost.
 
     Attributes:
-        requests: Number of requests.
-        usage: Their tokens.
-        cost: Their money; None without prices.
-        uncounted: Requests whose tokens the endpoint did not count, so that they are counted here.
+        cost: None without prices.
+        uncounted: Requests whose tokens were counted here, because the endpoint did not.
     """
 
     requests: int
@@ -68,15 +56,16 @@ class SpendLimitError(Exception):
 class Spending:
     """Counts the cost of requests, and refuses those that would exceed a limit. Safe for many threads.
 
-    A request is reserved at its expected price before it is sent, so that those under way cannot
-    carry the sum over the limit together; only an answer longer than expected can.
+    The expected price of a request is reserved before it is sent, and a request whose expected price does
+    not fit beside what is paid and reserved is refused. So the bill exceeds `max_cost` by at most the
+    amounts by which the requests under way together cost more than was reserved for them.
 
     Args:
         prices: Prices; None where nobody pays.
         max_cost: Limit in the currency of the prices; None for no limit.
 
     Raises:
-        SettingsError: There is a limit without prices, or a number is negative or none.
+        SettingsError: There is a limit without prices, or a number is negative or not finite.
     """
 
     def __init__(self, prices: Prices | None = None, *, max_cost: float | None = None) -> None:
@@ -87,25 +76,21 @@ class Spending:
         given = [max_cost or 0.0] + ([prices.tokens_in, prices.tokens_out] if prices else [])
         if not all(math.isfinite(number) and number >= 0 for number in given):
             raise SettingsError(f"Prices and limits must be numbers, 0 or more: {given}.")
-        self.prices = prices
-        self.max_cost = max_cost
+        self._prices = prices
+        self._max_cost = max_cost
         self._lock = threading.Lock()
         self._reserved = 0.0
-        self._requests = self._uncounted = 0
-        self._usage = Usage()
+        self._paid = self.estimate(())
 
     @property
     def bill(self) -> Bill:
         """The bill so far."""
-        with self._lock:
-            return Bill(self._requests, self._usage, self._cost(self._usage), self._uncounted)
+        return self._paid
 
     def estimate(self, expected: Iterable[Usage]) -> Bill:
-        """Return what requests of the expected tokens would come to."""
-        requests, total = 0, Usage()
-        for usage in expected:
-            requests, total = requests + 1, total + usage
-        return Bill(requests, total, self._cost(total))
+        """Return the bill for requests of the expected tokens."""
+        usages = list(expected)
+        return self._bill(len(usages), sum(usages, Usage()))
 
     def reserve(self, expected: Usage) -> None:
         """Set the expected price of a request aside.
@@ -115,10 +100,10 @@ class Spending:
         """
         price = self._cost(expected) or 0.0
         with self._lock:
-            paid = self._cost(self._usage) or 0.0
-            if self.max_cost is not None and paid + self._reserved + price > self.max_cost:
+            paid = self._paid.cost or 0.0
+            if self._max_cost is not None and paid + self._reserved + price > self._max_cost:
                 raise SpendLimitError(
-                    f"the limit of {self.max_cost:g} is reached: {paid:.4g} is spent, and the next question "
+                    f"the limit of {self._max_cost:g} is reached: {paid:.4g} is spent, and the next question "
                     f"may cost {price:.2g}"
                 )
             self._reserved += price
@@ -131,9 +116,12 @@ class Spending:
     def pay(self, usage: Usage, *, counted: bool) -> None:
         """Add an answer; `counted` is True where the endpoint itself counted the tokens."""
         with self._lock:
-            self._requests += 1
-            self._usage += usage
-            self._uncounted += not counted
+            paid = self._paid
+            uncounted = paid.uncounted + (not counted)
+            self._paid = self._bill(paid.requests + 1, paid.usage + usage, uncounted)
+
+    def _bill(self, requests: int, usage: Usage, uncounted: int = 0) -> Bill:
+        return Bill(requests, usage, self._cost(usage), uncounted)
 
     def _cost(self, usage: Usage) -> float | None:
-        return None if self.prices is None else self.prices.cost(usage)
+        return None if self._prices is None else self._prices.cost(usage)

@@ -14,13 +14,7 @@ CASE_DIGITS = 24
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A context to be judged.
-
-    Attributes:
-        skill: The skill it was selected from.
-        query: The query it was selected for.
-        context: The text an agent would be given.
-    """
+    """A context to be judged: the text that an agent would be given, selected for a query from a skill."""
 
     skill: SkillRecord
     query: QueryRecord
@@ -36,13 +30,12 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The finding of a judge on a case.
+    """A judge's verdict on a case.
 
     Attributes:
-        sufficient: Whether the context suffices.
         votes: Single votes, in order; one for a deterministic judge.
-        coverage: Share of the evidence that the context holds, 0 to 1, for the evidence judge.
-        reason: The judge's reason, where it gave one.
+        coverage: Share of the evidence that the context holds, 0 to 1; evidence judge only.
+        reason: May be empty.
     """
 
     sufficient: bool
@@ -52,22 +45,21 @@ class Verdict:
 
 
 class Judge(Protocol):
-    """Cases to verdicts."""
+    """Returns a verdict for a case; `id` names it in records, and its folder of judgments."""
 
-    @property
-    def id(self) -> str:
-        """Name in the records and of the folder of judgments."""
+    id: str
 
-    def is_free(self, case: Case) -> bool:
-        """Return True if the verdict takes no request; such cases come first, none is lost to a stop."""
+    def is_free(self, case: Case) -> bool:  # noqa: ARG002 - for judges that ask
+        """Return True if the verdict needs no request; such cases come first, so that a stop loses none."""
+        return True
 
     def judge(self, case: Case) -> Verdict:
         """Return the verdict.
 
         Raises:
             NoAnswerError: There is none for this case, which then counts neither way.
-            SpendLimitError: It would cost more than is left.
-            BenchError: No case of these data can be judged.
+            SpendLimitError: It might cost more than is left.
+            BenchError: No case of this data can be judged.
         """
 
 

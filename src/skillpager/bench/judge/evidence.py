@@ -1,8 +1,8 @@
-"""The evidence judge: does the context hold the lines that an annotator held to be necessary?"""
+"""The evidence judge: checks whether a context holds the lines that an annotator marked as necessary."""
 
 from skillpager.bench.data.evidence import AnnotatedQuery, Document
 from skillpager.bench.data.records import QueryRecord, SkillRecord
-from skillpager.bench.judge.cases import Case, Verdict
+from skillpager.bench.judge.cases import Case, Judge, Verdict
 from skillpager.bench.judge.measure import evidence_coverage
 from skillpager.errors import BenchError
 
@@ -28,18 +28,10 @@ def judge_evidence(
     return evidence_coverage(context, lines, query.critical)
 
 
-class EvidenceJudge:
-    """The evidence measure as a judge: deterministic, strict, free.
-
-    Attributes:
-        id: `evidence`.
-    """
+class EvidenceJudge(Judge):
+    """The evidence measure as a judge: deterministic, strict, free."""
 
     id = EVIDENCE
-
-    def is_free(self, case: Case) -> bool:  # noqa: ARG002 - the Protocol has it, for judges that ask
-        """Return True: nobody is asked."""
-        return True
 
     def judge(self, case: Case) -> Verdict:
         """Return the verdict, with the coverage.

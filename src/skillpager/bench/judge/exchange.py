@@ -12,12 +12,10 @@ chose is asked about once. A line of answers that a person can correct is an err
 request that a model left unanswered is reported, and its case stays unjudged.
 """
 
-import csv
-import io
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import BaseModel
@@ -48,7 +46,7 @@ BATCH_URL = "/v1/chat/completions"
 CUSTOM_ID = re.compile(r"(?P<prompt>[0-9a-f]{12})-(?P<case>c[0-9a-f]{24})-v(?P<number>[1-9][0-9]*)")
 
 CASES_FOLDER, ANSWERS = "cases", "answers.csv"
-ANSWER_COLUMNS = ("case", "vote", "reason")
+ANSWER_HEADER = "case,vote,reason"
 YES = frozenset({"sufficient", "s", "yes", "y", "true", "1"})
 NO = frozenset({"insufficient", "i", "no", "n", "false", "0"})
 # more would hide the first
@@ -62,19 +60,14 @@ Write your answer into the row of this case in `answers.csv`: `vote` is `suffici
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A vote that somebody else is to give.
-
-    Attributes:
-        case: The case.
-        number: Which vote on it, from 1.
-    """
+    """A vote that somebody else is to give: which one on a case, from 1."""
 
     case: Case
     number: int
 
     @property
     def custom_id(self) -> str:
-        """The name of the request: prompt, case and number of the vote; says nothing of the method."""
+        """The name of the request: prompt, case and number of the vote; it does not reveal the method."""
         return f"{PROMPT_DIGEST}-{self.case.digest}-v{self.number}"
 
 
@@ -98,17 +91,10 @@ def export_batch(
     max_requests: int = MAX_REQUESTS,
     max_bytes: int = MAX_BYTES,
 ) -> list[Path]:
-    """Write requests for the batch API and return the files, as many as its limits ask for.
-
-    Args:
-        wanted: The votes to ask for, in order.
-        out: Folder to write to.
-        model: Name of the model, as the API knows it.
-        max_requests: Most lines of a file.
-        max_bytes: Most bytes of a file.
+    """Write requests for the batch API, in order, and return the files, as many as its limits require.
 
     Raises:
-        BenchError: The folder holds something already.
+        BenchError: The folder `out` holds something already.
     """
     _check_empty(out)
     lines = []
@@ -134,11 +120,7 @@ def export_prompts(docket: Docket, out: Path) -> Path:
     for case in cases:
         text = f"# Case {case.digest}\n\n{CRITERION}\n\n{SHEET_FORM}\n\n{material(case)}\n"
         write_file(out / CASES_FOLDER / f"{case.digest}.md", text)
-    sheet = io.StringIO(newline="")
-    writer = csv.writer(sheet, lineterminator="\n")
-    writer.writerow(ANSWER_COLUMNS)
-    writer.writerows([case.digest, "", ""] for case in cases)
-    write_file(out / ANSWERS, sheet.getvalue())
+    write_file(out / ANSWERS, "".join([f"{ANSWER_HEADER}\n", *(f"{case.digest},,\n" for case in cases)]))
     return out / ANSWERS
 
 
@@ -202,60 +184,148 @@ class _AnswerLine(BaseModel):
 
 
 def read_answers(paths: Sequence[Path], docket: Docket) -> Answers:
-    """Return the votes of some files.
+    """Return the votes in filled sheets (`.csv`), JSONL files of answers, or outputs of the batch API.
 
-    A case without a vote is passed over. The same answer twice counts once.
-
-    Args:
-        paths: Filled sheets (`.csv`), JSONL files of answers, or outputs of the batch API.
-        docket: The cases that may be answered.
+    A case without a vote is skipped. The same answer twice counts once.
 
     Raises:
-        BenchError: A file cannot be read, or a line is no answer, names an unknown case, cannot be
-            understood, or contradicts another.
+        BenchError: A file cannot be read, or a line is no answer, names a case that is not in the docket,
+            cannot be understood, or contradicts another.
     """
-    ballot = _Ballot(docket)
-    for path in paths:
+    votes: dict[tuple[str, int], tuple[VoteRecord, str]] = {}
+    faults: list[str] = []
+    unanswered: list[str] = []
+    kinds: set[str] = set()
+    for place, line in (entry for path in paths for entry in _read_lines(path)):
         try:
-            text = path.read_text(encoding="utf-8-sig")
-        except (OSError, UnicodeDecodeError) as error:
-            raise BenchError(f"{path} cannot be read ({error}): give answers as UTF-8.") from error
-        if path.suffix.lower() == ".csv":
-            table = read_csv(text)
-            if "case" not in table.header or not {"vote", "votes"} & set(table.header):
-                raise BenchError(f"{path}:1 is not the header of a sheet: it must be case,vote,reason.")
-            for row, number in zip(table.rows, table.lines, strict=True):
-                cells = zip(table.header, map(str.strip, row), strict=False)
-                if filled := {name: cell for name, cell in cells if cell}:
-                    ballot.admit({"case": "", **filled}, f"{path}:{number}")
-        else:
-            for number, line in enumerate(text.split("\n"), 1):
-                if line.strip():
-                    ballot.admit(line, f"{path}:{number}")
-    if len(ballot.kinds) > 1:
-        ballot.faults.append("batch outputs and other answers are of different judges: import each alone")
-    if ballot.faults:
-        more = len(ballot.faults) - MAX_SHOWN_FAULTS
-        shown = "; ".join(ballot.faults[:MAX_SHOWN_FAULTS]) + (f"; and {more} more" if more > 0 else "")
+            answer: object = json.loads(line) if isinstance(line, str) else line
+            given: list[VoteRecord] = []
+            if isinstance(answer, dict) and "custom_id" in answer:
+                kinds.add("batch")
+                vote = _batch_vote(answer, docket)
+                if isinstance(vote, str):
+                    unanswered.append(f"{place}: {vote}")
+                else:
+                    given.append(vote)
+            else:
+                kinds.add("answers")
+                # cells are text, a line of JSON has types of its own
+                is_json = isinstance(line, str)
+                read = read_as(_AnswerLine, answer) if is_json else _AnswerLine.model_validate(answer)
+                given += _answer_votes(read, docket)
+            for vote in given:
+                before, where = votes.setdefault((vote.case, vote.number), (vote, place))
+                if before.sufficient != vote.sufficient:
+                    raise ValueError(f"contradicts the answer on the same case at {where}")
+        except (ValueError, RecursionError) as error:
+            faults.append(f"{place}: {error}")
+    if len(kinds) > 1:
+        faults.append("batch outputs and other answers are of different judges: import each alone")
+    if faults:
+        more = len(faults) - MAX_SHOWN_FAULTS
+        shown = "; ".join(faults[:MAX_SHOWN_FAULTS]) + (f"; and {more} more" if more > 0 else "")
         raise BenchError(f"Nothing was imported: {shown}. Correct or remove these lines.")
-    votes = tuple(vote for vote, _ in ballot.votes.values())
-    models = frozenset(vote.model for vote in votes if vote.model)
-    return Answers(votes, tuple(ballot.unanswered), models, batch="batch" in ballot.kinds)
+    found = tuple(vote for vote, _ in votes.values())
+    models = frozenset(vote.model for vote in found if vote.model)
+    return Answers(found, tuple(unanswered), models, batch="batch" in kinds)
+
+
+def _read_lines(path: Path) -> Iterator[tuple[str, str | dict[str, str]]]:
+    """Yield place and content of each line: the text of JSON, or the filled cells of a sheet by column."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BenchError(f"{path} cannot be read ({error}): give answers as UTF-8.") from error
+    if path.suffix.lower() != ".csv":
+        for number, line in enumerate(text.split("\n"), 1):
+            if line.strip():
+                yield f"{path}:{number}", line
+        return
+    table = read_csv(text)
+    if "case" not in table.header or not {"vote", "votes"} & set(table.header):
+        raise BenchError(f"{path}:1 is not the header of a sheet: it must be {ANSWER_HEADER}.")
+    for row, number in zip(table.rows, table.lines, strict=True):
+        cells = zip(table.header, map(str.strip, row), strict=False)
+        if filled := {name: cell for name, cell in cells if cell}:
+            yield f"{path}:{number}", {"case": "", **filled}
+
+
+def _answer_votes(answer: _AnswerLine, docket: Docket) -> list[VoteRecord]:
+    """Return the votes of a person, or an agent, on a case."""
+    query = _query_of(answer.case, docket)
+    given = re.split(r"[\s,;/]+", answer.votes.strip()) if isinstance(answer.votes, str) else answer.votes
+    votes = [_verdict(word) for word in given or [] if word != ""]
+    if answer.vote not in (None, ""):
+        single = _verdict(answer.vote)
+        if votes and majority(votes) != single:
+            raise ValueError("`vote` contradicts `votes`")
+        votes = votes or [single]
+    if votes:
+        majority(votes)
+    return [
+        VoteRecord(answer.case, number, vote, reason=answer.reason, query=query)
+        for number, vote in enumerate(votes, 1)
+    ]
+
+
+def _batch_vote(line: dict[str, object], docket: Docket) -> VoteRecord | str:
+    """Return the vote in a line of a batch output, or the reason why the model gave none."""
+    if "body" in line and "response" not in line:
+        raise ValueError("this is a request, not an answer: import the output file of the batch")
+    output = read_as(_BatchLine, line)
+    named = CUSTOM_ID.fullmatch(output.custom_id)
+    if named is None:
+        raise ValueError(f"unknown custom_id {quoted(output.custom_id)!r}")
+    if named["prompt"] != PROMPT_DIGEST:
+        raise ValueError(
+            f"it was asked with the prompt {named['prompt']}, this version has {PROMPT_DIGEST}: export again"
+        )
+    query, response = _query_of(named["case"], docket), output.response
+    try:
+        if output.error or response is None or response.status_code != STATUS_OK:
+            status = f"status {response.status_code}" if response else "no response"
+            raise ValueError(f"{status}: {json.dumps(output.error or (response and response.body))}")
+        answer = read_verdict(json_in(content_in(response.body)))
+    except (ValueError, RecursionError) as error:
+        return quoted(str(error))
+    used = usage_in(response.body)
+    return VoteRecord(
+        named["case"],
+        int(named["number"]),
+        answer.sufficient,
+        reason=answer.reason,
+        query=query,
+        model=model_in(response.body),
+        tokens_in=used.tokens_in if used else None,
+        tokens_out=used.tokens_out if used else None,
+    )
+
+
+def _query_of(case: str, docket: Docket) -> str:
+    """Return the id of the query of a case."""
+    if case not in docket.cases:
+        raise ValueError(
+            f"unknown case {quoted(case)!r}: the folder no longer has this query and context, or these are "
+            "answers for another folder"
+        )
+    return docket.cases[case].query.id
+
+
+def _verdict(word: bool | str | None) -> bool:
+    if isinstance(word, bool):
+        return word
+    text = (word or "").strip().lower()
+    if text in YES | NO:
+        return text in YES
+    raise ValueError(f"unreadable verdict {quoted(text)!r}: write sufficient or insufficient")
 
 
 def import_answers(
     folder: BenchFolder, docket: Docket, answers: Answers, *, judge: str, votes: int | None = None
 ) -> tuple[int, Judging]:
-    """Keep votes and judge by them; return how many were new, and the outcome.
+    """Store votes under the id of a judge, and judge by them; return how many were new, and the outcome.
 
-    The same answers again change nothing.
-
-    Args:
-        folder: The benchmark.
-        docket: The cases.
-        answers: The votes.
-        judge: Id of the judge that answered.
-        votes: Votes a verdict takes; None for as many as each case has.
+    The same answers again change nothing. A verdict takes `votes` votes; None for as many as a case has.
 
     Raises:
         BenchError: A vote was imported before with another verdict.
@@ -266,7 +336,7 @@ def import_answers(
 
 
 def person_id(name: str) -> str:
-    """Return the id of the judge that a name means: `people:<name>`, or an agent's for `llm:<name>`.
+    """Return the id of the judge with a name: `people:<name>`, or an agent's for `llm:<name>`.
 
     Raises:
         BenchError: The name is empty.
@@ -275,104 +345,3 @@ def person_id(name: str) -> str:
     if not name.strip() or (kind == "llm" and not agent.strip()):
         raise BenchError("It is not known whose answers these are: add --name, such as --name anna.")
     return f"llm:{agent.strip()}#{PROMPT_DIGEST}" if kind == "llm" else f"people:{name.strip()}"
-
-
-@dataclass(slots=True)
-class _Ballot:
-    """Collects votes, and all that is wrong with them."""
-
-    docket: Docket
-    votes: dict[tuple[str, int], tuple[VoteRecord, str]] = field(default_factory=dict)
-    faults: list[str] = field(default_factory=list)
-    unanswered: list[str] = field(default_factory=list)
-    kinds: set[str] = field(default_factory=set)
-
-    def admit(self, line: str | dict[str, str], place: str) -> None:
-        """Take the votes of a line of JSON, or of the cells of a sheet; note what is wrong with it."""
-        try:
-            answer: object = json.loads(line) if isinstance(line, str) else line
-            if isinstance(answer, dict) and "custom_id" in answer:
-                self._admit_output(answer, place)
-            else:
-                # cells are text, a line of JSON has types of its own
-                strict = isinstance(line, str)
-                self._admit_answer(
-                    read_as(_AnswerLine, answer) if strict else _AnswerLine.model_validate(answer), place
-                )
-        except (ValueError, RecursionError) as error:
-            self.faults.append(f"{place}: {error}")
-
-    def _admit_answer(self, answer: _AnswerLine, place: str) -> None:
-        """Take the answer of people, or agents: one or more votes on a case."""
-        self.kinds.add("answers")
-        query = self._query_of(answer.case)
-        given = re.split(r"[\s,;/]+", answer.votes.strip()) if isinstance(answer.votes, str) else answer.votes
-        votes = [_vote(word) for word in given or [] if word != ""]
-        if answer.vote not in (None, ""):
-            single = _vote(answer.vote)
-            if votes and majority(votes) != single:
-                raise ValueError("`vote` contradicts `votes`")
-            votes = votes or [single]
-        if votes:
-            majority(votes)
-        for number, vote in enumerate(votes, 1):
-            self._add(VoteRecord(answer.case, number, vote, reason=answer.reason, query=query), place)
-
-    def _admit_output(self, line: dict[str, object], place: str) -> None:
-        """Take a line of a batch output; a model that gave no vote leaves its request unanswered."""
-        self.kinds.add("batch")
-        if "body" in line and "response" not in line:
-            raise ValueError("this is a request, not an answer: import the output file of the batch")
-        output = read_as(_BatchLine, line)
-        named = CUSTOM_ID.fullmatch(output.custom_id)
-        if named is None:
-            raise ValueError(f"unknown custom_id {quoted(output.custom_id)!r}")
-        if named["prompt"] != PROMPT_DIGEST:
-            raise ValueError(
-                f"it was asked with the prompt {named['prompt']}, this version has {PROMPT_DIGEST}: export "
-                "again"
-            )
-        query, response = self._query_of(named["case"]), output.response
-        try:
-            if output.error or response is None or response.status_code != STATUS_OK:
-                status = f"status {response.status_code}" if response else "no response"
-                raise ValueError(f"{status}: {json.dumps(output.error or (response and response.body))}")
-            answer = read_verdict(json_in(content_in(response.body)))
-        except (ValueError, RecursionError) as error:
-            self.unanswered.append(f"{place}: {quoted(str(error))}")
-            return
-        used, _ = usage_in(response.body)
-        vote = VoteRecord(
-            named["case"],
-            int(named["number"]),
-            answer.sufficient,
-            reason=answer.reason,
-            query=query,
-            model=model_in(response.body),
-            tokens_in=used.tokens_in if used else None,
-            tokens_out=used.tokens_out if used else None,
-        )
-        self._add(vote, place)
-
-    def _query_of(self, case: str) -> str:
-        """Return the id of the query of a case."""
-        if case not in self.docket.cases:
-            raise ValueError(
-                f"unknown case {quoted(case)!r}: the folder has no such query and context any more, or these "
-                "are answers for another folder"
-            )
-        return self.docket.cases[case].query.id
-
-    def _add(self, vote: VoteRecord, place: str) -> None:
-        before = self.votes.setdefault((vote.case, vote.number), (vote, place))
-        if before[0].sufficient != vote.sufficient:
-            raise ValueError(f"contradicts the answer on the same case at {before[1]}")
-
-
-def _vote(word: bool | str | None) -> bool:
-    if isinstance(word, bool):
-        return word
-    text = (word or "").strip().lower()
-    if text in YES | NO:
-        return text in YES
-    raise ValueError(f"unreadable verdict {quoted(text)!r}: write sufficient or insufficient")

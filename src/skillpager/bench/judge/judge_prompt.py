@@ -55,19 +55,14 @@ PROMPT_DIGEST = hashlib.sha256(json.dumps([SYSTEM_PROMPT, ANSWER_SCHEMA]).encode
 
 
 class JudgeAnswer(BaseModel):
-    """The answer of the model.
-
-    Attributes:
-        reason: The missing parts, or that nothing is missing.
-        sufficient: The verdict.
-    """
+    """The answer of the model."""
 
     reason: str
     sufficient: bool
 
 
 def judge_question(case: Case) -> Question:
-    """Return the question for one vote on a case: name, description, query and context, no more."""
+    """Return the question for one vote on a case: only name, description, query and context."""
     return Question(SYSTEM_PROMPT, material(case), ANSWER_SCHEMA, "verdict", ANSWER_TOKENS)
 
 
@@ -81,7 +76,7 @@ def read_verdict(data: object) -> JudgeAnswer:
     """Return the verdict of an answer, its reason on one line.
 
     Raises:
-        ValueError: It is none; nothing is guessed.
+        ValueError: It is not a verdict; nothing is guessed.
     """
     answer = read_as(JudgeAnswer, data)
     reason = " ".join(answer.reason.split())[:MAX_REASON_CHARS]

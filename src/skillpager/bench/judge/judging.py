@@ -22,14 +22,7 @@ NO_CONTEXTS = (
 
 @dataclass(frozen=True, slots=True)
 class Appearance:
-    """Where a case comes from.
-
-    Attributes:
-        case: Its digest.
-        query: Id of the query.
-        skill: Id of the skill.
-        context_sha256: SHA-256 of the context, hexadecimal.
-    """
+    """A selection whose context is a case: digest of the case, ids, and SHA-256 of the context."""
 
     case: str
     query: str
@@ -56,9 +49,9 @@ class Judging:
 
     Attributes:
         judge: Id of the judge.
-        verdicts: Those that were reached, by case.
+        verdicts: By case.
         judgments: The judgments that were written, by method.
-        unjudged: Id of the query and reason of each case without a verdict of its own fault.
+        unjudged: Id of the query and reason for each case that failed by itself.
         stopped: Why the rest was not judged; empty when all were tried.
     """
 
@@ -70,11 +63,9 @@ class Judging:
 
 
 def choose_methods(folder: BenchFolder, text: str | None = None) -> list[str]:
-    """Return the labels of methods whose selections are there.
+    """Return the labels of methods that have selections.
 
-    Args:
-        folder: The benchmark.
-        text: Labels and names of suites, divided by commas; None for all whose contexts were kept.
+    `text` is labels and names of suites, separated by commas; None means all methods with stored contexts.
 
     Raises:
         BenchError: A method was not run, or none was.
@@ -83,14 +74,14 @@ def choose_methods(folder: BenchFolder, text: str | None = None) -> list[str]:
     if not there:
         raise BenchError(f"{folder.path} has no selections to judge: run `skillpager bench run` first.")
     if text is None:
-        kept = []
+        stored = []
         for label in there:
             first = next(read_records(folder.selections_file(label), SelectionRecord), None)
-            if first is not None and first.context is not None:
-                kept.append(label)
-        if not kept:
+            if first and first.context is not None:
+                stored.append(label)
+        if not stored:
             raise BenchError(f"The selections in {folder.path} {NO_CONTEXTS}.")
-        return kept
+        return stored
     named = [name for part in split_labels(text) for name in SUITES.get(part, [part])]
     # as files are named by them, each once
     chosen = list(dict.fromkeys(parse_method(name).label for name in named))
@@ -114,8 +105,8 @@ def collect_cases(folder: BenchFolder, methods: Sequence[str]) -> Docket:
     appearances: dict[str, list[Appearance]] = {}
     for method in methods:
         appearances[method] = []
+        place = folder.selections_file(method)
         for chosen in folder.selections(method):
-            place = folder.selections_file(method)
             if chosen.query not in queries or chosen.skill not in skills:
                 raise BenchError(
                     f"{place} has a selection for query {chosen.query} of skill {chosen.skill}, which the "
@@ -124,9 +115,9 @@ def collect_cases(folder: BenchFolder, methods: Sequence[str]) -> Docket:
             if chosen.context is None:
                 raise BenchError(f"The selections in {place} {NO_CONTEXTS}.")
             case = Case(skills[chosen.skill], queries[chosen.query], chosen.context)
-            digest = case.digest
-            cases.setdefault(digest, case)
-            appearances[method].append(Appearance(digest, chosen.query, chosen.skill, chosen.context_sha256))
+            seen = Appearance(case.digest, chosen.query, chosen.skill, chosen.context_sha256)
+            cases.setdefault(seen.case, case)
+            appearances[method].append(seen)
     return Docket(cases, appearances)
 
 
@@ -141,18 +132,12 @@ def judge_cases(
 ) -> Judging:
     """Judge cases and write the judgments on each method; return the outcome.
 
-    A case without a verdict has no judgment; it is never counted as insufficient.
-
-    Args:
-        folder: The benchmark.
-        docket: The cases.
-        judge: The judge; must be safe for `jobs` threads.
-        jobs: Most cases at a time.
-        halt: Set when the run stops; the same event as that of the judge's model.
-        progress: Called with finished and all cases.
+    A case without a verdict has no judgment; it is never counted as insufficient. At most `jobs` cases are
+    judged at a time. `halt` is set when the run stops, and must be the event of the judge's model if it has
+    one. `progress` is called with finished and all cases.
 
     Raises:
-        BenchError: No case of these data can be judged.
+        BenchError: No case of this data can be judged.
 
     Reference: paper §4.2.
     """
@@ -166,18 +151,18 @@ def judge_cases(
     judgments = {
         method: [
             JudgmentRecord(
-                query=appearance.query,
-                skill=appearance.skill,
+                query=seen.query,
+                skill=seen.skill,
                 method=method,
                 judge=judge.id,
                 sufficient=verdict.sufficient,
                 votes=verdict.votes,
                 coverage=verdict.coverage,
                 reason=verdict.reason,
-                context_sha256=appearance.context_sha256,
+                context_sha256=seen.context_sha256,
             )
-            for appearance in appearances
-            if (verdict := verdicts.get(appearance.case)) is not None
+            for seen in appearances
+            if (verdict := verdicts.get(seen.case)) is not None
         ]
         for method, appearances in docket.appearances.items()
     }

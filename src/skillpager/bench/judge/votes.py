@@ -1,7 +1,7 @@
-"""Votes, kept one a line in `votes/<judge>.jsonl` of a benchmark folder, and the judges that cast them.
+"""Votes, one a line in `votes/<judge>.jsonl` of a benchmark folder, and the judges that cast them.
 
-A vote is paid for, or given by a person, once: the same context under another method, a repeated or a
-killed run finds it here. The majority decides.
+A vote is paid for, or given by a person, once: it is found here for the same context under another method,
+and after a repeated or killed run. The majority decides.
 
 Reference: paper §4.2.
 """
@@ -15,7 +15,7 @@ from skillpager.bench.data.chat import Blame, ChatModel, NoAnswerError
 from skillpager.bench.data.folder import BenchFolder, append_records, file_name, read_records
 from skillpager.bench.data.records import Record
 from skillpager.bench.data.spending import Bill
-from skillpager.bench.judge.cases import Case, Verdict, majority
+from skillpager.bench.judge.cases import Case, Judge, Verdict, majority
 from skillpager.bench.judge.judge_prompt import PROMPT_DIGEST, judge_question, read_verdict
 from skillpager.errors import BenchError, SettingsError
 
@@ -32,12 +32,9 @@ class VoteRecord(Record):
     Attributes:
         case: Digest of the case.
         number: Which of the votes on that case, from 1.
-        sufficient: The vote.
-        reason: The reason given for it; may be empty.
         query: Id of the query, for people who read the file.
         model: The model, as the endpoint calls it; empty for people.
         tokens_in: Tokens that were sent for it; None where nobody counts.
-        tokens_out: Tokens that came back.
     """
 
     case: str
@@ -51,19 +48,13 @@ class VoteRecord(Record):
 
 
 class VoteLog:
-    """The votes of one judge. Safe for many threads of one process.
+    """The votes of one judge, read from its file. Safe for many threads of one process.
 
-    Attributes:
-        judge: Id of the judge.
-        path: The file.
+    Raises:
+        BenchError: A line is damaged, or the same vote is there twice with different verdicts.
     """
 
     def __init__(self, folder: BenchFolder, judge: str) -> None:
-        """Read the votes that are there.
-
-        Raises:
-            BenchError: A line is damaged, or the same vote is there twice with different verdicts.
-        """
         self.judge = judge
         self.path: Path = folder.path / VOTES_FOLDER / f"{file_name(judge)}.jsonl"
         self._lock = threading.Lock()
@@ -80,20 +71,20 @@ class VoteLog:
         return found
 
     def missing(self, case: str, votes: int) -> list[int]:
-        """Return which of the votes 1 to `votes` on a case are not there."""
+        """Return the numbers from 1 to `votes` for which a case has no vote."""
         return [number for number in range(1, votes + 1) if (case, number) not in self._votes]
 
     def add(self, *votes: VoteRecord) -> int:
-        """Keep votes; return how many of them were new.
+        """Store votes; return how many of them were new.
 
         Raises:
-            BenchError: A vote is there already with another verdict; then none is kept.
+            BenchError: A vote is there already with another verdict; then none is stored.
         """
         with self._lock:
             for vote in votes:
                 self._check(vote)
-            new = {(vote.case, vote.number): vote for vote in votes}
-            new = {name: vote for name, vote in new.items() if name not in self._votes}
+            given = {(vote.case, vote.number): vote for vote in votes}
+            new = {name: vote for name, vote in given.items() if name not in self._votes}
             append_records(self.path, new.values())
             self._votes |= new
         return len(new)
@@ -109,22 +100,13 @@ class VoteLog:
             )
 
 
-class VotedJudge:
-    """A judge whose votes are all there: what others answered through files.
-
-    Args:
-        log: Its votes.
-        votes: How many votes a case needs; None for as many as it has.
-    """
+class VotedJudge(Judge):
+    """A judge whose votes were imported from files; a case needs `votes` of them, or as many as it has."""
 
     def __init__(self, log: VoteLog, *, votes: int | None = None) -> None:
         self.id = log.judge
         self._log = log
         self._votes = votes
-
-    def is_free(self, case: Case) -> bool:  # noqa: ARG002 - the Protocol has it, for judges that ask
-        """Return True: nobody is asked."""
-        return True
 
     def judge(self, case: Case) -> Verdict:
         """Return the verdict of the majority.
@@ -138,15 +120,11 @@ class VotedJudge:
         return verdict_of(votes)
 
 
-class LLMJudge:
+class LLMJudge(Judge):
     """A chat model that votes on each case, at temperature 0. Safe for many threads.
 
-    Votes are asked one after another, each as if it were the first; those in the log are not asked for.
-
-    Args:
-        model: The model.
-        log: Where its votes are kept; must be that of `judge_id(model.id)`.
-        votes: Votes on each case, an odd number.
+    Votes are asked for one after another, each as if it were the first; those in the log, which must be
+    that of `judge_id(model.id)`, are not asked for. The number of votes on each case is odd.
 
     Raises:
         SettingsError: The number of votes has no majority.
@@ -156,14 +134,10 @@ class LLMJudge:
     def __init__(self, model: ChatModel, log: VoteLog, *, votes: int = VOTES) -> None:
         if log.judge != judge_id(model.id):
             raise ValueError(f"the log is that of {log.judge}")
+        self.id = log.judge
         self._model = model
         self._log = log
         self._votes = check_votes(votes)
-
-    @property
-    def id(self) -> str:
-        """Endpoint, model and digest of the prompt."""
-        return self._log.judge
 
     def is_free(self, case: Case) -> bool:
         """Return True if all votes on a case are there."""
@@ -175,10 +149,10 @@ class LLMJudge:
         return self._model.estimate(question for question, missing in questions for _ in missing)
 
     def judge(self, case: Case) -> Verdict:
-        """Return the verdict of the majority, after the missing votes were asked for.
+        """Ask for the missing votes; return the verdict of the majority.
 
         Raises:
-            NoAnswerError: A vote could not be got.
+            NoAnswerError: A vote was not given.
             SpendLimitError: It might cost more than is left.
             MissingExtraError: The `httpx` package is not installed.
 

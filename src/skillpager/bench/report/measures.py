@@ -70,27 +70,17 @@ def join(
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A quantity of a method: over its rows, the sum of `parts` by the sum of `wholes`, or a quantile.
+    """A quantity of a method: over its rows, the sum of `parts` by the sum of `wholes`, or a quantile."""
 
-    Attributes:
-        name: Short name, as a column of a table has it.
-        unit: `%`, `ms` or `nodes`; values are in that unit.
-        digits: Decimals worth printing.
-        definition: The measure in a sentence.
-        reference: Where it comes from.
-        parts: Numerator of each row.
-        wholes: Denominator of each row; None for 1, which makes the measure a mean.
-        quantile: The quantile of `parts` that is meant, 0 to 1; None for the ratio of sums.
-    """
-
-    name: str
-    unit: str
-    digits: int
+    name: str  # short, as a column of a table has it
+    unit: str  # `%`, `ms` or `nodes`; values are in that unit
+    digits: int  # decimals worth printing
     definition: str
     reference: str
-    parts: Callable[[pd.DataFrame], "pd.Series[float]"]
+    parts: Callable[[pd.DataFrame], "pd.Series[float]"]  # numerator of each row
+    # denominator of each row; None for 1, which makes the measure a mean
     wholes: Callable[[pd.DataFrame], "pd.Series[float]"] | None = None
-    quantile: float | None = None
+    quantile: float | None = None  # of `parts`, 0 to 1, in place of the ratio of sums
 
     @property
     def heading(self) -> str:
@@ -112,14 +102,9 @@ class Measure:
         return _SCALES[self.unit] * float(parts.sum()) / float(len(rows) if wholes is None else wholes.sum())
 
     def interval(self, rows: pd.DataFrame, *, by_skill: bool = False) -> Interval:
-        """Return the measure with its 95 % bootstrap interval, in its unit; NaN if a row has no such number.
+        """Return the measure with its 95 % bootstrap interval over queries, or over skills, in its unit.
 
-        Args:
-            rows: Rows of a method.
-            by_skill: Draw skills instead of queries.
-
-        Raises:
-            ValueError: The measure is a quantile: it has no interval here.
+        It is NaN if a row has no such number. A quantile has no interval here.
         """
         if self.quantile is not None:
             raise ValueError(f"{self.name} is a quantile, not a ratio of sums")

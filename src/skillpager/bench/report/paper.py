@@ -14,58 +14,40 @@ from types import MappingProxyType
 
 @dataclass(frozen=True, slots=True)
 class PaperRow:
-    """A row of a table of results.
+    """A row of a table of results: sufficiency, its 95 % interval and token reduction in percent."""
 
-    Attributes:
-        label: Method, as `bench run` names it.
-        name: Method, as the paper names it.
-        sufficiency: Queries whose context was judged sufficient, percent.
-        low: Lower end of the 95 % interval, percent.
-        high: Upper end, percent.
-        nodes: Nodes in a context, mean; None where the paper has none.
-        token_reduction: Against full-document prompting, percent; None where the paper has none.
-    """
-
-    label: str
-    name: str
+    label: str  # the method, as `bench run` names it
+    name: str  # the method, as the paper names it
     sufficiency: float
     low: float
     high: float
-    nodes: float | None = None
-    token_reduction: float | None = None
+    nodes: float | None = None  # in a context, mean
+    token_reduction: float | None = None  # against full-document prompting
 
 
 @dataclass(frozen=True, slots=True)
 class PaperTable:
-    """A table of results.
+    """A table of results."""
 
-    Attributes:
-        label: Its LaTeX label.
-        section: Where it stands.
-        skills: Skills it was measured on.
-        queries: Queries it was measured on.
-        rows: In the paper's order.
-        own: Label of the proposed method or operating point.
-    """
-
-    label: str
+    label: str  # its LaTeX label
     section: str
     skills: int
     queries: int
     rows: tuple[PaperRow, ...]
-    own: str
+    own: str  # label of the proposed method or operating point
 
     @property
     def reference(self) -> str:
         """Where the table is, in words."""
         return f"paper {self.section}, table {self.label}: {self.skills:,} skills, {self.queries:,} queries"
 
-    def row(self, label: str) -> PaperRow:
-        """Return the row of a method.
+    @property
+    def is_ablation(self) -> bool:
+        """Whether it was measured on the skills with curated answers alone."""
+        return self.skills == GROUND_TRUTH_SKILLS
 
-        Raises:
-            KeyError: The table has none.
-        """
+    def row(self, label: str) -> PaperRow:
+        """Return the row of a method."""
         return {row.label: row for row in self.rows}[label]
 
 
@@ -133,30 +115,9 @@ CONCEPT = PaperTable(
     rows=(
         PaperRow("concept_only", "Concept only", 20.21, 17.74, 22.77, 13.85),
         PaperRow("exec_only", "Exec only", 78.26, 75.59, 80.82, 15.74),
-        PaperRow(
-            "density:0.3",
-            "Density adaptive (τ = 0.3)",
-            63.38,
-            60.31,
-            66.46,
-            22.05,
-        ),
-        PaperRow(
-            "density:0.4",
-            "Density adaptive (τ = 0.4)",
-            62.56,
-            59.59,
-            65.64,
-            21.66,
-        ),
-        PaperRow(
-            "density:0.5",
-            "Density adaptive (τ = 0.5)",
-            62.46,
-            59.49,
-            65.54,
-            20.07,
-        ),
+        PaperRow("density:0.3", "Density adaptive (τ = 0.3)", 63.38, 60.31, 66.46, 22.05),
+        PaperRow("density:0.4", "Density adaptive (τ = 0.4)", 62.56, 59.59, 65.64, 21.66),
+        PaperRow("density:0.5", "Density adaptive (τ = 0.5)", 62.46, 59.49, 65.54, 20.07),
         PaperRow("mmr", "Adaptive", 86.67, 84.51, 88.72, 22.34),
         PaperRow("full", "Full-document prompting", 88.41, 86.36, 90.36, 47.87),
     ),

@@ -15,20 +15,7 @@ from pathlib import Path
 from skillpager.atomic_write import write_file
 from skillpager.bench.data.folder import BenchFolder
 from skillpager.bench.data.provenance import differences, run_facts
-from skillpager.bench.report.figures import Picture
-from skillpager.bench.report.figures.paper_figures import (
-    concept_figure,
-    graph_figure,
-    lambda_figure,
-    node_budget_figure,
-)
-from skillpager.bench.report.figures.tradeoffs import (
-    budget_figure,
-    frontier,
-    panels_figure,
-    pareto_figure,
-    points_of,
-)
+from skillpager.bench.report.figures import Picture, paper_figures, tradeoffs
 from skillpager.bench.report.measures import LATENCY_MEDIAN, MICRO_REDUCTION, SUFFICIENCY
 from skillpager.bench.report.results import Results
 from skillpager.bench.report.tables import Table, budgets, claims, compared, data, methods, table
@@ -57,40 +44,24 @@ Fact = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of the report.
+    """A part of the report."""
 
-    Attributes:
-        name: Its anchor.
-        title: Its heading.
-        text: A sentence or two on what it shows.
-        blocks: Its tables and figures.
-    """
-
-    name: str
+    name: str  # its anchor
     title: str
     text: str
-    blocks: tuple[Block, ...]
+    blocks: list[Block]
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A report.
-
-    Attributes:
-        title: Its heading.
-        lead: What was measured, in a sentence or two.
-        facts: Name and value of what the results depend on.
-        findings: Label and numbers of the main results.
-        sections: Tables and figures.
-        absent: Title of each table or figure that could not be made, and why.
-    """
+    """A report, before it is HTML or Markdown."""
 
     title: str
     lead: str
-    facts: tuple[Fact, ...]
-    findings: tuple[Fact, ...]
-    sections: tuple[Section, ...]
-    absent: tuple[Fact, ...]
+    facts: list[Fact]  # what the results depend on
+    findings: list[Fact]
+    sections: list[Section]
+    absent: list[Fact]  # title of each table or figure that could not be made, and why
 
 
 def write_report(
@@ -101,8 +72,8 @@ def write_report(
     Args:
         folder: Results of a run.
         judge: Id of the judge whose verdicts count.
-        out: Where to write; made if need be, files of the same names are replaced.
-        pager: Indexes the skill whose graph is drawn; the default parts when not given.
+        out: Where to write; files of the same names are replaced.
+        pager: Indexes the skill whose graph is drawn; one of the default parts by default.
 
     Raises:
         BenchError: The folder holds no verdicts of this judge, or is damaged.
@@ -129,25 +100,24 @@ def make_report(results: Results, pager: SkillPager) -> Report:
         blocks: list[Block] = []
         for part_title, make, reason in parts:
             try:
-                made = graph_figure(results, pager) if make is None else make(results)
+                made = paper_figures.graph_figure(results, pager) if make is None else make(results)
             except SkillPagerError as error:  # a report without one figure is better than none
                 logger.warning("%s: %s", part_title, error)
-                absent.append((part_title, str(error)))
-                continue
+                made, reason = None, str(error)
             if made is None:
                 absent.append((part_title, reason))
             else:
                 blocks.append(made)
         if blocks:
-            sections.append(Section(name, title, text, tuple(blocks)))
+            sections.append(Section(name, title, text, blocks))
     subsets = ", ".join(dict.fromkeys(skill.subset for skill in results.skills if skill.subset))
     return Report(
         title=f"{TITLE}: {subsets}" if subsets else TITLE,
         lead=LEAD.format(skills=len(results.skills), queries=len(results.queries)),
-        facts=tuple(run_facts(results)),
-        findings=tuple(find_out(results)),
-        sections=tuple(sections),
-        absent=tuple(absent),
+        facts=run_facts(results),
+        findings=list(find_out(results)),
+        sections=sections,
+        absent=absent,
     )
 
 
@@ -168,10 +138,10 @@ def find_out(results: Results) -> Iterator[Fact]:
             f"Area not significantly smaller (Holm, {len(tested)} tests)",
             ", ".join(tied) or "no other method",
         )
-    if len(points := points_of(results, default_methods(results))) > 1:
+    if len(points := tradeoffs.points_of(results, default_methods(results))) > 1:
         best_points = [
             f"{point.method} {point.sufficiency:.1f} % at {format_cell(point.reduction, 1)} %"
-            for point in frontier(points)
+            for point in tradeoffs.frontier(points)
         ]
         label = f"Pareto frontier of {len(points)} methods at default budgets: sufficiency at token reduction"
         yield label, "; ".join(best_points)
@@ -241,11 +211,13 @@ def to_text(report: Report) -> str:
 
 
 def _lines(report: Report) -> Iterator[str]:
-    yield f"# {escape_markdown(report.title)}\n"
-    yield f"{escape_markdown(report.lead)}\n"
-    yield from _list(report.facts)
+    def listed(facts: Sequence[Fact]) -> Iterator[str]:
+        yield from (f"- **{escape_markdown(name)}**: {escape_markdown(value)}" for name, value in facts)
+
+    yield f"# {escape_markdown(report.title)}\n\n{escape_markdown(report.lead)}\n"
+    yield from listed(report.facts)
     yield "\n## Findings\n"
-    yield from _list(report.findings)
+    yield from listed(report.findings)
     for section in report.sections:
         yield f"\n## {escape_markdown(section.title)}\n\n{escape_markdown(section.text)}\n"
         for block in section.blocks:
@@ -256,11 +228,7 @@ def _lines(report: Report) -> Iterator[str]:
                 yield f"**{title}**\n\n![{alt}]({FIGURES}/{block.name}.svg)\n\n{caption}\n"
     if report.absent:
         yield "\n## Not in this report\n"
-        yield from _list(report.absent)
-
-
-def _list(facts: Sequence[Fact]) -> Iterator[str]:
-    yield from (f"- **{escape_markdown(name)}**: {escape_markdown(value)}" for name, value in facts)
+        yield from listed(report.absent)
 
 
 # ---- what stands in a report, in its order
@@ -320,7 +288,7 @@ _SECTIONS: tuple[tuple[str, str, str, tuple[_Part, ...]], ...] = (
         "The method with one part taken away or exchanged.",
         (
             ("Concept ablation", compared.concept_ablation, _run("concept")),
-            ("Concept ablation, figure", concept_figure, _run("concept")),
+            ("Concept ablation, figure", paper_figures.concept_figure, _run("concept")),
             ("Queries that need concept nodes", compared.concept_need, _run("concept")),
             ("Graph augmentation", compared.graph_augmentation, _run("graph")),
             ("Granularity", compared.granularity, _run("granularity")),
@@ -334,9 +302,9 @@ _SECTIONS: tuple[tuple[str, str, str, tuple[_Part, ...]], ...] = (
         "How λ, k and the boundary of the dynamic budget behave.",
         (
             ("λ sweep", compared.lambda_sweep, _run("lambda")),
-            ("λ sweep, figure", lambda_figure, _run("lambda")),
+            ("λ sweep, figure", paper_figures.lambda_figure, _run("lambda")),
             ("k sweep", compared.node_budget_sweep, _run("k")),
-            ("k sweep, figure", node_budget_figure, _run("k")),
+            ("k sweep, figure", paper_figures.node_budget_figure, _run("k")),
             ("k by size", compared.size_sweep, _run("k")),
             ("Boundary", compared.boundary_sweep, _run("boundary")),
         ),
@@ -347,7 +315,7 @@ _SECTIONS: tuple[tuple[str, str, str, tuple[_Part, ...]], ...] = (
         "Beyond the paper: every method that was run, at its default budget.",
         (
             ("All methods", methods.all_methods, _run("offline")),
-            ("Pareto plot", pareto_figure, _run("offline")),
+            ("Pareto plot", tradeoffs.pareto_figure, _run("offline")),
             ("Tests between methods", methods.pairwise, _run("offline")),
             ("By difficulty", methods.by_difficulty, "the queries carry no difficulty"),
             ("By size", methods.by_size, _ANY),
@@ -359,8 +327,8 @@ _SECTIONS: tuple[tuple[str, str, str, tuple[_Part, ...]], ...] = (
         "Methods stop at different sizes by default; here each may spend the same share of a skill's tokens.",
         (
             ("Matched budgets", partial(_curves, budgets.matched_budgets), _run("budget")),
-            ("Matched budgets, figure", partial(_curves, budget_figure), _run("budget")),
-            ("Matched budgets by method", partial(_curves, panels_figure), _run("budget")),
+            ("Matched budgets, figure", partial(_curves, tradeoffs.budget_figure), _run("budget")),
+            ("Matched budgets by method", partial(_curves, tradeoffs.panels_figure), _run("budget")),
         ),
     ),
     (

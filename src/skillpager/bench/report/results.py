@@ -32,17 +32,11 @@ GROUND_TRUTH = "gt"
 
 @dataclass(frozen=True, slots=True)
 class JudgeAgreement:
-    """People and the judge on the same pages.
-
-    Attributes:
-        cases: Number of pages.
-        rate: Share of equal verdicts, 0 to 1.
-        kappa: Cohen's κ; None where it is undefined.
-    """
+    """People and the judge on the same pages."""
 
     cases: int
-    rate: float
-    kappa: float | None
+    rate: float  # share of equal verdicts, 0 to 1
+    kappa: float | None  # Cohen's κ, where it is defined
 
 
 class Results:
@@ -101,13 +95,9 @@ class Results:
         return tuple(map(str, labels)) if isinstance(labels, list) else ()
 
     def rows(self, label: str, skills: Collection[str] | None = None) -> pd.DataFrame:
-        """Return the rows of a method, in the order of the queries.
+        """Return the rows of a method, in the order of the queries; of the queries about `skills` if given.
 
-        None if it was not run, or if less than `MIN_JUDGED` of its pages were judged.
-
-        Args:
-            label: The method.
-            skills: Ids of the skills whose queries are meant; all when not given.
+        There are none if it was not run, or if less than `MIN_JUDGED` of its pages were judged.
         """
         if label not in self._rows:
             self._rows[label] = self._read(label)
@@ -146,14 +136,11 @@ class Results:
 
     def classifier_note(self) -> str:
         """Return a sentence for a table of types; empty unless the classifier was fitted on skills here."""
-        shared = (
-            self._count_published() if self._entry("run").get("classifier") == LocalClassifier().id else 0
-        )
-        if not shared:
+        if self._entry("run").get("classifier") != LocalClassifier().id:
             return ""
-        card = json.loads(
-            files("skillpager").joinpath("models/types/training.json").read_text(encoding="utf-8")
-        )
+        if not (shared := self._count_published()):
+            return ""
+        card = json.loads(files("skillpager").joinpath("models/types/training.json").read_bytes())
         scores = card["scores"]
         return (
             f"The parser's numbers flatter it: the shipped classifier was fitted on {shared} of these "

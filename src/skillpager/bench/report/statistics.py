@@ -19,9 +19,8 @@ from skillpager.errors import require_extra
 
 Numbers = NDArray[np.float64]
 
-# paper §5.3.1
-SAMPLES, SEED = 10_000, 42
-LEVEL = 0.95
+SAMPLES, SEED = 10_000, 42  # resamples (the paper's B) and seed of the random generator, paper §5.3.1
+LEVEL = 0.95  # share of the resamples inside an interval
 # numbers held at once while resampling, 8 bytes each
 BLOCK = 2_000_000
 
@@ -41,33 +40,18 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """How two methods differ on the same queries.
+    """How two methods differ on the same queries."""
 
-    Attributes:
-        difference: Mean of first minus second, interval over queries.
-        clustered: The same, interval over skills.
-        p: Two-sided p of the bootstrap over skills that the means are equal.
-        first_only: Queries on which only the first succeeds.
-        second_only: Queries on which only the second succeeds.
-        p_mcnemar: Exact two-sided p of McNemar's test, which takes queries for independent.
-    """
-
-    difference: Interval
-    clustered: Interval
-    p: float
-    first_only: int
+    difference: Interval  # mean of first minus second, interval over queries
+    clustered: Interval  # the same, interval over skills
+    p: float  # two-sided, of the bootstrap over skills, that the means are equal
+    first_only: int  # queries on which only the first succeeds
     second_only: int
-    p_mcnemar: float
+    p_mcnemar: float  # exact and two-sided; McNemar's test takes queries for independent
 
 
 def bootstrap(
-    parts: ArrayLike,
-    wholes: ArrayLike | None = None,
-    *,
-    clusters: Sequence[str] | None = None,
-    samples: int = SAMPLES,
-    seed: int = SEED,
-    level: float = LEVEL,
+    parts: ArrayLike, wholes: ArrayLike | None = None, *, clusters: Sequence[str] | None = None
 ) -> Interval:
     """Return `sum(parts) / sum(wholes)` and its percentile bootstrap interval.
 
@@ -75,15 +59,12 @@ def bootstrap(
         parts: `(n,)` numerators, one a query.
         wholes: `(n,)` denominators; 1 each when not given, so that the quantity is a mean.
         clusters: The skill of each query: whole skills are drawn instead of queries.
-        samples: Number of resamples (the paper's B).
-        seed: Of the random generator.
-        level: Share of the resamples inside the interval.
 
     Raises:
         ValueError: There is nothing to resample, or the lengths differ.
     """
     pairs = _pairs(parts, wholes, clusters)
-    low, high = np.quantile(_resample(pairs, samples, seed), [(1 - level) / 2, (1 + level) / 2])
+    low, high = np.quantile(_resample(pairs), [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     total, weight = pairs.sum(axis=0)
     return Interval(float(total / weight), float(low), float(high))
 
@@ -95,9 +76,6 @@ def compare(first: ArrayLike, second: ArrayLike, *, clusters: Sequence[str]) -> 
         first: `(n,)` success of the first method on each query, 0 or 1.
         second: `(n,)` that of the second on the same queries.
         clusters: The skill of each query.
-
-    Raises:
-        ValueError: There are no queries, or the lengths differ.
     """
     a, b = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
     if a.shape != b.shape:
@@ -113,22 +91,16 @@ def compare(first: ArrayLike, second: ArrayLike, *, clusters: Sequence[str]) -> 
     )
 
 
-def bootstrap_p(
-    differences: ArrayLike,
-    *,
-    clusters: Sequence[str] | None = None,
-    samples: int = SAMPLES,
-    seed: int = SEED,
-) -> float:
+def bootstrap_p(differences: ArrayLike, *, clusters: Sequence[str] | None = None) -> float:
     """Return the two-sided p that the mean difference is zero: twice the smaller tail of the resamples.
 
-    The least possible value is `2 / (samples + 1)`.
+    The least possible value is `2 / (SAMPLES + 1)`.
 
     Reference: Efron and Tibshirani (1993), chapter 16; Davison and Hinkley (1997), §4.2.5 for the + 1.
     """
-    resampled = _resample(_pairs(differences, None, clusters), samples, seed)
+    resampled = _resample(_pairs(differences, None, clusters))
     tail = min(np.sum(resampled <= 0), np.sum(resampled >= 0))
-    return min(1.0, 2 * (float(tail) + 1) / (samples + 1))
+    return min(1.0, 2 * (float(tail) + 1) / (SAMPLES + 1))
 
 
 def mcnemar(first_only: int, second_only: int) -> float:
@@ -172,18 +144,18 @@ def _pairs(parts: ArrayLike, wholes: ArrayLike | None, clusters: Sequence[str] |
     return summed
 
 
-def _resample(pairs: Numbers, samples: int, seed: int) -> Numbers:
-    """Return `(samples,)` ratios of resamples of the rows of `pairs`.
+def _resample(pairs: Numbers) -> Numbers:
+    """Return `(SAMPLES,)` ratios of resamples of the rows of `pairs`.
 
     Equal rows are drawn together: how often each distinct row falls into a resample is multinomial. So
     verdicts, of which there are two kinds, cost two numbers a resample and not one for each query.
     """
     rows, counts = np.unique(pairs, axis=0, return_counts=True)
-    random = np.random.default_rng(seed)
-    ratios = np.empty(samples)
+    random = np.random.default_rng(SEED)
+    ratios = np.empty(SAMPLES)
     step = max(1, BLOCK // len(rows))
-    for start in range(0, samples, step):
-        size = min(step, samples - start)
+    for start in range(0, SAMPLES, step):
+        size = min(step, SAMPLES - start)
         drawn = random.multinomial(counts.sum(), counts / counts.sum(), size=size) @ rows
         ratios[start : start + size] = drawn[:, 0] / drawn[:, 1]
     return ratios

@@ -35,25 +35,13 @@ ESTIMATING = ("navigator",)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Method:
-    """A strategy with its knobs; None leaves a knob to the run.
-
-    Attributes:
-        strategy: As `page --strategy` takes it, or `chunk_mmr[:TOKENS]`.
-        mmr_lambda: Weight of relevance, 0 to 1.
-        max_nodes: Most nodes; None for the dynamic 20 / 60, or none where the strategy has no such limit.
-        boundary: Number of nodes up to which the dynamic number is 20; None for the paper's 100.
-        share: Ceiling on the context as a share of the skill's tokens, 0 to 1.
-        max_tokens: Ceiling on the context in tokens.
-        sufficiency: Estimated chance of sufficiency at which it ends, above 0 and up to 1.
-        encoder: Name of the encoder.
-        classifier: Name of the classifier, or `labels`.
-    """
+    """A strategy with its knobs, as in the table of the module; None leaves a knob to the run."""
 
     strategy: str
     mmr_lambda: float | None = None
     max_nodes: int | None = None
     boundary: int | None = None
-    share: float | None = None
+    share: float | None = None  # ceiling on the context as a share of the skill's tokens, 0 to 1
     max_tokens: int | None = None
     sufficiency: float | None = None
     encoder: str | None = None
@@ -75,8 +63,8 @@ class Method:
         }
         if options["k"] == ALL_NODES:
             options["k"] = "all"
-        told = ",".join(f"{name}={value}" for name, value in options.items() if value is not None)
-        return f"{self.strategy}@{told}" if told else self.strategy
+        written = ",".join(f"{name}={value}" for name, value in options.items() if value is not None)
+        return f"{self.strategy}@{written}" if written else self.strategy
 
     def budget(self, n_nodes: int, full_tokens: int) -> tuple[int | None, int | None]:
         """Return `max_nodes` and `max_tokens` for a skill of so many nodes and tokens.
@@ -95,13 +83,13 @@ def parse_method(label: str) -> Method:
     Raises:
         BenchError: The strategy or an option is unknown or not one of the strategy's, or a value is wrong.
     """
-    strategy, _, told = label.strip().partition("@")
+    strategy, _, options = label.strip().partition("@")
     if strategy.partition(":")[0] not in METHOD_STRATEGIES:
         known = ", ".join(METHOD_STRATEGIES)
         raise BenchError(f"Unknown method {label!r}: its strategy must be one of {known}.")
     chunk_tokens_of(strategy)  # refuses a wrong size
     values: dict[str, object] = {}
-    for option in filter(None, told.split(",")):
+    for option in filter(None, options.split(",")):
         name, _, text = option.partition("=")
         if name not in _OPTIONS:
             raise BenchError(f"Method {label!r} has the unknown option {name!r}: use {', '.join(_OPTIONS)}.")
@@ -150,12 +138,6 @@ def _named(text: str) -> str:
     return text
 
 
-def _read_tokens(text: str) -> dict[str, object]:
-    if text.endswith("%"):
-        return {"share": _between_0_and_1(float(text[:-1]) / 100)}
-    return {"max_tokens": _whole(text)}
-
-
 def _read_chance(text: str) -> float:
     chance = _between_0_and_1(float(text))
     if chance == 0.0:
@@ -168,7 +150,11 @@ _OPTIONS: dict[str, Callable[[str], dict[str, object]]] = {
     "lambda": lambda text: {"mmr_lambda": _between_0_and_1(float(text))},
     "k": lambda text: {"max_nodes": ALL_NODES if text == "all" else _whole(text)},
     "boundary": lambda text: {"boundary": _whole(text)},
-    "tokens": _read_tokens,
+    "tokens": lambda text: (
+        {"share": _between_0_and_1(float(text[:-1]) / 100)}
+        if text.endswith("%")
+        else {"max_tokens": _whole(text)}
+    ),
     "sufficiency": lambda text: {"sufficiency": _read_chance(text)},
     "encoder": lambda text: {"encoder": _named(text)},
     "classifier": lambda text: {"classifier": _named(text)},

@@ -5,16 +5,22 @@ Reference: paper §4 and §5, every table and figure.
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from importlib.metadata import version
 from pathlib import Path
 
 from skillpager.bench.data import load_data
-from skillpager.bench.data.folder import DATA, SKILLS, BenchFolder, data_entry
-from skillpager.bench.data.records import QueryRecord, SkillRecord
-from skillpager.bench.run.runs import prepare, run_methods
+from skillpager.bench.data.folder import DATA, QUERIES, SKILLS, BenchFolder, data_entry, write_records
+from skillpager.bench.run.runs import run_methods
 from skillpager.bench.run.selecting import Plan
 from skillpager.bench.run.suites import SUITES
 from skillpager.errors import BenchError
 from skillpager.json_types import JsonObject
+from skillpager.pager import SkillPager
+
+SEED = 42  # paper §4.1, §5.3.1
+# what distinguishes one data set from another in the manifest
+DATA_IDENTITY = ("skills", "queries", "skills_sha256", "queries_sha256")
 
 
 def open_run(data: Path | None, out: Path | None, plan: Plan) -> BenchFolder:
@@ -26,7 +32,7 @@ def open_run(data: Path | None, out: Path | None, plan: Plan) -> BenchFolder:
         plan: How contexts are made.
 
     Raises:
-        BenchError: There is no data, or `out` holds another run.
+        BenchError: There is no data, it has no queries that the judge can use, or `out` holds another run.
     """
     source = data or out
     if source is None:
@@ -36,18 +42,42 @@ def open_run(data: Path | None, out: Path | None, plan: Plan) -> BenchFolder:
     skills, queries = load_data(source)
     if out is None and not (source / SKILLS).is_file():
         raise BenchError(f"{source} is evidence data: name a folder for the results with --out.")
+    if not queries:
+        raise BenchError("The data has no queries: write them with `skillpager bench queries`.")
+    if plan.judge_evidence and not any(query.critical for query in queries):
+        raise BenchError(
+            "The evidence judge needs queries with critical lines, and this data has none: "
+            "run with `--judge none` and judge with `skillpager bench judge`."
+        )
+    # what its source said of the data, with the digests of now
+    said = BenchFolder(source).manifest().get(DATA) if (source / SKILLS).is_file() else None
+    if not isinstance(said, Mapping):
+        said = {"source": "evidence", "subset": source.resolve().name}
+    described = {**said, **data_entry(skills, queries, source=str(said["source"]), details={})}
+    # what the contexts depend on besides data and methods
+    parts: JsonObject = {**asdict(SkillPager(settings=plan.settings).recipe), "style": plan.settings.style}
     folder = BenchFolder(out or source)
-    prepare(folder, skills, queries, plan, data=_described(source, skills, queries))
+    _check_kind(folder, {"run": parts, DATA: {name: described[name] for name in DATA_IDENTITY}})
+    for name, records in ((SKILLS, skills), (QUERIES, queries)):
+        if not (folder.path / name).exists():
+            write_records(folder.path / name, records)
+    folder.update_manifest({DATA: described, "run": parts, "seed": SEED, "version": version("skillpager")})
     return folder
 
 
-def _described(source: Path, skills: Sequence[SkillRecord], queries: Sequence[QueryRecord]) -> JsonObject:
-    """Return what the manifest says of the data: what its source said, with the digests of now."""
-    said = BenchFolder(source).manifest().get(DATA) if (source / SKILLS).is_file() else None
-    details = (
-        dict(said) if isinstance(said, Mapping) else {"source": "evidence", "subset": source.resolve().name}
-    )
-    return {**details, **data_entry(skills, queries, source=str(details["source"]), details={})}
+def _check_kind(folder: BenchFolder, described: Mapping[str, JsonObject]) -> None:
+    """Raise BenchError if the folder holds results of other data or other parts than described."""
+    known = folder.manifest()
+    # a folder without results can be used again
+    for part, now in described.items() if "run" in known else ():
+        entry = known.get(part)
+        before = entry if isinstance(entry, Mapping) else {}
+        changed = [f"{key} {before.get(key)}, now {now[key]}" for key in now if before.get(key) != now[key]]
+        if changed:
+            raise BenchError(
+                f"{folder.path} holds a run of another kind ({'; '.join(changed)}): choose another --out, "
+                "or remove the folder."
+            )
 
 
 def run_suites(
@@ -58,17 +88,16 @@ def run_suites(
     jobs: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> int:
-    """Run the methods of suites, each once, and note in the manifest which suite has which.
+    """Run the methods of suites, each once; return how many contexts were made.
+
+    The manifest notes which suite has which methods. By default there is a process for each processor.
 
     Args:
         folder: A folder that `open_run` returned.
         suites: Labels of each suite.
         plan: How contexts are made.
-        jobs: Processes; one for each processor when None.
+        jobs: Processes.
         progress: Called with the contexts done and all contexts to do.
-
-    Returns:
-        How many contexts were made.
 
     Raises:
         BenchError: A method is unknown, or some skills failed.
@@ -76,13 +105,11 @@ def run_suites(
     labels = [label for name in suites for label in suites[name]]
     made = run_methods(folder, labels, plan, jobs=jobs or os.cpu_count() or 1, progress=progress)
     known = folder.manifest().get("suites")
-    merged = {
-        **(known if isinstance(known, Mapping) else {}),
-        **{name: list(suites[name]) for name in suites},
-    }
-    # in the order of the tables, whatever the order of the runs
+    run = {name: list(suites[name]) for name in suites}
+    merged = {**(known if isinstance(known, Mapping) else {}), **run}
+    # in the order of the tables, however the runs were ordered
     order = {name: place for place, name in enumerate(SUITES)}
     folder.update_manifest(
-        {"suites": dict(sorted(merged.items(), key=lambda item: order.get(item[0], len(order))))}
+        {"suites": {n: merged[n] for n in sorted(merged, key=lambda n: order.get(n, len(order)))}}
     )
     return made

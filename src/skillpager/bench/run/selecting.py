@@ -7,8 +7,8 @@ is shared: a skill is indexed once, a query embedded once, whatever the number o
 import hashlib
 import time
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 
 from skillpager.bench.data import to_skill
@@ -51,7 +51,7 @@ def page_by(
         query: The query.
         method: Strategy and limits.
         strategy: A strategy in place of the one that the method names.
-        style: How the page is rendered; that of the pager's settings when not given.
+        style: How the page is rendered; that of the pager's settings by default.
 
     Raises:
         SkillPagerError: The skill cannot be indexed, or the strategy fails.
@@ -59,7 +59,11 @@ def page_by(
     index = pager.index(skill)
     pool, chosen = index, strategy or method.strategy
     if strategy is None and (chunk_tokens := chunk_tokens_of(method.strategy)) is not None:
-        pool, chosen = _windows(pager, skill, index, chunk_tokens), "mmr"
+        key, chosen = (pager, index.key, chunk_tokens), "mmr"
+        if (windows := _WINDOWS.get(key)) is None:
+            parts = pager.encoder, pager.classifier, pager.token_counter, pager.recipe.embedded_text
+            windows = _WINDOWS.put(key, window_index(Builder(*parts), skill, chunk_tokens, pager.store))
+        pool = windows
     # so that the time below is neither that of indexing nor that of embedding
     pager.pool(pool, chosen)
     pager.embed_query(query, chosen)
@@ -76,16 +80,6 @@ def page_by(
         style=style,
     )
     return page, time.perf_counter() - start
-
-
-def _windows(pager: SkillPager, skill: Skill, index: SkillIndex, chunk_tokens: int) -> SkillIndex:
-    key = (pager, index.key, chunk_tokens)
-    windows = _WINDOWS.get(key)
-    if windows is None:
-        form = pager.recipe.embedded_text
-        builder = Builder(pager.encoder, pager.classifier, pager.token_counter, form)
-        windows = _WINDOWS.put(key, window_index(builder, skill, chunk_tokens, pager.store))
-    return windows
 
 
 def page_row(
@@ -111,65 +105,63 @@ def page_row(
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How the contexts of a run are made.
-
-    Attributes:
-        settings: Encoder, classifier, style, store and endpoints.
-        keep_contexts: Whether selections hold the text of their context.
-        judge_evidence: Whether each context is judged by its evidence at once.
-    """
+    """How the contexts of a run are made: settings of the pagers, and what is written of each context."""
 
     settings: Settings
     keep_contexts: bool = True
     judge_evidence: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
-    """What is left to do for one skill.
-
-    Attributes:
-        skill: The skill.
-        cases: Queries about it, each with the labels of the methods to run.
-    """
-
-    skill: SkillRecord
-    cases: tuple[tuple[QueryRecord, tuple[str, ...]], ...]
-
-    def __len__(self) -> int:
-        return sum(len(labels) for _, labels in self.cases)
+# the queries about a skill, each with the labels of the methods to run
+Cases = Sequence[tuple[QueryRecord, Sequence[str]]]
+Made = tuple[list[NodeRecord], list[SelectionRecord], list[JudgmentRecord]]
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What came of the work on one skill, in the order of its cases."""
-
-    nodes: tuple[NodeRecord, ...]
-    selections: tuple[SelectionRecord, ...]
-    judgments: tuple[JudgmentRecord, ...]
-
-
-def select_all(work: Work, plan: Plan) -> Outcome:
-    """Return the contexts of one skill, and the verdicts on them.
+def select_all(record: SkillRecord, cases: Cases, plan: Plan) -> Made:
+    """Return the nodes of one skill, its contexts in the order of the cases, and the verdicts on them.
 
     Raises:
         SkillPagerError: The skill cannot be indexed, or a strategy fails.
     """
-    skill = to_skill(work.skill)
-    index = _pager(work.skill, plan.settings, None, None).index(skill)
+    skill = to_skill(record)
+    index = _pager(record, plan.settings, None, None).index(skill)
     pool_tokens = sum(node.tokens for node in index.nodes)
     selections: list[SelectionRecord] = []
     judgments: list[JudgmentRecord] = []
-    for query, labels in work.cases:
+    for query, labels in cases:
         for method in map(parse_method, labels):
-            pager = _pager(work.skill, plan.settings, method.encoder, method.classifier)
+            pager = _pager(record, plan.settings, method.encoder, method.classifier)
             page, seconds = page_by(pager, skill, query.query, method)
-            selections.append(_selection(query, method.label, page, pool_tokens, seconds))
-            if plan.judge_evidence:
-                judgments.append(_judgment(work.skill, query, selections[-1]))
-    if not plan.keep_contexts:
-        selections = [replace(selection, context=None) for selection in selections]
-    return Outcome(tuple(_node_records(work.skill.id, index)), tuple(selections), tuple(judgments))
+            made = _selection(query, method.label, page, pool_tokens, seconds)
+            selections.append(made if plan.keep_contexts else replace(made, context=None))
+            if not plan.judge_evidence:
+                continue
+            coverage, sufficient = judge_evidence(record, query, page.text)
+            judgments.append(
+                JudgmentRecord(
+                    query=query.id,
+                    skill=query.skill,
+                    method=method.label,
+                    judge=EVIDENCE,
+                    sufficient=sufficient,
+                    votes=(sufficient,),
+                    coverage=coverage,
+                    reason="",
+                    context_sha256=made.context_sha256,
+                )
+            )
+    nodes = [
+        NodeRecord(
+            skill=record.id,
+            id=node.id,
+            type=str(node.type),
+            confidence=round(node.type_confidence, 4),
+            tokens=node.tokens,
+            **asdict(node.span),
+        )
+        for node in index.nodes
+    ]
+    return nodes, selections, judgments
 
 
 def _selection(
@@ -193,38 +185,6 @@ def _selection(
         context=page.text,
         context_sha256=hashlib.sha256(page.text.encode()).hexdigest(),
     )
-
-
-def _judgment(skill: SkillRecord, query: QueryRecord, selection: SelectionRecord) -> JudgmentRecord:
-    coverage, sufficient = judge_evidence(skill, query, selection.context or "")
-    return JudgmentRecord(
-        query=query.id,
-        skill=query.skill,
-        method=selection.method,
-        judge=EVIDENCE,
-        sufficient=sufficient,
-        votes=(sufficient,),
-        coverage=coverage,
-        reason="",
-        context_sha256=selection.context_sha256,
-    )
-
-
-def _node_records(skill: str, index: SkillIndex) -> Iterator[NodeRecord]:
-    for node in index.nodes:
-        span = node.span
-        yield NodeRecord(
-            skill=skill,
-            id=node.id,
-            type=str(node.type),
-            confidence=round(node.type_confidence, 4),
-            file=span.file,
-            start_line=span.start_line,
-            end_line=span.end_line,
-            start=span.start,
-            end=span.end,
-            tokens=node.tokens,
-        )
 
 
 def _pager(skill: SkillRecord, settings: Settings, encoder: str | None, classifier: str | None) -> SkillPager:

@@ -63,11 +63,7 @@ ABLATIONS = ("concept", "graph", "granularity", "encoder", "classifier")
 
 
 def suite(name: str, *, extra: Sequence[str] = ()) -> tuple[str, ...]:
-    """Return the labels of a suite.
-
-    Args:
-        name: Name of the suite.
-        extra: Encoders or classifiers to add to the suite of that name.
+    """Return the labels of a suite; `extra` are encoders or classifiers to add to the suite of that name.
 
     Raises:
         BenchError: There is no such suite, or it takes no further parts.

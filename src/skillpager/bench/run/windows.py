@@ -63,13 +63,7 @@ def chunk_tokens_of(strategy: str) -> int | None:
 
 
 def window_index(builder: Builder, skill: Skill, chunk_tokens: int, store: Store | None = None) -> SkillIndex:
-    """Return the index of a skill's windows: from the store, else built and stored.
-
-    Args:
-        builder: Embeds and types the windows.
-        skill: The skill.
-        chunk_tokens: Most tokens of a window.
-        store: Where window indexes are kept, under keys of their own; None for nowhere.
+    """Return the index of a skill's windows: from the store under a key of its own, else built and stored.
 
     Raises:
         SkillPagerError: Encoder, classifier or store fails.
@@ -94,11 +88,7 @@ def split_windows(
 ) -> list[Fragment]:
     """Return the windows of all files, in document order; those that are blank are left out.
 
-    Args:
-        skill: The skill.
-        headings: Its headings, in document order; a window stands under those that are open where it begins.
-        counter: Counts tokens.
-        chunk_tokens: Most tokens of a window.
+    A window stands under those of the headings, in document order, that are open where it begins.
     """
     windows: list[tuple[Span, str]] = []
     for file in skill.files:

@@ -12,22 +12,10 @@ from numpy.typing import NDArray
 from skillpager.bench.report.statistics import LEVEL, SAMPLES, SEED, Interval, bootstrap
 from skillpager.errors import require_extra
 
-Counts = NDArray[np.int64]
-Numbers = NDArray[np.float64]
-
 
 @dataclass(frozen=True, slots=True)
 class LabelScore:
-    """How well one label is met.
-
-    Attributes:
-        label: The label.
-        precision: Share of the rater's cases of this label that the reference gives it too.
-        recall: Share of the reference's cases of this label that the rater gives it too.
-        f1: Their harmonic mean.
-        reference: Cases to which the reference gives the label.
-        rated: Cases to which the rater does.
-    """
+    """Precision, recall and F1 of one label; `reference` and `rated` count the cases of either side."""
 
     label: str
     precision: float
@@ -39,7 +27,7 @@ class LabelScore:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """How a rater agrees with a reference on the same cases.
+    """Agreement of a rater with a reference on the same cases.
 
     Attributes:
         cases: Number of cases.
@@ -63,12 +51,7 @@ class Agreement:
 
 
 def measure_agreement(reference: Sequence[str], rated: Sequence[str], labels: Sequence[str]) -> Agreement:
-    """Return how two label sequences agree.
-
-    Args:
-        reference: Labels taken for right, one a case.
-        rated: Labels of the rater on the same cases.
-        labels: All labels there are.
+    """Return how the labels of a rater agree with the reference labels of the same cases.
 
     Raises:
         ValueError: There are no cases, the lengths differ, or a label is not in `labels`.
@@ -81,64 +64,43 @@ def measure_agreement(reference: Sequence[str], rated: Sequence[str], labels: Se
     if strange := {*reference, *rated} - {*labels}:
         raise ValueError(f"unknown labels: {', '.join(sorted(strange))}")
     metrics = require_extra("sklearn.metrics", extra="bench", purpose="Agreement")
-    confusion: Counts = metrics.confusion_matrix(reference, rated, labels=list(labels))
-    kappa, undefined = _kappa_interval(confusion)
-    scores = _label_scores(reference, rated, labels)
+    confusion = metrics.confusion_matrix(reference, rated, labels=list(labels))
+    occurring = [label for label in labels if label in reference or label in rated]
+    precision, recall, f1, _ = metrics.precision_recall_fscore_support(
+        reference, rated, labels=occurring, zero_division=0.0
+    )
+    kappa = float(kappas(confusion[None])[0])
+    # cases in one cell of the matrix are alike: a resample of the cases is a multinomial draw of the cells
+    cells = confusion.ravel()
+    drawn = np.random.default_rng(SEED).multinomial(cells.sum(), cells / cells.sum(), size=SAMPLES)
+    resampled = kappas(drawn.reshape(-1, *confusion.shape))
+    interval = None
+    if not np.isnan(kappa):
+        low, high = np.nanquantile(resampled, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+        interval = Interval(kappa, float(low), float(high))
     return Agreement(
         cases=len(reference),
         rate=bootstrap([first == second for first, second in zip(reference, rated, strict=True)]),
-        kappa=kappa,
-        kappa_undefined=undefined,
-        macro_f1=sum(score.f1 for score in scores) / len(scores),
-        scores=scores,
+        kappa=interval,
+        kappa_undefined=float(np.isnan(resampled).mean()),
+        macro_f1=float(np.mean(f1)),
+        scores=tuple(
+            LabelScore(label, float(p), float(r), float(f), reference.count(label), rated.count(label))
+            for label, p, r, f in zip(occurring, precision, recall, f1, strict=True)
+        ),
         labels=tuple(labels),
         confusion=tuple(tuple(row) for row in confusion.tolist()),
     )
 
 
-def kappas(confusions: Counts) -> Numbers:
-    """Return Cohen's κ of confusion matrices, NaN where both raters use one label only.
+def kappas(confusions: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return Cohen's κ of `(n, k, k)` confusion matrices, NaN where both raters use one label only.
 
     κ = (p_o − p_e) / (1 − p_e), with p_o the observed and p_e the agreement expected by chance.
-
-    Args:
-        confusions: `(n, k, k)` numbers of cases.
-
-    Returns:
-        `(n,)` κ.
     """
     cases = confusions.sum(axis=(1, 2))
     observed = np.trace(confusions, axis1=1, axis2=2) / cases
     expected = (confusions.sum(axis=2) * confusions.sum(axis=1)).sum(axis=1) / cases**2
-    values: Numbers = np.full(len(confusions), np.nan)
+    values = np.full(len(confusions), np.nan)
     np.divide(observed - expected, 1 - expected, out=values, where=expected < 1)
     return values
-
-
-def _kappa_interval(confusion: Counts) -> tuple[Interval | None, float]:
-    """Return κ with its percentile bootstrap interval, and the share of resamples without a κ.
-
-    Cases of one cell of the matrix are alike, so that a resample of the cases is a multinomial draw of it.
-    """
-    value = float(kappas(confusion[None])[0])
-    if np.isnan(value):
-        return None, 1.0
-    cells = confusion.ravel()
-    drawn = np.random.default_rng(SEED).multinomial(cells.sum(), cells / cells.sum(), size=SAMPLES)
-    resampled = kappas(drawn.reshape(-1, *confusion.shape))
-    low, high = np.nanquantile(resampled, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return Interval(value, float(low), float(high)), float(np.isnan(resampled).mean())
-
-
-def _label_scores(
-    reference: Sequence[str], rated: Sequence[str], labels: Sequence[str]
-) -> tuple[LabelScore, ...]:
-    metrics = require_extra("sklearn.metrics", extra="bench", purpose="Agreement")
-    occurring = [label for label in labels if label in reference or label in rated]
-    precision, recall, f1, _ = metrics.precision_recall_fscore_support(
-        reference, rated, labels=occurring, zero_division=0.0
-    )
-    return tuple(
-        LabelScore(label, float(p), float(r), float(f), reference.count(label), rated.count(label))
-        for label, p, r, f in zip(occurring, precision, recall, f1, strict=True)
-    )

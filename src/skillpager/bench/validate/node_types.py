@@ -1,6 +1,6 @@
-"""Node types by annotators: the type that line labels give a node, the parser's quality, a classifier.
+"""Node types from annotators' line labels: of nodes, as a classifier, and to measure the parser.
 
-Annotators label lines of a document, whatever its nodes; a node has the type that most of its
+Annotators label lines of a document, however it is cut into nodes; a node has the type that most of its
 characters are labelled with.
 
 Reference: paper §5.1; format of the labels in `docs/evidence-format.md`.
@@ -13,44 +13,37 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from skillpager.bench.validate.agreement import Agreement, measure_agreement
 from skillpager.errors import BenchError
 from skillpager.parsing.markdown import LINE_END
 from skillpager.types import Classification, FloatArray, Fragment, NodeType
 
 if TYPE_CHECKING:
     from skillpager.bench.data.records import NodeRecord, SkillRecord
-    from skillpager.bench.validate.agreement import Agreement
 
+# first and last line, 1-based and inclusive, and type
 TypedRange = tuple[int, int, str]
 
-# raise when the rule of `LineLabels` changes, so that indexes made with the old one are made anew
+# raise when the rule of `LineLabels` changes, so that indexes made with the old one are made again
 RULE = 1
 
 
 class LineLabels:
-    """The types of one annotator by line of a file."""
+    """One annotator's types by line of a file; where ranges overlap, the later one counts.
+
+    Raises:
+        ValueError: A type is not one of the six.
+    """
 
     def __init__(self, ranges: Iterable[TypedRange]) -> None:
-        """Read the labels; of ranges that overlap the later counts.
-
-        Args:
-            ranges: First and last line, 1-based and inclusive, and type of each stretch.
-
-        Raises:
-            ValueError: A type is none of the six.
-        """
         self._by_line = {
             line: NodeType(kind) for first, last, kind in ranges for line in range(first, last + 1)
         }
 
     def of(self, text: str, start_line: int) -> NodeType | None:
-        """Return the type that most characters of a stretch of text are labelled with, None without a label.
+        """Return the type of most characters of a text that begins in a line, None without a label.
 
         White space around lines does not count; of equals the one that comes first is taken.
-
-        Args:
-            text: The stretch.
-            start_line: Its first line in the file, 1-based.
         """
         votes: Counter[NodeType] = Counter()
         for number, line in enumerate(LINE_END.split(text), start_line):
@@ -63,39 +56,33 @@ def label_fragments(fragments: Sequence[Fragment], ranges: Iterable[TypedRange])
     """Return the annotator's type of each fragment of the annotated file, None for none.
 
     Raises:
-        ValueError: A type is none of the six.
+        ValueError: A type is not one of the six.
     """
     labels = LineLabels(ranges)
     return [labels.of(fragment.text, fragment.span.start_line) for fragment in fragments]
 
 
 class LabelClassifier:
-    """Gives the fragments of one skill the annotators' types: what a perfect parser would do."""
+    """A classifier of one skill's fragments that returns the annotators' types, as a perfect parser would.
+
+    Its id names the rule and a digest of the labels.
+
+    Raises:
+        BenchError: A type is not one of the six.
+    """
 
     embedding: str | None = None
 
     def __init__(self, skill: "SkillRecord") -> None:
-        """Take the labels of a skill.
-
-        Raises:
-            BenchError: A type is none of the six.
-        """
         self._file = skill.files[0][0]
         self._labels = _line_labels(skill.id, skill.types)
         digest = hashlib.sha256(json.dumps([self._file, skill.types]).encode()).hexdigest()
-        self._id = f"labels-{RULE}-{digest[:16]}"
-
-    @property
-    def id(self) -> str:
-        """Name of the rule, and digest of the labels."""
-        return self._id
+        self.id = f"labels-{RULE}-{digest[:16]}"
 
     def classify(self, fragments: Sequence[Fragment], rows: FloatArray | None) -> list[Classification]:
         """Return the annotators' types with confidence 1; `concept` with confidence 0 where there is none.
 
-        Args:
-            fragments: Fragments of the skill; those of other files than the entry file have no label.
-            rows: Not read.
+        Only fragments of the entry file have labels; the embeddings `rows` are not read.
         """
         del rows
         found = []
@@ -108,7 +95,7 @@ class LabelClassifier:
 
 @dataclass(frozen=True, slots=True)
 class ParserQuality:
-    """How well predicted node types match annotators' line labels.
+    """Agreement of predicted node types with annotators' line labels.
 
     Attributes:
         skills: Skills with labels.
@@ -122,27 +109,25 @@ class ParserQuality:
     skills: int
     nodes: int
     unlabelled: int
-    parser: "Agreement"
-    annotators: "Agreement | None"
+    parser: Agreement
+    annotators: Agreement | None
 
 
 def parser_quality(skills: Iterable["SkillRecord"], nodes: Iterable["NodeRecord"]) -> ParserQuality | None:
-    """Return how well the nodes of a run are typed; None when no node has a label.
+    """Return how well the nodes of a run are typed, on skills with labels; None when no node has a label.
 
-    Args:
-        skills: Skills; those without labels are left out.
-        nodes: Nodes of the skills' entry files count, those of other files have no labels.
+    Nodes outside the entry file have no labels.
 
     Raises:
-        BenchError: A label or a predicted type is none of the six.
+        BenchError: A label or a predicted type is not one of the six.
         MissingExtraError: scikit-learn is not installed.
 
     Reference: paper §5.1.
     """
-    labelled = {skill.id: skill for skill in skills if skill.types}
-    labels = {
-        name: (_line_labels(name, skill.types), _line_labels(name, skill.types_second))
-        for name, skill in labelled.items()
+    labelled = {
+        skill.id: (skill.files[0], [_line_labels(skill.id, own) for own in (skill.types, skill.types_second)])
+        for skill in skills
+        if skill.types
     }
     parser: list[tuple[NodeType, NodeType]] = []
     annotators: list[tuple[NodeType, NodeType]] = []
@@ -151,9 +136,9 @@ def parser_quality(skills: Iterable["SkillRecord"], nodes: Iterable["NodeRecord"
         if node.skill not in labelled:
             continue
         seen += 1
-        file, whole = labelled[node.skill].files[0]
+        (file, whole), labels = labelled[node.skill]
         text = whole[node.start : node.end] if node.file == file else ""
-        first, second = (own.of(text, node.start_line) for own in labels[node.skill])
+        first, second = (own.of(text, node.start_line) for own in labels)
         try:
             predicted = NodeType(node.type)
         except ValueError as error:
@@ -162,16 +147,21 @@ def parser_quality(skills: Iterable["SkillRecord"], nodes: Iterable["NodeRecord"
             ) from None
         if first is not None:
             parser.append((first, predicted))
-        if first is not None and second is not None:
-            annotators.append((first, second))
+            if second is not None:
+                annotators.append((first, second))
+
+    def agreement(pairs: Sequence[tuple[NodeType, NodeType]]) -> Agreement:
+        reference, rated = zip(*pairs, strict=True)
+        return measure_agreement(list(map(str, reference)), list(map(str, rated)), list(NodeType))
+
     if not parser:
         return None
     return ParserQuality(
         skills=len(labelled),
         nodes=seen,
         unlabelled=seen - len(parser),
-        parser=_agreement(parser),
-        annotators=_agreement(annotators) if annotators else None,
+        parser=agreement(parser),
+        annotators=agreement(annotators) if annotators else None,
     )
 
 
@@ -182,10 +172,3 @@ def _line_labels(skill: str, ranges: Iterable[TypedRange]) -> LineLabels:
         raise BenchError(
             f"The annotations of skill {skill!r} have an unknown type ({error}): use {', '.join(NodeType)}."
         ) from None
-
-
-def _agreement(pairs: Sequence[tuple[NodeType, NodeType]]) -> "Agreement":
-    from skillpager.bench.validate.agreement import measure_agreement
-
-    reference, rated = zip(*pairs, strict=True)
-    return measure_agreement([str(kind) for kind in reference], [str(kind) for kind in rated], list(NodeType))

@@ -1,7 +1,7 @@
-"""Samples for people: contexts to judge after a judge did, and nodes to type after the parser did.
+"""Samples for people: contexts that a judge has judged, and nodes that the parser has typed.
 
-Which cases of a stratum are drawn, and in which order they stand, follows from digests of seed and case:
-the same data give the same sheet, in whatever order they were recorded.
+The cases that are drawn from a stratum, and their order, follow from digests of seed and case: the same data
+give the same sheet, in whatever order they were recorded.
 
 Reference: paper §4.2 (contexts), §5.1 (nodes).
 """
@@ -20,7 +20,7 @@ import numpy as np
 
 from skillpager.bench.data import to_skill
 from skillpager.bench.data.folder import BenchFolder, write_records
-from skillpager.bench.data.records import JudgmentRecord, NodeRecord, SkillRecord
+from skillpager.bench.data.records import JudgmentRecord, NodeRecord, SelectionRecord, SkillRecord
 from skillpager.bench.run.methods import parse_method
 from skillpager.bench.validate.sheet import (
     Case,
@@ -56,14 +56,7 @@ CUT = "…"
 
 @dataclass(frozen=True, slots=True)
 class Stratum:
-    """A cell of a sample.
-
-    Attributes:
-        name: The features that its cases share.
-        available: Cases there are.
-        drawn: Cases that were drawn.
-        wanted: Cases that were to be drawn.
-    """
+    """A cell of a sample: the features that its cases share; `drawn` of `wanted` cases were available."""
 
     name: tuple[str, ...]
     available: int
@@ -78,8 +71,8 @@ class Sample:
     Attributes:
         sheet: The sheet of the annotators.
         keys: Their keys, in the order of the sheet.
-        strata: How many of each stratum.
-        set_aside: How many cases could not be drawn from, by the reason.
+        strata: Number of cases of each stratum.
+        set_aside: Number of cases that could not be drawn from, by the reason.
     """
 
     sheet: Sheet
@@ -95,17 +88,17 @@ class Sample:
     @property
     def warnings(self) -> tuple[str, ...]:
         """Shortcomings of the sample, one sentence each."""
-        aside = [f"{count} set aside: {reason}" for reason, count in self.set_aside.items()]
-        short = [
+        found = [f"{count} set aside: {reason}" for reason, count in self.set_aside.items()]
+        found += [
             f"{' '.join(stratum.name)}: {stratum.drawn} of {stratum.wanted} cases, there are no more"
             for stratum in self.short
         ]
-        overlong = overlong_cases(self.sheet)
-        long = (
-            f"{len(overlong)} cases have a text too long for a cell of a spreadsheet, such as "
-            f"{', '.join(overlong[:1])}: answer with `skillpager bench validate serve`"
-        )
-        return (*aside, *short, *([long] if overlong else []))
+        if overlong := overlong_cases(self.sheet):
+            found.append(
+                f"{len(overlong)} cases have a text too long for a cell of a spreadsheet, such as "
+                f"{overlong[0]}: answer with `skillpager bench validate serve`"
+            )
+        return tuple(found)
 
 
 def in_drawn_order(items: Iterable[Item], seed: int, identity: Callable[[Item], Sequence[str]]) -> list[Item]:
@@ -113,13 +106,24 @@ def in_drawn_order(items: Iterable[Item], seed: int, identity: Callable[[Item], 
     return sorted(items, key=lambda item: _digest(seed, identity(item)))
 
 
-def case_id(number: int, seed: int, identity: Sequence[str]) -> str:
-    """Return the id of a case: its place, and a digest that ties it to its key."""
-    return f"c{number:02d}-{_digest(seed, identity)[:6]}"
-
-
 def _digest(seed: int, identity: Sequence[str]) -> str:
     return hashlib.sha256(json.dumps([seed, *identity]).encode()).hexdigest()
+
+
+def _in_case_order(
+    items: Iterable[Item], seed: int, identity: Callable[[Item], Sequence[str]]
+) -> dict[str, Item]:
+    """Return the items of a sheet by case id: the row, and a digest that ties the case to its key."""
+    ordered = in_drawn_order(items, seed, identity)
+    return {f"c{row:02d}-{_digest(seed, identity(item))[:6]}": item for row, item in enumerate(ordered, 1)}
+
+
+def _judgment_identity(verdict: JudgmentRecord) -> tuple[str, ...]:
+    return verdict.judge, verdict.method, verdict.query, verdict.context_sha256
+
+
+def _node_identity(node: NodeRecord) -> tuple[str, ...]:
+    return node.skill, node.id
 
 
 def sample_judgments(
@@ -133,7 +137,7 @@ def sample_judgments(
     """Return a sample of contexts, balanced over methods, verdicts and vote patterns.
 
     The vote patterns are those that the judge's number of votes allows: 3-0 and 2-1 for three votes, 1-0
-    alone for one. A stratum with too few cases gives what it has; no other is drawn on to fill it.
+    alone for one. A stratum with too few cases gives all of them; no other stratum makes up for it.
 
     Args:
         folder: Benchmark with judgments and the contexts that were judged.
@@ -143,24 +147,20 @@ def sample_judgments(
         seed: Another seed draws other cases.
 
     Raises:
-        BenchError: A method is unknown, the judge did not judge it, or the run kept no contexts.
+        BenchError: A method is unknown, the judge did not judge it, or the run stored no contexts.
 
     Reference: paper §4.2.
     """
     methods = list(dict.fromkeys(parse_method(method).label for method in methods))
-    found: list[JudgmentRecord] = []
-    contexts: dict[tuple[str, str], str | None] = {}
-    for method in methods:
-        # the last verdict on each query
-        verdicts = {verdict.query: verdict for verdict in folder.judgments(judge, method)}
-        if not verdicts:
-            raise BenchError(_nothing_judged(folder, judge, method))
-        found += verdicts.values()
-        # the last selection for each query
-        for chosen in {chosen.query: chosen for chosen in folder.selections(method)}.values():
-            if (verdict := verdicts.get(chosen.query)) and verdict.context_sha256 == chosen.context_sha256:
-                contexts[method, chosen.query] = chosen.context
-    current = [verdict for verdict in found if (verdict.method, verdict.query) in contexts]
+    found = [verdict for method in methods for verdict in _last_verdicts(folder, judge, method)]
+    # the last selection for each query
+    selections = {(method, one.query): one for method in methods for one in folder.selections(method)}
+    current = [
+        verdict
+        for verdict in found
+        if (chosen := selections.get((verdict.method, verdict.query)))
+        and chosen.context_sha256 == verdict.context_sha256
+    ]
     # as many votes as most verdicts have
     votes = (Counter(len(verdict.votes) for verdict in current).most_common(1) or [(1, 0)])[0][0]
     whole = [verdict for verdict in current if len(verdict.votes) == votes]
@@ -173,42 +173,60 @@ def sample_judgments(
         taken = in_drawn_order(members, seed, _judgment_identity)[:wanted]
         strata.append(Stratum((method, verdict_label(sufficient), pattern), len(members), len(taken), wanted))
         drawn += taken
-    queries = {query.id: query.query for query in folder.queries()}
-    skills = _skills_by_id(folder, {verdict.skill for verdict in drawn})
-    cases, keys = list[Case](), list[JudgmentKey]()
-    for number, verdict in enumerate(in_drawn_order(drawn, seed, _judgment_identity), 1):
-        if verdict.query not in queries:
-            raise BenchError(
-                f"{folder.path} has a verdict on query {verdict.query!r}, which it does not have: restore "
-                "its queries.jsonl, or run again."
-            )
-        context = contexts[verdict.method, verdict.query]
-        if context is None:
-            raise BenchError(
-                f"The selections of {verdict.method} in {folder.path} keep no contexts, so that nobody "
-                "can read them: run the method again with `--contexts`."
-            )
-        name = case_id(number, seed, _judgment_identity(verdict))
-        skill = skills[verdict.skill]
-        cases.append(Case(name, (skill.name, skill.description, queries[verdict.query], context)))
-        keys.append(
-            JudgmentKey(
-                case=name,
-                query=verdict.query,
-                skill=verdict.skill,
-                method=verdict.method,
-                judge=verdict.judge,
-                sufficient=verdict.sufficient,
-                pattern=verdict.pattern,
-                context_sha256=verdict.context_sha256,
-            )
-        )
     reasons = {
         "judged on another context": len(found) - len(current),
         f"not judged by {votes} votes": len(current) - len(whole),
     }
     set_aside = {reason: count for reason, count in reasons.items() if count}
-    return Sample(Sheet(SheetKind.SUFFICIENCY, tuple(cases)), tuple(keys), tuple(strata), set_aside)
+    ordered = _in_case_order(drawn, seed, _judgment_identity)
+    cases, keys = _judgment_cases(folder, ordered, selections)
+    return Sample(Sheet(SheetKind.SUFFICIENCY, cases), keys, tuple(strata), set_aside)
+
+
+def _judgment_cases(
+    folder: BenchFolder,
+    drawn: Mapping[str, JudgmentRecord],
+    selections: Mapping[tuple[str, str], SelectionRecord],
+) -> tuple[tuple[Case, ...], tuple[JudgmentKey, ...]]:
+    """Return the rows of drawn verdicts and their keys, given the selections by method and query."""
+    queries = {query.id: query.query for query in folder.queries()}
+    skills = _skills_by_id(folder, {verdict.skill for verdict in drawn.values()})
+    cases, keys = list[Case](), list[JudgmentKey]()
+    for case, verdict in drawn.items():
+        if verdict.query not in queries:
+            raise BenchError(
+                f"{folder.path} has a verdict on query {verdict.query!r}, which it does not have: restore "
+                "its queries.jsonl, or run again."
+            )
+        context = selections[verdict.method, verdict.query].context
+        if context is None:
+            raise BenchError(
+                f"The selections of {verdict.method} in {folder.path} keep no contexts, so that nobody "
+                "can read them: run the method again with `--contexts`."
+            )
+        skill = skills[verdict.skill]
+        cases.append(Case(case, (skill.name, skill.description, queries[verdict.query], context)))
+        judged = verdict.judge, verdict.sufficient, verdict.pattern, verdict.context_sha256
+        keys.append(JudgmentKey(case, verdict.query, verdict.skill, verdict.method, *judged))
+    return tuple(cases), tuple(keys)
+
+
+def _last_verdicts(folder: BenchFolder, judge: str, method: str) -> list[JudgmentRecord]:
+    """Return a judge's last verdict on each query.
+
+    Raises:
+        BenchError: There is none; the message names the alternatives.
+    """
+    if verdicts := {verdict.query: verdict for verdict in folder.judgments(judge, method)}:
+        return list(verdicts.values())
+    if methods := folder.judged_methods(judge):
+        raise BenchError(
+            f"Judge {judge} has no verdicts on {method} in {folder.path}: judge it with "
+            f"`skillpager bench judge`, or choose --methods among {', '.join(methods)}."
+        )
+    judges = folder.judges()
+    known = f"choose --judge among {', '.join(judges)}" if judges else "run `skillpager bench judge` first"
+    raise BenchError(f"Judge {judge} has no verdicts in {folder.path}: {known}.")
 
 
 def vote_patterns(votes: int) -> tuple[str, ...]:
@@ -217,15 +235,10 @@ def vote_patterns(votes: int) -> tuple[str, ...]:
 
 
 def sample_types(folder: BenchFolder, *, per_type: int = PER_TYPE, seed: int = SEED) -> Sample:
-    """Return a sample of nodes, as many of each predicted type.
+    """Return a sample of nodes, `per_type` of each predicted type, or all where there are fewer.
 
     Within a type the strata of subset and size give one node in turn, so that they are as equal as
-    they can be. A type with too few nodes gives what it has.
-
-    Args:
-        folder: Benchmark with the nodes of a run.
-        per_type: Nodes of each type.
-        seed: Another seed draws other nodes.
+    they can be. Another seed draws other nodes.
 
     Raises:
         BenchError: The folder has no nodes, or nodes of skills that it does not have.
@@ -251,20 +264,11 @@ def sample_types(folder: BenchFolder, *, per_type: int = PER_TYPE, seed: int = S
         for skill in {node.skill for node in drawn}
     }
     cases, keys = list[Case](), list[TypeKey]()
-    for number, node in enumerate(in_drawn_order(drawn, seed, _node_identity), 1):
+    for case, node in _in_case_order(drawn, seed, _node_identity).items():
         skill = skills[node.skill]
-        name = case_id(number, seed, _node_identity(node))
-        cases.append(Case(name, _node_texts(node, skill, fragments[node.skill])))
+        cases.append(Case(case, _node_texts(node, skill, fragments[node.skill])))
         keys.append(
-            TypeKey(
-                case=name,
-                skill=node.skill,
-                node=node.id,
-                type=node.type,
-                confidence=node.confidence,
-                subset=skill.subset,
-                size=sizes[node.skill],
-            )
+            TypeKey(case, node.skill, node.id, node.type, node.confidence, skill.subset, sizes[node.skill])
         )
     return Sample(Sheet(SheetKind.TYPES, tuple(cases)), tuple(keys), tuple(strata), {})
 
@@ -293,11 +297,7 @@ def write_sample(path: Path, sample: Sample) -> Path:
 
 
 def _skills_by_id(folder: BenchFolder, wanted: Iterable[str]) -> dict[str, SkillRecord]:
-    """Return the skills of a folder by id.
-
-    Raises:
-        BenchError: One that is wanted is not in the folder.
-    """
+    """Return the skills of a folder by id; raise a `BenchError` if one that is wanted is not there."""
     skills = {skill.id: skill for skill in folder.skills()}
     if missing := sorted(set(wanted) - skills.keys()):
         raise BenchError(
@@ -305,26 +305,6 @@ def _skills_by_id(folder: BenchFolder, wanted: Iterable[str]) -> dict[str, Skill
             "restore its skills.jsonl, or run again."
         )
     return skills
-
-
-def _judgment_identity(verdict: JudgmentRecord) -> tuple[str, ...]:
-    return verdict.judge, verdict.method, verdict.query, verdict.context_sha256
-
-
-def _node_identity(node: NodeRecord) -> tuple[str, ...]:
-    return node.skill, node.id
-
-
-def _nothing_judged(folder: BenchFolder, judge: str, method: str) -> str:
-    """Return the message for a method without verdicts: the alternatives that there are."""
-    if methods := folder.judged_methods(judge):
-        return (
-            f"Judge {judge} has no verdicts on {method} in {folder.path}: judge it with "
-            f"`skillpager bench judge`, or choose --methods among {', '.join(methods)}."
-        )
-    judges = folder.judges()
-    known = f"choose --judge among {', '.join(judges)}" if judges else "run `skillpager bench judge` first"
-    return f"Judge {judge} has no verdicts in {folder.path}: {known}."
 
 
 def _node_texts(node: NodeRecord, record: SkillRecord, fragments: Sequence[Fragment]) -> tuple[str, ...]:

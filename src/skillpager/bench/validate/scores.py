@@ -3,7 +3,7 @@
 Reference: paper §4.2, §5.1.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -15,7 +15,6 @@ from skillpager.bench.validate.sheet import (
     CHOICES,
     JudgmentKey,
     Key,
-    Sheet,
     SheetKind,
     TypeKey,
     find_key,
@@ -47,12 +46,12 @@ class Published:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Agreement on some cases of a sheet.
+    """Agreement on some cases of a sheet; the person's labels are the reference.
 
     Attributes:
         by: The division of the cases: `all`, `votes` or `method`; for types `all`, `subset` or `size`.
         name: The part, such as `2-1` or `mmr`; `all` for all.
-        agreement: The person's labels are the reference, the judge's or parser's are rated.
+        agreement: The judge's or parser's labels against the person's.
         published: The paper's numbers, where it has them.
     """
 
@@ -68,9 +67,9 @@ class SheetScore:
 
     Attributes:
         sheet: The file.
-        cases: Cases of the key.
+        cases: Number of cases of the key.
         missing: Cases without a label, or without a row.
-        groups: All cases, then the parts of them, where there are two or more.
+        groups: All cases, then each division that has two or more parts.
     """
 
     sheet: str
@@ -100,14 +99,7 @@ class PairScore:
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """The scores of answered sheets.
-
-    Attributes:
-        kind: The question.
-        rater: Id of the judge, or `parser`.
-        sheets: One for each annotator.
-        pairs: Each two annotators that labelled cases in common.
-    """
+    """The scores of answered sheets, against `rater` (a judge's id, or `parser`) and each other."""
 
     kind: SheetKind
     rater: str
@@ -127,53 +119,81 @@ _PUBLISHED: Mapping[SheetKind, Mapping[tuple[str, str], Published]] = {
 
 
 def score_sheets(sheets: Sequence[Path], *, key: Path | None = None) -> Scores:
-    """Return how the annotators of sheets agree with the judge or parser, and with each other.
+    """Return how the annotators of copies of one sheet agree with the judge or parser, and with each other.
 
     Args:
-        sheets: Answered copies of one sheet.
-        key: The sheet's key; found beside each sheet when not given.
+        sheets: Answered copies.
+        key: The sheet's key; found beside each copy when not given.
 
     Raises:
         BenchError: A sheet or key is missing or wrong, a sheet has no label or a case that its key does
-            not know, or the sheets are not copies of one.
+            not have, or the sheets are not copies of one.
         MissingExtraError: scikit-learn is not installed.
 
     Reference: paper §4.2, §5.1.
     """
-    read = [_Answered(path, read_sheet(path), key or find_key(path)) for path in sheets]
-    first = read[0]
-    for other in read[1:]:
-        if other.keys != first.keys:
-            raise BenchError(f"{first.path} and {other.path} have different keys: score them one by one.")
-    labels = [choice.label for choice in CHOICES[first.sheet.kind]]
-    pairs = []
-    for one, two in combinations(read, 2):
-        if common := [case for case in one.keys if case in one.labels and case in two.labels]:
-            agreement = measure_agreement(
-                [one.labels[case] for case in common], [two.labels[case] for case in common], labels
-            )
-            pairs.append(PairScore(str(one.path), str(two.path), agreement))
-    judges = [key.judge for key in first.keys.values() if isinstance(key, JudgmentKey)]
-    return Scores(
-        kind=first.sheet.kind,
-        rater=judges[0] if judges else "parser",
-        sheets=tuple(_score(answered, labels) for answered in read),
-        pairs=tuple(pairs),
-    )
+    read = [_read_answers(path, key) for path in sheets]
+    kind, keys, _ = read[0]
+    for path, (_, other, _) in zip(sheets, read, strict=True):
+        if other != keys:
+            raise BenchError(f"{sheets[0]} and {path} have different keys: score them one by one.")
+    labels = [choice.label for choice in CHOICES[kind]]
+    scored, pairs = list[SheetScore](), list[PairScore]()
+    for path, (_, _, answers) in zip(sheets, read, strict=True):
+        missing = tuple(case for case in keys if case not in answers)
+        scored.append(SheetScore(str(path), len(keys), missing, tuple(_score_groups(kind, keys, answers))))
+    for (first, (_, _, one)), (second, (_, _, two)) in combinations(zip(sheets, read, strict=True), 2):
+        if common := [case for case in keys if case in one and case in two]:
+            agreement = measure_agreement([one[c] for c in common], [two[c] for c in common], labels)
+            pairs.append(PairScore(str(first), str(second), agreement))
+    judges = [own.judge for own in keys.values() if isinstance(own, JudgmentKey)]
+    return Scores(kind, judges[0] if judges else "parser", tuple(scored), tuple(pairs))
+
+
+def _read_answers(path: Path, key: Path | None) -> tuple[SheetKind, dict[str, Key], dict[str, str]]:
+    """Return the kind of a sheet, its keys by case, and the label of each labelled case."""
+    sheet, place = read_sheet(path), key or find_key(path)
+    keys = read_key(place, sheet.kind)
+    if strange := [case.id for case in sheet.cases if case.id not in keys]:
+        raise BenchError(
+            f"{path} has the case {strange[0]}, which {place} does not: name its own key, by --key."
+        )
+    answers = {case.id: case.label for case in sheet.cases if case.label}
+    if not answers:
+        raise BenchError(
+            f"{path} has no label yet: answer it with `skillpager bench validate serve {path}`, or in a "
+            "spreadsheet."
+        )
+    return sheet.kind, keys, answers
+
+
+def _score_groups(kind: SheetKind, keys: Mapping[str, Key], answers: Mapping[str, str]) -> Iterator[Group]:
+    """Yield the agreement on all labelled cases, then on the parts of each division."""
+    labels = [choice.label for choice in CHOICES[kind]]
+    labelled = [key for case, key in keys.items() if case in answers]
+    divided: list[tuple[str, str, list[Key]]] = [(ALL, ALL, labelled)]
+    for by, field in PARTS.items():
+        # unanimous votes first; a key without the field, or an empty one, is in no part
+        parts = sorted({getattr(key, field, "") for key in labelled} - {""}, reverse=by == BY_VOTES)
+        if len(parts) > 1:
+            divided += [(by, part, [k for k in labelled if getattr(k, field) == part]) for part in parts]
+    for by, name, members in divided:
+        people = [answers[key.case] for key in members]
+        rated = [key.type if isinstance(key, TypeKey) else verdict_label(key.sufficient) for key in members]
+        agreement = measure_agreement(people, rated, labels)
+        yield Group(by, name, agreement, _PUBLISHED[kind].get((by, name)))
 
 
 def note_agreement(folder: BenchFolder, scores: Scores) -> None:
-    """Keep the first annotator's agreement with the judge in the manifest, where `bench report` reads it.
+    """Write the first annotator's agreement with the judge into the manifest of the sheet's benchmark.
 
-    Args:
-        folder: The benchmark that the sheet was drawn from.
-        scores: Scores of a sufficiency sheet.
+    `bench report` reads it there.
 
     Raises:
         BenchError: The sheet is one of node types, or the manifest is damaged.
     """
     if scores.kind is not SheetKind.SUFFICIENCY:
-        raise BenchError(f"{scores.sheets[0].sheet} asks for node types: only a judge's agreement is kept.")
+        raise BenchError(f"{scores.sheets[0].sheet} asks for node types: only a judge's agreement is stored.")
     noted = {
         group.name: {
             "cases": group.agreement.cases,
@@ -185,46 +205,3 @@ def note_agreement(folder: BenchFolder, scores: Scores) -> None:
     }
     known = folder.manifest().get(VALIDATION)
     folder.update_manifest({VALIDATION: {**(known if isinstance(known, dict) else {}), scores.rater: noted}})
-
-
-class _Answered:
-    """A sheet with its key."""
-
-    def __init__(self, path: Path, sheet: Sheet, key: Path) -> None:
-        """Read the key and tie the answers to it.
-
-        Raises:
-            BenchError: The key lacks a case of the sheet, or nothing is labelled.
-        """
-        self.path, self.sheet = path, sheet
-        self.keys: dict[str, Key] = read_key(key, sheet.kind)
-        if strange := [case.id for case in sheet.cases if case.id not in self.keys]:
-            raise BenchError(
-                f"{path} has the case {strange[0]}, which {key} does not: name its own key, by --key."
-            )
-        self.labels = {case.id: case.label for case in sheet.cases if case.label}
-        if not self.labels:
-            raise BenchError(
-                f"{path} has no label yet: answer it with `skillpager bench validate serve {path}`, or in a "
-                "spreadsheet."
-            )
-
-
-def _score(answered: _Answered, labels: Sequence[str]) -> SheetScore:
-    """Return the score of one sheet: all cases, then the parts that there are two or more of."""
-    labelled = [key for case, key in answered.keys.items() if case in answered.labels]
-    divided: list[tuple[str, str, list[Key]]] = [(ALL, ALL, labelled)]
-    for by, field in PARTS.items():
-        # unanimous votes first; a key without the field, or an empty one, is in no part
-        parts = sorted({getattr(key, field, "") for key in labelled} - {""}, reverse=by == BY_VOTES)
-        if len(parts) > 1:
-            members = {part: [key for key in labelled if getattr(key, field) == part] for part in parts}
-            divided += [(by, part, keys) for part, keys in members.items()]
-    groups = []
-    for by, name, keys in divided:
-        people = [answered.labels[key.case] for key in keys]
-        rated = [key.type if isinstance(key, TypeKey) else verdict_label(key.sufficient) for key in keys]
-        agreement = measure_agreement(people, rated, labels)
-        groups.append(Group(by, name, agreement, _PUBLISHED[answered.sheet.kind].get((by, name))))
-    missing = tuple(case for case in answered.keys if case not in answered.labels)
-    return SheetScore(str(answered.path), len(answered.keys), missing, tuple(groups))

@@ -3,16 +3,16 @@
     case,skill,description,query,context,label,note     is this context sufficient for this query?
     case,skill,headings,before,node,after,label,note    which type has this node?
 
-UTF-8 with a byte order mark and CRLF between rows, because spreadsheets read nothing else everywhere. Text
-of skills is untrusted: a cell that a spreadsheet would take for a formula begins with an apostrophe,
-which is taken off when the sheet is read. The key, `SHEET.key.jsonl`, holds what annotators must not see,
-one JSON object a case.
+UTF-8 with a byte order mark and CRLF between rows, which every spreadsheet reads. Text of skills is
+untrusted: a cell that a spreadsheet would take for a formula gets an apostrophe in front, which is removed
+when the sheet is read. The key, `SHEET.key.jsonl`, holds what annotators must not see, one JSON object
+for each case.
 """
 
 import csv
 import io
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -45,13 +45,7 @@ class SheetKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """An answer that a sheet takes.
-
-    Attributes:
-        label: The answer, as the sheet has it.
-        keys: Keys of the page, which are also read as the answer in a sheet.
-        meaning: When it is the answer.
-    """
+    """A label that a sheet takes; `keys` choose it on the page, and are read as the label in a sheet."""
 
     label: str
     keys: tuple[str, ...]
@@ -97,14 +91,7 @@ COLUMNS: Mapping[SheetKind, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One row of a sheet.
-
-    Attributes:
-        id: Ties it to the key.
-        texts: The texts that are shown, in the order of the sheet's `COLUMNS`.
-        label: The answer, empty before it is given.
-        note: Remark of the annotator.
-    """
+    """One row of a sheet: its texts in the order of `COLUMNS`, and an answer, empty before it is given."""
 
     id: str
     texts: tuple[str, ...]
@@ -122,18 +109,7 @@ class Sheet:
 
 @dataclass(frozen=True, slots=True)
 class JudgmentKey(Record):
-    """The key of a case of a sufficiency sheet.
-
-    Attributes:
-        case: Id of the case.
-        query: Id of the query.
-        skill: Id of the skill.
-        method: Label of the method.
-        judge: Id of the judge.
-        sufficient: The judge's verdict.
-        pattern: Its vote pattern, such as `2-1`.
-        context_sha256: SHA-256 of the context, hexadecimal.
-    """
+    """The key of a case of a sufficiency sheet: fields as in `JudgmentRecord`, `pattern` such as `2-1`."""
 
     case: str
     query: str
@@ -147,17 +123,7 @@ class JudgmentKey(Record):
 
 @dataclass(frozen=True, slots=True)
 class TypeKey(Record):
-    """The key of a case of a sheet of node types.
-
-    Attributes:
-        case: Id of the case.
-        skill: Id of the skill.
-        node: Id of the node in its skill.
-        type: The predicted type.
-        confidence: The classifier's confidence, 0 to 1.
-        subset: Part of the benchmark that the skill is from.
-        size: Size class of the skill: `small`, `medium` or `large`.
-    """
+    """The key of a case of a sheet of node types: the predicted node, its skill's subset and size class."""
 
     case: str
     skill: str
@@ -169,10 +135,6 @@ class TypeKey(Record):
 
 
 Key: TypeAlias = JudgmentKey | TypeKey
-KEY_KINDS: Mapping[SheetKind, type[Key]] = {
-    SheetKind.SUFFICIENCY: JudgmentKey,
-    SheetKind.TYPES: TypeKey,
-}
 
 
 def write_sheet(path: Path, sheet: Sheet) -> None:
@@ -185,10 +147,10 @@ def read_sheet(path: Path) -> Sheet:
     """Return a sheet as it was written, or as a spreadsheet saved it.
 
     Raises:
-        BenchError: The file is missing, not UTF-8, no sheet, or has a label or case that cannot be.
+        BenchError: The file is missing, not UTF-8, not a sheet, or has an unknown label, a case twice, or a
+            row without a case.
     """
-    table = _read_table(path)
-    kind = _kind(path, table.header)
+    kind, table = _read_table(path)
     place = {name: table.header.index(name) for name in (CASE, *COLUMNS[kind], LABEL, NOTE)}
     cases: dict[str, Case] = {}
     for row, line in zip(table.rows, table.lines, strict=True):
@@ -212,15 +174,13 @@ def write_answer(path: Path, case: str, *, label: str, note: str) -> None:
         BenchError: The sheet cannot be read.
         ValueError: It has no such case, or does not take the label.
     """
-    table = _read_table(path)
-    kind = _kind(path, table.header)
-    answer = {LABEL: read_label(kind, label), NOTE: note}
-    own = table.header.index(CASE)
+    kind, table = _read_table(path)
+    label = read_label(kind, label)
+    own, label_place, note_place = map(table.header.index, (CASE, LABEL, NOTE))
     row = next((row for row in table.rows if row[own].strip() == case), None)
     if row is None:
         raise ValueError(f"there is no case {case!r}")
-    for column, text in answer.items():
-        row[table.header.index(column)] = text
+    row[label_place], row[note_place] = label, note
     _write_table(path, table)
 
 
@@ -286,10 +246,10 @@ class Table:
 
 
 def read_csv(text: str) -> Table:
-    """Return the rows of a CSV file that are not empty, whatever spreadsheet saved it.
+    """Return the rows of a CSV file that are not empty, with any delimiter that spreadsheets write.
 
     Raises:
-        csv.Error: It is none.
+        csv.Error: It is not a CSV file.
     """
     delimiter = max(DELIMITERS, key=text.partition("\n")[0].count)
     usual = csv.field_size_limit(MAX_CELL)
@@ -309,7 +269,8 @@ def read_csv(text: str) -> Table:
     return table
 
 
-def _read_table(path: Path) -> Table:
+def _read_table(path: Path) -> tuple[SheetKind, Table]:
+    """Return the kind and the cells of a sheet."""
     try:
         table = read_csv(path.read_bytes().decode("utf-8-sig"))
     except FileNotFoundError:
@@ -321,9 +282,14 @@ def _read_table(path: Path) -> Table:
             f'{path} is not UTF-8 (offset {error.start}): save it as "CSV UTF-8", or restore it.'
         ) from error
     except csv.Error as error:
-        raise BenchError(f"{path} is no CSV file ({error}): restore it.") from error
+        raise BenchError(f"{path} is not a CSV file ({error}): restore it.") from error
     table.rows[:] = [[restored(cell) for cell in row] for row in table.rows]
-    return table
+    headers = {kind: [CASE, *columns, LABEL, NOTE] for kind, columns in COLUMNS.items()}
+    for kind, header in headers.items():
+        if set(header) <= set(table.header):
+            return kind, table
+    known = " or ".join(map(",".join, headers.values()))
+    raise BenchError(f"{path}:1 is not the header of a sheet: it must have the columns {known}.")
 
 
 def _write_table(path: Path, table: Table) -> None:
@@ -336,16 +302,8 @@ def _write_table(path: Path, table: Table) -> None:
     write_file(path, stream.getvalue())
 
 
-def _kind(path: Path, header: Sequence[str]) -> SheetKind:
-    for kind, columns in COLUMNS.items():
-        if {CASE, *columns, LABEL, NOTE} <= set(header):
-            return kind
-    known = " or ".join(",".join([CASE, *columns, LABEL, NOTE]) for columns in COLUMNS.values())
-    raise BenchError(f"{path}:1 is not the header of a sheet: it must have the columns {known}.")
-
-
 def key_file(sheet: Path) -> Path:
-    """Return where the key of a new sheet is written."""
+    """Return the path of a sheet's key."""
     return sheet.with_name(f"{sheet.stem}{KEY_SUFFIX}")
 
 
@@ -367,6 +325,7 @@ def read_key(path: Path, kind: SheetKind) -> dict[str, Key]:
     """Return the key by case.
 
     Raises:
-        BenchError: A line is no key of this kind of sheet.
+        BenchError: A line is not a key of this kind of sheet.
     """
-    return {key.case: key for key in read_records(path, KEY_KINDS[kind])}
+    record: type[Key] = JudgmentKey if kind is SheetKind.SUFFICIENCY else TypeKey
+    return {key.case: key for key in read_records(path, record)}

@@ -1,17 +1,16 @@
-"""The page on which people answer a sheet: a small web server on this machine alone.
+"""The page on which people answer a sheet: a small web server that only this machine can reach.
 
-Each answer is written into the sheet before it is acknowledged, and the sheet is read anew each time, so that
-a reloaded page, a second tab and a spreadsheet all see what is in the file. Text of skills is untrusted: it
-travels as JSON, becomes text and never markup, and the page may load nothing but its own files. The gate of
-the HTTP service refuses what other sites send, and names that are not this machine's (DNS rebinding).
+Each answer is written into the sheet before it is acknowledged, and the sheet is read again each time, so
+that a reloaded page, a second tab and a spreadsheet all see what is in the file. Text of skills is untrusted:
+it travels as JSON, becomes text and never markup, and the page may load nothing but its own files. The gate
+of the HTTP service refuses requests from other sites, and other names than this machine's (DNS rebinding).
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from http import HTTPStatus
 from importlib.resources import files
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import uvicorn
@@ -27,7 +26,6 @@ from skillpager.http.gate import Gate
 from skillpager.http.options import ServerOptions
 from skillpager.http.problems import handle_problems, problem
 from skillpager.http.server import listen, server_config
-from skillpager.json_types import JsonObject
 
 DEFAULT_PORT = 8642
 # an answer is a label and a note
@@ -75,11 +73,7 @@ GUIDE = unwrapped(CRITERION.rpartition("\n\n")[0])
 
 
 class SheetServer:
-    """Serves the page of one sheet until it is stopped.
-
-    Args:
-        sheet: Sheet to answer.
-        port: Port on the loopback interface; 0 for any that is free.
+    """A server of the page of one sheet, on a port of the loopback interface; 0 for any that is free.
 
     Raises:
         BenchError: The sheet cannot be read, or the port cannot be used.
@@ -100,9 +94,7 @@ class SheetServer:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_exception: object) -> None:
         self._listener.close()
 
     @property
@@ -130,48 +122,36 @@ class SheetServer:
         return sum(bool(case.label) for case in cases), len(cases)
 
 
-def sheet_json(path: Path) -> JsonObject:
-    """Return a sheet as the page shows it."""
-    sheet = read_sheet(path)
-    return {
-        "name": path.name,
-        "kind": str(sheet.kind),
-        "guide": GUIDE if sheet.kind is SheetKind.SUFFICIENCY else "",
-        "columns": list(COLUMNS[sheet.kind]),
-        "choices": [
-            {"label": choice.label, "keys": list(choice.keys), "meaning": choice.meaning}
-            for choice in CHOICES[sheet.kind]
-        ],
-        "cases": [
-            {"id": case.id, "texts": list(case.texts), "label": case.label, "note": case.note}
-            for case in sheet.cases
-        ],
-    }
-
-
-def _make_app(sheet: Path, options: ServerOptions) -> FastAPI:
+def _make_app(path: Path, options: ServerOptions) -> FastAPI:
     """Return the application. Its routes run on the event loop: one answer is written after the other."""
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
 
     @app.post("/answer")
-    async def keep(request: Request) -> Response:
+    async def save(request: Request) -> Response:
         try:
             answer = Answer.from_json(await request.body())
-            write_answer(sheet, answer.case, label=answer.label, note=answer.note)
+            write_answer(path, answer.case, label=answer.label, note=answer.note)
         except ValueError as error:
             return problem(HTTPStatus.BAD_REQUEST, str(error))
         return JSONResponse({})
 
-    @app.get("/{path:path}")
+    @app.get("/{name:path}")
     async def show(request: Request) -> Response:
-        path = request.scope["path"]
-        if request.url.query or path not in (*_PAGE, "/sheet"):
+        name = request.scope["path"]
+        if request.url.query or name not in (*_PAGE, "/sheet"):
             return problem(HTTPStatus.NOT_FOUND, "There is nothing here.")
-        if path == "/sheet":
-            return JSONResponse(sheet_json(sheet))
-        name, kind = _PAGE[path]
-        content = (files("skillpager.bench.validate") / "page" / name).read_bytes()
-        return Response(content, headers={"Content-Type": kind})
+        if name != "/sheet":
+            file, kind = _PAGE[name]
+            content = (files("skillpager.bench.validate") / "page" / file).read_bytes()
+            return Response(content, headers={"Content-Type": kind})
+        sheet = read_sheet(path)
+        shown = {
+            "name": path.name,
+            "guide": GUIDE if sheet.kind is SheetKind.SUFFICIENCY else "",
+            "columns": COLUMNS[sheet.kind],
+            "choices": [asdict(choice) for choice in CHOICES[sheet.kind]],
+        }
+        return JSONResponse({**shown, **asdict(sheet)})
 
     async def unreadable(_request: Request, error: Exception) -> Response:
         return problem(HTTPStatus.INTERNAL_SERVER_ERROR, str(error))

@@ -1,1 +1,1 @@
-"""The explorer: a web page that shows what a page of a skill holds and why."""
+"""The explorer: a web page that shows which parts of a skill a page holds, and why."""

@@ -1,13 +1,14 @@
-"""A skill's files as HTML, as their author wrote them, every node marked with `data-node` where it stands.
+"""A skill's files as HTML; the elements of each node carry its id as `data-node`.
 
-The parser is that of the splitter, so that blocks are the same. A node may be several elements: the end
-of a paragraph and the list that it introduces. Skills are untrusted: raw HTML is shown as text, links lead
-to the web or into the skill and nowhere else, images are named and not loaded.
+The parser is the splitter's, so blocks are the same. A node may be several elements, such as the end of a
+paragraph and the list that it introduces. Skills are untrusted: raw HTML is shown as text, links lead only
+to the web or into the skill, images are named and not loaded.
 """
 
 import posixpath
 from bisect import bisect_right
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from html import escape
 from itertools import pairwise
 from urllib.parse import unquote, urlsplit
@@ -24,12 +25,12 @@ from pygments.lexers import get_lexer_by_name
 from skillpager.parsing.markdown import MAX_NESTING, Lines
 from skillpager.types import Node, SkillIndex, SourceFile
 
-# stands in a paragraph where its next node begins: white space to CommonMark, and hardly ever written
+# inserted into a paragraph where its next node begins: white space to CommonMark, and hardly ever written
 BOUNDARY = "\u205f"
 SAFE_SCHEMES = frozenset({"http", "https", "mailto"})
 NODE = "data-node"
-# the languages of skills; a lexer is a heap of patterns that strangers' text is matched against, so no
-# others are taken, and no long text
+# lexers match untrusted text against many patterns, so only the languages of skills are colored, and no
+# long text
 _NAMES = """
     bash c console cpp css csharp diff docker dockerfile go graphql groovy hcl html http ini java javascript
     js json jsx kotlin lua make makefile nginx perl php powershell properties ps1 py python r rb ruby rust
@@ -42,7 +43,7 @@ _LINE_BREAKS = frozenset({"<br>", "<br/>", "<br />"})
 
 
 def render_skill(index: SkillIndex) -> list[dict[str, str]]:
-    """Return for every file its path, its front matter as it is, and its body as HTML."""
+    """Return for every file its path, its unchanged front matter, and its body as HTML."""
     paths = {file.path for file in index.skill.files}
     return [
         {
@@ -63,7 +64,9 @@ def render_file(file: SourceFile, nodes: Sequence[Node], paths: Collection[str])
         paths: Paths of all files of the skill, which links may lead to.
     """
     marker = _Marker(file, nodes)
-    parser = _parser()
+    parser = MarkdownIt("commonmark", {"maxNesting": MAX_NESTING}, renderer_cls=_Renderer).enable("table")
+    parser.core.ruler.before("inline", "boundaries", _set_boundaries)
+    parser.core.ruler.push("nodes", _mark_nodes)
     env: EnvType = {"marker": marker, "paths": paths, "file": file.path}
     tokens = parser.parse(file.text[file.body_start :], env)
     blocks: list[tuple[int, str]] = []
@@ -74,7 +77,7 @@ def render_file(file: SourceFile, nodes: Sequence[Node], paths: Collection[str])
             blocks.append((marker.offset(block[0]), parser.renderer.render(block, parser.options, env)))
             start = place
     for node in nodes:
-        # what CommonMark gives no element, such as a link definition, is shown as its source
+        # a node that CommonMark gives no element, such as a link definition, is shown as its source
         if node.id not in marker.marked:
             html = f'<pre class="source" {NODE}="{node.id}"><code>{escape(node.text)}</code></pre>\n'
             blocks.append((node.span.start, html))
@@ -82,7 +85,7 @@ def render_file(file: SourceFile, nodes: Sequence[Node], paths: Collection[str])
 
 
 class _Marker:
-    """Knows which node stands where in a file, and which ones were marked."""
+    """Maps offsets in a file to nodes, and records which nodes got an element."""
 
     def __init__(self, file: SourceFile, nodes: Sequence[Node]) -> None:
         self.marked: set[str] = set()
@@ -93,17 +96,17 @@ class _Marker:
         self._starts = [node.span.start for node in nodes]
 
     def offset(self, token: Token) -> int:
-        """Return where a block begins, white space left out."""
+        """Return the offset of a block's first character that is not white space."""
         first, _ = token.map or (0, 0)
         start = self._body_start + self._lines.start(first)
         return start + len(self._text[start:]) - len(self._text[start:].lstrip())
 
     def attributes(self, token: Token) -> Attributes:
-        """Return the attribute that names the node that a block begins in."""
+        """Return the attribute that names the node in which a block begins."""
         return self._named(self.offset(token))
 
     def parts(self, token: Token) -> list[tuple[int, Attributes]]:
-        """Return the parts of a paragraph: letters before each, and the attribute that names its node."""
+        """Return for each node of a paragraph the count of letters before it, and the attribute naming it."""
         _, behind = token.map or (0, 0)
         start, end = self.offset(token), self._body_start + self._lines.start(behind)
         inside = [offset for offset in self._starts if start < offset < end] if token.level == 0 else []
@@ -118,28 +121,13 @@ class _Marker:
         return {NODE: self._nodes[place].id}
 
 
-def _parser() -> MarkdownIt:
-    """Return a parser that marks nodes and renders nothing that could do harm."""
-    parser = MarkdownIt("commonmark", {"maxNesting": MAX_NESTING}).enable("table")
-    parser.core.ruler.before("inline", "boundaries", _set_boundaries)
-    parser.core.ruler.push("nodes", _mark_nodes)
-    for name in ("fence", "code_block"):
-        parser.add_render_rule(name, _code)
-    parser.add_render_rule("html_block", _html_block)
-    parser.add_render_rule("html_inline", _html_inline)
-    parser.add_render_rule("image", _image)
-    parser.add_render_rule("table_open", lambda *_: '<div class="table"><table>\n')
-    parser.add_render_rule("table_close", lambda *_: "</table></div>\n")
-    return parser
-
-
 def _set_boundaries(state: StateCore) -> None:
-    """Put a boundary into each paragraph where a further node begins, before it is parsed."""
+    """Insert a boundary into each paragraph where another node begins, before it is parsed."""
     for opening, token in pairwise(state.tokens):
         if token.type == "inline" and opening.type == "paragraph_open":
             token.meta["parts"] = parts = state.env["marker"].parts(opening)
             content = token.content.replace(BOUNDARY, " ")
-            # counted in letters, because white space differs from the source
+            # count letters, because white space differs from the source
             places = [place for place, character in enumerate(content) if not character.isspace()]
             cuts = [places[letters] for letters, _ in parts[1:] if letters < len(places)]
             token.content = BOUNDARY.join(
@@ -148,7 +136,7 @@ def _set_boundaries(state: StateCore) -> None:
 
 
 def _mark_nodes(state: StateCore) -> None:
-    """Name the node of every block and every part of a paragraph; tame what is parsed."""
+    """Add the node id to every block and every part of a paragraph; replace unsafe links and styles."""
     for token in state.tokens:
         if token.type in ("fence", "code_block", "html_block", "tr_open"):
             token.attrs.update(state.env["marker"].attributes(token))
@@ -157,26 +145,26 @@ def _mark_nodes(state: StateCore) -> None:
         elif token.type == "heading_open":
             token.attrSet("data-heading", token.tag[1])
         elif token.type == "inline" and token.children:
-            _tame_links(token.children, state.env)
+            _restrict_links(token.children, state.env)
             if "parts" in token.meta:
                 token.children = _with_parts(token, state)
 
 
 def _with_parts(paragraph: Token, state: StateCore) -> list[Token]:
-    """Return the content of a paragraph, each of its nodes in an element of its own."""
+    """Return the content of a paragraph with one element for each of its nodes."""
     parts = [attributes for _, attributes in paragraph.meta["parts"]]
     children = paragraph.children or []
     found = sum(child.content.count(BOUNDARY) for child in children if child.type == "text")
     if found == len(parts) - 1:
         return _split(children, parts)
-    # a boundary fell into a link or code: each part is read by itself
+    # a boundary fell into a link or code: parse each part separately
     sources = paragraph.content.split(BOUNDARY)
     read = [state.md.parseInline(source, state.env)[0].children or [] for source in sources]
     return [token for inner, part in zip(read, parts, strict=False) for token in _split(inner, [part])]
 
 
 def _split(children: Sequence[Token], parts: Sequence[Attributes]) -> list[Token]:
-    """Return inline tokens in one `span` a part; emphasis across a boundary is closed and opened again."""
+    """Return inline tokens, one `span` per part; emphasis across a boundary is closed and opened again."""
     ahead = iter(parts)
     result = [_span(next(ahead))]
     opened: list[Token] = []
@@ -199,8 +187,8 @@ def _span(attributes: Attributes) -> Token:
     return Token("node_open", "span", 1, attrs=dict(attributes))
 
 
-def _tame_links(children: Sequence[Token], env: EnvType) -> None:
-    """Let links lead to the web or to a file of the skill; any other is only named."""
+def _restrict_links(children: Sequence[Token], env: EnvType) -> None:
+    """Replace every link that leads neither to the web nor to a file of the skill by a `span`."""
     opened: list[Token] = []
     for token in children:
         if token.type == "link_open":
@@ -211,61 +199,56 @@ def _tame_links(children: Sequence[Token], env: EnvType) -> None:
 
 
 def _link(href: str, env: EnvType) -> tuple[str, Attributes]:
-    try:
+    """Return the element and attributes for a link."""
+    with suppress(ValueError):  # not a URL
         parts = urlsplit(href)
-    except ValueError:
-        return "span", {"class": "link", "title": href}
-    if parts.scheme.lower() in SAFE_SCHEMES:
-        return "a", {"href": href, "rel": "noopener noreferrer nofollow", "target": "_blank"}
-    path = posixpath.normpath(posixpath.join(posixpath.dirname(env["file"]), unquote(parts.path)))
-    if not parts.scheme and not parts.netloc and parts.path and path in env["paths"]:
-        return "a", {"href": "#", "data-file": path}
+        if parts.scheme.lower() in SAFE_SCHEMES:
+            return "a", {"href": href, "rel": "noopener noreferrer nofollow", "target": "_blank"}
+        path = posixpath.normpath(posixpath.join(posixpath.dirname(env["file"]), unquote(parts.path)))
+        if not parts.scheme and not parts.netloc and parts.path and path in env["paths"]:
+            return "a", {"href": "#", "data-file": path}
     return "span", {"class": "link", "title": href}
 
 
-def _code(
-    renderer: RendererHTML, tokens: Sequence[Token], place: int, _options: OptionsDict, _env: EnvType
-) -> str:
-    token = tokens[place]
-    language = token.info.split()[0] if token.info.split() else ""
-    label = f' data-language="{escape(language)}"' if language else ""
-    code = highlight(token.content, language)
-    return f"<pre{renderer.renderAttrs(token)}{label}><code>{code}</code></pre>\n"
+class _Renderer(RendererHTML):
+    """Renders code in colors, and HTML and images as text."""
+
+    def fence(self, tokens: Sequence[Token], idx: int, *_: object) -> str:
+        token = tokens[idx]
+        language = token.info.split()[0] if token.info.split() else ""
+        label = f' data-language="{escape(language)}"' if language else ""
+        code = highlight(token.content, language)
+        return f"<pre{self.renderAttrs(token)}{label}><code>{code}</code></pre>\n"
+
+    def code_block(self, tokens: Sequence[Token], idx: int, *_: object) -> str:
+        return self.fence(tokens, idx)
+
+    def html_block(self, tokens: Sequence[Token], idx: int, *_: object) -> str:
+        token = tokens[idx]
+        return f'<pre class="html"{self.renderAttrs(token)}><code>{escape(token.content)}</code></pre>\n'
+
+    def html_inline(self, tokens: Sequence[Token], idx: int, *_: object) -> str:
+        content = tokens[idx].content
+        return "<br>" if content.lower() in _LINE_BREAKS else f'<code class="html">{escape(content)}</code>'
+
+    def image(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        token = tokens[idx]
+        source = escape(str(token.attrGet("src") or ""))
+        alt = escape(self.renderInlineAsText(token.children or [], options, env))
+        return f'<span class="image" title="{source}">{alt or "image"}</span>'
+
+    def table_open(self, *_: object) -> str:
+        return '<div class="table"><table>\n'
+
+    def table_close(self, *_: object) -> str:
+        return "</table></div>\n"
 
 
 def highlight(code: str, language: str) -> str:
-    """Return `code` escaped, its parts in `span` elements where its language is known.
-
-    Args:
-        code: The code.
-        language: First word behind the fence; possibly empty.
-    """
+    """Return `code` escaped, its parts in `span` elements if its language is one of `LANGUAGES`."""
     name = language.lower()
     if name not in LANGUAGES or len(code) > MAX_COLORED_CHARS:
         return escape(code)
     lexer = get_lexer_by_name(name, stripnl=False, ensurenl=False)
     formatter: HtmlFormatter[str] = HtmlFormatter(nowrap=True, classprefix="hl-")
     return str(color(code, lexer, formatter))
-
-
-def _html_block(
-    renderer: RendererHTML, tokens: Sequence[Token], place: int, _options: OptionsDict, _env: EnvType
-) -> str:
-    token = tokens[place]
-    return f'<pre class="html"{renderer.renderAttrs(token)}><code>{escape(token.content)}</code></pre>\n'
-
-
-def _html_inline(
-    _renderer: RendererHTML, tokens: Sequence[Token], place: int, _options: OptionsDict, _env: EnvType
-) -> str:
-    content = tokens[place].content
-    return "<br>" if content.lower() in _LINE_BREAKS else f'<code class="html">{escape(content)}</code>'
-
-
-def _image(
-    renderer: RendererHTML, tokens: Sequence[Token], place: int, options: OptionsDict, env: EnvType
-) -> str:
-    token = tokens[place]
-    source = escape(str(token.attrGet("src") or ""))
-    alt = escape(renderer.renderInlineAsText(token.children or [], options, env))
-    return f'<span class="image" title="{source}">{alt or "image"}</span>'

@@ -1,19 +1,17 @@
-"""Routes of the explorer: its files, a skill's documents as HTML, and its names of the kinds of signals."""
+"""Routes of the explorer: its files, skills as HTML, and the wording for each kind of signal."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
-from http import HTTPStatus
 from importlib.resources import files
 from pathlib import PurePath
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from skillpager.http.explorer.document import render_skill
 from skillpager.http.requests import ScopeQuery
-from skillpager.http.service import ResponderOf, is_known, make_etag
+from skillpager.http.service import ResponderOf, make_etag, respond
 from skillpager.output.outline import SIGNALS
 
 INDEX = "index.html"
@@ -25,13 +23,12 @@ MEDIA_TYPES = {
     ".svg": "image/svg+xml",
 }
 
-# not a part of the API: it changes with the page that asks
+# not part of the API: it changes with the explorer's own files
 router = APIRouter(include_in_schema=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Asset:
-    """A file of the explorer: its bytes, their media type and entity tag."""
+class Asset(NamedTuple):
+    """A file of the explorer."""
 
     body: bytes
     media_type: str
@@ -40,10 +37,7 @@ class Asset:
 
 @cache
 def assets() -> Mapping[str, Asset]:
-    """Return the explorer's files by URL path, `/` and those below `/explorer/`.
-
-    They hold no data, and anyone may have them.
-    """
+    """Return the explorer's files by URL path: `/` and paths below `/explorer/`. They hold no data."""
     found = {}
     for file in files("skillpager").joinpath("http/explorer/web").iterdir():
         media_type = MEDIA_TYPES.get(PurePath(file.name).suffix)
@@ -57,10 +51,7 @@ def assets() -> Mapping[str, Asset]:
 async def send_asset(request: Request) -> Response:
     """Return a file of the explorer."""
     asset = assets()[request.url.path]
-    headers = {"ETag": asset.etag, "Cache-Control": "no-cache"}
-    if is_known(asset.etag, request):
-        return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
-    return Response(asset.body, headers=headers, media_type=asset.media_type)
+    return respond(request, asset.body, asset.etag, media_type=asset.media_type, cache_control="no-cache")
 
 
 for _path in assets():
@@ -69,11 +60,11 @@ for _path in assets():
 
 @router.get(PREFIX + "words")
 async def words(responder: ResponderOf) -> Response:
-    """Return the kinds of signals in plain words."""
+    """Return the wording for each kind of signal."""
     return await responder.send(lambda: {"signals": SIGNALS})
 
 
 @router.get(PREFIX + "document/{name:path}")
 async def document(name: str, asked: Annotated[ScopeQuery, Query()], responder: ResponderOf) -> Response:
-    """Return a skill's files as HTML, every node marked."""
+    """Return a skill's files as HTML with every node marked."""
     return await responder.send_index(name, asked.scope, lambda index: {"files": render_skill(index)})

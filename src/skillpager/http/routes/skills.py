@@ -1,4 +1,4 @@
-"""Routes on skills: which there are, and what is inside one."""
+"""Routes for the list of skills, and for the outline, graph, files and nodes of one."""
 
 from typing import Annotated
 
@@ -16,13 +16,13 @@ from skillpager.types import SkillIndex
 
 router = APIRouter(prefix="/v1/skills", tags=["skills"])
 
-# a skill's name is whatever its front matter says, a slash included
+# a skill's name comes from its front matter and may contain a slash
 SKILL = "/{name:path}"
 Scoped = Annotated[ScopeQuery, Query()]
 
 
 class SkillsJson(TypedDict):
-    """The skills that can be paged, and those that were found and cannot: shadowed or not readable."""
+    """The skills that can be paged, and those that cannot because they are shadowed or not readable."""
 
     skills: list[SkillJson]
     left_out: list[SkillJson]
@@ -30,7 +30,7 @@ class SkillsJson(TypedDict):
 
 @router.get("", response_model=SkillsJson, summary="List the skills")
 async def skills(responder: ResponderOf) -> Response:
-    """Return the skills that can be paged by name, and those that were found and cannot."""
+    """Return the skills that can be paged by name, and those that were found but cannot."""
     library = responder.service.library
 
     def make() -> SkillsJson:
@@ -61,7 +61,7 @@ async def source(name: str, asked: Scoped, responder: ResponderOf) -> Response:
 
 @router.get(f"{SKILL}/nodes", response_model=NodesJson, summary="Nodes of a skill")
 async def nodes(name: str, asked: Annotated[NodesQuery, Query()], responder: ResponderOf) -> Response:
-    """Return some of a skill's nodes, or all."""
+    """Return some or all of a skill's nodes."""
 
     def form(index: SkillIndex) -> NodesJson:
         chosen = find_nodes(index, asked.nodes) if asked.nodes else range(len(index.nodes))

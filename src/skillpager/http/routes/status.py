@@ -1,4 +1,4 @@
-"""Routes on the service itself: whether it answers, what it is, and its metrics."""
+"""Routes for the service itself: health, version and limits, metrics."""
 
 from typing import Literal
 
@@ -13,7 +13,7 @@ router = APIRouter(tags=["service"])
 
 
 class HealthJson(TypedDict):
-    """That the service answers."""
+    """The answer of a service that runs."""
 
     status: Literal["ok"]
 
@@ -34,20 +34,20 @@ class AboutJson(TypedDict):
 
 @router.get("/healthz", response_model=HealthJson, summary="Whether the service answers")
 async def health() -> Response:
-    """Return `ok`; no worker is needed for it, and no token."""
+    """Return `ok`; this needs neither a worker nor a token."""
     return Response(encode({"status": "ok"}), headers={"Cache-Control": "no-store"}, media_type=JSON)
 
 
 @router.get("/metrics", response_class=PlainTextResponse, summary="Counts, for Prometheus")
 async def metrics(responder: ResponderOf) -> Response:
-    """Return what is counted, in the text format of Prometheus."""
+    """Return the metrics in the text format of Prometheus."""
     text = responder.service.metrics.text()
     return Response(text, headers={"Cache-Control": "no-store"}, media_type=CONTENT_TYPE_LATEST)
 
 
 @router.get("/v1/about", response_model=AboutJson, summary="What the service is and allows")
 async def about(responder: ResponderOf) -> Response:
-    """Return the version, the models in use, and what requests may ask for."""
+    """Return the version, the models in use, and the permissions and limits."""
     options, pager = responder.service.options, responder.service.library.pager
 
     def make() -> AboutJson:

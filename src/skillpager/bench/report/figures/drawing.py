@@ -16,17 +16,9 @@ WIDTH = 7.2  # inches, as the pictures of graphs
 DPI = 150
 INK, GREY, PALE = "#222222", "#6B6B6B", "#D0D0D0"
 # Okabe and Ito's colours, those of the node types
-BLUE, GREEN, ORANGE, PURPLE, RED, SKY = (
-    TYPE_COLORS[kind]
-    for kind in (
-        NodeType.CONCEPT,
-        NodeType.STEP,
-        NodeType.PARAM,
-        NodeType.EXAMPLE,
-        NodeType.ERROR_HANDLING,
-        NodeType.PRECONDITION,
-    )
-)
+BLUE, GREEN = TYPE_COLORS[NodeType.CONCEPT], TYPE_COLORS[NodeType.STEP]
+ORANGE, PURPLE = TYPE_COLORS[NodeType.PARAM], TYPE_COLORS[NodeType.EXAMPLE]
+RED, SKY = TYPE_COLORS[NodeType.ERROR_HANDLING], TYPE_COLORS[NodeType.PRECONDITION]
 # one for each line of a figure, with a marker as a second cue for print in grey
 LINES = tuple(zip((BLUE, RED, GREEN, ORANGE, PURPLE, SKY), "osD^vP", strict=True))
 # the paper's values, wherever they stand beside ours
@@ -60,21 +52,12 @@ _LOOKS = {
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A figure.
+    """A figure."""
 
-    Attributes:
-        name: Name of its files, also its anchor.
-        title: What it shows.
-        caption: How to read it.
-        alt: What a reader who cannot see it must know.
-        png: PNG file.
-        svg: SVG file.
-    """
-
-    name: str
+    name: str  # of its files, also its anchor
     title: str
-    caption: str
-    alt: str
+    caption: str  # how to read it
+    alt: str  # for readers who cannot see it
     png: bytes
     svg: bytes
 

@@ -24,14 +24,11 @@ LabelledPoint = tuple[tuple[float, float], str, bool]
 def label_points(axes: "Axes", points: Sequence[LabelledPoint]) -> None:
     """Write the names of points where they cover neither points nor each other.
 
-    The place is the first free one, going outwards; where there is none, the nearest. The limits of the axes
-    must be final.
-
-    Args:
-        axes: Where to.
-        points: Place in data units, name, and whether it is the one to look at.
+    A point is its place in data units, its name, and whether it is the one to look at. The label stands in
+    the first free place, going outwards, else in the last. The limits of the axes must be final.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.transforms import Bbox
 
     figure = axes.get_figure(root=True)
     if figure is None:
@@ -39,7 +36,9 @@ def label_points(axes: "Axes", points: Sequence[LabelledPoint]) -> None:
     canvas = FigureCanvasAgg(figure)
     canvas.draw()  # type: ignore[no-untyped-call]  # settles the layout, and with it where the points are
     renderer = canvas.get_renderer()  # type: ignore[no-untyped-call]
-    taken = [_box_of_point(axes, place, figure.dpi / 72 * POINT_RADIUS) for place, _, _ in points]
+    radius = figure.dpi / 72 * POINT_RADIUS
+    centres = [axes.transData.transform(place) for place, _, _ in points]
+    taken = [Bbox.from_extents(x - radius, y - radius, x + radius, y + radius) for x, y in centres]
     for place, name, strong in points:
         taken.append(_write(axes, renderer, place, name, strong=strong, taken=taken))
 
@@ -82,10 +81,3 @@ def _places() -> Iterator[tuple[float, float, float]]:
         for step in range(DIRECTIONS):
             turn = (step + 1) // 2 * (1 if step % 2 else -1) * 2 * pi / DIRECTIONS
             yield distance, distance * cos(turn), distance * sin(turn)
-
-
-def _box_of_point(axes: "Axes", place: tuple[float, float], radius: float) -> "Bbox":
-    from matplotlib.transforms import Bbox
-
-    x, y = axes.transData.transform(place)
-    return Bbox.from_extents(x - radius, y - radius, x + radius, y + radius)

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from skillpager.bench.data import to_skill
 from skillpager.bench.report import paper
@@ -51,12 +51,14 @@ class _Measured:
     nodes: float
     reduction: float
 
+    @property
+    def knob(self) -> float:
+        """The value that was swept."""
+        return float(self.row.label.partition("=")[2])
+
 
 def concept_figure(results: Results) -> Picture | None:
-    """Return the concept ablation as bars; None if no variant was run.
-
-    Reference: paper §5.2.2, figure concept-ablation.
-    """
+    """Return the concept ablation as bars; None if no variant was run (paper §5.2.2)."""
     measured = _measure(results, paper.CONCEPT)
     if all(each.row.label in _BARS for each in measured):
         return None
@@ -104,30 +106,19 @@ def _wrap(name: str) -> str:
 
 
 def lambda_figure(results: Results) -> Picture | None:
-    """Return sufficiency over λ; None if fewer than two values were run.
-
-    Reference: paper §5.3.1, figure lambda-sweep.
-    """
+    """Return sufficiency over λ; None if fewer than two values were run (paper §5.3.1)."""
     measured = _measure(results, paper.LAMBDA)
     if len(measured) < 2:
         return None
-    weights = [_knob(each.row) for each in measured]
+    weights = [each.knob for each in measured]
     with drawing():
         figure = new_figure(3.2, 5.4)
         axes = figure.add_subplot()
         _draw_sufficiency(axes, weights, measured)
         for weight, each in zip(weights, measured, strict=True):
             text, place = f"{each.nodes:.1f} nodes", (weight, each.sufficiency.low)
-            axes.annotate(
-                text,
-                place,
-                (0, -4),
-                textcoords="offset points",
-                ha="center",
-                va="top",
-                size=SMALL,
-                color=BLUE,
-            )
+            look: dict[str, Any] = {"size": SMALL, "color": BLUE, "ha": "center", "va": "top"}
+            axes.annotate(text, place, (0, -4), textcoords="offset points", **look)
         axes.set_xticks(weights)
         axes.set_xlabel("λ: weight of relevance against redundancy")
         axes.margins(x=0.12)
@@ -145,10 +136,7 @@ def lambda_figure(results: Results) -> Picture | None:
 
 
 def node_budget_figure(results: Results) -> Picture | None:
-    """Return sufficiency and token reduction over k, on two axes; None if fewer than two k were run.
-
-    Reference: paper §5.3.2, figure k-sweep.
-    """
+    """Return sufficiency and token reduction over k; None if fewer than two k were run (paper §5.3.2)."""
     measured = _measure(results, paper.NODE_BUDGET)
     swept = [each for each in measured if each.row.label != FULL]
     if len(swept) < 2:
@@ -156,15 +144,17 @@ def node_budget_figure(results: Results) -> Picture | None:
     with drawing():
         figure = new_figure(3.6)
         axes = figure.add_subplot()
-        _draw_sufficiency(axes, [_knob(each.row) for each in swept], swept)
+        _draw_sufficiency(axes, [each.knob for each in swept], swept)
         for each in measured:
             if each.row.label == FULL:
                 value, dashes = each.sufficiency.value, (0, (6, 3))
                 axes.axhline(value, color=INK, linewidth=0.8, linestyle=dashes, label="full document")
         other = axes.twinx()
         _draw_reduction(other, swept)
-        _mark_chosen(axes, swept)
-        axes.set_xticks([_knob(each.row) for each in swept])
+        for each in swept:
+            if each.row.label == paper.NODE_BUDGET.own:
+                _mark_chosen(axes, each)
+        axes.set_xticks([each.knob for each in swept])
         axes.set_xlabel("k: nodes that may be selected")
         lines = [*axes.get_lines(), *other.get_lines()]
         named = [line for line in lines if not str(line.get_label()).startswith("_")]
@@ -193,37 +183,24 @@ def _draw_sufficiency(axes: "Axes", knobs: Sequence[float], measured: Sequence[_
 
 
 def _draw_reduction(axes: "Axes", swept: Sequence[_Measured]) -> None:
-    knobs = [_knob(each.row) for each in swept]
+    knobs = [each.knob for each in swept]
     reductions = [each.reduction for each in swept]
     published = [each.row.token_reduction or 0.0 for each in swept]
+    theirs = {**PAPER_LINE, "marker": "s", "linestyle": (0, (1, 1.5))}
     axes.plot(knobs, reductions, color=ORANGE, marker="s", linestyle="--", label="token reduction, this run")
-    axes.plot(
-        knobs,
-        published,
-        **{**PAPER_LINE, "marker": "s", "linestyle": (0, (1, 1.5))},
-        label="token reduction, paper",
-    )
+    axes.plot(knobs, published, **theirs, label="token reduction, paper")
     axes.set_ylim(0, 101.5)
     axes.set_ylabel("Fragment token reduction (%)")
     axes.spines["right"].set_visible(True)
 
 
-def _mark_chosen(axes: "Axes", swept: Sequence[_Measured]) -> None:
-    for each in swept:
-        if each.row.label == paper.NODE_BUDGET.own:
-            knob, value = _knob(each.row), each.sufficiency.value
-            axes.axvline(knob, color=GREY, linewidth=0.8, linestyle=(0, (1, 2)))
-            axes.plot(
-                [knob],
-                [value],
-                marker="o",
-                markersize=11,
-                markerfacecolor="none",
-                color=BLUE,
-                label="_chosen",
-            )
-            text = f"k = {knob:.0f}: {value:.1f} % sufficient, {each.reduction:.1f} % fewer tokens"
-            axes.annotate(text, (knob, 94), (5, 0), textcoords="offset points", va="center", size=SMALL)
+def _mark_chosen(axes: "Axes", chosen: _Measured) -> None:
+    knob, value = chosen.knob, chosen.sufficiency.value
+    axes.axvline(knob, color=GREY, linewidth=0.8, linestyle=(0, (1, 2)))
+    ring: dict[str, Any] = {"marker": "o", "markersize": 11, "markerfacecolor": "none", "color": BLUE}
+    axes.plot([knob], [value], **ring, label="_chosen")
+    text = f"k = {knob:.0f}: {value:.1f} % sufficient, {chosen.reduction:.1f} % fewer tokens"
+    axes.annotate(text, (knob, 94), (5, 0), textcoords="offset points", va="center", size=SMALL)
 
 
 # ---- what was measured
@@ -239,33 +216,22 @@ def _measure(results: Results, table: PaperTable) -> list[_Measured]:
     return measured
 
 
-def _knob(row: PaperRow) -> float:
-    return float(row.label.partition("=")[2])
-
-
 def _in_words(measured: Sequence[_Measured]) -> str:
     """Return the values in words."""
-    parts = (
-        f"{each.row.name} {each.sufficiency.value:.1f} % (paper {each.row.sufficiency:.1f} %)"
-        for each in measured
+    pairs = ((each.row, each.sufficiency.value) for each in measured)
+    return (
+        f"{'; '.join(f'{row.name} {value:.1f} % (paper {row.sufficiency:.1f} %)' for row, value in pairs)}."
     )
-    return f"{'; '.join(parts)}."
 
 
 # ---- the graph of one skill, as stage 1 infers it
 
 
 def graph_figure(results: Results, pager: SkillPager) -> Picture | None:
-    """Return the graph of the skill that has nearest 42 nodes; None if stage 1 was not run.
-
-    Args:
-        results: Whose skills.
-        pager: Indexes the skill, or reads its index from the store.
+    """Return the graph of the skill that has nearest 42 nodes; None if stage 1 was not run (paper §5.1).
 
     Raises:
         SkillPagerError: The skill cannot be indexed.
-
-    Reference: paper §5.1, figure dag-example.
     """
     counts = results.node_counts
     parsed = [skill for skill in results.skills if skill.id in counts]

@@ -35,13 +35,7 @@ PANELS_ACROSS = 5
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A method in the plane of sufficiency and token reduction.
-
-    Attributes:
-        method: Its label.
-        reduction: Token reduction, micro, percent.
-        sufficiency: Percent.
-    """
+    """A method in the plane of sufficiency and token reduction (micro), both in percent."""
 
     method: str
     reduction: float
@@ -55,8 +49,8 @@ class Point:
 
 def points_of(results: Results, labels: Iterable[str]) -> list[Point]:
     """Return the points of methods, in their order."""
-    rows = {label: results.rows(label) for label in labels}
-    return [Point(label, MICRO_REDUCTION.of(found), SUFFICIENCY.of(found)) for label, found in rows.items()]
+    found = ((label, results.rows(label)) for label in labels)
+    return [Point(label, MICRO_REDUCTION.of(rows), SUFFICIENCY.of(rows)) for label, rows in found]
 
 
 def frontier(points: Sequence[Point]) -> list[Point]:
@@ -71,6 +65,7 @@ def pareto_figure(results: Results) -> Picture | None:
     if len(points) < 2:
         return None
     best = frontier(points)
+    values = [f"{p.method} {p.sufficiency:.1f} % at {p.reduction:.1f} % fewer tokens" for p in points]
     with drawing():
         figure = new_figure(4.6)
         axes = figure.add_subplot()
@@ -91,11 +86,7 @@ def pareto_figure(results: Results) -> Picture | None:
             title="All methods at their default budgets: sufficiency against token reduction",
             caption="Dark: methods that no other beats in both; the line joins them. Grey: some other "
             f"method is at least as good in both. Blue: {BASELINE}, the paper's method.",
-            alt="Scatter chart. "
-            + "; ".join(
-                f"{p.method} {p.sufficiency:.1f} % at {p.reduction:.1f} % fewer tokens" for p in points
-            )
-            + f". On the frontier: {', '.join(p.method for p in best)}.",
+            alt=f"Scatter chart. {'; '.join(values)}. On the frontier: {', '.join(p.method for p in best)}.",
         )
 
 
@@ -106,6 +97,7 @@ def budget_figure(curves: Sequence[Curve]) -> Picture | None:
     base = [curve for curve in curves if curve.method == BASELINE]
     followed = base + [curve for curve in curves if curve.method != BASELINE][:FOLLOWED]
     with_coverage = not np.isnan([curve.coverage for curve in curves]).any()
+    low, *_, high = curves[0].shares
     with drawing():
         figure = new_figure(3.9)
         panels = figure.subplots(1, 1 + with_coverage, squeeze=False)[0]
@@ -123,10 +115,8 @@ def budget_figure(curves: Sequence[Curve]) -> Picture | None:
             caption=f"In colour: {BASELINE} and the methods with the largest area under the curve, given in "
             "the legend; grey: all others (table and small panels name them). A budget is a ceiling: a "
             "method that stops early does not use it all.",
-            alt="Line charts over budgets of "
-            f"{100 * curves[0].shares[0]:.0f} to {100 * curves[0].shares[-1]:.0f} % of the tokens. Areas: "
-            + "; ".join(f"{curve.method} {100 * curve.areas.mean():.1f} %" for curve in curves)
-            + ".",
+            alt=f"Line charts over budgets of {100 * low:.0f} to {100 * high:.0f} % of the tokens. Areas: "
+            f"{'; '.join(f'{curve.method} {100 * curve.areas.mean():.1f} %' for curve in curves)}.",
         )
 
 
@@ -152,6 +142,10 @@ def panels_figure(curves: Sequence[Curve]) -> Picture | None:
     if not curves:
         return None
     down = -(-len(curves) // PANELS_ACROSS)
+    ends = [
+        f"{each.method} reaches {each.sufficiency[-1]:.1f} % with {100 * each.used[-1]:.1f} % of the tokens"
+        for each in curves
+    ]
     with drawing():
         figure = new_figure(0.5 + 1.5 * down)
         panels = figure.subplots(down, PANELS_ACROSS, sharex=True, sharey=True, squeeze=False).ravel()
@@ -170,28 +164,18 @@ def panels_figure(curves: Sequence[Curve]) -> Picture | None:
             "number is the area under the curve over budgets (%). A curve that ends early is a method that "
             "stops by itself.",
             alt="Small line charts, one a method: sufficiency over the share of tokens used. "
-            + "; ".join(
-                f"{curve.method} reaches {curve.sufficiency[-1]:.1f} % with {100 * curve.used[-1]:.1f} % of "
-                "the tokens"
-                for curve in curves
-            )
-            + ".",
+            f"{'; '.join(ends)}.",
         )
 
 
 def _draw_panel(axes: "Axes", curve: Curve, curves: Sequence[Curve]) -> None:
     for other in curves:
-        axes.plot(100 * np.array(other.used), other.sufficiency, color=PALE, linewidth=0.6, zorder=1)
-        if other.method == BASELINE and other is not curve:
-            axes.plot(
-                100 * np.array(other.used),
-                other.sufficiency,
-                color=GREY,
-                linestyle="--",
-                linewidth=1,
-                zorder=2,
-            )
-    axes.plot(100 * np.array(curve.used), curve.sufficiency, color=BLUE, marker="o", markersize=2.5, zorder=3)
+        used = 100 * np.array(other.used)
+        axes.plot(used, other.sufficiency, color=PALE, linewidth=0.6, zorder=1)
+        if other is curve:
+            axes.plot(used, other.sufficiency, color=BLUE, marker="o", markersize=2.5, zorder=3)
+        elif other.method == BASELINE:
+            axes.plot(used, other.sufficiency, color=GREY, linestyle="--", linewidth=1, zorder=2)
     axes.set_title(curve.method, size=SMALL, loc="left")
     axes.text(96, 6, f"{100 * curve.areas.mean():.1f}", size=SMALL, ha="right")
     axes.set(xlim=(0, 100), ylim=(0, 100), xticks=(0, 50, 100), yticks=(0, 50, 100))

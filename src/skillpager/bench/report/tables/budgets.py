@@ -18,27 +18,16 @@ SHOWN = (0.3, 0.5, 0.7)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Curve:
-    """A method over budgets, on the queries that it was judged on at every budget.
+    """A method over budgets, on the queries that it was judged on at every budget."""
 
-    Attributes:
-        method: Label of the method without its budget.
-        shares: Budgets: ceilings on the page as shares of the skill's tokens, ascending, 0 to 1.
-        used: Share of all tokens that the pages have in fact, at each budget.
-        sufficiency: Percent, at each budget.
-        coverage: Percent, at each budget; NaN where the judge measures none.
-        query: Ids of the queries.
-        skill: Ids of their skills.
-        areas: `(n_queries,)` area under each query's own curve, 0 to 1.
-    """
-
-    method: str
-    shares: tuple[float, ...]
-    used: tuple[float, ...]
-    sufficiency: tuple[float, ...]
-    coverage: tuple[float, ...]
-    query: tuple[str, ...]
-    skill: tuple[str, ...]
-    areas: Numbers
+    method: str  # label without its budget
+    shares: tuple[float, ...]  # budgets, ascending, as shares of the skill's tokens, 0 to 1
+    used: tuple[float, ...]  # share of all tokens that the pages have in fact, at each budget
+    sufficiency: tuple[float, ...]  # percent, at each budget
+    coverage: tuple[float, ...]  # percent, at each budget; NaN where the judge measures none
+    query: tuple[str, ...]  # ids of the queries
+    skill: tuple[str, ...]  # ids of their skills
+    areas: Numbers  # `(n_queries,)` area under each query's own curve, 0 to 1
 
     def area(self, *, by_skill: bool = False) -> Interval:
         """Return the normalised area under the sufficiency curve, percent, with its bootstrap interval.

@@ -1,6 +1,5 @@
 """The paper's claims about pairs of methods, and whether each holds on a run."""
 
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -45,50 +44,35 @@ class Scope(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A claim of the paper.
-
-    Attributes:
-        text: In words.
-        first: Method that it is about.
-        second: Method that it is compared with.
-        paper: The paper's difference, first minus second, points.
-        expectation: How the first does against the second.
-        measure: Sufficiency or token reduction.
-        scope: The queries that it is about.
-    """
+    """A claim of the paper: how a first method does against a second one."""
 
     text: str
     first: str
     second: str
-    paper: float
+    paper: float  # the paper's difference, first minus second, points
     expectation: Expectation
-    measure: Measure = SUFFICIENCY
+    measure: Measure = SUFFICIENCY  # or token reduction
     scope: Scope = Scope.ALL
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedClaim:
-    """A claim with what was measured.
-
-    Attributes:
-        claim: The claim.
-        difference: First minus second, points; the interval draws skills.
-        saved: By how many points the first reduces tokens more than the second.
-        verdict: Whether it holds.
-    """
+    """A claim with what was measured."""
 
     claim: Claim
-    difference: Interval
-    saved: float
+    difference: Interval  # first minus second, points; the interval draws skills
+    saved: float  # by how many points the first reduces tokens more than the second
     verdict: Verdict
 
 
 def check_claims(results: Results) -> list[CheckedClaim]:
     """Return the claims whose two methods were run and judged, each checked."""
+    ablation, counts = results.ablation_skills, results.node_counts
+    small = {skill for skill in ablation if counts.get(skill, 0) <= paper.SIZE_BOUNDARY}
+    scopes = {Scope.ALL: None, Scope.ABLATION: ablation, Scope.SMALL: small, Scope.LARGE: ablation - small}
     checked = []
     for claim in CLAIMS:
-        skills = _skills(results, claim.scope)
-        first, second = results.common(claim.first, claim.second, skills=skills)
+        first, second = results.common(claim.first, claim.second, skills=scopes[claim.scope])
         if not len(first):
             continue
         # both methods have the same denominators: the queries, or the tokens of the skills
@@ -111,15 +95,6 @@ def judge_claim(difference: Interval, expectation: Expectation) -> Verdict:
         Expectation.NO_HIGHER: (high < MARGIN, low > MARGIN),
     }[expectation]
     return Verdict.HOLDS if holds else Verdict.FAILS if fails else Verdict.OPEN
-
-
-def _skills(results: Results, scope: Scope) -> AbstractSet[str]:
-    if scope is Scope.ALL:
-        return {skill.id for skill in results.skills}
-    skills, counts = results.ablation_skills, results.node_counts
-    if scope is Scope.ABLATION:
-        return skills
-    return {s for s in skills if (counts.get(s, 0) <= paper.SIZE_BOUNDARY) == (scope is Scope.SMALL)}
 
 
 def claims_table(results: Results) -> Table | None:
@@ -155,56 +130,47 @@ def claims_table(results: Results) -> Table | None:
 # ---- the claims
 
 
-def _of(table: PaperTable, text: str, first: str, second: str, expectation: Expectation) -> Claim:
-    """Return a claim about the sufficiency in a table of the paper."""
-    scope = Scope.ALL if table in (paper.MAIN, paper.GRAPH) else Scope.ABLATION
-    gap = table.row(first).sufficiency - table.row(second).sufficiency
-    return Claim(text, first, second, gap, expectation, scope=scope)
-
-
-def _of_tokens(table: PaperTable, text: str, first: str, second: str, expectation: Expectation) -> Claim:
-    """Return a claim about the token reduction in a table of the paper."""
-    gap = (table.row(first).token_reduction or 0.0) - (table.row(second).token_reduction or 0.0)
-    return Claim(text, first, second, gap, expectation, FRAGMENT_REDUCTION)
+def _of(
+    table: PaperTable, text: str, pair: tuple[str, str], expectation: Expectation, *, tokens: bool = False
+) -> Claim:
+    """Return a claim about the sufficiency, or the token reduction, of a pair in a table of the paper."""
+    first, second = map(table.row, pair)
+    if tokens:
+        gap = (first.token_reduction or 0.0) - (second.token_reduction or 0.0)
+        return Claim(text, *pair, gap, expectation, FRAGMENT_REDUCTION)
+    scope = Scope.ABLATION if table.is_ablation else Scope.ALL
+    return Claim(text, *pair, first.sufficiency - second.sufficiency, expectation, scope=scope)
 
 
 _HIGHER, _LOWER, _ALIKE, _NO_HIGHER = Expectation
+_SMALLER = "(difference of token reductions)"
 _K20, _K60 = "mmr@k=20", "mmr@k=60"
-_MAIN, _GRAPH, _CONCEPT, _LAMBDA, _K = (
-    paper.MAIN,
-    paper.GRAPH,
-    paper.CONCEPT,
-    paper.LAMBDA,
-    paper.NODE_BUDGET,
-)
+_MAIN, _GRAPH, _CONCEPT, _LAMBDA, _K = paper.MAIN, paper.GRAPH, paper.CONCEPT, paper.LAMBDA, paper.NODE_BUDGET
 
 CLAIMS = (
-    _of(_MAIN, "MMR is nearly as often sufficient as the full document", "mmr", "full", _ALIKE),
-    _of(_MAIN, "MMR beats greedy traversal of the graph", "mmr", "greedy_graph", _HIGHER),
-    _of(_MAIN, "MMR beats top-k with dependency completion", "mmr", "topk_dependency", _HIGHER),
-    _of(_MAIN, "Greedy traversal beats top-k with completion", "greedy_graph", "topk_dependency", _HIGHER),
-    _of(_MAIN, "256-token chunks are as often sufficient as typed nodes", "chunk_mmr", "mmr", _ALIKE),
-    _of_tokens(_MAIN, "… but save fewer tokens (difference of token reductions)", "chunk_mmr", "mmr", _LOWER),
-    _of(_GRAPH, "Adding graph neighbours does not raise sufficiency", "mmr_graph", "mmr", _NO_HIGHER),
-    _of_tokens(
-        _GRAPH, "… and saves fewer tokens (difference of token reductions)", "mmr_graph", "mmr", _LOWER
-    ),
-    _of(_CONCEPT, "Concept nodes in the pool help", "mmr", "exec_only", _HIGHER),
-    _of(_CONCEPT, "Concept nodes alone do not suffice", "concept_only", "mmr", _LOWER),
+    _of(_MAIN, "MMR is nearly as often sufficient as the full document", ("mmr", "full"), _ALIKE),
+    _of(_MAIN, "MMR beats greedy traversal of the graph", ("mmr", "greedy_graph"), _HIGHER),
+    _of(_MAIN, "MMR beats top-k with dependency completion", ("mmr", "topk_dependency"), _HIGHER),
+    _of(_MAIN, "Greedy traversal beats top-k with completion", ("greedy_graph", "topk_dependency"), _HIGHER),
+    _of(_MAIN, "256-token chunks are as often sufficient as typed nodes", ("chunk_mmr", "mmr"), _ALIKE),
+    _of(_MAIN, f"… but save fewer tokens {_SMALLER}", ("chunk_mmr", "mmr"), _LOWER, tokens=True),
+    _of(_GRAPH, "Adding graph neighbours does not raise sufficiency", ("mmr_graph", "mmr"), _NO_HIGHER),
+    _of(_GRAPH, f"… and saves fewer tokens {_SMALLER}", ("mmr_graph", "mmr"), _LOWER, tokens=True),
+    _of(_CONCEPT, "Concept nodes in the pool help", ("mmr", "exec_only"), _HIGHER),
+    _of(_CONCEPT, "Concept nodes alone do not suffice", ("concept_only", "mmr"), _LOWER),
     *(
         _of(
             _CONCEPT,
             f"Gating by density τ = {tau} is worse than no concepts",
-            f"density:{tau}",
-            "exec_only",
+            (f"density:{tau}", "exec_only"),
             _LOWER,
         )
         for tau in (0.3, 0.4, 0.5)
     ),
-    _of(_LAMBDA, "λ = 0.7 beats λ = 0.5", "mmr@lambda=0.7", "mmr@lambda=0.5", _HIGHER),
-    _of(_LAMBDA, "λ = 0.9 adds little to λ = 0.7", "mmr@lambda=0.9", "mmr@lambda=0.7", _NO_HIGHER),
-    _of(_K, "k = 20 beats k = 5", _K20, "mmr@k=5", _HIGHER),
-    _of(_K, "k = 30 adds little to k = 20", "mmr@k=30", _K20, _NO_HIGHER),
+    _of(_LAMBDA, "λ = 0.7 beats λ = 0.5", ("mmr@lambda=0.7", "mmr@lambda=0.5"), _HIGHER),
+    _of(_LAMBDA, "λ = 0.9 adds little to λ = 0.7", ("mmr@lambda=0.9", "mmr@lambda=0.7"), _NO_HIGHER),
+    _of(_K, "k = 20 beats k = 5", (_K20, "mmr@k=5"), _HIGHER),
+    _of(_K, "k = 30 adds little to k = 20", ("mmr@k=30", _K20), _NO_HIGHER),
     Claim(
         f"Up to {paper.SIZE_BOUNDARY} nodes, k = 60 adds little to k = 20",
         _K60,

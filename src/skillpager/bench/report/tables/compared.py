@@ -17,7 +17,7 @@ from skillpager.bench.report.measures import (
 from skillpager.bench.report.paper import PaperTable
 from skillpager.bench.report.results import GROUND_TRUTH, Results
 from skillpager.bench.report.statistics import Interval
-from skillpager.bench.report.tables.methods import BASELINE, CI
+from skillpager.bench.report.tables.methods import BASELINE, CI, measured_table
 from skillpager.bench.report.tables.table import Cell, Table
 from skillpager.bench.run.methods import parse_method
 
@@ -27,30 +27,20 @@ CHUNKS = "chunk_mmr:"
 
 
 def main_results(results: Results) -> Table | None:
-    """Return the comparison with the baselines; None if none of them was run.
-
-    Reference: paper §5.2.1, table tab:main-results.
-    """
+    """Return the comparison with the baselines; None if none of them was run."""
     title = "Main results: SkillPager and its baselines"
-    return _compared(results, paper.MAIN, "main-results", title, remark=results.encoder_note())
+    return _compared(results, paper.MAIN, title, results.encoder_note())
 
 
 def graph_augmentation(results: Results) -> Table | None:
-    """Return MMR with and without its neighbours in the graph; None if it was not run.
-
-    Reference: paper §3.3, table tab:graph-augmentation.
-    """
+    """Return MMR with and without its neighbours in the graph; None if it was not run."""
     title = "Graph augmentation: one-hop dependency predecessors added to the selection"
-    return _compared(results, paper.GRAPH, "graph-augmentation", title)
+    return _compared(results, paper.GRAPH, title)
 
 
 def concept_ablation(results: Results) -> Table | None:
-    """Return what concept nodes contribute; None if no variant was run.
-
-    Reference: paper §5.2.2, table tab:concept-ablation.
-    """
-    skills = results.ablation_skills
-    measured = [results.rows(row.label, skills) for row in paper.CONCEPT.rows]
+    """Return what concept nodes contribute; None if no variant was run."""
+    measured = [results.rows(row.label, results.ablation_skills) for row in paper.CONCEPT.rows]
     agreeing = [STRONG_VOTES.per_query(rows) for rows in measured if STRONG_VOTES.known(rows)]
     remark = (
         f"All votes agree on {np.concatenate(agreeing).mean():.1f} % of the verdicts, in the paper on "
@@ -58,74 +48,54 @@ def concept_ablation(results: Results) -> Table | None:
         if agreeing
         else ""
     )
-    title = "Concept nodes in the candidate pool"
-    return _compared(results, paper.CONCEPT, "concept-ablation", title, skills, remark)
+    return _compared(results, paper.CONCEPT, "Concept nodes in the candidate pool", remark)
 
 
 def lambda_sweep(results: Results) -> Table | None:
-    """Return the effect of λ; None if it was not swept.
-
-    Reference: paper §5.3.1, table tab:lambda-sweep.
-    """
-    title = "Effect of λ, the weight of relevance against redundancy"
-    return _compared(results, paper.LAMBDA, "lambda-sweep", title, results.ablation_skills)
+    """Return the effect of λ; None if it was not swept."""
+    return _compared(results, paper.LAMBDA, "Effect of λ, the weight of relevance against redundancy")
 
 
 def node_budget_sweep(results: Results) -> Table | None:
-    """Return the effect of k; None if it was not swept.
-
-    Reference: paper §5.3.2, table tab:k-sweep.
-    """
+    """Return the effect of k; None if it was not swept."""
     title = "Effect of k, the number of nodes that may be selected"
-    return _compared(results, paper.NODE_BUDGET, "k-sweep", title, results.ablation_skills)
+    return _compared(results, paper.NODE_BUDGET, title)
 
 
-def _compared(
-    results: Results,
-    table: PaperTable,
-    name: str,
-    title: str,
-    skills: Collection[str] | None = None,
-    remark: str = "",
-) -> Table | None:
+def _compared(results: Results, table: PaperTable, title: str, remark: str = "") -> Table | None:
     """Return a table of the paper with our numbers beside it; None if nothing of its own was run."""
     if not any(results.has(row.label) for row in table.rows if row.label not in COMMON):
         return None
+    skills = results.ablation_skills if table.is_ablation else None
     measured = {row.label: results.rows(row.label, skills) for row in table.rows}
     with_coverage = any(map(COVERAGE.known, measured.values()))
     with_tokens = any(row.token_reduction is not None for row in table.rows)
-    rows: list[dict[str, Cell]] = []
-    for row in table.rows:
-        found = measured[row.label]
-        reduction: dict[str, Cell] = {"Paper: Fragment red. (%)": row.token_reduction} if with_tokens else {}
-        coverage: dict[str, Cell] = {"Here: Coverage (%)": COVERAGE.of(found)} if with_coverage else {}
-        rows.append(
-            {
-                "Method": row.name,
-                f"Paper: Suff. (%) {CI}": Interval(row.sufficiency, row.low, row.high),
-                "Paper: Nodes": row.nodes,
-                **reduction,
-                f"Here: Suff. (%) {CI}": SUFFICIENCY.interval(found),
-                **coverage,
-                "Here: Nodes": AVERAGE_NODES.of(found),
-                "Here: Fragment red. (%)": FRAGMENT_REDUCTION.of(found),
-                "Here: Token red. (%)": MICRO_REDUCTION.of(found),
-            }
-        )
+    here = (*([COVERAGE] if with_coverage else []), AVERAGE_NODES, FRAGMENT_REDUCTION, MICRO_REDUCTION)
+    rows: list[dict[str, Cell]] = [
+        {
+            "Method": row.name,
+            f"Paper: Suff. (%) {CI}": Interval(row.sufficiency, row.low, row.high),
+            "Paper: Nodes": row.nodes,
+            **({"Paper: Fragment red. (%)": row.token_reduction} if with_tokens else {}),
+            f"Here: Suff. (%) {CI}": SUFFICIENCY.interval(measured[row.label]),
+            **{f"Here: {measure.heading}": measure.of(measured[row.label]) for measure in here},
+        }
+        for row in table.rows
+    ]
     absent = [row.name for row in table.rows if not len(measured[row.label])]
     missing = f"Not run here: {', '.join(absent)}." if absent else ""
     return Table(
-        name,
+        table.label.removeprefix("tab:"),
         title,
         rows,
-        note=" ".join(filter(None, (scope_note(results, skills), missing, remark))),
+        note=" ".join(filter(None, (_scope_note(results, skills), missing, remark))),
         reference=table.reference,
         digits={"Here: Coverage (%)": COVERAGE.digits},
         strong={table.row(table.own).name},
     )
 
 
-def scope_note(results: Results, skills: Collection[str] | None) -> str:
+def _scope_note(results: Results, skills: Collection[str] | None) -> str:
     """Return in words on what part of the data a table was measured here."""
     chosen = [skill for skill in results.skills if skills is None or skill.id in skills]
     ids = {skill.id for skill in chosen}
@@ -139,10 +109,7 @@ def scope_note(results: Results, skills: Collection[str] | None) -> str:
 
 
 def concept_need(results: Results) -> Table | None:
-    """Return how many queries need concept nodes: `mmr` succeeds and `exec_only` does not.
-
-    Reference: paper §5.2.2.
-    """
+    """Return how many queries need concept nodes: `mmr` succeeds and `exec_only` does not."""
     skills = results.ablation_skills
     adaptive, executable = results.common("mmr", "exec_only", skills=skills)
     if not len(adaptive):
@@ -153,28 +120,21 @@ def concept_need(results: Results) -> Table | None:
         ("Queries", queries, len(adaptive)),
         ("… that mmr answers and exec_only does not", paper.CONCEPT_NEEDED, len(needed)),
         ("… as a share (%)", 100 * paper.CONCEPT_NEEDED / queries, 100 * len(needed) / len(adaptive)),
-        (
-            "Concept nodes in the contexts of these (%)",
-            paper.CONCEPT_NEEDED_SHARE,
-            CONCEPT_SHARE.of(needed),
-        ),
+        ("Concept nodes in the contexts of these (%)", paper.CONCEPT_NEEDED_SHARE, CONCEPT_SHARE.of(needed)),
         ("Concept nodes in all contexts of mmr (%)", None, CONCEPT_SHARE.of(adaptive)),
     ]
     return Table(
         "concept-need",
         "Queries that need concept nodes",
         [{"": name, "Paper": there, "Here": here} for name, there, here in numbers],
-        note=scope_note(results, skills),
+        note=_scope_note(results, skills),
         reference="paper §5.2.2",
         digits={"Paper": 1, "Here": 1},
     )
 
 
 def size_sweep(results: Results) -> Table | None:
-    """Return k = 20 against k = 60 for small and for large skills; None if they were not run.
-
-    Reference: paper §5.3.3.
-    """
+    """Return k = 20 against k = 60 for small and for large skills; None if they were not run."""
     if not (results.has("mmr@k=20") and results.has("mmr@k=60")):
         return None
     counts = results.node_counts
@@ -200,16 +160,13 @@ def size_sweep(results: Results) -> Table | None:
         "size-sweep",
         "k by size of the skill: why large skills get the larger budget",
         rows,
-        note=scope_note(results, results.ablation_skills),
+        note=_scope_note(results, results.ablation_skills),
         reference="paper §5.3.3",
     )
 
 
 def boundary_sweep(results: Results) -> Table | None:
-    """Return the effect of the size from which a skill gets the larger budget; None if it was not swept.
-
-    Reference: paper §5.3.3.
-    """
+    """Return the effect of the size from which a skill gets the larger budget; None if it was not swept."""
     boundaries = ("80", "100", "120")
     measured = results.common(*(f"mmr@boundary={boundary}" for boundary in boundaries))
     if not len(measured[0]):
@@ -243,65 +200,42 @@ def granularity(results: Results) -> Table | None:
     Reference: paper §5.2.1, “Naive chunk + MMR”.
     """
     sizes = [label for label in results.labels if label.startswith(CHUNKS) and "@" not in label]
-    return _ablation(
-        results,
-        [BASELINE, *sizes],
-        name="granularity",
-        title="Granularity: typed nodes against chunks of fixed length, MMR on both",
-        note="Chunks and nodes have the same k, so that larger chunks spend more: see the matched budgets "
-        "for equal cost. “Nodes” of a chunk method are chunks.",
+    note = (
+        "Chunks and nodes have the same k, so that larger chunks spend more: see the matched budgets for "
+        "equal cost. “Nodes” of a chunk method are chunks."
     )
+    title = "Granularity: typed nodes against chunks of fixed length, MMR on both"
+    return _ablation(results, [BASELINE, *sizes], "granularity", title, note)
 
 
 def encoders(results: Results) -> Table | None:
     """Return the effect of the encoder; None if no other than the run's own was tried."""
     labels = [BASELINE, *_variants(results, "encoder")]
-    return _ablation(results, labels, name="encoder", title="The encoder of nodes and queries")
+    return _ablation(results, labels, "encoder", "The encoder of nodes and queries")
 
 
 def classifiers(results: Results) -> Table | None:
     """Return the effect of the classifier; None if no other than the run's own was tried."""
     pairs = sorted((parse_method(label).strategy, label) for label in _variants(results, "classifier"))
-    return _ablation(
-        results,
-        list(dict.fromkeys(label for pair in pairs for label in pair)),
-        name="classifier",
-        title="The classifier of nodes, where node types decide what is shown",
-        note="“labels” are the annotators' own types: what a perfect parser would do.",
-    )
+    labels = list(dict.fromkeys(label for pair in pairs for label in pair))
+    note = "“labels” are the annotators' own types: what a perfect parser would do."
+    title = "The classifier of nodes, where node types decide what is shown"
+    return _ablation(results, labels, "classifier", title, note)
 
 
 def _variants(results: Results, part: str) -> list[str]:
     """Return the methods that have an encoder or classifier of their own, and no limit of tokens."""
-    methods = {label: parse_method(label) for label in results.labels}
     return [
         label
-        for label, method in methods.items()
+        for label, method in zip(results.labels, map(parse_method, results.labels), strict=True)
         if getattr(method, part) is not None and method.share is None and method.max_tokens is None
     ]
 
 
-def _ablation(
-    results: Results, labels: Sequence[str], *, name: str, title: str, note: str = ""
-) -> Table | None:
+def _ablation(results: Results, labels: Sequence[str], name: str, title: str, note: str = "") -> Table | None:
     """Return methods with the main measures; None if fewer than two were run."""
     measured = {label: results.rows(label) for label in labels if results.has(label)}
     if len(measured) < 2:
         return None
-    known = [COVERAGE] if any(map(COVERAGE.known, measured.values())) else []
-    measures = (*known, AVERAGE_NODES, FRAGMENT_REDUCTION, MICRO_REDUCTION)
-    return Table(
-        name,
-        title,
-        [
-            {
-                "Method": label,
-                f"Suff. (%) {CI}": SUFFICIENCY.interval(rows),
-                **{measure.heading: measure.of(rows) for measure in measures},
-            }
-            for label, rows in measured.items()
-        ],
-        note,
-        digits={measure.heading: measure.digits for measure in measures},
-        strong={BASELINE},
-    )
+    measures = (COVERAGE, AVERAGE_NODES, FRAGMENT_REDUCTION, MICRO_REDUCTION)
+    return measured_table(name, title, measured, measures, note)

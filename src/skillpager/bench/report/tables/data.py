@@ -18,10 +18,7 @@ from skillpager.parsing.markdown import Lines, parse_blocks
 
 
 def composition(results: Results) -> Table:
-    """Return what the benchmark consists of.
-
-    Reference: paper §4.1, table tab:dataset-composition.
-    """
+    """Return what the benchmark consists of."""
     subsets = Counter(skill.subset for skill in results.skills)
     asked = Counter(query.skill for query in results.queries)
     lengths = [sum(len(text) for _, text in skill.files) for skill in results.skills]
@@ -35,11 +32,7 @@ def composition(results: Results) -> Table:
             if subset not in curated
         ),
         ("Skills in all", paper.SKILLS, len(results.skills)),
-        (
-            "Queries per skill, mean",
-            float(paper.QUERIES_PER_SKILL),
-            fmean(asked.values()) if asked else None,
-        ),
+        ("Queries per skill, mean", float(paper.QUERIES_PER_SKILL), fmean(asked.values()) if asked else None),
         ("Queries in all", paper.QUERIES, len(results.queries)),
         ("Characters of a skill, least", paper.CHARACTERS_MIN, min(lengths)),
         ("… median", paper.CHARACTERS_MEDIAN, int(median(lengths))),
@@ -67,33 +60,24 @@ def composition(results: Results) -> Table:
 
 
 def node_types(results: Results) -> Table | None:
-    """Return how the nodes fall into the six types; None if stage 1 was not run.
-
-    Reference: paper §4.1, table tab:node-dist.
-    """
+    """Return how the nodes fall into the six types; None if stage 1 was not run."""
     counts = Counter(node.type for node in results.nodes)
     total = counts.total()
     if not total:
         return None
-    here = {kind: (counts[kind], 100 * counts[kind] / total) for kind in paper.NODE_TYPES}
-    kinds = {**paper.NODE_TYPES, "total": (paper.NODES, 100.0)}
-    here["total"] = (total, 100.0)
-    shares = ("Paper: Share (%)", "Here: Share (%)")
+    rows = [
+        (kind, *there, counts[kind], 100 * counts[kind] / total) for kind, there in paper.NODE_TYPES.items()
+    ]
+    headings = ("Type", "Paper: Nodes", "Paper: Share (%)", "Here: Nodes", "Here: Share (%)")
     return Table(
         "node-types",
         "Node types after stage 1",
         [
-            {
-                "Type": kind,
-                "Paper: Nodes": there[0],
-                shares[0]: there[1],
-                "Here: Nodes": here[kind][0],
-                shares[1]: here[kind][1],
-            }
-            for kind, there in kinds.items()
+            dict(zip(headings, row, strict=True))
+            for row in (*rows, ("total", paper.NODES, 100.0, total, 100.0))
         ],
         reference="paper §4.1, table tab:node-dist",
-        digits=dict.fromkeys(shares, 1),
+        digits={"Paper: Share (%)": 1, "Here: Share (%)": 1},
         strong={"total"},
     )
 
@@ -103,21 +87,13 @@ def node_types(results: Results) -> Table | None:
 
 @dataclass(frozen=True, slots=True)
 class Preservation:
-    """Where the characters of the sources are; white space is not counted.
+    """Where the characters of the sources are; white space is not counted."""
 
-    Attributes:
-        once: In exactly one node.
-        repeated: In more than one.
-        structure: In headings and thematic breaks outside of nodes.
-        front_matter: In front matter.
-        lost: In none of these.
-    """
-
-    once: int = 0
-    repeated: int = 0
-    structure: int = 0
+    once: int = 0  # in exactly one node
+    repeated: int = 0  # in more than one
+    structure: int = 0  # in headings and thematic breaks outside of nodes
     front_matter: int = 0
-    lost: int = 0
+    lost: int = 0  # in none of these
 
     @property
     def characters(self) -> int:
@@ -175,27 +151,24 @@ def preservation(results: Results) -> Table | None:
     if not results.nodes:
         return None
     found = measure_preservation(results.skills, results.nodes)
+    total, preserved = "all characters but white space", "body text preserved (in exactly one node)"
     places = {
         "in exactly one node": found.once,
         "in headings and thematic breaks, kept as structure": found.structure,
         "in front matter, kept as metadata": found.front_matter,
         "in more than one node": found.repeated,
         "nowhere": found.lost,
-        "all characters but white space": found.characters,
+        total: found.characters,
     }
-    rows: list[dict[str, Cell]] = [
-        {"Characters": place, "Count": count, "Share (%)": 100 * count / found.characters}
-        for place, count in places.items()
-    ]
-    preserved = "body text preserved (in exactly one node)"
-    rows.append({"Characters": preserved, "Count": None, "Share (%)": 100 * found.kept})
+    shares = [(place, count, 100 * count / found.characters) for place, count in places.items()]
+    headings = ("Characters", "Count", "Share (%)")
     return Table(
         "preservation",
         "Losslessness of stage 1: where each character of the sources is",
-        rows,
+        [dict(zip(headings, row, strict=True)) for row in (*shares, (preserved, None, 100 * found.kept))],
         note="Body text is all text but front matter, headings, thematic breaks and white space. Preserved "
         "means that it stands in exactly one node: all nodes together repeat nothing and lose nothing.",
-        strong={"all characters but white space", preserved},
+        strong={total, preserved},
     )
 
 
@@ -203,10 +176,7 @@ def preservation(results: Results) -> Table | None:
 
 
 def parser_agreement(results: Results) -> Table | None:
-    """Return how well the predicted node types match annotators'; None without annotations.
-
-    Reference: paper §5.1.
-    """
+    """Return how well the predicted node types match annotators'; None without annotations."""
     quality = parser_quality(results.skills, results.nodes)
     if quality is None:
         return None
@@ -236,10 +206,7 @@ def parser_agreement(results: Results) -> Table | None:
 
 
 def judge_validation(results: Results) -> Table | None:
-    """Return how well the judge agrees with people; None unless a scored validation is in the manifest.
-
-    Reference: paper §4.2.
-    """
+    """Return how well the judge agrees with people; None unless a scored validation is in the manifest."""
     if not results.validation:
         return None
     names = {"all": "all", "3-0": "3-0, unanimous", "2-1": "2-1, divided"}

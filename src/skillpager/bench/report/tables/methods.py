@@ -4,6 +4,8 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import astuple, dataclass
 
+import pandas as pd
+
 from skillpager.bench.report.measures import (
     AVERAGE_NODES,
     COVERAGE,
@@ -15,6 +17,7 @@ from skillpager.bench.report.measures import (
     MICRO_REDUCTION,
     STRONG_VOTES,
     SUFFICIENCY,
+    Measure,
 )
 from skillpager.bench.report.results import Results
 from skillpager.bench.report.statistics import LEVEL, Comparison, Interval, compare, holm
@@ -30,10 +33,6 @@ OVER_SKILLS = "… over skills"
 # upper ends of the sizes of a skill, in nodes; 100 is the paper's boundary for the larger budget
 SIZES = (20, 50, 100)
 DIFFICULTIES = ("easy", "medium", "hard")
-
-# shown where the judge has them
-_OPTIONAL = (COVERAGE, STRONG_VOTES)
-_ALWAYS = (AVERAGE_NODES, FRAGMENT_REDUCTION, MICRO_REDUCTION, MACRO_REDUCTION, LATENCY_MEDIAN, LATENCY_95)
 
 
 def default_methods(results: Results) -> tuple[str, ...]:
@@ -51,31 +50,43 @@ def all_methods(results: Results) -> Table | None:
     measured = {label: results.rows(label) for label in default_methods(results)}
     if not measured:
         return None
-    known = [measure for measure in _OPTIONAL if any(map(measure.known, measured.values()))]
-    measures = (*known, *_ALWAYS)
-    rows: list[dict[str, Cell]] = []
-    for label, found in measured.items():
-        by_skill = SUFFICIENCY.interval(found, by_skill=True)
-        rows.append(
-            {
-                "Method": label,
-                "Queries": len(found),
-                f"Suff. (%) {CI}": SUFFICIENCY.interval(found),
-                OVER_SKILLS: Bounds(by_skill.low, by_skill.high),
-                **{measure.heading: measure.of(found) for measure in measures},
-            }
-        )
-    return Table(
-        "all-methods",
-        "All methods at their default budgets",
-        rows,
-        note="Methods spend different amounts: read sufficiency and token reduction together, or see the "
+    note = (
+        "Methods spend different amounts: read sufficiency and token reduction together, or see the "
         "matched budgets. The first interval draws queries, as the paper does; the second draws skills. "
         "Queries about one skill are not independent, so that the second is the one to trust. "
-        f"{results.encoder_note()}".rstrip(),
-        digits={measure.heading: measure.digits for measure in measures},
-        strong={BASELINE},
+        f"{results.encoder_note()}".rstrip()
     )
+    title = "All methods at their default budgets"
+    costs = (AVERAGE_NODES, FRAGMENT_REDUCTION, MICRO_REDUCTION, MACRO_REDUCTION, LATENCY_MEDIAN, LATENCY_95)
+    measures = (COVERAGE, STRONG_VOTES, *costs)
+    return measured_table("all-methods", title, measured, measures, note, with_skills=True)
+
+
+def measured_table(
+    name: str,
+    title: str,
+    measured: Mapping[str, pd.DataFrame],
+    measures: Iterable[Measure],
+    note: str = "",
+    *,
+    with_skills: bool = False,
+) -> Table:
+    """Return methods with sufficiency and those of `measures` that the judge has.
+
+    `with_skills` adds the number of queries, and the interval over skills.
+    """
+    known = [measure for measure in measures if any(map(measure.known, measured.values()))]
+    rows: list[dict[str, Cell]] = []
+    for label, found in measured.items():
+        over_queries: dict[str, Cell] = {f"Suff. (%) {CI}": SUFFICIENCY.interval(found)}
+        cells: dict[str, Cell] = {"Method": label, **over_queries}
+        if with_skills:
+            by_skill = SUFFICIENCY.interval(found, by_skill=True)
+            bounds = Bounds(by_skill.low, by_skill.high)
+            cells = {"Method": label, "Queries": len(found), **over_queries, OVER_SKILLS: bounds}
+        rows.append({**cells, **{measure.heading: measure.of(found) for measure in known}})
+    digits = {measure.heading: measure.digits for measure in known}
+    return Table(name, title, rows, note, digits=digits, strong={BASELINE})
 
 
 # ---- the summary that `bench run` prints
@@ -102,19 +113,12 @@ _OTHERS = {
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """The main measures of one method, percentages as such.
-
-    Attributes:
-        method: Its label.
-        queries: How many pages were judged.
-        sufficiency: Share of them that the judge held for sufficient; the interval draws queries.
-        others: Other measures by name; None where the judge does not measure it.
-    """
+    """The main measures of one method, percentages as such."""
 
     method: str
-    queries: int
-    sufficiency: Interval
-    others: Mapping[str, float | None]
+    queries: int  # that were judged
+    sufficiency: Interval  # over queries
+    others: Mapping[str, float | None]  # None where the judge does not measure it
 
     @property
     def cells(self) -> list[str]:
@@ -146,17 +150,11 @@ def summarise(results: Results, labels: Iterable[str]) -> list[Summary]:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """A method against the baseline.
-
-    Attributes:
-        method: Its label.
-        comparison: How it differs from the baseline.
-        p_holm: The p of the comparison, corrected for the number of methods.
-    """
+    """A method against the baseline."""
 
     method: str
     comparison: Comparison
-    p_holm: float
+    p_holm: float  # corrected for the number of methods
 
     @property
     def significant(self) -> bool:
@@ -169,15 +167,13 @@ def compare_methods(results: Results, labels: Iterable[str], *, baseline: str = 
 
     The p values are those of the bootstrap over skills, corrected together by Holm's method.
     """
-    found: list[tuple[str, Comparison]] = []
+    found: dict[str, Comparison] = {}
     for label in labels:
         rows, base = results.common(label, baseline)
         if label != baseline and len(rows):
-            found.append(
-                (label, compare(rows["sufficient"], base["sufficient"], clusters=list(rows["skill"])))
-            )
-    corrected = holm([comparison.p for _, comparison in found])
-    return [Compared(label, comparison, p) for (label, comparison), p in zip(found, corrected, strict=True)]
+            found[label] = compare(rows["sufficient"], base["sufficient"], clusters=list(rows["skill"]))
+    corrected = holm([comparison.p for comparison in found.values()])
+    return [Compared(label, found[label], p) for label, p in zip(found, corrected, strict=True)]
 
 
 def pairwise(results: Results) -> Table | None:
@@ -242,19 +238,20 @@ def by_size(results: Results) -> Table | None:
 def _by_part(results: Results, parts: Mapping[str, set[str]], *, name: str, title: str) -> Table | None:
     """Return the sufficiency of all methods on named parts of the queries; empty parts are left out."""
     labels = default_methods(results)
-    known = {part: queries for part, queries in parts.items() if part and queries}
-    if not known or not labels:
+    columns = {
+        f"{part}, {len(queries):,} queries": queries for part, queries in parts.items() if part and queries
+    }
+    if not columns or not labels:
         return None
-    headings = {part: f"{part}, {len(queries):,} queries" for part, queries in known.items()}
     rows: list[dict[str, Cell]] = []
     for label in labels:
         found = results.rows(label)
-        cells = {
-            headings[part]: SUFFICIENCY.interval(found[found["query"].isin(queries)])
-            for part, queries in known.items()
+        intervals = {
+            heading: SUFFICIENCY.interval(found[found["query"].isin(queries)])
+            for heading, queries in columns.items()
         }
-        rows.append({"Method": label, **cells})
-    digits = dict.fromkeys(headings.values(), 1)
+        rows.append({"Method": label, **intervals})
+    digits = dict.fromkeys(columns, 1)
     return Table(name, f"{title} (%, with 95 % CI)", rows, digits=digits, strong={BASELINE})
 
 

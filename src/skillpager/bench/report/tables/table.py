@@ -2,8 +2,8 @@
 
 import math
 import re
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import astuple, dataclass, field, is_dataclass
 from functools import cache
 from itertools import groupby
 from pathlib import Path
@@ -48,26 +48,19 @@ _ENDINGS = {1: ("",), 2: (" low", " high"), 3: ("", " low", " high")}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Table:
-    """A table.
+    """A table: rows of cells by heading, the first of which names the row.
 
-    Attributes:
-        name: Name of its file, also its anchor: lower-case letters, digits, hyphens.
-        title: What it shows.
-        rows: Cells by heading, the first of which names the row; None and NaN are printed as a dash.
-            Neighbouring headings that begin with the same `Paper: ` stand below it as a group.
-        note: What a reader must know to read it; may be empty.
-        reference: Where the paper has it; empty for a table of our own.
-        digits: Decimals of the numbers below a heading, where they are not two.
-        strong: Names of the rows to look at.
+    None and NaN are printed as a dash. Neighbouring headings that begin with the same `Paper: ` stand below
+    it as a group.
     """
 
-    name: str
+    name: str  # of its file, also its anchor: lower-case letters, digits, hyphens
     title: str
     rows: Sequence[Cells]
-    note: str = ""
-    reference: str = ""
-    digits: Mapping[str, int] = field(default_factory=dict)
-    strong: Collection[str] = ()
+    note: str = ""  # how to read it
+    reference: str = ""  # where the paper has it
+    digits: Mapping[str, int] = field(default_factory=dict)  # decimals by heading, where they are not two
+    strong: Collection[str] = ()  # names of the rows to look at
 
     @property
     def headings(self) -> list[str]:
@@ -90,10 +83,14 @@ class Table:
         """The reference as a sentence, or nothing."""
         return f"Reference: {self.reference}." if self.reference else ""
 
-    def is_number(self, heading: str) -> bool:
-        """Return True if a column holds numbers, which are set flush right."""
-        cells = [row[heading] for row in self.rows]
-        return heading != self.headings[0] and not any(isinstance(cell, str) for cell in cells)
+    @property
+    def are_numbers(self) -> list[bool]:
+        """Which columns hold numbers, which are set flush right."""
+        columns = [[row[heading] for row in self.rows] for heading in self.headings]
+        return [
+            place > 0 and not any(isinstance(cell, str) for cell in column)
+            for place, column in enumerate(columns)
+        ]
 
 
 def format_cell(cell: Cell, digits: int) -> str:
@@ -131,16 +128,21 @@ def _number(value: float, digits: int) -> str:
 
 def to_markdown(table: Table) -> str:
     """Return a table as GitHub's Markdown: heading, rows, note and reference."""
-    lines = [
-        [escape_markdown(heading) for heading in table.headings],
-        ["---:" if table.is_number(heading) else "---" for heading in table.headings],
+    texts = [list(map(escape_markdown, row)) for row in table.texts]
+    rows = [
+        [f"**{cell}**" if strong and cell else cell for cell in row]
+        for strong, row in zip(table.is_strong, texts, strict=True)
     ]
-    for strong, texts in zip(table.is_strong, table.texts, strict=True):
-        cells = map(escape_markdown, texts)
-        lines.append([f"**{cell}**" if strong and cell else cell for cell in cells])
-    parts = [f"**{escape_markdown(table.title)}**", "", *(f"| {' | '.join(line)} |" for line in lines)]
+    parts = [f"**{escape_markdown(table.title)}**", ""]
+    parts.append(markdown_grid(list(map(escape_markdown, table.headings)), rows, table.are_numbers))
     remarks = [f"\n{escape_markdown(text)}" for text in (table.note, table.source) if text]
     return "\n".join([*parts, *remarks, ""])
+
+
+def markdown_grid(headings: Sequence[str], rows: Iterable[Sequence[str]], are_numbers: Sequence[bool]) -> str:
+    """Return escaped cells as the lines of a Markdown table, columns of numbers flush right."""
+    rule = ["---:" if number else "---" for number in are_numbers]
+    return "\n".join(f"| {' | '.join(line)} |" for line in (headings, rule, *rows))
 
 
 def to_html(table: Table) -> str:
@@ -150,7 +152,7 @@ def to_html(table: Table) -> str:
         "table.html",
         table=table,
         groups=[(name, len(list(group))) for name, group in groupby(columns, key=lambda column: column[0])],
-        columns=[(title, table.is_number(h)) for (_, title), h in zip(columns, table.headings, strict=True)],
+        columns=list(zip((title for _, title in columns), table.are_numbers, strict=True)),
         rows=list(zip(table.is_strong, table.texts, strict=True)),
     )
 
@@ -159,22 +161,12 @@ def to_csv(table: Table) -> str:
     """Return a table as CSV: full numbers, an interval in columns of its own, empty where there is none."""
     columns: dict[str, list[str]] = {}
     for heading in table.headings:
-        cells = [_values(row[heading]) for row in table.rows]
+        cells = [
+            astuple(cell) if is_dataclass(cell) else (cell,) for cell in (row[heading] for row in table.rows)
+        ]
         for place, ending in enumerate(_ENDINGS[max(map(len, cells))]):
             columns[heading + ending] = [_plain(*cell[place : place + 1]) for cell in cells]
     return pd.DataFrame(columns).to_csv(index=False, lineterminator="\n")
-
-
-def _values(cell: Cell) -> tuple[str | float | None, ...]:
-    match cell:
-        case Interval(value, low, high):
-            return value, low, high
-        case Bounds(low, high):
-            return low, high
-        case PValue(value):
-            return (value,)
-        case _:
-            return (cell,)
 
 
 def _plain(value: str | float | None = None) -> str:

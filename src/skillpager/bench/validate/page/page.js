@@ -1,7 +1,7 @@
 // The page of an annotation sheet. Text of skills is untrusted: it is only ever set as textContent.
 
 const NOTE_DELAY = 500; // milliseconds of quiet after which a note is saved
-const PLACE_COLUMNS = ["skill", "headings"]; // told on one line, the others are texts to read
+const PLACE_COLUMNS = ["skill", "headings"]; // shown on one line; the others are texts to read
 
 const $ = (id) => document.getElementById(id);
 
@@ -32,7 +32,7 @@ async function load() {
   showChoices();
   position = Math.max(0, sheet.cases.findIndex((item) => !item.label));
   show();
-  // whoever begins should know what the labels mean
+  // a reader who starts should know what the labels mean
   if (sheet.cases.length && !sheet.cases.some((item) => item.label)) showHelp();
 }
 

@@ -1,4 +1,4 @@
-/** Asks the service; a stale question is given up, a missing token is asked for, a busy service asked again. */
+/** Requests to the service: aborts stale ones, asks for a missing token, repeats those to a busy service. */
 
 import { askToken, token } from "./token.js";
 
@@ -25,7 +25,7 @@ export async function ask(path, { body, signal } = {}) {
   }
 }
 
-/** Runs one task at a time: a new one gives up the one before. */
+/** Runs one task at a time: a new one aborts the one before. */
 export class Latest {
   #controller = new AbortController();
 
@@ -47,7 +47,7 @@ export class Latest {
     }
   }
 
-  /** Give up the task that runs. */
+  /** Abort the running task. */
   stop() {
     this.#controller.abort();
   }

@@ -1,4 +1,4 @@
-/** Two strategies side by side: what each one's page holds, differences lit. */
+/** Two strategies side by side: the parts on each page, differences highlighted. */
 
 import { el } from "./dom.js";
 import { splitStrategy, strategyOptions } from "./controls.js";
@@ -34,7 +34,7 @@ export class Compare {
   }
 
   /**
-   * Show two pages of one skill; null for one that is not there.
+   * Show two pages of one skill; null for a missing one.
    * @param {any} outline
    * @param {import("./reading.js").Reading|null} left
    * @param {import("./reading.js").Reading|null} right
@@ -58,13 +58,13 @@ export class Compare {
 }
 
 function numbers({ page, shown }) {
-  const chance = page.sufficiency === null ? "" : `, ${percent(page.sufficiency)} chance to suffice`;
+  const chance = page.sufficiency === null ? "" : `, ${percent(page.sufficiency)} estimated sufficiency`;
   return `${counted(page.tokens, "token")}, ${percent(page.token_reduction, 1)} saved, ${counted(shown.size, "part")}${chance}`;
 }
 
 function said(left, right, names) {
   const both = left.intersection(right).size;
-  const alone = [left, right].map((shown, side) => `${shown.size - both} with ${names[side]} alone`);
+  const alone = [left, right].map((shown, side) => `${shown.size - both} only with ${names[side]}`);
   return `${counted(both, "part")} on both pages; ${alone.join(", ")}.`;
 }
 

@@ -9,18 +9,18 @@ const MOST_NODES = 120;
 
 const KNOBS = {
   mmr_lambda: {
-    label: "Relevance, λ", title: "1 is relevance alone, 0 is variety alone",
+    label: "Relevance, λ", title: "1 is relevance only, 0 is variety only",
     least: 0, most: 1, step: 0.05, start: 0.7, shown: (value) => value.toFixed(2),
   },
   max_nodes: {
-    label: "Most parts, k", title: "Most parts that are picked", least: 1, most: 60, step: 1, start: 20, shown: String,
+    label: "Most parts, k", title: "Most parts to pick", least: 1, most: 60, step: 1, start: 20, shown: String,
   },
   max_tokens: {
     label: "Token budget", title: "Most tokens of the page, marks included",
     least: 50, most: 4000, step: 10, start: 1000, shown: (value) => value.toLocaleString("en"),
   },
   sufficiency: {
-    label: "Sufficiency", title: "Estimated chance at which the page ends",
+    label: "Sufficiency", title: "Picking stops at this estimated chance that the page holds all that is needed",
     least: 0.5, most: 0.99, step: 0.01, start: 0.9, shown: (value) => `${Math.round(value * 100)} %`,
   },
 };
@@ -31,7 +31,7 @@ export class Controls {
   constructor(store) {
     this.store = store;
     this.strategies = [];
-    // values of sliders that still move: the state does not have them yet
+    // values of sliders that still move; the state gets them later
     this.moved = {};
     this.send = debounced(() => {
       const change = { ...this.moved, step: null };
@@ -65,7 +65,7 @@ export class Controls {
     byId("strategy").replaceChildren(...strategyOptions(strategies));
   }
 
-  /** Let the limits reach as far as the skill does. @param {{nodes: any[], full_tokens: number}} outline */
+  /** Set the ranges of the limits to the size of the skill. @param {{nodes: any[], full_tokens: number}} outline */
   fit(outline) {
     this.knobs.get("max_nodes").range.max = Math.max(2, Math.min(MOST_NODES, outline.nodes.length));
     this.knobs.get("max_tokens").range.max = Math.max(100, Math.ceil(outline.full_tokens / 10) * 10);
@@ -91,7 +91,7 @@ export class Controls {
   }
 
   /**
-   * Return the arguments of a page that a strategy heeds.
+   * Return the arguments of a page that a strategy uses.
    * @param {string} strategy
    */
   heeded(strategy) {
@@ -134,7 +134,7 @@ export function splitStrategy(strategy) {
   return [name, rest.join(":")];
 }
 
-/** Return an option for every strategy; one that cannot be asked for says why. @param {any[]} strategies */
+/** Return an option for every strategy; an unavailable one says why. @param {any[]} strategies */
 export function strategyOptions(strategies) {
   return strategies.map(({ name, problem }) => el("option", { value: name, disabled: problem !== null, title: problem }, name));
 }

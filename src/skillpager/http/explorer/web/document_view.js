@@ -1,14 +1,14 @@
-/** The document as its author wrote it: nodes on the page lit by type, the others dimmed. */
+/** The document as its author wrote it: nodes on the page highlighted by type, the others dimmed. */
 
 import { el } from "./dom.js";
 import { Gaps } from "./gaps.js";
 import { litAt } from "./reading.js";
 import { counted, lines, TYPES, typeName } from "./words.js";
 
-// a way that is longer is jumped
+// longer distances are jumped
 const SMOOTH_SCREENS = 3;
 
-/** Shows one skill, and what of it a page holds. */
+/** Shows one skill and the parts of it on a page. */
 export class DocumentView {
   /**
    * @param {HTMLElement} place
@@ -47,7 +47,7 @@ export class DocumentView {
   }
 
   /**
-   * Show what a page holds.
+   * Show the parts on a page.
    * @param {import("./reading.js").Reading|null} reading null for no page.
    * @param {number|null} step Picks to show.
    * @param {boolean} fold Whether gaps are folded.
@@ -66,7 +66,7 @@ export class DocumentView {
   }
 
   /**
-   * Bring a node into view, and outline it if it is one that the user chose.
+   * Bring a node into view, and outline it if the user chose it.
    * @param {string} id
    * @param {{chosen?: boolean}} [options]
    */
@@ -100,7 +100,7 @@ export class DocumentView {
     });
   }
 
-  /** Dim the headings below which nothing is lit. */
+  /** Dim the headings without highlighted nodes. */
   #markHeadings() {
     const open = [];
     for (const item of this.items) {
@@ -128,14 +128,14 @@ export class DocumentView {
   }
 }
 
-/** What stands before a node: its pick's number and its type. */
+/** Return the label of a node: its pick's number and its type. */
 function label(type, rank) {
   return rank === undefined ? `${typeName(type)}, filled in` : `${rank + 1} ${typeName(type)}`;
 }
 
 function fileElement({ path, front_matter: front, html }, named) {
   const body = el("div", { class: "body" });
-  // made by the service, which escapes all that the skill brings
+  // made by the service, which escapes all text of the skill
   body.innerHTML = html;
   // an item keeps its number when those before it are folded
   for (const list of body.querySelectorAll("ol")) {

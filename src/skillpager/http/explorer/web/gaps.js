@@ -9,7 +9,7 @@ export class Gaps {
     this.gaps = [];
   }
 
-  /** Take all bars away, and show all that was folded. */
+  /** Remove all bars, and show all folded items. */
   clear() {
     for (const gap of this.gaps) {
       setFolded(gap, false);
@@ -33,7 +33,7 @@ export class Gaps {
     }
   }
 
-  /** Unfold the gap that an element stands in. @param {HTMLElement} item */
+  /** Unfold the gap that holds an element. @param {HTMLElement} item */
   open(item) {
     const gap = this.gaps.find((each) => each.items.includes(item));
     if (gap) setFolded(gap, false);
@@ -107,7 +107,7 @@ function setFolded(gap, folded) {
     while (holder && !holder.matches(".body") && holder.classList.toggle("emptied", folded && isEmpty(holder))) {
       holder = holder.parentElement;
     }
-    // nothing is empty any more above what is shown again
+    // above a shown item nothing is empty
     for (; !folded && holder && !holder.matches(".body"); holder = holder.parentElement) holder.classList.remove("emptied");
   }
 }

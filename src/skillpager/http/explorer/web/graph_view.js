@@ -1,4 +1,4 @@
-/** The nodes of a skill and the four kinds of edges: zoom, pan, filters, and the way from node to node. */
+/** The nodes of a skill and the four kinds of edges: zoom, pan, filters, and moves from node to node. */
 
 import { el } from "./dom.js";
 import { draw, readColors } from "./graph_draw.js";
@@ -14,7 +14,7 @@ const NARROW = 600;
 const READABLE_SCALE = 0.8;
 
 /**
- * @typedef {object} Picture What is drawn.
+ * @typedef {object} Picture The input of `draw`.
  * @property {import("./graph_layout.js").Placed[]} placed
  * @property {import("./graph_layout.js").Title[]} titles
  * @property {Map<string, import("./graph_layout.js").Placed>} places By id.
@@ -27,7 +27,7 @@ const READABLE_SCALE = 0.8;
  * @property {number} height
  * @property {Record<string, string>} colors
  * @property {Set<string>|null} lit Nodes on the page.
- * @property {{nodes: Set<string>, edges: Set<any>}|null} near What belongs to the current node.
+ * @property {{nodes: Set<string>, edges: Set<any>}|null} near The neighbours and edges of the current node.
  * @property {string|null} current
  */
 
@@ -35,7 +35,7 @@ const READABLE_SCALE = 0.8;
 export class GraphView {
   /**
    * @param {HTMLElement} place
-   * @param {(id: string) => void} open Called with a node to be shown in the document.
+   * @param {(id: string) => void} open Called with a node to show in the document.
    */
   constructor(place, open) {
     this.open = open;
@@ -77,13 +77,13 @@ export class GraphView {
     this.redraw();
   }
 
-  /** Read the colours anew and draw. */
+  /** Read the colors again and draw. */
   recolor() {
     this.colors = null;
     this.redraw();
   }
 
-  /** Draw before the next frame, however often it is asked for. */
+  /** Draw once before the next frame, for any number of calls. */
   redraw() {
     this.frame ??= requestAnimationFrame(() => {
       this.frame = null;
@@ -91,7 +91,7 @@ export class GraphView {
     });
   }
 
-  /** Make all visible, or as much from the first on as that scale allows. @param {number} [least] */
+  /** Show the whole graph, or from its beginning as much as the least scale allows. @param {number} [least] */
   fit(least = LEAST_SCALE) {
     const { clientWidth: width, clientHeight: height } = this.canvas;
     if (!width) return;
@@ -102,7 +102,7 @@ export class GraphView {
     this.redraw();
   }
 
-  /** On a narrow screen the beginning is of more use than all of it too small to read. */
+  /** Show the whole graph; on a narrow screen only its beginning, at a readable size. */
   #begin() {
     this.fit(this.canvas.clientWidth < NARROW ? READABLE_SCALE : LEAST_SCALE);
   }
@@ -135,16 +135,16 @@ export class GraphView {
     return found?.node.id ?? null;
   }
 
-  /** Make a node the current one: its edges are lit, and told. @param {string|null} id */
+  /** Make a node the current one: highlight its edges and describe it. @param {string|null} id */
   choose(id) {
     this.current = id;
     const edges = new Set(this.edges.filter((edge) => edge.source === id || edge.target === id));
     this.near = id && { edges, nodes: new Set([id, ...[...edges].flatMap((edge) => [edge.source, edge.target])]) };
-    this.told.replaceChildren(...(id ? this.#tell(this.places.get(id).node, edges) : [overview(this.layout, this.edges)]));
+    this.told.replaceChildren(...(id ? this.#describe(this.places.get(id).node, edges) : [overview(this.layout, this.edges)]));
     this.redraw();
   }
 
-  #tell(node, edges) {
+  #describe(node, edges) {
     const links = KINDS.map((kind) => {
       const ends = [...edges].filter((edge) => edge.kind === kind)
         .map((edge) => edge.source === node.id ? `→ ${edge.target}` : `← ${edge.source}`);

@@ -1,4 +1,4 @@
-/** The explorer: what changes in the state is asked for, and shown. */
+/** The explorer: requests and shows what a change of the state needs. */
 
 import { ask, Latest, Problem } from "./api.js";
 import { Compare } from "./compare.js";
@@ -23,7 +23,7 @@ const compare = new Compare(byId("view-compare"), (other) => store.set({ other }
 const picks = new Picks(byId("panel-picks"), { step: goTo, choose });
 const [skills, pages, others, graphs] = [new Latest(), new Latest(), new Latest(), new Latest()];
 
-/** What the service answered last. @type {{outline: any, reading: any, other: any, graph: any}} */
+/** The last answers of the service. @type {{outline: any, reading: any, other: any, graph: any}} */
 const known = { outline: null, reading: null, other: null, graph: null };
 
 /** Start. */
@@ -62,7 +62,7 @@ function listen() {
   addEventListener("keydown", step);
 }
 
-/** Show what has changed. @param {Set<string>} changed */
+/** Show the changes. @param {Set<string>} changed */
 async function update(changed) {
   const { state } = store;
   history.replaceState(null, "", writeHash(state));
@@ -115,7 +115,7 @@ async function loadPage() {
   byId("status").textContent = byId("side-line").textContent;
 }
 
-/** What a page is asked for with. @param {string} strategy */
+/** Return the body of a request for a page. @param {string} strategy */
 function question(strategy) {
   const { skill, query } = store.state;
   return { skill, query, strategy, explain: true, ...controls.heeded(strategy) };
@@ -169,7 +169,7 @@ function goTo(target) {
   if (known.reading) store.set({ step: target === null ? null : boundedStep(target, known.reading.picks.length) });
 }
 
-/** Arrow keys step through the picks, where they mean nothing else. @param {KeyboardEvent} event */
+/** Step through the picks with the arrow keys, except where they have another meaning. @param {KeyboardEvent} event */
 function step(event) {
   const taken = event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, dialog, pre");
   if (!known.reading || taken) return;
@@ -180,21 +180,21 @@ function step(event) {
   goTo(targets[event.key]);
 }
 
-/** Tell of a node that the user chose; null for none. @param {string|null} id */
+/** Describe the node that the user chose; null for none. @param {string|null} id */
 function choose(id) {
   if (id && known.reading) documentView.reveal(id, { chosen: true });
   else documentView.choose(null);
   if (known.reading) store.set({ side: "picks" });
-  picks.tell(id);
+  picks.describe(id);
 }
 
 function openInDocument(id) {
   store.set({ view: "document" });
   documentView.reveal(id, { chosen: true });
-  picks.tell(id);
+  picks.describe(id);
 }
 
-/** Run what may fail, and tell why it did. @param {() => Promise<void>} work */
+/** Run work that may fail, and show the error. @param {() => Promise<void>} work */
 async function run(work) {
   byId("problem").hidden = true;
   try {

@@ -5,7 +5,7 @@ import { counted, lines, percent, pickReasons, skipReason, snippet, typeName } f
 
 const MEASURES = ["relevance", "redundancy", "marginal"];
 
-/** Shows the picks; the current one is told in full. */
+/** Shows the picks, the current one with its reasons. */
 export class Picks {
   /**
    * @param {HTMLElement} place
@@ -35,7 +35,7 @@ export class Picks {
     const scales = Object.fromEntries(MEASURES.map((name) => [name, Math.max(1, ...reading.picks.map((pick) => pick[name]))]));
     this.rows = reading.picks.map((pick) => this.#row(pick, scales));
     this.list.replaceChildren(...this.rows.map(({ item }) => item));
-    const hint = el("p", { class: "hint" }, "This strategy picks windows of text: the parts that a window touches are lit.");
+    const hint = el("p", { class: "hint" }, "This strategy picks windows of text: the parts that a window touches are highlighted.");
     hint.hidden = !reading.windows;
     this.place.replaceChildren(this.part, this.stepper.element, hint, barKeys(), this.list, this.#leftOut());
   }
@@ -57,8 +57,8 @@ export class Picks {
     });
   }
 
-  /** Tell of a node that the user chose in the document. @param {string|null} id */
-  tell(id) {
+  /** Describe a node that the user chose in the document. @param {string|null} id */
+  describe(id) {
     const node = this.outline?.byId.get(id);
     this.part.replaceChildren();
     if (!node || !this.reading) return;
@@ -70,7 +70,7 @@ export class Picks {
         `${id} · ${lines(node)} · ${counted(node.tokens, "token")}`, close,
       ),
       el("p", {}, this.#verdict(id)),
-      el("p", {}, `The type is right with an estimated chance of ${percent(node.type_confidence)}.`),
+      el("p", {}, `Estimated chance that the type is right: ${percent(node.type_confidence)}.`),
     ));
   }
 
@@ -79,7 +79,7 @@ export class Picks {
     const skip = skipped.get(id);
     const numbers = skip ? ` Numbers: ${MEASURES.map((name) => `${name} ${skip[name].toFixed(2)}`).join(", ")}.` : "";
     if (ranks.has(id)) return `On the page: pick ${ranks.get(id) + 1} of ${this.reading.picks.length}.`;
-    if (shown.has(id)) return `On the page, though not picked: it costs little more than a mark for the gap.${numbers}`;
+    if (shown.has(id)) return `On the page, though not picked: its text costs little more than a mark for the gap.${numbers}`;
     return skip ? `Left out: ${skipReason(skip.reason)}.${numbers}` : "Left out.";
   }
 
@@ -93,7 +93,7 @@ export class Picks {
         "span", { class: "what" },
         el("span", { class: "snippet" }, node ? snippet(node.text) : pick.id),
         type ? el("span", { class: "chip" }, typeName(type)) : el("span", { class: "chip" }, "window"),
-        el("span", { class: "where" }, node ? ` ${pick.id} · ${lines(node)}` : " given back: it did not fit"),
+        el("span", { class: "where" }, node ? ` ${pick.id} · ${lines(node)}` : " dropped: it did not fit"),
       ),
       bars(pick, scales),
     );
@@ -101,7 +101,7 @@ export class Picks {
   }
 
   #why(pick) {
-    const chance = pick.sufficiency === null ? "" : ` Chance that the page suffices with it: ${percent(pick.sufficiency)}.`;
+    const chance = pick.sufficiency === null ? "" : ` Estimated sufficiency with it: ${percent(pick.sufficiency)}.`;
     return el(
       "div", { class: "why" },
       ...pickReasons(pick, this.signals).map((reason) => el("p", {}, reason)),
@@ -113,7 +113,7 @@ export class Picks {
     const skipped = [...this.reading.skipped.values()].filter((skip) => !this.reading.shown.has(skip.node));
     const summary = el("summary", {}, `${counted(skipped.length, "part")} left out, and why`);
     const details = el("details", { class: "left-out", hidden: !skipped.length }, summary);
-    // a thousand rows are made when they are wanted
+    // there may be a thousand rows: make them when they are opened
     details.addEventListener("toggle", () => {
       details.append(el("ul", {}, ...skipped.map((skip) => this.#skipRow(skip))));
     }, { once: true });
@@ -161,7 +161,7 @@ class Stepper {
 }
 
 /**
- * Return the step within the picks that a move leads to; behind the last one stands the whole page.
+ * Return the step within the picks that a move leads to; null, after the last one, for the whole page.
  * @param {number} target
  * @param {number} picks
  * @returns {number|null}

@@ -1,11 +1,11 @@
-/** A page's answer, read against the nodes of the skill's outline. */
+/** A page joined with the nodes of the skill's outline. */
 
 /**
  * @typedef {object} Pick
  * @property {number} rank
  * @property {string} id
- * @property {string[]} nodes Ids of the outline's nodes that it stands for.
- * @property {any} node The node, or window, that was picked; null when the page could not hold it.
+ * @property {string[]} nodes Ids of the outline's nodes that it shows.
+ * @property {any} node The node, or window, that was picked; null if it did not fit the page.
  * @property {number} relevance
  * @property {number} redundancy
  * @property {number} marginal
@@ -24,7 +24,7 @@
  */
 
 /**
- * Return a page as the views need it.
+ * Return a page in the form that the views need.
  * @param {any} page
  * @param {{nodes: any[], byId: Map<string, any>}} outline
  * @returns {Reading}
@@ -51,7 +51,7 @@ export function readPage(page, outline) {
 }
 
 /**
- * Return the nodes that are lit after some of the picks; all of the page when `step` is null.
+ * Return the nodes that are highlighted after some of the picks; all of the page when `step` is null.
  * @param {Reading} reading
  * @param {number|null} step
  * @returns {Set<string>}

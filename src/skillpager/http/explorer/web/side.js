@@ -1,4 +1,4 @@
-/** The side of the explorer: what the page costs, and its text. */
+/** The side panel of the explorer: the numbers of the page, and its text. */
 
 import { byId, el, showTab } from "./dom.js";
 import { counted, percent } from "./words.js";
@@ -6,13 +6,13 @@ import { counted, percent } from "./words.js";
 const COPIED_FOR = 1500;
 
 /**
- * Show what a page costs and how sure it is; a hint when there is none.
+ * Show the tokens and the sufficiency of a page; a hint when there is none.
  * @param {import("./reading.js").Reading|null} reading
  * @param {any} outline
  */
 export function showSummary(reading, outline) {
   byId("side-tabs").hidden = !reading;
-  const said = "Type what an agent is about to do: the page shows the parts that it needs, and this side tells why.";
+  const said = "Type what an agent is about to do: the page shows the parts that it needs, and this side shows why.";
   const hint = el("p", { class: "hint" }, said);
   byId("summary").replaceChildren(...(reading ? [figures(reading, outline), meter(reading.page), ...notes(reading)] : [hint]));
   byId("side-line").textContent = reading ? line(reading) : "No page yet";
@@ -24,7 +24,7 @@ export function showSide(side) {
   showTab(byId("side-tabs"), side);
 }
 
-/** Show the text of a page, to the letter. @param {any} page */
+/** Show the exact text of a page. @param {any} page */
 export function showText(page) {
   const button = el("button", { type: "button", id: "copy-page" }, "Copy page");
   const text = el("pre", { id: "page-text", tabindex: 0 }, page.text);
@@ -32,7 +32,7 @@ export function showText(page) {
   const about = page.tokens_exact ? "" : "about ";
   byId("panel-page").replaceChildren(
     el(
-      "div", { class: "page-head" }, `What the agent is given: ${about}${counted(page.tokens, "token")}`,
+      "div", { class: "page-head" }, `Text for the agent: ${about}${counted(page.tokens, "token")}`,
       el("span", { class: "spacer" }), button,
     ),
     text,
@@ -55,7 +55,7 @@ export async function copy(text, button) {
   setTimeout(() => { button.textContent = said; }, COPIED_FOR);
 }
 
-/** Write to the clipboard; without TLS a browser has the old way alone. */
+/** Write to the clipboard; without TLS browsers have only the old way. */
 async function write(text) {
   if (navigator.clipboard) {
     await navigator.clipboard.writeText(text);
@@ -91,7 +91,7 @@ function meter(page) {
 function notes({ page, picks }) {
   if (page.complete) return [el("p", { class: "note" }, "The whole skill: it fits.")];
   const given = picks.filter((pick) => !pick.node).length;
-  return given ? [el("p", { class: "note" }, `${counted(given, "pick")} did not fit and were given back.`)] : [];
+  return given ? [el("p", { class: "note" }, `${counted(given, "pick")} did not fit and were dropped.`)] : [];
 }
 
 function line({ page }) {

@@ -1,4 +1,4 @@
-/** What the explorer shows: one object, kept in the hash of the address so that a link brings it back. */
+/** The state of the explorer: one object, stored in the hash of the address so that a link restores it. */
 
 /**
  * @typedef {object} State
@@ -54,7 +54,7 @@ export function writeHash(state) {
   return `#${told}`;
 }
 
-/** Keeps the state and tells listeners what has changed. */
+/** Holds the state and notifies listeners of changes. */
 export class Store {
   /** @param {State} state */
   constructor(state) {

@@ -1,4 +1,4 @@
-/** The token of the service, kept until the tab is closed. */
+/** The token of the service, stored until the tab is closed. */
 
 import { byId } from "./dom.js";
 
@@ -9,7 +9,7 @@ let asking = null;
 export const token = () => sessionStorage.getItem(KEY);
 
 /**
- * Ask the user for the token; questions at the same time share one form.
+ * Ask the user for the token; simultaneous calls share one form.
  * @param {string|null} refused The token that the service has just refused.
  * @returns {Promise<void>}
  */

@@ -1,4 +1,4 @@
-/** What things are called, and why a node is on a page or not, in words. */
+/** Names of types and links, number formats, and the reasons why a node is on a page or not. */
 
 export const TYPES = ["step", "example", "param", "precondition", "error_handling", "concept"];
 export const KINDS = ["sequence", "semantic", "reference", "condition"];
@@ -16,7 +16,7 @@ export const counted = (count, noun) => `${count.toLocaleString("en")} ${noun}${
 export const lines = ({ start_line: first, end_line: last }) => first === last ? `L${first}` : `L${first}–${last}`;
 
 /**
- * Return a text on one line, without the marks at its beginning.
+ * Return a text on one line, without the Markdown signs at its beginning.
  * @param {string} text
  * @param {number} [length]
  */
@@ -25,17 +25,17 @@ export function snippet(text, length = 110) {
   return bare.length > length ? `${bare.slice(0, length - 1)}…` : bare;
 }
 
-// smaller shares are not told
+// smaller shares are not shown
 const LEAST_SHARE = 0.1;
 
 const SKIPS = {
-  max_nodes: "the largest number of parts was reached",
+  max_nodes: "the page already had the most parts allowed",
   max_tokens: "it did not fit into the token budget",
-  negative_marginal: "it would repeat more than it adds",
-  sufficiency: "what was picked already suffices, by the estimate",
-  below_threshold: "it scores below the threshold of the strategy",
-  not_reached: "the strategy ended before it came to it",
-  not_chosen: "the strategy preferred others",
+  negative_marginal: "it repeats more than it adds",
+  sufficiency: "the parts picked before it suffice, by the estimate",
+  below_threshold: "its score is below the threshold of the strategy",
+  not_reached: "the strategy stopped before this part",
+  not_chosen: "the strategy picked other parts",
   not_in_pool: "the strategy does not consider parts of this type",
 };
 
@@ -45,16 +45,16 @@ export const skipReason = (reason) => SKIPS[reason] ?? reason.replaceAll("_", " 
 /**
  * Return why a node was picked, one sentence each.
  * @param {import("./reading.js").Pick} pick
- * @param {Record<string, string>} signals What each kind of signal says.
+ * @param {Record<string, string>} signals The wording for each kind of signal.
  * @returns {string[]}
  */
 export function pickReasons(pick, signals) {
   const ranked = Object.entries(pick.reasons ?? {}).filter(([, share]) => share >= LEAST_SHARE).sort((a, b) => b[1] - a[1]);
   if (pick.reasons) {
-    const told = ranked.map(([name, share]) => `${signals[name] ?? name} (${percent(share)})`);
-    const because = told.length ? `What speaks for it: ${told.join(", ")}.` : "Nothing speaks for it by itself.";
+    const shown = ranked.map(([name, share]) => `${signals[name] ?? name} (${percent(share)})`);
+    const because = shown.length ? `Reasons: ${shown.join(", ")}.` : "No signal supports it by itself.";
     return [`Estimated need: ${percent(pick.marginal)}.`, because];
   }
-  const first = pick.rank === 0 ? "It was picked first." : `Of what was left then, it was worth most to the strategy.`;
-  return [first, `Relevance ${pick.relevance.toFixed(2)}; at most ${pick.redundancy.toFixed(2)} alike to an earlier pick.`];
+  const first = pick.rank === 0 ? "It was picked first." : "Of the parts left at that point, the strategy gave it the highest value.";
+  return [first, `Relevance ${pick.relevance.toFixed(2)}; largest similarity to an earlier pick ${pick.redundancy.toFixed(2)}.`];
 }
