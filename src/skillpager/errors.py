@@ -126,7 +126,7 @@ def require_extra(module: str, *, extra: str, purpose: str) -> ModuleType:
     Args:
         module: Dotted name of the module to import.
         extra: Name of the extra in `pyproject.toml` that installs it.
-        purpose: What needs it, as the subject of a sentence.
+        purpose: The feature that needs it, as the subject of a sentence.
 
     Raises:
         MissingExtraError: The module is not installed.

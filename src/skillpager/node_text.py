@@ -11,7 +11,7 @@ def text_under_headings(fragment: Fragment) -> str:
 
 
 def embedded_text(fragment: Fragment, form: str) -> str:
-    """Return the text of a fragment that is embedded.
+    """Return the text that an encoder embeds for a fragment.
 
     Args:
         fragment: The fragment.

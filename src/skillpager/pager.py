@@ -180,7 +180,7 @@ class SkillPager:
 
         Args:
             skill: A path, Markdown text, a `Skill` or an index.
-            query: What the agent is about to do.
+            query: The task that the agent is about to do.
             **options: See `PageOptions`.
 
         Raises:

@@ -115,7 +115,7 @@ def evict(
     cache_dir: CacheDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Delete indexes until the rest takes no more than SIZE, least recently used first.
+    """Delete indexes until the rest takes at most SIZE, least recently used first.
 
     \b
     Examples:

@@ -78,7 +78,7 @@ class Outcome:
 
 
 def find_targets(texts: Sequence[str], settings: "Settings") -> list[Path | Outcome]:
-    """Return the skills that the arguments mean, each once, and a failed outcome for each that means none.
+    """Return the skills that the arguments name, each once; a failed outcome for each that names none.
 
     Without arguments these are all known skills that are not shadowed.
 
@@ -95,7 +95,7 @@ def find_targets(texts: Sequence[str], settings: "Settings") -> list[Path | Outc
         except SkillError as error:
             targets.append(Outcome(Path(text), text, error=error))
             continue
-        # a folder without skills stands for itself: indexing it gives the error message
+        # a folder without skills is passed on as it is: indexing it gives the error message
         targets += [skill.path for skill in discover([path])] or [path]
     if not texts:
         folders = search_folders(settings.skills_dir)
@@ -117,7 +117,7 @@ def index_all(pager: "SkillPager", targets: Sequence[Path | Outcome], *, jobs: i
     After several failures in a row that are not the skills' own, the rest is not tried.
 
     Raises:
-        SkillPagerError: What fails one skill would fail them all, such as a setting.
+        SkillPagerError: A fault that would fail every skill, such as a wrong setting.
     """
     paths = [target for target in targets if isinstance(target, Path)]
     before = {entry.key for entry in pager.store.entries()}

@@ -94,7 +94,7 @@ def mcp(folders: OfferedFolders = None, *, served: McpOptions, options: PagerOpt
 
 
 def _warm(pager: "SkillPager") -> None:
-    """Load what the first page needs."""
+    """Load the encoder, if it is the built-in one, before the first page needs it."""
     with suppress(SkillPagerError):  # the first call will report it
         if pager.settings.encoder.startswith("builtin"):  # other encoders may cost money
             pager.embed_query("load the model")

@@ -1,7 +1,7 @@
-"""How the command line speaks: data on stdout, notes, warnings and errors on stderr, and the exit code.
+"""Output of the command line: data on stdout; notes, warnings and errors on stderr; exit codes.
 
-Notes and warnings are log records: `note` and `warn` write what a command has to say, and warnings that the
-library logs are shown beside them, each sentence once. With `--json` stderr holds one JSON object per line,
+Notes and warnings are log records: `note` and `warn` write the messages of a command, and warnings that the
+library logs are shown with them, each sentence once. With `--json` stderr holds one JSON object per line,
 `{"warning": …}` or `{"error": …}`, and no notes.
 """
 
@@ -30,7 +30,7 @@ Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Log every step t
 
 _notes = logging.getLogger("skillpager.cli.messages.notes")
 
-# what could steer a terminal: all control characters but line feed, tab and the CR of a CRLF
+# characters that could steer a terminal: all control characters but line feed, tab and the CR of a CRLF
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]|\r(?!\n)")
 
 
@@ -53,18 +53,18 @@ def warn(text: str) -> None:
 
 
 def print_trace(text: str) -> None:
-    """Print to stderr what was asked for, even with `--quiet`."""
+    """Print text that an option asked for to stderr, even with `--quiet`."""
     _print_line(text.rstrip("\n"))
 
 
 def are_notes_heard() -> bool:
-    """Return True if notes and progress are wanted."""
+    """Return True if notes and progress are shown."""
     heard = any(handler.level <= logging.INFO for handler in logging.getLogger().handlers)
     return heard and _notes.isEnabledFor(logging.INFO)
 
 
 def confirm(question: str, *, yes: bool, remedy: str) -> None:
-    """Ask on the terminal, unless `--yes` was given; a no ends the command.
+    """Ask for confirmation on the terminal, unless `--yes` was given; the answer "no" ends the command.
 
     Raises:
         UsageError: There is no terminal to ask on.
@@ -202,7 +202,7 @@ def _print_line(text: str) -> None:
         sys.stderr.write(f"{printable(text)}\n")
         sys.stderr.flush()
     except OSError:
-        # nobody reads stderr, so nobody can be told
+        # stderr is closed, so no message can be shown
         _drop_output(sys.stderr)
 
 

@@ -105,7 +105,7 @@ ClassifierName = Annotated[
     typer.Option(
         "--classifier",
         metavar="NAME",
-        help="What assigns node types: local (default) or llm.",
+        help="Classifier of node types: local (default) or llm.",
         autocompletion=completion("skillpager.factories", "CLASSIFIERS"),
     ),
 ]
@@ -171,7 +171,7 @@ class PickOptions:
             "--sufficiency",
             metavar="P",
             help="Stop once the page holds everything needed with this estimated probability, such as 0.9. "
-            "[default: stop when no remaining node is worth its tokens]",
+            "[default: stop when each remaining node adds too little for its tokens]",
         ),
     ] = None
     mmr_lambda: Annotated[

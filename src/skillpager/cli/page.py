@@ -36,7 +36,7 @@ def page(
 ) -> None:
     """Print the part of SKILL that QUERY needs.
 
-    A mark stands for each omission; it names the omitted lines and the command that prints them. --json
+    Each omission has a mark that names the omitted lines and the command that prints them. --json
     includes the selection that --explain prints; --json --explain adds the reasons for each node.
 
     \b

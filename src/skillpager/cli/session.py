@@ -1,4 +1,4 @@
-"""The objects a command works with: settings with its options applied, a pager, and the skill it is about."""
+"""The objects that a command works with: settings with its options applied, a pager, and the skill."""
 
 import codecs
 import shlex
@@ -77,7 +77,7 @@ def find_source(skill: str, settings: Settings) -> Path | str:
     """
     if skill != STDIN:
         return find_skill(skill, settings)
-    # no more than shows that it is too large: the pager refuses it
+    # a few bytes over the limit are enough for the pager to see that it is too large and refuse it
     data = sys.stdin.buffer.read(settings.max_bytes + 8)
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise SkillError("The skill on stdin is UTF-16: save it as UTF-8.")

@@ -1,4 +1,4 @@
-"""Tables, trees and progress bars on a terminal; plain text, tab-separated values and no bars elsewhere."""
+"""Tables, trees and progress bars on a terminal; elsewhere plain text, tab-separated values, no bars."""
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -26,7 +26,7 @@ def is_terminal() -> bool:
 def progress_bar(unit: str) -> Iterator[Callable[[int, int], None]]:
     """Yield a function that moves a progress bar, given the number of finished units and of all units.
 
-    The bar counts units such as `contexts`, on stderr, if that is a terminal and notes are wanted.
+    The bar counts units such as `contexts`, on stderr, if that is a terminal and notes are shown.
     """
     if not (are_notes_heard() and sys.stderr.isatty()):
         yield lambda _done, _total: None

@@ -106,7 +106,7 @@ class BuiltinEncoder:
 
 
 def _runs(pieces: Sequence[Sequence[int]]) -> Iterator[list[int]]:
-    """Yield the places of texts that run together: of one length, because the model has no padding."""
+    """Yield batches, as positions of texts of one length: the model has no padding."""
     groups: dict[int, list[int]] = {}
     for place, ids in enumerate(pieces):
         groups.setdefault(len(ids), []).append(place)

@@ -76,7 +76,7 @@ class PageFields(_Fields):
     query: str = Field(
         min_length=1,
         max_length=MAX_QUERY_CHARS,
-        description="What the agent is about to do.",
+        description="The task that the agent is about to do.",
         examples=["Restore a single table from last night's dump."],
     )
     max_nodes: Count | None = Field(None, description="Most nodes to pick.")

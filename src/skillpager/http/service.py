@@ -40,7 +40,7 @@ class WorkerPool:
         self._threads = ThreadPoolExecutor(workers, thread_name_prefix="skillpager")
 
     async def run(self, work: Callable[[], Result]) -> Result:
-        """Return the result of `work`, which a worker does.
+        """Run `work` in a worker thread and return its result.
 
         Raises:
             BusyError: Every worker is busy and the queue is full.

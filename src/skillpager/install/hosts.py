@@ -43,7 +43,7 @@ class Editor(Protocol):
         """Return the text without the entry, everything else as it was."""
 
     def is_empty(self, text: str) -> bool:
-        """Return True if the text holds nothing."""
+        """Return True if the text is empty."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Stubs: small skills with the name and description of another skill, and a body that fetches a page of it.
+"""Stubs: small skills with another skill's name and description; their body fetches a page of it.
 
 An agent that runs commands in a skill before it shows the skill, such as Claude Code, gets the page in place
 of the command. Other agents read in the body which command to run. The stub names its original by path, so

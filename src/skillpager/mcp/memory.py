@@ -21,7 +21,7 @@ class Memory:
         self._sent = LRUCache[str, frozenset[str]](MAX_SKILLS)
 
     def sent(self, key: str) -> Collection[str]:
-        """Return the ids of the nodes that were sent of the index with this key."""
+        """Return the ids of the nodes of this index that were sent."""
         return self._sent.get(key) or frozenset()
 
     def add(self, key: str, nodes: Iterable[str]) -> None:

@@ -61,7 +61,7 @@ def own_settings(changes: Mapping[str, object], *, extra: str, purpose: str) -> 
     Args:
         changes: Settings for this picture.
         extra: Extra that installs Matplotlib, for the error message.
-        purpose: What needs Matplotlib, as the subject of a sentence.
+        purpose: The feature that needs Matplotlib, as the subject of a sentence.
 
     Raises:
         MissingExtraError: Matplotlib is not installed.

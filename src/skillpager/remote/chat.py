@@ -61,7 +61,7 @@ def chat_json(
         schema_name: Name of the schema.
         read: Makes the value of the decoded JSON. Raises `ValueError` for JSON that cannot be used.
         post: Sends the body of one request and returns the decoded answer; None for the endpoint's own.
-        correct: Whether the model sees its bad answer, and what is wrong with it, when it is asked again.
+        correct: Whether the model sees its bad answer, and the fault in it, when it is asked again.
         cut_off_hint: Advice for the error of an answer that was too long for the model.
         abandoned: When set, nothing is asked again.
 
@@ -178,7 +178,7 @@ def json_in(content: str) -> object:
 
 
 def _objects_in(text: str) -> Iterator[object]:
-    """Yield the JSON objects that stand in prose, outermost ones only."""
+    """Yield the JSON objects embedded in prose, outermost ones only."""
     decoder, start = json.JSONDecoder(), text.find("{")
     while start >= 0:
         try:

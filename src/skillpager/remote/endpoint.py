@@ -1,4 +1,4 @@
-"""A client of one model behind an OpenAI-compatible endpoint: requests, retries, and errors in plain words.
+"""A client of one model behind an OpenAI-compatible endpoint: requests, retries, error messages.
 
 The remote classifier, the remote encoder, the strategy `llm_outline` and the benchmark use it. `httpx` is
 imported at the first request, so that naming an endpoint costs nothing and needs no extra.
@@ -27,18 +27,18 @@ logger = logging.getLogger(__name__)
 Answer = TypeVar("Answer")
 
 OPENAI_BASE_URL = "https://api.openai.com/v1"
-# local servers want a key in the header but do not look at it
+# local servers require a key in the header but do not check it
 NO_KEY = "none"
 # waits before the repetitions: 1, 2, 4, 8, 16, 30, 30 … seconds
 FIRST_DELAY = 1.0
 MAX_DELAY = 30.0
 # a longer wait is reported instead of waited for
 MAX_RETRY_AFTER = 120.0
-# an address where nobody listens shows long before a slow model has answered
+# connecting to an address without a server fails long before a slow model has answered
 CONNECT_TIMEOUT = 10.0
 MAX_QUOTED_CHARS = 300
 HOST = re.compile(r"[\w.:%-]+")
-# request timeout, conflict, too many requests, and whatever fails on the server's side
+# request timeout, conflict, too many requests, and errors on the server's side
 RETRYABLE_STATUSES = frozenset({408, 409, 429, *range(500, 600)})
 PATHS = {"chat": "chat/completions", "embeddings": "embeddings"}
 
@@ -82,9 +82,9 @@ class Endpoint:
     Args:
         model: Name of the model, as the endpoint knows it.
         base_url: Where the API begins, such as `http://localhost:11434/v1`; None for OpenAI's own.
-        api_key: Sent as bearer token; None where the endpoint wants none.
+        api_key: Sent as bearer token; None where the endpoint needs none.
         key_variable: Environment variable that the key should come from, for messages.
-        purpose: What needs the endpoint, as the subject of a sentence.
+        purpose: The feature that needs the endpoint, as the subject of a sentence.
         timeout: Seconds without an answer after which a request has failed.
         max_retries: Most repetitions of one call.
         sleep: Waits so many seconds; None for a wait that an interruption cuts short.
@@ -193,7 +193,7 @@ class Endpoint:
         return self._passing(f"gave a bad answer: {self._scrubbed(str(reason))}", complaint=complaint)
 
     def _wait(self, delay: float, gone: threading.Event) -> None:
-        """Wait `delay` seconds, and longer while the endpoint wants to be left alone."""
+        """Wait `delay` seconds, or longer if the pause that the endpoint asked for is longer."""
         until = time.monotonic() + delay
         if self._sleep:
             if seconds := max(delay, self._paused_until - time.monotonic(), 0):

@@ -11,7 +11,7 @@ def no_progress_bars(purpose: str) -> Iterator[None]:
     """Hide the progress bars of transformers.
 
     Args:
-        purpose: What needs transformers, as the subject of an error.
+        purpose: The feature that needs transformers, as the subject of an error.
 
     Raises:
         MissingExtraError: transformers is not installed.

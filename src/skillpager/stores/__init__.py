@@ -1,4 +1,4 @@
-"""Stage 5: stores, which hold built indexes."""
+"""Stores for built indexes: an SQLite file, or a store that saves nothing."""
 
 from skillpager.stores.memory import NoStore
 from skillpager.stores.sqlite import DEFAULT_MAX_BYTES, DamagedEntry, SqliteStore

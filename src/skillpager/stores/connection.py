@@ -148,7 +148,7 @@ class Database:
 
     def disconnect(self) -> None:
         """Close the connection while no other thread can be using it."""
-        # When the file is no longer at the path, SQLite notices, and leaves the log of its successor alone.
+        # If the file at the path was replaced, SQLite notices and does not touch the log of the new file.
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
@@ -247,7 +247,7 @@ def _open(path: Path, *, busy_timeout: float) -> sqlite3.Connection:
         if _primary_code(error) not in _NO_ACCESS or not path.is_file() or has_log:
             raise
         # A log needs shared memory beside the file even to be read. Where there is no log, the file
-        # alone is the whole database, and nobody who could write to it is at work.
+        # alone is the whole database, and no process that may write to it has it open.
         return _open_uri(f"{path.as_uri()}?mode=ro&immutable=1", path, busy_timeout=busy_timeout)
 
 
@@ -336,8 +336,8 @@ def _declarations(connection: sqlite3.Connection) -> list[list[str]]:
 
 
 def _is_damage(error: BaseException | None) -> bool:
-    """Return True if `error` means that the file is no sound database of ours."""
-    # Messages quote what they stumble over: when that is no text, Python fails to decode the message.
+    """Return True if `error` means that the file is not an intact database of ours."""
+    # Messages quote the damaged bytes: if those are not text, Python fails to decode the message.
     return isinstance(error, UnicodeDecodeError) or _primary_code(error) in _DAMAGE
 
 

@@ -1,4 +1,4 @@
-"""A store that keeps nothing, for indexes that stay in the memory of one process."""
+"""A store that saves nothing, for indexes that stay in the memory of one process."""
 
 from collections.abc import Sequence
 

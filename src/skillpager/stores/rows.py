@@ -155,7 +155,7 @@ def _real(number: float) -> float:
 
 
 def _span_columns(span: Span, text: str, sources: dict[str, tuple[int, str]]) -> Row:
-    """Return the file's ordinal, the lines and the characters of a span; `text` must stand there."""
+    """Return the file's ordinal, the lines and the characters of a span; `text` must be there."""
     place, source = sources.get(span.file, (-1, ""))
     if place < 0 or source[span.start : span.end] != text:
         raise ValueError(f"{text[:40]!r} is not the text at {span}")
@@ -207,7 +207,7 @@ def _node(row: Row, files: tuple[SourceFile, ...], paths: dict[str, tuple[str, .
 
 
 def _located(file: SourceFile, start_line: int, end_line: int, start: int, end: int) -> tuple[Span, str]:
-    """Return a span and the text that stands there."""
+    """Return a span and the text at it."""
     if not 0 <= start <= end <= len(file.text):
         raise ValueError(f"characters {start} to {end} are not in {file.path}")
     return Span(file.path, start_line, end_line, start, end), file.text[start:end]

@@ -1,7 +1,7 @@
 """The default store: one SQLite file in the user's cache folder.
 
 `docs/store-format.md` describes the tables. A save is one transaction and a load reads one snapshot, so
-nobody sees half an index; every load checks the index's checksum.
+no reader sees half an index; every load checks the index's checksum.
 """
 
 import logging
@@ -36,7 +36,7 @@ class DamagedEntry:
     Attributes:
         key: Cache key of the entry; empty for the file.
         name: Name of the skill, or path of the file.
-        problem: What is wrong.
+        problem: The damage, in words.
     """
 
     key: str

@@ -170,7 +170,7 @@ def skills(
 @reported
 def fetch(
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder of evidence data to write.")],
-    split: Annotated[Literal["dev", "train"], typer.Option(help="Which annotations.")] = "dev",
+    split: Annotated[Literal["dev", "train"], typer.Option(help="Part of the annotations.")] = "dev",
     mirror: Annotated[
         str | None,
         typer.Option(

@@ -1,4 +1,4 @@
-"""`skillpager bench queries` and `skillpager bench judge`: questions to a model, or to others by files."""
+"""`skillpager bench queries` and `bench judge`: ask a model, or exchange files with people."""
 
 import os
 import sys
@@ -273,7 +273,7 @@ def _open_model(options: ModelOptions, purpose: str, max_retries: int) -> "ChatM
 
 
 def _agree(bill: "Bill", options: ModelOptions) -> bool:
-    """Return whether to go on: a dry run prints the estimate instead, on a terminal a person is asked."""
+    """Return False for a dry run, which prints the estimate; on a terminal ask for confirmation."""
     if options.dry_run:
         if options.as_json:
             print_json({"estimate": _bill_json(bill)})

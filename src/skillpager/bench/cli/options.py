@@ -16,7 +16,7 @@ DEFAULT_TIMEOUT = 180.0
 
 Contexts = Annotated[
     bool,
-    typer.Option("--contexts/--no-contexts", help="Whether results hold the texts, which other judges need."),
+    typer.Option("--contexts/--no-contexts", help="Store the pages' texts, which other judges need."),
 ]
 
 

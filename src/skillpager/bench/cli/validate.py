@@ -193,7 +193,7 @@ def score(
 
 
 def _write(drawn: "Sample", out: Path, columns: Sequence[str], *, as_json: bool) -> None:
-    """Write a sample and say what is in it."""
+    """Write a sample and print its contents."""
     from skillpager.bench.validate.sample import write_sample
 
     key = write_sample(out, drawn)

@@ -1,4 +1,4 @@
-"""A chat model that is asked many questions: retries, corrections, and the cost of it all."""
+"""Many questions to a chat model: parallel requests, retries, corrections, costs."""
 
 import hashlib
 import json
@@ -30,7 +30,7 @@ TIMEOUT = 180.0
 # an endpoint that is down, or a model that cannot keep to the form, fails every question, each after its
 # own repetitions; one bad stretch must not end a long run
 MAX_FAILURES_IN_A_ROW = 10
-# what the chat format adds to each request: roles and separators
+# tokens that the chat format adds to each request: roles and separators
 FORMAT_TOKENS = 10
 TAG_DIGITS = 10
 
@@ -87,12 +87,12 @@ class Answer(Generic[Value]):
 
 
 class Blame(StrEnum):
-    """The consequence of a question without an answer for the other questions."""
+    """The cause of a missing answer: shows whether the other questions will fail too."""
 
     QUESTION = "question"
-    """None: the model refused this one, or the endpoint complained of it."""
+    """No others will fail: the model refused this question, or the endpoint rejected it."""
     ENDPOINT = "endpoint"
-    """Others may fail the same way: no answer, or none that could be read."""
+    """Others may fail in the same way: no answer, or none that could be read."""
     ACCESS = "access"
     """All others will fail: key, model, quota or address."""
 
@@ -283,7 +283,7 @@ def quote_as_data(texts: Mapping[str, str]) -> str:
 
 
 def read_as(shape: type[Shape], data: object) -> Shape:
-    """Return decoded JSON as `shape`, types not converted.
+    """Return decoded JSON as a `shape`, validated without type conversion.
 
     Raises:
         ValueError: It does not fit; one line names the first difference.
@@ -296,7 +296,7 @@ def read_as(shape: type[Shape], data: object) -> Shape:
 
 
 class _CountedTokens(BaseModel):
-    """The part of `usage` by which every endpoint means the same."""
+    """The fields of `usage` that mean the same at every endpoint."""
 
     prompt_tokens: int = Field(ge=0)
     completion_tokens: int = Field(ge=0)

@@ -71,7 +71,7 @@ class Provenance(Record):
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One annotated document; `text` is the file to the byte, of which `provenance.sha256` is the digest."""
+    """One annotated document; `text` is the file byte for byte; `provenance.sha256` is its digest."""
 
     annotation: Annotation
     provenance: Provenance

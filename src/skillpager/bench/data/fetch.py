@@ -1,7 +1,7 @@
-"""Data that is fetched: the documents of the published annotations, and SkillRouter-Eval-Core.
+"""Downloads: the documents of the published annotations, and SkillRouter-Eval-Core.
 
 Documents come from their public repositories: from a web server that has the raw files, or from clones on
-this machine. `pooch` checks the SHA-256 of each before it is kept.
+this machine. `pooch` checks the SHA-256 of each before it is stored.
 """
 
 import subprocess
@@ -254,7 +254,7 @@ def _place(document: Published) -> str:
 
 
 def download_skillrouter(folder: Path, *, revision: str = "main", bars: bool = False) -> None:
-    """Fetch a branch, tag or commit of the data set into a folder; what is there already stays.
+    """Fetch a branch, tag or commit of the data set into a folder; existing files stay.
 
     `HF_ENDPOINT` names a mirror; `bars` shows progress bars on stderr.
 

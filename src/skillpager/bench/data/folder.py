@@ -159,7 +159,7 @@ def _labels(paths: Iterable[Path]) -> list[str]:
 
 
 def file_name(label: str) -> str:
-    """Return the name of a file for a method or judge, whatever characters it has."""
+    """Return the file name for a method or judge; special characters are percent-encoded."""
     name = quote(label, safe="@=,.+- ()")
     # no hidden files, and no `..`, which is another folder
     return f"%2E{name[1:]}" if name.startswith(".") else name
@@ -169,7 +169,7 @@ def read_records(path: Path, kind: type[AnyRecord]) -> Iterator[AnyRecord]:
     """Yield the records of a JSONL file, none when it is missing; a cut last line is dropped.
 
     Raises:
-        BenchError: A line is no such record; the message names file and line.
+        BenchError: A line is not such a record; the message names file and line.
     """
     try:
         lines = path.open("rb")

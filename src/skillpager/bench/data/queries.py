@@ -1,4 +1,4 @@
-"""Queries for skills, written by a model: one file a skill, then `queries.jsonl`.
+"""Queries for skills, written by a model: one file per skill, then `queries.jsonl`.
 
     queries/<skill>.json     the answer of the model, with model, prompt digest and raw usage
     queries.jsonl            the records of all skills, in the order of `skills.jsonl`
@@ -130,7 +130,7 @@ class QueryPlan:
 
     Attributes:
         missing: Skills without queries, in order.
-        present: How many of the wanted skills have queries.
+        present: How many of the chosen skills have queries.
     """
 
     folder: BenchFolder

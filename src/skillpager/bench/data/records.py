@@ -35,7 +35,7 @@ class Record:
         """Return the record of a line; unknown fields are ignored.
 
         Raises:
-            ValueError: The line is no JSON object, or a field is missing or of another type.
+            ValueError: The line is not a JSON object, or a field is missing or of another type.
         """
         try:
             record: Self = _adapter(cls).validate_json(line)

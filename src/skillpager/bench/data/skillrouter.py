@@ -1,4 +1,4 @@
-"""SkillRouter-Eval-Core: the paper's 395 skills, and the tasks that people wrote, from the published files.
+"""SkillRouter-Eval-Core: draws 395 skills as in the paper, and reads the tasks written by people.
 
     manifest.json   tasks.jsonl   relevance.json   easy/part-*.jsonl.gz
 

@@ -61,7 +61,7 @@ class Spending:
     amounts by which the requests under way together cost more than was reserved for them.
 
     Args:
-        prices: Prices; None where nobody pays.
+        prices: Prices; None if the model costs nothing or its prices are not given.
         max_cost: Limit in the currency of the prices; None for no limit.
 
     Raises:

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from skillpager.bench.data.records import QueryRecord, SkillRecord
 
-# 96 bits: enough to tell cases apart, short enough for names of files and of batch requests
+# 96 bits: enough to distinguish cases, short enough for names of files and of batch requests
 CASE_DIGITS = 24
 
 
@@ -64,7 +64,7 @@ class Judge(Protocol):
 
 
 def majority(votes: Sequence[bool]) -> bool:
-    """Return what most votes say.
+    """Return the verdict of most votes.
 
     Raises:
         ValueError: They are even.

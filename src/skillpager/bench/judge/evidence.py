@@ -17,7 +17,7 @@ def judge_evidence(
     Lines are counted as when a text file is read: a carriage return ends a line too.
 
     Raises:
-        BenchError: Nobody has marked the lines that the query needs.
+        BenchError: The query has no critical lines.
     """
     if not query.critical:
         raise BenchError(
@@ -37,7 +37,7 @@ class EvidenceJudge(Judge):
         """Return the verdict, with the coverage.
 
         Raises:
-            BenchError: Nobody has marked the lines that the query needs.
+            BenchError: The query has no critical lines.
         """
         coverage, sufficient = judge_evidence(case.skill, case.query, case.context)
         return Verdict(sufficient, (sufficient,), coverage)

@@ -60,7 +60,7 @@ Write your answer into the row of this case in `answers.csv`: `vote` is `suffici
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A vote that somebody else is to give: which one on a case, from 1."""
+    """A vote to be given by a person or agent: its case and its number, from 1."""
 
     case: Case
     number: int
@@ -125,7 +125,7 @@ def export_prompts(docket: Docket, out: Path) -> Path:
 
 
 def batch_parts(lines: Iterable[str], max_requests: int, max_bytes: int) -> Iterator[list[str]]:
-    """Yield lines in parts within both limits, in order, none empty; a longer line stands alone."""
+    """Yield lines in parts within both limits, in order, none empty; a longer line is a part by itself."""
     part: list[str] = []
     size = 0
     for line in lines:
@@ -189,7 +189,7 @@ def read_answers(paths: Sequence[Path], docket: Docket) -> Answers:
     A case without a vote is skipped. The same answer twice counts once.
 
     Raises:
-        BenchError: A file cannot be read, or a line is no answer, names a case that is not in the docket,
+        BenchError: A file cannot be read, or a line is not an answer, names a case that is not in the docket,
             cannot be understood, or contradicts another.
     """
     votes: dict[tuple[str, int], tuple[VoteRecord, str]] = {}

@@ -1,6 +1,6 @@
-"""A judge over the selections of a benchmark folder: which cases there are, and their judgments.
+"""Run a judge on a benchmark folder: collect cases from its selections, write their judgments.
 
-The same context for the same query is one case, under however many methods.
+The same context for the same query is one case, even if several methods made it.
 """
 
 import threading

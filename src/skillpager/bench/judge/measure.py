@@ -10,7 +10,7 @@ from collections.abc import Sequence
 # a page is sufficient that holds so much of all critical lines, and of each range of them
 SUFFICIENT_OVERALL = 0.9
 SUFFICIENT_EACH = 0.8
-# pieces with fewer letters and digits are no evidence
+# pieces with fewer letters and digits do not count as evidence
 MIN_PIECE_CHARS = 3
 
 _SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s+(?=[A-Z0-9`*\"\[(])")
@@ -23,8 +23,8 @@ def evidence_coverage(
 ) -> tuple[float, bool]:
     """Return the share of the evidence that `context` holds, 0 to 1, and whether it is sufficient.
 
-    Letters and digits alone are compared, sentence by sentence; headings are no evidence. Without any
-    evidence the answer is 1 and True.
+    Letters and digits alone are compared, sentence by sentence; headings do not count. Without any evidence
+    the answer is 1 and True.
 
     Args:
         context: The text an agent would be given.

@@ -34,7 +34,7 @@ class VoteRecord(Record):
         number: Which of the votes on that case, from 1.
         query: Id of the query, for people who read the file.
         model: The model, as the endpoint calls it; empty for people.
-        tokens_in: Tokens that were sent for it; None where nobody counts.
+        tokens_in: Tokens that were sent for it; None if they were not counted.
     """
 
     case: str

@@ -1,4 +1,4 @@
-"""The measures: what each is, where it comes from, and how it is computed from the rows of a method.
+"""The measures: definition and source of each, and its computation from the rows of a method.
 
 A row is what one page does for one query. A measure yields a number for each row first (`per_query`) and
 aggregates last (`of`), so that the rows behind every figure can be looked at, resampled and tested.
@@ -22,7 +22,7 @@ import pandas as pd  # noqa: E402
 PERCENT, MILLISECONDS, NODES = "%", "ms", "nodes"
 _SCALES = {PERCENT: 100.0, MILLISECONDS: 1000.0, NODES: 1.0}
 
-# the numbers of a row, besides the ids of its query and of the query's skill
+# the numbers of a row, without the ids of its query and of the query's skill
 NUMBERS = (
     "sufficient",  # 1 where the judge held the page for sufficient, else 0
     "coverage",  # share of the evidence in the page, 0 to 1; NaN where the judge measures none
@@ -43,7 +43,7 @@ def join(
     """Return the rows of a method's selections that have a verdict, in the order of `queries`.
 
     A verdict on another page than the selection's is ignored. Of two selections for one query the last
-    counts. The texts of the pages are not kept.
+    counts. The texts of the pages are left out.
     """
     rows: dict[str, tuple[object, ...]] = {}
     for each in selections:
@@ -74,7 +74,7 @@ class Measure:
 
     name: str  # short, as a column of a table has it
     unit: str  # `%`, `ms` or `nodes`; values are in that unit
-    digits: int  # decimals worth printing
+    digits: int  # decimals to print
     definition: str
     reference: str
     parts: Callable[[pd.DataFrame], "pd.Series[float]"]  # numerator of each row

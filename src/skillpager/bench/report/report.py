@@ -1,4 +1,4 @@
-"""The report of a run: one HTML file that needs nothing else, one Markdown file, tables and figures.
+"""The report of a run: one self-contained HTML file, one Markdown file, tables and figures.
 
 report.html                         report.md
 tables/<name>.csv                   figures/<name>.png, figures/<name>.svg
@@ -58,7 +58,7 @@ class Report:
 
     title: str
     lead: str
-    facts: list[Fact]  # what the results depend on
+    facts: list[Fact]  # settings and data that the results depend on
     findings: list[Fact]
     sections: list[Section]
     absent: list[Fact]  # title of each table or figure that could not be made, and why
@@ -231,7 +231,7 @@ def _lines(report: Report) -> Iterator[str]:
         yield from listed(report.absent)
 
 
-# ---- what stands in a report, in its order
+# ---- the parts of a report, in order
 
 # the title of a table or figure, the function that makes it (None for the graph, which needs a pager),
 # and why it is missing when that returns None

@@ -19,7 +19,7 @@ from skillpager.json_types import JsonObject
 from skillpager.pager import SkillPager
 
 SEED = 42  # paper §4.1, §5.3.1
-# what distinguishes one data set from another in the manifest
+# the facts by which the manifest distinguishes data sets
 DATA_IDENTITY = ("skills", "queries", "skills_sha256", "queries_sha256")
 
 
@@ -54,7 +54,7 @@ def open_run(data: Path | None, out: Path | None, plan: Plan) -> BenchFolder:
     if not isinstance(said, Mapping):
         said = {"source": "evidence", "subset": source.resolve().name}
     described = {**said, **data_entry(skills, queries, source=str(said["source"]), details={})}
-    # what the contexts depend on besides data and methods
+    # what the contexts depend on, apart from data and methods
     parts: JsonObject = {**asdict(SkillPager(settings=plan.settings).recipe), "style": plan.settings.style}
     folder = BenchFolder(out or source)
     _check_kind(folder, {"run": parts, DATA: {name: described[name] for name in DATA_IDENTITY}})

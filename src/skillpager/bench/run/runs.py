@@ -24,11 +24,11 @@ from skillpager.settings import Settings
 
 logger = logging.getLogger(__name__)
 Result = SelectionRecord | JudgmentRecord
-Work = tuple[SkillRecord, Cases]  # what is left to do for one skill
+Work = tuple[SkillRecord, Cases]  # the work left for one skill
 
 
 def run_settings(settings: Settings, *, style: str) -> Settings:
-    """Return settings whose page defaults are the paper's, whatever the user's own are."""
+    """Return settings whose page defaults are the paper's, not the user's."""
     names = ("scope", "strategy", "mmr_lambda", "max_nodes", "max_tokens", "sufficiency")
     return replace(settings, style=style, **{name: getattr(Settings(), name) for name in names})
 
@@ -120,11 +120,11 @@ def _contexts(cases: Cases) -> int:
 def _outcomes(
     left: Sequence[Work], plan: Plan, jobs: int
 ) -> Iterator[tuple[SkillRecord, Cases, Made | SkillPagerError]]:
-    """Yield what comes of each skill's work, as it is finished."""
+    """Yield the results of each skill, as soon as it is finished."""
     if jobs <= 1 or len(left) <= 1:
         yield from ((*work, _attempt(*work, plan)) for work in left)
         return
-    # here, because a worker that fails to begin breaks the pool without a word
+    # here, because a worker that fails to begin breaks the pool without a message
     require_extra("threadpoolctl", extra="bench", purpose="The benchmark")
     # a forked child would share the threads and locks of the parent's models
     context = multiprocessing.get_context("spawn")

@@ -1,7 +1,7 @@
 """The evaluator: pages of a method, judged by their evidence; and the work of one process of a run.
 
 `page_by` makes a page and `page_row` measures it, here as in `benchmarks/` and `training/`. In a run the work
-is shared: a skill is indexed once, a query embedded once, whatever the number of methods.
+is shared: a skill is indexed once, a query embedded once, for any number of methods.
 """
 
 import hashlib
@@ -88,7 +88,7 @@ def page_row(
     """Return how much evidence a page holds and what it costs: a row for the measures of `bench.report`.
 
     Raises:
-        BenchError: Nobody has marked the lines that the query needs.
+        BenchError: The query has no critical lines.
     """
     coverage, sufficient = judge_evidence(skill, query, page.text)
     return {
@@ -105,7 +105,7 @@ def page_row(
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How the contexts of a run are made: settings of the pagers, and what is written of each context."""
+    """Settings of a run: how its pagers are set up, and how much of each context is written."""
 
     settings: Settings
     keep_contexts: bool = True

@@ -1,4 +1,4 @@
-"""Suites: which methods stand in which table or figure.
+"""Suites: the methods of each table or figure.
 
 Reference: paper §4.3 (main), table 1 (graph), §5.2.2 (concept), §5.3 (lambda, k, size, boundary).
 """
@@ -56,7 +56,7 @@ SUITES: dict[str, tuple[str, ...]] = {
     ),
 }
 
-# `bench sweep`: what is swept, and its suite
+# `bench sweep`: the value that is swept, and its suite
 SWEEPS = {"lambda": "lambda", "k": "k", "size": "size", "threshold": "boundary", "budget": "budget"}
 # `bench ablate`
 ABLATIONS = ("concept", "graph", "granularity", "encoder", "classifier")

@@ -1,4 +1,4 @@
-"""How well two raters agree: rate, Cohen's κ, and scores of each label.
+"""Agreement of two raters: rate, Cohen's κ, and scores of each label.
 
 Reference: paper §4.2 and §5.1; Cohen, *A Coefficient of Agreement for Nominal Scales* (1960).
 """

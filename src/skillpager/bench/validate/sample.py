@@ -1,7 +1,7 @@
 """Samples for people: contexts that a judge has judged, and nodes that the parser has typed.
 
 The cases that are drawn from a stratum, and their order, follow from digests of seed and case: the same data
-give the same sheet, in whatever order they were recorded.
+give the same sheet, in any order of recording.
 
 Reference: paper §4.2 (contexts), §5.1 (nodes).
 """
@@ -56,7 +56,7 @@ CUT = "…"
 
 @dataclass(frozen=True, slots=True)
 class Stratum:
-    """A cell of a sample: the features that its cases share; `drawn` of `wanted` cases were available."""
+    """A cell of a sample: the features that its cases share; `drawn` of the `wanted` cases were available."""
 
     name: tuple[str, ...]
     available: int

@@ -1,4 +1,4 @@
-"""The annotation sheet: a CSV file that people answer in a spreadsheet or on the page of `web`; and its key.
+"""The annotation sheet, a CSV file that people answer in a spreadsheet or in `web`; and its key.
 
     case,skill,description,query,context,label,note     is this context sufficient for this query?
     case,skill,headings,before,node,after,label,note    which type has this node?
@@ -26,7 +26,7 @@ from skillpager.errors import BenchError
 CASE, LABEL, NOTE = "case", "label", "note"
 KEY_SUFFIX = ".key.jsonl"
 BYTE_ORDER_MARK = "\ufeff"
-# comma is what is written; spreadsheets of some languages save with the others
+# sheets are written with commas; spreadsheets of some languages save with the others
 DELIMITERS = (",", ";", "\t")
 # the largest that `csv` takes on every platform: a context may be a whole skill, its default is 128 Ki
 MAX_CELL = 2**31 - 1
@@ -231,7 +231,7 @@ def neutral(text: str) -> str:
 
 
 def restored(cell: str) -> str:
-    """Return the text of which `neutral` made `cell`."""
+    """Return the text from which `neutral` made `cell`."""
     return cell[1:] if cell.startswith("'") and _FORMULA.match(cell[1:]) else cell
 
 

@@ -1,4 +1,4 @@
-"""The page on which people answer a sheet: a small web server that only this machine can reach.
+"""A web page on which people answer a sheet, served to this machine only.
 
 Each answer is written into the sheet before it is acknowledged, and the sheet is read again each time, so
 that a reloaded page, a second tab and a spreadsheet all see what is in the file. Text of skills is untrusted:

@@ -1,4 +1,4 @@
-"""Routes of the explorer: its files, a skill's documents as HTML, and the names of the groups of features."""
+"""Routes of the explorer: its files, a skill's documents as HTML, and the names of feature groups."""
 
 from collections.abc import Mapping
 from functools import cache

@@ -36,7 +36,7 @@ LEAST_TERMS = 2  # a clause with fewer terms that are not in `_ASKING` joins the
 MOST_CLAUSES = 8  # further clauses are joined, the shortest neighbours first
 _STOP = r"[.?!;:,]+\s+|\s+[-—–]\s+"
 _CLAUSE_SEAM = re.compile(rf"(?:{_STOP}|\s+)(?:and|but|or|then|plus|also)\s+|{_STOP}", re.IGNORECASE)
-# words of questions and requests, which say nothing about a skill; stop words are no terms anyway
+# words of questions and requests, which say nothing about a skill; stop words are never terms
 _ASKING = frozenset(
     """
     am can d do does from get give have how i it ll m me my need one our re s show t tell that ve want we what

@@ -1,4 +1,4 @@
-"""The figures of a run, by Matplotlib; `drawing` holds what all share."""
+"""The figures of a run, drawn with Matplotlib; `drawing` has their common style."""
 
 from skillpager.bench.report.figures.drawing import Picture
 

@@ -1,4 +1,4 @@
-"""The looks that all figures have, and a way to save a figure that gives the same bytes each time."""
+"""The common style of all figures; `save` gives the same bytes each time."""
 
 import io
 from contextlib import AbstractContextManager
@@ -52,7 +52,7 @@ _LOOKS = {
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A figure."""
+    """A figure as PNG and SVG, with its title, caption and alternative text."""
 
     name: str  # of its files, also its anchor
     title: str

@@ -1,4 +1,4 @@
-"""Labels of points that do not lie on each other."""
+"""Place the labels of points so that they do not overlap."""
 
 from collections.abc import Iterator, Sequence
 from math import cos, pi, sin
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from matplotlib.backend_bases import RendererBase
     from matplotlib.transforms import Bbox
 
-# where a label may stand: distances in points, nearest first, and directions, right of the point first
+# possible places of a label: distances in points, nearest first, and directions, right of the point first
 DISTANCES = (6, 11, 17, 24, 32, 42)
 DIRECTIONS = 16
 # a line leads to labels that are further away
@@ -24,7 +24,7 @@ LabelledPoint = tuple[tuple[float, float], str, bool]
 def label_points(axes: "Axes", points: Sequence[LabelledPoint]) -> None:
     """Write the names of points where they cover neither points nor each other.
 
-    A point is its place in data units, its name, and whether it is the one to look at. The label stands in
+    A point is its place in data units, its name, and whether it is emphasized. The label is put in
     the first free place, going outwards, else in the last. The limits of the axes must be final.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -76,7 +76,7 @@ def _write(
 
 
 def _places() -> Iterator[tuple[float, float, float]]:
-    """Yield distance and offsets in points."""
+    """Yield the possible places of a label: distance, x and y offset from the point, in points."""
     for distance in DISTANCES:
         for step in range(DIRECTIONS):
             turn = (step + 1) // 2 * (1 if step % 2 else -1) * 2 * pi / DIRECTIONS

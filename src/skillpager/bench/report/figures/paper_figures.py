@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 AXIS = "Sufficient contexts (%)"
-# what is proposed, and the whole document; all else is paler
+# the proposed methods and the whole document; all others are paler
 _BARS = {"mmr": BLUE, "full": GREY}
 _OTHER_BAR = "#8FBBD9"
 FULL = "full"
@@ -44,7 +44,7 @@ SHORT_BAR = 14
 
 @dataclass(frozen=True, slots=True)
 class _Measured:
-    """A row of the paper's table with what was measured here."""
+    """A row of the paper's table with our measurement."""
 
     row: PaperRow
     sufficiency: Interval
@@ -97,7 +97,7 @@ def concept_figure(results: Results) -> Picture | None:
 
 
 def _wrap(name: str) -> str:
-    """Return a name with a word on each line; what is in brackets stays together."""
+    """Return a name with a word on each line; words in brackets stay together."""
     words, bracket, rest = name.partition(" (")
     return words.replace(" ", "\n") + (f"\n({rest}" if bracket else "")
 
@@ -203,7 +203,7 @@ def _mark_chosen(axes: "Axes", chosen: _Measured) -> None:
     axes.annotate(text, (knob, 94), (5, 0), textcoords="offset points", va="center", size=SMALL)
 
 
-# ---- what was measured
+# ---- our measurements
 
 
 def _measure(results: Results, table: PaperTable) -> list[_Measured]:

@@ -1,4 +1,4 @@
-"""Tables of a run: the paper's beside what was measured here, and our own."""
+"""Tables of a run: the paper's with our measurements beside them, and our own."""
 
 from skillpager.bench.report.tables.table import Cell, Table, to_csv, to_html, to_markdown
 

@@ -1,4 +1,4 @@
-"""Matched-budget curves: what a method achieves when every method may spend the same share of the tokens."""
+"""Matched-budget curves: the results of methods that may spend the same share of the tokens."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -57,7 +57,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class CheckedClaim:
-    """A claim with what was measured."""
+    """A claim with our measurement."""
 
     claim: Claim
     difference: Interval  # first minus second, points; the interval draws skills
@@ -98,7 +98,7 @@ def judge_claim(difference: Interval, expectation: Expectation) -> Verdict:
 
 
 def claims_table(results: Results) -> Table | None:
-    """Return the paper's claims with what was measured and whether they hold; None without any."""
+    """Return the table of the paper's claims, our measurements and whether each holds; None without any."""
     checked = check_claims(results)
     if not checked:
         return None

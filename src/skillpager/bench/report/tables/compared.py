@@ -1,4 +1,4 @@
-"""The paper's tables of results, each beside what was measured here, and further ablations."""
+"""The paper's tables of results, each with our measurements beside it, and further ablations."""
 
 from collections.abc import Collection, Sequence
 
@@ -21,7 +21,7 @@ from skillpager.bench.report.tables.methods import BASELINE, CI, measured_table
 from skillpager.bench.report.tables.table import Cell, Table
 from skillpager.bench.run.methods import parse_method
 
-# nearly every suite holds these methods, so they are no sign that it was run
+# nearly every suite holds these methods, so they do not show that it was run
 COMMON = frozenset({"mmr", "full"})
 CHUNKS = "chunk_mmr:"
 
@@ -39,7 +39,7 @@ def graph_augmentation(results: Results) -> Table | None:
 
 
 def concept_ablation(results: Results) -> Table | None:
-    """Return what concept nodes contribute; None if no variant was run."""
+    """Return the effect of concept nodes; None if no variant was run."""
     measured = [results.rows(row.label, results.ablation_skills) for row in paper.CONCEPT.rows]
     agreeing = [STRONG_VOTES.per_query(rows) for rows in measured if STRONG_VOTES.known(rows)]
     remark = (
@@ -96,7 +96,7 @@ def _compared(results: Results, table: PaperTable, title: str, remark: str = "")
 
 
 def _scope_note(results: Results, skills: Collection[str] | None) -> str:
-    """Return in words on what part of the data a table was measured here."""
+    """Return a sentence that names the part of the data on which a table was measured here."""
     chosen = [skill for skill in results.skills if skills is None or skill.id in skills]
     ids = {skill.id for skill in chosen}
     queries = sum(query.skill in ids for query in results.queries)

@@ -18,7 +18,7 @@ from skillpager.parsing.markdown import Lines, parse_blocks
 
 
 def composition(results: Results) -> Table:
-    """Return what the benchmark consists of."""
+    """Return the composition of the benchmark: skills, queries, characters and nodes."""
     subsets = Counter(skill.subset for skill in results.skills)
     asked = Counter(query.skill for query in results.queries)
     lengths = [sum(len(text) for _, text in skill.files) for skill in results.skills]
@@ -60,7 +60,7 @@ def composition(results: Results) -> Table:
 
 
 def node_types(results: Results) -> Table | None:
-    """Return how the nodes fall into the six types; None if stage 1 was not run."""
+    """Return the number of nodes of each of the six types; None if stage 1 was not run."""
     counts = Counter(node.type for node in results.nodes)
     total = counts.total()
     if not total:

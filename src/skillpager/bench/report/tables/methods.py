@@ -158,7 +158,7 @@ class Compared:
 
     @property
     def significant(self) -> bool:
-        """Whether the two differ."""
+        """Whether the two differ significantly, by the corrected p."""
         return self.p_holm < ALPHA
 
 
@@ -291,7 +291,7 @@ _OPTIONS = {
 
 
 def glossary(results: Results) -> Table:
-    """Return what the names of the methods that were run mean."""
+    """Return the table that explains the names of the methods that were run."""
     families = {label.partition("@")[0].partition(":")[0] for label in results.labels}
     known = {name: meaning for name, meaning in MEANINGS.items() if name in families} | _OPTIONS
     rows = [{"Name": name, "Meaning": meaning} for name, meaning in known.items()]
@@ -299,7 +299,7 @@ def glossary(results: Results) -> Table:
 
 
 def measures_table(_: Results) -> Table:
-    """Return what the measures are."""
+    """Return the table of all measures with unit, definition and source."""
     rows = [
         {"Measure": each.name, "Unit": each.unit, "Definition": each.definition, "Source": each.reference}
         for each in MEASURES

@@ -1,4 +1,4 @@
-"""Tables as values, and one function for each form they are written in."""
+"""Tables as values, and functions that write them as Markdown, HTML and CSV."""
 
 import math
 import re
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The ends of an interval whose value stands elsewhere in the row."""
+    """The ends of an interval whose value is in another cell of the row."""
 
     low: float
     high: float
@@ -40,7 +40,7 @@ TEMPLATES = Path(__file__).parents[1] / "templates"
 DIGITS = 2
 MISSING = "—"
 MINUS = "−"
-# what Markdown would read as markup; an underscore inside a word is none
+# characters that Markdown would read as markup; not an underscore inside a word
 _MARKUP = re.compile(r"([\\`*\[\]<>|~])|(?<!\w)(_)|(_)(?!\w)")
 # headings in CSV of a cell that takes so many columns
 _ENDINGS = {1: ("",), 2: (" low", " high"), 3: ("", " low", " high")}
@@ -50,7 +50,7 @@ _ENDINGS = {1: ("",), 2: (" low", " high"), 3: ("", " low", " high")}
 class Table:
     """A table: rows of cells by heading, the first of which names the row.
 
-    None and NaN are printed as a dash. Neighbouring headings that begin with the same `Paper: ` stand below
+    None and NaN are printed as a dash. Neighbouring headings that begin with the same `Paper: ` are put below
     it as a group.
     """
 
@@ -60,7 +60,7 @@ class Table:
     note: str = ""  # how to read it
     reference: str = ""  # where the paper has it
     digits: Mapping[str, int] = field(default_factory=dict)  # decimals by heading, where they are not two
-    strong: Collection[str] = ()  # names of the rows to look at
+    strong: Collection[str] = ()  # names of the rows to emphasize
 
     @property
     def headings(self) -> list[str]:
@@ -75,7 +75,7 @@ class Table:
 
     @property
     def is_strong(self) -> list[bool]:
-        """Which rows are the ones to look at."""
+        """Which rows are emphasized."""
         return [row[self.headings[0]] in self.strong for row in self.rows]
 
     @property
@@ -85,7 +85,7 @@ class Table:
 
     @property
     def are_numbers(self) -> list[bool]:
-        """Which columns hold numbers, which are set flush right."""
+        """Which columns hold numbers; these are set flush right."""
         columns = [[row[heading] for row in self.rows] for heading in self.headings]
         return [
             place > 0 and not any(isinstance(cell, str) for cell in column)
