@@ -54,7 +54,7 @@ fix: $(VENV)/.dev ## fix formatting and lint where that is automatic
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-golden: $(VENV)/.dev ## rewrite the golden files, the CLI reference and the tree of AGENTS.md; review the diff
+golden: $(VENV)/.dev ## rewrite golden files and messages, CLI reference, README figures and the tree; review the diff
 	$(BIN)/python tests/golden.py
 	$(BIN)/python -m pytest --numprocesses 0 --write-messages
 	$(BIN)/python docs/generate_cli.py

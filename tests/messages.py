@@ -73,6 +73,7 @@ def normalize(error: BaseException) -> str:
     parser = error.__cause__
     if isinstance(parser, (json.JSONDecodeError, tomllib.TOMLDecodeError)):
         text = text.replace(str(parser), f"{{{type(parser).__name__}}}")
+    text = text.replace(reinstall_command(), "pip install --force-reinstall --no-deps skillpager")
     for extra in set(re.findall(r"\[([\w-]+)\]", text)):
         text = text.replace(install_command(extra), f'pip install "skillpager[{extra}]"')
     for pattern, name in varying.items():

@@ -79,13 +79,19 @@ class NodeNotFoundError(SkillPagerError):
     """A node, line range or section asked for is not in the skill."""
 
 
-def install_command(extra: str) -> str:
+def reinstall_command() -> str:
+    """Return the pip command that installs this package again, from the source that it came from."""
+    return install_command("", options="--force-reinstall --no-deps ")
+
+
+def install_command(extra: str, *, options: str = "") -> str:
     """Return the pip command that adds an extra to this installation, from the source that it came from.
 
     For a package that is not from an index, pip records its source and whether it is editable.
 
     Args:
-        extra: Name of the extra in `pyproject.toml`.
+        extra: Name of the extra in `pyproject.toml`; empty for the package alone.
+        options: Options of pip, each followed by a blank.
 
     Reference: PEP 610, `direct_url.json`.
     """
@@ -102,13 +108,14 @@ def install_command(extra: str) -> str:
         origin = json.loads(distribution("skillpager").read_text("direct_url.json") or "{}")
     except PackageNotFoundError:  # a source tree on the path
         origin = {}
-    target, option = f"skillpager[{extra}]", ""
+    extras = f"[{extra}]" if extra else ""
+    target = f"skillpager{extras}"
     url = origin.get("url", "")
     if "dir_info" in origin:
         folder = url2pathname(urlsplit(url).path)
         if Path(folder).is_dir():  # else it was a temporary one
-            target = f"{folder}[{extra}]"
-            option = "-e " if origin["dir_info"].get("editable") else ""
+            target = f"{folder}{extras}"
+            options += "-e " if origin["dir_info"].get("editable") else ""
     elif url:
         if "vcs_info" in origin:
             vcs = origin["vcs_info"]
@@ -117,7 +124,7 @@ def install_command(extra: str) -> str:
         target += f" @ {url}" + (f"#subdirectory={subdirectory}" if subdirectory else "")
     # double quotes work in every shell, except around these characters in Unix shells
     quoted = shlex.quote(target) if re.search(r'["$`!]', target) else f'"{target}"'
-    return f"pip install {option}{quoted}"
+    return f"pip install {options}{quoted}"
 
 
 def require_extra(module: str, *, extra: str, purpose: str) -> ModuleType:

@@ -130,31 +130,6 @@ def test_promises() -> None:
     assert table == {row["promised"]: [row["observed"], f"{int(row['pages']):,}"] for row in kept}
 
 
-def test_pages_in_the_readme() -> None:
-    """A page as users get it, or in style plain, and the method and budget that made it."""
-    pages = {
-        "as printed by default": ("marked", "navigator", "default"),
-        "`--sufficiency 0.95`": ("marked", "navigator", "P 0.95"),
-        "`--sufficiency 0.7`": ("marked", "navigator", "P 0.7"),
-        "`--strategy sections`": ("marked", "sections", "default"),
-        "`--strategy hybrid`": ("marked", "hybrid", "default"),
-        "`--strategy mmr`": ("marked", "mmr", "default"),
-        "`--style plain`": ("plain", "navigator", "default"),
-        "`--style plain --strategy mmr`, encoder untuned: the paper's method": (
-            "plain",
-            "mmr, untuned",
-            "default",
-        ),
-    }
-    for name, (style, method, budget) in pages.items():
-        found = re.search(
-            rf"^\| {re.escape(name)} \| ([\d.]+) % \| ([\d.]+) % \| ([\d.]+) % \|$", README, re.M
-        )
-        assert found, name
-        row = page(skills="all", folds="skill", style=style, method=method, budget=budget)
-        assert list(found.groups()) == [row["sufficiency"], row["coverage"], row["token_reduction"]]
-
-
 def test_what_every_part_is_worth() -> None:
     kept = [list(row.values()) for row in measured("ablation")]
     assert len(kept) == 16

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from skillpager.errors import EncoderError
+from skillpager.errors import EncoderError, reinstall_command
 from skillpager.types import FloatArray
 
 if TYPE_CHECKING:
@@ -161,5 +161,5 @@ def _load(folder: Path) -> "tuple[Tokenizer, InferenceSession]":
 
 def _remedy(folder: Path) -> str:
     if folder == MODEL_FOLDER:
-        return "the installation is damaged, so run `pip install --force-reinstall --no-deps skillpager`"
+        return f"the installation is damaged, so run `{reinstall_command()}`"
     return "training/train.py makes one, of model.onnx and tokenizer.json"

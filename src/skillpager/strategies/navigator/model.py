@@ -8,7 +8,7 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from skillpager.errors import StrategyError
+from skillpager.errors import StrategyError, reinstall_command
 from skillpager.sequence_net import SequenceNet
 from skillpager.strategies.navigator.features import GROUPS, NAMES, IndexFeatures, features_of
 from skillpager.types import FloatArray, Query
@@ -108,5 +108,5 @@ def shipped_model() -> NeedModel:
     except (OSError, ValueError, KeyError, BadZipFile) as error:
         raise StrategyError(
             f"The shipped navigator {path} cannot be read ({error}): the installation is "
-            "damaged, so run `pip install --force-reinstall --no-deps skillpager`."
+            f"damaged, so run `{reinstall_command()}`."
         ) from error
