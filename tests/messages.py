@@ -18,7 +18,7 @@ from typing import TypeVar
 
 import pytest
 
-from skillpager.errors import install_command
+from skillpager.errors import install_command, reinstall_command
 
 E = TypeVar("E", bound=BaseException)
 Errors = dict[str, list[str]]
