@@ -48,8 +48,8 @@ def _headline() -> str:
     row = _unseen()["skillsbench", "marked", "navigator"]
     return (
         f"On {row['queries']} queries about {row['skills']} skills of SkillsBench, which our models have not "
-        f"seen, **{_one(row['sufficiency'])} % of the pages are\nsufficient: they hold the lines that the query "
-        f"needs, with {_one(row['token_reduction'])} % fewer tokens** ([how this is measured](#measured)).\n"
+        f"seen, **{_one(row['sufficiency'])} % of the pages are\nsufficient: they hold the lines that the "
+        f"query needs, with {_one(row['token_reduction'])} % fewer tokens** ([how this is measured](#measured)).\n"
     )
 
 
