@@ -46,10 +46,11 @@ def _unseen() -> dict[tuple[str, str, str], dict[str, str]]:
 
 def _headline() -> str:
     row = _unseen()["skillsbench", "marked", "navigator"]
+    sufficient, saved = _one(row["sufficiency"]), _one(row["token_reduction"])
     return (
         f"On {row['queries']} queries about {row['skills']} skills of SkillsBench, which our models have not "
-        f"seen, **{_one(row['sufficiency'])} % of the pages are\nsufficient: they hold the lines that the "
-        f"query needs, with {_one(row['token_reduction'])} % fewer tokens** ([how this is measured](#measured)).\n"
+        f"seen, **{sufficient} % of the pages are\nsufficient: they hold the lines that the query needs, with "
+        f"{saved} % fewer tokens** ([how this is measured](#measured)).\n"
     )
 
 
