@@ -49,8 +49,8 @@ def _headline() -> str:
     sufficient, saved = _one(row["sufficiency"]), _one(row["token_reduction"])
     return (
         f"On {row['queries']} queries about {row['skills']} skills of SkillsBench, which our models have not "
-        f"seen, **{sufficient} % of the pages are\nsufficient: they hold the lines that the query needs, with "
-        f"{saved} % fewer tokens** ([how this is measured](#measured)).\n"
+        f"seen, **{sufficient} % of the pages are\nsufficient: they hold the lines that the query needs, "
+        f"with {saved} % fewer tokens** ([how this is measured](#measured)).\n"
     )
 
 
