@@ -16,7 +16,7 @@ if TYPE_CHECKING:
         SelectionRecord,
         SkillRecord,
     )
-    from skillpager.bench.judge.measure import evidence_coverage
+    from skillpager.bench.judge.evidence_measure import evidence_coverage
 
 __all__ = [
     "BenchFolder",
@@ -28,7 +28,7 @@ __all__ = [
     "evidence_coverage",
 ]
 
-_HOMES = {"evidence_coverage": "judge.measure", "BenchFolder": "data.folder"}
+_HOMES = {"evidence_coverage": "judge.evidence_measure", "BenchFolder": "data.folder"}
 
 
 def __getattr__(name: str) -> object:

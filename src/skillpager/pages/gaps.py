@@ -1,4 +1,4 @@
-"""Gaps between the nodes of a page: their source text, and the addresses by which they can be read."""
+"""Gaps between the nodes of a page: their marks, their source text, and the addresses that read them."""
 
 import re
 from collections import Counter
@@ -67,6 +67,26 @@ def omissions_of(nodes: Sequence[Node], known: Collection[int]) -> tuple[Omissio
     return tuple(omissions)
 
 
+def mark_of(index: SkillIndex, omission: Omission, *, show: str, exact: bool) -> str:
+    """Return the mark of a gap: its lines, tokens and node types, and how to read it.
+
+    Args:
+        index: The skill's index.
+        omission: The gap.
+        show: Command that reads omitted nodes; empty for none.
+        exact: Whether token counts are exact.
+    """
+    lines = line_range(omission)
+    if len(index.skill.files) > 1:
+        lines = f"{omission.file} {lines}"
+    types = "already in context" if omission.known else ", ".join(omission.types)
+    about = "" if exact else "about "
+    address = address_of(index, omission)
+    verb = "show " if show and IDS not in show else ""  # a command is typed, a tool is called
+    read = f"; {verb}{address}" if address else ""
+    return f"[… {lines}, {about}{omission.tokens} tokens: {types}{read}]"
+
+
 def covers(node: Node, file: str, offset: int) -> bool:
     """Return whether `node` contains, or comes after, this offset of this file."""
     return node.span.file == file and node.span.end > offset
@@ -96,11 +116,6 @@ def address_of(index: SkillIndex, omission: Omission) -> str:
 def command_for(show: str, address: str) -> str:
     """Return the command that reads this address."""
     return show.replace(IDS, address) if IDS in show else f"{show} {address}"
-
-
-def verb_of(show: str) -> str:
-    """Return the word before the address in a mark: `show ` if the command is typed, else nothing."""
-    return "show " if show and IDS not in show else ""
 
 
 def _holds_nodes(index: SkillIndex, omission: Omission) -> bool:

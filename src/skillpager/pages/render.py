@@ -21,13 +21,11 @@ from skillpager.pages.gaps import (
     END,
     SAMPLE_ADDRESS,
     START,
-    address_of,
     command_for,
     covers,
-    line_range,
+    mark_of,
     omissions_of,
     source_between,
-    verb_of,
     whole_text,
 )
 from skillpager.sections import heading_paths
@@ -182,7 +180,10 @@ class PageRenderer:
         if hidden:
             lead = "\n\n" if before != START else ""
             opening = "" if after == END else f"\n{''.join(self._opening(before, after))}"
-            marks = "\n\n".join(map(self._marker, omitted))
+            marks = "\n\n".join(
+                mark_of(self.index, omission, show=self._show, exact=self.counter.exact)
+                for omission in omitted
+            )
             text = f"{lead}{marks}\n{opening}"
             gap = _Joint(text, self._count(text), omitted)
             most = FILL_FACTOR * gap.tokens
@@ -211,16 +212,6 @@ class PageRenderer:
         lead_in = context.lead_in_span if context else None
         if context and lead_in and (previous is None or not covers(previous, lead_in.file, lead_in.start)):
             yield f"{context.lead_in}\n"
-
-    def _marker(self, omission: Omission) -> str:
-        lines = line_range(omission)
-        if len(self.index.skill.files) > 1:
-            lines = f"{omission.file} {lines}"
-        types = "already in context" if omission.known else ", ".join(omission.types)
-        about = "" if self.counter.exact else "about "
-        address = address_of(self.index, omission)
-        show = f"; {verb_of(self._show)}{address}" if address else ""
-        return f"[… {lines}, {about}{omission.tokens} tokens: {types}{show}]"
 
     def _count(self, text: str) -> int:
         return self.counter.count(text) if text else 0

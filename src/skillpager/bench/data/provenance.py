@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping
 from statistics import median
 
-from skillpager.bench.judge.evidence import EVIDENCE
+from skillpager.bench.judge.evidence_judge import EVIDENCE
 from skillpager.bench.report import paper
 from skillpager.bench.report.measures import AVERAGE_NODES
 from skillpager.bench.report.results import Results

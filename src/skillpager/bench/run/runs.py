@@ -16,7 +16,7 @@ from pathlib import Path
 
 from skillpager.bench.data.folder import NODES, BenchFolder, append_records, write_records
 from skillpager.bench.data.records import JudgmentRecord, QueryRecord, SelectionRecord, SkillRecord
-from skillpager.bench.judge.evidence import EVIDENCE
+from skillpager.bench.judge.evidence_judge import EVIDENCE
 from skillpager.bench.run.methods import parse_method
 from skillpager.bench.run.selecting import Cases, Made, Plan, select_all
 from skillpager.errors import BenchError, SkillPagerError, require_extra

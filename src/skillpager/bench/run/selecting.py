@@ -20,7 +20,7 @@ from skillpager.bench.data.records import (
     SelectionRecord,
     SkillRecord,
 )
-from skillpager.bench.judge.evidence import EVIDENCE, judge_evidence
+from skillpager.bench.judge.evidence_judge import EVIDENCE, judge_evidence
 from skillpager.bench.run.methods import LABELS, Method, parse_method
 from skillpager.bench.run.windows import chunk_tokens_of, window_index
 from skillpager.bench.validate.node_types import LabelClassifier

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from skillpager.bench.judge.evidence import EVIDENCE
+from skillpager.bench.judge.evidence_judge import EVIDENCE
 from skillpager.bench.report import paper
 from skillpager.bench.report.measures import FRAGMENT_REDUCTION, SUFFICIENCY, Measure
 from skillpager.bench.report.paper import PaperTable

@@ -3,7 +3,7 @@
 from skillpager.bench.data.evidence import AnnotatedQuery, Document
 from skillpager.bench.data.records import QueryRecord, SkillRecord
 from skillpager.bench.judge.cases import Case, Judge, Verdict
-from skillpager.bench.judge.measure import evidence_coverage
+from skillpager.bench.judge.evidence_measure import evidence_coverage
 from skillpager.errors import BenchError
 
 EVIDENCE = "evidence"
