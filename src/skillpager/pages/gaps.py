@@ -5,8 +5,11 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from itertools import count, groupby
 
+from skillpager.memory import LRUCache
 from skillpager.types import Node, Omission, Skill, SkillIndex
 
+# tags of skills that are cached, some hundred bytes each
+MAX_KEPT_TAGS = 1_000
 # the ends of a page: before its first node, after its last
 START, END = -1, -2
 
@@ -28,7 +31,9 @@ _IMITATION = re.compile(
     r"|(?:page|parts)\W{0,3}\d*\s*of\s+skill|file\W{0,3}\d*\s*:|line\s+\d+\s+of\b)",
     re.IGNORECASE,
 )
-_TAG = re.compile(r"#\s?(\d{1,9})")
+# tags of skills by name, paths and digests: finding one takes a pass over the source
+_tags = LRUCache[tuple[object, ...], str](MAX_KEPT_TAGS)
+_TAG = re.compile(r"#\s?([0-9]{1,9})")
 
 
 def tag_of(*texts: str) -> str:
@@ -39,13 +44,16 @@ def tag_of(*texts: str) -> str:
     """
     if not any(map(_IMITATION.search, texts)):
         return ""
-    taken = {int(number) for text in texts for number in _TAG.findall(text)}
-    return f"#{next(number for number in count(1) if number not in taken)}"
+    used = {digits for text in texts for digits in _TAG.findall(text)}
+    taken = {digits[:length] for digits in used for length in range(1, len(digits) + 1)}  # "#12" holds "#1"
+    return f"#{next(number for number in count(1) if str(number) not in taken)}"
 
 
 def skill_tag(skill: Skill) -> str:
     """Return the tag of the marks of a skill's pages; empty for nearly all skills."""
-    return tag_of(skill.name, *(part for file in skill.files for part in (f"[{file.path}", file.text)))
+    texts = (skill.name, *(part for file in skill.files for part in (f"[{file.path}", file.text)))
+    key = (skill.name, *((file.path, file.digest) for file in skill.files))
+    return _tags.get_or_make(key, lambda: tag_of(*texts))
 
 
 def rule_of(tag: str) -> str:

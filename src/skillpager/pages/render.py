@@ -117,9 +117,7 @@ class PageRenderer:
 
     def knowing(self, known: frozenset[int]) -> "PageRenderer":
         """Return a renderer of the same index for a reader who has these nodes already."""
-        other = PageRenderer(self.index, self.counter, style=self.style, show=self._show, known=known)
-        other.__dict__["tag"] = self.tag  # finding it takes a pass over the source
-        return other
+        return PageRenderer(self.index, self.counter, style=self.style, show=self._show, known=known)
 
     def joint(self, before: int, after: int) -> _Joint:
         """Return the joint of two shown nodes; `START` and `END` are the ends of the page."""

@@ -101,7 +101,7 @@ def skill_from_files(
     sources: dict[str, SourceFile] = {}
     size = 0
     for path, text in files:
-        _check_path(path)
+        _check_path(path, path)
         what = "The skill text" if len(files) == 1 else f"The file {path}"
         if path in sources:
             raise SkillError(f"{what} is there twice: give each file of a skill a path of its own.")
@@ -155,7 +155,7 @@ class _Reader:
 
     def read(self, path: Path) -> SourceFile:
         name = path.relative_to(self._root).as_posix()
-        _check_path(name)
+        _check_path(name, path)
         try:
             self._bytes += path.stat().st_size
             _check_size(self._bytes, self._max_bytes, str(path))
@@ -229,11 +229,11 @@ def is_blank(text: str) -> bool:
     return not text.strip("\ufeff \t\r\n")
 
 
-def _check_path(path: str) -> None:
-    """Raise a `SkillError` for a file whose path would break a line of a page or cannot be written in it."""
-    if not is_plain(path):
+def _check_path(name: str, path: Path | str) -> None:
+    """Raise a `SkillError` for the file at `path` if its name within the skill cannot stand on a line."""
+    if not is_plain(name):
         raise SkillError(
-            f"The file {path!r} has control, hidden or broken characters in its name: rename it."
+            f"The file {str(path)!r} has control, hidden or broken characters in its name: rename it."
         )
 
 
@@ -257,7 +257,7 @@ def _skill(files: list[SourceFile], *, fallback: str, root: Path | None, notes: 
     written = fields.pop("name", "").strip() or fallback
     name = shown_name(written, fallback)
     description = fields.pop("description", "").strip()
-    if name != written:
+    if name != written or "\ufffd" in name:
         warnings.append(
             f"name {one_line(repr(written), MAX_SHOWN_NAME)} is shown as {name!r}: give the skill a short "
             "name on one line, without control or hidden characters"
