@@ -120,14 +120,14 @@ def test_a_library_notices_a_new_skill(tmp_path: Path) -> None:
 
 def test_one_odd_skill_does_not_hide_the_others(tmp_path: Path) -> None:
     make(tmp_path, "good")
-    for number, folder in enumerate((b"caf\xe9", b"a\n- b", b"\x1b[2J", b"\xe2\x80\x8b")):
+    for number, folder in enumerate((b"cab\xe9", b"a\n- b", b"\x1b[2J", b"\xe2\x80\x8b")):
         odd = tmp_path / os.fsdecode(folder)
         odd.mkdir()
         (odd / "SKILL.md").write_bytes(b"\xff\xfe" if number % 2 else b"text\n")
     found = discover([tmp_path])
-    assert sorted(skill.name for skill in found) == ["a - b", "caf\ufffd", "good", "skill", "\ufffd[2J"]
+    assert sorted(skill.name for skill in found) == ["a - b", "cab\ufffd", "good", "skill", "\ufffd[2J"]
     library = Library(SkillPager(), [tmp_path])
-    assert [skill.name for skill in library.skills()] == ["caf\ufffd", "good", "\ufffd[2J"]
-    assert library.index("caf\ufffd").skill.root == tmp_path / os.fsdecode(b"caf\xe9")
+    assert [skill.name for skill in library.skills()] == ["cab\ufffd", "good", "\ufffd[2J"]
+    assert library.index("cab\ufffd").skill.root == tmp_path / os.fsdecode(b"cab\xe9")
     with raises(UnknownSkillError):
         library.skill("a - b")

@@ -11,7 +11,7 @@ import pytest
 from cli_process import ROOT, TIME_LIMIT, Ran, command, environment, run, run_on_terminal
 
 ESCAPES = re.compile(r"\x1b\[[\d;]*m")  # colours, which the program itself writes
-LATIN = b"caf\xe9"
+LATIN = b"cab\xe9"
 NASTY = "a\x1b]0;owned\x07\nerror: forged\x9b2J[red]b[/red]"
 
 
@@ -67,7 +67,7 @@ def test_a_list_as_json_is_json_in_utf8(skills: Path, tmp_path: Path) -> None:
     assert_steers_nothing(done.out)
     names = {found["path"].rpartition("/")[2]: found["name"] for found in done.json["skills"]}
     assert names["half"] == "half\ufffd"
-    assert names["caf\ufffd"] == "plain"
+    assert names["cab\ufffd"] == "plain"
 
 
 def test_nothing_steers_a_terminal(skills: Path, tmp_path: Path) -> None:
@@ -112,9 +112,9 @@ def test_a_folder_that_is_not_utf8_is_a_skill_like_any_other(skills: Path, tmp_p
     assert run_bytes("show", folder, "n0", env=env).code == 0
     outline = run_bytes("outline", folder, "--json", env=env)
     assert outline.code == 0, outline.err
-    assert outline.json["root"].endswith("/caf\ufffd")
+    assert outline.json["root"].endswith("/cab\ufffd")
     assert run_bytes("index", folder, "--json", env=env).code == 0
-    assert "caf" in run_bytes("cache", "info", env=env).out
+    assert "cab" in run_bytes("cache", "info", env=env).out
 
 
 @pytest.mark.parametrize(
