@@ -159,10 +159,11 @@ class ProcessMemory:
             if not others or together is None:
                 return encoder.encode_query(first)
             missing = [text for text in others if self._queries.get((encoder.id, text)) is None]
-            row, *rows = together([first, *missing])
-            for text, of_text in zip(missing, rows, strict=True):
-                self._queries.put((encoder.id, text), of_text)
-            return row
+            rows = together([first, *missing])
+            for text, row in zip(missing, rows[1:], strict=True):
+                self._queries.put((encoder.id, text), row)
+            first_row: FloatArray = rows[0]
+            return first_row
 
         row = self._queries.get_or_make((encoder.id, first), make)
         return [row, *(self.embedding(text, encoder) for text in others)]

@@ -84,7 +84,7 @@ class BuiltinEncoder:
         return row
 
     def encode_queries(self, texts: Sequence[str]) -> FloatArray:
-        """Return `(len(texts), 384)`: the row that `encode_query` gives for each, computed at the same time."""
+        """Return `(len(texts), 384)`: the rows that `encode_query` gives, computed together."""
         return self.encode_documents(texts)
 
     def _encode(self, texts: Sequence[str]) -> FloatArray:

@@ -309,7 +309,9 @@ def _share(bm25: FloatArray) -> FloatArray:
 
 def _standard(values: FloatArray) -> FloatArray:
     """Return values, or each column of them, with mean 0 and standard deviation 1."""
-    standard = np.subtract(values, np.add.reduce(values, 0) / np.float32(len(values)), dtype=np.float32)
+    standard: FloatArray = np.subtract(
+        values, np.add.reduce(values, 0) / np.float32(len(values)), dtype=np.float32
+    )
     deviation = np.sqrt(np.add.reduce(np.square(standard), 0) / np.float32(len(values)))
     standard /= np.maximum(deviation, np.float32(1e-6))
     return standard

@@ -136,7 +136,7 @@ class _Walk:
         self._weight = -np.log1p(-picker.marginal)
         self._open = np.ones(count, bool)
         self._left = float(self._weight.sum())
-        # how many of its neighbours are shown; the last entry is for those before the first and behind the last
+        # shown neighbours of each node; the last entry is for the places before the first and behind the last
         self._beside = np.zeros(count + 1, np.intp)
         gap = max(float(picker.meter.gap_tokens), navigator.opening_tokens)
         costs = prepared.features.tokens.astype(np.float64) + gap * np.array([[1.0], [0.0], [-1.0]])
