@@ -91,8 +91,8 @@ class _Network:
 
     Attributes:
         weights: By name.
-        blocks: For each block, the matrices of a node's own row, neighbours, section and document. One product for
-            all of them would be no faster, and large enough for BLAS to start threads.
+        blocks: For each block, the matrices of a node's own row, neighbours, section and document. One
+            product for all would be no faster, and large enough for BLAS to start threads.
     """
 
     weights: Weights
