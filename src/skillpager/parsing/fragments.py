@@ -47,7 +47,7 @@ def split_file(file: SourceFile, *, first_ordinal: int = 0) -> list[Tile]:
     tiles = [tile(TileKind.FRONT_MATTER, 0, file.body_start)]
     position, ordinal = file.body_start, first_ordinal
     path: tuple[Heading, ...] = ()
-    for piece in merge(split_blocks(text, file.body_start), text):
+    for piece in merge(split_blocks(text, file.body_start, file=file.path), text):
         tiles.append(tile(TileKind.BLANK, position, piece.start))
         position = piece.end
         where, source = span(piece.start, piece.end), text[piece.start : piece.end]

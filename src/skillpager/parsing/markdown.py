@@ -5,13 +5,29 @@
 
 import re
 from bisect import bisect_right
+from collections.abc import Iterator
+from typing import Any, Literal
 from urllib.parse import unquote, urlsplit
 
-from markdown_it import MarkdownIt
+from markdown_it import MarkdownIt, rules_block, rules_core
+from markdown_it.common.utils import mdTrim
+from markdown_it.rules_block import StateBlock
+from markdown_it.rules_block.table import MAX_AUTOCOMPLETED_CELLS, escapedSplit
+from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
+
+from skillpager.errors import SkillError
 
 # with the default of markdown-it, 20, text in deeper containers would become a plain paragraph
 MAX_NESTING = 64
+# of links and images in each other; each level takes the parser another pass over the text
+MAX_INLINE_NESTING = 8
+
+# links of a longer paragraph are searched in parts, because the time of the parser is not linear in its length
+INLINE_WINDOW = 8_000
+
+# of one list, quote or table: some 100,000 items of a list, in 200 MB
+MAX_TOKENS = 500_000
 
 # CommonMark line endings; `str.splitlines` would also split at form feeds and U+2028
 LINE_END = re.compile(r"\r\n|\r|\n")
@@ -38,23 +54,132 @@ class Lines:
         return bisect_right(self.starts, offset)
 
 
-def _parser() -> MarkdownIt:
-    return MarkdownIt("commonmark", {"maxNesting": MAX_NESTING}).enable("table")
+class _State(StateBlock):
+    """The state of a parse, with a limit on the tokens of one block at the top level."""
+
+    def push(self, ttype: str, tag: str, nesting: Literal[-1, 0, 1]) -> Token:
+        if len(self.tokens) > MAX_TOKENS:
+            raise _TooManyTokensError
+        return super().push(ttype, tag, nesting)
 
 
-def parse_blocks(text: str) -> list[Token]:
-    """Return the block tokens of CommonMark with tables; inline content is left unparsed."""
-    return _parser().disable("inline").parse(text)
+class _TooManyTokensError(Exception):
+    """A block has more than `MAX_TOKENS` tokens."""
 
 
-def linked_paths(text: str) -> list[str]:
+def _table(state: StateBlock, first: int, end: int, silent: bool) -> bool:
+    """Parse a table as markdown-it does, but with one token for each row, `row`, instead of three for each cell.
+
+    The rows of a table with few characters can have many cells, because missing ones are added.
+    """
+    if not rules_block.table(state, first, end, True):
+        return False
+    if silent:
+        return True
+    outer, state.parentType = state.parentType, "table"
+    opening = state.push("table_open", "table", 1)
+    columns = _add_row(state, first, None)
+    missing, line = 0, first + 2
+    terminators = state.md.block.ruler.getRules("blockquote")
+    while line < end and state.sCount[line] >= state.blkIndent:
+        if any(rule(state, line, end, True) for rule in terminators):
+            break
+        if state.isEmpty(line) or state.is_code_block(line):
+            break
+        missing += columns - _add_row(state, line, columns)
+        if missing > MAX_AUTOCOMPLETED_CELLS:
+            state.tokens.pop()
+            break
+        line += 1
+    state.push("table_close", "table", -1)
+    opening.map = [first, line]
+    state.parentType, state.line = outer, line
+    return True
+
+
+def _add_row(state: StateBlock, line: int, columns: int | None) -> int:
+    """Add the token of a row with at most `columns` cells; return how many cells its source has."""
+    source = mdTrim(state.src[state.bMarks[line] + state.tShift[line] : state.eMarks[line]])
+    cells = escapedSplit(source)
+    cells = cells[cells[:1] == [""] :]
+    cells = cells[: len(cells) - (cells[-1:] == [""])]
+    token = state.push("row", "", 0)
+    token.map = [line, line + 1]
+    token.meta = {"cells": [mdTrim(cell) for cell in cells[:columns]]}
+    return len(cells)
+
+
+def _parser(max_nesting: int) -> MarkdownIt:
+    parser = MarkdownIt("commonmark", {"maxNesting": max_nesting}).enable("table")
+    parser.block.ruler.at("table", _table, {"alt": ["paragraph", "reference"]})
+    return parser
+
+
+def parse_blocks(text: str, *, file: str = "The text", first_line: int = 1) -> Iterator[list[Token]]:
+    """Yield the tokens of each block at the top level: CommonMark with tables, inline content left unparsed.
+
+    Definitions of links have no tokens. A list of tokens is valid until the next one is asked for.
+
+    Args:
+        text: Markdown.
+        file: Path that the error names.
+        first_line: Number of the first line of `text` in the file.
+
+    Raises:
+        SkillError: A block has too many parts.
+    """
+    yield from _blocks(_parser(MAX_NESTING), {}, text, file, first_line)
+
+
+def _blocks(
+    parser: MarkdownIt, env: dict[str, Any], text: str, file: str, first_line: int
+) -> Iterator[list[Token]]:
+    # as `MarkdownIt.parse` does, but block by block, so that memory holds the tokens of one
+    state = _State(LINE_END.sub("\n", text).replace("\0", "\ufffd"), parser, env, [])
+    rules = parser.block.ruler.getRules("")
+    line = state.skipEmptyLines(0)
+    while line < state.lineMax:
+        state.line = line
+        try:
+            # the last rule, that of paragraphs, always matches
+            any(rule(state, line, state.lineMax, False) for rule in rules)
+        except _TooManyTokensError:
+            raise SkillError(
+                f"{file}:{first_line + line} begins a list, quote or table with more than {MAX_TOKENS:,} parts: "
+                "divide it, or page a smaller file."
+            ) from None
+        if state.tokens:
+            yield state.tokens
+            state.tokens.clear()
+        line = state.skipEmptyLines(state.line)
+
+
+def linked_paths(text: str, *, file: str = "The text", first_line: int = 1) -> list[str]:
     """Return the relative paths of Markdown files that a text links to or names, in order, each once.
 
     Paths are found in links, in inline code and in plain text (authors write all three), but not in code
     blocks. URL fragments and queries are cut off; absolute paths and targets with a scheme are left out.
+
+    Args:
+        text: Markdown.
+        file: Path that the error names.
+        first_line: Number of the first line of `text` in the file.
+
+    Raises:
+        SkillError: A block has too many parts.
     """
+    parser, env = _parser(MAX_NESTING), dict[str, Any]()
+    inline = [
+        part
+        for tokens in _blocks(parser, env, text, file, first_line)
+        for token in tokens
+        for content in ([token.content] if token.type == "inline" else token.meta.get("cells", ()))
+        for part in _windows(content)
+        if part
+    ]
+    parser.options["maxNesting"] = MAX_INLINE_NESTING
     found: list[str] = []
-    for child in (child for token in _parser().parse(text) for child in token.children or ()):
+    for child in (child for part in inline for child in _parse_inline(part, parser, env)):
         if child.type in ("text", "code_inline"):
             found += _MARKDOWN_PATH.findall(child.content)
         elif child.type == "link_open":
@@ -66,6 +191,26 @@ def linked_paths(text: str) -> list[str]:
             if not target.scheme and not target.netloc and path.lower().endswith((".md", ".markdown")):
                 found.append(path)
     return list(dict.fromkeys(path for path in found if not path.startswith("/")))
+
+
+def _parse_inline(text: str, parser: MarkdownIt, env: dict[str, Any]) -> list[Token]:
+    children: list[Token] = []
+    state = StateCore("", parser, env, [Token("inline", "", 0, content=text, children=children)])
+    rules_core.inline(state)
+    rules_core.text_join(state)
+    return state.tokens[0].children or []
+
+
+def _windows(inline: str) -> Iterator[str]:
+    """Yield inline Markdown in parts of at most `INLINE_WINDOW` characters, cut after a blank if there is one."""
+    begin = 0
+    while len(inline) - begin > INLINE_WINDOW:
+        limit = begin + INLINE_WINDOW
+        blank = max(inline.rfind(" ", begin, limit), inline.rfind("\n", begin, limit))
+        end = blank + 1 or limit
+        yield inline[begin:end]
+        begin = end
+    yield inline[begin:]
 
 
 def plain_text(inline: str) -> str:
