@@ -22,6 +22,9 @@ MAX_ITEM_CHARS = 1200
 # of one file; a skill of the largest size that is plain prose has some 80,000
 MAX_PIECES = 200_000
 
+# a longer text before a list, or header of a table, is not repeated as the lead-in of its items
+MAX_LEAD_IN_CHARS = 4_000
+
 _LISTS = ("bullet_list", "ordered_list")
 _LEAF_KINDS = {"fence": TileKind.CODE, "code_block": TileKind.CODE, "html_block": TileKind.HTML}
 _INTRODUCES = re.compile(r"[:：][*_\s]*\Z")
@@ -194,8 +197,8 @@ class _Splitter:
         elif node.type in _LISTS:
             lead_in = None
             if before and before.section == self.section and before.kind is TileKind.SENTENCE:
-                introduces = _INTRODUCES.search(self._text[before.start : before.end][-20:])
-                lead_in = (before.start, before.end) if introduces else None
+                introduces = _INTRODUCES.search(self._text, max(before.start, before.end - 20), before.end)
+                lead_in = _lead_in(before) if introduces else None
             yield from self._list(node, lead_in, depth=0, group=self._block)
         elif node.type == "table":
             yield from self._table(node)
@@ -236,7 +239,7 @@ class _Splitter:
             inner = place  # for a list that begins on the line of the item
             if own or not item.children:
                 yield head
-                inner = replace(place, lead_in=(head.start, head.end))
+                inner = replace(place, lead_in=_lead_in(head))
             for child in item.children[len(own) :]:
                 if child.type in _LISTS:
                     yield from self._list(child, inner.lead_in, depth=depth + 1, group=group)
@@ -250,8 +253,13 @@ class _Splitter:
         rows = max(1, behind - first - 2)
         for row in range(rows):
             line = first + 2 + row
-            place = Place(self._block, 0, row, rows, (header.start, header.end) if row else None)
+            place = Place(self._block, 0, row, rows, _lead_in(header) if row else None)
             yield self._range(first if row == 0 else line, min(line + 1, behind), TileKind.TABLE, place)
+
+
+def _lead_in(piece: Piece) -> tuple[int, int] | None:
+    """Return the range of a piece that leads others in; None if it is too long to be repeated with them."""
+    return (piece.start, piece.end) if piece.end - piece.start <= MAX_LEAD_IN_CHARS else None
 
 
 def _behind(nodes: list[_Block], first: int) -> int:

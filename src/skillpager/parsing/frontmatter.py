@@ -107,7 +107,7 @@ def parse(front_matter: str, *, file: str) -> tuple[dict[str, str], list[str]]:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = mark.line + 2 if mark is not None else 1  # the block begins on the second line of the file
-        reason = getattr(error, "problem", None) or str(error)
+        reason = " ".join(str(getattr(error, "problem", None) or error).split())
         problem = f"{file}:{line}: the front matter is not valid YAML ({reason})"
     try:
         return _load(_FIELD.sub(_quote, body)), [f"{problem}; read after quoting values with colons"]

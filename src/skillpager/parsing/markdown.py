@@ -26,6 +26,9 @@ MAX_INLINE_NESTING = 8
 # links of a longer paragraph are searched in parts, because the time of the parser is not linear in its length
 INLINE_WINDOW = 8_000
 
+# the longest heading of 3,000 public skills has 604 characters
+MAX_TITLE = 1_000
+
 # of one list, quote or table: some 100,000 items of a list, in 200 MB
 MAX_TOKENS = 500_000
 
@@ -34,7 +37,7 @@ LINE_END = re.compile(r"\r\n|\r|\n")
 
 _MARKDOWN_PATH = re.compile(r"(?<![\w/.:-])[\w./-]*[\w-]\.(?:md|markdown)\b", re.IGNORECASE)
 _LINK_TARGET = re.compile(r"!?\[([^\]]*)\](?:\([^)]*\)|\[[^\]]*\])")
-_INLINE_MARKUP = re.compile(r"[`*~]+|(?<!\w)_+|_+(?!\w)|<[^>]+>")
+_INLINE_MARKUP = re.compile(r"[`*~]+|(?<!\w)_+|(?<!_)_+(?!\w)|<[^>]+>")
 
 
 class Lines:
@@ -214,5 +217,8 @@ def _windows(inline: str) -> Iterator[str]:
 
 
 def plain_text(inline: str) -> str:
-    """Return inline Markdown without links, emphasis, code ticks and tags, white space collapsed."""
-    return " ".join(_INLINE_MARKUP.sub("", _LINK_TARGET.sub(r"\1", inline)).split())
+    """Return inline Markdown without links, emphasis, code ticks and tags, white space collapsed.
+
+    Only the first `MAX_TITLE` characters are read: titles stand above every node of their section.
+    """
+    return " ".join(_INLINE_MARKUP.sub("", _LINK_TARGET.sub(r"\1", inline[:MAX_TITLE])).split())
