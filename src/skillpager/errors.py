@@ -35,7 +35,6 @@ __all__ = [
 from importlib import import_module
 from types import ModuleType, TracebackType
 
-
 # where PyO3 defines the exception of a panic, which cannot be imported
 PANIC_MODULE = "pyo3_runtime"
 
@@ -87,7 +86,7 @@ class NodeNotFoundError(SkillPagerError):
 class PanicsAsErrors:
     """A context in which a panic of a library in Rust is a `SkillPagerError`.
 
-    PyO3 raises panics as a `BaseException` outside of `Exception`, which would end a server instead of one request.
+    PyO3 raises panics as a `BaseException` outside of `Exception`: it would end a server instead of one request.
     """
 
     def __init__(self, library: str, kind: type[SkillPagerError]) -> None:
@@ -104,7 +103,7 @@ class PanicsAsErrors:
         """Raise the error if the calls ended in a panic."""
         if kind is not None and kind.__module__ == PANIC_MODULE:
             raise self._kind(
-                f"{self._library} cannot process this text ({panic}): change the text, or report it with the text."
+                f"{self._library} cannot process this text ({panic}): change the text, or report it."
             ) from panic
 
 

@@ -107,7 +107,9 @@ def describe(fragments: Sequence[Fragment]) -> FloatArray:
         text = fragment.text[:CUE_CHARS]
         chars, lines = max(1, len(text)), text.count("\n") + 1
         path = fragment.heading_path
-        titles = [cues_of.get(title) or cues_of.setdefault(title, _heading_cues(title)) for title in path or ("",)]
+        titles = [
+            cues_of.get(title) or cues_of.setdefault(title, _heading_cues(title)) for title in path or ("",)
+        ]
         context = fragment.list_context
         rows.append(
             [

@@ -130,8 +130,8 @@ def split_blocks(text: str, body_start: int, *, file: str = "The text") -> list[
         if len(pieces) > MAX_PIECES:
             line = first_line + lines.number(piece.start - body_start) - 1
             raise SkillError(
-                f"{file}:{line} begins part {len(pieces):,} (sentences, list items, table rows …) of the file, over "
-                f"the limit of {MAX_PIECES:,}: divide it, or page a smaller file."
+                f"{file}:{line} begins part {len(pieces):,} of the file (sentences, list items, table rows …), "
+                f"over the limit of {MAX_PIECES:,}: divide it, or page a smaller file."
             )
         if piece is not end:
             pieces.append(piece if start == piece.start else replace(piece, start=start, last=start))
@@ -140,22 +140,21 @@ def split_blocks(text: str, body_start: int, *, file: str = "The text") -> list[
 
 
 def _tree(tokens: list[Token]) -> _Block:
-    """Return the tree of one block at the top level."""
-    root = _Block("root", 0, 0)
-    open_blocks = [root]
-    for token in tokens:
-        if token.nesting < 0:
-            open_blocks.pop()
-        elif token.type == "inline":
-            open_blocks[-1].content = token.content if open_blocks[-1].level else ""
+    """Return the tree of one block at the top level; empties `tokens`, so that memory holds one of both."""
+    path = [_Block("root", 0, 0)]
+    tokens.reverse()
+    while tokens:
+        token = tokens.pop()
+        del path[token.level + 1 :]
+        if token.type == "inline":
+            path[-1].content = token.content if path[-1].level else ""
         elif token.type != "row":
             first, behind = token.map or (0, 0)
             level = int(token.tag[1]) if token.type == "heading_open" else 0
             block = _Block(token.type.removesuffix("_open"), first, behind, level)
-            open_blocks[-1].children.append(block)
-            if token.nesting:
-                open_blocks.append(block)
-    return root.children[0]
+            path[-1].children.append(block)
+            path.append(block)
+    return path[0].children[0]
 
 
 class _Splitter:

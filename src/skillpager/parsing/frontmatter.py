@@ -31,7 +31,7 @@ _FIELD = re.compile(r"^([A-Za-z_][\w.-]*):[ \t]+(?![\"'|>\[{&*!#])(.*)$", re.MUL
 
 
 class _Loader(yaml.SafeLoader):
-    """A loader of strings, numbers, booleans, lists and mappings; everything else is an error or stays a string.
+    """A loader of strings, numbers, booleans, lists and mappings; all else is an error or stays a string.
 
     There are no aliases, so that no document can expand beyond its own text, and few levels of nesting.
     """
@@ -72,6 +72,7 @@ class _Loader(yaml.SafeLoader):
         if not allowed:
             raise yaml.YAMLError(f"the tag {node.tag} is not allowed in front matter")
         return super().construct_object(node, deep)
+
 
 def find_body(text: str) -> int:
     """Return the offset after byte order mark and front matter; 0 if there is neither.
@@ -143,5 +144,5 @@ def _text(value: object) -> str:
 
 
 def _whole(text: str) -> str:
-    """Return a text whose halves of characters, such as YAML's `\\ud800`, are joined or else replaced."""
+    """Return a text whose surrogates, which YAML can write as escapes, are joined or else replaced."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -29,8 +29,8 @@ INLINE_WINDOW = 8_000
 # the longest heading of 3,000 public skills has 604 characters
 MAX_TITLE = 1_000
 
-# of one list, quote or table: some 100,000 items of a list, in 200 MB
-MAX_TOKENS = 500_000
+# of one list, quote or table: 133,000 short items of a list
+MAX_TOKENS = 400_000
 
 # CommonMark line endings; `str.splitlines` would also split at form feeds and U+2028
 LINE_END = re.compile(r"\r\n|\r|\n")
@@ -58,12 +58,26 @@ class Lines:
 
 
 class _State(StateBlock):
-    """The state of a parse, with a limit on the tokens of one block at the top level."""
+    """The state of a parse that keeps only the tokens that open a block or are one, as `parts`."""
+
+    def __init__(self, text: str, parser: MarkdownIt, env: dict[str, Any]) -> None:
+        super().__init__(text, parser, env, [])
+        self.parts: list[Token] = []
 
     def push(self, ttype: str, tag: str, nesting: Literal[-1, 0, 1]) -> Token:
-        if len(self.tokens) > MAX_TOKENS:
-            raise _TooManyTokensError
-        return super().push(ttype, tag, nesting)
+        # the tokens of a list of empty items take a hundred times its memory, so each is as small as can be
+        self.level -= nesting < 0
+        token = Token(ttype, tag, nesting, attrs=_NONE, meta=_NONE, level=self.level, block=True)
+        self.level += nesting > 0
+        if nesting >= 0:
+            if len(self.parts) >= MAX_TOKENS:
+                raise _TooManyTokensError
+            self.parts.append(token)
+        return token
+
+
+# shared by all tokens: no rule in use changes attributes, each sets its own
+_NONE: dict[str, Any] = {}
 
 
 class _TooManyTokensError(Exception):
@@ -71,7 +85,7 @@ class _TooManyTokensError(Exception):
 
 
 def _table(state: StateBlock, first: int, end: int, silent: bool) -> bool:
-    """Parse a table as markdown-it does, but with one token for each row, `row`, instead of three for each cell.
+    """Parse a table as markdown-it does, but with one token for each row instead of three for each cell.
 
     The rows of a table with few characters can have many cells, because missing ones are added.
     """
@@ -91,7 +105,7 @@ def _table(state: StateBlock, first: int, end: int, silent: bool) -> bool:
             break
         missing += columns - _add_row(state, line, columns)
         if missing > MAX_AUTOCOMPLETED_CELLS:
-            state.tokens.pop()
+            state.parts.pop()
             break
         line += 1
     state.push("table_close", "table", -1)
@@ -121,7 +135,7 @@ def _parser(max_nesting: int) -> MarkdownIt:
 def parse_blocks(text: str, *, file: str = "The text", first_line: int = 1) -> Iterator[list[Token]]:
     """Yield the tokens of each block at the top level: CommonMark with tables, inline content left unparsed.
 
-    Definitions of links have no tokens. A list of tokens is valid until the next one is asked for.
+    There are no closing tokens; the level of a token says how deep it is. Definitions of links have no tokens.
 
     Args:
         text: Markdown.
@@ -138,22 +152,23 @@ def _blocks(
     parser: MarkdownIt, env: dict[str, Any], text: str, file: str, first_line: int
 ) -> Iterator[list[Token]]:
     # as `MarkdownIt.parse` does, but block by block, so that memory holds the tokens of one
-    state = _State(LINE_END.sub("\n", text).replace("\0", "\ufffd"), parser, env, [])
+    state = _State(LINE_END.sub("\n", text).replace("\0", "\ufffd"), parser, env)
     rules = parser.block.ruler.getRules("")
     line = state.skipEmptyLines(0)
     while line < state.lineMax:
         state.line = line
         try:
-            # the last rule, that of paragraphs, always matches
-            any(rule(state, line, state.lineMax, False) for rule in rules)
+            for rule in rules:  # the last one, that of paragraphs, always matches
+                if rule(state, line, state.lineMax, False):
+                    break
         except _TooManyTokensError:
             raise SkillError(
-                f"{file}:{first_line + line} begins a list, quote or table with more than {MAX_TOKENS:,} parts: "
-                "divide it, or page a smaller file."
+                f"{file}:{first_line + line} begins a list, quote or table with more than {MAX_TOKENS:,} "
+                "parts: divide it, or page a smaller file."
             ) from None
-        if state.tokens:
-            yield state.tokens
-            state.tokens.clear()
+        if state.parts:
+            parts, state.parts = state.parts, []
+            yield parts
         line = state.skipEmptyLines(state.line)
 
 
@@ -205,7 +220,7 @@ def _parse_inline(text: str, parser: MarkdownIt, env: dict[str, Any]) -> list[To
 
 
 def _windows(inline: str) -> Iterator[str]:
-    """Yield inline Markdown in parts of at most `INLINE_WINDOW` characters, cut after a blank if there is one."""
+    """Yield inline Markdown in parts of at most `INLINE_WINDOW` characters, cut after a blank if possible."""
     begin = 0
     while len(inline) - begin > INLINE_WINDOW:
         limit = begin + INLINE_WINDOW
