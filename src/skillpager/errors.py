@@ -86,7 +86,7 @@ class NodeNotFoundError(SkillPagerError):
 class PanicsAsErrors:
     """A context in which a panic of a library in Rust is a `SkillPagerError`.
 
-    PyO3 raises panics as a `BaseException` outside of `Exception`: it would end a server instead of one request.
+    PyO3 raises it as a `BaseException` outside of `Exception`, which would end a server instead of a request.
     """
 
     def __init__(self, library: str, kind: type[SkillPagerError]) -> None:

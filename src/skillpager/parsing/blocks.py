@@ -130,7 +130,7 @@ def split_blocks(text: str, body_start: int, *, file: str = "The text") -> list[
         if len(pieces) > MAX_PIECES:
             line = first_line + lines.number(piece.start - body_start) - 1
             raise SkillError(
-                f"{file}:{line} begins part {len(pieces):,} of the file (sentences, list items, table rows …), "
+                f"{file}:{line} begins part {len(pieces):,} (sentences, list items, table rows …), "
                 f"over the limit of {MAX_PIECES:,}: divide it, or page a smaller file."
             )
         if piece is not end:

@@ -36,7 +36,7 @@ class _Loader(yaml.SafeLoader):
     There are no aliases, so that no document can expand beyond its own text, and few levels of nesting.
     """
 
-    yaml_implicit_resolvers: ClassVar = {
+    yaml_implicit_resolvers: ClassVar = {  # type: ignore[misc]  # as in PyYAML, by class
         first: [(tag, pattern) for tag, pattern in resolvers if tag.removeprefix(_TAG) in _SCALARS]
         for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
@@ -64,7 +64,7 @@ class _Loader(yaml.SafeLoader):
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         kind = node.tag.removeprefix(_TAG)
         if isinstance(node, yaml.ScalarNode):
-            allowed = kind == "str" or node.tag == self.resolve(yaml.ScalarNode, node.value, (True, False))
+            allowed = kind == "str" or node.tag == self.resolve(yaml.ScalarNode, node.value, (True, False))  # type: ignore[no-untyped-call]
             if allowed and kind in ("int", "float") and len(node.value) > MAX_NUMBER:
                 return node.value
         else:

@@ -23,7 +23,7 @@ MAX_NESTING = 64
 # of links and images in each other; each level takes the parser another pass over the text
 MAX_INLINE_NESTING = 8
 
-# links of a longer paragraph are searched in parts, because the time of the parser is not linear in its length
+# links of a longer paragraph are searched in parts, because the parser's time is not linear in its length
 INLINE_WINDOW = 8_000
 
 # the longest heading of 3,000 public skills has 604 characters
@@ -95,7 +95,8 @@ def _table(state: StateBlock, first: int, end: int, silent: bool) -> bool:
         return True
     outer, state.parentType = state.parentType, "table"
     opening = state.push("table_open", "table", 1)
-    columns = _add_row(state, first, None)
+    header = _cells(state, first)
+    _push_row(state, first, header)
     missing, line = 0, first + 2
     terminators = state.md.block.ruler.getRules("blockquote")
     while line < end and state.sCount[line] >= state.blkIndent:
@@ -103,10 +104,11 @@ def _table(state: StateBlock, first: int, end: int, silent: bool) -> bool:
             break
         if state.isEmpty(line) or state.is_code_block(line):
             break
-        missing += columns - _add_row(state, line, columns)
+        cells = _cells(state, line)
+        missing += len(header) - len(cells)
         if missing > MAX_AUTOCOMPLETED_CELLS:
-            state.parts.pop()
             break
+        _push_row(state, line, cells[: len(header)])
         line += 1
     state.push("table_close", "table", -1)
     opening.map = [first, line]
@@ -114,16 +116,17 @@ def _table(state: StateBlock, first: int, end: int, silent: bool) -> bool:
     return True
 
 
-def _add_row(state: StateBlock, line: int, columns: int | None) -> int:
-    """Add the token of a row with at most `columns` cells; return how many cells its source has."""
-    source = mdTrim(state.src[state.bMarks[line] + state.tShift[line] : state.eMarks[line]])
-    cells = escapedSplit(source)
+def _cells(state: StateBlock, line: int) -> list[str]:
+    """Return the cells that the source of a row has."""
+    cells = escapedSplit(mdTrim(state.src[state.bMarks[line] + state.tShift[line] : state.eMarks[line]]))
     cells = cells[cells[:1] == [""] :]
-    cells = cells[: len(cells) - (cells[-1:] == [""])]
+    return cells[: len(cells) - (cells[-1:] == [""])]
+
+
+def _push_row(state: StateBlock, line: int, cells: list[str]) -> None:
     token = state.push("row", "", 0)
     token.map = [line, line + 1]
-    token.meta = {"cells": [mdTrim(cell) for cell in cells[:columns]]}
-    return len(cells)
+    token.meta = {"cells": [mdTrim(cell) for cell in cells]}
 
 
 def _parser(max_nesting: int) -> MarkdownIt:
@@ -133,9 +136,9 @@ def _parser(max_nesting: int) -> MarkdownIt:
 
 
 def parse_blocks(text: str, *, file: str = "The text", first_line: int = 1) -> Iterator[list[Token]]:
-    """Yield the tokens of each block at the top level: CommonMark with tables, inline content left unparsed.
+    """Yield the tokens of each top-level block: CommonMark with tables, inline content left unparsed.
 
-    There are no closing tokens; the level of a token says how deep it is. Definitions of links have no tokens.
+    There are no closing tokens: the level of a token says how deep it is. Definitions of links have none.
 
     Args:
         text: Markdown.
