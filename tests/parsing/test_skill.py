@@ -232,7 +232,7 @@ def test_texts_that_are_no_skill_are_refused(files: list[tuple[str, str]]) -> No
     ],
 )
 def test_values_are_strings_numbers_booleans_lists_and_maps(block: str, fields: dict[str, str]) -> None:
-    assert skill_from_text(f"---\n{block}\n---\ntext\n").metadata == fields
+    assert skill_from_text(f"---\nname: x\n{block}\n---\ntext\n").metadata == fields
 
 
 @pytest.mark.parametrize(
