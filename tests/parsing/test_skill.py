@@ -2,13 +2,17 @@
 
 import os
 from pathlib import Path
+from time import process_time
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from conftest import SAMPLES, TRAPS
 from messages import raises
 from skillpager.display_text import one_line
 from skillpager.errors import SkillError
+from skillpager.parsing import frontmatter
 from skillpager.parsing.skill import read_skill, skill_from_files, skill_from_text
 
 
@@ -260,3 +264,91 @@ def test_a_file_whose_name_breaks_a_line_is_left_out(tmp_path: Path) -> None:
         read_skill(latin)
     with raises(SkillError):
         skill_from_files([("a\nb.md", "text")])
+
+
+@pytest.mark.parametrize(
+    ("block", "fields"),
+    [
+        ("updated: 2024-01-01", {"updated": "2024-01-01"}),
+        ("at: 2001-12-14t21:59:43.10-05:00", {"at": "2001-12-14t21:59:43.10-05:00"}),
+        ("changelog:\n  2024-01-01: first", {"changelog": '{"2024-01-01": "first"}'}),
+        ("2024-01-01: first", {"2024-01-01": "first"}),
+        ("a: 0x" + "f" * 9000, {"a": "0x" + "f" * 9000}),
+        ("a: 1" + ":59" * 9000, {"a": "1" + ":59" * 9000}),
+        ("a: " + "9" * 5000, {"a": "9" * 5000}),
+        (
+            "a: 0x1F\nb: 1_000\nc: 1.50\nd: yes\ne: ~",
+            {"a": "31", "b": "1000", "c": "1.5", "d": "true", "e": ""},
+        ),
+        ("<<: {a: b}", {"<<": '{"a": "b"}'}),
+        ("a: =", {"a": "="}),
+        ("a: !!str 5", {"a": "5"}),
+        (r'a: "x\ud800y"', {"a": "x\ufffdy"}),
+        (r'a: ["\udc00", "\ud83d\ude00"]', {"a": '["\ufffd", "😀"]'}),
+        (r'"\ud800": b', {"\ufffd": "b"}),
+        ("a: b: 😀", {"a": "b: 😀"}),
+    ],
+)
+def test_values_are_strings_numbers_booleans_lists_and_maps(block: str, fields: dict[str, str]) -> None:
+    assert skill_from_text(f"---\nname: x\n{block}\n---\ntext\n").metadata == fields
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        '!!int ""',
+        '!!bool "x"',
+        '!!timestamp "x"',
+        '!!float ""',
+        "!!binary x",
+        "!!set {b}",
+        "!!omap [b: c]",
+        "!!python/name:os.system x",
+        "!x y",
+        "0b_",
+        r'"\UFFFFFFFF"',
+        "{[b]: c}",
+        "[" * 40,
+        "{b: " * 40,
+        "*b",
+        "\x01",
+    ],
+)
+def test_other_tags_and_impossible_values_are_not_yaml(block: str) -> None:
+    skill = skill_from_text(f"---\nkey: v\na: {block}\n---\ntext\n")
+    assert skill.metadata["key"] == "v"
+    assert "not valid YAML" in skill.warnings[0]
+
+
+# what makes a reader of YAML stumble
+YAML_PIECES = (
+    *"[]{},:-?&*!|>'\"%@`#~=<.0x1_e+\\ \t\n",
+    *("\n  ", "- ", ": ", "? ", "a", "key: ", "<<: ", "*a", "&a ", "---\n", "...\n"),
+    *(
+        f"!!{tag} "
+        for tag in ("int", "float", "bool", "null", "seq", "map", "str", "binary", "timestamp", "set")
+    ),
+    *("!!", "!!merge ", "!!python/object:", "2024-01-01", "1:59", "0x", "0b_", ".inf", ".nan", "yes", "null"),
+    *(r"\ud800", r"\UFFFFFFFF", r"\x", "é", "😀", "\u2028", "\x85", "\x01", "\ufeff", "\r"),
+)
+YAML = st.lists(st.sampled_from(YAML_PIECES), max_size=40).map("".join)
+
+
+@settings(max_examples=2000, deadline=None)
+@given(YAML)
+def test_any_front_matter_is_read(block: str) -> None:
+    fields, warnings = frontmatter.parse(f"---\n{block}\n---\n", file="SKILL.md")
+    for text in (*fields, *fields.values(), *warnings):
+        text.encode()
+
+
+@pytest.mark.parametrize(
+    "unit", ["- a\n", "[", "[[a],", "{a: ", "? ", "- - ", "a: [b]\n", "&a b: c\n", "a: b  c  \n", " "]
+)
+def test_the_longest_front_matter_is_read_fast(unit: str) -> None:
+    block = "t: b" + " " * 100 + "c: [\n" if unit == " " else "t:\n"
+    text = f"---\n{block}{unit * (30_000 // len(unit))}\nx: y: z\n---\n"
+    assert frontmatter.find_body(text) == len(text)
+    begin = process_time()
+    frontmatter.parse(text, file="SKILL.md")
+    assert process_time() - begin < 3

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from skillpager.errors import EncoderError, reinstall_command
+from skillpager.errors import EncoderError, PanicsAsErrors, reinstall_command
 from skillpager.types import FloatArray
 
 if TYPE_CHECKING:
@@ -94,7 +94,8 @@ class BuiltinEncoder:
             tokenizer, session = self._model
         # the tokenizer refuses half a character, as a command line in another encoding can contain
         clean = (text[:MAX_CHARACTERS].encode("utf-8", "replace").decode("utf-8") for text in texts)
-        pieces: list[list[int]] = [tokenizer.encode(text).ids for text in clean]
+        with PanicsAsErrors("tokenizers", EncoderError):
+            pieces: list[list[int]] = [tokenizer.encode(text).ids for text in clean]
         rows = np.empty((len(texts), DIM), np.float32)
 
         def run(places: list[int]) -> None:

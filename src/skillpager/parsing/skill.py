@@ -180,7 +180,10 @@ class _Reader:
         """Append the files that `files` link to, directly or indirectly, breadth first, each once."""
         seen = {file.path for file in files}
         for source in files:  # the loop visits appended files, too
-            for target in linked_paths(source.text[source.body_start :]):
+            first_line = source.text.count("\n", 0, source.body_start) + 1
+            for target in linked_paths(
+                source.text[source.body_start :], file=source.path, first_line=first_line
+            ):
                 path = self._resolve(target, source=source)
                 if path is None or path.relative_to(self._root).as_posix() in seen:
                     continue
