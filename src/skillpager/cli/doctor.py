@@ -102,7 +102,7 @@ def package_version() -> str:
 
 
 def _settings(settings: "Settings") -> list[tuple[str, str, str]]:
-    """Return name, value and origin of each setting; of a key only that it is set, of an address no password."""
+    """Return name, value and origin of each setting; no key and no password is shown."""
     from skillpager.settings import Settings, hide_secrets, load_settings
 
     layers = {
