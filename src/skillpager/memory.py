@@ -3,7 +3,7 @@
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -19,7 +19,7 @@ MAX_KEPT_QUERIES = 1_024
 # a file written this recently may change again within the resolution of its time stamp
 SETTLED_NS = 2_000_000_000
 
-Stamp = tuple[int, int, int]
+Stamp = tuple[int, int, int, int, int]
 
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
@@ -93,7 +93,13 @@ class LRUCache(Generic[Key, Value]):
 
 @dataclass(frozen=True, slots=True)
 class FileStamps:
-    """Modification time, size and inode of a skill's files and of their folders, taken when it was read."""
+    """The state of files and folders when they were read, by which a later change is noticed.
+
+    A stamp is the times of modification and of change, size, device and inode. A program may keep the size
+    and set the first time; the second is the system's own. Not noticed are changes through a memory map that
+    a program holds since the file was read, and on Windows, which has no time of change, another text of
+    equal size to which a program gives the old time of modification.
+    """
 
     paths: tuple[Path, ...]
     stamps: tuple[Stamp, ...]
@@ -106,18 +112,28 @@ class FileStamps:
             return True
 
 
-def stamp_files(skill: Skill) -> FileStamps | None:
-    """Return the stamps of a skill that was just read; None while a file is too fresh to be trusted."""
-    if skill.root is None:
-        return None
-    files = [skill.root / file.path for file in skill.files]
-    paths = tuple(dict.fromkeys([*files, *(path.parent for path in files)]))
+def take_stamps(paths: Iterable[Path]) -> FileStamps | None:
+    """Return the stamps of what was just read; None while one of them is too fresh to be trusted."""
+    paths = tuple(dict.fromkeys(paths))
     try:
         stamps = tuple(map(_stamp, paths))
     except OSError:
         return None
-    settled = time.time_ns() - SETTLED_NS
-    return FileStamps(paths, stamps) if all(stamp[0] < settled for stamp in stamps) else None
+    now = time.time_ns()
+    # a time in the future was set by a program, or by a clock that was wrong: no later change repeats it
+    fresh = any(abs(now - moment) <= SETTLED_NS for stamp in stamps for moment in stamp[:2])
+    return None if fresh else FileStamps(paths, stamps)
+
+
+def stamp_skill(skill: Skill, path: Path) -> FileStamps | None:
+    """Return the stamps of the files and folders of a skill that was just read at `path`.
+
+    The path is one of them: it may be a link, and lead to another skill later.
+    """
+    if skill.root is None:
+        return None
+    files = [skill.root / file.path for file in skill.files]
+    return take_stamps([path, *files, *(file.parent for file in files)])
 
 
 class ProcessMemory:
@@ -149,4 +165,4 @@ class ProcessMemory:
 
 def _stamp(path: Path) -> Stamp:
     status = path.stat()
-    return status.st_mtime_ns, status.st_size, status.st_ino
+    return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_dev, status.st_ino
