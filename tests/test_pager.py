@@ -1,5 +1,6 @@
 """SkillPager end to end with the shipped parts: index once, page, expand, notice changes."""
 
+import os
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 import skillpager
+import skillpager.memory
 from conftest import SAMPLES
 from messages import raises
 from skillpager import SkillPager, SkillPagerError
@@ -298,3 +300,50 @@ def test_every_error_of_a_user_has_one_base() -> None:
 
     kinds = [value for value in vars(errors).values() if isinstance(value, type)]
     assert all(issubclass(kind, SkillPagerError) for kind in kinds if issubclass(kind, Exception))
+
+
+@pytest.fixture
+def settled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trust the stamps of files at once."""
+    monkeypatch.setattr(skillpager.memory, "SETTLED_NS", -1)
+
+
+@pytest.mark.usefixtures("settled")
+def test_another_text_of_the_same_size_and_time_is_noticed(hashing_pager: SkillPager, tmp_path: Path) -> None:
+    file = tmp_path / "alone" / "skill.md"
+    file.parent.mkdir()
+    file.write_text("Do it.\n", encoding="utf-8")
+    before = file.stat()
+    assert hashing_pager.index(file).nodes[0].text == "Do it."
+    with file.open("r+b") as opened:
+        opened.write(b"Do if.")
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    after = file.stat()
+    assert (after.st_mtime_ns, after.st_size, after.st_ino) == (
+        *(before.st_mtime_ns, before.st_size, before.st_ino),
+    )
+    assert hashing_pager.index(file).nodes[0].text == "Do if."
+
+
+@pytest.mark.usefixtures("settled")
+def test_a_link_that_leads_elsewhere_now_is_noticed(
+    hashing_pager: SkillPager, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("first", "second"):
+        (tmp_path / name / "current").mkdir(parents=True)
+        (tmp_path / name / "current" / "SKILL.md").write_text(f"{name}\n", encoding="utf-8")
+        monkeypatch.chdir(tmp_path / name)
+        assert hashing_pager.index("current").nodes[0].text == name
+    link = tmp_path / "link"
+    for name in ("first", "second"):
+        link.unlink(missing_ok=True)
+        link.symlink_to(tmp_path / name)
+        assert hashing_pager.index(link / "current").nodes[0].text == name
+
+
+@pytest.mark.usefixtures("settled")
+def test_a_file_from_the_future_is_not_read_again_and_again(tmp_path: Path) -> None:
+    file = tmp_path / "skill.md"
+    file.write_text("Do it.\n", encoding="utf-8")
+    os.utime(file, (4e9, 4e9))
+    assert skillpager.memory.take_stamps([file]) is not None
