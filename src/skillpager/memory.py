@@ -16,6 +16,10 @@ MAX_KEPT_NODES = 50_000
 MAX_KEPT_PATHS = 10_000
 MAX_KEPT_QUERIES = 1_024
 
+# seconds that a store which failed is left alone, and how many times as long as it took to fail
+STORE_PAUSE_SECONDS = 30.0
+STORE_PAUSE_FACTOR = 10.0
+
 # a file written this recently may change again within the resolution of its time stamp
 SETTLED_NS = 2_000_000_000
 
@@ -136,14 +140,46 @@ def stamp_skill(skill: Skill, path: Path) -> FileStamps | None:
     return take_stamps([path, *files, *(file.parent for file in files)])
 
 
+class StorePause:
+    """The pauses of a store that fails: it is left alone for a while, then tried again. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._failing = False
+        self._until = 0.0
+
+    def over(self) -> bool:
+        """Return whether to try the store now; while it fails, one caller in each interval is told so."""
+        if not self._failing:
+            return True
+        with self._lock:
+            if (now := time.monotonic()) < self._until:
+                return False
+            self._until = now + STORE_PAUSE_SECONDS
+            return True
+
+    def begin(self, took: float) -> bool:
+        """Begin a pause after a failure that took so many seconds; return whether it is the first of them."""
+        with self._lock:
+            self._until = time.monotonic() + max(STORE_PAUSE_SECONDS, STORE_PAUSE_FACTOR * took)
+            first, self._failing = not self._failing, True
+            return first
+
+    def end(self) -> None:
+        """Note that the store works."""
+        self._failing = False
+
+
 class ProcessMemory:
     """The indexes and query embeddings that a pager holds between calls. Safe for many threads.
 
     Attributes:
         indexes: Indexes by cache key.
+        store_pause: The pauses of the pager's store.
     """
 
     def __init__(self) -> None:
+        self.store_pause = StorePause()
         self.indexes = LRUCache[str, SkillIndex](MAX_KEPT_NODES, lambda index: len(index.nodes))
         self._paths = LRUCache[tuple[str, str], tuple[FileStamps, str]](MAX_KEPT_PATHS)
         self._queries = LRUCache[tuple[str, str], FloatArray](MAX_KEPT_QUERIES)

@@ -150,7 +150,6 @@ class SkillPager:
             SkillError: The skill cannot be read.
             EncoderError: The encoder fails.
             ClassifierError: The classifier fails.
-            StoreError: The store cannot be opened.
         """
         if isinstance(skill, SkillIndex):
             return skill
