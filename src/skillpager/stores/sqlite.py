@@ -99,12 +99,13 @@ class SqliteStore:
             return None
         now = time.time()
         if max(now, newest) - used >= USED_SECONDS:
-            note = "UPDATE indexes SET used = ? WHERE id = ?"
+
+            def note_use(connection: sqlite3.Connection) -> None:
+                note = "UPDATE indexes SET used = ? WHERE id = ?"
+                connection.execute(note, (_time_of_use(connection, now), id_))
+
             try:
-                self._database.write(
-                    lambda connection: connection.execute(note, (_time_of_use(connection, now), id_)),
-                    wait=False,
-                )
+                self._database.write(note_use, wait=False)
             except StoreError as error:
                 # Only the order of eviction depends on it: no reason to wait, or to fail.
                 logger.debug("The use of an index is not noted: %s", error)
