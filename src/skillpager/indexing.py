@@ -6,6 +6,7 @@ Reference: paper §3.1.
 import hashlib
 import json
 import logging
+import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
@@ -41,6 +42,9 @@ FORMAT_VERSION = 1
 def get_or_build(skill: Skill, builder: "Builder", *, memory: ProcessMemory, store: Store) -> SkillIndex:
     """Return the index of `skill`. If several threads ask for it, one builds it and the others wait.
 
+    A store that fails costs a warning and time: indexes are then built and stay in memory alone, and the
+    store is tried again after a pause.
+
     Args:
         skill: The skill.
         builder: Builds the index if it is neither in memory nor stored.
@@ -50,19 +54,29 @@ def get_or_build(skill: Skill, builder: "Builder", *, memory: ProcessMemory, sto
     Raises:
         EncoderError: The encoder fails.
         ClassifierError: The classifier fails.
-        StoreError: The store cannot be opened.
     """
     key = index_key(skill, builder.recipe)
 
     def load_or_build() -> SkillIndex:
-        stored = store.load(key, skill)
-        if stored is not None:
-            return stored
+        usable = memory.store_pause.over()
+        if usable:
+            started = time.monotonic()
+            try:
+                stored = store.load(key, skill)
+            except StoreError as error:
+                usable = False
+                if memory.store_pause.begin(time.monotonic() - started):
+                    logger.warning("indexes are not stored, they stay in memory for now: %s", error)
+            else:
+                memory.store_pause.end()
+                if stored is not None:
+                    return stored
         index = builder.build(skill, key)
-        try:
-            store.save(index)
-        except StoreError as error:  # a page can be made without the store
-            logger.warning("the index of %s is not stored: %s", skill.name, error)
+        if usable:
+            try:
+                store.save(index)
+            except StoreError as error:  # a page can be made without the store
+                logger.warning("the index of %s is not stored: %s", skill.name, error)
         return index
 
     return memory.indexes.get_or_make(key, load_or_build)

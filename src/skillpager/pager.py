@@ -15,7 +15,7 @@ from typing_extensions import Unpack
 from skillpager.errors import SettingsError, StrategyError
 from skillpager.factories import cache_folder, make_classifier, make_encoder, make_strategy
 from skillpager.indexing import Builder, get_or_build, rows_id
-from skillpager.memory import MAX_KEPT_NODES, LRUCache, ProcessMemory, stamp_files
+from skillpager.memory import MAX_KEPT_NODES, LRUCache, ProcessMemory, stamp_skill
 from skillpager.output import outline as explain
 from skillpager.pages.addresses import find_nodes
 from skillpager.pages.assemble import choose_budget, estimates, leave_out, longest, make_page, make_whole
@@ -150,7 +150,6 @@ class SkillPager:
             SkillError: The skill cannot be read.
             EncoderError: The encoder fails.
             ClassifierError: The classifier fails.
-            StoreError: The store cannot be opened.
         """
         if isinstance(skill, SkillIndex):
             return skill
@@ -162,7 +161,7 @@ class SkillPager:
         index = self._memory.index_at(str(path), scope)
         if index is None:
             read = read_skill(path, scope=scope, max_bytes=self.settings.max_bytes)
-            stamps = stamp_files(read)
+            stamps = stamp_skill(read, path)
             index = self._get_or_build(read, self._builder)
             self._memory.remember_path(str(path), scope, stamps, index.key)
         return index

@@ -465,8 +465,13 @@ def test_cache_is_shown_verified_evicted_and_cleared(tmp_path: Path) -> None:
 
 
 def test_doctor_finds_all_well_and_shows_no_key(skillpager: Run) -> None:
-    done = skillpager("doctor", SKILLPAGER_STYLE="xml", SKILLPAGER_LLM_API_KEY="sk-secret")
+    secrets = {
+        "SKILLPAGER_LLM_API_KEY": "sk-secret",
+        "SKILLPAGER_LLM_BASE_URL": "https://user:sk-secret@host/v1?key=sk-secret",
+    }
+    done = skillpager("doctor", SKILLPAGER_STYLE="xml", **secrets)
     assert done.code == 0, done.out
+    assert re.search(r"^  llm_base_url +https://…@host/v1\?key=…  \(environment\)$", done.out, re.MULTILINE)
     assert re.search(r"^  style +xml  \(environment\)$", done.out, re.MULTILINE)
     assert re.search(r"^  scope +skill  \(default\)$", done.out, re.MULTILINE)
     assert re.search(r"^  self-test +ok: indexed in [\d.]+ s, paged in [\d.]+ s$", done.out, re.MULTILINE)

@@ -1,6 +1,7 @@
 """Reading skills: front matter, links, encodings, limits; odd is a warning, unreadable an error."""
 
 import os
+import socket
 from pathlib import Path
 from time import process_time
 
@@ -352,3 +353,85 @@ def test_the_longest_front_matter_is_read_fast(unit: str) -> None:
     begin = process_time()
     frontmatter.parse(text, file="SKILL.md")
     assert process_time() - begin < 3
+
+
+# ---- links and special files in a skill from a stranger
+
+
+def test_an_entry_file_may_link_into_its_folder_and_to_another_skill(tmp_path: Path) -> None:
+    write(tmp_path, "# Other\n\nSee [own](own.md).\n", "other/SKILL.md")
+    write(tmp_path, "# Own\n", "linked/own.md")
+    entry = tmp_path / "linked" / "SKILL.md"
+    entry.symlink_to(Path("..") / "other" / "SKILL.md")
+    assert [file.path for file in read_skill(tmp_path / "linked").files] == ["SKILL.md", "own.md"]
+    entry.unlink()
+    entry.symlink_to("own.md")
+    assert read_skill(tmp_path / "linked").files[0].text == "# Own\n"
+
+
+@pytest.mark.parametrize("chained", [False, True])
+def test_an_entry_file_may_not_link_to_any_other_file(tmp_path: Path, chained: bool) -> None:
+    write(tmp_path, "secret: 1\n", "passwd")
+    (tmp_path / "bad").mkdir()
+    (tmp_path / "other").mkdir()
+    entry = tmp_path / "bad" / "SKILL.md"
+    if chained:
+        (tmp_path / "other" / "SKILL.md").symlink_to(tmp_path / "passwd")
+        entry.symlink_to(tmp_path / "other" / "SKILL.md")
+    else:
+        entry.symlink_to(tmp_path / "passwd")
+    with raises(SkillError):
+        read_skill(tmp_path / "bad")
+    # a file that the user names is the user's will
+    assert read_skill(entry).files[0].text == "secret: 1\n"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no such files on this system")
+@pytest.mark.parametrize("what", ["pipe", "device", "folder", "loop", "link to nothing", "socket"])
+@pytest.mark.timeout(20)
+def test_only_regular_files_are_read(tmp_path: Path, what: str) -> None:
+    for name in ("SKILL.md", "linked.md"):
+        make_special(tmp_path / "bad" / name, what)
+    with raises(SkillError):
+        read_skill(tmp_path / "bad")
+    with pytest.raises(SkillError, match=r"regular file|no skill at|has no SKILL"):
+        read_skill(tmp_path / "bad" / "SKILL.md")
+    write(tmp_path, "See [a](linked.md).\n", "good/SKILL.md")
+    make_special(tmp_path / "good" / "linked.md", what)
+    assert len(read_skill(tmp_path / "good").files) == 1
+
+
+def make_special(path: Path, what: str) -> None:
+    """Make a file that cannot be read as a file."""
+    path.parent.mkdir(exist_ok=True)
+    match what:
+        case "pipe":
+            os.mkfifo(path)
+        case "device":
+            path.symlink_to("/dev/zero")
+        case "folder":
+            path.mkdir()
+        case "loop":
+            path.symlink_to(path.name)
+        case "socket":
+            bound = socket.socket(socket.AF_UNIX)
+            here = Path.cwd()
+            os.chdir(path.parent)  # the path of a socket must be short
+            bound.bind(path.name)
+            os.chdir(here)
+            bound.close()
+        case _:
+            path.symlink_to("nowhere.md")
+
+
+def test_a_file_that_lies_about_its_size_is_read_within_the_limit() -> None:
+    endless = Path("/proc/kallsyms")  # size 0, megabytes long
+    if not endless.is_file() or len(endless.read_bytes()) < 2_000:
+        pytest.skip("needs /proc")
+    with pytest.raises(SkillError, match="over the limit of 1,000"):
+        read_skill(endless, max_bytes=1_000)
+
+
+def test_a_path_that_is_too_long_is_no_skill() -> None:
+    with pytest.raises(SkillError, match="cannot be read"):
+        read_skill("x" * 5_000)
