@@ -13,7 +13,6 @@ from functools import cached_property
 import numpy as np
 
 from skillpager.errors import StoreError
-from skillpager.graph.edges import infer_edges
 from skillpager.memory import ProcessMemory
 from skillpager.node_text import embedded_text
 from skillpager.parsing.fragments import SPLITTER_VERSION, split_skill
@@ -121,6 +120,9 @@ class Builder:
             ClassifierError: The classifier fails.
             ValueError: A part returns the wrong number of rows or types, or reads rows that no encoder makes.
         """
+        # an index that is stored needs none of it
+        from skillpager.graph.edges import infer_edges
+
         tiles = split_skill(skill) if tiles is None else tiles
         headings = tuple(tile for tile in tiles if isinstance(tile, Heading))
         fragments = [tile for tile in tiles if isinstance(tile, Fragment)]

@@ -4,7 +4,6 @@ import hashlib
 import os
 import threading
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -100,6 +99,8 @@ class BuiltinEncoder:
             for places in runs:
                 run(places)
         else:
+            from concurrent.futures import ThreadPoolExecutor  # a query is one run
+
             with ThreadPoolExecutor(min(self._threads, len(runs))) as pool:
                 list(pool.map(run, runs))
         return rows

@@ -7,9 +7,7 @@ source slice. Files are split into blocks and sentences (`blocks`), which the pa
 Reference: paper §3.1, Fragment Splitting.
 """
 
-from skillpager.parsing.blocks import split_blocks
 from skillpager.parsing.markdown import Lines
-from skillpager.parsing.merge_rules import merge
 from skillpager.sections import open_headings
 from skillpager.types import Fragment, Heading, ListContext, Skill, SourceFile, Span, Tile, TileKind
 
@@ -35,6 +33,10 @@ def split_file(file: SourceFile, *, first_ordinal: int = 0) -> list[Tile]:
         file: The file.
         first_ordinal: Ordinal of its first fragment.
     """
+    # the splitter's imports, which the page of an indexed skill need not wait for
+    from skillpager.parsing.blocks import split_blocks
+    from skillpager.parsing.merge_rules import merge
+
     text, lines = file.text, Lines(file.text)
 
     def span(start: int, end: int) -> Span:

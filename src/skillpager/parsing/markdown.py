@@ -5,10 +5,12 @@
 
 import re
 from bisect import bisect_right
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-from markdown_it import MarkdownIt
-from markdown_it.token import Token
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
 
 # with the default of markdown-it, 20, text in deeper containers would become a plain paragraph
 MAX_NESTING = 64
@@ -17,6 +19,8 @@ MAX_NESTING = 64
 LINE_END = re.compile(r"\r\n|\r|\n")
 
 _MARKDOWN_PATH = re.compile(r"(?<![\w/.:-])[\w./-]*[\w-]\.(?:md|markdown)\b", re.IGNORECASE)
+# without one of these no path can be in a text: `.md`, or what may stand for it in a link
+_PATH_SIGN = re.compile(r"\.m(?:d|arkdown)|%[2-7][\da-f]|&(?:#|period;|percnt;)", re.IGNORECASE)
 _LINK_TARGET = re.compile(r"!?\[([^\]]*)\](?:\([^)]*\)|\[[^\]]*\])")
 _INLINE_MARKUP = re.compile(r"[`*~]+|(?<!\w)_+|_+(?!\w)|<[^>]+>")
 
@@ -38,11 +42,14 @@ class Lines:
         return bisect_right(self.starts, offset)
 
 
-def _parser() -> MarkdownIt:
+def _parser() -> "MarkdownIt":
+    # its import takes 25 ms, which the page of an indexed skill without linked files need not wait for
+    from markdown_it import MarkdownIt
+
     return MarkdownIt("commonmark", {"maxNesting": MAX_NESTING}).enable("table")
 
 
-def parse_blocks(text: str) -> list[Token]:
+def parse_blocks(text: str) -> "list[Token]":
     """Return the block tokens of CommonMark with tables; inline content is left unparsed."""
     return _parser().disable("inline").parse(text)
 
@@ -53,6 +60,8 @@ def linked_paths(text: str) -> list[str]:
     Paths are found in links, in inline code and in plain text (authors write all three), but not in code
     blocks. URL fragments and queries are cut off; absolute paths and targets with a scheme are left out.
     """
+    if not _PATH_SIGN.search(text):
+        return []
     found: list[str] = []
     for child in (child for token in _parser().parse(text) for child in token.children or ()):
         if child.type in ("text", "code_inline"):
