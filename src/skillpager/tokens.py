@@ -15,7 +15,7 @@ from skillpager.errors import require_extra
 from skillpager.types import TokenCounter
 
 _PIECE = re.compile(r"[^\W\d_]+|\d+|\s+|[^\w\s]+|_+")
-_WIDE = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af\u3040-\u30ff\uf900-\ufaff]")
+_WIDE = r"[\u2e80-\u9fff\uac00-\ud7af\u3040-\u30ff\uf900-\ufaff]"
 
 # tokens by kind of piece, fitted on o200k_base counts of public skills (benchmarks/README.md); wide and
 # accented letters are rare there, so their figures come from prose
@@ -81,7 +81,7 @@ def _estimate(piece: str) -> float:
     if piece.isdigit():
         return PER_THREE_DIGITS * math.ceil(len(piece) / 3)
     if piece.isalpha():
-        wide = len(_WIDE.findall(piece))
+        wide = len(re.findall(_WIDE, piece))
         return PER_WIDE_LETTER * wide + PER_ACCENTED_LETTER * (len(piece) - wide)
     return PER_SIGN + PER_FURTHER_SIGN * (len(piece) - 1)
 
