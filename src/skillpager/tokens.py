@@ -8,7 +8,7 @@ has no wheel for every Python, so it is the extra `[tokens]`.
 import math
 import re
 from collections.abc import Callable
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from importlib.util import find_spec
 
 from skillpager.errors import require_extra
@@ -41,14 +41,21 @@ class O200kCounter:
     exact = True
 
     def __init__(self) -> None:
-        """Load the vocabulary, which is part of rs-bpe.
+        """Find the vocabulary, which is part of rs-bpe; the first count loads it.
 
         Raises:
             MissingExtraError: rs-bpe is not installed.
         """
-        bpe = require_extra("rs_bpe.bpe", extra="tokens", purpose="Exact token counting")
-        self._count: Callable[[str], int] = bpe.openai.o200k_base().count
-        self._count_part = lru_cache(MAX_KEPT_PARTS)(self._count)  # in C: there are very many short parts
+        self._bpe = require_extra("rs_bpe.bpe", extra="tokens", purpose="Exact token counting")
+
+    @cached_property
+    def _count(self) -> Callable[[str], int]:
+        count: Callable[[str], int] = self._bpe.openai.o200k_base().count
+        return count
+
+    @cached_property
+    def _count_part(self) -> Callable[[str], int]:
+        return lru_cache(MAX_KEPT_PARTS)(self._count)  # in C: there are very many short parts
 
     def count(self, text: str) -> int:
         """Return the number of o200k_base tokens of `text`."""

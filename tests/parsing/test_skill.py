@@ -1,12 +1,16 @@
 """Reading skills: front matter, links, encodings, limits; odd is a warning, unreadable an error."""
 
+import re
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from conftest import SAMPLES, TRAPS
 from messages import raises
 from skillpager.errors import SkillError
+from skillpager.parsing import markdown
 from skillpager.parsing.skill import read_skill, skill_from_files, skill_from_text
 
 
@@ -202,3 +206,39 @@ def test_texts_in_memory_are_the_files_of_a_skill() -> None:
 def test_texts_that_are_no_skill_are_refused(files: list[tuple[str, str]]) -> None:
     with raises(SkillError):
         skill_from_files(files, max_bytes=8)
+
+
+_PARTS = [
+    *(".md", ".MARKDOWN", ".mar\u212adown", "%2emd", ".%6d%44", ".%4Darkdown", "md", "&#46;md", ".&#x6d;d"),
+    *(
+        "&period;md",
+        "&percnt;2emd",
+        "\\.md",
+        ".\\md",
+        "a",
+        "/",
+        "[a](",
+        "[a](<",
+        ">",
+        ")",
+        "`",
+        " ",
+        "\n",
+        "]: ",
+    ),
+]
+
+
+@given(st.lists(st.sampled_from(_PARTS), max_size=8).map("".join))
+def test_a_text_that_is_not_parsed_links_to_nothing(text: str) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        found = markdown.linked_paths(text)
+        patch.setattr(markdown, "_PATH_SIGN", re.compile(""))
+        assert markdown.linked_paths(text) == found
+
+
+@pytest.mark.parametrize(
+    "target", ["a%2emd", "a&#46;md", "a&period;md", "a&percnt;2emd", "a\\.md", "a.%6d%64"]
+)
+def test_a_link_is_found_however_its_ending_is_written(target: str) -> None:
+    assert markdown.linked_paths(f"see [it]({target})") == ["a.md"]

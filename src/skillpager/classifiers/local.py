@@ -13,7 +13,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 from zipfile import BadZipFile
@@ -50,7 +49,7 @@ class LocalClassifier:
         Args:
             path: File of the weights; default: the shipped one.
         """
-        self._path = path or files("skillpager") / MODEL
+        self._path = path or Path(__file__).parents[1] / MODEL
 
     @cached_property
     def id(self) -> str:
