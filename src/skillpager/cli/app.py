@@ -5,7 +5,6 @@ fix it, 2 wrong usage, 130 interrupted.
 """
 
 import gc
-import os
 import sys
 from importlib import import_module
 from typing import Annotated, Any
@@ -89,8 +88,6 @@ app = typer.Typer(
 
 def main() -> None:
     """Run the command line and exit."""
-    # numpy's products are small here: starting its threads takes longer than they save
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     for stream in (sys.stdout, sys.stderr):
         # pages are UTF-8 in every locale; a file name that is not UTF-8 is written as it was read
         stream.reconfigure(encoding="utf-8", errors="surrogateescape")  # type: ignore[union-attr]
