@@ -14,10 +14,8 @@ from functools import cached_property
 import numpy as np
 
 from skillpager.errors import StoreError
-from skillpager.graph.edges import infer_edges
 from skillpager.memory import ProcessMemory
 from skillpager.node_text import embedded_text
-from skillpager.parsing.fragments import SPLITTER_VERSION, split_skill
 from skillpager.types import (
     Classifier,
     Encoder,
@@ -35,6 +33,8 @@ from skillpager.types import (
 
 logger = logging.getLogger(__name__)
 
+# part of every cache key: raise it when the same source may give other fragments
+SPLITTER_VERSION = "2"
 # version of what a store holds; raise it when the meaning of a stored field changes
 FORMAT_VERSION = 1
 
@@ -135,6 +135,10 @@ class Builder:
             ClassifierError: The classifier fails.
             ValueError: A part returns the wrong number of rows or types, or reads rows that no encoder makes.
         """
+        # an index that is stored needs none of it
+        from skillpager.graph.edges import infer_edges
+        from skillpager.parsing.fragments import split_skill
+
         tiles = split_skill(skill) if tiles is None else tiles
         headings = tuple(tile for tile in tiles if isinstance(tile, Heading))
         fragments = [tile for tile in tiles if isinstance(tile, Fragment)]

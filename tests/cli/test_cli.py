@@ -637,21 +637,3 @@ def test_without_arguments_help_is_shown(warm_cache: Path) -> None:
     done = run(env=environment(warm_cache))
     assert done.code == 2
     assert "Usage: skillpager [OPTIONS] COMMAND" in done.out + done.err
-
-
-def test_help_waits_for_no_model(skillpager: Run) -> None:
-    imported = skillpager("page", "--help", PYTHONPROFILEIMPORTTIME="1").err
-    assert "skillpager.cli.page" in imported
-    assert not re.search(
-        r"\| +(onnxruntime|tokenizers|rs_bpe|httpx|rich|skillpager\.serialize)$", imported, re.MULTILINE
-    )
-
-
-def test_help_of_the_program_lists_the_benchmark_and_imports_nothing_heavy(skillpager: Run) -> None:
-    done = skillpager("--help", PYTHONPROFILEIMPORTTIME="1")
-    assert re.search(r"^  bench +Compare methods", done.out, re.MULTILINE)
-    modules = {line.rpartition("|")[2].strip() for line in done.err.splitlines()}
-    heavy = ("skillpager.bench", "skillpager.library", "numpy", "onnxruntime", "pydantic", "fastapi", "mcp")
-    assert "skillpager.cli.app" in modules
-    assert [name for name in modules if name.startswith(tuple(f"{package}." for package in heavy))] == []
-    assert not modules & set(heavy)

@@ -14,7 +14,8 @@ from messages import raises
 from skillpager.display_text import one_line
 from skillpager.errors import SkillError
 from skillpager.parsing import frontmatter
-from skillpager.parsing.skill import read_skill, skill_from_files, skill_from_text
+from skillpager.parsing.markdown import linked_paths
+from skillpager.parsing.skill import MAY_LINK, read_skill, skill_from_files, skill_from_text
 
 
 def write(folder: Path, text: str | bytes, name: str = "SKILL.md") -> Path:
@@ -209,6 +210,40 @@ def test_texts_in_memory_are_the_files_of_a_skill() -> None:
 def test_texts_that_are_no_skill_are_refused(files: list[tuple[str, str]]) -> None:
     with raises(SkillError):
         skill_from_files(files, max_bytes=8)
+
+
+_PARTS = [
+    *(".md", ".MARKDOWN", ".mar\u212adown", "%2emd", ".%6d%44", ".%4Darkdown", "md", "&#46;md", ".&#x6d;d"),
+    *(
+        "&period;md",
+        "&percnt;2emd",
+        "\\.md",
+        ".\\md",
+        "a",
+        "/",
+        "[a](",
+        "[a](<",
+        ">",
+        ")",
+        "`",
+        " ",
+        "\n",
+        "]: ",
+    ),
+]
+
+
+@given(st.lists(st.sampled_from(_PARTS), max_size=8).map("".join))
+def test_a_text_that_is_not_parsed_links_to_nothing(text: str) -> None:
+    assert MAY_LINK.search(text) or not linked_paths(text)
+
+
+@pytest.mark.parametrize(
+    "target", ["a%2emd", "a&#46;md", "a&period;md", "a&percnt;2emd", "a\\.md", "a.%6d%64"]
+)
+def test_a_link_is_found_however_its_ending_is_written(target: str) -> None:
+    assert MAY_LINK.search(target)
+    assert linked_paths(f"see [it]({target})") == ["a.md"]
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ import os
 import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -114,6 +113,8 @@ class BuiltinEncoder:
         if helpers < 1:
             work()
         else:
+            from concurrent.futures import ThreadPoolExecutor  # a query of one clause is one run
+
             with ThreadPoolExecutor(helpers) as pool:
                 busy = [pool.submit(work) for _ in range(helpers)]
                 work()

@@ -12,7 +12,8 @@ from itertools import chain, takewhile
 from markdown_it.token import Token
 
 from skillpager.errors import SkillError
-from skillpager.parsing.markdown import LINE_END, Lines, parse_blocks, plain_text
+from skillpager.parsing.lines import LINE_END, Lines
+from skillpager.parsing.markdown import parse_blocks, plain_text
 from skillpager.parsing.sentences import sentence_starts
 from skillpager.types import TileKind
 

@@ -9,13 +9,10 @@ Reference: paper §3.1, Fragment Splitting.
 
 from skillpager.errors import SkillError
 from skillpager.parsing.blocks import MAX_PIECES, split_blocks
-from skillpager.parsing.markdown import Lines
+from skillpager.parsing.lines import Lines
 from skillpager.parsing.merge_rules import merge
 from skillpager.sections import open_headings
 from skillpager.types import Fragment, Heading, ListContext, Skill, SourceFile, Span, Tile, TileKind
-
-# part of every cache key: raise it when the same source may give other fragments
-SPLITTER_VERSION = "2"
 
 
 def split_skill(skill: Skill) -> list[Tile]:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import yaml
 
-from skillpager.parsing.markdown import LINE_END
+from skillpager.parsing.lines import LINE_END
 
 # a longer block is not read as front matter; the longest of 18,812 public skills has 4.3 kB
 MAX_FRONT_MATTER = 32 * 1024

@@ -1,10 +1,9 @@
-"""The CommonMark parser of the package, with line offsets and links.
+"""The CommonMark parser of the package: blocks, titles and links.
 
 `skill` uses it to find the files that a skill links to, `blocks` to split them into pieces.
 """
 
 import re
-from bisect import bisect_right
 from collections.abc import Iterator
 from typing import Any, Literal
 from urllib.parse import unquote, urlsplit
@@ -17,6 +16,7 @@ from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 
 from skillpager.errors import SkillError
+from skillpager.parsing.lines import LINE_END
 
 # with the default of markdown-it, 20, text in deeper containers would become a plain paragraph
 MAX_NESTING = 64
@@ -32,29 +32,9 @@ MAX_TITLE = 1_000
 # of one list, quote or table: 133,000 short items of a list
 MAX_TOKENS = 400_000
 
-# CommonMark line endings; `str.splitlines` would also split at form feeds and U+2028
-LINE_END = re.compile(r"\r\n|\r|\n")
-
 _MARKDOWN_PATH = re.compile(r"(?<![\w/.:-])[\w./-]*[\w-]\.(?:md|markdown)\b", re.IGNORECASE)
 _LINK_TARGET = re.compile(r"!?\[([^\]]*)\](?:\([^)]*\)|\[[^\]]*\])")
 _INLINE_MARKUP = re.compile(r"[`*~]+|(?<!\w)_+|(?<!_)_+(?!\w)|<[^>]+>")
-
-
-class Lines:
-    """The line starts of a text; converts between lines and offsets."""
-
-    def __init__(self, text: str) -> None:
-        """Scan `text` once."""
-        self.starts = [0, *(match.end() for match in LINE_END.finditer(text))]
-        self._length = len(text)
-
-    def start(self, line: int) -> int:
-        """Return the offset at which 0-based `line` begins; the text's length if there is no such line."""
-        return self.starts[line] if line < len(self.starts) else self._length
-
-    def number(self, offset: int) -> int:
-        """Return the 1-based number of the line that contains `offset`."""
-        return bisect_right(self.starts, offset)
 
 
 class _State(StateBlock):

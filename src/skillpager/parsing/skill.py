@@ -15,7 +15,6 @@ from pathlib import Path
 from skillpager.display_text import is_plain, one_line
 from skillpager.errors import SkillError
 from skillpager.parsing import frontmatter
-from skillpager.parsing.markdown import linked_paths
 from skillpager.settings import MAX_SKILL_BYTES, read_bounded
 from skillpager.types import Skill, SourceFile
 
@@ -35,6 +34,9 @@ NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 MAX_SHOWN_NAME = 200
 # name of a skill whose other names have no visible character
 NAMELESS = "skill"
+
+# without one of these a text links to no file: `.md`, or what may stand for it in a link
+MAY_LINK = re.compile(r"\.m(?:d|arkdown)|%[2-7][\da-f]|&(?:#|period;|percnt;)", re.IGNORECASE)
 
 _BINARY_PROBE_BYTES = 8192
 
@@ -206,6 +208,11 @@ class _Reader:
     def add_linked(self, files: list[SourceFile]) -> None:
         """Append the files that `files` link to, directly or indirectly, breadth first, each once."""
         seen = {file.path for file in files}
+        if not any(MAY_LINK.search(file.text) for file in files):
+            return
+        # its import takes 25 ms, which the page of an indexed skill without linked files need not wait for
+        from skillpager.parsing.markdown import linked_paths
+
         for source in files:  # the loop visits appended files, too
             first_line = source.text.count("\n", 0, source.body_start) + 1
             for target in linked_paths(

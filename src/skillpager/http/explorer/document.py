@@ -30,7 +30,8 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexer import Lexer
 from pygments.lexers import get_lexer_by_name
 
-from skillpager.parsing.markdown import MAX_NESTING, Lines
+from skillpager.parsing.lines import Lines
+from skillpager.parsing.markdown import MAX_NESTING
 from skillpager.types import Node, SkillIndex, SourceFile
 
 # inserted into a paragraph where its next node begins: white space to CommonMark, and hardly ever written

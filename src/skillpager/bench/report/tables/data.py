@@ -15,7 +15,8 @@ from skillpager.bench.report.tables.table import Cell, Table
 from skillpager.bench.validate.node_types import parser_quality
 from skillpager.errors import BenchError
 from skillpager.parsing.frontmatter import find_body
-from skillpager.parsing.markdown import Lines, parse_blocks
+from skillpager.parsing.lines import Lines
+from skillpager.parsing.markdown import parse_blocks
 
 
 def composition(results: Results) -> Table:
