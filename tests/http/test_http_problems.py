@@ -182,7 +182,8 @@ def test_a_broken_skill_says_why(pager: SkillPager, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("method", "path", "allowed"), [("DELETE", "/v1/page", {"GET", "POST"}), ("POST", "/healthz", {"GET"})]
+    ("method", "path", "allowed"),
+    [("DELETE", "/v1/page", {"GET", "HEAD", "POST"}), ("POST", "/healthz", {"GET", "HEAD"})],
 )
 def test_another_method_is_not_allowed(
     client: httpx.Client, method: str, path: str, allowed: set[str]
