@@ -47,9 +47,10 @@ def ended(client: socket.socket) -> bool:
 
 
 def test_silent_and_half_sent_requests_end(pager: SkillPager, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(serving, "CLIENT_SECONDS", 0.4, raising=False)
+    monkeypatch.setattr(serving, "CLIENT_SECONDS", 0.8, raising=False)
     monkeypatch.setattr(gate, "BODY_SECONDS", 60)
     with running(pager) as service, connections(service.client.base_url, SILENT * 3) as clients:
+        service.client.headers["Connection"] = "close"
         assert service.client.get("/healthz").is_success
         assert [ended(client) for client in clients] == [True] * len(clients)
         assert service.client.post("/v1/page", json=ASKED).is_success
@@ -64,7 +65,7 @@ def trickle(client: socket.socket) -> None:
 
 
 def test_a_body_that_never_ends_ends(pager: SkillPager, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(serving, "CLIENT_SECONDS", 0.4, raising=False)
+    monkeypatch.setattr(serving, "CLIENT_SECONDS", 0.8, raising=False)
     with (
         running(pager) as service,
         connections(service.client.base_url, [FOREIGN]) as (client,),
@@ -85,14 +86,14 @@ def read_all(client: socket.socket) -> int:
 def test_a_client_that_does_not_read_is_cut_off(
     pager: SkillPager, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(serving, "CLIENT_SECONDS", 0.4, raising=False)
+    monkeypatch.setattr(serving, "CLIENT_SECONDS", 0.8, raising=False)
     (tmp_path / "long").mkdir()
     (tmp_path / "long" / "SKILL.md").write_text("word " * 1_500_000, encoding="utf-8")
     asked = "GET /v1/skills/long/source HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
     with running(pager, folder=tmp_path) as service:
         length = int(service.client.get("/v1/skills/long/source").headers["content-length"])
         with connections(service.client.base_url, [asked]) as (client,):
-            time.sleep(2)
+            time.sleep(3)
             client.settimeout(10)
             assert read_all(client) < length
 
@@ -117,7 +118,7 @@ def test_connections_are_fewer_than_the_files_that_may_be_open() -> None:
 def test_the_mcp_server_cuts_silent_clients_off_too(
     pager: SkillPager, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(serving, "CLIENT_SECONDS", 0.4)
+    monkeypatch.setattr(serving, "CLIENT_SECONDS", 0.8)
     with served_at_port(server_of(pager, SAMPLES)) as address:
         url = httpx.URL(address)
         half = f"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:{url.port}\r\n{BODY}"

@@ -110,8 +110,9 @@ def test_a_client_that_left_before_the_answer_was_sent_nothing(tmp_path: Path) -
     pager, encoder = held(tmp_path)
     with clients_at_port(pager) as client:
         session = Session(client)
+        pager.index(SAMPLES / "postgres-backup")  # the call below only waits for the query's embedding
         with pytest.raises(httpx.ReadTimeout):
-            session.page(2, timeout=httpx.Timeout(TIME_LIMIT, read=2))
+            session.page(2, timeout=httpx.Timeout(TIME_LIMIT, read=3))
         assert encoder.started.is_set()
         encoder.let_go.set()
         time.sleep(0.5)
@@ -135,11 +136,11 @@ def test_a_panic_of_a_dependency_ends_one_call(
 
 
 def test_sessions_end_when_nobody_uses_them(pager: SkillPager, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mcp_server, "SESSION_SECONDS", 0.5, raising=False)
+    monkeypatch.setattr(mcp_server, "SESSION_SECONDS", 1.5, raising=False)
     with clients_at_port(pager) as client:
         session = Session(client)
         assert session.send("ping", {}).status_code == 200
-        time.sleep(1.5)
+        time.sleep(3.5)
         assert session.send("ping", {}).status_code == 404
 
 
