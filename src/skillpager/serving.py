@@ -1,4 +1,4 @@
-"""What the servers at a port share: bounded connections, and no requests from web pages of other sites."""
+"""Bounded connections, and the refusal of foreign web pages: for the servers at a port, `http` and `mcp`."""
 
 import asyncio
 from typing import TYPE_CHECKING, cast

@@ -55,6 +55,7 @@ def test_a_cancelled_call_sent_nothing(tmp_path: Path, era: str) -> None:
 
 def test_calls_at_the_same_time_are_all_sent_whole(tmp_path: Path) -> None:
     pager, encoder = held(tmp_path)
+    pager.index(SAMPLES / "postgres-backup")
     texts: list[str] = []
 
     async def run() -> None:
@@ -65,7 +66,7 @@ def test_calls_at_the_same_time_are_all_sent_whole(tmp_path: Path) -> None:
             async with anyio.create_task_group() as calls:
                 calls.start_soon(call, client)
                 calls.start_soon(call, client)
-                await anyio.sleep(0.3)
+                await anyio.sleep(1)  # both have looked at what was sent, and wait for the query's embedding
                 encoder.let_go.set()
             await call(client)
 
