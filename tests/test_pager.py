@@ -6,6 +6,7 @@ import sqlite3
 import tempfile
 import threading
 import time
+import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -19,9 +20,12 @@ import skillpager.memory
 from conftest import SAMPLES
 from messages import raises
 from skillpager import SkillPager, SkillPagerError
+from skillpager.encoders.hashing import HashingEncoder
 from skillpager.errors import NodeNotFoundError, SettingsError, StoreError
+from skillpager.pages import render
 from skillpager.parsing.skill import read_skill
 from skillpager.settings import Settings
+from skillpager.stores import NoStore
 from skillpager.stores.connection import VERSION
 from skillpager.strategies import Mmr
 from skillpager.types import Budget, Classification, FloatArray, NodeType, Page, SkipReason, Style
@@ -34,8 +38,6 @@ class CountingEncoder:
     """The hashing encoder, counting how often it is called."""
 
     def __init__(self) -> None:
-        from skillpager.encoders.hashing import HashingEncoder
-
         self._encoder = HashingEncoder()
         self.id, self.dim = self._encoder.id, self._encoder.dim
         self.documents = self.queries = 0
@@ -431,3 +433,16 @@ def test_a_store_in_a_folder_that_may_not_be_entered(caplog: pytest.LogCaptureFi
             os.seteuid(0)
         assert caplog.text.count("indexes are not stored") == 1
         pager.close()
+
+
+def test_commands_that_clients_choose_do_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(render, "MAX_JOINT_BYTES", 300_000, raising=False)
+    pager = SkillPager(encoder=HashingEncoder(), store=NoStore())
+    index = pager.index(SAMPLES / "kubernetes-debugging")
+    pager.page(index, "why is the pod crashing", max_tokens=800)
+    tracemalloc.start()
+    for number in range(60):
+        pager.page(index, "why is the pod crashing", max_tokens=800, show=f"tool {number}")
+    grown = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert grown < 3_000_000

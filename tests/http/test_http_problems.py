@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
+from encoder_stubs import PanickingEncoder
 from http_running import ASKED, Running, running
 from skillpager import SkillPager
 from skillpager.http.options import ServerOptions
@@ -182,7 +183,8 @@ def test_a_broken_skill_says_why(pager: SkillPager, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("method", "path", "allowed"), [("DELETE", "/v1/page", {"GET", "POST"}), ("POST", "/healthz", {"GET"})]
+    ("method", "path", "allowed"),
+    [("DELETE", "/v1/page", {"GET", "HEAD", "POST"}), ("POST", "/healthz", {"GET", "HEAD"})],
 )
 def test_another_method_is_not_allowed(
     client: httpx.Client, method: str, path: str, allowed: set[str]
@@ -228,3 +230,15 @@ def test_a_fault_of_ours_is_told_as_one(
     assert "secret" not in answer.text
     assert "secret detail" in caplog.text
     assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+def test_a_panic_of_a_dependency_ends_one_request(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    pager = SkillPager(encoder=PanickingEncoder(), store=tmp_path / "store")
+    with running(pager, ServerOptions(port=0, workers=1, waiting=0)) as service:
+        for _ in range(3):
+            told = problem(service.client.post("/v1/page", json=ASKED))
+            assert (told["status"], told["error"]) == (500, "PanicError")
+        assert service.client.get("/v1/skills/git-bisect/outline").is_success
+    pager.close()
+    assert "secret" not in str(told)
+    assert "secret detail" in caplog.text
