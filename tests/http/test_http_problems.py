@@ -11,8 +11,10 @@ import pytest
 
 from encoder_stubs import PanickingEncoder
 from http_running import ASKED, Running, running
+from mcp_clients import answers, error_of, server_of, text_of
 from skillpager import SkillPager
 from skillpager.http.options import ServerOptions
+from skillpager.parsing.skill import read_skill
 
 JSON = {"Content-Type": "application/json"}
 
@@ -242,3 +244,32 @@ def test_a_panic_of_a_dependency_ends_one_request(tmp_path: Path, caplog: pytest
     pager.close()
     assert "secret" not in str(told)
     assert "secret detail" in caplog.text
+
+
+def test_a_skill_that_cannot_be_read_for_any_reason_stops_no_other(
+    pager: SkillPager, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("bad", "good"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "SKILL.md").write_text(f"---\nname: {name}\n---\n# T\n\nRun `{name}`.\n")
+
+    def fail(path: Path, *arguments: Any, **options: Any) -> Any:
+        if Path(path).name == "bad":
+            raise ZeroDivisionError("unexpected")
+        return read_skill(path, *arguments, **options)
+
+    monkeypatch.setattr("skillpager.library.read_skill", fail)
+    with running(pager, folder=tmp_path) as service:
+        assert service.client.get("/healthz").is_success
+        listed = service.client.get("/v1/skills").json()
+        assert [skill["name"] for skill in listed["skills"]] == ["good"]
+        assert [skill["name"] for skill in listed["left_out"]] == ["bad"]
+        assert service.client.post("/v1/page", json={"skill": "good", "query": "x"}).is_success
+        assert problem(service.client.get("/v1/skills/bad/outline"))["status"] == 404
+    tools = server_of(pager, tmp_path)
+    listing, page, none = answers(
+        tools, ("list_skills", {}), ("load_skill", {"name": "good"}), ("load_skill", {"name": "bad"})
+    )
+    assert text_of(listing) == "- good\n"
+    assert "Run `good`." in text_of(page)
+    assert "cannot be read" in error_of(none)
