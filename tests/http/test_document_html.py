@@ -215,7 +215,7 @@ def test_known_languages_are_coloured_and_others_are_not() -> None:
 
 def lexers() -> dict[str, str]:
     """Return one language for each lexer."""
-    names = sorted(LANGUAGES, key=lambda name: type(get_lexer_by_name(name)).__name__)
+    names = sorted(sorted(LANGUAGES), key=lambda name: type(get_lexer_by_name(name)).__name__)
     return {
         lexer: next(group)
         for lexer, group in groupby(names, key=lambda name: type(get_lexer_by_name(name)).__name__)
