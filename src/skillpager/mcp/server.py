@@ -4,6 +4,7 @@ The server remembers the nodes that a session was sent. A session is a connectio
 HTTP what `initialize` opened. HTTP requests of protocol 2026-07-28 have no session and are sent everything.
 """
 
+import json
 import logging
 import socket
 from collections.abc import AsyncIterator
@@ -17,6 +18,7 @@ from anyio.to_thread import run_sync
 from mcp.server import Server, ServerRequestContext
 from mcp.server.stdio import stdio_server
 from mcp.server.transport_security import TransportSecuritySettings
+from mcp.shared.message import SessionMessage
 from mcp.types import (
     CallToolRequestParams,
     CallToolResult,
@@ -25,9 +27,12 @@ from mcp.types import (
     TextContent,
     Tool,
     ToolAnnotations,
+    jsonrpc_message_adapter,
 )
 from mcp.types.version import HANDSHAKE_PROTOCOL_VERSIONS
+from pydantic import ValidationError
 
+from skillpager.display_text import encodable
 from skillpager.errors import SettingsError, SkillPagerError
 from skillpager.library import Library
 from skillpager.mcp.memory import Memory, Sessions
@@ -152,10 +157,35 @@ def serve_pipe(server: SkillServer) -> None:
     """Answer the client at stdin and stdout until it closes them."""
 
     async def serve() -> None:
-        async with stdio_server() as (incoming, outgoing):
-            await server.run(incoming, outgoing, server.create_initialization_options())
+        async with stdio_server() as (incoming, outgoing), anyio.create_task_group() as tasks:
+            repaired, messages = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+
+            async def repair() -> None:
+                async with incoming, repaired:
+                    async for message in incoming:
+                        await repaired.send(_repaired(message))
+
+            tasks.start_soon(repair)
+            async with messages:
+                await server.run(messages, outgoing, server.create_initialization_options())
+            tasks.cancel_scope.cancel()
 
     anyio.run(serve)
+
+
+def _repaired(message: SessionMessage | Exception) -> SessionMessage | Exception:
+    """Return a message that was refused because of half a character, with U+FFFD in its place.
+
+    A client in JavaScript that cuts a text within an emoji sends such a half, and the SDK would never answer.
+    """
+    if not isinstance(message, ValidationError):
+        return message
+    line = message.errors()[0]["input"]
+    try:
+        text = encodable(json.dumps(json.loads(line), ensure_ascii=False))
+        return SessionMessage(jsonrpc_message_adapter.validate_json(text, by_name=False))
+    except (TypeError, ValueError, RecursionError):
+        return message
 
 
 def open_port(port: int) -> socket.socket:
