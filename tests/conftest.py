@@ -42,6 +42,7 @@ NEEDED = {
     "tests/install/*": ("mcp_types", "rs_bpe"),
     "tests/integrations/*": ("agents", "haystack", "langchain_core", "llama_index", "pydantic_ai"),
     "tests/mcp/*": ("mcp_types",),
+    "tests/torture/*": ("fastapi", "httpx", "mcp_types", "pygments", "rs_bpe"),
     "tests/classifiers/test_llm_classifier.py": ("httpx",),
     "tests/encoders/test_openai_encoder.py": ("httpx",),
     "tests/pages/test_known_nodes.py": ("rs_bpe",),

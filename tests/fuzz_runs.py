@@ -69,7 +69,9 @@ class Figures:
 
     def rate(self, share: float) -> float:
         """Return the rate that this share of the timed inputs does not exceed."""
-        return sorted(self.rates)[min(len(self.rates) - 1, int(share * len(self.rates)))] if self.rates else 0.0
+        return (
+            sorted(self.rates)[min(len(self.rates) - 1, int(share * len(self.rates)))] if self.rates else 0.0
+        )
 
 
 @dataclass(frozen=True)
@@ -193,7 +195,9 @@ def check_front_matter(run: Run, number: int, texts: list[str], figures: Figures
         data = text.encode("utf-8", "surrogateescape")
         (folder / "SKILL.md").write_bytes(data)
         skill = read_skill(folder)
-        assert all(isinstance(each, str) for each in (skill.name, skill.description, *skill.metadata.values()))
+        assert all(
+            isinstance(each, str) for each in (skill.name, skill.description, *skill.metadata.values())
+        )
         assert skill.name, "no name"
         assert skill.files[0].text.encode() == data, "another text"
         assert_tiles(skill)
@@ -219,7 +223,9 @@ def check_page(run: Run, number: int, texts: list[str], figures: Figures) -> Non
         page = pager.page(index, asked, max_tokens=most, max_nodes=nodes, style=style, strategy=strategy)
         assert_page(pager, index, page, limit=most)
         assert_gaps_can_be_read(pager, index, page)
-        again = pager.page(index, asked, max_tokens=most, max_nodes=nodes, style=style, strategy=strategy, known=known)
+        again = pager.page(
+            index, asked, max_tokens=most, max_nodes=nodes, style=style, strategy=strategy, known=known
+        )
         assert again.tokens <= most, "the ceiling, with known nodes"
         whole = pager.whole(index, max_tokens=most, style=style)
         assert_page(pager, index, whole, limit=most)

@@ -24,7 +24,11 @@ HOSTILE = (
     *("a" * 300, "[" * 60, "> " * 40, "- " * 40, "*a _b " * 20, "(" * 50, "`" * 33, "|a" * 50),
 )  # fmt: skip
 
-Input = Callable[[random.Random], str]
+# openers and closers of inline markup
+PAIRS = (
+    *(("*", "*"), ("**", "**"), ("_", "_"), ("`", "`"), ("``", "``"), ("[", "](b.md)"), ("![", "](c)"), ("[", "]")),
+    *(("<", ">"), ("<http://", ">"), ("&", ";"), ("\\", ""), ("(", ")"), ('"', '"'), ("***", "**"), ("[", "][a]")),
+)  # fmt: skip
 
 
 def draw_for(seed: str, number: int) -> random.Random:
@@ -97,35 +101,63 @@ def _block(draw: random.Random, depth: int) -> str:
         lambda: _fence(draw),
         lambda: "\n".join(f"    {_line(draw)}" for _ in range(draw.randint(1, 3))),
         lambda: _table(draw),
-        lambda: f"[{_word(draw)}]: {draw.choice(('<a b>', 'b.md', 'http://a.b', ''))} {draw.choice(('', chr(34)))}",
-        lambda: draw.choice(("<div>\nx\n\n", "<!-- a\n", "<?php x\n", "<b>x</b>\n", "<pre>\n\n</pre>", "</p>")),
+        lambda: (
+            f"[{_word(draw)}]: {draw.choice(('<a b>', 'b.md', 'http://a.b', ''))} {draw.choice(('', chr(34)))}"
+        ),
+        lambda: draw.choice(
+            ("<div>\nx\n\n", "<!-- a\n", "<?php x\n", "<b>x</b>\n", "<pre>\n\n</pre>", "</p>")
+        ),
         lambda: f"{_line(draw)}:",
     ]
     if depth and draw.random() < 0.6:
         marker = draw.choice(("- ", "* ", "+  ", "1. ", "10) ", "> ", ">", "-\t", "- [ ] "))
         inner = "\n".join(_block(draw, depth - 1) for _ in range(draw.randint(1, 3))).split("\n")
-        again = marker if marker.startswith(">") or draw.random() < 0.3 else " " * draw.choice((len(marker), 2, 0))
+        again = (
+            marker
+            if marker.startswith(">") or draw.random() < 0.3
+            else " " * draw.choice((len(marker), 2, 0))
+        )
         return "\n".join([marker + inner[0], *(again + line for line in inner[1:])])
     return draw.choice(kinds)()
 
 
 def _line(draw: random.Random) -> str:
-    return " ".join(_inline(draw) for _ in range(draw.randint(1, 8))) + draw.choice(("", ".", "!", ":", "。", "  ", "\\"))
+    return " ".join(_inline(draw) for _ in range(draw.randint(1, 8))) + draw.choice(
+        ("", ".", "!", ":", "。", "  ", "\\")
+    )
 
 
 def _inline(draw: random.Random) -> str:
     if draw.random() < 0.6:
         return _word(draw)
-    opener, closer = draw.choice(
-        (("*", "*"), ("**", "**"), ("_", "_"), ("`", "`"), ("``", "``"), ("[", "](b.md)"), ("![", "](c)"), ("[", "]"))
-        + (("<", ">"), ("<http://", ">"), ("&", ";"), ("\\", ""), ("(", ")"), ('"', '"'), ("***", "**"), ("[", "][a]"))
-    )
+    opener, closer = draw.choice(PAIRS)
     inner = _inline(draw) if draw.random() < 0.5 else _word(draw)
     return opener + inner + (closer if draw.random() < 0.8 else "")
 
 
 def _word(draw: random.Random) -> str:
-    words = "run stop If See Step step 3 config.yaml --flag e.g. Mr. x=1 a_b the 设置 é A.B 1.2.3 README.md n3".split()
+    words = [
+        "run",
+        "stop",
+        "If",
+        "See",
+        "Step",
+        "step",
+        "3",
+        "config.yaml",
+        "--flag",
+        "e.g.",
+        "Mr.",
+        "x=1",
+        "a_b",
+        "the",
+        "设置",
+        "é",
+        "A.B",
+        "1.2.3",
+        "README.md",
+        "n3",
+    ]
     return draw.choice(words) if draw.random() < 0.95 else draw.choice(HOSTILE)
 
 
@@ -146,11 +178,28 @@ def _table(draw: random.Random) -> str:
 
 def front_matter(draw: random.Random) -> str:
     """Return a short skill with a hostile name, description or block of fields."""
-    name = draw.choice(("sample", "Sample Skill", "", "../../x", "a/b", "a" * 500, "n\u202ee", "x\x1b[2J", "null", "1e9"))
-    values = ("yes", "2020-13-45", "[1, {a: b}]", "|\n  x\n   y", ">-\n  z", "!!binary x", "&a x", "*a", "~", '"\\x00"')
+    name = draw.choice(
+        ("sample", "Sample Skill", "", "../../x", "a/b", "a" * 500, "n\u202ee", "x\x1b[2J", "null", "1e9")
+    )
+    values = (
+        "yes",
+        "2020-13-45",
+        "[1, {a: b}]",
+        "|\n  x\n   y",
+        ">-\n  z",
+        "!!binary x",
+        "&a x",
+        "*a",
+        "~",
+        '"\\x00"',
+    )
     lines = [f"name: {name}", f"description: {draw.choice(values)}", f"{_word(draw)}: {draw.choice(values)}"]
     draw.shuffle(lines)
-    text = "---\n" + "\n".join(lines[: draw.randint(0, 3)]) + draw.choice(("\n---\n", "\n...\n", "\n", "\n--- \n"))
+    text = (
+        "---\n"
+        + "\n".join(lines[: draw.randint(0, 3)])
+        + draw.choice(("\n---\n", "\n...\n", "\n", "\n--- \n"))
+    )
     return mutate(text + "# Title\n\nDo a. Do b.\n", draw, HOSTILE)
 
 

@@ -54,7 +54,9 @@ def assert_page(pager: SkillPager, index: SkillIndex, page: Page, *, limit: int 
         first, last = nodes[0], nodes[-1]
         assert [node.ordinal for node in nodes] == list(range(first.ordinal, last.ordinal + 1)), "a gap"
         assert {node.span.file for node in nodes} == {omission.file}, "file of a gap"
-        assert (omission.start_line, omission.end_line) == (first.span.start_line, last.span.end_line), "lines"
+        assert (omission.start_line, omission.end_line) == (first.span.start_line, last.span.end_line), (
+            "lines"
+        )
         assert omission.tokens == sum(node.tokens for node in nodes), "tokens of a gap"
         if page.style is Style.PLAIN or not page.text:
             continue

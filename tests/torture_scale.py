@@ -65,7 +65,11 @@ class Torture:
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add `--torture`."""
     parser.addoption(
-        "--torture", type=float, default=0.0, metavar="SCALE", help="share of the full torture amounts, 1 for all"
+        "--torture",
+        type=float,
+        default=0.0,
+        metavar="SCALE",
+        help="share of the full torture amounts, 1 for all",
     )
 
 

@@ -101,7 +101,9 @@ def share_store(folder: Path, seed: int, seconds: float, most: int, said: Connec
                     store.save(index)
                 case "load":
                     if found := store.load(index.key, index.skill):
-                        assert_same_index(found, build_index(40, seed=found.full_tokens, name=index.skill.name))
+                        assert_same_index(
+                            found, build_index(40, seed=found.full_tokens, name=index.skill.name)
+                        )
                         done["found"] += 1
                 case "remove":
                     store.remove([index.key])
@@ -153,7 +155,9 @@ ENDLESS: dict[str, Callable[[Path, int, Event], None]] = {
 # ---- in trouble
 
 
-def say_pages(folder: Path, numbers: Sequence[int], trouble: Callable[[Path], None], said: Connection) -> None:
+def say_pages(
+    folder: Path, numbers: Sequence[int], trouble: Callable[[Path], None], said: Connection
+) -> None:
     """Get into trouble, and send the pages of skills made with the store in a folder, or the error."""
     trouble(folder)
     try:

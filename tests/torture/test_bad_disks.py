@@ -64,7 +64,9 @@ def pages_in_trouble(folder: Path, trouble: Trouble, processes: ForkServerContex
     """Return the pages that a process in trouble makes with a store, or the error that it meets."""
     with workers() as started:
         ours, theirs = processes.Pipe(duplex=False)
-        process: BaseProcess = processes.Process(target=say_pages, args=(folder, tuple(PAGED), trouble, theirs))
+        process: BaseProcess = processes.Process(
+            target=say_pages, args=(folder, tuple(PAGED), trouble, theirs)
+        )
         started.start(process)
         theirs.close()
         assert ours.poll(60), "no answer"
@@ -212,7 +214,12 @@ TROUBLES = (
 @pytest.mark.parametrize("state", ["empty", "filled"])
 @pytest.mark.parametrize("trouble", TROUBLES, ids=lambda trouble: trouble.__name__)
 def test_pages_come_without_the_store(
-    trouble: Trouble, state: str, folder: Path, expected: list[str], processes: ForkServerContext, torture: Torture
+    trouble: Trouble,
+    state: str,
+    folder: Path,
+    expected: list[str],
+    processes: ForkServerContext,
+    torture: Torture,
 ) -> None:
     store = folder / "store"
     # half of the skills are stored, so that some are loaded and some saved
@@ -226,7 +233,7 @@ def test_pages_come_without_the_store(
     assert said == expected
 
 
-@pytest.mark.skipif(not os.path.exists("/usr/bin/unshare"), reason="no unshare")
+@pytest.mark.skipif(not Path("/usr/bin/unshare").exists(), reason="no unshare")
 def test_pages_come_on_a_full_disk(
     folder: Path, expected: list[str], processes: ForkServerContext, torture: Torture
 ) -> None:
@@ -276,7 +283,9 @@ def restore_copy(folder: Path) -> None:
         shutil.copy(copy, path)
 
 
-@pytest.mark.parametrize("change", [vanish, truncate, replace_file, replace_log, restore_copy], ids=lambda c: c.__name__)
+@pytest.mark.parametrize(
+    "change", [vanish, truncate, replace_file, replace_log, restore_copy], ids=lambda c: c.__name__
+)
 def test_pages_come_while_the_store_changes(
     change: Trouble, folder: Path, expected: list[str], torture: Torture
 ) -> None:

@@ -52,7 +52,7 @@ def split(pager: SkillPager, text: str) -> Callable[[], object]:
 def index(pager: SkillPager, text: str) -> Callable[[], object]:
     """Return the building of an index, without models."""
     skill = skill_from_text(text)
-    builder = pager._builder  # noqa: SLF001 - the pager would return the index that it has already
+    builder = pager._builder
     return lambda: builder.build(skill, "key")
 
 
@@ -68,7 +68,7 @@ def page(pager: SkillPager, text: str) -> Callable[[], object]:
     limit = built.full_tokens // 10 + 100
 
     def make() -> object:
-        pager._renderers._entries.clear()  # noqa: SLF001 - the first page of an index is the slow one
+        pager._renderers._entries.clear()
         return pager.page(built, "run the next step", max_tokens=limit, strategy="topk")
 
     return make

@@ -26,7 +26,10 @@ AMOUNTS = {"indexing": (6, 350), "paging": (6, 350), "installing": (10, 300)}
 # from the first step of the work to somewhere in its middle
 LONGEST_LIFE = 0.04
 PAGED = range(12)
-BEFORE = {".json": '{\n  // mine\n  "other": [1, 2],\n  "mcpServers": {}\n}\n', ".toml": '# mine\n[other]\nx = "é"\n'}
+BEFORE = {
+    ".json": '{\n  // mine\n  "other": [1, 2],\n  "mcpServers": {}\n}\n',
+    ".toml": '# mine\n[other]\nx = "é"\n',
+}
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,9 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there is no for
 MAX_BYTES = 600_000
 
 
-def test_many_processes_share_a_store(torture: Torture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_processes_share_a_store(
+    torture: Torture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(path for path in sys.path if path))
     context = ForkServerContext()
     context.set_forkserver_preload(["torture_workers"])
@@ -29,7 +31,9 @@ def test_many_processes_share_a_store(torture: Torture, tmp_path: Path, monkeypa
         said = []
         for seed in range(count):
             ours, theirs = context.Pipe(duplex=False)
-            started.start(context.Process(target=share_store, args=(tmp_path, seed, seconds, MAX_BYTES, theirs)))
+            started.start(
+                context.Process(target=share_store, args=(tmp_path, seed, seconds, MAX_BYTES, theirs))
+            )
             theirs.close()
             said.append(ours)
         for process in started.processes:
