@@ -90,6 +90,8 @@ def test_http_answers_from_one_revision_at_a_time(torture: Torture, tmp_path: Pa
     # it serves the samples as well
     with http_child(tmp_path, skills.folder, "--allow-uploads") as server, skills.changing(CHANGE_PAUSE):
         url = str(server.client.base_url)
+        # the models are loaded by the first request
+        server.client.post("/v1/page", json={"skill": skill_name(0), "query": QUERIES[0]}).raise_for_status()
         threads = [
             threading.Thread(target=ask_http, args=(url, seed, duration, answers, reference))
             for seed in range(CLIENTS)
@@ -239,6 +241,9 @@ async def ask_mcp(servers: list[Any], duration: float, answers: Answers) -> None
     async def talk(server: Any, seed: int) -> None:
         draw = random.Random(seed)
         async with Client(server, mode=draw.choice(("legacy", NEWEST_PROTOCOL))) as client:
+            await client.call_tool(
+                "load_skill", {"name": skill_name(0), "query": QUERIES[0]}
+            )  # loads the models
             for _ in until(duration):
                 name = skill_name(draw.randrange(SKILLS))
                 tool, arguments = draw.choice(
