@@ -3,7 +3,7 @@
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -145,6 +145,28 @@ class ProcessMemory:
     def embedding(self, text: str, encoder: Encoder) -> FloatArray:
         """Return `(dim,)` float32, unit length: the embedding of a query, computed on first use."""
         return self._queries.get_or_make((encoder.id, text), lambda: encoder.encode_query(text))
+
+    def embeddings(self, texts: Sequence[str], encoder: Encoder) -> list[FloatArray]:
+        """Return the embedding of each text, at least one.
+
+        If the first is not in memory, all that are missing are computed together, if the encoder has
+        `encode_queries`.
+        """
+        first, *others = texts
+        together: Callable[[Sequence[str]], FloatArray] | None = getattr(encoder, "encode_queries", None)
+
+        def make() -> FloatArray:
+            if not others or together is None:
+                return encoder.encode_query(first)
+            missing = [text for text in others if self._queries.get((encoder.id, text)) is None]
+            rows = together([first, *missing])
+            for text, row in zip(missing, rows[1:], strict=True):
+                self._queries.put((encoder.id, text), row)
+            first_row: FloatArray = rows[0]
+            return first_row
+
+        row = self._queries.get_or_make((encoder.id, first), make)
+        return [row, *(self.embedding(text, encoder) for text in others)]
 
 
 def _stamp(path: Path) -> Stamp:

@@ -348,8 +348,8 @@ class SkillPager:
     def _query(self, query: str, strategy: Strategy) -> Query:
         encoder = self._builder_for(strategy).encoder
         clauses = strategy.clauses(query) if estimates(strategy) else ()
-        parts = tuple(Query(clause, self._memory.embedding(clause, encoder)) for clause in clauses)
-        return Query(query, self._memory.embedding(query, encoder), parts)
+        row, *rows = self._memory.embeddings((query, *clauses), encoder)
+        return Query(query, row, tuple(map(Query, clauses, rows)))
 
     def _strategy(self, strategy: Strategy | str | None, mmr_lambda: float | None) -> Strategy:
         chosen = strategy or self.settings.strategy

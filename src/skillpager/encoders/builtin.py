@@ -3,8 +3,10 @@
 import hashlib
 import os
 import threading
+from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -81,6 +83,10 @@ class BuiltinEncoder:
         row: FloatArray = self._encode([text])[0]
         return row
 
+    def encode_queries(self, texts: Sequence[str]) -> FloatArray:
+        """Return `(len(texts), 384)`: the rows that `encode_query` gives, computed together."""
+        return self.encode_documents(texts)
+
     def _encode(self, texts: Sequence[str]) -> FloatArray:
         with self._lock:
             if self._model is None:
@@ -95,13 +101,23 @@ class BuiltinEncoder:
             together = np.array([pieces[place] for place in places], np.int64)
             rows[places] = session.run(None, {"input_ids": together})[0]
 
-        runs = list(_runs(pieces))
-        if self._threads == 1 or len(runs) == 1:
-            for places in runs:
-                run(places)
+        waiting = deque(_runs(pieces))
+
+        def work() -> None:
+            with suppress(IndexError):
+                while True:
+                    run(waiting.popleft())
+
+        # this thread works too: a query and its clauses then start one thread on two processors
+        helpers = min(self._threads, len(waiting)) - 1
+        if helpers < 1:
+            work()
         else:
-            with ThreadPoolExecutor(min(self._threads, len(runs))) as pool:
-                list(pool.map(run, runs))
+            with ThreadPoolExecutor(helpers) as pool:
+                busy = [pool.submit(work) for _ in range(helpers)]
+                work()
+                for helper in busy:
+                    helper.result()
         return rows
 
 
