@@ -26,10 +26,10 @@ from torture_workers import fill_disk, pages_of, say_pages, workers
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="limits and permissions are those of POSIX")
 
-PAGED = range(6)
+PAGED = range(3)
 NOBODY = 65534
 # more than an empty store, less than one with the skills
-FEW_BYTES = 150_000
+FEW_BYTES = 110_000
 Trouble = Callable[[Path], None]
 
 

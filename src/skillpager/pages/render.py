@@ -113,7 +113,7 @@ class PageRenderer:
 
     def empty(self, selection: Selection | None) -> Page:
         """Return the page for a budget that is too small even for marks: no text, everything omitted."""
-        return self._page([], [_Joint("", omitted=self.joint(START, END).omitted)], selection)
+        return self._page([], [_Joint("", omitted=omissions_of(self.index.nodes, self._known))], selection)
 
     def knowing(self, known: frozenset[int]) -> "PageRenderer":
         """Return a renderer of the same index for a reader who has these nodes already."""
