@@ -121,6 +121,7 @@ def test_a_page_without_room_for_marks_names_all_that_it_leaves_out(hashing_page
     page = hashing_pager.page("Stop the server.\n\nStart it again.\n", "stop it", max_tokens=0)
     assert (page.text, page.nodes, page.complete) == ("", (), False)
     assert [omission.nodes for omission in page.omitted] == [("n0", "n1")]
+    assert not hashing_pager.page("# Only\n\n## Headings\n", "stop it", max_tokens=0).complete
 
 
 def test_a_small_skill_passes_through_whole_and_says_so(pager: SkillPager) -> None:
