@@ -45,6 +45,7 @@ class Running:
     process: "subprocess.Popen[bytes]"
     started: float
     log: Path
+    finished: bool = False
 
     def end(self) -> None:
         """End it with everything that it started."""
@@ -73,8 +74,13 @@ def main() -> None:
     finally:
         for each in running:
             each.end()
-    _write(parts, options.scale)
+        _write([each.part for each in running if each.finished], options.scale)
     print(f"\n{len(parts) - len(failed)} of {len(parts)} parts passed; figures: {RESULTS.relative_to(ROOT)}")
+    print(
+        f"failed: {', '.join(failed)}"
+        if failed
+        else "nothing failed; python docs/generate_torture.py shows it"
+    )
     sys.exit(1 if failed else 0)
 
 
@@ -138,6 +144,7 @@ def _finish(running: Running) -> list[str]:
     time_row = {"part": running.part, "measure": "duration", "value": f"{seconds:.0f}", "unit": "s"}
     with (FOLDER / f"{running.part}.rows").open("a", encoding="utf-8") as file:
         file.write(json.dumps(row) + "\n" + json.dumps(time_row) + "\n")
+    running.finished = True
     return [running.part] if code else []
 
 

@@ -40,10 +40,9 @@ class Torture:
         """Return how long it is to last."""
         return max(short, full * self.scale) if self.scale else short
 
-    @property
-    def load_seconds(self) -> float:
-        """How long the servers are to be under load."""
-        return self.seconds(3.0, float(os.environ.get(MINUTES) or DEFAULT_MINUTES) * 60)
+    def load_seconds(self, share: float) -> float:
+        """Return how long one server is to be under load, as its share of the load of all."""
+        return self.seconds(5.0 * share, float(os.environ.get(MINUTES) or DEFAULT_MINUTES) * 60 * share)
 
     def record(self, measure: str, value: float | str, unit: str = "") -> None:
         """Write a figure of a large run, for `benchmarks/torture.csv`."""

@@ -14,8 +14,8 @@ def test_the_figures_are_the_committed_ones() -> None:
     assert f"<!-- torture -->\n{block}<!-- /torture -->" in page, "run `python docs/generate_torture.py`"
 
 
-def test_every_part_has_figures() -> None:
+def test_there_are_no_figures_of_parts_that_are_gone() -> None:
     with RESULTS.open(encoding="utf-8", newline="") as file:
         measured = {row["part"] for row in csv.DictReader(file)}
     parts = {path.stem.removeprefix("test_") for path in (ROOT / "tests" / "torture").glob("test_*.py")}
-    assert measured == {*parts, "run"}
+    assert measured <= {*parts, "run"}

@@ -105,7 +105,7 @@ def test_a_kill_never_leaves_half_a_configuration_file(
             assert text in texts
         left.append(len(list(tmp_path.rglob("*.tmp"))))
     for file, texts in allowed.items():
-        assert len(seen[file]) == len(texts) or not torture.scale, "no kill met a change"
+        assert len(seen[file]) == len(texts) or count < 100, "no kill met a change"
     torture.record("kill -9 while installing", count, "times")
     torture.record("kill -9 while installing: configuration files that were neither old nor new", 0)
     torture.record("kill -9 while installing: temporary files left behind", left[-1])

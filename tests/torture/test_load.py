@@ -84,7 +84,7 @@ class Reference:
 
 def test_http_answers_from_one_revision_at_a_time(torture: Torture, tmp_path: Path) -> None:
     skills = ChangingSkills.at(tmp_path / "skills", SKILLS)
-    answers, duration = Answers(), torture.load_seconds
+    answers, duration = Answers(), torture.load_seconds(2 / 3)
     made = SkillPager(store=NoStore(), settings=Settings(cache_dir=tmp_path))
     reference = Reference(made, 0.03 if torture.scale else 0.2)
     # it serves the samples as well
@@ -222,7 +222,7 @@ def behave_badly(url: str, duration: float, answers: Answers) -> None:
 @pytest.mark.parametrize("transport", ["stdio", "http"])
 def test_mcp_answers_from_one_revision_at_a_time(transport: str, torture: Torture, tmp_path: Path) -> None:
     skills = ChangingSkills.at(tmp_path / "skills", SKILLS)
-    answers, duration = Answers(), torture.load_seconds / (1 if not torture.scale else 4)
+    answers, duration = Answers(), torture.load_seconds(1 / 6)
     with skills.changing(CHANGE_PAUSE), contextlib.ExitStack() as stack:
         if transport == "stdio":
             server: Any = mcp_child(skills.folder, cache=tmp_path / "cache")
@@ -322,9 +322,9 @@ def mcp_process(folder: Path) -> Iterator["subprocess.Popen[bytes]"]:
 
 @pytest.mark.parametrize("closed", ["stdout", "half a message", "stdin", "both", "garbage"])
 def test_an_mcp_server_ends_when_its_client_goes_away(closed: str, torture: Torture, tmp_path: Path) -> None:
-    if not torture.scale and closed not in ("stdout", "half a message"):
+    if not torture.scale and closed != "stdout":
         pytest.skip("each takes a start of a server; `make torture` does them all")
-    for number in range(torture.amount(1, 20)):
+    for number in range(torture.amount(1, 8)):
         with mcp_process(tmp_path) as process:
             assert process.stdin
             assert process.stdout
@@ -356,7 +356,7 @@ def test_an_mcp_server_ends_when_its_client_goes_away(closed: str, torture: Tort
             said = process.stderr.read().decode()
             assert "Traceback" not in said, said
             assert waited < 20
-    torture.record(f"MCP clients that went away: {closed}", torture.amount(1, 20))
+    torture.record(f"MCP clients that went away: {closed}", torture.amount(1, 8))
 
 
 @pytest.mark.parametrize(
