@@ -43,6 +43,7 @@ NEEDED = {
     "tests/integrations/*": ("agents", "haystack", "langchain_core", "llama_index", "pydantic_ai"),
     "tests/mcp/*": ("mcp_types",),
     "tests/torture/*": ("fastapi", "httpx", "mcp_types", "pygments", "rs_bpe"),
+    "tests/release/*": ("hatchling", "pip_audit", "twine", "uv"),
     "tests/classifiers/test_llm_classifier.py": ("httpx",),
     "tests/encoders/test_openai_encoder.py": ("httpx",),
     "tests/pages/test_known_nodes.py": ("rs_bpe",),

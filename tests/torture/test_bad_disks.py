@@ -168,7 +168,7 @@ def clock_set_forward(folder: Path) -> None:
 
 
 def clock_that_jumps(folder: Path) -> None:
-    """Let the clock of this process jump to and fro, before 1970 as well."""
+    """Let the clock of this process jump, also to times before 1970."""
     draw = random.Random(1)
     time.time = lambda: draw.uniform(-1e9, 4e9)
     time.time_ns = lambda: int(time.time() * 1e9)

@@ -5,14 +5,13 @@ import os
 import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from skillpager.errors import EncoderError, reinstall_command
+from skillpager.errors import EncoderError, PanicsAsErrors, reinstall_command
 from skillpager.types import FloatArray
 
 if TYPE_CHECKING:
@@ -94,7 +93,8 @@ class BuiltinEncoder:
             tokenizer, session = self._model
         # the tokenizer refuses half a character, as a command line in another encoding can contain
         clean = (text[:MAX_CHARACTERS].encode("utf-8", "replace").decode("utf-8") for text in texts)
-        pieces: list[list[int]] = [tokenizer.encode(text).ids for text in clean]
+        with PanicsAsErrors("tokenizers", EncoderError):
+            pieces: list[list[int]] = [tokenizer.encode(text).ids for text in clean]
         rows = np.empty((len(texts), DIM), np.float32)
 
         def run(places: list[int]) -> None:
@@ -113,6 +113,8 @@ class BuiltinEncoder:
         if helpers < 1:
             work()
         else:
+            from concurrent.futures import ThreadPoolExecutor  # a query of one clause is one run
+
             with ThreadPoolExecutor(helpers) as pool:
                 busy = [pool.submit(work) for _ in range(helpers)]
                 work()
