@@ -26,6 +26,8 @@ from skillpager.types import Skill
 QUERY = "what to do first"
 # a process that nobody ends does so by itself
 LONGEST = 300.0
+# steps of a process that shares a store, however busy the machine is
+LEAST = 25
 HOSTS = (("claude-code", ".json"), ("codex", ".toml"), ("vscode", ".json"))
 ENTRY_COMMAND = ("skillpager", "mcp")
 
@@ -93,7 +95,7 @@ def share_store(folder: Path, seed: int, seconds: float, most: int, said: Connec
     done = dict.fromkeys(("save", "load", "found", "remove", "evict", "list", "page"), 0)
     longest = 0.0
     with closing(SqliteStore(folder, max_bytes=most, busy_timeout=120)) as store:
-        while time.monotonic() < until:
+        while time.monotonic() < until or sum(done.values()) < LEAST:
             index = build_index(40, seed=draw.randrange(5), name=f"shared-{draw.randrange(5)}")
             what = draw.choices(tuple(done), (20, 40, 0, 4, 2, 5, 10))[0]
             start = time.monotonic()

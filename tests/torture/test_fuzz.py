@@ -9,10 +9,10 @@ from torture_scale import Torture
 
 # inputs of each kind in `make test`, and in full
 AMOUNTS = {
-    "texts": (1_500, 960_000),
-    "front matter": (300, 20_000),
+    "texts": (1_000, 960_000),
+    "front matter": (200, 20_000),
     "pages": (80, 18_000),
-    "queries": (40, 4_000),
+    "queries": (25, 4_000),
 }
 
 

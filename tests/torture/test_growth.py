@@ -108,7 +108,7 @@ def test_no_construct_takes_more_than_its_size(step: str, torture: Torture, tmp_
     rates: dict[str, float] = {}
     exponents: dict[str, float] = {}
     memory: dict[str, float] = {}
-    every = 1 if torture.scale else 5  # in `make test` a fifth of the constructs for each step
+    every = 1 if torture.scale else 8  # in `make test` an eighth of the constructs for each step
     for name in list(CONSTRUCTS)[list(STEPS).index(step) % every :: every]:
         try:
             with cpu_limit(FULL_LIMIT if torture.scale else SHORT_LIMIT):

@@ -24,7 +24,7 @@ def test_many_processes_share_a_store(
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(path for path in sys.path if path))
     context = ForkServerContext()
     context.set_forkserver_preload(["torture_workers"])
-    count, seconds = torture.amount(6, 50), torture.seconds(1.5, 60.0)
+    count, seconds = torture.amount(6, 50), torture.seconds(0.5, 60.0)
     total: Counter[str] = Counter()
     longest = 0.0
     with workers() as started:
