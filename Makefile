@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 LOWEST ?= '.[test]'
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-system test-core test-lowest test-st check audit release fix golden docs bench train clean
+.PHONY: help demo test test-system test-core test-lowest test-st torture check audit release fix golden docs bench train clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -48,6 +48,10 @@ test-st: ## the tests that need torch, in .venv-st (large download)
 	$(PYTHON) -m venv $(VENV)-st
 	$(VENV)-st/bin/python -m pip --disable-pip-version-check --quiet install 'torch==2.13.0' --editable '.[bench,st,test,train]'
 	$(VENV)-st/bin/python -m pytest tests/encoders/test_encoders.py tests/strategies/test_model_strategies.py tests/training
+
+torture: $(VENV)/.dev ## the torture tests at full size, about 35 minutes; PART=fuzz, SCALE=0.1, MINUTES=5, POOL=FILE
+	$(BIN)/python benchmarks/torture.py $(foreach part,$(PART),--part $(part)) $(if $(SCALE),--scale $(SCALE)) \
+		$(if $(MINUTES),--minutes $(MINUTES)) $(if $(POOL),--pool $(POOL))
 
 check: $(VENV)/.dev audit ## formatting, lint, types, docstrings, architecture, spelling, documentation, dependencies
 	$(BIN)/ruff format --check .

@@ -127,6 +127,13 @@ def test_embeddings_are_unit_rows_in_the_order_of_nodes(pager: SkillPager) -> No
     assert all(0 < node.type_confidence <= 1 for node in index.nodes)
 
 
+def test_a_page_without_room_for_marks_names_all_that_it_leaves_out(hashing_pager: SkillPager) -> None:
+    page = hashing_pager.page("Stop the server.\n\nStart it again.\n", "stop it", max_tokens=0)
+    assert (page.text, page.nodes, page.complete) == ("", (), False)
+    assert [omission.nodes for omission in page.omitted] == [("n0", "n1")]
+    assert not hashing_pager.page("# Only\n\n## Headings\n", "stop it", max_tokens=0).complete
+
+
 def test_a_small_skill_passes_through_whole_and_says_so(pager: SkillPager) -> None:
     context = pager.page(SAMPLES / "git-bisect", "find the commit that broke the build", max_nodes=100)
     assert context.complete

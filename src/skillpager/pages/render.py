@@ -13,7 +13,7 @@ import json
 import re
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
 from itertools import count, pairwise
@@ -131,7 +131,8 @@ class PageRenderer:
 
     def empty(self, selection: Selection | None) -> Page:
         """Return the page for a budget that is too small even for marks: no text, everything omitted."""
-        return self._page([], [_Joint("", omitted=self.joint(START, END).omitted)], selection)
+        page = self._page([], [_Joint("", omitted=omissions_of(self.index.nodes, self._known))], selection)
+        return replace(page, complete=False)  # nothing is shown of a skill of headings either
 
     def knowing(self, known: frozenset[int]) -> "PageRenderer":
         """Return a renderer of the same index for a reader who has these nodes already."""
