@@ -1,6 +1,7 @@
 """MMR to the letter: against a naive oracle, pyversity and langchain-core, and its edge cases."""
 
 import pickle
+import tracemalloc
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
@@ -249,3 +250,16 @@ def test_the_record_can_be_copied() -> None:
     copied = pickle.loads(pickle.dumps(selection))
     assert copied == selection
     assert len(copied.skipped) == 290
+
+
+def test_memory_does_not_grow_with_the_square_of_the_nodes() -> None:
+    rows = unit_rows(6, 3000, dim=8, shift=0.5)
+    index = index_of(rows)
+    tracemalloc.start()
+    try:
+        assert len(ordinals(select(index, rows[0], Mmr(0.9), max_nodes=3000))) > 100
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    # the cosines of all pairs take 36 MB
+    assert peak < 20_000_000

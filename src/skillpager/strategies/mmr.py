@@ -30,6 +30,8 @@ DEFAULT_MMR_LAMBDA = 0.7  # paper §3.2
 # nodes on a shortlist: for each pick that is left, and besides; with these most selections need one or two
 SHORTLIST_FACTOR = 2
 SHORTLIST_EXTRA = 24
+# their cosines take memory by the square
+MAX_SHORTLIST_NODES = 256
 # the value of a node that was tried, or is not a candidate
 CLOSED = np.float32(-np.inf)
 
@@ -167,7 +169,7 @@ class _Walk:
 
     def _shortlist(self, value: FloatArray, best: int) -> tuple[NDArray[np.intp], np.float32]:
         """Return the most promising nodes, `best` among them, and the largest value of all others."""
-        size = SHORTLIST_FACTOR * self._picker.room + SHORTLIST_EXTRA
+        size = min(SHORTLIST_FACTOR * self._picker.room + SHORTLIST_EXTRA, MAX_SHORTLIST_NODES)
         if size >= len(value):
             return np.arange(len(value)), CLOSED
         # the last of the others is their largest
