@@ -87,7 +87,10 @@ def _in_millionths(products: FloatArray) -> FloatArray:
 
 def nearest(rows: FloatArray, ordinals: Sequence[int]) -> FloatArray:
     """Return `(n,)` float32: the largest cosine of each unit row with some of them, to a millionth."""
-    largest: FloatArray = (rows[ordinals] @ rows.T).max(axis=0)
+    # one by one: a product of two matrices starts BLAS threads, which cost milliseconds on a busy machine
+    largest = rows @ rows[ordinals[0]]
+    for ordinal in ordinals[1:]:
+        np.maximum(largest, rows @ rows[ordinal], out=largest)
     return _in_millionths(largest)
 
 
