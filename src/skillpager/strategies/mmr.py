@@ -7,9 +7,9 @@ before the first. Picking stops at `max_nodes`, when no node fits `max_tokens`, 
 below zero. All node types are in the pool; ties go to the earlier node.
 
 After the first pick redundancy only grows and marginals only fall. So picking goes on among a shortlist of
-the most promising nodes while its best is above the last known
-marginals of all other nodes; then those are brought up to date, and a new shortlist is made. The picks
-are the same as if every node were compared with every pick.
+the most promising nodes while its best is above the last known marginals of all other nodes; then those are
+brought up to date, and a new shortlist is made. The picks are the same as if every node were compared with
+every pick.
 
 Reference: paper §3.2, equations (2) and (3); Carbonell and Goldstein 1998.
 """
@@ -21,7 +21,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from skillpager.strategies.picking import Numbers, Picker, cosines, nearest
+from skillpager.strategies.picking import Numbers, Picker, nearest, pairwise_cosines
 from skillpager.types import Budget, FloatArray, Query, Selection, SkillIndex, SkipReason, TokenMeter
 
 BoolArray = NDArray[np.bool_]
@@ -30,7 +30,7 @@ DEFAULT_MMR_LAMBDA = 0.7  # paper §3.2
 # nodes on a shortlist: for each pick that is left, and besides; with these most selections need one or two
 SHORTLIST_FACTOR = 2
 SHORTLIST_EXTRA = 24
-# for a budget of thousands of nodes
+# their cosines take memory by the square
 MAX_SHORTLIST_NODES = 256
 # the value of a node that was tried, or is not a candidate
 CLOSED = np.float32(-np.inf)
@@ -147,7 +147,9 @@ class _Walk:
         places, others = self._shortlist(value, best)
         ordinals, rows = places.tolist(), self._rows[places]
         value, redundancy = value[places], picker.redundancy[places]
-        gain = self._gain[places]
+        cosine = pairwise_cosines(rows)
+        # marginal values beside each other node
+        beside = self._gain[places] - self._penalty * cosine
         limit = CLOSED
         while self._left and picker.room > 0:
             place = int(value.argmax())
@@ -160,10 +162,8 @@ class _Walk:
             value[place] = CLOSED
             if admitted:
                 self._unseen.append(ordinal)
-                # not one product for the shortlist: products of two matrices start BLAS threads
-                cosine = cosines(rows, rows[place])
-                np.maximum(redundancy, cosine, out=redundancy)
-                np.minimum(value, gain - self._penalty * cosine, out=value)
+                np.maximum(redundancy, cosine[place], out=redundancy)
+                np.minimum(value, beside[place], out=value)
                 if self._completions:
                     self._complete(ordinal)
 

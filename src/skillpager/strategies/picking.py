@@ -5,7 +5,7 @@ Reference: paper §3.2, Dynamic Budget.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from operator import itemgetter
 from typing import Generic, TypeVar, overload
 
@@ -28,6 +28,10 @@ from skillpager.types import (
 
 Made = TypeVar("Made")
 Scores = NDArray[np.float32] | NDArray[np.float64]
+
+# OpenBLAS multiplies matrices with no more multiplications in one thread; for more it starts threads, which
+# cost milliseconds on a busy machine
+ONE_THREAD_PRODUCTS = 262_144
 
 # redundancy and marginal value of every node, each `(n,)`
 Numbers = tuple[FloatArray, Scores]
@@ -87,11 +91,21 @@ def _in_millionths(products: FloatArray) -> FloatArray:
 
 def nearest(rows: FloatArray, ordinals: Sequence[int]) -> FloatArray:
     """Return `(n,)` float32: the largest cosine of each unit row with some of them, to a millionth."""
-    # one by one: a product of two matrices starts BLAS threads, which cost milliseconds on a busy machine
-    largest = rows @ rows[ordinals[0]]
-    for ordinal in ordinals[1:]:
-        np.maximum(largest, rows @ rows[ordinal], out=largest)
-    return _in_millionths(largest)
+    return _in_millionths(_products(rows[ordinals], rows).max(axis=0))
+
+
+def pairwise_cosines(rows: FloatArray) -> FloatArray:
+    """Return `(n, n)` float32: the cosines of unit rows with each other, to a millionth."""
+    return _in_millionths(_products(rows, rows))
+
+
+def _products(rows: FloatArray, others: FloatArray) -> FloatArray:
+    """Return `(len(rows), len(others))` float32: `rows @ others.T`, made of products in one thread each."""
+    made = np.empty((len(rows), len(others)), np.float32)
+    step = max(1, ONE_THREAD_PRODUCTS // others.size)
+    for start in range(0, len(rows), step):
+        np.matmul(rows[start : start + step], others.T, out=made[start : start + step])
+    return made
 
 
 def falling(scores: Scores) -> list[int]:
@@ -252,11 +266,15 @@ class Picker:
         """
         left_out = np.ones(len(self._index.nodes), dtype=bool)
         left_out[list(self._picked)] = False
-        redundancy, marginal = self.redundancy, self.marginal
-        make = numbers or (lambda: (redundancy, marginal))
+        # no closure: selections are pickled
+        make = numbers or partial(_both, self.redundancy, self.marginal)
         places = np.flatnonzero(left_out)
         skipped = Skipped(self._index.nodes, places, self.relevance, make, reason, self._refused)
         return Selection(strategy, self._query, tuple(self.picks), skipped, self.budget)
+
+
+def _both(redundancy: FloatArray, marginal: Scores) -> Numbers:
+    return redundancy, marginal
 
 
 def select_by_score(
