@@ -7,9 +7,9 @@ before the first. Picking stops at `max_nodes`, when no node fits `max_tokens`, 
 below zero. All node types are in the pool; ties go to the earlier node.
 
 After the first pick redundancy only grows and marginals only fall. So picking goes on among a shortlist of
-the most promising nodes while its best is above the last known marginals of all other nodes; then those are
-brought up to date, and a new shortlist is made. The picks are the same as if every node were compared with
-every pick.
+the most promising nodes while its best is above the last known marginals of all other nodes; then a new
+shortlist is made, and only its nodes are compared with the picks since. The picks are the same as if every
+node were compared with every pick.
 
 Reference: paper §3.2, equations (2) and (3); Carbonell and Goldstein 1998.
 """
@@ -21,7 +21,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from skillpager.strategies.picking import Numbers, Picker, nearest, pairwise_cosines
+from skillpager.strategies.picking import Numbers, Picker, cosines, nearest, pairwise_cosines
 from skillpager.types import Budget, FloatArray, Query, Selection, SkillIndex, SkipReason, TokenMeter
 
 BoolArray = NDArray[np.bool_]
@@ -30,8 +30,9 @@ DEFAULT_MMR_LAMBDA = 0.7  # paper §3.2
 # nodes on a shortlist: for each pick that is left, and besides; with these most selections need one or two
 SHORTLIST_FACTOR = 2
 SHORTLIST_EXTRA = 24
-# their cosines take memory by the square
 MAX_SHORTLIST_NODES = 256
+# all cosines of a shorter list are computed together; of a longer one few would be used
+MAX_JOINT_NODES = 128
 # the value of a node that was tried, or is not a candidate
 CLOSED = np.float32(-np.inf)
 
@@ -107,68 +108,89 @@ class _Walk:
         # the gain of the nodes that can still be picked
         self._open = self._gain.copy() if candidates is None else np.where(candidates, self._gain, CLOSED)
         self._left = len(rows) if candidates is None else int(candidates.sum())
-        # picks that the picker's redundancy does not account for yet
-        self._unseen: list[int] = []
+        # the picks that count as redundancy, and how many of them each node has been compared with
+        self._picks: list[int] = []
+        self._compared = np.zeros(len(rows), np.intp)
+        # marginal values as far as nodes have been compared: none is larger than this
+        self._value: FloatArray = self._open.copy()
 
     def run(self) -> SkipReason:
         """Pick until the budget or the pool ends, or the best marginal is below zero; return which."""
         picker = self._picker
         while self._left and picker.room > 0:
-            if self._unseen:
-                self.catch_up()
-            value = self._open - self._penalty * picker.redundancy
-            best = int(value.argmax())
-            if value[best] < 0:
+            best = int(self._value.argmax())  # the first of equals
+            if self._value[best] < 0:
                 return SkipReason.NEGATIVE_MARGINAL
-            if picker.picks:
-                self._pick_from_shortlist(value, best)
-            elif self._admit(best, 0.0, value.item(best)):
-                picker.compare(best)
-                self._complete(best)
+            if not self._picks:
+                self._pick_first(best)
+            elif self._compared[best] < len(self._picks):
+                self._compare(self._shortlist(best)[0])
+            else:
+                self._pick_from_shortlist(best)
         return SkipReason.MAX_NODES
 
     def catch_up(self) -> None:
         """Bring the picker's numbers of all nodes up to date."""
-        self._picker.redundancy, self._picker.marginal = self.numbers()()
-        self._unseen.clear()
+        self._compare(np.arange(len(self._rows)))
+        self._picker.marginal = self._gain - self._penalty * self._picker.redundancy
 
     def numbers(self) -> partial[Numbers]:
         """Return what computes redundancy and marginal value of all nodes."""
-        return partial(_numbers, self._rows, self._gain, self._penalty, self._picker.redundancy, self._unseen)
+        return partial(_numbers, self._rows, self._gain, self._penalty, self._picker.redundancy, self._picks)
 
-    def _pick_from_shortlist(self, value: FloatArray, best: int) -> None:
-        """Pick the node `best`, and others until one that is not on the shortlist may be better.
+    def _pick_first(self, ordinal: int) -> None:
+        if not self._admit(ordinal, 0.0, self._value.item(ordinal)):
+            self._value[ordinal] = CLOSED
+            return
+        self._picks.append(ordinal)
+        self._picker.compare(ordinal)
+        self._compared[:] = 1
+        self._value = self._open - self._penalty * self._picker.redundancy
+        self._complete(ordinal)
 
-        Args:
-            value: The marginal value of all nodes.
-            best: The node that has the largest, the first of equals.
-        """
+    def _compare(self, places: NDArray[np.intp]) -> None:
+        """Bring redundancy and value of some nodes up to date."""
+        missing = self._picks[int(self._compared[places].min(initial=len(self._picks))) :]
+        if missing:
+            redundancy = self._picker.redundancy[places]
+            np.maximum(redundancy, nearest(self._rows[places], self._rows[missing]), out=redundancy)
+            self._picker.redundancy[places] = redundancy
+            self._value[places] = self._open[places] - self._penalty * redundancy
+            self._compared[places] = len(self._picks)
+
+    def _pick_from_shortlist(self, best: int) -> None:
+        """Pick the node `best`, and others until one that is not on the shortlist may be better."""
         picker = self._picker
-        places, others = self._shortlist(value, best)
+        places, others = self._shortlist(best)
+        self._compare(places)
         ordinals, rows = places.tolist(), self._rows[places]
-        value, redundancy = value[places], picker.redundancy[places]
-        cosine = pairwise_cosines(rows)
-        # marginal values beside each other node
-        beside = self._gain[places] - self._penalty * cosine
-        limit = CLOSED
+        value, redundancy = self._value[places], picker.redundancy[places]
+        joint = pairwise_cosines(rows) if len(rows) <= MAX_JOINT_NODES else None
+        gain, limit = self._gain[places], CLOSED
+        beside = None if joint is None else gain - self._penalty * joint
         while self._left and picker.room > 0:
             place = int(value.argmax())
             marginal = value.item(place)
             if marginal <= limit or marginal < 0:
-                return
+                break
             limit = others
             ordinal = ordinals[place]
             admitted = self._admit(ordinal, redundancy.item(place), marginal)
             value[place] = CLOSED
             if admitted:
-                self._unseen.append(ordinal)
-                np.maximum(redundancy, cosine[place], out=redundancy)
-                np.minimum(value, beside[place], out=value)
+                self._picks.append(ordinal)
+                cosine = cosines(rows, rows[place]) if joint is None else joint[place]
+                lowered = gain - self._penalty * cosine if beside is None else beside[place]
+                np.maximum(redundancy, cosine, out=redundancy)
+                np.minimum(value, lowered, out=value)
                 if self._completions:
                     self._complete(ordinal)
+        self._value[places], picker.redundancy[places] = value, redundancy
+        self._compared[places] = len(self._picks)
 
-    def _shortlist(self, value: FloatArray, best: int) -> tuple[NDArray[np.intp], np.float32]:
+    def _shortlist(self, best: int) -> tuple[NDArray[np.intp], np.float32]:
         """Return the most promising nodes, `best` among them, and the largest value of all others."""
+        value = self._value
         size = min(SHORTLIST_FACTOR * self._picker.room + SHORTLIST_EXTRA, MAX_SHORTLIST_NODES)
         if size >= len(value):
             return np.arange(len(value)), CLOSED
@@ -191,8 +213,8 @@ class _Walk:
 
 
 def _numbers(
-    rows: FloatArray, gain: FloatArray, penalty: np.float32, redundancy: FloatArray, unseen: Sequence[int]
+    rows: FloatArray, gain: FloatArray, penalty: np.float32, redundancy: FloatArray, picks: Sequence[int]
 ) -> Numbers:
-    if unseen:
-        redundancy = np.maximum(redundancy, nearest(rows, unseen))
+    if picks:
+        redundancy = np.maximum(redundancy, nearest(rows, rows[picks]))
     return redundancy, gain - penalty * redundancy

@@ -32,6 +32,7 @@ Scores = NDArray[np.float32] | NDArray[np.float64]
 # OpenBLAS multiplies matrices with no more multiplications in one thread; for more it starts threads, which
 # cost milliseconds on a busy machine
 ONE_THREAD_PRODUCTS = 262_144
+BLOCK_ROWS = 16
 
 # redundancy and marginal value of every node, each `(n,)`
 Numbers = tuple[FloatArray, Scores]
@@ -89,9 +90,9 @@ def _in_millionths(products: FloatArray) -> FloatArray:
     return products
 
 
-def nearest(rows: FloatArray, ordinals: Sequence[int]) -> FloatArray:
-    """Return `(n,)` float32: the largest cosine of each unit row with some of them, to a millionth."""
-    return _in_millionths(_products(rows[ordinals], rows).max(axis=0))
+def nearest(rows: FloatArray, others: FloatArray) -> FloatArray:
+    """Return `(n,)` float32: the largest cosine of each unit row with other unit rows, to a millionth."""
+    return _in_millionths(_products(others, rows).max(axis=0))
 
 
 def pairwise_cosines(rows: FloatArray) -> FloatArray:
@@ -100,11 +101,15 @@ def pairwise_cosines(rows: FloatArray) -> FloatArray:
 
 
 def _products(rows: FloatArray, others: FloatArray) -> FloatArray:
-    """Return `(len(rows), len(others))` float32: `rows @ others.T`, made of products in one thread each."""
+    """Return `(len(rows), len(others))` float32: `rows @ others.T`, as blocks that take one thread each."""
     made = np.empty((len(rows), len(others)), np.float32)
-    step = max(1, ONE_THREAD_PRODUCTS // others.size)
-    for start in range(0, len(rows), step):
-        np.matmul(rows[start : start + step], others.T, out=made[start : start + step])
+    width = max(1, ONE_THREAD_PRODUCTS // (BLOCK_ROWS * rows.shape[1]))
+    for left in range(0, len(others), width):
+        block = others[left : left + width].T
+        for top in range(0, len(rows), BLOCK_ROWS):
+            np.matmul(
+                rows[top : top + BLOCK_ROWS], block, out=made[top : top + BLOCK_ROWS, left : left + width]
+            )
     return made
 
 
