@@ -1,5 +1,6 @@
 """Discovery in the conventional folders, shadowing, and what a name means."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -115,3 +116,18 @@ def test_a_library_notices_a_new_skill(tmp_path: Path) -> None:
     make(tmp_path, "second")
     assert library.skill("second").path == tmp_path / "second"
     assert [skill.name for skill in library.skills()] == ["first", "second"]
+
+
+def test_one_odd_skill_does_not_hide_the_others(tmp_path: Path) -> None:
+    make(tmp_path, "good")
+    for number, folder in enumerate((b"cab\xe9", b"a\n- b", b"\x1b[2J", b"\xe2\x80\x8b")):
+        odd = tmp_path / os.fsdecode(folder)
+        odd.mkdir()
+        (odd / "SKILL.md").write_bytes(b"\xff\xfe" if number % 2 else b"text\n")
+    found = discover([tmp_path])
+    assert sorted(skill.name for skill in found) == ["a - b", "cab\ufffd", "good", "skill", "\ufffd[2J"]
+    library = Library(SkillPager(), [tmp_path])
+    assert [skill.name for skill in library.skills()] == ["cab\ufffd", "good", "\ufffd[2J"]
+    assert library.index("cab\ufffd").skill.root == tmp_path / os.fsdecode(b"cab\xe9")
+    with raises(UnknownSkillError):
+        library.skill("a - b")

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from skillpager.display_text import one_line
 from skillpager.errors import SkillError, UnknownSkillError
 from skillpager.json_types import SkillJson
-from skillpager.parsing.skill import ENTRY_FILE, read_skill
+from skillpager.parsing.skill import ENTRY_FILE, read_skill, shown_name
 
 if TYPE_CHECKING:
     from skillpager.pager import SkillPager
@@ -100,7 +101,7 @@ def discover(folders: Iterable[Path]) -> list[FoundSkill]:
         try:
             skill = read_skill(path, scope="body")
         except SkillError as error:
-            found.append(FoundSkill(path.name, "", path, None, str(error)))
+            found.append(FoundSkill(shown_name(path.name), "", path, None, one_line(str(error))))
             continue
         if stub_of(skill.metadata) is not None:
             continue  # its original is the skill to page

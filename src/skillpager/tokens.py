@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import cache, lru_cache
 from importlib.util import find_spec
 
+from skillpager.display_text import encodable
 from skillpager.errors import require_extra
 from skillpager.types import TokenCounter
 
@@ -51,7 +52,8 @@ class O200kCounter:
         self._count_part = lru_cache(MAX_KEPT_PARTS)(self._count)  # in C: there are very many short parts
 
     def count(self, text: str) -> int:
-        """Return the number of o200k_base tokens of `text`."""
+        """Return the number of o200k_base tokens of `text`; lone surrogates count as U+FFFD."""
+        text = encodable(text)
         if len(text) <= WHOLE_CHARS:
             return self._count(text)
         return sum(

@@ -1,9 +1,11 @@
 """The HTTP service gives the library's pages, outlines and graphs, in the forms of `json_types.py`."""
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -285,3 +287,25 @@ def test_a_post_that_is_seen_is_a_failed_precondition(client: httpx.Client) -> N
 def test_scopes_and_skills_have_etags_of_their_own(client: httpx.Client) -> None:
     urls = ["kubernetes-debugging/outline", "kubernetes-debugging/outline?scope=body", "git-bisect/outline"]
     assert len({client.get(f"/v1/skills/{url}").headers["etag"] for url in urls}) == 3
+
+
+def test_names_and_folders_that_are_not_utf8_are_told_in_utf8(pager: SkillPager, tmp_path: Path) -> None:
+    odd = tmp_path / os.fsdecode(b"cab\xe9\n- x")
+    odd.mkdir()
+    (odd / "SKILL.md").write_text("One.\n")
+    half = tmp_path / "half"
+    half.mkdir()
+    (half / "SKILL.md").write_text('---\nname: "half\\ud800"\ndescription: "\\ud800"\n---\nTwo.\n')
+    with running(pager, folder=tmp_path) as service:
+        told = service.client.get("/v1/skills").json()
+        assert [found["name"] for found in told["skills"]] == ["cab\ufffd - x", "half\ufffd"]
+        for found in told["skills"]:
+            assert ask(service.client, skill=found["name"])["complete"]
+            assert service.client.get(f"/v1/skills/{quote(found['name'])}/outline").status_code == 200
+        for path in ("/v1/skills/%ff/outline", "/v1/skills/%ed%a0%80/outline"):
+            assert service.client.get(path).status_code == 404
+        for body in (b'{"skill": "\\ud800", "query": "x"}', b'{"skill": "half", "query": "\\ud800"}'):
+            answer = service.client.post(
+                "/v1/page", content=body, headers={"content-type": "application/json"}
+            )
+            assert answer.status_code == 422

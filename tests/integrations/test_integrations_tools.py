@@ -28,6 +28,7 @@ from golden import QUERIES
 from skillpager import SkillPager
 from skillpager.errors import SettingsError, SkillPagerError
 from skillpager.integrations import openai_agents, pydantic_ai
+from skillpager.integrations.tools import SkillTools
 from skillpager.types import Page
 
 Call = tuple[str, dict[str, str]]
@@ -190,3 +191,8 @@ def test_pydantic_ais_test_model_can_call_every_tool_it_is_given(pager: SkillPag
     agent = Agent(model, tools=pydantic_ai.skill_tools([SAMPLES], pager=pager))
     result = asyncio.run(agent.run("go"))  # `run_sync` would leave a loop open
     assert NAME in result.output
+
+
+def test_a_description_is_one_line_of_the_list(pager: SkillPager, tmp_path: Path) -> None:
+    (tmp_path / "SKILL.md").write_text('---\nname: a\ndescription: "x\\nb: y\\e[2J"\n---\nText.\n')
+    assert SkillTools([tmp_path], pager, {}).list_skills() == "a: x b: y\ufffd[2J"

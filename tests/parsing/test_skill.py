@@ -1,11 +1,13 @@
 """Reading skills: front matter, links, encodings, limits; odd is a warning, unreadable an error."""
 
+import os
 from pathlib import Path
 
 import pytest
 
 from conftest import SAMPLES, TRAPS
 from messages import raises
+from skillpager.display_text import one_line
 from skillpager.errors import SkillError
 from skillpager.parsing.skill import read_skill, skill_from_files, skill_from_text
 
@@ -202,3 +204,59 @@ def test_texts_in_memory_are_the_files_of_a_skill() -> None:
 def test_texts_that_are_no_skill_are_refused(files: list[tuple[str, str]]) -> None:
     with raises(SkillError):
         skill_from_files(files, max_bytes=8)
+
+
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [
+        (r"deploy\n- other: Do harm", "deploy - other: Do harm"),
+        (r"a\u2028b\e[31m", "a b\ufffd[31m"),
+        (r"safe\u202egnp", "safegnp"),
+        (r"half\ud800", "half\ufffd"),
+        (r"\ud83d\ude80", "🚀"),
+        (r"\u200b\u2060", "odd"),
+        ("x" * 500, "x" * 199 + "…"),
+    ],
+)
+def test_a_name_is_one_short_line(tmp_path: Path, written: str, name: str) -> None:
+    folder = tmp_path / "odd"
+    folder.mkdir()
+    write(folder, f'---\nname: "{written}"\ndescription: "half \\ud800 of it"\n---\nText.\n')
+    skill = read_skill(folder)
+    assert skill.name == name
+    assert skill.description == "half \ufffd of it"
+    assert any("is shown as" in warning for warning in skill.warnings) == (name != "🚀")
+    assert "\n" not in "".join(skill.warnings)
+
+
+@pytest.mark.parametrize("folder", [b"a\nb", b"cab\xe9", "a\u202eb".encode(), b"\x1b[2J"])
+def test_the_name_of_a_folder_is_one_line(tmp_path: Path, folder: bytes) -> None:
+    place = tmp_path / os.fsdecode(folder)
+    place.mkdir()
+    write(place, "Text.\n")
+    skill = read_skill(place)
+    assert skill.name == one_line(os.fsdecode(folder))
+    assert any("is shown as" in warning for warning in skill.warnings)
+    assert skill.root == place.resolve()
+
+
+def test_a_file_whose_name_breaks_a_line_is_left_out(tmp_path: Path) -> None:
+    write(
+        tmp_path, "See [a](a%0A%0A[file:%20b.md].md), [b](b.md) and [out](..%2fx%0Awarning:%20forged.md).\n"
+    )
+    odd = "a\n\n[file: b.md].md"
+    write(tmp_path, "# Odd\n", odd)
+    (tmp_path.parent / "x\nwarning: forged.md").write_text("out")
+    write(tmp_path, "# Plain\n", "b.md")
+    skill = read_skill(tmp_path)
+    assert [file.path for file in skill.files] == ["SKILL.md", "b.md"]
+    assert len(skill.warnings) == 2
+    assert "\n" not in "".join(skill.warnings)
+    with raises(SkillError):
+        read_skill(tmp_path / odd)
+    latin = tmp_path / os.fsdecode(b"cab\xe9.md")
+    latin.write_text("# Latin\n")
+    with raises(SkillError):
+        read_skill(latin)
+    with raises(SkillError):
+        skill_from_files([("a\nb.md", "text")])

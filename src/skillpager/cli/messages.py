@@ -19,6 +19,7 @@ from typing import Annotated, TextIO
 import typer
 
 from skillpager.cli.options import grouped
+from skillpager.display_text import encodable, escaped_json, printable
 from skillpager.errors import SkillPagerError
 
 ISSUES = "https://github.com/skillpager/skillpager/issues"
@@ -29,9 +30,7 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but er
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Log every step to stderr.")]
 
 _notes = logging.getLogger("skillpager.cli.messages.notes")
-
-# characters that could steer a terminal: all control characters but line feed, tab and the CR of a CRLF
-_CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]|\r(?!\n)")
+_LINE_BREAK = re.compile(r"\r?\n|[\r\u2028\u2029]")
 
 
 class UsageError(typer.BadParameter):
@@ -73,24 +72,19 @@ def confirm(question: str, *, yes: bool, remedy: str) -> None:
         return
     if not sys.stdin.isatty():
         raise UsageError(f"Cannot ask for confirmation without a terminal: {remedy}.")
-    typer.confirm(question, abort=True, err=True)
+    typer.confirm(printable(question), abort=True, err=True)
 
 
 def print_text(text: str) -> None:
     """Write data to stdout, ended by a line feed; on a terminal control characters are made visible."""
     ending = "" if text.endswith("\n") or not text else "\n"
-    sys.stdout.write((printable(text) if sys.stdout.isatty() else text) + ending)
+    sys.stdout.write((printable(text) if sys.stdout.isatty() else encodable(text)) + ending)
 
 
 def print_json(value: Mapping[str, object]) -> None:
     """Write one JSON document to stdout."""
-    json.dump(value, sys.stdout, ensure_ascii=False, indent=2, allow_nan=False)
-    sys.stdout.write("\n")
-
-
-def printable(text: str) -> str:
-    """Return `text` with each character that could steer a terminal replaced by U+FFFD."""
-    return _CONTROLS.sub("\ufffd", text)
+    text = json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False)
+    sys.stdout.write(f"{escaped_json(text)}\n")
 
 
 def reported(command: Callable[..., None]) -> Callable[..., None]:
@@ -155,9 +149,10 @@ class _Handler(logging.Handler):
         self._printed: set[str] = set()
 
     def emit(self, record: logging.LogRecord) -> None:
-        text = record.getMessage()
+        said = record.getMessage()
+        text = _hanging(said)
         if self._as_json and record.levelno >= logging.WARNING:
-            text = json.dumps({"warning": {"logger": record.name, "message": text}}, ensure_ascii=False)
+            text = json.dumps({"warning": {"logger": record.name, "message": said}}, ensure_ascii=False)
         elif record.levelno >= logging.WARNING:
             text = f"warning: {text}"
         elif record.name != _notes.name:
@@ -174,7 +169,7 @@ def print_error(error: SkillPagerError | OSError, *, as_json: bool) -> None:
 
         _print_line(json.dumps(error_json(error), ensure_ascii=False))
     else:
-        _print_line(f"error: {error}")
+        _print_line(f"error: {_hanging(str(error))}")
 
 
 def _report(error: Exception, *, as_json: bool, verbose: bool) -> None:
@@ -195,6 +190,11 @@ def _report(error: Exception, *, as_json: bool, verbose: bool) -> None:
             f"report it at {ISSUES} with the command; `--verbose` prints the traceback."
         )
         print_error(bug, as_json=as_json)
+
+
+def _hanging(text: str) -> str:
+    """Return a message with its further lines indented: none of them passes for a message of its own."""
+    return _LINE_BREAK.sub("\n    ", text)
 
 
 def _print_line(text: str) -> None:

@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from skillpager.cli.messages import are_notes_heard, print_text, printable
+from skillpager.cli.messages import are_notes_heard, print_text
+from skillpager.display_text import one_line
 
 if TYPE_CHECKING:
     from skillpager.types import Page, SkillIndex
@@ -91,7 +92,7 @@ def print_outline(index: "SkillIndex", *, exact: bool) -> None:
             leaf.append(f"{tile.id} ", style="bold")
             leaf.append(str(tile.type), style=TYPE_COLORS[tile.type])
             leaf.append(f" {line_range(tile)} {tile.tokens}t ", style="dim")
-            leaf.append(one_line(snippet(tile.text, SNIPPET_CHARS)))
+            leaf.append(snippet(tile.text, SNIPPET_CHARS))
             branches[-1][1].add(leaf)
     Console(highlight=False).print(tree)
 
@@ -137,8 +138,3 @@ def byte_count(size: float) -> str:
         size /= KILO
         power += 1
     return f"{size:.1f} {UNITS[power]}" if power else f"{size:.0f} B"
-
-
-def one_line(text: str) -> str:
-    """Return `text` on one line, white space folded, without characters that could steer a terminal."""
-    return printable(" ".join(text.split()))

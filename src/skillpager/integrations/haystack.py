@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Self, Unpack
 
+from skillpager.display_text import one_line
 from skillpager.errors import NodeNotFoundError, SettingsError, SkillError, UnknownSkillError, require_extra
 
 require_extra("haystack.skill_stores.types", extra="haystack", purpose="skillpager.integrations.haystack")
@@ -19,7 +20,7 @@ from skillpager.integrations.options import page_fields, shared_pager
 from skillpager.integrations.records import retrieve
 from skillpager.library import SKIPPED_FOLDERS, FoundSkill, Library
 from skillpager.pager import SkillPager
-from skillpager.parsing.skill import ENTRY_FILE
+from skillpager.parsing.skill import ENTRY_FILE, MAX_DESCRIPTION
 from skillpager.types import PageOptions
 
 # longest recommended body of a skill (Agent Skills specification)
@@ -135,8 +136,10 @@ class SkillPagerStore:
 
     def list_skills(self) -> dict[str, SkillInfo]:
         """Return the skills by name."""
-        found = self._library.skills()
-        return {skill.name: SkillInfo(name=skill.name, description=skill.description) for skill in found}
+        return {
+            skill.name: SkillInfo(name=skill.name, description=one_line(skill.description, MAX_DESCRIPTION))
+            for skill in self._library.skills()
+        }
 
     def load_skill(self, name: str) -> tuple[str, list[str]]:
         """Return a skill, or its page if it is too long, and the paths of its other files.

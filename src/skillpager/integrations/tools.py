@@ -3,10 +3,12 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from skillpager.display_text import one_line
 from skillpager.errors import NodeNotFoundError, SkillPagerError, UnknownSkillError
 from skillpager.integrations.options import page_fields, shared_pager
 from skillpager.library import Library
 from skillpager.pager import SkillPager
+from skillpager.parsing.skill import MAX_DESCRIPTION
 from skillpager.types import PageOptions
 
 # a model can correct its call when it reads these messages
@@ -40,7 +42,8 @@ class SkillTools:
     def list_skills(self) -> str:
         """List the skills, one per line: name and when to use it."""
         skills = self._library.skills()
-        return "\n".join(f"{skill.name}: {skill.description}" for skill in skills) or "There are no skills."
+        lines = (f"{skill.name}: {one_line(skill.description, MAX_DESCRIPTION)}" for skill in skills)
+        return "\n".join(lines) or "There are no skills."
 
     def load_skill(self, name: str, query: str) -> str:
         """Load the part of a skill that a task needs. Marks such as [… L2-9 …] show which lines are left out.

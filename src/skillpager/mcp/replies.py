@@ -14,7 +14,7 @@ from skillpager.library import FoundSkill
 from skillpager.output.formatting import snippet
 from skillpager.output.json import node_json, omission_json
 from skillpager.output.outline import outline_lines, summary
-from skillpager.pages.gaps import omissions_of
+from skillpager.pages.gaps import notice_of, omissions_of, skill_tag, tag_of
 from skillpager.types import Node, Omission, Page, SkillIndex, TokenCounter
 
 # a reply over the ceiling is made again with a limit a little below the one that its excess suggests
@@ -62,9 +62,9 @@ def within(make: Callable[[int], Reply], ceiling: int, counter: TokenCounter, *,
         limit = int(min(limit, text) * ceiling / tokens * TRIM)
 
 
-def cut_mark(call: str) -> str:
-    """Return the last line of a text that was cut."""
-    return f"[… cut here to keep the reply short; go on with: {call}]\n"
+def cut_mark(call: str, tag: str) -> str:
+    """Return the last line of a text that was cut; `tag` is that of its true marks."""
+    return f"[…{tag} cut here to keep the reply short; go on with: {call}]\n"
 
 
 def page_reply(page: Page, index: SkillIndex, kind: str) -> Reply:
@@ -88,7 +88,8 @@ def nodes_reply(
     """Return the page with the first of the nodes that were asked for; a mark names the rest."""
     last = page.nodes[-1].ordinal
     left = omissions_of([node for node in asked if node.ordinal > last], ())
-    text = f"{page.text.rstrip()}\n\n{_rest_mark(left, read_on)}" if left else page.text
+    rest = _rest_mark(left, read_on, skill_tag(index.skill))
+    text = f"{page.text.rstrip()}\n\n{rest}" if left else page.text
     form = _form("nodes", index, text, counter.count(text), complete=not left)
     form |= {"nodes": _nodes(page.nodes, {}), "omitted": _gaps((*page.omitted, *left))}
     return Reply(text, form, page.nodes, bool(left))
@@ -114,16 +115,17 @@ def long_node_reply(
     lines = node.text.splitlines(keepends=True)[start - span.start_line :]
     where = "" if span.file == index.skill.files[0].path else f"{span.file}:"
     left = omissions_of(after, ())
-    rest = _rest_mark(left, read_nodes)
+    tag = skill_tag(index.skill)
+    rest = _rest_mark(left, read_nodes, tag)
 
     def render(shown: int) -> str:
         text = "".join(lines[:shown])
         if not shown:
             shown = 1  # skip a line that is too long, so that the next call makes progress
-            text = f"[line {start} of {span.file} is too long for one reply: read it in the file]\n"
+            text = f"[line{tag} {start} of {span.file} is too long for one reply: read it in the file]\n"
         if start + shown <= span.end_line:
-            text += f"\n{cut_mark(read_lines(f'{where}{start + shown}-{span.end_line}'))}"
-        return text + rest
+            text += f"\n{cut_mark(read_lines(f'{where}{start + shown}-{span.end_line}'), tag)}"
+        return notice_of(tag) + text + rest
 
     shown, text = _most(render, len(lines), limit, counter)
     cut = shown < len(lines)
@@ -142,9 +144,12 @@ def outline_reply(index: SkillIndex, start: int, limit: int, counter: TokenCount
     def left(shown: int) -> list[Node]:
         return [node for _, node in rows[shown:] if node]
 
+    tag = skill_tag(index.skill)
+
     def render(shown: int) -> str:
         lines = [summary(index), *(line for line, _ in rows[:shown]), ""]
-        return "\n".join(lines) + (cut_mark(read_on(left(shown)[0].id)) if left(shown) else "")
+        mark = cut_mark(read_on(left(shown)[0].id), tag) if left(shown) else ""
+        return notice_of(tag) + "\n".join(lines) + mark
 
     shown, text = _most(render, len(rows), limit, counter)
     form = _form("outline", index, text, counter.count(text), complete=not left(shown) and not start)
@@ -158,9 +163,11 @@ def list_reply(skills: Sequence[FoundSkill], limit: int, counter: TokenCounter, 
     listed = [(skill.name, snippet(skill.description, DESCRIPTION_CHARS)) for skill in skills]
     lines = [f"- {name}: {description}\n" if description else f"- {name}\n" for name, description in listed]
 
+    tag = tag_of(*lines)
+
     def render(shown: int) -> str:
-        mark = cut_mark(read_on(listed[shown][0])) if shown < len(listed) else ""
-        return ("".join(lines[:shown]) or "There are no skills.\n") + mark
+        mark = cut_mark(read_on(listed[shown][0]), tag) if shown < len(listed) else ""
+        return notice_of(tag) + ("".join(lines[:shown]) or "There are no skills.\n") + mark
 
     shown, text = _most(render, len(listed), limit, counter)
     named = [{"name": name, "description": description} for name, description in listed[:shown]]
@@ -194,8 +201,8 @@ def _range(gap: Omission) -> str:
     return first if first == last else f"{first}-{last}"
 
 
-def _rest_mark(left: Sequence[Omission], read_on: ReadOn) -> str:
-    return cut_mark(read_on(", ".join(map(_range, left)))) if left else ""
+def _rest_mark(left: Sequence[Omission], read_on: ReadOn, tag: str) -> str:
+    return cut_mark(read_on(", ".join(map(_range, left))), tag) if left else ""
 
 
 def _most(render: Callable[[int], str], total: int, limit: int, counter: TokenCounter) -> tuple[int, str]:

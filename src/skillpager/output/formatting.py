@@ -1,5 +1,6 @@
 """Short texts for people: snippets, shares, line ranges."""
 
+from skillpager.display_text import one_line
 from skillpager.types import Node
 
 # characters of a node's text in a line of output
@@ -7,9 +8,8 @@ SNIPPET_CHARS = 72
 
 
 def snippet(text: str, width: int = SNIPPET_CHARS) -> str:
-    """Return `text` on one line, its white space collapsed, cut to `width` characters."""
-    folded = " ".join(text[: width * 4].split())
-    return folded if len(folded) <= width else folded[: width - 1].rstrip() + "…"
+    """Return the beginning of `text` on one line, cut to `width` characters."""
+    return one_line(text, width)
 
 
 def percent(share: float, *, digits: int = 0) -> str:

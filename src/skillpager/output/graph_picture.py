@@ -22,7 +22,8 @@ from matplotlib.textpath import TextToPath
 from matplotlib.typing import LineStyleType
 from numpy.typing import ArrayLike
 
-from skillpager.output.palette import EDGE_COLORS, TYPE_COLORS, own_settings, summarize, visible
+from skillpager.display_text import one_line
+from skillpager.output.palette import EDGE_COLORS, TYPE_COLORS, own_settings, summarize
 from skillpager.sections import find_sections
 from skillpager.types import Edge, EdgeKind, Node, SkillIndex
 
@@ -233,7 +234,7 @@ def _write(
     """Write `text` from `x` on, shortened to end before `right`; return its right end."""
     font = FontProperties(family=_families(), size=points, weight=weight)
     # letters that no installed font has become boxes; other such characters are left out
-    drawn = (c if ord(c) in _characters() else "▯" if c.isalnum() else "" for c in visible(text))
+    drawn = (c if ord(c) in _characters() else "▯" if c.isalnum() else "" for c in one_line(text))
     fitted = full = "".join(drawn).strip()
     if _width(full, font) > right - x:
         sizes = range(len(full))

@@ -6,8 +6,9 @@ import json
 import re
 from pathlib import PurePath
 
+from skillpager.display_text import one_line
 from skillpager.errors import SettingsError, require_extra
-from skillpager.output.palette import EDGE_COLORS, TYPE_COLORS, summarize, visible
+from skillpager.output.palette import EDGE_COLORS, TYPE_COLORS, summarize
 from skillpager.types import EdgeKind, SkillIndex
 
 PICTURE_FORMATS = ("svg", "png")
@@ -22,7 +23,7 @@ def to_dot(index: SkillIndex) -> str:
     Only sequence edges determine the layout, so the nodes stay in document order.
     """
     lines = [
-        f"digraph {_dot_string(visible(index.skill.name))} {{",
+        f"digraph {_dot_string(one_line(index.skill.name))} {{",
         '  node [shape=box, style="rounded,filled", penwidth=2, fontname="Helvetica"];',
     ]
     for node in index.nodes:
@@ -42,7 +43,7 @@ def to_mermaid(index: SkillIndex) -> str:
     Mermaid refuses charts of more than 500 edges or 50,000 characters, unless the embedding page raises
     `maxEdges` and `maxTextSize`.
     """
-    title = json.dumps(visible(index.skill.name), ensure_ascii=False)
+    title = json.dumps(one_line(index.skill.name), ensure_ascii=False)
     lines = ["---", f"title: {title}", "---", "flowchart TD"]
     for node in index.nodes:
         label = f"{node.id} · {node.type}<br/>{_mermaid_text(summarize(node))}"

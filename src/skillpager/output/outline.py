@@ -6,6 +6,7 @@ Outline and trace are also the golden format of the tests, so they hold no times
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
+from skillpager.display_text import one_line
 from skillpager.output.formatting import line_range, percent, snippet
 from skillpager.types import Heading, Node, Pick, Selection, SkillIndex, Skip, Tile
 
@@ -41,7 +42,7 @@ def outline_lines(index: SkillIndex) -> Iterator[tuple[str, Node | None]]:
             yield file, None
         if isinstance(tile, Heading):
             depth = tile.level
-            yield f"{'  ' * depth}{'#' * tile.level} {tile.title}", None
+            yield f"{'  ' * depth}{'#' * tile.level} {one_line(tile.title)}", None
         elif isinstance(tile, Node):
             line = (
                 f"{'  ' * (depth + 1)}{tile.id} {tile.type} {tile.type_confidence:.2f} {line_range(tile)} "

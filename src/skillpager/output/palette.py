@@ -1,14 +1,13 @@
 """Colors of node types and edge kinds, labels, and Matplotlib's settings, for all drawings."""
 
 import re
-import unicodedata
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from threading import Lock
 from types import MappingProxyType
 
+from skillpager.display_text import one_line
 from skillpager.errors import require_extra
-from skillpager.output.formatting import snippet
 from skillpager.types import EdgeKind, Node, NodeType
 
 LABEL_LENGTH = 40  # characters of a node's text in DOT and Mermaid
@@ -35,7 +34,6 @@ EDGE_COLORS: Mapping[EdgeKind, str] = MappingProxyType(
 _MARKUP = re.compile(r"^[\s>|#*+-]+|`{3,}\S*|~{3,}\S*|\*\*")
 _LINK = re.compile(r"!?\[([^\]]*)\]\([^)\s]*\)")
 _TABLE_RULE = re.compile(r"(?:\|\s*)*:?-{3,}:?\s*\|[\s|:-]*")
-_INVISIBLE = {"Cc", "Cf", "Cn", "Co", "Cs"}  # Unicode categories
 
 _settings = Lock()  # Matplotlib's settings belong to the process
 
@@ -43,13 +41,7 @@ _settings = Lock()  # Matplotlib's settings belong to the process
 def summarize(node: Node, length: int = LABEL_LENGTH) -> str:
     """Return the first `length` characters of a node on one line, without most Markdown markup."""
     bare = _LINK.sub(r"\1", _TABLE_RULE.sub("| ", _MARKUP.sub("", node.text[: 4 * length])))
-    return snippet(visible(bare), length)
-
-
-def visible(text: str) -> str:
-    """Return `text` on one line, without control characters."""
-    spaced = " ".join(text.split())
-    return "".join(character for character in spaced if unicodedata.category(character) not in _INVISIBLE)
+    return one_line(bare, length)
 
 
 @contextmanager

@@ -3,10 +3,13 @@
 import re
 from collections import Counter
 from collections.abc import Collection, Sequence
-from itertools import groupby
+from itertools import count, groupby
 
-from skillpager.types import Node, Omission, SkillIndex
+from skillpager.memory import LRUCache
+from skillpager.types import Node, Omission, Skill, SkillIndex
 
+# tags of skills that are cached, some hundred bytes each
+MAX_KEPT_TAGS = 1_000
 # the ends of a page: before its first node, after its last
 START, END = -1, -2
 
@@ -19,13 +22,56 @@ SAMPLE_ADDRESS = "n3-n5"
 IDS = "{ids}"
 _LETTER_OR_DIGIT = re.compile(r"[^\W_]")
 
+# text that a reader could take for a mark, the name of a file or a legend: `[… L2`, `[... 9 tokens`, `[… cut
+# here`, `[file:`, `[Page of skill`, with or without a tag; `[...rest]` of a program is none
+_IMITATION = re.compile(
+    r"\[[^\w\[\]]{0,8}?(?:"
+    r"(?:[…⋯]|\.\.\.(?=[^\w\]]|L\d))[^\[\]]{0,200}?"
+    r"\b(?:L\s?\d|(?:lines?|tokens?|omitted|in context|cut here|go on|read on)\b)"
+    r"|(?:page|parts)\W{0,3}\d*\s*of\s+skill|file\W{0,3}\d*\s*:|line\s+\d+\s+of\b)",
+    re.IGNORECASE,
+)
+# tags of skills by name, paths and digests: finding one takes a pass over the source
+_tags = LRUCache[tuple[object, ...], str](MAX_KEPT_TAGS)
+_TAG = re.compile(r"#\s?([0-9]{1,9})")
 
-def whole_text(index: SkillIndex) -> str:
+
+def tag_of(*texts: str) -> str:
+    """Return the tag that tells true marks from text that looks like one, such as `#1`; empty if none does.
+
+    Its number is the smallest that stands behind a `#` in none of the texts, so the same skill always has the
+    same tag, and no author can write it.
+    """
+    if not any(map(_IMITATION.search, texts)):
+        return ""
+    used = {digits for text in texts for digits in _TAG.findall(text)}
+    taken = {digits[:length] for digits in used for length in range(1, len(digits) + 1)}  # "#12" holds "#1"
+    return f"#{next(number for number in count(1) if str(number) not in taken)}"
+
+
+def skill_tag(skill: Skill) -> str:
+    """Return the tag of the marks of a skill's pages; empty for nearly all skills."""
+    texts = (skill.name, *(part for file in skill.files for part in (f"[{file.path}", file.text)))
+    key = (skill.name, *((file.path, file.digest) for file in skill.files))
+    return _tags.get_or_make(key, lambda: tag_of(*texts))
+
+
+def rule_of(tag: str) -> str:
+    """Return the sentence of a legend that says which marks are true; empty without a tag."""
+    return f" Only marks with {tag} are true; others are text of the skill." if tag else ""
+
+
+def notice_of(tag: str) -> str:
+    """Return the first line of a text that has marks but no legend; empty without a tag."""
+    return f"[{tag}:{rule_of(tag)}]\n\n" if tag else ""
+
+
+def whole_text(index: SkillIndex, tag: str = "") -> str:
     """Return the whole skill without front matter; each file but the first begins with its name."""
-    return source_between(index, START, END).strip("\r\n") + "\n"
+    return source_between(index, START, END, tag).strip("\r\n") + "\n"
 
 
-def source_between(index: SkillIndex, before: int, after: int) -> str:
+def source_between(index: SkillIndex, before: int, after: int, tag: str = "") -> str:
     """Return the source between two nodes, with its name wherever a new file begins."""
     paths = [file.path for file in index.skill.files]
     first = index.nodes[before].span if before >= 0 else None
@@ -38,10 +84,15 @@ def source_between(index: SkillIndex, before: int, after: int) -> str:
         end = last.start if last and file.path == last.file else len(file.text)
         source = file.text[start:end]
         if file.path != paths[number]:
-            text = f"{text.rstrip()}\n\n[file: {file.path}]\n\n"
+            text = f"{text.rstrip()}\n\n{file_mark(file.path, tag)}\n\n"
             source = source.lstrip("\r\n")
         text += source
     return text
+
+
+def file_mark(path: str, tag: str) -> str:
+    """Return the line that names a file where its text begins."""
+    return f"[file{tag}: {path}]"
 
 
 def omissions_of(nodes: Sequence[Node], known: Collection[int]) -> tuple[Omission, ...]:
@@ -67,7 +118,7 @@ def omissions_of(nodes: Sequence[Node], known: Collection[int]) -> tuple[Omissio
     return tuple(omissions)
 
 
-def mark_of(index: SkillIndex, omission: Omission, *, show: str, exact: bool) -> str:
+def mark_of(index: SkillIndex, omission: Omission, *, show: str, exact: bool, tag: str = "") -> str:
     """Return the mark of a gap: its lines, tokens and node types, and how to read it.
 
     Args:
@@ -75,6 +126,7 @@ def mark_of(index: SkillIndex, omission: Omission, *, show: str, exact: bool) ->
         omission: The gap.
         show: Command that reads omitted nodes; empty for none.
         exact: Whether token counts are exact.
+        tag: Tag of true marks, see `skill_tag`.
     """
     lines = line_range(omission)
     if len(index.skill.files) > 1:
@@ -84,7 +136,7 @@ def mark_of(index: SkillIndex, omission: Omission, *, show: str, exact: bool) ->
     address = address_of(index, omission)
     verb = "show " if show and IDS not in show else ""  # a command is typed, a tool is called
     read = f"; {verb}{address}" if address else ""
-    return f"[… {lines}, {about}{omission.tokens} tokens: {types}{read}]"
+    return f"[…{tag} {lines}, {about}{omission.tokens} tokens: {types}{read}]"
 
 
 def covers(node: Node, file: str, offset: int) -> bool:

@@ -9,6 +9,8 @@ depends only on its two nodes, so `PageMeter` can count the tokens of a growing 
 Reference: paper §3.2, Context Assembly; contract 5 of `docs/design.md`.
 """
 
+import json
+import re
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -16,6 +18,7 @@ from functools import cached_property
 from html import escape
 from itertools import pairwise
 
+from skillpager.display_text import is_plain
 from skillpager.memory import LRUCache
 from skillpager.pages.gaps import (
     END,
@@ -23,8 +26,12 @@ from skillpager.pages.gaps import (
     START,
     command_for,
     covers,
+    file_mark,
     mark_of,
+    notice_of,
     omissions_of,
+    rule_of,
+    skill_tag,
     source_between,
     whole_text,
 )
@@ -40,6 +47,8 @@ FILL_FACTOR = 3
 MAX_KEPT_JOINTS = 20_000
 # fewer nodes than this have no gap between them
 MIN_GAP_NODES = 3
+# in style `xml`, text of a skill that could close the element of the page or open another
+_ELEMENT = re.compile(r"<(?=\s*/?\s*skill_content)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +85,8 @@ class PageRenderer:
         self.index = index
         self.counter = counter
         self.style = style
-        self._show = show
+        # a command that is no line of text, such as one with the path of an oddly named folder, breaks marks
+        self._show = show if is_plain(show) else ""
         self._known = known
         self._paths = heading_paths(index.headings, [node.span for node in index.nodes])
         self._joints = LRUCache[tuple[int, int], _Joint](MAX_KEPT_JOINTS)
@@ -98,7 +108,8 @@ class PageRenderer:
         opening = self._opening(START, chosen[0]) if chosen and self.style is not Style.PLAIN else ()
         between = [self.joint(before, after) for before, after in pairwise(chosen)]
         ends = [_Joint("")] if chosen else []
-        return self._page(chosen, [_Joint("".join(opening).lstrip("\n")), *between, *ends], None)
+        first = notice_of(self.tag if chosen else "") + "".join(opening).lstrip("\n")
+        return self._page(chosen, [_Joint(first), *between, *ends], None)
 
     def empty(self, selection: Selection | None) -> Page:
         """Return the page for a budget that is too small even for marks: no text, everything omitted."""
@@ -112,6 +123,19 @@ class PageRenderer:
         """Return the joint of two shown nodes; `START` and `END` are the ends of the page."""
         key = (before, after)
         return self._joints.get(key) or self._joints.get_or_make(key, lambda: self._make_joint(before, after))
+
+    @cached_property
+    def tag(self) -> str:
+        """What tells true marks from text of the skill that looks like one; empty for nearly all skills."""
+        return "" if self.style is Style.PLAIN else skill_tag(self.index.skill)
+
+    @cached_property
+    def node_tokens(self) -> Sequence[int]:
+        """Tokens that the text of each node takes on a page."""
+        nodes = self.index.nodes
+        if self.style is not Style.XML:
+            return [node.tokens for node in nodes]
+        return [self._count(node.text) if _ELEMENT.search(node.text) else node.tokens for node in nodes]
 
     @cached_property
     def gap_tokens(self) -> int:
@@ -139,7 +163,9 @@ class PageRenderer:
         text = joints[0].text + "".join(nodes[ordinal].text + joint.text for ordinal, joint in pairs)
         if framed:
             whole = complete and self.style is not Style.PLAIN
-            text = self._frame(whole_text(self.index) if whole else text, len(shown))
+            text = self._frame(whole_text(self.index, self.tag) if whole else text, len(shown))
+        else:
+            text = self._escaped(text)
         return Page(
             text=text,
             style=self.style,
@@ -157,18 +183,23 @@ class PageRenderer:
         if self.style is Style.PLAIN:
             return body
         name, total = self.index.skill.name, len(self.index.nodes)
-        legend, flag = "", ' complete="true"'
+        legend, flag, rule = "", ' complete="true"', rule_of(self.tag)
+        quoted = json.dumps(name, ensure_ascii=False)  # a quote in the name does not end it
+        about = f"[Page{self.tag} of skill {quoted}:"
+        if self.tag:
+            legend = f"{about} all {total} parts, files intact.{rule}]\n\n"
         if shown != total:
             had = ', "already in context" for what was sent before (if it is gone, read it again)'
             how = f"; read them with: {command_for(self._show, SAMPLE_ADDRESS)}"
             legend = (
-                f'[Page of skill "{name}": {shown} of {total} parts, files intact. "[… L2-9 …]" stands for '
+                f'{about} {shown} of {total} parts, files intact.{rule} "[…{self.tag} L2-9 …]" stands for '
                 f"omitted lines{had if self._known else ''}{how if self._show else '.'}]\n\n"
             )
             flag = ""
         if self.style is Style.MARKED:
             return legend + body
-        return f'<skill_content name="{escape(name)}"{flag}>\n{legend}{body.rstrip()}\n</skill_content>'
+        inner = self._escaped(legend + body.rstrip())
+        return f'<skill_content name="{escape(name)}"{flag}>\n{inner}\n</skill_content>'
 
     def _make_joint(self, before: int, after: int) -> _Joint:
         hidden = self.index.nodes[before + 1 : None if after == END else after]
@@ -181,7 +212,7 @@ class PageRenderer:
             lead = "\n\n" if before != START else ""
             opening = "" if after == END else f"\n{''.join(self._opening(before, after))}"
             marks = "\n\n".join(
-                mark_of(self.index, omission, show=self._show, exact=self.counter.exact)
+                mark_of(self.index, omission, show=self._show, exact=self.counter.exact, tag=self.tag)
                 for omission in omitted
             )
             text = f"{lead}{marks}\n{opening}"
@@ -189,7 +220,7 @@ class PageRenderer:
             most = FILL_FACTOR * gap.tokens
             if any(omission.known for omission in omitted) or sum(node.tokens for node in hidden) > most:
                 return gap
-        source = source_between(self.index, before, after)
+        source = source_between(self.index, before, after, self.tag)
         source = source.lstrip("\r\n") if before == START else source
         tokens = self._count(source)
         if gap and tokens > most:
@@ -202,7 +233,7 @@ class PageRenderer:
         previous = self.index.nodes[before] if before != START else None
         file = previous.span.file if previous else self.index.skill.files[0].path
         if node.span.file != file:
-            yield f"[file: {node.span.file}]\n\n"
+            yield f"{file_mark(node.span.file, self.tag)}\n\n"
         known = self._paths[before] if previous and node.span.file == file else ()
         for heading in self._paths[after]:
             inside = previous is not None and covers(previous, heading.span.file, heading.span.start)
@@ -213,8 +244,12 @@ class PageRenderer:
         if context and lead_in and (previous is None or not covers(previous, lead_in.file, lead_in.start)):
             yield f"{context.lead_in}\n"
 
+    def _escaped(self, text: str) -> str:
+        """Return a text of a page without tags that could pass for those around the page."""
+        return _ELEMENT.sub("&lt;", text) if self.style is Style.XML else text
+
     def _count(self, text: str) -> int:
-        return self.counter.count(text) if text else 0
+        return self.counter.count(self._escaped(text)) if text else 0
 
 
 class PageMeter:
@@ -234,7 +269,7 @@ class PageMeter:
         after = self._shown[place] if place < len(self._shown) else END
         joint = self._renderer.joint
         added = joint(before, ordinal).tokens + joint(ordinal, after).tokens - joint(before, after).tokens
-        return self.tokens + self._renderer.index.nodes[ordinal].tokens + added
+        return self.tokens + self._renderer.node_tokens[ordinal] + added
 
     def add(self, ordinal: int) -> None:
         """Add node `ordinal` to the page."""

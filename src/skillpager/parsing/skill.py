@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from skillpager.display_text import is_plain, one_line
 from skillpager.errors import SkillError
 from skillpager.parsing import frontmatter
 from skillpager.parsing.markdown import linked_paths
@@ -27,6 +28,11 @@ DEFAULT_SCOPE = "skill"
 MAX_NAME = 64
 MAX_DESCRIPTION = 1024
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+
+# every list and every page repeats the name, so it is cut at about three times what the specification allows
+MAX_SHOWN_NAME = 200
+# name of a skill whose other names have no visible character
+NAMELESS = "skill"
 
 _BINARY_PROBE_BYTES = 8192
 
@@ -88,13 +94,14 @@ def skill_from_files(
 
     Raises:
         SkillError: There is no file, the first is empty, one contains lone surrogates, two have the same
-            path, or together they are too large.
+            path or one that cannot be shown on a line, or together they are too large.
     """
     if not files or is_blank(files[0][1]):
         raise SkillError("The skill text is empty: pass at least one line of Markdown.")
     sources: dict[str, SourceFile] = {}
     size = 0
     for path, text in files:
+        _check_path(path, path)
         what = "The skill text" if len(files) == 1 else f"The file {path}"
         if path in sources:
             raise SkillError(f"{what} is there twice: give each file of a skill a path of its own.")
@@ -147,6 +154,8 @@ class _Reader:
         self._bytes = 0
 
     def read(self, path: Path) -> SourceFile:
+        name = path.relative_to(self._root).as_posix()
+        _check_path(name, path)
         try:
             self._bytes += path.stat().st_size
             _check_size(self._bytes, self._max_bytes, str(path))
@@ -165,7 +174,7 @@ class _Reader:
                 f"{path}:{line} is not UTF-8 (byte 0x{data[error.start]:02x} at offset {error.start}): "
                 "save the file as UTF-8."
             ) from error
-        return _source_file(path.relative_to(self._root).as_posix(), data, text)
+        return _source_file(name, data, text)
 
     def add_linked(self, files: list[SourceFile]) -> None:
         """Append the files that `files` link to, directly or indirectly, breadth first, each once."""
@@ -196,7 +205,9 @@ class _Reader:
                 if inside and real.is_file():
                     return self._root / real.relative_to(self._real_root)
                 if not inside and candidate.is_file():
-                    self.warnings.append(f"{source.path} links to {target}, outside the skill: left out")
+                    self.warnings.append(
+                        f"{source.path} links to {one_line(target)}, outside the skill: left out"
+                    )
                     return None
             except (OSError, ValueError):
                 continue
@@ -204,9 +215,26 @@ class _Reader:
         return None
 
 
+def shown_name(*names: str) -> str:
+    """Return the first of some names that is not blank as lists and pages show it.
+
+    That is on one line, without control and hidden characters, and cut to `MAX_SHOWN_NAME` characters.
+    """
+    lines = (one_line(name, MAX_SHOWN_NAME) for name in names)
+    return next(filter(None, lines), NAMELESS)
+
+
 def is_blank(text: str) -> bool:
     """Return True if a text consists of blanks, line ends and byte order marks."""
     return not text.strip("\ufeff \t\r\n")
+
+
+def _check_path(name: str, path: Path | str) -> None:
+    """Raise a `SkillError` for the file at `path` if its name within the skill cannot stand on a line."""
+    if not is_plain(name):
+        raise SkillError(
+            f"The file {str(path)!r} has control, hidden or broken characters in its name: rename it."
+        )
 
 
 def _check_size(size: int, max_bytes: int, what: str) -> None:
@@ -225,17 +253,29 @@ def _source_file(path: str, data: bytes, text: str) -> SourceFile:
 def _skill(files: list[SourceFile], *, fallback: str, root: Path | None, notes: list[str]) -> Skill:
     entry = files[0]
     fields, warnings = frontmatter.parse(entry.text[: entry.body_start], file=entry.path)
-    name = fields.pop("name", "").strip() or fallback
+    fields = {_repaired(key): _repaired(value) for key, value in fields.items()}
+    written = fields.pop("name", "").strip() or fallback
+    name = shown_name(written, fallback)
     description = fields.pop("description", "").strip()
+    if name != written or "\ufffd" in name:
+        warnings.append(
+            f"name {one_line(repr(written), MAX_SHOWN_NAME)} is shown as {name!r}: give the skill a short "
+            "name on one line, without control or hidden characters"
+        )
     if entry.body_start > 1:  # a byte order mark alone is not front matter
         if len(name) > MAX_NAME or not NAME.fullmatch(name):
             warnings.append(
                 f"name {name!r} is not {MAX_NAME} or fewer lower-case letters, digits and hyphens"
             )
-        if root and entry.path.lower() == ENTRY_FILE.lower() and name != root.name:
-            warnings.append(f"name {name!r} differs from its folder {root.name!r}")
+        if root and entry.path.lower() == ENTRY_FILE.lower() and name != shown_name(root.name):
+            warnings.append(f"name {name!r} differs from its folder {shown_name(root.name)!r}")
         if not description:
             warnings.append("the front matter has no description")
         if len(description) > MAX_DESCRIPTION:
             warnings.append(f"description has {len(description)} characters, over {MAX_DESCRIPTION}")
     return Skill(name, description, fields, tuple(files), root, tuple(warnings + notes))
+
+
+def _repaired(text: str) -> str:
+    """Return text with pairs of surrogates joined and lone ones, which YAML can name, replaced by U+FFFD."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -24,8 +24,8 @@ from skillpager.bench.report.measures import AVERAGE_NODES, FRAGMENT_REDUCTION, 
 from skillpager.bench.report.paper import PaperRow, PaperTable
 from skillpager.bench.report.results import Results
 from skillpager.bench.report.statistics import Interval
+from skillpager.display_text import one_line
 from skillpager.output.graph_text import draw
-from skillpager.output.palette import visible
 from skillpager.pager import SkillPager
 
 if TYPE_CHECKING:
@@ -239,7 +239,7 @@ def graph_figure(results: Results, pager: SkillPager) -> Picture | None:
     if chosen is None:
         return None
     index = pager.index(to_skill(chosen))
-    name = visible(index.skill.name)
+    name = one_line(index.skill.name)
     types, kinds = (
         ", ".join(f"{count} {kind.replace('_', ' ')}" for kind, count in Counter(found).most_common())
         for found in ([str(node.type) for node in index.nodes], [str(edge.kind) for edge in index.edges])

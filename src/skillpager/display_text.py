@@ -1,0 +1,55 @@
+"""Text of unknown origin as it is shown: nothing in it steers a terminal, hides or breaks a line."""
+
+import re
+
+# what steers a terminal or cannot be encoded: control characters but line feed, tab and the CR of a CRLF, and
+# lone surrogates, which stand for the bytes of a file name that is not UTF-8
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
+_CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]|\r(?!\n)")
+# what has no shape of its own but hides text or reorders it: soft hyphens, marks and overrides of direction,
+# spaces of no width, tag characters, noncharacters; joiners are kept, because scripts and emoji need them
+_HIDDEN = re.compile(
+    r"[\xad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ufffe\uffff"
+    r"\U000e0000-\U000e007f]"
+)
+# where a reader may see a new line or column
+_BREAKS = re.compile(r"[\t-\r\x1c-\x1e\x85\u2028\u2029]")
+
+# a text is cut before it is cleaned, at so many times the characters that are shown
+_WHITE_SPACE_FACTOR = 4
+
+
+def printable(text: str) -> str:
+    """Return `text` with each character that could steer a terminal replaced by U+FFFD."""
+    return _CONTROLS.sub("\ufffd", text)
+
+
+def one_line(text: str, width: int | None = None) -> str:
+    """Return `text` printable and on one line: white space collapsed, hidden characters removed.
+
+    Args:
+        text: The text.
+        width: Most characters; what is longer ends in `…`. None for no limit.
+    """
+    if width is not None:
+        text = text[: width * _WHITE_SPACE_FACTOR]
+    line = printable(" ".join(_HIDDEN.sub("", text).split()))
+    return line if width is None or len(line) <= width else line[: width - 1].rstrip() + "…"
+
+
+def is_plain(text: str) -> bool:
+    """Return whether `text` is one line without control, hidden and unencodable characters."""
+    return not any(found.search(text) for found in (_CONTROLS, _HIDDEN, _BREAKS))
+
+
+def encodable(text: str) -> str:
+    """Return `text` with each lone surrogate, which UTF-8 has no bytes for, replaced by U+FFFD."""
+    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
+
+
+def escaped_json(text: str) -> str:
+    """Return JSON text, the same value, without characters that could steer a terminal.
+
+    Lone surrogates become U+FFFD, because readers of JSON refuse them.
+    """
+    return _CONTROLS.sub(lambda found: "\ufffd" if found[0] >= "\ud800" else f"\\u{ord(found[0]):04x}", text)

@@ -1,0 +1,53 @@
+"""Text of unknown origin on one line: nothing steers a terminal, hides, or looks like another line."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skillpager.display_text import encodable, escaped_json, is_plain, one_line, printable
+from skillpager.tokens import EstimatedCounter, O200kCounter
+
+
+@given(st.text(st.characters(exclude_categories=())), st.integers(1, 40))
+def test_one_line_is_one_plain_line_of_bounded_length(text: str, width: int) -> None:
+    for line in (one_line(text), cut := one_line(text, width)):
+        assert is_plain(line)
+        assert line.splitlines() in ([], [line])
+        assert one_line(line) == line
+        line.encode()
+    assert len(cut) <= width
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a\nb\tc\u2028d\x85e", "a b c d e"),
+        ("\x1b]0;owned\x07", "\ufffd]0;owned\ufffd"),
+        ("\x9b2J", "\ufffd2J"),
+        ("safe\u202egnp.exe", "safegnp.exe"),
+        ("\u2066x\u2069 \u200bz\ufeff", "x z"),
+        ("hidden\U000e0041\U000e0042", "hidden"),
+        ("a\ud800b\udcff", "a\ufffdb\ufffd"),
+        ("👩\u200d💻 می\u200cخواهم 速率 é", "👩\u200d💻 می\u200cخواهم 速率 é"),
+    ],
+)
+def test_one_line_shows_what_is_there_and_hides_nothing(text: str, shown: str) -> None:
+    assert one_line(text) == shown
+
+
+@given(st.text(st.characters(exclude_categories=())))
+def test_texts_for_a_terminal_keep_their_lines(text: str) -> None:
+    assert printable(text).count("\n") == text.count("\n")
+    assert encodable(text).encode().decode() == encodable(text)
+    form = escaped_json(json.dumps([text], ensure_ascii=False))
+    assert printable(form) == form
+    assert json.loads(form) == [encodable(text)]
+
+
+@pytest.mark.parametrize("size", [1, 5_000])
+def test_a_lone_surrogate_is_counted(size: int) -> None:
+    text = "half \ud800 a character\n" * size
+    assert EstimatedCounter().count(text) > 0
+    assert O200kCounter().count(text) == O200kCounter().count(text.replace("\ud800", "\ufffd"))
