@@ -4,9 +4,11 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+# what `make test-lowest` installs
+LOWEST ?= '.[test]'
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-system test-core test-st check fix golden docs bench train clean
+.PHONY: help demo test test-system test-core test-lowest test-st torture check audit release fix golden docs bench train clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -37,18 +39,33 @@ test-core: ## the tests that the core install alone can run, in .venv-core
 	$(VENV)-core/bin/python -m pip --disable-pip-version-check --quiet install --upgrade '.[test]'
 	$(VENV)-core/bin/python -m pytest --numprocesses auto
 
+test-lowest: $(VENV)/.dev ## the same with the lowest versions that pyproject.toml allows, in .venv-lowest
+	$(PYTHON) -m venv --clear $(VENV)-lowest
+	$(BIN)/python -m uv pip install --quiet --python $(VENV)-lowest --resolution lowest-direct $(LOWEST)
+	$(VENV)-lowest/bin/python -m pytest --numprocesses auto
+
 test-st: ## the tests that need torch, in .venv-st (large download)
 	$(PYTHON) -m venv $(VENV)-st
 	$(VENV)-st/bin/python -m pip --disable-pip-version-check --quiet install 'torch==2.13.0' --editable '.[bench,st,test,train]'
 	$(VENV)-st/bin/python -m pytest tests/encoders/test_encoders.py tests/strategies/test_model_strategies.py tests/training
 
-check: $(VENV)/.dev ## formatting, lint, types, docstrings, architecture, spelling, documentation
+torture: $(VENV)/.dev ## the torture tests at full size, about 35 minutes; PART=fuzz, SCALE=0.1, MINUTES=5, POOL=FILE
+	$(BIN)/python benchmarks/torture.py $(foreach part,$(PART),--part $(part)) $(if $(SCALE),--scale $(SCALE)) \
+		$(if $(MINUTES),--minutes $(MINUTES)) $(if $(POOL),--pool $(POOL))
+
+check: $(VENV)/.dev audit ## formatting, lint, types, docstrings, architecture, spelling, documentation, dependencies
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/codespell
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict # not --quiet, with which warnings do not count
+
+audit: $(VENV)/.dev ## SBOMs in build/sbom, known vulnerabilities; AUDIT=required fails if the advisory service is away
+	$(BIN)/python release/audit.py $(if $(filter required,$(AUDIT)),--required)
+
+release: $(VENV)/.dev ## make and check a release in dist/; UPLOAD=1 uploads it
+	$(BIN)/python release/release.py $(if $(filter 1,$(UPLOAD)),--upload)
 
 fix: $(VENV)/.dev ## fix formatting and lint where that is automatic
 	$(BIN)/ruff check --fix .
@@ -76,4 +93,4 @@ train: $(VENV)/.dev ## make all models that ship: DATA="DIR…"; build/training 
 	$(BIN)/python training/tables.py
 
 clean: ## remove the environments and all caches
-	rm -rf $(VENV) $(VENV)-core $(VENV)-st .mypy_cache .ruff_cache .hypothesis .import_linter_cache build dist
+	rm -rf $(VENV) $(VENV)-core $(VENV)-lowest $(VENV)-st .mypy_cache .ruff_cache .hypothesis .import_linter_cache build dist

@@ -1,5 +1,7 @@
 """Pages per second of the HTTP service, with `wrk` on loopback: `python benchmarks/http_load.py`.
 
+`run.py` runs it as the section `http` if wrk is installed.
+
 Requests page the sample skills in turn, by POST and with the full answer. Indexes and query embeddings are
 warm; every page is made again. If the machine has other work, the processor time per answer says more than
 the rate.
@@ -16,14 +18,18 @@ import tempfile
 import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 
 from machine import describe, load_average
-from options import SAMPLES
+from options import SAMPLES, Options
+from results import Check, Report, Table
 
 CONNECTIONS = (1, 4, 16, 64, 256)
 SECONDS = 10
+QUICK_CONNECTIONS, QUICK_SECONDS = (4,), 1
+PAGES_PER_SECOND = 600.0
+COLUMNS = ("connections", "pages/s", "p50 (ms)", "p99 (ms)", "refused/s", "CPU per answer (ms)")
 # one request of each skill in turn, and what is measured as one line of JSON
 SCRIPT = """
 local bodies = {%s}
@@ -53,6 +59,32 @@ class Service:
     pid: int
 
 
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What the service did at one number of connections; the fields are those of `COLUMNS`."""
+
+    connections: int
+    pages: float
+    p50: float
+    p99: float
+    refused: float
+    cpu: float
+
+
+def measure(options: Options) -> Report:
+    """Return the report on the HTTP service; one without numbers if wrk is not installed."""
+    title = "HTTP: pages per second"
+    if shutil.which("wrk") is None:
+        return Report(title, [], note="Not measured: wrk is not installed.")
+    chosen, seconds = (QUICK_CONNECTIONS, QUICK_SECONDS) if options.quick else (CONNECTIONS, SECONDS)
+    loads = list(_loads(chosen, seconds, ()))
+    note = "wrk and the service share the processors. Queries repeat, and every page is made again."
+    table = Table("By connections", COLUMNS, [list(astuple(load)) for load in loads])
+    best = max(load.pages for load in loads)
+    check = Check("pages per second over HTTP, repeated queries", best, PAGES_PER_SECOND, "/s", at_most=False)
+    return Report(title, [table], [check], note)
+
+
 def main() -> None:
     """Measure and print a table."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -66,11 +98,19 @@ def main() -> None:
         sys.exit("wrk is not installed: apt-get install wrk")
     for name, value in describe().items():
         print(f"{name}: {value}")
-    with tempfile.TemporaryDirectory() as folder, serving(Path(folder), chosen.options) as service:
+    print("  ".join(COLUMNS), " load before")
+    before = load_average()
+    for load in _loads(chosen.connections, chosen.seconds, chosen.options):
+        cells = (f"{value:>{len(column)}.4g}" for column, value in zip(COLUMNS, astuple(load), strict=True))
+        print("  ".join(cells), f" {before:.1f}", flush=True)
+        before = load_average()
+
+
+def _loads(connections: Sequence[int], seconds: int, options: Sequence[str]) -> Iterator[Load]:
+    with tempfile.TemporaryDirectory() as folder, serving(Path(folder), options) as service:
         script = write_script(Path(folder), service)
-        print("connections  pages/s  p50 ms  p99 ms  refused/s  CPU ms/answer  load before")
-        for connections in chosen.connections:
-            print(measure(service, script, connections, chosen.seconds), flush=True)
+        for number in connections:
+            yield _load(service, script, number, seconds)
 
 
 @contextmanager
@@ -108,9 +148,7 @@ def write_script(folder: Path, service: Service) -> Path:
     return script
 
 
-def measure(service: Service, script: Path, connections: int, seconds: int) -> str:
-    """Return a line of the table."""
-    load = load_average()
+def _load(service: Service, script: Path, connections: int, seconds: int) -> Load:
     before = processor_seconds(service.pid)
     done = subprocess.run(
         ["wrk", "-t1", f"-c{connections}", f"-d{seconds}", "-s", str(script), service.url],
@@ -120,12 +158,13 @@ def measure(service: Service, script: Path, connections: int, seconds: int) -> s
     )
     spent = processor_seconds(service.pid) - before
     told = json.loads(done.stdout.splitlines()[-1])
-    pages = (told["requests"] - told["refused"]) / told["seconds"]
-    refused = told["refused"] / told["seconds"]
-    each = 1000 * spent / told["requests"]
-    return (
-        f"{connections:>11}  {pages:>7.0f}  {told['p50']:>6.1f}  {told['p99']:>6.1f}  {refused:>9.0f}  "
-        f"{each:>13.2f}  {load:>11.1f}"
+    return Load(
+        connections,
+        (told["requests"] - told["refused"]) / told["seconds"],
+        told["p50"],
+        told["p99"],
+        told["refused"] / told["seconds"],
+        1000 * spent / told["requests"],
     )
 
 

@@ -27,6 +27,7 @@ SECTIONS = {
     "growth": ("growth", "measure"),
     "online": ("online", "measure"),
     "mmr": ("mmr_kernel", "measure"),
+    "http": ("http_load", "measure"),
     "quality": ("quality", "measure"),
     "embedded_text": ("quality", "measure_embedded_text"),
     "granularity": ("granularity", "measure"),

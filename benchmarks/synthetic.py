@@ -11,6 +11,7 @@ from itertools import count
 from pathlib import Path
 
 from options import SAMPLES
+from skillpager.strategies.navigator.lexical import clauses_of
 
 CHARACTERS_PER_NODE = 145
 UNIQUE_WORD_SHARE = 1 / 4
@@ -54,6 +55,21 @@ def queries(number: int, *, seed: int = SEED) -> list[str]:
     mixed = sorted(set(mixed))
     random.Random(seed).shuffle(mixed)
     return [f"{mixed[n % len(mixed)]} {n // len(mixed) or ''}".strip() for n in range(number)]
+
+
+def queries_of_clauses(number: int, *, clauses: int, seed: int = SEED) -> list[str]:
+    """Return `number` queries made of clauses of the sample queries, each with a number of its own.
+
+    So no two share a clause, whose embedding would be in memory the second time.
+    """
+    draw = random.Random(seed)
+    serial = count()
+    lines = _sample_queries().splitlines()
+    asked = [query for query in (json.loads(line)["query"] for line in lines) if query.isascii()]
+    parts = sorted({part for query in asked for part in clauses_of(query)})
+    return [
+        "; ".join(f"{part} {next(serial)}" for part in draw.sample(parts, clauses)) for _ in range(number)
+    ]
 
 
 def _sample_queries() -> str:

@@ -122,7 +122,7 @@ MISTAKES = {
         ("page", BISECT, "q"), ("SKILLPAGER_MAX_NODES", "'many'"), variables={"SKILLPAGER_MAX_NODES": "many"}
     ),
     "cache in the place of a file": Mistake(
-        ("page", BISECT, "q", "--cache-dir", "{files}/empty.md"),
+        ("index", BISECT, "--cache-dir", "{files}/empty.md"),
         ("{files}/empty.md", "SKILLPAGER_CACHE_DIR"),
     ),
     "list of no folder": Mistake(("list", "no/where"), ("no/where",)),

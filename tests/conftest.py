@@ -21,7 +21,8 @@ os.environ["HAYSTACK_TELEMETRY_ENABLED"] = "False"  # read when haystack is impo
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-pytest_plugins = ["chromium", "messages"]  # the fixture `browser`, the option `--write-messages`
+# the fixture `browser`, the options `--write-messages` and `--torture`
+pytest_plugins = ["chromium", "messages", "torture_scale"]
 
 # how long one example takes tells of the machine, on which other tests run; pytest-timeout bounds the whole
 hypothesis.settings.register_profile("skillpager", deadline=None)
@@ -41,6 +42,8 @@ NEEDED = {
     "tests/install/*": ("mcp_types", "rs_bpe"),
     "tests/integrations/*": ("agents", "haystack", "langchain_core", "llama_index", "pydantic_ai"),
     "tests/mcp/*": ("mcp_types",),
+    "tests/torture/*": ("fastapi", "httpx", "mcp_types", "pygments", "rs_bpe"),
+    "tests/release/*": ("hatchling", "pip_audit", "twine", "uv"),
     "tests/classifiers/test_llm_classifier.py": ("httpx",),
     "tests/encoders/test_openai_encoder.py": ("httpx",),
     "tests/pages/test_known_nodes.py": ("rs_bpe",),

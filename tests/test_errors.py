@@ -6,9 +6,10 @@ import sys
 from pathlib import Path
 
 import pytest
+import sentencex
 
 from messages import raises
-from skillpager.errors import MissingExtraError, install_command, require_extra
+from skillpager.errors import EncoderError, MissingExtraError, PanicsAsErrors, install_command, require_extra
 
 
 @pytest.fixture
@@ -85,3 +86,11 @@ def test_a_url_is_installed_from_the_url(installed: Path, origin: dict[str, obje
 def test_a_missing_extra_names_purpose_package_and_command(installed: Path) -> None:
     with raises(MissingExtraError):
         require_extra("nosuch.part", extra="tokens", purpose="Counting")
+
+
+def test_a_panic_of_a_library_in_rust_is_an_error_and_nothing_else_is_changed() -> None:
+    with raises(EncoderError), PanicsAsErrors("sentencex", EncoderError):
+        sentencex.get_sentence_boundaries("en", "A\u00a0.NET application")
+    for error in (KeyboardInterrupt, ValueError):
+        with pytest.raises(error), PanicsAsErrors("sentencex", EncoderError):
+            raise error

@@ -1,15 +1,30 @@
 """Discovery in the conventional folders, shadowing, and what a name means."""
 
+import errno
 import os
+import shutil
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
+import skillpager.library
+import skillpager.memory
+import skillpager.parsing.skill
 from conftest import SAMPLES
 from messages import raises
 from skillpager import SkillPager
+from skillpager.classifiers.local import LocalClassifier
+from skillpager.cli.index import find_targets, index_all
 from skillpager.errors import SkillError, UnknownSkillError
 from skillpager.library import Library, discover, locate, search_folders
+from skillpager.parsing.skill import read_skill
+from skillpager.settings import Settings
+from skillpager.types import Classification, FloatArray, Fragment, Skill
 
 
 def make(folder: Path, name: str, description: str = "d") -> Path:
@@ -131,3 +146,219 @@ def test_one_odd_skill_does_not_hide_the_others(tmp_path: Path) -> None:
     assert library.index("cab\ufffd").skill.root == tmp_path / os.fsdecode(b"cab\xe9")
     with raises(UnknownSkillError):
         library.skill("a - b")
+
+
+# ---- one skill never stops the others
+
+
+class PanicException(BaseException):
+    """A stand-in for the panic of a library in Rust."""
+
+    __module__ = "pyo3_runtime"
+
+
+FAULTS = [TypeError("bad key"), RecursionError("too deep"), OSError("lost"), PanicException("index 5 of 3")]
+
+
+def fail_at(monkeypatch: pytest.MonkeyPatch, name: str, fault: BaseException) -> None:
+    """Let reading the skill of a folder raise an error that no reader should raise."""
+
+    def read(path: Path, **options: Any) -> Skill:
+        if path.name == name:
+            raise fault
+        return read_skill(path, **options)
+
+    monkeypatch.setattr(skillpager.library, "read_skill", read)
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: type(fault).__name__)
+def test_an_unexpected_error_is_the_problem_of_one_skill(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: BaseException
+) -> None:
+    make(tmp_path, "bad"), make(tmp_path, "good")
+    fail_at(monkeypatch, "bad", fault)
+    library = Library(SkillPager(encoder="hashing"), [tmp_path])
+    assert [skill.name for skill in library.skills()] == ["good"]
+    (bad,) = [skill for skill in library.found() if skill.problem]
+    for part in (str(tmp_path / "bad"), type(fault).__name__, str(fault)):
+        assert part in str(bad.problem)
+    assert library.index("good").nodes
+    with raises(UnknownSkillError):
+        library.skill("bad")
+
+
+def test_interruptions_stop_a_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make(tmp_path, "one")
+    for fault in (KeyboardInterrupt(), SystemExit(1)):
+        fail_at(monkeypatch, "one", fault)
+        with pytest.raises(type(fault)):
+            discover([tmp_path])
+
+
+class Fragile(LocalClassifier):
+    """A classifier with a fault that some texts meet."""
+
+    def classify(self, fragments: Sequence[Fragment], embeddings: FloatArray | None) -> list[Classification]:
+        if any("fatal" in fragment.text for fragment in fragments):
+            raise RecursionError("too deep")
+        return super().classify(fragments, embeddings)
+
+
+def test_indexing_goes_on_after_an_unexpected_error(tmp_path: Path) -> None:
+    folders = [make(tmp_path, name) for name in ("a", "b", "c", "d", "e")]
+    for folder in folders[:4]:
+        (folder / "SKILL.md").write_text("fatal\n", encoding="utf-8")
+    pager = SkillPager(encoder="hashing", classifier=Fragile(), store=tmp_path / "cache")
+    outcomes = index_all(pager, folders, jobs=1)
+    assert [outcome.stored for outcome in outcomes] == [False] * 4 + [True]
+    assert all(isinstance(outcome.error, SkillError) for outcome in outcomes[:4])
+    assert "unexpected RecursionError" in str(outcomes[0].error)
+    with pytest.raises(SkillError, match="unexpected RecursionError"):
+        Library(pager, [tmp_path]).index("a")
+    pager.close()
+
+
+# ---- links
+
+
+def test_links_that_lead_to_themselves_are_passed_over(tmp_path: Path) -> None:
+    make(tmp_path, "one")
+    for name in ("loop", "two"):
+        (tmp_path / name).symlink_to(name)
+    (tmp_path / "three").mkdir()
+    (tmp_path / "three" / "SKILL.md").symlink_to("SKILL.md")
+    (tmp_path / "four").symlink_to(tmp_path / "one")
+    found = discover([tmp_path / "loop", tmp_path])
+    assert [(skill.path.name, skill.problem is None) for skill in found] == [("four", True), ("three", False)]
+    loop = str(tmp_path / "loop")
+    (target,) = find_targets([loop], Settings())
+    assert target == Path(loop)
+
+
+def test_links_to_folders_above_do_not_multiply_the_search(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deep = tmp_path / "a" / "b"
+    make(deep, "one")
+    for number in range(12):
+        (tmp_path / f"again-{number}").symlink_to(tmp_path)
+        (deep / f"up-{number}").symlink_to(tmp_path)
+    looked = count_calls(monkeypatch, os, "scandir")
+    assert [skill.name for skill in discover([tmp_path])] == ["one"]
+    assert len(looked) < 10
+
+
+def test_an_entry_file_that_links_to_any_file_is_a_problem(tmp_path: Path) -> None:
+    (tmp_path / "secret.yaml").write_text("secret\n", encoding="utf-8")
+    for name in ("bad", "good"):
+        (tmp_path / "skills" / name).mkdir(parents=True)
+    make(tmp_path / "shared", "good")
+    (tmp_path / "skills" / "bad" / "SKILL.md").symlink_to(tmp_path / "secret.yaml")
+    (tmp_path / "skills" / "good" / "SKILL.md").symlink_to(tmp_path / "shared" / "good" / "SKILL.md")
+    bad, good = discover([tmp_path / "skills"])
+    assert "is a link to" in str(bad.problem)
+    assert good.problem is None
+
+
+# ---- searching again
+
+
+def count_calls(monkeypatch: pytest.MonkeyPatch, place: object, name: str) -> list[object]:
+    """Return a list that grows with each call of a function, by its first argument."""
+    function, calls = getattr(place, name), []
+
+    def counted(first: object, *others: object, **options: object) -> object:
+        calls.append(first)
+        return function(first, *others, **options)
+
+    monkeypatch.setattr(place, name, counted)
+    return calls
+
+
+@pytest.fixture
+def settled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trust the stamps of files at once."""
+    monkeypatch.setattr(skillpager.memory, "SETTLED_NS", -1)
+
+
+@pytest.mark.usefixtures("settled")
+def test_what_has_not_changed_is_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folders = [make(tmp_path, name) for name in ("a", "b", "c")]
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "SKILL.md").write_bytes(b"\0")
+    library = Library(SkillPager(), [tmp_path])
+    before = library.found()
+    reads = count_calls(monkeypatch, skillpager.library, "read_skill")
+    assert library.found(fresh=True) == before
+    assert reads == []
+    text = (folders[1] / "SKILL.md").read_text(encoding="utf-8")
+    (folders[1] / "SKILL.md").write_text(text.replace("name: b", "name: z"), encoding="utf-8")
+    shutil.rmtree(folders[2])
+    assert [skill.name for skill in library.found(fresh=True)] == ["a", "z", "broken"]
+    assert reads == [folders[1]]
+
+
+def test_a_problem_of_the_system_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make(tmp_path, "one")
+    library = Library(SkillPager(), [tmp_path])
+    with monkeypatch.context() as patch:
+        patch.setattr(skillpager.memory, "SETTLED_NS", -1)
+        too_many = OSError(errno.EMFILE, "Too many open files")
+        patch.setattr(skillpager.parsing.skill, "read_bounded", Mock(side_effect=too_many))
+        assert "Too many open files" in str(library.found()[0].problem)
+    assert library.found(fresh=True)[0].problem is None
+
+
+def test_unknown_names_do_not_search_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make(tmp_path, "one")
+    (tmp_path / "misnamed").mkdir()
+    (tmp_path / "misnamed" / "SKILL.md").write_text("---\nname: other\n---\ntext\n", encoding="utf-8")
+    (tmp_path / "again").symlink_to(tmp_path / "one")
+    library = Library(SkillPager(), [tmp_path])
+    library.skills()
+    monkeypatch.setattr(skillpager.library, "RESCAN_SECONDS", 1e9)
+    searches = count_calls(monkeypatch, skillpager.library, "discover")
+    for name in ("unknown", "misnamed", "one/..", "..", "", "x" * 5_000, "a\0b", "\udc80"):
+        for _ in range(3):
+            with pytest.raises(UnknownSkillError):
+                library.skill(name)
+    assert searches == []
+    new = make(tmp_path, "new")
+    assert library.skill("new").path == new
+    assert len(searches) == 1
+
+
+def test_a_new_skill_in_a_folder_of_skills_is_found_by_the_next_search(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make(tmp_path, "one")
+    library = Library(SkillPager(), [tmp_path])
+    library.skills()
+    new = make(tmp_path / "team", "new")
+    monkeypatch.setattr(skillpager.library, "RESCAN_SECONDS", 0.0)
+    assert library.skill("new").path == new
+
+
+def test_while_one_thread_searches_the_others_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make(tmp_path, "one")
+    library = Library(SkillPager(), [tmp_path])
+    before = library.found()
+    make(tmp_path, "two")
+    reading, go_on = threading.Event(), threading.Event()
+
+    def read_slowly(path: Path, **options: Any) -> Skill:
+        reading.set()
+        assert go_on.wait(20)
+        return read_skill(path, **options)
+
+    monkeypatch.setattr(skillpager.library, "read_skill", read_slowly)
+    monkeypatch.setattr(skillpager.library, "RESCAN_SECONDS", 0.0)
+    with ThreadPoolExecutor(1) as pool:
+        searching = pool.submit(library.found)
+        assert reading.wait(20)
+        assert library.found() == before
+        assert library.skill("one") == before[0]
+        with pytest.raises(UnknownSkillError):
+            library.skill("three")
+        go_on.set()
+        assert [skill.name for skill in searching.result(20)] == ["one", "two"]

@@ -1,20 +1,32 @@
 """SkillPager end to end with the shipped parts: index once, page, expand, notice changes."""
 
+import os
+import shutil
+import sqlite3
+import tempfile
 import threading
 import time
+import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 
 import skillpager
+import skillpager.memory
 from conftest import SAMPLES
 from messages import raises
 from skillpager import SkillPager, SkillPagerError
-from skillpager.errors import NodeNotFoundError, SettingsError
+from skillpager.encoders.hashing import HashingEncoder
+from skillpager.errors import NodeNotFoundError, SettingsError, StoreError
+from skillpager.pages import render
 from skillpager.parsing.skill import read_skill
 from skillpager.settings import Settings
+from skillpager.stores import NoStore
+from skillpager.stores.connection import VERSION
 from skillpager.strategies import Mmr
 from skillpager.types import Budget, Classification, FloatArray, NodeType, Page, SkipReason, Style
 
@@ -26,8 +38,6 @@ class CountingEncoder:
     """The hashing encoder, counting how often it is called."""
 
     def __init__(self) -> None:
-        from skillpager.encoders.hashing import HashingEncoder
-
         self._encoder = HashingEncoder()
         self.id, self.dim = self._encoder.id, self._encoder.dim
         self.documents = self.queries = 0
@@ -115,6 +125,13 @@ def test_embeddings_are_unit_rows_in_the_order_of_nodes(pager: SkillPager) -> No
     assert [node.id for node in index.nodes] == [f"n{number}" for number in range(len(index.nodes))]
     assert {edge.kind for edge in index.edges} >= {"sequence"}
     assert all(0 < node.type_confidence <= 1 for node in index.nodes)
+
+
+def test_a_page_without_room_for_marks_names_all_that_it_leaves_out(hashing_pager: SkillPager) -> None:
+    page = hashing_pager.page("Stop the server.\n\nStart it again.\n", "stop it", max_tokens=0)
+    assert (page.text, page.nodes, page.complete) == ("", (), False)
+    assert [omission.nodes for omission in page.omitted] == [("n0", "n1")]
+    assert not hashing_pager.page("# Only\n\n## Headings\n", "stop it", max_tokens=0).complete
 
 
 def test_a_small_skill_passes_through_whole_and_says_so(pager: SkillPager) -> None:
@@ -298,3 +315,141 @@ def test_every_error_of_a_user_has_one_base() -> None:
 
     kinds = [value for value in vars(errors).values() if isinstance(value, type)]
     assert all(issubclass(kind, SkillPagerError) for kind in kinds if issubclass(kind, Exception))
+
+
+@pytest.fixture
+def settled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trust the stamps of files at once."""
+    monkeypatch.setattr(skillpager.memory, "SETTLED_NS", -1)
+
+
+@pytest.mark.usefixtures("settled")
+def test_another_text_of_the_same_size_and_time_is_noticed(hashing_pager: SkillPager, tmp_path: Path) -> None:
+    file = tmp_path / "alone" / "skill.md"
+    file.parent.mkdir()
+    file.write_text("Do it.\n", encoding="utf-8")
+    before = file.stat()
+    assert hashing_pager.index(file).nodes[0].text == "Do it."
+    with file.open("r+b") as opened:
+        opened.write(b"Do if.")
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    after = file.stat()
+    assert (after.st_mtime_ns, after.st_size, after.st_ino) == (
+        *(before.st_mtime_ns, before.st_size, before.st_ino),
+    )
+    assert hashing_pager.index(file).nodes[0].text == "Do if."
+
+
+@pytest.mark.usefixtures("settled")
+def test_a_link_that_leads_elsewhere_now_is_noticed(
+    hashing_pager: SkillPager, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("first", "second"):
+        (tmp_path / name / "current").mkdir(parents=True)
+        (tmp_path / name / "current" / "SKILL.md").write_text(f"{name}\n", encoding="utf-8")
+        monkeypatch.chdir(tmp_path / name)
+        assert hashing_pager.index("current").nodes[0].text == name
+    link = tmp_path / "link"
+    for name in ("first", "second"):
+        link.unlink(missing_ok=True)
+        link.symlink_to(tmp_path / name)
+        assert hashing_pager.index(link / "current").nodes[0].text == name
+
+
+@pytest.mark.usefixtures("settled")
+def test_a_file_from_the_future_is_not_read_again_and_again(tmp_path: Path) -> None:
+    file = tmp_path / "skill.md"
+    file.write_text("Do it.\n", encoding="utf-8")
+    os.utime(file, (4e9, 4e9))
+    assert skillpager.memory.take_stamps([file]) is not None
+
+
+STORE_FAULTS = {
+    "a file in place of the folder": lambda file: file.parent.write_text("file"),
+    "a folder in place of the file": lambda file: file.mkdir(parents=True),
+    "a newer version": lambda file: make_database(file, f"PRAGMA user_version = {VERSION + 1}"),
+    "another program": lambda file: make_database(file, "CREATE TABLE bookmarks (url TEXT)"),
+    "a pipe": lambda file: (file.parent.mkdir(), os.mkfifo(file)),
+    "damaged and not to be moved": lambda file: (
+        file.with_name("index.db.damaged").mkdir(parents=True),
+        file.write_bytes(b"no database" * 1000),
+    ),
+}
+
+
+def make_database(file: Path, statement: str) -> None:
+    """Make a database that is not ours to change."""
+    file.parent.mkdir()
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute(statement)
+
+
+def remove(path: Path) -> None:
+    """Remove a file, or a folder with what is in it."""
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize("what", STORE_FAULTS)
+@pytest.mark.timeout(60)
+def test_pages_are_made_without_a_store_and_it_is_tried_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    folder = tmp_path / "cache"
+    STORE_FAULTS[what](folder / "index.db")
+    pager = SkillPager(encoder="hashing", store=folder)
+    tried = Mock(side_effect=pager.store.load)
+    monkeypatch.setattr(pager.store, "load", tried)
+    texts = ["# One\n\nDo it.\n", "# Two\n\nDo that.\n", "# Three\n\nDo more.\n"]
+    for text in texts * 2:
+        assert pager.page(text, QUERY).nodes
+    warned = [record.getMessage() for record in caplog.records]
+    assert len([text for text in warned if "indexes are not stored" in text]) == len(warned) == 1
+    assert tried.call_count == 1
+    with pytest.raises(StoreError):
+        pager.store.entries()
+    remove(folder)
+    monkeypatch.setattr(skillpager.memory, "STORE_PAUSE_SECONDS", 0.0)
+    pager._memory.store_pause._until = 0.0  # the pause is over
+    caplog.clear()
+    assert pager.page("# Four\n\nDo it.\n", QUERY).nodes
+    assert len(pager.store.entries()) == 1
+    # a store that fails while the program runs
+    pager.close()
+    remove(folder)
+    STORE_FAULTS[what](folder / "index.db")
+    assert pager.page("# Five\n\nDo it.\n", QUERY).nodes
+    assert "indexes are not stored" in caplog.text
+    pager.close()
+
+
+def test_a_store_in_a_folder_that_may_not_be_entered(caplog: pytest.LogCaptureFixture) -> None:
+    if not hasattr(os, "geteuid") or os.geteuid() != 0:
+        pytest.skip("needs to become another user")
+    with tempfile.TemporaryDirectory() as name:
+        pager = SkillPager(encoder="hashing", store=Path(name) / "cache")
+        Path(name).chmod(0)
+        os.seteuid(65534)
+        try:
+            assert pager.page("# One\n\nDo it.\n", QUERY).nodes
+            with pytest.raises(StoreError):
+                pager.store.entries()
+        finally:
+            os.seteuid(0)
+        assert caplog.text.count("indexes are not stored") == 1
+        pager.close()
+
+
+def test_commands_that_clients_choose_do_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(render, "MAX_JOINT_BYTES", 300_000, raising=False)
+    pager = SkillPager(encoder=HashingEncoder(), store=NoStore())
+    index = pager.index(SAMPLES / "kubernetes-debugging")
+    pager.page(index, "why is the pod crashing", max_tokens=800)
+    tracemalloc.start()
+    for number in range(60):
+        pager.page(index, "why is the pod crashing", max_tokens=800, show=f"tool {number}")
+    grown = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert grown < 3_000_000

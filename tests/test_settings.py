@@ -1,6 +1,8 @@
 """Settings: keyword over environment over project file over user file over default."""
 
 import os
+import re
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -8,7 +10,17 @@ import pytest
 from messages import raises
 from skillpager import SkillPager
 from skillpager.errors import SettingsError
-from skillpager.settings import Settings, load_settings
+from skillpager.parsing.skill import SCOPES
+from skillpager.settings import (
+    PROJECT_ARGUMENTS,
+    PROJECT_CHOICES,
+    Settings,
+    hide_secrets,
+    load_settings,
+    read_bounded,
+)
+from skillpager.strategies.registry import FAMILIES
+from skillpager.types import Style
 
 
 def load(tmp_path: Path, *, user: str = "", project: str = "", **environ: str) -> Settings:
@@ -108,3 +120,113 @@ def test_a_wrong_file_names_the_place_and_the_value(tmp_path: Path, content: str
 def test_a_wrong_variable_names_itself(tmp_path: Path) -> None:
     with raises(SettingsError):
         load(tmp_path, SKILLPAGER_MAX_TOKENS="many")
+
+
+BAD_PROJECT_FILES = {
+    "not TOML": b"encoder = ",
+    "not UTF-8": b"style = '\xff'",
+    "deep": b"style = " + b"[" * 30_000,
+    "long": b"#" * 10_000_000,
+    "long number": b"max_nodes = 0x" + b"f" * 60_000,
+    "wrong types": b"max_nodes = [1]\nstyle = {a = 1}\nscope = 5\nmmr_lambda = 'x'\nsufficiency = true",
+    "out of range": b"mmr_lambda = nan\nsufficiency = 0\nmax_tokens = 99999999999999999999\nstyle = 'gold'",
+    "unknown names": b"colour = 'red'\n" + b"x" * 10_000 + b" = 1",
+    "bad arguments": b"strategy = 'density:many'",
+    "an argument too many": b"strategy = 'mmr:0.5'",
+}
+
+
+@pytest.mark.parametrize("what", BAD_PROJECT_FILES)
+def test_a_bad_project_file_is_a_warning_and_the_users_own_an_error(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, what: str
+) -> None:
+    bad = tmp_path / "skillpager.toml"
+    bad.write_bytes(BAD_PROJECT_FILES[what])
+    settings = load_settings(environ={}, project_file=bad, user_file=tmp_path / "none.toml")
+    assert settings == Settings(cache_dir=settings.cache_dir)
+    warned = [record.getMessage() for record in caplog.records]
+    assert warned
+    assert all(str(bad) in text and len(text) < 1_000 for text in warned)
+    if "argument" not in what and what != "out of range":  # these are only noticed when a page is made
+        with pytest.raises(SettingsError, match=re.escape(str(bad))):
+            load_settings(environ={}, project_file=None, user_file=bad)
+
+
+def test_the_good_settings_of_a_bad_project_file_are_used(tmp_path: Path) -> None:
+    settings = load(tmp_path, project="max_tokens = 9\ncolour = 1\nstyle = 'gold'\nmmr_lambda = 0.5")
+    assert (settings.max_tokens, settings.style, settings.mmr_lambda) == (9, "marked", 0.5)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no such files on this system")
+@pytest.mark.parametrize("what", ["pipe", "device", "loop", "folder", "link to nothing"])
+@pytest.mark.timeout(20)
+def test_a_project_file_that_is_no_file_holds_nothing_up(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, what: str
+) -> None:
+    path = tmp_path / "skillpager.toml"
+    match what:
+        case "pipe":
+            os.mkfifo(path)
+        case "device":
+            path.symlink_to("/dev/zero")
+        case "loop":
+            path.symlink_to(path)
+        case "folder":
+            path.mkdir()
+        case _:
+            path.symlink_to(tmp_path / "nowhere")
+    missing = tmp_path / "none.toml"
+    assert load_settings(environ={}, project_file=path, user_file=missing).style == "marked"
+    if what != "link to nothing":
+        assert f"{path} cannot be read" in caplog.text
+        with pytest.raises(SettingsError, match="cannot be read"):
+            load_settings(environ={}, project_file=None, user_file=path)
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="needs to become another user")
+def test_a_file_without_permission_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        file = Path(folder) / "config.toml"
+        file.write_text("max_tokens = 9", encoding="utf-8")
+        file.chmod(0)
+        os.seteuid(65534)
+        try:
+            assert load_settings(environ={}, project_file=None, user_file=file).max_tokens is None
+        finally:
+            os.seteuid(0)
+        assert f"{file} cannot be read (Permission denied)" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("https://host:8000/v1", "https://host:8000/v1"),
+        ("https://user:secret@host/v1?key=secret&x=1", "https://…@host/v1?key=…&x=…"),
+        ("https://user:se/cret@host/v1?secret", "https://…@host/v1?…"),
+        ("https://user:se?cr#et@host", "https://…@host"),
+        ("user:secret@host/v1#secret", "…@host/v1"),
+    ],
+)
+def test_passwords_in_addresses_never_show(tmp_path: Path, url: str, shown: str) -> None:
+    assert hide_secrets(url) == shown
+    settings = load(tmp_path, SKILLPAGER_LLM_BASE_URL=url, OPENAI_BASE_URL=url)
+    assert "secret" not in repr(settings)
+    assert repr(settings).count(repr(shown)) == 2
+    assert settings.embed_base_url == url
+
+
+def test_only_regular_files_are_read_and_no_more_than_allowed(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(b"x" * 200_000)
+    assert read_bounded(file, 1_000_000) == file.read_bytes()
+    assert len(read_bounded(file, 100_000)) == 100_001
+    with pytest.raises(OSError, match="not a regular file"):
+        read_bounded(tmp_path, 10)
+
+
+def test_a_project_can_choose_every_scope_style_and_argument() -> None:
+    assert PROJECT_CHOICES["scope"] == SCOPES
+    assert PROJECT_CHOICES["style"] == tuple(Style)
+    numbers = {name for name, family in FAMILIES.items() if family.local and family.argument}
+    assert set(PROJECT_ARGUMENTS) == numbers

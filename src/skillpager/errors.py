@@ -22,6 +22,7 @@ __all__ = [
     "EncoderError",
     "MissingExtraError",
     "NodeNotFoundError",
+    "PanicsAsErrors",
     "SettingsError",
     "SkillError",
     "SkillPagerError",
@@ -32,7 +33,10 @@ __all__ = [
 ]
 
 from importlib import import_module
-from types import ModuleType
+from types import ModuleType, TracebackType
+
+# where PyO3 defines the exception of a panic, which cannot be imported
+PANIC_MODULE = "pyo3_runtime"
 
 
 class SkillPagerError(Exception):
@@ -77,6 +81,30 @@ class BenchError(SkillPagerError):
 
 class NodeNotFoundError(SkillPagerError):
     """A node, line range or section asked for is not in the skill."""
+
+
+class PanicsAsErrors:
+    """A context in which a panic of a library in Rust is a `SkillPagerError`.
+
+    PyO3 raises it as a `BaseException` outside of `Exception`, which would end a server instead of a request.
+    """
+
+    def __init__(self, library: str, kind: type[SkillPagerError]) -> None:
+        """Name the library that is called and the kind of error that its panics become."""
+        self._library = library
+        self._kind = kind
+
+    def __enter__(self) -> None:
+        """Begin the calls."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, panic: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Raise the error if the calls ended in a panic."""
+        if kind is not None and kind.__module__ == PANIC_MODULE:
+            raise self._kind(
+                f"{self._library} cannot process this text ({panic}): change the text, or report it."
+            ) from panic
 
 
 def reinstall_command() -> str:

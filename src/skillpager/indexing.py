@@ -6,6 +6,7 @@ Reference: paper §3.1.
 import hashlib
 import json
 import logging
+import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
@@ -13,10 +14,8 @@ from functools import cached_property
 import numpy as np
 
 from skillpager.errors import StoreError
-from skillpager.graph.edges import infer_edges
 from skillpager.memory import ProcessMemory
 from skillpager.node_text import embedded_text
-from skillpager.parsing.fragments import SPLITTER_VERSION, split_skill
 from skillpager.types import (
     Classifier,
     Encoder,
@@ -34,12 +33,17 @@ from skillpager.types import (
 
 logger = logging.getLogger(__name__)
 
+# part of every cache key: raise it when the same source may give other fragments
+SPLITTER_VERSION = "2"
 # version of what a store holds; raise it when the meaning of a stored field changes
 FORMAT_VERSION = 1
 
 
 def get_or_build(skill: Skill, builder: "Builder", *, memory: ProcessMemory, store: Store) -> SkillIndex:
     """Return the index of `skill`. If several threads ask for it, one builds it and the others wait.
+
+    A store that fails costs a warning and time: indexes are then built and stay in memory alone, and the
+    store is tried again after a pause.
 
     Args:
         skill: The skill.
@@ -50,19 +54,29 @@ def get_or_build(skill: Skill, builder: "Builder", *, memory: ProcessMemory, sto
     Raises:
         EncoderError: The encoder fails.
         ClassifierError: The classifier fails.
-        StoreError: The store cannot be opened.
     """
     key = index_key(skill, builder.recipe)
 
     def load_or_build() -> SkillIndex:
-        stored = store.load(key, skill)
-        if stored is not None:
-            return stored
+        usable = memory.store_pause.over()
+        if usable:
+            started = time.monotonic()
+            try:
+                stored = store.load(key, skill)
+            except StoreError as error:
+                usable = False
+                if memory.store_pause.begin(time.monotonic() - started):
+                    logger.warning("indexes are not stored, they stay in memory for now: %s", error)
+            else:
+                memory.store_pause.end()
+                if stored is not None:
+                    return stored
         index = builder.build(skill, key)
-        try:
-            store.save(index)
-        except StoreError as error:  # a page can be made without the store
-            logger.warning("the index of %s is not stored: %s", skill.name, error)
+        if usable:
+            try:
+                store.save(index)
+            except StoreError as error:  # a page can be made without the store
+                logger.warning("the index of %s is not stored: %s", skill.name, error)
         return index
 
     return memory.indexes.get_or_make(key, load_or_build)
@@ -121,6 +135,10 @@ class Builder:
             ClassifierError: The classifier fails.
             ValueError: A part returns the wrong number of rows or types, or reads rows that no encoder makes.
         """
+        # an index that is stored needs none of it
+        from skillpager.graph.edges import infer_edges
+        from skillpager.parsing.fragments import split_skill
+
         tiles = split_skill(skill) if tiles is None else tiles
         headings = tuple(tile for tile in tiles if isinstance(tile, Heading))
         fragments = [tile for tile in tiles if isinstance(tile, Fragment)]

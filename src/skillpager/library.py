@@ -6,22 +6,28 @@ project, then of the user. The first skill of a name shadows later ones.
 
 import difflib
 import json
+import logging
 import os
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from skillpager.display_text import one_line
-from skillpager.errors import SkillError, UnknownSkillError
+from skillpager.errors import SkillError, SkillPagerError, UnknownSkillError
 from skillpager.json_types import SkillJson
+from skillpager.memory import FileStamps, take_stamps
 from skillpager.parsing.skill import ENTRY_FILE, read_skill, shown_name
 
 if TYPE_CHECKING:
     from skillpager.pager import SkillPager
     from skillpager.types import SkillIndex
+
+logger = logging.getLogger(__name__)
 
 SKILL_FOLDERS = (".agents/skills", ".claude/skills")
 SKIPPED_FOLDERS = frozenset({".git", "node_modules", "__pycache__", ".venv"})
@@ -30,8 +36,13 @@ STUB_OF = "skillpager.stub-of"
 
 # levels of folders that are searched below a search folder
 MAX_DEPTH = 4
+# folders without a skill that are searched below a search folder
+MAX_FOLDERS = 20_000
 # seconds after which a library looks for new skills again
 RESCAN_SECONDS = 2.0
+# longest name that is compared with others, to say which are similar
+MAX_COMPARED_CHARS = 100
+MAX_FAULT_CHARS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +63,19 @@ class FoundSkill:
     path: Path
     shadowed_by: Path | None
     problem: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What discovery read of one folder.
+
+    Attributes:
+        found: The skill; None for a stub.
+        stamps: The state of its files; None if they are too new to tell whether they change again.
+    """
+
+    found: FoundSkill | None
+    stamps: FileStamps | None
 
 
 def found_json(found: FoundSkill) -> SkillJson:
@@ -89,32 +113,83 @@ def search_folders(
     return list(dict.fromkeys([*extra, *conventional]))
 
 
-def discover(folders: Iterable[Path]) -> list[FoundSkill]:
-    """Return the skills below the folders, in the order of the folders, then by path; without stubs."""
+@contextmanager
+def skill_faults(path: Path) -> Iterator[None]:
+    """Raise an unexpected exception as a `SkillError` that names the skill at `path`: it must stop no other.
+
+    The skill may have been written to cause it. Interruptions and the errors that a user can cause pass.
+    """
+    try:
+        yield
+    except SkillPagerError:
+        raise
+    except BaseException as fault:
+        # a panic of a library in Rust is no `Exception`
+        if not isinstance(fault, Exception) and type(fault).__module__ != "pyo3_runtime":
+            raise
+        logger.debug("%s", path, exc_info=True)
+        text = " ".join(str(fault).split())[:MAX_FAULT_CHARS]
+        raise SkillError(
+            f"{path} cannot be used: it causes an unexpected {type(fault).__name__} ({text}). This is a "
+            "fault of SkillPager: please report it with the skill."
+        ) from fault
+
+
+def discover(folders: Iterable[Path], readings: dict[Path, Reading] | None = None) -> list[FoundSkill]:
+    """Return the skills below the folders, in the order of the folders, then by path; without stubs.
+
+    A skill that cannot be read is listed with its problem, whatever that is.
+
+    Args:
+        folders: Folders to search.
+        readings: What the search before read, by folder; what has not changed since is not read again.
+            It is brought up to date.
+    """
+    before = {} if readings is None else readings
+    now: dict[Path, Reading] = {}
     found: list[FoundSkill] = []
     first: dict[str, Path] = {}
-    seen: set[Path] = set()
-    for path in (path for folder in folders for path in _skill_folders(folder)):
-        if path.resolve() in seen:
+    seen: set[Hashable] = set()
+    for path, identity in (each for folder in folders for each in _skill_folders(folder)):
+        if identity in seen:
             continue
-        seen.add(path.resolve())
-        try:
-            skill = read_skill(path, scope="body")
-        except SkillError as error:
-            found.append(FoundSkill(shown_name(path.name), "", path, None, one_line(str(error))))
-            continue
-        if stub_of(skill.metadata) is not None:
-            continue  # its original is the skill to page
-        nearest = first.setdefault(skill.name, path)
-        shadowed_by = None if nearest == path else nearest
-        found.append(FoundSkill(skill.name, skill.description, path, shadowed_by, None))
+        seen.add(identity)
+        reading = before.get(path)
+        if reading is None or reading.stamps is None or reading.stamps.changed():
+            reading = _read(path)
+        now[path] = reading
+        skill = reading.found
+        if skill is None:
+            continue  # a stub: its original is the skill to page
+        if skill.problem is None and (nearest := first.setdefault(skill.name, path)) != path:
+            skill = replace(skill, shadowed_by=nearest)
+        found.append(skill)
+    if readings is not None:
+        readings.clear()
+        readings.update(now)
     return found
+
+
+def _read(path: Path) -> Reading:
+    try:
+        with skill_faults(path):
+            skill = read_skill(path, scope="body")
+            found = FoundSkill(skill.name, skill.description, path, None, None)
+            entry = path / skill.files[0].path
+            return Reading(found if stub_of(skill.metadata) is None else None, take_stamps([entry, path]))
+    except SkillPagerError as error:
+        broken = FoundSkill(shown_name(path.name), "", path, None, one_line(str(error)))
+        # the system may allow tomorrow what it refuses now
+        passing = isinstance(error.__cause__, (OSError, MemoryError))
+        return Reading(broken, None if passing else take_stamps([path / ENTRY_FILE, path]))
 
 
 class Library:
     """The skills that a server offers, by name. A name is that of a discovered skill, never a path.
 
-    Thread-safe. New, removed and renamed skills are noticed after at most `RESCAN_SECONDS`.
+    Thread-safe. New, removed and renamed skills are noticed after at most `RESCAN_SECONDS`; a new one whose
+    folder has its name, directly in a search folder, at once. One thread searches, and reads what changed;
+    meanwhile the others get the result of the search before.
 
     Args:
         pager: Indexes and pages the skills.
@@ -125,9 +200,13 @@ class Library:
     def __init__(self, pager: "SkillPager", folders: Sequence[Path] | None = None) -> None:
         self.pager = pager
         self.folders = tuple(search_folders(pager.settings.skills_dir) if folders is None else folders)
-        self._lock = threading.Lock()
-        self._found: list[FoundSkill] = []
-        self._scanned = -RESCAN_SECONDS
+        self._searching = threading.Lock()
+        self._searched = -RESCAN_SECONDS
+        self._found: list[FoundSkill] | None = None
+        self._usable: dict[str, FoundSkill] = {}
+        self._readings: dict[Path, Reading] = {}
+        # names of folders that turned out to contain no skill of that name
+        self._misnamed: set[str] = set()
 
     def found(self, *, fresh: bool = False) -> list[FoundSkill]:
         """Return every found skill, shadowed and unreadable ones included.
@@ -135,11 +214,27 @@ class Library:
         Args:
             fresh: Search again, even if the last search is less than `RESCAN_SECONDS` ago.
         """
-        with self._lock:
-            if fresh or time.monotonic() - self._scanned >= RESCAN_SECONDS:
-                self._found = discover(self.folders)
-                self._scanned = time.monotonic()
-            return list(self._found)
+        asked = time.monotonic()
+        found = self._found
+        if found is None or fresh:
+            with self._searching:
+                # a search that began after the call will do
+                return list(self._search() if self._found is None or self._searched < asked else self._found)
+        if asked - self._searched >= RESCAN_SECONDS and self._searching.acquire(blocking=False):
+            try:
+                if asked - self._searched >= RESCAN_SECONDS:
+                    found = self._search()
+            finally:
+                self._searching.release()
+        return list(found)
+
+    def _search(self) -> list[FoundSkill]:
+        started = time.monotonic()
+        found = discover(self.folders, self._readings)
+        usable = {each.name: each for each in found if each.problem is None and each.shadowed_by is None}
+        self._found, self._usable, self._searched = found, usable, started
+        self._misnamed.clear()
+        return found
 
     def skills(self) -> list[FoundSkill]:
         """Return the skills that can be paged, sorted by name."""
@@ -152,14 +247,17 @@ class Library:
         Raises:
             UnknownSkillError: There is none, or it cannot be read; the message lists similar names.
         """
-        for fresh in (False, True):  # an unknown name may be that of a new skill
-            for found in self.found(fresh=fresh):
-                if found.name == name and found.shadowed_by is None and found.problem is None:
-                    return found
-        for found in self.found():
-            if found.name == name and found.problem:
-                raise UnknownSkillError(f"The skill {name!r} cannot be read: {found.problem}")
-        known = [found.name for found in self.skills()]
+        found = self.found()
+        if name not in self._usable and self._may_be_new(name):
+            found = self.found(fresh=True)
+            if name not in self._usable:
+                self._misnamed.add(name)
+        if skill := self._usable.get(name):
+            return skill
+        for each in found:
+            if each.name == name and each.problem:
+                raise UnknownSkillError(f"The skill {name!r} cannot be read: {each.problem}")
+        known = list(self._usable)
         hint = _hint(name, known) or "ask for the list of skills."
         raise UnknownSkillError(f"There is no skill named {name!r} among {len(known)}: {hint}")
 
@@ -170,7 +268,22 @@ class Library:
             UnknownSkillError: As for `skill`.
             SkillPagerError: As for `SkillPager.index`.
         """
-        return self.pager.index(self.skill(name).path, scope=scope)
+        path = self.skill(name).path
+        with skill_faults(path):
+            return self.pager.index(path, scope=scope)
+
+    def _may_be_new(self, name: str) -> bool:
+        """Return whether a search folder has a skill folder of this name that no search has read.
+
+        A name that nobody has costs a look at each search folder, not a search.
+        """
+        if Path(name).name != name or name == ".." or name in self._misnamed:
+            return False
+        places = [folder / name for folder in self.folders]
+        try:
+            return any(place not in self._readings and (place / ENTRY_FILE).is_file() for place in places)
+        except OSError:  # such as a name that is too long
+            return False
 
 
 def locate(skill: str, folders: Sequence[Path]) -> Path:
@@ -179,9 +292,12 @@ def locate(skill: str, folders: Sequence[Path]) -> Path:
     Raises:
         SkillError: There is no skill of this name; similar names are listed.
     """
-    path = Path(skill).expanduser()
-    if path.exists() or os.sep in skill or path.suffix.lower() in (".md", ".markdown"):
-        return path
+    try:
+        path = Path(skill).expanduser()
+        if path.exists() or os.sep in skill or path.suffix.lower() in (".md", ".markdown"):
+            return path
+    except (OSError, RuntimeError):  # no access, a name that is too long, or `~somebody` without a home
+        return Path(skill)  # reading it says why
     skills = [found for found in discover(folders) if found.problem is None]
     for found in skills:
         if found.name == skill and found.shadowed_by is None:
@@ -192,16 +308,60 @@ def locate(skill: str, folders: Sequence[Path]) -> Path:
 
 def _hint(name: str, known: Iterable[str]) -> str:
     """Return a question with similar known names; empty if there are none."""
-    names = sorted(set(known))
+    if len(name) > MAX_COMPARED_CHARS:
+        return ""
+    names = sorted(each for each in set(known) if len(each) <= MAX_COMPARED_CHARS)
     close = difflib.get_close_matches(name, names) or [each for each in names if name.lower() in each.lower()]
     return f"did you mean {', '.join(close)}?" if close else ""
 
 
-def _skill_folders(folder: Path) -> Iterator[Path]:
-    """Yield the folders with a SKILL.md at or below `folder`; folders inside a skill are not searched."""
-    for parent, folders, files in os.walk(folder, followlinks=True):
-        depth = len(Path(parent).relative_to(folder).parts)
-        if ENTRY_FILE in files:
-            yield Path(parent)
-            folders.clear()
-        folders[:] = sorted(set(folders) - SKIPPED_FOLDERS) if depth < MAX_DEPTH else []
+def _skill_folders(folder: Path) -> Iterator[tuple[Path, Hashable]]:
+    """Yield the folders with a SKILL.md at or below `folder`, and the identity of each on the disk.
+
+    Folders inside a skill are not searched. A folder that links lead to is searched again only from a place
+    nearer to the top: links to folders above would multiply all folders.
+    """
+    depths: dict[Hashable, int] = {}
+    bare = 0
+
+    def search(parent: Path, depth: int) -> Iterator[tuple[Path, Hashable]]:
+        nonlocal bare
+        try:
+            status = parent.stat()
+            identity = (status.st_dev, status.st_ino) if status.st_ino else os.path.realpath(parent)
+            if depth >= depths.get(identity, MAX_DEPTH + 1):
+                return
+            with os.scandir(parent) as entries:
+                are_folders = {entry.name: _is_folder(entry) for entry in entries}
+        except OSError:  # as if it were empty
+            return
+        depths[identity] = depth
+        if are_folders.get(ENTRY_FILE) is False:
+            yield parent, identity
+            return
+        bare += 1
+        if bare > MAX_FOLDERS:
+            _warn_of_size(folder)
+        elif depth < MAX_DEPTH:
+            for name in sorted(name for name, is_folder in are_folders.items() if is_folder):
+                if name not in SKIPPED_FOLDERS:
+                    yield from search(parent / name, depth + 1)
+
+    return search(folder, 0)
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link that leads to itself
+        return False
+
+
+@lru_cache
+def _warn_of_size(folder: Path) -> None:
+    """Log once that a folder is not searched completely."""
+    logger.warning(
+        "%s has more than %d folders without a skill, and some are not searched: name folders nearer to "
+        "the skills.",
+        *(folder, MAX_FOLDERS),
+    )

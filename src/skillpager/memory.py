@@ -3,7 +3,7 @@
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -16,10 +16,14 @@ MAX_KEPT_NODES = 50_000
 MAX_KEPT_PATHS = 10_000
 MAX_KEPT_QUERIES = 1_024
 
+# seconds that a store which failed is left alone, and how many times as long as it took to fail
+STORE_PAUSE_SECONDS = 30.0
+STORE_PAUSE_FACTOR = 10.0
+
 # a file written this recently may change again within the resolution of its time stamp
 SETTLED_NS = 2_000_000_000
 
-Stamp = tuple[int, int, int]
+Stamp = tuple[int, int, int, int, int]
 
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
@@ -93,7 +97,13 @@ class LRUCache(Generic[Key, Value]):
 
 @dataclass(frozen=True, slots=True)
 class FileStamps:
-    """Modification time, size and inode of a skill's files and of their folders, taken when it was read."""
+    """The state of files and folders when they were read, by which a later change is noticed.
+
+    A stamp is the times of modification and of change, size, device and inode. A program may keep the size
+    and set the first time; the second is the system's own. Not noticed are changes through a memory map that
+    a program holds since the file was read, and on Windows, which has no time of change, another text of
+    equal size to which a program gives the old time of modification.
+    """
 
     paths: tuple[Path, ...]
     stamps: tuple[Stamp, ...]
@@ -106,18 +116,58 @@ class FileStamps:
             return True
 
 
-def stamp_files(skill: Skill) -> FileStamps | None:
-    """Return the stamps of a skill that was just read; None while a file is too fresh to be trusted."""
-    if skill.root is None:
-        return None
-    files = [skill.root / file.path for file in skill.files]
-    paths = tuple(dict.fromkeys([*files, *(path.parent for path in files)]))
+def take_stamps(paths: Iterable[Path]) -> FileStamps | None:
+    """Return the stamps of what was just read; None while one of them is too fresh to be trusted."""
+    paths = tuple(dict.fromkeys(paths))
     try:
         stamps = tuple(map(_stamp, paths))
     except OSError:
         return None
-    settled = time.time_ns() - SETTLED_NS
-    return FileStamps(paths, stamps) if all(stamp[0] < settled for stamp in stamps) else None
+    now = time.time_ns()
+    # a time in the future was set by a program, or by a clock that was wrong: no later change repeats it
+    fresh = any(abs(now - moment) <= SETTLED_NS for stamp in stamps for moment in stamp[:2])
+    return None if fresh else FileStamps(paths, stamps)
+
+
+def stamp_skill(skill: Skill, path: Path) -> FileStamps | None:
+    """Return the stamps of the files and folders of a skill that was just read at `path`.
+
+    The path is one of them: it may be a link, and lead to another skill later.
+    """
+    if skill.root is None:
+        return None
+    files = [skill.root / file.path for file in skill.files]
+    return take_stamps([path, *files, *(file.parent for file in files)])
+
+
+class StorePause:
+    """The pauses of a store that fails: it is left alone for a while, then tried again. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._failing = False
+        self._until = 0.0
+
+    def over(self) -> bool:
+        """Return whether to try the store now; while it fails, one caller in each interval is told so."""
+        if not self._failing:
+            return True
+        with self._lock:
+            if (now := time.monotonic()) < self._until:
+                return False
+            self._until = now + STORE_PAUSE_SECONDS
+            return True
+
+    def begin(self, took: float) -> bool:
+        """Begin a pause after a failure that took so many seconds; return whether it is the first of them."""
+        with self._lock:
+            self._until = time.monotonic() + max(STORE_PAUSE_SECONDS, STORE_PAUSE_FACTOR * took)
+            first, self._failing = not self._failing, True
+            return first
+
+    def end(self) -> None:
+        """Note that the store works."""
+        self._failing = False
 
 
 class ProcessMemory:
@@ -125,9 +175,11 @@ class ProcessMemory:
 
     Attributes:
         indexes: Indexes by cache key.
+        store_pause: The pauses of the pager's store.
     """
 
     def __init__(self) -> None:
+        self.store_pause = StorePause()
         self.indexes = LRUCache[str, SkillIndex](MAX_KEPT_NODES, lambda index: len(index.nodes))
         self._paths = LRUCache[tuple[str, str], tuple[FileStamps, str]](MAX_KEPT_PATHS)
         self._queries = LRUCache[tuple[str, str], FloatArray](MAX_KEPT_QUERIES)
@@ -146,7 +198,29 @@ class ProcessMemory:
         """Return `(dim,)` float32, unit length: the embedding of a query, computed on first use."""
         return self._queries.get_or_make((encoder.id, text), lambda: encoder.encode_query(text))
 
+    def embeddings(self, texts: Sequence[str], encoder: Encoder) -> list[FloatArray]:
+        """Return the embedding of each text, at least one.
+
+        If the first is not in memory, all that are missing are computed together, if the encoder has
+        `encode_queries`.
+        """
+        first, *others = texts
+        together: Callable[[Sequence[str]], FloatArray] | None = getattr(encoder, "encode_queries", None)
+
+        def make() -> FloatArray:
+            if not others or together is None:
+                return encoder.encode_query(first)
+            missing = [text for text in others if self._queries.get((encoder.id, text)) is None]
+            rows = together([first, *missing])
+            for text, row in zip(missing, rows[1:], strict=True):
+                self._queries.put((encoder.id, text), row)
+            first_row: FloatArray = rows[0]
+            return first_row
+
+        row = self._queries.get_or_make((encoder.id, first), make)
+        return [row, *(self.embedding(text, encoder) for text in others)]
+
 
 def _stamp(path: Path) -> Stamp:
     status = path.stat()
-    return status.st_mtime_ns, status.st_size, status.st_ino
+    return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_dev, status.st_ino

@@ -15,11 +15,11 @@ from typing_extensions import Unpack
 from skillpager.errors import SettingsError, StrategyError
 from skillpager.factories import cache_folder, make_classifier, make_encoder, make_strategy
 from skillpager.indexing import Builder, get_or_build, rows_id
-from skillpager.memory import MAX_KEPT_NODES, LRUCache, ProcessMemory, stamp_files
+from skillpager.memory import MAX_KEPT_NODES, LRUCache, ProcessMemory, stamp_skill
 from skillpager.output import outline as explain
 from skillpager.pages.addresses import find_nodes
 from skillpager.pages.assemble import choose_budget, estimates, leave_out, longest, make_page, make_whole
-from skillpager.pages.render import PageRenderer
+from skillpager.pages.render import PageRenderer, joint_cache
 from skillpager.parsing.skill import SCOPES, read_skill, skill_from_text
 from skillpager.settings import Settings, load_settings
 from skillpager.stores import SqliteStore
@@ -42,8 +42,9 @@ from skillpager.types import (
     TokenCounter,
 )
 
-# strategies have caches of their own, so one is stored for each name and weight
-MAX_KEPT_STRATEGIES = 64
+# strategies have caches of their own, so one is stored for each name and weight, which clients may choose
+MAX_KEPT_STRATEGIES = 16
+MIN_RENDERER_NODES = 100  # a renderer of a smaller index counts as one of this
 
 SkillSource = Path | str | Skill | SkillIndex
 
@@ -91,8 +92,9 @@ class SkillPager:
         self._progress = progress
         self._memory = ProcessMemory()
         self._renderers = LRUCache[tuple[int, Style, str], PageRenderer](
-            MAX_KEPT_NODES, lambda renderer: len(renderer.index.nodes)
+            MAX_KEPT_NODES, lambda renderer: max(MIN_RENDERER_NODES, len(renderer.index.nodes))
         )
+        self._joints = joint_cache()
         self._pool_builders: dict[str, Builder] = {}
         self._strategies = LRUCache[tuple[str, float], Strategy](MAX_KEPT_STRATEGIES)
 
@@ -150,7 +152,6 @@ class SkillPager:
             SkillError: The skill cannot be read.
             EncoderError: The encoder fails.
             ClassifierError: The classifier fails.
-            StoreError: The store cannot be opened.
         """
         if isinstance(skill, SkillIndex):
             return skill
@@ -162,7 +163,7 @@ class SkillPager:
         index = self._memory.index_at(str(path), scope)
         if index is None:
             read = read_skill(path, scope=scope, max_bytes=self.settings.max_bytes)
-            stamps = stamp_files(read)
+            stamps = stamp_skill(read, path)
             index = self._get_or_build(read, self._builder)
             self._memory.remember_path(str(path), scope, stamps, index.key)
         return index
@@ -323,7 +324,7 @@ class SkillPager:
         # a renderer holds its index, so that no other index gets the same id
         return self._renderers.get_or_make(
             (id(index), chosen, show),
-            lambda: PageRenderer(index, self.token_counter, style=chosen, show=show),
+            lambda: PageRenderer(index, self.token_counter, style=chosen, show=show, joints=self._joints),
         )
 
     def _pool(self, index: SkillIndex, strategy: Strategy) -> SkillIndex:
@@ -348,8 +349,8 @@ class SkillPager:
     def _query(self, query: str, strategy: Strategy) -> Query:
         encoder = self._builder_for(strategy).encoder
         clauses = strategy.clauses(query) if estimates(strategy) else ()
-        parts = tuple(Query(clause, self._memory.embedding(clause, encoder)) for clause in clauses)
-        return Query(query, self._memory.embedding(query, encoder), parts)
+        row, *rows = self._memory.embeddings((query, *clauses), encoder)
+        return Query(query, row, tuple(map(Query, clauses, rows)))
 
     def _strategy(self, strategy: Strategy | str | None, mmr_lambda: float | None) -> Strategy:
         chosen = strategy or self.settings.strategy

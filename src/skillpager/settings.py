@@ -1,11 +1,14 @@
 """Settings, from keywords, environment, project file and user file, in this order of precedence.
 
 A project file comes with a `git clone` and is not trusted: it may set the look and the size of pages, never
-an endpoint, a model, a strategy that needs one, or a folder.
+an endpoint, a model, a strategy that needs one, or a folder. What is wrong in it is a warning, not an error.
 """
 
+import errno
 import logging
 import os
+import re
+import stat
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -22,6 +25,11 @@ PROJECT_FILE = "skillpager.toml"
 DEFAULT_MAX_CACHE_BYTES = 1024**3
 # largest skill that is read, all files together
 MAX_SKILL_BYTES = 8 * 1024 * 1024
+# largest file of settings; ours have some 20 lines
+MAX_SETTINGS_BYTES = 64 * 1024
+# largest number of a setting; beyond it arithmetic could overflow
+MAX_NUMBER = 10**15
+MAX_SHOWN_CHARS = 80
 
 # settings that an untrusted project file may set, and strategies that it may name: they load no model except
 # the shipped ones and call no endpoint
@@ -33,6 +41,15 @@ PROJECT_STRATEGIES = (
     *("greedy_graph", "topk_dependency", "mmr_graph", "exec_only", "concept_only", "density"),
     *("head", "sections", "bm25", "hybrid", "dpp", "msd", "cover"),
 )
+PROJECT_CHOICES = {
+    "scope": ("skill", "body"),
+    "style": ("marked", "plain", "xml"),
+    "strategy": PROJECT_STRATEGIES,
+}
+# the least argument of those strategies that take one; the greatest is 1
+PROJECT_ARGUMENTS = {"greedy_graph": -1.0, "density": 0.0, "dpp": 0.0, "msd": 0.0, "cover": 0.0}
+
+_CHUNK_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +104,49 @@ class Settings:
     def __repr__(self) -> str:
         """Return the settings as text with keys hidden, so that no log or traceback shows a key."""
         shown = {item.name: getattr(self, item.name) for item in fields(self)}
-        hidden = {name: "…" for name, value in shown.items() if name.endswith("_key") and value}
-        return f"Settings({', '.join(f'{name}={value!r}' for name, value in {**shown, **hidden}.items())})"
+        for name, value in shown.items():
+            if value and name.endswith("_key"):
+                shown[name] = "…"
+            elif value and name.endswith("_base_url"):
+                shown[name] = hide_secrets(value)
+        return f"Settings({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
+
+
+def hide_secrets(url: str) -> str:
+    """Return a URL as it may be shown: without user, password, fragment and the values of its query.
+
+    A wrong address is shown, too, so the last `@` ends the password, even one that should have been escaped.
+    """
+    before, at, after = url.rpartition("@")
+    if at:
+        scheme = re.match(r"[\w+.-]+://", before)
+        url = f"{scheme[0] if scheme else ''}…@{after}"
+    address, mark, query = url.partition("#")[0].partition("?")
+    hidden = "&".join(f"{part.partition('=')[0]}=…" if "=" in part else "…" for part in query.split("&"))
+    return f"{address}{mark}{hidden}" if mark else address
+
+
+def read_bounded(path: Path, max_bytes: int) -> bytes:
+    """Return the content of a regular file, or the first `max_bytes + 1` bytes of a longer one.
+
+    Pipes and devices are neither waited for nor read, and a file that grows is not followed.
+
+    Raises:
+        OSError: It cannot be read, or is not a regular file.
+    """
+
+    def open_at_once(name: str, flags: int) -> int:
+        # a pipe would wait for somebody who writes to it; Windows has no such files
+        return os.open(name, flags | getattr(os, "O_NONBLOCK", 0))
+
+    if stat.S_ISREG(path.stat().st_mode):
+        with open(path, "rb", buffering=0, opener=open_at_once) as file:
+            if stat.S_ISREG(os.fstat(file.fileno()).st_mode):  # it may have been replaced meanwhile
+                data = bytearray()
+                while chunk := file.read(min(_CHUNK_BYTES, max_bytes + 1 - len(data))):
+                    data += chunk
+                return bytes(data)
+    raise OSError(errno.EINVAL, "not a regular file", str(path))
 
 
 def load_settings(
@@ -116,27 +174,93 @@ def load_settings(
 
 
 def _from_file(settings: Settings, path: Path, *, trusted: bool) -> Settings:
-    try:
-        loaded = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (FileNotFoundError, NotADirectoryError, PermissionError):
-        return settings
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SettingsError(f"{path} is not valid TOML ({error}): correct or remove the file.") from error
-    known = {item.name for item in fields(Settings)}
+    known = sorted(item.name for item in fields(Settings))
     changes: dict[str, object] = {}
+    try:
+        loaded = _load_toml(path)
+    except SettingsError as error:
+        if trusted:
+            raise
+        logger.warning("%s It is ignored.", error)
+        return settings
     for name, value in loaded.items():
-        if name not in known:
-            raise SettingsError(f"{path}: unknown setting {name!r}; known are {', '.join(sorted(known))}.")
-        if not trusted and name not in PROJECT_KEYS:
-            logger.warning("%s: %s is ignored, a project may only set %s", path, name, sorted(PROJECT_KEYS))
-        elif not trusted and name == "strategy" and str(value).partition(":")[0] not in PROJECT_STRATEGIES:
-            local = ", ".join(PROJECT_STRATEGIES)
-            logger.warning(
-                "%s: strategy %r is ignored, a project may only name one of %s", path, value, local
-            )
-        else:
-            changes[name] = _convert(name, value, str(path))
+        try:
+            if name not in known:
+                raise SettingsError(f"{path}: unknown setting {_shown(name)}; known are {', '.join(known)}.")
+            if trusted or _may_choose(name, value, path):
+                changes[name] = _convert(name, value, str(path))
+        except SettingsError as error:
+            if trusted:
+                raise
+            logger.warning("%s It is ignored.", error)
     return replace(settings, **changes)  # type: ignore[arg-type]
+
+
+def _load_toml(path: Path) -> dict[str, object]:
+    """Return the content of a TOML file, empty if there is none.
+
+    Raises:
+        SettingsError: It cannot be read, is too large, or is not TOML.
+    """
+    try:
+        data = read_bounded(path, MAX_SETTINGS_BYTES)
+        if len(data) > MAX_SETTINGS_BYTES:
+            raise SettingsError(
+                f"{path} has more than {MAX_SETTINGS_BYTES:,} bytes: correct or remove the file."
+            )
+        return tomllib.loads(data.decode())
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except PermissionError as error:
+        # of a folder that another user owns, such as the home of root
+        logger.warning("%s cannot be read (%s): its settings are not used.", path, error.strerror)
+        return {}
+    except OSError as error:
+        reason = error.strerror or error
+        raise SettingsError(f"{path} cannot be read ({reason}): correct or remove the file.") from error
+    except (ValueError, RecursionError) as error:  # not UTF-8, not TOML, nested too deeply
+        raise SettingsError(f"{path} is not valid TOML ({error}): correct or remove the file.") from error
+
+
+def _may_choose(name: str, value: object, path: Path) -> bool:
+    """Return whether a project file may set `name` to `value`; what it may not is logged.
+
+    Raises:
+        SettingsError: The value is not of the setting's kind.
+    """
+    if name not in PROJECT_KEYS:
+        logger.warning("%s: %s is ignored, a project may only set %s", path, name, sorted(PROJECT_KEYS))
+        return False
+    converted = _convert(name, value, str(path))
+    if choices := PROJECT_CHOICES.get(name):
+        base, colon, argument = str(converted).partition(":")
+        if base in choices and (not colon or _is_project_argument(base, argument)):
+            return True
+        allowed = f"name one of {', '.join(choices)}"
+    elif isinstance(converted, float):
+        if 0.0 < converted <= 1.0 or (converted == 0.0 and name == "mmr_lambda"):
+            return True
+        allowed = "choose a number from 0 to 1"
+    else:
+        return True
+    logger.warning("%s: %s %s is ignored, a project may only %s", path, name, _shown(value), allowed)
+    return False
+
+
+def _is_project_argument(strategy: str, argument: str) -> bool:
+    try:
+        return PROJECT_ARGUMENTS[strategy] <= float(argument) <= 1.0
+    except (KeyError, ValueError):
+        return False
+
+
+def _shown(value: object) -> str:
+    """Return a value for an error, cut to a length that suits one."""
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # a number of thousands of digits; nested too deeply
+        return "too large"
+    return text if len(text) <= MAX_SHOWN_CHARS else f"{text[:MAX_SHOWN_CHARS]}…"
 
 
 def _from_environment(settings: Settings, environ: Mapping[str, str]) -> Settings:
@@ -164,6 +288,8 @@ def _convert(name: str, value: object, place: str) -> object:
         if name in ("max_bytes", "max_cache_bytes", "max_nodes", "max_tokens"):
             if isinstance(value, bool) or not str(value).isdigit():
                 raise ValueError("it must be a whole number, 0 or more")
+            if int(str(value)) > MAX_NUMBER:
+                raise ValueError(f"it must be at most {MAX_NUMBER:,}")
             return int(str(value))
         if name in ("mmr_lambda", "sufficiency"):
             return float(str(value))
@@ -172,6 +298,6 @@ def _convert(name: str, value: object, place: str) -> object:
         if name == "skills_dir":
             parts = value if isinstance(value, list) else str(value).split(os.pathsep)
             return tuple(Path(str(part)).expanduser() for part in parts if str(part))
-    except ValueError as error:
-        raise SettingsError(f"{name} in {place} is {value!r}: {error}.") from error
+    except (ValueError, RuntimeError) as error:  # the latter of `~somebody` without a home
+        raise SettingsError(f"{name} in {place} is {_shown(value)}: {error}.") from error
     return str(value)

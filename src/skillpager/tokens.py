@@ -8,7 +8,7 @@ has no wheel for every Python, so it is the extra `[tokens]`.
 import math
 import re
 from collections.abc import Callable
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from importlib.util import find_spec
 
 from skillpager.display_text import encodable
@@ -16,7 +16,7 @@ from skillpager.errors import require_extra
 from skillpager.types import TokenCounter
 
 _PIECE = re.compile(r"[^\W\d_]+|\d+|\s+|[^\w\s]+|_+")
-_WIDE = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af\u3040-\u30ff\uf900-\ufaff]")
+_WIDE = r"[\u2e80-\u9fff\uac00-\ud7af\u3040-\u30ff\uf900-\ufaff]"
 
 # tokens by kind of piece, fitted on o200k_base counts of public skills (benchmarks/README.md); wide and
 # accented letters are rare there, so their figures come from prose
@@ -42,14 +42,21 @@ class O200kCounter:
     exact = True
 
     def __init__(self) -> None:
-        """Load the vocabulary, which is part of rs-bpe.
+        """Find the vocabulary, which is part of rs-bpe; the first count loads it.
 
         Raises:
             MissingExtraError: rs-bpe is not installed.
         """
-        bpe = require_extra("rs_bpe.bpe", extra="tokens", purpose="Exact token counting")
-        self._count: Callable[[str], int] = bpe.openai.o200k_base().count
-        self._count_part = lru_cache(MAX_KEPT_PARTS)(self._count)  # in C: there are very many short parts
+        self._bpe = require_extra("rs_bpe.bpe", extra="tokens", purpose="Exact token counting")
+
+    @cached_property
+    def _count(self) -> Callable[[str], int]:
+        count: Callable[[str], int] = self._bpe.openai.o200k_base().count
+        return count
+
+    @cached_property
+    def _count_part(self) -> Callable[[str], int]:
+        return lru_cache(MAX_KEPT_PARTS)(self._count)  # in C: there are very many short parts
 
     def count(self, text: str) -> int:
         """Return the number of o200k_base tokens of `text`; lone surrogates count as U+FFFD."""
@@ -83,7 +90,7 @@ def _estimate(piece: str) -> float:
     if piece.isdigit():
         return PER_THREE_DIGITS * math.ceil(len(piece) / 3)
     if piece.isalpha():
-        wide = len(_WIDE.findall(piece))
+        wide = len(re.findall(_WIDE, piece))
         return PER_WIDE_LETTER * wide + PER_ACCENTED_LETTER * (len(piece) - wide)
     return PER_SIGN + PER_FURTHER_SIGN * (len(piece) - 1)
 

@@ -440,7 +440,11 @@ Context = Page
 
 
 class Encoder(Protocol):
-    """An embedding model: texts to rows of unit length."""
+    """An embedding model: texts to rows of unit length.
+
+    It may also have `encode_queries(texts)`, which returns `(len(texts), dim)`, the rows of `encode_query`: a
+    query and its clauses are then encoded together.
+    """
 
     @property
     def id(self) -> str:

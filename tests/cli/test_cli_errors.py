@@ -109,6 +109,27 @@ def test_a_project_file_may_not_choose_an_endpoint(tmp_path: Path) -> None:
     assert done.err.count("warning: skillpager.toml: encoder is ignored") == 1
 
 
+def test_a_store_that_cannot_be_opened_costs_a_warning_and_commands_for_it_say_why(tmp_path: Path) -> None:
+    (tmp_path / "cache").write_text("a file")
+    env = environment(tmp_path / "cache")
+    done = run("page", SAMPLES / "git-bisect", "skip a commit", env=env)
+    assert done.code == 0
+    assert "git bisect skip" in done.out
+    assert done.err.count("warning: ") == 1
+    for command in (["index", SAMPLES / "git-bisect"], ["cache", "info"], ["doctor"]):
+        done = run(*command, env=env)
+        assert done.code == 1
+        assert str(tmp_path / "cache") in done.err + done.out
+        assert "Traceback" not in done.err
+
+
+def test_a_project_file_that_is_a_device_stops_no_command(tmp_path: Path) -> None:
+    (tmp_path / "skillpager.toml").symlink_to("/dev/zero")
+    done = run("cache", "info", env=environment(tmp_path / "cache"), cwd=tmp_path)
+    assert done.code == 0
+    assert done.err.count("warning: skillpager.toml cannot be read") == 1
+
+
 @pytest.fixture
 def tiny_disk(tmp_path: Path) -> Iterator[Path]:
     """A disk with room for an empty store, and for no index."""

@@ -2,7 +2,9 @@
 
 from collections import defaultdict
 from html.parser import HTMLParser
+from itertools import groupby
 from pathlib import Path
+from time import thread_time
 
 import pytest
 from hypothesis import given
@@ -10,7 +12,15 @@ from hypothesis import strategies as st
 from pygments.lexers import get_lexer_by_name
 
 from conftest import SAMPLES, TRAPS
-from skillpager.http.explorer.document import BOUNDARY, LANGUAGES, MAX_COLORED_CHARS, highlight, render_file
+from skillpager.http.explorer import document
+from skillpager.http.explorer.document import (
+    BOUNDARY,
+    LANGUAGES,
+    MAX_COLORED_CHARS,
+    Clock,
+    highlight,
+    render_file,
+)
 from skillpager.parsing.fragments import split_skill
 from skillpager.parsing.skill import read_skill, skill_from_text
 from skillpager.types import Fragment, Node, NodeType, Skill
@@ -72,12 +82,13 @@ def nodes_of(skill: Skill) -> list[Node]:
     ]
 
 
-def rendered(skill: Skill) -> tuple[Reader, list[Node]]:
-    """Return the HTML of all files, and the nodes."""
+def rendered(skill: Skill, seconds: float = 60) -> tuple[Reader, list[Node]]:
+    """Return the HTML of all files, and the nodes; `seconds` is the time for markup."""
     nodes = nodes_of(skill)
     paths = {file.path for file in skill.files}
+    clock = Clock(seconds)
     html = [
-        render_file(file, [node for node in nodes if node.span.file == file.path], paths)
+        render_file(file, [node for node in nodes if node.span.file == file.path], paths, clock)
         for file in skill.files
     ]
     return Reader("".join(html)), nodes
@@ -131,7 +142,7 @@ def test_every_node_of_any_document_is_marked(parts: list[tuple[str, str]]) -> N
 def test_a_paragraph_is_cut_between_its_sentences_and_emphasis_goes_on() -> None:
     skill = skill_from_text("*Stop the server now. Then copy the files* to the disk. Start it again.")
     nodes = nodes_of(skill)
-    html = render_file(skill.files[0], nodes, ())
+    html = render_file(skill.files[0], nodes, (), Clock(60))
     assert [node.text for node in nodes][1] == "Then copy the files* to the disk."
     assert html == (
         '<p><span data-node="n0"><em>Stop the server now. </em></span>'
@@ -191,12 +202,104 @@ def test_line_breaks_of_tables_and_alignment_are_kept() -> None:
 @given(code=st.text(max_size=200), language=st.sampled_from(sorted(LANGUAGES)))
 def test_colours_leave_code_as_it_is(code: str, language: str) -> None:
     code = code.replace("\r", "").replace("\0", "").lstrip("\ufeff") + "\n"  # as a fence holds it
-    assert "".join(Reader(highlight(code, language)).texts.values()) == code
+    assert "".join(Reader(highlight(code, language, Clock(60))).texts.values()) == code
 
 
 def test_known_languages_are_coloured_and_others_are_not() -> None:
     for language in LANGUAGES:
         get_lexer_by_name(language)
-    assert '<span class="hl-k">def</span>' in highlight("def f(): ...", "Python")
-    assert highlight("<b>", "no-such-language") == "&lt;b&gt;"
-    assert highlight("x = 1\n" * MAX_COLORED_CHARS, "python").count("<span") == 0
+    assert '<span class="hl-k">def</span>' in highlight("def f(): ...", "Python", Clock(60))
+    assert highlight("<b>", "no-such-language", Clock(60)) == "&lt;b&gt;"
+    assert highlight("x = 1\n" * MAX_COLORED_CHARS, "python", Clock(60)).count("<span") == 0
+
+
+def lexers() -> dict[str, str]:
+    """Return one language for each lexer."""
+    names = sorted(sorted(LANGUAGES), key=lambda name: type(get_lexer_by_name(name)).__name__)
+    return {
+        lexer: next(group)
+        for lexer, group in groupby(names, key=lambda name: type(get_lexer_by_name(name)).__name__)
+    }
+
+
+# what patterns are slow at: a beginning, and what is repeated after it
+HOSTILE_CODE = [
+    ("", "\n"), ("a", " \n"), ("", " " * 99 + "a"), ("def ", "\n" * 99 + "a("), ("", '"'), ('"', "\\"), ("/*", "/*"),
+    ("<<E\n", "漢"), ("", "a\n"), ("(", "("), ("{", "a: "), ("#", "#"), ("", "a "), ("<a ", "a"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("language", lexers().values())
+def test_hostile_code_costs_little_time(language: str) -> None:
+    for beginning, unit in HOSTILE_CODE:
+        code = (beginning + unit * MAX_COLORED_CHARS)[: MAX_COLORED_CHARS - 1] + "\n"
+        before = thread_time()
+        html = highlight(code, language, Clock(0.02))
+        assert thread_time() - before < 3, (beginning, unit)
+        assert "".join(Reader(html).texts.values()) == code
+
+
+def test_a_long_table_of_hostile_code_is_shown_within_the_time() -> None:
+    fences = "".join(f"```{language}\n{'(a ' * 600}\n```\n" for language in LANGUAGES)
+    before = thread_time()
+    reader, nodes = rendered(skill_from_text(fences), 0.1)
+    assert thread_time() - before < 3
+    assert all(letters(reader.texts[node.id]) == "a" * 600 for node in nodes)
+
+
+HOSTILE_MARKDOWN = {
+    "sentences": "漢字。" * 20_000,
+    "image beginnings": "![" * 15_000,
+    "nested images": "![" * 5_000 + "](a)" * 5_000,
+    "brackets": "[" * 60_000,
+    "link beginnings": "[a](" * 15_000,
+    "open emphasis": "*a_ " * 15_000,
+    "nested emphasis of sentences": "**a _b " * 2_000 + "One. Two. " * 2_000 + "b_ a** " * 2_000,
+    "paragraphs": "a\n\n" * 10_000,
+    "quotes": "> " * 60 + "a\n" + "a\n" * 2_000,
+    "definitions": "".join(f"[a{number}]: b\n" for number in range(6_000)),
+    "square table": "|a" * 6_000 + "|\n" + "|-" * 6_000 + "|\n" + "|b\n" * 6_000,
+    "code": "```c\na\n```\n" * 5_000,
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE_MARKDOWN)
+def test_hostile_markdown_costs_little_time_and_every_node_is_shown(name: str) -> None:
+    skill = skill_from_text("# Skill\n\n" + HOSTILE_MARKDOWN[name])
+    nodes = nodes_of(skill)
+    before = thread_time()
+    html = render_file(skill.files[0], nodes, (), Clock(0.3))
+    assert thread_time() - before < 5
+    assert html.count("Skill") == 1
+    assert all(f'data-node="{node.id}"' in html for node in nodes)
+
+
+@pytest.mark.parametrize("use", ["[a] ", "![a] "])
+def test_the_target_of_a_definition_is_not_multiplied(use: str) -> None:
+    text = f"[a]: https://example.com/{'x' * 20_000}\n\n" + use * 20_000
+    assert (
+        len(render_file((skill := skill_from_text(text)).files[0], nodes_of(skill), (), Clock(60)))
+        < 3_000_000
+    )
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_without_time_a_skill_is_shown_as_its_source(path: Path) -> None:
+    skill = read_skill(path)
+    reader, nodes = rendered(skill, seconds=-1)
+    assert all(reader.texts[node.id] == node.text for node in nodes)
+    bodies = "".join(file.text[file.body_start :] for file in skill.files)
+    assert sum(len(letters(text)) for text in reader.texts.values()) == len(letters(bodies))
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_without_time_for_more_than_blocks_their_content_is_plain(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(document, "BLOCKS_SHARE", -1)  # of a time that is spent
+    reader, nodes = rendered(read_skill(path), seconds=-60)
+    assert reader.texts.keys() - {None} == {node.id for node in nodes}
+    for node in nodes:
+        assert is_within(letters(reader.texts[node.id]), letters(node.text)), node.text
+    assert not reader.tags & {"a", "em", "strong"}
+    assert BOUNDARY not in "".join(reader.texts.values())

@@ -134,3 +134,50 @@ def test_beyond_loopback_it_does_not_start_without_a_token(pager: SkillPager, ho
 def test_a_token_that_no_header_can_hold_is_refused(token: str) -> None:
     with raises(SettingsError):
         check_options(ServerOptions(token=token))
+
+
+PAGE_URL = f"/v1/page?skill={ASKED['skill']}&query=x"
+FOLLOWED = {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+@pytest.mark.parametrize("path", [PAGE_URL, "/v1/skills", "/healthz", "/", "/explorer/words"])
+def test_foreign_web_pages_cannot_make_a_browser_ask(client: httpx.Client, site: str, path: str) -> None:
+    for further in ({}, {**FOLLOWED, "Sec-Fetch-Dest": "iframe"}):
+        answer = client.get(path, headers={"Sec-Fetch-Site": site, **further})
+        assert (answer.status_code, answer.json()["error"]) == (403, "RefusedError")
+
+
+def test_a_link_elsewhere_may_open_the_explorer_and_nothing_else(client: httpx.Client) -> None:
+    headers = {"Sec-Fetch-Site": "cross-site", **FOLLOWED}
+    assert client.get("/", headers=headers).headers["content-type"].startswith("text/html")
+    assert client.get(PAGE_URL, headers=headers).status_code == 403
+
+
+@pytest.mark.parametrize("site", ["same-origin", "none"])
+def test_the_explorer_and_the_address_bar_may_ask(client: httpx.Client, site: str) -> None:
+    assert client.get(PAGE_URL, headers={"Sec-Fetch-Site": site}).is_success
+
+
+HEADED = ["/healthz", "/", "/explorer/words", "/v1/skills", "/v1/about", "/v1/strategies", "/v1/openapi.json"]
+
+
+@pytest.mark.parametrize(
+    "path", [*HEADED, PAGE_URL, "/v1/skills/git-bisect/outline", "/nothing", "/v1/expand"]
+)
+def test_head_answers_as_get_without_the_body(client: httpx.Client, path: str) -> None:
+    asked, headed = client.get(path), client.head(path)
+    assert headed.status_code == asked.status_code
+    assert headed.content == b""
+    same = {name: value for name, value in asked.headers.items() if name != "date"}
+    assert {name: value for name, value in headed.headers.items() if name != "date"} == same
+    if "etag" in asked.headers:
+        assert client.head(path, headers={"If-None-Match": asked.headers["etag"]}).status_code == 304
+
+
+def test_head_is_counted_as_itself_and_options_stay_refused(client: httpx.Client) -> None:
+    assert client.head("/metrics").is_success
+    counted = 'method="HEAD",path="/metrics",status="200"'
+    assert counted in client.get("/metrics").text
+    answer = client.options("/v1/skills")
+    assert (answer.status_code, answer.headers["allow"]) == (405, "GET, HEAD")

@@ -1,7 +1,6 @@
 """The HTTP service under load: bounded work, answers in time, budgets, counts."""
 
 import socket
-import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -11,26 +10,12 @@ from pathlib import Path
 import httpx
 import pytest
 
+from encoder_stubs import HeldEncoder
 from http_running import ASKED, TIME_LIMIT, Running, running
 from skillpager import SkillPager
-from skillpager.encoders.hashing import HashingEncoder
 from skillpager.http import gate as http_gate
 from skillpager.http import server as http_server
 from skillpager.http.options import ServerOptions
-from skillpager.types import FloatArray
-
-
-class HeldEncoder(HashingEncoder):
-    """Encodes queries only when it is let go: a request that takes as long as a test likes."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.let_go = threading.Event()
-
-    def encode_query(self, text: str) -> FloatArray:
-        """Return the embedding of a query, once it may."""
-        assert self.let_go.wait(TIME_LIMIT)
-        return super().encode_query(text)
 
 
 @contextmanager

@@ -9,9 +9,12 @@ from typing import Any
 import httpx
 import pytest
 
+from encoder_stubs import PanickingEncoder
 from http_running import ASKED, Running, running
+from mcp_clients import answers, error_of, server_of, text_of
 from skillpager import SkillPager
 from skillpager.http.options import ServerOptions
+from skillpager.parsing.skill import read_skill
 
 JSON = {"Content-Type": "application/json"}
 
@@ -182,7 +185,8 @@ def test_a_broken_skill_says_why(pager: SkillPager, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("method", "path", "allowed"), [("DELETE", "/v1/page", {"GET", "POST"}), ("POST", "/healthz", {"GET"})]
+    ("method", "path", "allowed"),
+    [("DELETE", "/v1/page", {"GET", "HEAD", "POST"}), ("POST", "/healthz", {"GET", "HEAD"})],
 )
 def test_another_method_is_not_allowed(
     client: httpx.Client, method: str, path: str, allowed: set[str]
@@ -228,3 +232,44 @@ def test_a_fault_of_ours_is_told_as_one(
     assert "secret" not in answer.text
     assert "secret detail" in caplog.text
     assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+def test_a_panic_of_a_dependency_ends_one_request(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    pager = SkillPager(encoder=PanickingEncoder(), store=tmp_path / "store")
+    with running(pager, ServerOptions(port=0, workers=1, waiting=0)) as service:
+        for _ in range(3):
+            told = problem(service.client.post("/v1/page", json=ASKED))
+            assert (told["status"], told["error"]) == (500, "PanicError")
+        assert service.client.get("/v1/skills/git-bisect/outline").is_success
+    pager.close()
+    assert "secret" not in str(told)
+    assert "secret detail" in caplog.text
+
+
+def test_a_skill_that_cannot_be_read_for_any_reason_stops_no_other(
+    pager: SkillPager, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("bad", "good"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "SKILL.md").write_text(f"---\nname: {name}\n---\n# T\n\nRun `{name}`.\n")
+
+    def fail(path: Path, *arguments: Any, **options: Any) -> Any:
+        if Path(path).name == "bad":
+            raise ZeroDivisionError("unexpected")
+        return read_skill(path, *arguments, **options)
+
+    monkeypatch.setattr("skillpager.library.read_skill", fail)
+    with running(pager, folder=tmp_path) as service:
+        assert service.client.get("/healthz").is_success
+        listed = service.client.get("/v1/skills").json()
+        assert [skill["name"] for skill in listed["skills"]] == ["good"]
+        assert [skill["name"] for skill in listed["left_out"]] == ["bad"]
+        assert service.client.post("/v1/page", json={"skill": "good", "query": "x"}).is_success
+        assert problem(service.client.get("/v1/skills/bad/outline"))["status"] == 404
+    tools = server_of(pager, tmp_path)
+    listing, page, none = answers(
+        tools, ("list_skills", {}), ("load_skill", {"name": "good"}), ("load_skill", {"name": "bad"})
+    )
+    assert text_of(listing) == "- good\n"
+    assert "Run `good`." in text_of(page)
+    assert "cannot be read" in error_of(none)

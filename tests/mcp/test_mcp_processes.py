@@ -297,3 +297,28 @@ def test_tools_and_their_arguments_are_those_of_the_docs() -> None:
         name: list(tool.input_schema["properties"])  # type: ignore[call-overload, arg-type]
         for name, tool in TOOLS.items()
     }
+
+
+@pytest.mark.timeout(120)
+def test_half_a_character_in_a_query_is_answered(tmp_path: Path) -> None:
+    started = child(SAMPLES, cache=tmp_path)
+    process = subprocess.Popen(
+        [started.command, *started.args], env=started.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    call = {"name": "load_skill", "arguments": {"name": "git-bisect", "query": "Find the bad commit \ud83d"}}
+    messages = [
+        INITIALIZE,
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call},
+    ]
+    assert process.stdin is not None
+    assert process.stdout is not None
+    with process:
+        for message in messages:
+            process.stdin.write(json.dumps(message).encode() + b"\n")
+            process.stdin.flush()
+        answers = [json.loads(process.stdout.readline()) for _ in range(2)]
+        process.stdin.close()
+    assert [answer["id"] for answer in answers] == [1, 2]
+    assert "bisect" in answers[1]["result"]["content"][0]["text"]
+    assert process.returncode == 0

@@ -48,7 +48,7 @@ def test_lines_are_those_of_the_first_file_unless_another_is_named(index: SkillI
         "L99999",
         "missing.md:L1",
         "-3",
-        "n" + "9" * 5000,
+        pytest.param("n" + "9" * 5000, id="many digits"),
         " , ",
     ],
 )

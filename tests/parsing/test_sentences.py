@@ -1,5 +1,6 @@
 """Sentence boundaries: Latin and CJK, never inside code, links, URLs or after abbreviations."""
 
+import re
 import time
 from itertools import pairwise
 
@@ -34,6 +35,8 @@ def split(text: str) -> list[str]:
         ("第一句。第二句！第三句？", ["第一句。", "第二句！", "第三句？"]),
         ("使用 `pip. X` 安装。版本 v1.2 发布了。", ["使用 `pip. X` 安装。", "版本 v1.2 发布了。"]),
         ("Nutze z. B. Make. Dann weiter.", ["Nutze z. B. Make. ", "Dann weiter."]),
+        ("A\u00a0.NET application. Next.", ["A\u00a0.NET application. ", "Next."]),
+        ("Seit A\u202f.B geht es.\u2003Dann weiter.", ["Seit A\u202f.B geht es.\u2003", "Dann weiter."]),
         ("No end", ["No end"]),
         ("", [""]),
     ],
@@ -53,3 +56,11 @@ def test_no_text_makes_the_search_quadratic(unit: str) -> None:
     begin = time.perf_counter()
     sentence_starts(unit * (100_000 // len(unit)))
     assert time.perf_counter() - begin < 5
+
+
+def test_text_on_which_the_segmenter_fails_is_one_sentence(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("skillpager.parsing.sentences._WIDE_BLANK", re.compile(r"(?!)"))
+    assert split("A\u00a0.NET application. Next.") == ["A\u00a0.NET application. Next."]
+    assert "left as one sentence" in caplog.text

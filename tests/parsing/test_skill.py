@@ -1,15 +1,21 @@
 """Reading skills: front matter, links, encodings, limits; odd is a warning, unreadable an error."""
 
 import os
+import socket
 from pathlib import Path
+from time import process_time
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from conftest import SAMPLES, TRAPS
 from messages import raises
 from skillpager.display_text import one_line
 from skillpager.errors import SkillError
-from skillpager.parsing.skill import read_skill, skill_from_files, skill_from_text
+from skillpager.parsing import frontmatter
+from skillpager.parsing.markdown import linked_paths
+from skillpager.parsing.skill import MAY_LINK, read_skill, skill_from_files, skill_from_text
 
 
 def write(folder: Path, text: str | bytes, name: str = "SKILL.md") -> Path:
@@ -206,6 +212,40 @@ def test_texts_that_are_no_skill_are_refused(files: list[tuple[str, str]]) -> No
         skill_from_files(files, max_bytes=8)
 
 
+_PARTS = [
+    *(".md", ".MARKDOWN", ".mar\u212adown", "%2emd", ".%6d%44", ".%4Darkdown", "md", "&#46;md", ".&#x6d;d"),
+    *(
+        "&period;md",
+        "&percnt;2emd",
+        "\\.md",
+        ".\\md",
+        "a",
+        "/",
+        "[a](",
+        "[a](<",
+        ">",
+        ")",
+        "`",
+        " ",
+        "\n",
+        "]: ",
+    ),
+]
+
+
+@given(st.lists(st.sampled_from(_PARTS), max_size=8).map("".join))
+def test_a_text_that_is_not_parsed_links_to_nothing(text: str) -> None:
+    assert MAY_LINK.search(text) or not linked_paths(text)
+
+
+@pytest.mark.parametrize(
+    "target", ["a%2emd", "a&#46;md", "a&period;md", "a&percnt;2emd", "a\\.md", "a.%6d%64"]
+)
+def test_a_link_is_found_however_its_ending_is_written(target: str) -> None:
+    assert MAY_LINK.search(target)
+    assert linked_paths(f"see [it]({target})") == ["a.md"]
+
+
 @pytest.mark.parametrize(
     ("written", "name"),
     [
@@ -260,3 +300,173 @@ def test_a_file_whose_name_breaks_a_line_is_left_out(tmp_path: Path) -> None:
         read_skill(latin)
     with raises(SkillError):
         skill_from_files([("a\nb.md", "text")])
+
+
+@pytest.mark.parametrize(
+    ("block", "fields"),
+    [
+        ("updated: 2024-01-01", {"updated": "2024-01-01"}),
+        ("at: 2001-12-14t21:59:43.10-05:00", {"at": "2001-12-14t21:59:43.10-05:00"}),
+        ("changelog:\n  2024-01-01: first", {"changelog": '{"2024-01-01": "first"}'}),
+        ("2024-01-01: first", {"2024-01-01": "first"}),
+        ("a: 0x" + "f" * 9000, {"a": "0x" + "f" * 9000}),
+        ("a: 1" + ":59" * 9000, {"a": "1" + ":59" * 9000}),
+        ("a: " + "9" * 5000, {"a": "9" * 5000}),
+        (
+            "a: 0x1F\nb: 1_000\nc: 1.50\nd: yes\ne: ~",
+            {"a": "31", "b": "1000", "c": "1.5", "d": "true", "e": ""},
+        ),
+        ("<<: {a: b}", {"<<": '{"a": "b"}'}),
+        ("a: =", {"a": "="}),
+        ("a: !!str 5", {"a": "5"}),
+        (r'a: "x\ud800y"', {"a": "x\ufffdy"}),
+        (r'a: ["\udc00", "\ud83d\ude00"]', {"a": '["\ufffd", "😀"]'}),
+        (r'"\ud800": b', {"\ufffd": "b"}),
+        ("a: b: 😀", {"a": "b: 😀"}),
+    ],
+)
+def test_values_are_strings_numbers_booleans_lists_and_maps(block: str, fields: dict[str, str]) -> None:
+    assert skill_from_text(f"---\nname: x\n{block}\n---\ntext\n").metadata == fields
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        '!!int ""',
+        '!!bool "x"',
+        '!!timestamp "x"',
+        '!!float ""',
+        "!!binary x",
+        "!!set {b}",
+        "!!omap [b: c]",
+        "!!python/name:os.system x",
+        "!x y",
+        "0b_",
+        r'"\UFFFFFFFF"',
+        "{[b]: c}",
+        "[" * 40,
+        "{b: " * 40,
+        "*b",
+        "\x01",
+    ],
+)
+def test_other_tags_and_impossible_values_are_not_yaml(block: str) -> None:
+    skill = skill_from_text(f"---\nkey: v\na: {block}\n---\ntext\n")
+    assert skill.metadata["key"] == "v"
+    assert "not valid YAML" in skill.warnings[0]
+
+
+# what makes a reader of YAML stumble
+YAML_PIECES = (
+    *"[]{},:-?&*!|>'\"%@`#~=<.0x1_e+\\ \t\n",
+    *("\n  ", "- ", ": ", "? ", "a", "key: ", "<<: ", "*a", "&a ", "---\n", "...\n"),
+    *(
+        f"!!{tag} "
+        for tag in ("int", "float", "bool", "null", "seq", "map", "str", "binary", "timestamp", "set")
+    ),
+    *("!!", "!!merge ", "!!python/object:", "2024-01-01", "1:59", "0x", "0b_", ".inf", ".nan", "yes", "null"),
+    *(r"\ud800", r"\UFFFFFFFF", r"\x", "é", "😀", "\u2028", "\x85", "\x01", "\ufeff", "\r"),
+)
+YAML = st.lists(st.sampled_from(YAML_PIECES), max_size=40).map("".join)
+
+
+@settings(max_examples=2000, deadline=None)
+@given(YAML)
+def test_any_front_matter_is_read(block: str) -> None:
+    fields, warnings = frontmatter.parse(f"---\n{block}\n---\n", file="SKILL.md")
+    for text in (*fields, *fields.values(), *warnings):
+        text.encode()
+
+
+@pytest.mark.parametrize(
+    "unit", ["- a\n", "[", "[[a],", "{a: ", "? ", "- - ", "a: [b]\n", "&a b: c\n", "a: b  c  \n", " "]
+)
+def test_the_longest_front_matter_is_read_fast(unit: str) -> None:
+    block = "t: b" + " " * 100 + "c: [\n" if unit == " " else "t:\n"
+    text = f"---\n{block}{unit * (30_000 // len(unit))}\nx: y: z\n---\n"
+    assert frontmatter.find_body(text) == len(text)
+    begin = process_time()
+    frontmatter.parse(text, file="SKILL.md")
+    assert process_time() - begin < 3
+
+
+# ---- links and special files in a skill from a stranger
+
+
+def test_an_entry_file_may_link_into_its_folder_and_to_another_skill(tmp_path: Path) -> None:
+    write(tmp_path, "# Other\n\nSee [own](own.md).\n", "other/SKILL.md")
+    write(tmp_path, "# Own\n", "linked/own.md")
+    entry = tmp_path / "linked" / "SKILL.md"
+    entry.symlink_to(Path("..") / "other" / "SKILL.md")
+    assert [file.path for file in read_skill(tmp_path / "linked").files] == ["SKILL.md", "own.md"]
+    entry.unlink()
+    entry.symlink_to("own.md")
+    assert read_skill(tmp_path / "linked").files[0].text == "# Own\n"
+
+
+@pytest.mark.parametrize("chained", [False, True])
+def test_an_entry_file_may_not_link_to_any_other_file(tmp_path: Path, chained: bool) -> None:
+    write(tmp_path, "secret: 1\n", "passwd")
+    (tmp_path / "bad").mkdir()
+    (tmp_path / "other").mkdir()
+    entry = tmp_path / "bad" / "SKILL.md"
+    if chained:
+        (tmp_path / "other" / "SKILL.md").symlink_to(tmp_path / "passwd")
+        entry.symlink_to(tmp_path / "other" / "SKILL.md")
+    else:
+        entry.symlink_to(tmp_path / "passwd")
+    with raises(SkillError):
+        read_skill(tmp_path / "bad")
+    # a file that the user names is the user's will
+    assert read_skill(entry).files[0].text == "secret: 1\n"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no such files on this system")
+@pytest.mark.parametrize("what", ["pipe", "device", "folder", "loop", "link to nothing", "socket"])
+@pytest.mark.timeout(20)
+def test_only_regular_files_are_read(tmp_path: Path, what: str) -> None:
+    for name in ("SKILL.md", "linked.md"):
+        make_special(tmp_path / "bad" / name, what)
+    with raises(SkillError):
+        read_skill(tmp_path / "bad")
+    with pytest.raises(SkillError, match=r"regular file|no skill at|has no SKILL"):
+        read_skill(tmp_path / "bad" / "SKILL.md")
+    write(tmp_path, "See [a](linked.md).\n", "good/SKILL.md")
+    make_special(tmp_path / "good" / "linked.md", what)
+    assert len(read_skill(tmp_path / "good").files) == 1
+
+
+def make_special(path: Path, what: str) -> None:
+    """Make a file that cannot be read as a file."""
+    path.parent.mkdir(exist_ok=True)
+    match what:
+        case "pipe":
+            os.mkfifo(path)
+        case "device":
+            path.symlink_to("/dev/zero")
+        case "folder":
+            path.mkdir()
+        case "loop":
+            path.symlink_to(path.name)
+        case "socket":
+            bound = socket.socket(socket.AF_UNIX)
+            here = Path.cwd()
+            os.chdir(path.parent)  # the path of a socket must be short
+            bound.bind(path.name)
+            os.chdir(here)
+            bound.close()
+        case _:
+            path.symlink_to("nowhere.md")
+
+
+def test_a_file_that_lies_about_its_size_is_read_within_the_limit() -> None:
+    endless = Path("/proc/kallsyms")  # size 0, megabytes long
+    if not endless.is_file() or len(endless.read_bytes()) < 2_000:
+        pytest.skip("needs /proc")
+    with pytest.raises(SkillError, match="over the limit of 1,000"):
+        read_skill(endless, max_bytes=1_000)
+
+
+def test_a_path_that_is_too_long_is_no_skill() -> None:
+    with pytest.raises(SkillError, match="cannot be read"):
+        read_skill("x" * 5_000)

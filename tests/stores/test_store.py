@@ -255,6 +255,25 @@ def test_eviction_takes_the_longest_unused_first(folder: Path, store: SqliteStor
     assert [entry.key for entry in store.entries()] == [saved[2].key, saved[0].key]
 
 
+def test_with_the_clock_set_back_the_longest_unused_goes_first(
+    folder: Path, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a, b, c = filled(folder, "a", "b", "c", dim=384)
+    for index, hours in ((a, 3), (b, 2), (c, 1)):
+        set_used(store, index, time.time() - 3600 * hours)
+    monkeypatch.setattr(time, "time", lambda: 1e9)  # 2001
+    (new,) = filled(folder, "new", dim=384)
+    assert store.load(a.key, a.skill) is not None
+    assert [entry.name for entry in store.entries()] == ["a", "new", "c", "b"]
+    removed = store.evict(store.size - 60_000)
+    assert removed
+    assert removed == [b.key, c.key, new.key, a.key][: len(removed)]
+    assert {new.key, a.key}.isdisjoint(removed)
+    used = store.entries()[0].used
+    store.load(a.key, a.skill)
+    assert store.entries()[0].used == used  # most loads write nothing
+
+
 def test_saves_stay_under_the_cap(folder: Path) -> None:
     cap = 400_000
     with closing(SqliteStore(folder, max_bytes=cap)) as store:

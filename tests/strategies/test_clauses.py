@@ -1,14 +1,18 @@
 """Clauses of a query: where they end, that no word is lost, and that the navigator finds each by itself."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from skillpager import SkillPager
+from skillpager.encoders.builtin import BuiltinEncoder
+from skillpager.memory import ProcessMemory
 from skillpager.strategies.navigator.features import NAMES, IndexFeatures, features_of
 from skillpager.strategies.navigator.lexical import MOST_CLAUSES, clauses_of, terms_of
-from skillpager.types import Query
+from skillpager.types import FloatArray, Query
 from strategy_cases import index_with
 
 
@@ -77,3 +81,43 @@ def test_the_pager_embeds_clauses_for_who_reads_them(pager: SkillPager) -> None:
     assert [clause.text for clause in navigator.clauses] == list(parts)
     for clause in navigator.clauses:
         assert np.array_equal(clause.embedding, pager.embed_query(clause.text))
+
+
+def test_a_query_and_its_clauses_are_encoded_in_one_call(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    query = "Restore one table from the dump; rotate the keys, then list the snapshots of last week"
+    encoder, calls = BuiltinEncoder(threads=2), list[list[str]]()
+    together = encoder.encode_queries
+
+    def counted(texts: Sequence[str]) -> FloatArray:
+        calls.append(list(texts))
+        return together(texts)
+
+    monkeypatch.setattr(encoder, "encode_queries", counted)
+    monkeypatch.setattr(encoder, "encode_query", None)  # would fail if it were called
+    memory, texts = ProcessMemory(), [query, *clauses_of(query)]
+    rows = memory.embeddings(texts, encoder)
+    assert calls == [texts]
+    assert len(texts) == 4
+    alone = BuiltinEncoder(threads=1)
+    for text, row in zip(texts, rows, strict=True):
+        assert np.array_equal(row, alone.encode_query(text))
+    # what is in memory already is not encoded again
+    memory.embeddings(texts, encoder)
+    memory.embeddings(["Upload the wheel", *texts[1:]], encoder)
+    assert calls[1:] == [["Upload the wheel"]]
+
+
+def test_an_encoder_of_one_query_at_a_time_is_enough() -> None:
+    class Plain:
+        id, dim = "plain", 2
+
+        def encode_documents(self, texts: Sequence[str]) -> FloatArray:
+            raise AssertionError(texts)
+
+        def encode_query(self, text: str) -> FloatArray:
+            return np.array([len(text), 0], np.float32)
+
+    rows = ProcessMemory().embeddings(["whole query", "whole", "query"], Plain())
+    assert [int(row[0]) for row in rows] == [11, 5, 5]

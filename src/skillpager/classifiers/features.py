@@ -22,7 +22,7 @@ KINDS = (
     TileKind.LINK_DEFINITION,
 )
 
-# cues in the text, each a 0/1 feature
+# cues in the text, each a 0/1 feature; none that begins a line reads the lines before, so that each takes linear time
 TEXT_CUES = {
     "modal": r"\b(?:must|required?|requires|requirements?|always|never|only|do not|don't|should)\b",
     "never": r"\b(?:never|do not|don't|avoid|must not|not use)\b",
@@ -36,27 +36,27 @@ TEXT_CUES = {
     "because": r"\b(?:because|since|why|therefore|reason|so that|this (?:means|ensures|is))\b",
     "when_use": r"\b(?:when to use|use this|when (?:you|the user|working|asked))\b",
     "sequence": r"\b(?:first|then|next|after|finally|step \d+|once)\b",
-    "condition": r"^\W*(?:if|when|unless|otherwise|before|after)\b",
+    "condition": r"^[^\w\n]*(?:if|when|unless|otherwise|before|after)\b",
     "reference": r"\b(?:see|refer to|read|documentation|docs|link|https?)\b",
-    "flag": r"(?<!\w)--?[a-z][\w-]+",
+    "flag": r"(?<!\w)--?[a-z][\w-]",
     "url": r"https?://",
-    "assignment": r"\w+\s*=\s*\S",
-    "call": r"\w+\(",
+    "assignment": r"\w\s*=\s*\S",
+    "call": r"\w\(",
     "placeholder": r"<[a-z][\w -]*>|\{[a-z_]+\}",
     "question": r"\?",
-    "bold_lead": r"^\W*\*\*[^*]+\*\*\s*[:—–-]|^\W*\*\*[^*]+:\*\*",
-    "code_lead": r"^\s*(?:[-*+]|\d+[.)])\s+`[^`]+`",
-    "ordered": r"^\s*\d+[.)]\s",
-    "checkbox": r"^\s*[-*+]\s+\[[ xX]\]",
-    "shell": r"```(?:bash|sh|shell|console|zsh)|^\s*\$ ",
+    "bold_lead": r"^[^\w\n]*\*\*[^*]+\*\*\s*[:—–-]|^[^\w\n]*\*\*[^*]+:\*\*",
+    "code_lead": r"^[^\S\n]*(?:[-*+]|\d+[.)])\s+`[^`]+`",
+    "ordered": r"^[^\S\n]*\d+[.)]\s",
+    "checkbox": r"^[^\S\n]*[-*+]\s+\[[ xX]\]",
+    "shell": r"```(?:bash|sh|shell|console|zsh)|^[^\S\n]*\$ ",
     "python": r"```(?:python|py)",
     "data": r"```(?:json|ya?ml|toml|ini|xml|sql|csv)",
     "plain_fence": r"```\s*(?:text|markdown|md)?\s*\n",
     "good_bad": r"[✅❌✓✗]|\b(?:good|bad|wrong|right|correct|instead)\b",
     "arrow": r"→|->|=>",
-    "comment": r"^\s*#",
+    "comment": r"^[^\S\n]*#",
     "imperative": (
-        r"^\W*(?:\d+[.)]\s*)?(?:\*\*)?(?:use|run|create|add|set|check|write|read|open|call|start|stop|build|make|"
+        r"^[^\w\n]*(?:\d+[.)]\s*)?(?:\*\*)?(?:use|run|create|add|set|check|write|read|open|call|start|stop|build|make|"
         r"ensure|verify|define|select|choose|identify|review|test|update|configure|install|generate|load|save|"
         r"import|include|keep|avoid|apply|follow|ask|look|find|get|put|move|remove|delete|compare|document|"
         r"implement|execute|perform|prepare|analy[sz]e|validate|confirm|determine|consider|provide|specify|"
@@ -101,19 +101,22 @@ def describe(fragments: Sequence[Fragment]) -> FloatArray:
         fragments: All fragments of one skill, in document order.
     """
     rows = []
+    cues_of: dict[str, list[bool]] = {"": [False] * len(_HEADING)}  # of each title: its sections share it
     last = len(fragments) - 1
     for place, fragment in enumerate(fragments):
         text = fragment.text[:CUE_CHARS]
         chars, lines = max(1, len(text)), text.count("\n") + 1
         path = fragment.heading_path
-        innermost, whole = (path[-1], " / ".join(path)) if path else ("", "")
+        titles = [
+            cues_of.get(title) or cues_of.setdefault(title, _heading_cues(title)) for title in path or ("",)
+        ]
         context = fragment.list_context
         rows.append(
             [
                 *(fragment.kind is kind for kind in KINDS),
                 *(bool(cue.search(text)) for cue in _TEXT),
-                *(bool(cue.search(innermost)) for cue in _HEADING),
-                *(bool(cue.search(whole)) for cue in _HEADING),
+                *titles[-1],
+                *map(any, zip(*titles, strict=True)),
                 len(path),
                 math.log1p(len(fragment.text)),
                 math.log1p(lines),
@@ -130,3 +133,7 @@ def describe(fragments: Sequence[Fragment]) -> FloatArray:
             ]
         )
     return np.array(rows, dtype=np.float32).reshape(len(fragments), len(NAMES))
+
+
+def _heading_cues(title: str) -> list[bool]:
+    return [bool(cue.search(title)) for cue in _HEADING]

@@ -9,20 +9,23 @@ The network does not read the embeddings, because they made it overfit.
 Reference: paper §3.1, Node Classification (there by a language model).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.resources import files
 from pathlib import Path
+from typing import TYPE_CHECKING
 from zipfile import BadZipFile
 
 import numpy as np
 
-from skillpager.classifiers.features import describe
 from skillpager.errors import ClassifierError
 from skillpager.sections import section_numbers
 from skillpager.sequence_net import SequenceNet
 from skillpager.types import Classification, FloatArray, Fragment, NodeType
+
+if TYPE_CHECKING:
+    from numpy.lib.npyio import NpzFile
 
 # order of the model's outputs
 TYPES = (
@@ -46,12 +49,14 @@ class LocalClassifier:
         Args:
             path: File of the weights; default: the shipped one.
         """
-        self._path = path or files("skillpager") / MODEL
+        self._path = path or Path(__file__).parents[1] / MODEL
 
-    @property
+    @cached_property
     def id(self) -> str:
         """Name of the model."""
-        return self._model.id
+        # read alone: to find a stored index takes no weights
+        with self._arrays() as arrays:
+            return str(arrays["id"])
 
     @property
     def embedding(self) -> str:
@@ -85,17 +90,22 @@ class LocalClassifier:
 
     @cached_property
     def _model(self) -> "_Model":
+        with self._arrays() as arrays:
+            weights = {name: arrays[name] for name in arrays.files if name.startswith("net.")}
+            return _Model(
+                embedding=str(arrays["embedding"]),
+                head_weight=arrays["head.weight"],
+                head_bias=arrays["head.bias"],
+                net=SequenceNet({name.removeprefix("net."): weights[name] for name in weights}),
+                temperature=float(arrays["temperature"]),
+            )
+
+    @contextmanager
+    def _arrays(self) -> Iterator["NpzFile"]:
+        """Open the file of the weights; whatever fails while it is read is a `ClassifierError`."""
         try:
             with self._path.open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
-                weights = {name: arrays[name] for name in arrays.files if name.startswith("net.")}
-                return _Model(
-                    id=str(arrays["id"]),
-                    embedding=str(arrays["embedding"]),
-                    head_weight=arrays["head.weight"],
-                    head_bias=arrays["head.bias"],
-                    net=SequenceNet({name.removeprefix("net."): weights[name] for name in weights}),
-                    temperature=float(arrays["temperature"]),
-                )
+                yield arrays
         except (OSError, ValueError, KeyError, BadZipFile) as error:
             raise ClassifierError(
                 f"The shipped classifier {self._path} cannot be read ({error}): reinstall skillpager."
@@ -104,7 +114,6 @@ class LocalClassifier:
 
 @dataclass(frozen=True, slots=True)
 class _Model:
-    id: str
     embedding: str
     head_weight: FloatArray
     head_bias: FloatArray
@@ -122,4 +131,7 @@ def assemble(fragments: Sequence[Fragment], head: FloatArray) -> FloatArray:
     Returns:
         `(n, 6 + len(features.NAMES))` float32.
     """
+    # its patterns take 15 ms to compile, which the page of an indexed skill need not wait for
+    from skillpager.classifiers.features import describe
+
     return np.concatenate([head, describe(fragments)], axis=1, dtype=np.float32)

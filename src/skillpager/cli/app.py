@@ -4,27 +4,81 @@ Data goes to stdout, everything else to stderr. Exit codes: 0 success, 1 an erro
 fix it, 2 wrong usage, 130 interrupted.
 """
 
+import gc
 import sys
 from importlib import import_module
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
-from typer.main import get_group
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command, get_group
 
-from skillpager.cli import cache
-from skillpager.cli.doctor import doctor, package_version
-from skillpager.cli.graph import graph
-from skillpager.cli.index import index
-from skillpager.cli.install import install, stub, uninstall
-from skillpager.cli.list import list_skills
-from skillpager.cli.mcp import mcp
-from skillpager.cli.messages import print_text
-from skillpager.cli.page import outline, page, show
-from skillpager.cli.serve import serve
+from skillpager.cli.options import take_plain_values
+
+# where each command is, in the order of `--help`; `bench` follows them
+COMMANDS = {
+    "index": "skillpager.cli.index:index",
+    "page": "skillpager.cli.page:page",
+    "outline": "skillpager.cli.page:outline",
+    "show": "skillpager.cli.page:show",
+    "graph": "skillpager.cli.graph:graph",
+    "list": "skillpager.cli.list:list_skills",
+    "doctor": "skillpager.cli.doctor:doctor",
+    "mcp": "skillpager.cli.mcp:mcp",
+    "serve": "skillpager.cli.serve:serve",
+    "install": "skillpager.cli.install:install",
+    "uninstall": "skillpager.cli.install:uninstall",
+    "stub": "skillpager.cli.install:stub",
+    "cache": "skillpager.cli.cache:app",
+}
+
+
+class Command(TyperCommand):
+    """A command whose plain values pass as they are."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the arguments and options of the command."""
+        take_plain_values(self, ctx)
+        return super().parse_args(ctx, args)
+
+
+class CommandGroup(TyperGroup):
+    """The commands, each imported when it is asked for: `page` does not wait for the others."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the options of the whole program."""
+        take_plain_values(self, ctx)
+        return super().parse_args(ctx, args)
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of the commands."""
+        return [*COMMANDS, *(name for name in super().list_commands(ctx) if name not in COMMANDS)]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return the command of this name, None if there is none."""
+        # a name that is not known is compared with those of all commands
+        known = cmd_name in COMMANDS or cmd_name in self.commands
+        for name in [cmd_name] if known else COMMANDS:
+            if name not in self.commands:
+                self.commands[name] = _import_command(name)
+        return super().get_command(ctx, cmd_name)
+
+
+def _import_command(name: str) -> Any:
+    module, _, attribute = COMMANDS[name].partition(":")
+    found = getattr(import_module(module), attribute)
+    if isinstance(found, typer.Typer):
+        group = get_group(found)
+        group.name = name
+        return group
+    alone = typer.Typer(add_completion=False, rich_markup_mode=None)
+    alone.command(name, cls=Command)(found)
+    return get_command(alone)
+
 
 # without rich's boxes help is half as long, which counts for agents, and starts faster
 app = typer.Typer(
+    cls=CommandGroup,
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -37,11 +91,18 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         # pages are UTF-8 in every locale; a file name that is not UTF-8 is written as it was read
         stream.reconfigure(encoding="utf-8", errors="surrogateescape")  # type: ignore[union-attr]
-    app(prog_name="skillpager")
+    try:
+        app(prog_name="skillpager")
+    finally:
+        # the process ends: to look through all that was imported for garbage takes a tenth of a page's time
+        gc.freeze()
 
 
 def _print_version(value: bool) -> None:
     if value:
+        from skillpager.cli.doctor import package_version
+        from skillpager.cli.messages import print_text
+
         print_text(f"skillpager {package_version()}")
         raise typer.Exit
 
@@ -104,10 +165,4 @@ def bench() -> None:
     """
 
 
-for command in (index, page, outline, show, graph):
-    app.command()(command)
-app.command(name="list")(list_skills)
-for command in (doctor, mcp, serve, install, uninstall, stub):
-    app.command()(command)
-app.add_typer(cache.app, name="cache")
 app.add_typer(bench_app, name="bench")

@@ -102,8 +102,8 @@ def package_version() -> str:
 
 
 def _settings(settings: "Settings") -> list[tuple[str, str, str]]:
-    """Return name, value and origin of each setting; of a key only that it is set."""
-    from skillpager.settings import Settings, load_settings
+    """Return name, value and origin of each setting; no key and no password is shown."""
+    from skillpager.settings import Settings, hide_secrets, load_settings
 
     layers = {
         "default": Settings(),
@@ -122,6 +122,8 @@ def _settings(settings: "Settings") -> list[tuple[str, str, str]]:
             shown = "not set"
         elif name.endswith("_key"):
             shown = "set, not shown"
+        elif name.endswith("_base_url"):
+            shown = hide_secrets(value)
         else:
             shown = ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
         found.append((name, shown, origin))

@@ -1,5 +1,6 @@
 """`skillpager index`: indexes many skills; one that fails does not stop the others."""
 
+import os
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -105,9 +106,10 @@ def find_targets(texts: Sequence[str], settings: "Settings") -> list[Path | Outc
                 f"No skills found in {', '.join(map(str, folders))}: name skill folders, Markdown files or "
                 "folders that contain skills."
             )
-    first: dict[Path, Path | Outcome] = {}
+    first: dict[str, Path | Outcome] = {}
     for target in targets:
-        first.setdefault((target.path if isinstance(target, Outcome) else target).resolve(), target)
+        path = target.path if isinstance(target, Outcome) else target
+        first.setdefault(os.path.realpath(path), target)
     return list(first.values())
 
 
@@ -148,10 +150,12 @@ def index_all(pager: "SkillPager", targets: Sequence[Path | Outcome], *, jobs: i
 
 def _index_one(pager: "SkillPager", path: Path) -> Outcome:
     from skillpager.cli.session import report_warnings
+    from skillpager.library import skill_faults
 
     start = time.perf_counter()
     try:
-        found = pager.index(path)
+        with skill_faults(path):
+            found = pager.index(path)
     except (SkillError, EncoderError, ClassifierError) as error:
         return Outcome(path, path.name, error=error)
     seconds = time.perf_counter() - start

@@ -69,17 +69,16 @@ def mcp(folders: OfferedFolders = None, *, served: McpOptions, options: PagerOpt
         from skillpager.cli.session import open_library
 
         library = open_library(folders or [], options)
-    # load the model while the rest of the server is imported
+        from skillpager.mcp import server as mcp_server
+        from skillpager.mcp.tools import DEFAULT_CEILING, ToolOptions
+
+        ceiling = DEFAULT_CEILING if served.ceiling is None else served.ceiling
+        tools = ToolOptions(ceiling, not served.text_only, served.resend, options.scope)
+        server = mcp_server.make_server(library, tools)
+    # Agents wait for `initialize`, and ask for a page later: the model is loaded between the two.
     warming = Thread(target=_warm, args=[library.pager])
     warming.start()
     try:
-        with _no_collection():
-            from skillpager.mcp import server as mcp_server
-            from skillpager.mcp.tools import DEFAULT_CEILING, ToolOptions
-
-            ceiling = DEFAULT_CEILING if served.ceiling is None else served.ceiling
-            tools = ToolOptions(ceiling, not served.text_only, served.resend, options.scope)
-            server = mcp_server.make_server(library, tools)
         if served.http:
             listening = mcp_server.open_port(mcp_server.DEFAULT_PORT if served.port is None else served.port)
             note(f"MCP server at {mcp_server.address_of(listening)}; Ctrl-C stops it")
@@ -94,7 +93,8 @@ def mcp(folders: OfferedFolders = None, *, served: McpOptions, options: PagerOpt
 
 
 def _warm(pager: "SkillPager") -> None:
-    """Load the encoder, if it is the built-in one, before the first page needs it."""
+    """Load the vocabulary, and the encoder if it is the built-in one, before the first page needs them."""
+    pager.token_counter.count("")
     with suppress(SkillPagerError):  # the first call will report it
         if pager.settings.encoder.startswith("builtin"):  # other encoders may cost money
             pager.embed_query("load the model")

@@ -3,9 +3,10 @@
 A command takes a group of options as one object: see `grouped`.
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
-from functools import wraps
+from functools import partial, wraps
 from importlib import import_module
 from inspect import Parameter, Signature, signature
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Annotated, Any, get_origin, get_type_hints
 import typer
 
 SHOWN_DESCRIPTION = 60
+_WHOLE_NUMBER = re.compile(r"[0-9]{1,9}")
 
 
 def complete_skill(incomplete: str) -> list[tuple[str, str]]:
@@ -194,6 +196,33 @@ class Without:
 
 # the commands that always take the whole skill as the settings have it
 UnscopedOptions = Annotated[PagerOptions, Without(("scope",))]
+
+
+def take_plain_values(command: Any, context: Any) -> None:
+    """Let the plainest values of a command pass as they are: words, whole numbers, options not given.
+
+    typer (since 0.29) converts every value with pydantic, whose import takes longer than all else of typer.
+    Any other value, and any value in another version of typer, goes the way of typer.
+    """
+    for parameter in command.get_params(context):
+        parameter.process_value = partial(_process_value, parameter, parameter.process_value)
+
+
+def _process_value(parameter: Any, process: Callable[[Any, Any], Any], context: Any, value: Any) -> Any:
+    kind = getattr(getattr(parameter, "type_descriptor", None), "annotation", None)
+    single = parameter.nargs == 1 and not parameter.multiple
+    bounded = parameter.min is not None or parameter.max is not None
+    if single and value is None:
+        plain = not parameter.required
+    elif single and isinstance(value, str):
+        plain = kind is str or (kind is int and not bounded and bool(_WHOLE_NUMBER.fullmatch(value)))
+    else:
+        plain = kind == list[str] and isinstance(value, tuple) and bool(value)
+    if not plain:
+        return process(context, value)
+    if value is not None:
+        value = kind(value) if kind in (str, int) else list(value)
+    return value if parameter.callback is None else parameter.callback(context, parameter, value)
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:

@@ -3,14 +3,15 @@
 import hashlib
 import os
 import threading
+from collections import deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from skillpager.errors import EncoderError, reinstall_command
+from skillpager.errors import EncoderError, PanicsAsErrors, reinstall_command
 from skillpager.types import FloatArray
 
 if TYPE_CHECKING:
@@ -81,6 +82,10 @@ class BuiltinEncoder:
         row: FloatArray = self._encode([text])[0]
         return row
 
+    def encode_queries(self, texts: Sequence[str]) -> FloatArray:
+        """Return `(len(texts), 384)`: the rows that `encode_query` gives, computed together."""
+        return self.encode_documents(texts)
+
     def _encode(self, texts: Sequence[str]) -> FloatArray:
         with self._lock:
             if self._model is None:
@@ -88,20 +93,33 @@ class BuiltinEncoder:
             tokenizer, session = self._model
         # the tokenizer refuses half a character, as a command line in another encoding can contain
         clean = (text[:MAX_CHARACTERS].encode("utf-8", "replace").decode("utf-8") for text in texts)
-        pieces: list[list[int]] = [tokenizer.encode(text).ids for text in clean]
+        with PanicsAsErrors("tokenizers", EncoderError):
+            pieces: list[list[int]] = [tokenizer.encode(text).ids for text in clean]
         rows = np.empty((len(texts), DIM), np.float32)
 
         def run(places: list[int]) -> None:
             together = np.array([pieces[place] for place in places], np.int64)
             rows[places] = session.run(None, {"input_ids": together})[0]
 
-        runs = list(_runs(pieces))
-        if self._threads == 1 or len(runs) == 1:
-            for places in runs:
-                run(places)
+        waiting = deque(_runs(pieces))
+
+        def work() -> None:
+            with suppress(IndexError):
+                while True:
+                    run(waiting.popleft())
+
+        # this thread works too: a query and its clauses then start one thread on two processors
+        helpers = min(self._threads, len(waiting)) - 1
+        if helpers < 1:
+            work()
         else:
-            with ThreadPoolExecutor(min(self._threads, len(runs))) as pool:
-                list(pool.map(run, runs))
+            from concurrent.futures import ThreadPoolExecutor  # a query of one clause is one run
+
+            with ThreadPoolExecutor(helpers) as pool:
+                busy = [pool.submit(work) for _ in range(helpers)]
+                work()
+                for helper in busy:
+                    helper.result()
         return rows
 
 

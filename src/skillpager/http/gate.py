@@ -1,6 +1,8 @@
 """ASGI middleware that checks every request: Host, Origin, token, and the body's size, time and type.
 
-The checks of Host and Origin are against DNS rebinding and web pages of other origins.
+The checks of Host and Origin are against DNS rebinding and web pages of other origins. A link on such a page
+may open the explorer. Its requests are refused even where it could not read the answer, because they make the
+service work and fill the cache.
 """
 
 import asyncio
@@ -15,6 +17,7 @@ from skillpager.http.explorer.routes import assets
 from skillpager.http.options import ServerOptions, as_address
 from skillpager.http.problems import RefusedError, error_problem
 from skillpager.http.service import JSON
+from skillpager.serving import is_foreign
 
 # served without the token: they hold no data
 PUBLIC_PATHS = frozenset({"/healthz", *assets()})
@@ -75,6 +78,10 @@ class Gate:
             raise RefusedError(
                 HTTPStatus.FORBIDDEN, f"Web pages of {origin!r} may not use the service: only its own may."
             )
+        if is_foreign(headers) and not _opens_explorer(scope, headers):
+            raise RefusedError(
+                HTTPStatus.FORBIDDEN, "Web pages of other sites may not use the service: only its own may."
+            )
         if self._options.token is None or scope["path"] in PUBLIC_PATHS:
             return
         scheme, _, given = headers.get("authorization", "").partition(" ")
@@ -114,6 +121,12 @@ class Gate:
         except TimeoutError as error:
             detail = f"The body did not arrive within {BODY_SECONDS:g} seconds: send it again."
             raise RefusedError(HTTPStatus.REQUEST_TIMEOUT, detail, headers={"Connection": "close"}) from error
+
+
+def _opens_explorer(scope: Scope, headers: Headers) -> bool:
+    """Return whether a browser follows a link to the explorer's page, in a window of its own."""
+    shown = headers.get("sec-fetch-mode"), headers.get("sec-fetch-dest")
+    return scope["path"] == "/" and scope["method"] in ("GET", "HEAD") and shown == ("navigate", "document")
 
 
 def _plain(host: str) -> str:

@@ -1,4 +1,4 @@
-"""ASGI middleware: request metrics, access log, security headers, answers to internal errors."""
+"""ASGI middleware: request metrics, access log, security headers, HEAD, answers to internal errors."""
 
 import asyncio
 import json
@@ -79,7 +79,7 @@ class Metrics:
 
 
 class Observer:
-    """The outermost middleware; it also answers requests that failed with an unexpected exception."""
+    """The outermost middleware; it also answers HEAD, and requests that ended in an unexpected exception."""
 
     def __init__(self, app: ASGIApp, *, metrics: Metrics) -> None:
         self._app = app
@@ -92,14 +92,19 @@ class Observer:
             return
         status = size = 0
         started = time.perf_counter()
+        method = scope["method"]
+        if method == "HEAD":
+            # answered as GET; not in a copy, because the router notes the route in it
+            scope["method"] = "GET"
 
         async def observed(message: Message) -> None:
             nonlocal status, size
             if message["type"] == "http.response.start":
                 status = message["status"]
                 MutableHeaders(scope=message).update(SECURITY_HEADERS)
-            else:
-                size += len(message.get("body", b""))
+            elif method == "HEAD":
+                message["body"] = b""
+            size += len(message.get("body", b""))
             await send(message)
 
         try:
@@ -108,7 +113,9 @@ class Observer:
             # the service is stopping and the grace period for the worker is over
             if not status:
                 await error_problem(EndingError())(scope, receive, observed)
-        except Exception as fault:
+        except (KeyboardInterrupt, SystemExit, GeneratorExit):
+            raise
+        except BaseException as fault:  # a panic of a Rust extension is no Exception
             if not status:
                 await fault_problem(fault)(scope, receive, observed)
         finally:
@@ -116,19 +123,19 @@ class Observer:
             if status:
                 seconds = time.perf_counter() - started
                 path = getattr(scope.get("route"), "path_format", UNKNOWN_PATH)
-                self._metrics.count_request(scope["method"], path, status, seconds)
+                self._metrics.count_request(method, path, status, seconds)
                 if access_log.isEnabledFor(logging.INFO):
-                    access_log.info("%s", _log_line(scope, status, size, seconds))
+                    access_log.info("%s", _log_line(scope, method, status, size, seconds))
 
 
-def _log_line(scope: Scope, status: int, size: int, seconds: float) -> str:
+def _log_line(scope: Scope, method: str, status: int, size: int, seconds: float) -> str:
     """Return one request as JSON, without the URL's query string, which may hold an agent's query."""
     client = scope.get("client")
     return json.dumps(
         {
             "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
             "client": client[0] if client else None,
-            "method": scope["method"],
+            "method": method,
             "path": scope["path"],
             "status": status,
             "bytes": size,

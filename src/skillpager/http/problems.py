@@ -110,7 +110,7 @@ def error_problem(error: SkillPagerError) -> Response:
     return problem(next(kinds, HTTPStatus.UNPROCESSABLE_ENTITY), str(error), error=name)
 
 
-def fault_problem(fault: Exception) -> Response:
+def fault_problem(fault: BaseException) -> Response:
     """Return the response to a request that an unexpected exception ended, and log the exception."""
     logger.error(
         "A request met a fault of SkillPager (%s: %s): please report it; --verbose prints the traceback.",
@@ -150,7 +150,9 @@ async def _on_http(request: Request, error: Exception) -> Response:
         # Starlette names only the methods of a path's first route
         path = getattr(request.scope.get("route"), "path_format", None)
         methods = cast(FastAPI, request.app).openapi()["paths"].get(path, {})
-        headers |= {"Allow": ", ".join(sorted(map(str.upper, methods)))} if methods else {}
+        allowed = set(map(str.upper, methods)) or set(headers.get("allow", "GET").split(", "))
+        allowed |= {"HEAD"} if "GET" in allowed else set()
+        headers = {"Allow": ", ".join(sorted(allowed))}
     return problem(status, details.get(status, str(error.detail)), headers=headers)
 
 

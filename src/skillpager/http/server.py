@@ -23,11 +23,11 @@ from skillpager.http.routes import pages, skills, status
 from skillpager.http.service import Service, WorkerPool
 from skillpager.library import Library
 from skillpager.pager import SkillPager
+from skillpager.serving import uvicorn_config
 from skillpager.stores import NoStore
 
 # requests that are still unanswered this long after the signal are dropped
 SHUTDOWN_SECONDS = 30
-BACKLOG = 2048
 # request line and headers: room for the longest query of a GET, 12 bytes per character
 HEAD_BYTES = 128 * 1024
 
@@ -115,7 +115,7 @@ def listen(options: ServerOptions) -> socket.socket:
     try:
         kind, flags = socket.SOCK_STREAM, socket.AI_PASSIVE
         family, _, _, _, address = socket.getaddrinfo(options.host, options.port, type=kind, flags=flags)[0]
-        listener = socket.create_server(address[:2], family=family, backlog=BACKLOG)
+        listener = socket.create_server(address[:2], family=family)
     except OSError as error:
         reason = error.strerror if isinstance(error, socket.gaierror) else os.strerror(error.errno or 0)
         raise SettingsError(
@@ -129,18 +129,7 @@ def listen(options: ServerOptions) -> socket.socket:
 
 def server_config(app: FastAPI) -> uvicorn.Config:
     """Return uvicorn's configuration for the application."""
-    return uvicorn.Config(
-        app,
-        access_log=False,  # that of `observing` omits the queries
-        h11_max_incomplete_event_size=HEAD_BYTES,
-        http="h11",  # other parsers ignore the line above
-        lifespan="on",
-        log_config=None,
-        proxy_headers=False,
-        server_header=False,
-        timeout_graceful_shutdown=SHUTDOWN_SECONDS,
-        ws="none",
-    )
+    return uvicorn_config(app, stop_seconds=SHUTDOWN_SECONDS, head_bytes=HEAD_BYTES)
 
 
 @contextmanager

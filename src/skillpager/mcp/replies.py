@@ -35,12 +35,14 @@ class Reply:
         form: The same as a JSON object, with the text.
         nodes: The nodes whose whole text it holds.
         cut: Whether a limit left out something that was asked for.
+        key: The key of the index that the nodes are of; empty for a reply without nodes.
     """
 
     text: str
     form: dict[str, object]
     nodes: tuple[Node, ...] = ()
     cut: bool = False
+    key: str = ""
 
 
 def within(make: Callable[[int], Reply], ceiling: int, counter: TokenCounter, *, structured: bool) -> Reply:

@@ -4,17 +4,21 @@ The server remembers the nodes that a session was sent. A session is a connectio
 HTTP what `initialize` opened. HTTP requests of protocol 2026-07-28 have no session and are sent everything.
 """
 
+import json
 import logging
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.metadata import version
+from typing import TYPE_CHECKING
 
 import anyio
+from anyio.lowlevel import checkpoint_if_cancelled
 from anyio.to_thread import run_sync
 from mcp.server import Server, ServerRequestContext
 from mcp.server.stdio import stdio_server
 from mcp.server.transport_security import TransportSecuritySettings
+from mcp.shared.message import SessionMessage
 from mcp.types import (
     CallToolRequestParams,
     CallToolResult,
@@ -23,14 +27,22 @@ from mcp.types import (
     TextContent,
     Tool,
     ToolAnnotations,
+    jsonrpc_message_adapter,
 )
 from mcp.types.version import HANDSHAKE_PROTOCOL_VERSIONS
+from pydantic import ValidationError
 
+from skillpager.display_text import encodable
 from skillpager.errors import SettingsError, SkillPagerError
 from skillpager.library import Library
 from skillpager.mcp.memory import Memory, Sessions
+from skillpager.mcp.replies import Reply
 from skillpager.mcp.tools import TOOLS, SkillTools, ToolOptions
 from skillpager.output.formatting import snippet
+
+if TYPE_CHECKING:
+    import uvicorn
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
 logger = logging.getLogger(__name__)
 
@@ -39,6 +51,12 @@ PATH = "/mcp"
 DEFAULT_PORT = 8642
 # open streams would keep a server from stopping
 STOP_SECONDS = 2
+# largest body over HTTP; a call is a few hundred bytes
+MAX_BODY_BYTES = 256 * 1024
+# sessions over HTTP: a session without a request or an open stream for this long ends; beyond the number no
+# further one is opened
+SESSION_SECONDS = 30 * 60
+MAX_OPEN_SESSIONS = 1_000
 # longest error: it quotes the request, which may have any length
 ERROR_CHARS = 2_000
 INSTRUCTIONS = (
@@ -76,7 +94,13 @@ def make_server(library: Library, options: ToolOptions | None = None) -> SkillSe
         return listed
 
     async def call_tool(context: RequestContext, params: CallToolRequestParams) -> CallToolResult:
-        return await run_sync(_answer, tools, params, _memory(context), options.structured)
+        memory = _memory(context)
+        result, reply = await run_sync(_answer, tools, params, memory, options.structured)
+        # a thread cannot be cancelled: if the client cancelled the call meanwhile, it ends here unanswered
+        await checkpoint_if_cancelled()
+        if reply is not None and not await _has_left(context):
+            memory.add(reply.key, (node.id for node in reply.nodes))
+        return result
 
     @asynccontextmanager
     async def sessions(_: SkillServer) -> AsyncIterator[Sessions]:
@@ -103,31 +127,65 @@ def _memory(context: RequestContext) -> Memory:
     return Memory()
 
 
+async def _has_left(context: RequestContext) -> bool:
+    """Return whether the client of a request over HTTP has closed the connection that the reply goes to."""
+    return context.request is not None and await context.request.is_disconnected()
+
+
 def _answer(
     tools: SkillTools, params: CallToolRequestParams, memory: Memory, structured: bool
-) -> CallToolResult:
+) -> tuple[CallToolResult, Reply | None]:
+    """Return the answer to a call, and the reply in it, or None if it is an error."""
     try:
         reply = tools.call(params.name, params.arguments or {}, memory)
+    except (KeyboardInterrupt, SystemExit):
+        raise
     except SkillPagerError as error:
         message = str(error)
-    except Exception:  # a client must get an answer, without details of the fault
+    # a client must get an answer, without details of the fault; a panic of a Rust extension is no Exception
+    except BaseException:
         logger.exception("the tool %s failed", params.name)
         message = "This is a fault of SkillPager; its log says more."
     else:
         content = TextContent(type="text", text=reply.text)
-        return CallToolResult(content=[content], structured_content=reply.form if structured else None)
+        return CallToolResult(content=[content], structured_content=reply.form if structured else None), reply
     content = TextContent(type="text", text=snippet(message, ERROR_CHARS))
-    return CallToolResult(content=[content], is_error=True)
+    return CallToolResult(content=[content], is_error=True), None
 
 
 def serve_pipe(server: SkillServer) -> None:
     """Answer the client at stdin and stdout until it closes them."""
 
     async def serve() -> None:
-        async with stdio_server() as (incoming, outgoing):
-            await server.run(incoming, outgoing, server.create_initialization_options())
+        async with stdio_server() as (incoming, outgoing), anyio.create_task_group() as tasks:
+            repaired, messages = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+
+            async def repair() -> None:
+                async with incoming, repaired:
+                    async for message in incoming:
+                        await repaired.send(_repaired(message))
+
+            tasks.start_soon(repair)
+            async with messages:
+                await server.run(messages, outgoing, server.create_initialization_options())
+            tasks.cancel_scope.cancel()
 
     anyio.run(serve)
+
+
+def _repaired(message: SessionMessage | Exception) -> SessionMessage | Exception:
+    """Return a message that was refused because of half a character, with U+FFFD in its place.
+
+    A client in JavaScript that cuts a text within an emoji sends such a half, and the SDK would never answer.
+    """
+    if not isinstance(message, ValidationError):
+        return message
+    line = message.errors()[0]["input"]
+    try:
+        text = encodable(json.dumps(json.loads(line), ensure_ascii=False))
+        return SessionMessage(jsonrpc_message_adapter.validate_json(text, by_name=False))
+    except (TypeError, ValueError, RecursionError):
+        return message
 
 
 def open_port(port: int) -> socket.socket:
@@ -150,11 +208,18 @@ def address_of(listening: socket.socket) -> str:
 
 
 def serve_http(server: SkillServer, listening: socket.socket) -> None:
-    """Answer clients at a socket until a signal stops the process.
+    """Answer clients at a socket until a signal stops the process."""
+    import uvicorn
+
+    uvicorn.Server(http_config(server, listening)).run(sockets=[listening])
+
+
+def http_config(server: SkillServer, listening: socket.socket) -> "uvicorn.Config":
+    """Return uvicorn's configuration for a server at a socket.
 
     Requests with another Host or from a page of another origin are refused (DNS rebinding).
     """
-    import uvicorn
+    from skillpager.serving import uvicorn_config
 
     port = listening.getsockname()[1]
     names = [f"{HOST}:{port}", f"localhost:{port}"]
@@ -162,14 +227,27 @@ def serve_http(server: SkillServer, listening: socket.socket) -> None:
         allowed_hosts=names, allowed_origins=[f"http://{name}" for name in names]
     )
     app = server.streamable_http_app(
-        streamable_http_path=PATH, json_response=True, transport_security=security
+        streamable_http_path=PATH,
+        json_response=True,
+        max_request_body_size=MAX_BODY_BYTES,
+        max_sessions=MAX_OPEN_SESSIONS,
+        session_idle_timeout=SESSION_SECONDS,
+        transport_security=security,
     )
-    config = uvicorn.Config(
-        app,
-        log_config=None,
-        access_log=False,
-        ws="none",
-        lifespan="on",
-        timeout_graceful_shutdown=STOP_SECONDS,
-    )
-    uvicorn.Server(config).run(sockets=[listening])
+    return uvicorn_config(_without_foreign_pages(app), stop_seconds=STOP_SECONDS)
+
+
+def _without_foreign_pages(app: "ASGIApp") -> "ASGIApp":
+    """Return an application that refuses the requests of web pages of other sites."""
+    from starlette.datastructures import Headers
+    from starlette.responses import PlainTextResponse
+
+    from skillpager.serving import is_foreign
+
+    async def guarded(scope: "Scope", receive: "Receive", send: "Send") -> None:
+        answer = app
+        if scope["type"] == "http" and is_foreign(Headers(scope=scope)):
+            answer = PlainTextResponse("Web pages of other sites may not use this server.", 403)
+        await answer(scope, receive, send)
+
+    return guarded

@@ -7,7 +7,7 @@ leaves something out, a mark names the tool call that reads it.
 import json
 import re
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from skillpager.errors import NodeNotFoundError, SettingsError
@@ -66,7 +66,9 @@ class SkillTools:
         self._style = Style.XML if library.pager.settings.style == Style.XML else Style.MARKED
 
     def call(self, name: str, values: Mapping[str, object], memory: Memory) -> Reply:
-        """Return the reply of a tool of `TOOLS` to its arguments; `memory` is that of the session.
+        """Return the reply of a tool of `TOOLS` to its arguments.
+
+        `memory` is that of the session; the caller adds to it what the reply holds, once that is on its way.
 
         Raises:
             SettingsError: The tool is unknown, or an argument is not valid.
@@ -94,9 +96,9 @@ class SkillTools:
         whole = None if asked.mode == "outline" else self._whole(asked, index, memory)
         if whole is None or (whole.cut and asked.mode == "auto"):
             return self._outline(asked.name, index, 0, asked.budget_tokens)
-        return self._sent(whole, index.key, memory)
+        return replace(whole, key=index.key)
 
-    def read_skill_nodes(self, asked: schemas.ReadNodes, memory: Memory) -> Reply:
+    def read_skill_nodes(self, asked: schemas.ReadNodes, _memory: Memory) -> Reply:
         """Return nodes of a skill, including those that the session was sent before."""
         index = self._index(asked.name)
         if [asked.ids, asked.section, asked.lines].count(None) != 2:
@@ -128,7 +130,7 @@ class SkillTools:
                 index, nodes, first_line, limit, counter, read_lines=read_lines, read_nodes=read_nodes
             )
 
-        return self._sent(self._within(make), index.key, memory)
+        return replace(self._within(make), key=index.key)
 
     def get_skill_outline(self, asked: schemas.GetOutline, _memory: Memory) -> Reply:
         """Return the headings and nodes of a skill."""
@@ -150,7 +152,7 @@ class SkillTools:
             free = page(None)  # with a limit that the whole skill fits, the page would be the whole skill
             return free if self._pager.token_counter.count(free.text) <= limit else page(limit)
 
-        return self._sent(self._within(make), key, memory)
+        return replace(self._within(make), key=key)
 
     def _whole(self, asked: schemas.LoadSkill, index: SkillIndex, memory: Memory) -> Reply:
         style, show, known = self._style, _show(asked.name), self._known(asked, index.key, memory)
@@ -177,10 +179,6 @@ class SkillTools:
 
     def _known(self, asked: schemas.LoadSkill, key: str, memory: Memory) -> Collection[str]:
         return () if self._options.resend or asked.resend else memory.sent(key)
-
-    def _sent(self, reply: Reply, key: str, memory: Memory) -> Reply:
-        memory.add(key, (node.id for node in reply.nodes))
-        return reply
 
 
 @dataclass(frozen=True, slots=True)

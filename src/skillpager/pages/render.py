@@ -13,10 +13,10 @@ import json
 import re
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
-from itertools import pairwise
+from itertools import count, pairwise
 
 from skillpager.display_text import is_plain
 from skillpager.memory import LRUCache
@@ -43,8 +43,10 @@ from skillpager.types import Node, Omission, Page, Selection, SkillIndex, Style,
 # 30 %; factors above 4 bring no further gain
 FILL_FACTOR = 3
 
-# joints that one renderer caches, about 500 bytes each
-MAX_KEPT_JOINTS = 20_000
+# of all joints that the renderers of a pager cache; those of a page of 100 nodes take about 0.3 MB
+MAX_JOINT_BYTES = 48_000_000
+# a joint besides its text and the ids of its gaps: objects, dictionaries and its place in the cache
+JOINT_BYTES = 1_000
 # fewer nodes than this have no gap between them
 MIN_GAP_NODES = 3
 # in style `xml`, text of a skill that could close the element of the page or open another
@@ -61,6 +63,19 @@ class _Joint:
     filled: tuple[int, ...] = ()
 
 
+JointCache = LRUCache[tuple[int, int, int], _Joint]
+_numbers = count()
+
+
+def joint_cache() -> JointCache:
+    """Return an empty cache of joints, which any number of renderers may share."""
+    return LRUCache(MAX_JOINT_BYTES, _joint_bytes)
+
+
+def _joint_bytes(joint: _Joint) -> int:
+    return JOINT_BYTES + len(joint.text) + sum(8 * len(gap.nodes) for gap in joint.omitted)
+
+
 class PageRenderer:
     """Renders pages of one index in one style. Thread-safe; joints are cached.
 
@@ -71,6 +86,7 @@ class PageRenderer:
         show: Command that reads omitted nodes; their ids follow it, or replace `{ids}` in it. Empty for
             none.
         known: Ordinals of nodes that the reader has already; marks of omitted ones say so.
+        joints: The cache of its joints, to share one among renderers; default: a cache of its own.
     """
 
     def __init__(
@@ -81,6 +97,7 @@ class PageRenderer:
         style: Style = Style.MARKED,
         show: str = "",
         known: frozenset[int] = frozenset(),
+        joints: JointCache | None = None,
     ) -> None:
         self.index = index
         self.counter = counter
@@ -89,7 +106,8 @@ class PageRenderer:
         self._show = show if is_plain(show) else ""
         self._known = known
         self._paths = heading_paths(index.headings, [node.span for node in index.nodes])
-        self._joints = LRUCache[tuple[int, int], _Joint](MAX_KEPT_JOINTS)
+        self._joints = joint_cache() if joints is None else joints
+        self._number = next(_numbers)  # of its joints in the cache
 
     def render(self, ordinals: Iterable[int], *, selection: Selection | None = None) -> Page:
         """Return the page that shows the given nodes, without a limit on its tokens.
@@ -113,7 +131,8 @@ class PageRenderer:
 
     def empty(self, selection: Selection | None) -> Page:
         """Return the page for a budget that is too small even for marks: no text, everything omitted."""
-        return self._page([], [_Joint("", omitted=self.joint(START, END).omitted)], selection)
+        page = self._page([], [_Joint("", omitted=omissions_of(self.index.nodes, self._known))], selection)
+        return replace(page, complete=False)  # nothing is shown of a skill of headings either
 
     def knowing(self, known: frozenset[int]) -> "PageRenderer":
         """Return a renderer of the same index for a reader who has these nodes already."""
@@ -121,7 +140,7 @@ class PageRenderer:
 
     def joint(self, before: int, after: int) -> _Joint:
         """Return the joint of two shown nodes; `START` and `END` are the ends of the page."""
-        key = (before, after)
+        key = (self._number, before, after)
         return self._joints.get(key) or self._joints.get_or_make(key, lambda: self._make_joint(before, after))
 
     @cached_property
@@ -140,8 +159,8 @@ class PageRenderer:
     @cached_property
     def gap_tokens(self) -> int:
         """Tokens that a gap takes, about: those of the mark for all nodes but the first and last."""
-        count = len(self.index.nodes)
-        return self.joint(0, count - 1).tokens if count >= MIN_GAP_NODES else 0
+        total = len(self.index.nodes)
+        return self.joint(0, total - 1).tokens if total >= MIN_GAP_NODES else 0
 
     def frame_tokens(self) -> int:
         """Return the tokens of the legend and tags around a page of this skill."""

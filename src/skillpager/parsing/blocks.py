@@ -5,18 +5,26 @@ headings and thematic breaks only end a section. Every piece is a range of sourc
 """
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from itertools import takewhile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from itertools import chain, takewhile
 
-from markdown_it.tree import SyntaxTreeNode
+from markdown_it.token import Token
 
-from skillpager.parsing.markdown import Lines, parse_blocks, plain_text
+from skillpager.errors import SkillError
+from skillpager.parsing.lines import LINE_END, Lines
+from skillpager.parsing.markdown import parse_blocks, plain_text
 from skillpager.parsing.sentences import sentence_starts
 from skillpager.types import TileKind
 
 # a longer list item or quote is split into its paragraphs, code blocks and lists
 MAX_ITEM_CHARS = 1200
+
+# of one file; a skill of the largest size that is plain prose has some 80,000
+MAX_PIECES = 200_000
+
+# a longer text before a list, or header of a table, is not repeated as the lead-in of its items
+MAX_LEAD_IN_CHARS = 4_000
 
 _LISTS = ("bullet_list", "ordered_list")
 _LEAF_KINDS = {"fence": TileKind.CODE, "code_block": TileKind.CODE, "html_block": TileKind.HTML}
@@ -69,20 +77,47 @@ class Piece:
     title: str = ""
 
 
-def split_blocks(text: str, body_start: int) -> list[Piece]:
+@dataclass(slots=True)
+class _Block:
+    """A block of Markdown: its lines, and the blocks inside it.
+
+    Attributes:
+        type: As in markdown-it, without `_open`.
+        first: Its first line, from 0.
+        behind: The line after its last one.
+        level: Heading level; 0 for anything else.
+        content: Inline Markdown of a heading.
+        children: The blocks inside it.
+    """
+
+    type: str
+    first: int
+    behind: int
+    level: int = 0
+    content: str = ""
+    children: list["_Block"] = field(default_factory=list)
+
+
+def split_blocks(text: str, body_start: int, *, file: str = "The text") -> list[Piece]:
     """Return the pieces and headings of a body in document order, without blank space.
 
     Args:
         text: The whole file.
         body_start: Offset at which the body begins; offsets of pieces count from the start of `text`.
+        file: Path that the error names.
+
+    Raises:
+        SkillError: There are more than `MAX_PIECES`.
     """
     body = text[body_start:]
-    splitter = _Splitter(text, body_start, Lines(body))
-    parsed = list(splitter.blocks(SyntaxTreeNode(parse_blocks(body)).children))
-    end = Piece(None, len(text), len(text), parsed[-1].section if parsed else 0)
+    lines = Lines(body)
+    first_line = len(LINE_END.findall(text, 0, body_start)) + 1
+    splitter = _Splitter(text, body_start, lines)
+    blocks = (_tree(tokens) for tokens in parse_blocks(body, file=file, first_line=first_line))
     pieces: list[Piece] = []
     position = body_start
-    for piece in [*parsed, end]:
+    end = Piece(None, len(text), len(text))
+    for piece in chain(splitter.blocks(blocks), [end]):
         if piece is not end and (piece.end <= position or not text[piece.start : piece.end].strip()):
             continue  # a separator such as U+2028 alone is a paragraph in CommonMark, blank space here
         start = max(piece.start, position)
@@ -91,24 +126,49 @@ def split_blocks(text: str, body_start: int) -> list[Piece]:
             first = position + text[position:start].index(missed)
             kind = TileKind.LINK_DEFINITION if missed[0] == "[" else TileKind.SENTENCE
             # block 0 is not a Markdown block; the section is that of the next piece
-            pieces.append(Piece(kind, first, first + len(missed), piece.section, 0, None, first))
+            section = splitter.section if piece is end else piece.section
+            pieces.append(Piece(kind, first, first + len(missed), section, 0, None, first))
+        if len(pieces) > MAX_PIECES:
+            line = first_line + lines.number(piece.start - body_start) - 1
+            raise SkillError(
+                f"{file}:{line} begins part {len(pieces):,} (sentences, list items, table rows …), "
+                f"over the limit of {MAX_PIECES:,}: divide it, or page a smaller file."
+            )
         if piece is not end:
             pieces.append(piece if start == piece.start else replace(piece, start=start, last=start))
             position = piece.end
     return pieces
 
 
+def _tree(tokens: list[Token]) -> _Block:
+    """Return the tree of one block at the top level; empties `tokens`, so that memory holds one of both."""
+    path = [_Block("root", 0, 0)]
+    tokens.reverse()
+    while tokens:
+        token = tokens.pop()
+        del path[token.level + 1 :]
+        if token.type == "inline":
+            path[-1].content = token.content if path[-1].level else ""
+        elif token.type != "row":
+            first, behind = token.map or (0, 0)
+            level = int(token.tag[1]) if token.type == "heading_open" else 0
+            block = _Block(token.type.removesuffix("_open"), first, behind, level)
+            path[-1].children.append(block)
+            path.append(block)
+    return path[0].children[0]
+
+
 class _Splitter:
-    """Walks a syntax tree and numbers its blocks and sections."""
+    """Walks the blocks and numbers them and the sections."""
 
     def __init__(self, text: str, offset: int, lines: Lines) -> None:
         self._text = text
         self._offset = offset
         self._lines = lines
         self._block = 0
-        self._section = 0
+        self.section = 0
 
-    def blocks(self, nodes: list[SyntaxTreeNode]) -> Iterator[Piece]:
+    def blocks(self, nodes: Iterable[_Block]) -> Iterator[Piece]:
         """Yield the pieces of top-level nodes."""
         before: Piece | None = None
         for node in nodes:
@@ -117,14 +177,14 @@ class _Splitter:
                 yield piece
                 before = piece
 
-    def _pieces(self, node: SyntaxTreeNode, before: Piece | None) -> Iterator[Piece]:
+    def _pieces(self, node: _Block, before: Piece | None) -> Iterator[Piece]:
         """Yield the pieces of one node; `before` is the preceding piece."""
         if node.type == "heading":
-            self._section += 1
-            title = plain_text(node.children[0].content) if node.children else ""
-            yield replace(self._piece(node, TileKind.HEADING), level=int(node.tag[1]), title=title)
+            self.section += 1
+            heading = self._piece(node, TileKind.HEADING)
+            yield replace(heading, level=node.level, title=plain_text(node.content))
         elif node.type == "hr":
-            self._section += 1
+            self.section += 1
             yield self._piece(node, None)
         elif node.type == "paragraph":
             paragraph = self._piece(node, TileKind.SENTENCE)
@@ -136,9 +196,9 @@ class _Splitter:
                 yield replace(paragraph, start=first, end=end, last=first)
         elif node.type in _LISTS:
             lead_in = None
-            if before and before.section == self._section and before.kind is TileKind.SENTENCE:
-                introduces = _INTRODUCES.search(self._text[before.start : before.end][-20:])
-                lead_in = (before.start, before.end) if introduces else None
+            if before and before.section == self.section and before.kind is TileKind.SENTENCE:
+                introduces = _INTRODUCES.search(self._text, max(before.start, before.end - 20), before.end)
+                lead_in = _lead_in(before) if introduces else None
             yield from self._list(node, lead_in, depth=0, group=self._block)
         elif node.type == "table":
             yield from self._table(node)
@@ -152,9 +212,8 @@ class _Splitter:
         else:
             yield self._piece(node, _LEAF_KINDS.get(node.type, TileKind.SENTENCE))
 
-    def _piece(self, node: SyntaxTreeNode, kind: TileKind | None, place: Place | None = None) -> Piece:
-        first, behind = node.map or (0, 0)
-        return self._range(first, behind, kind, place)
+    def _piece(self, node: _Block, kind: TileKind | None, place: Place | None = None) -> Piece:
+        return self._range(node.first, node.behind, kind, place)
 
     def _range(self, first: int, behind: int, kind: TileKind | None, place: Place | None = None) -> Piece:
         """Return a piece of whole lines without blank ends; only prose loses its indentation too."""
@@ -163,15 +222,15 @@ class _Splitter:
         stripped_end = start + len(source.rstrip())
         if kind in (TileKind.SENTENCE, TileKind.HEADING):
             start = end - len(source.lstrip())
-        return Piece(kind, start, max(start, stripped_end), self._section, self._block, place, start)
+        return Piece(kind, start, max(start, stripped_end), self.section, self._block, place, start)
 
     def _list(
-        self, node: SyntaxTreeNode, lead_in: tuple[int, int] | None, *, depth: int, group: int
+        self, node: _Block, lead_in: tuple[int, int] | None, *, depth: int, group: int
     ) -> Iterator[Piece]:
         """Yield each item with its own paragraphs and code as one piece, then its nested lists."""
         for position, item in enumerate(node.children):
             place = Place(group, depth, position, len(node.children), lead_in)
-            first = item.map[0] if item.map else 0
+            first = item.first
             own = list(takewhile(lambda child: child.type not in _LISTS, item.children))
             head = self._range(first, _behind(own, first), TileKind.LIST_ITEM, place)
             if head.end - head.start > MAX_ITEM_CHARS:
@@ -180,24 +239,29 @@ class _Splitter:
             inner = place  # for a list that begins on the line of the item
             if own or not item.children:
                 yield head
-                inner = replace(place, lead_in=(head.start, head.end))
+                inner = replace(place, lead_in=_lead_in(head))
             for child in item.children[len(own) :]:
                 if child.type in _LISTS:
                     yield from self._list(child, inner.lead_in, depth=depth + 1, group=group)
                 else:
                     yield self._piece(child, _LEAF_KINDS.get(child.type, TileKind.LIST_ITEM), inner)
 
-    def _table(self, node: SyntaxTreeNode) -> Iterator[Piece]:
+    def _table(self, node: _Block) -> Iterator[Piece]:
         """Yield header and first row as one piece, then each further row."""
-        first, behind = node.map or (0, 0)
+        first, behind = node.first, node.behind
         header = self._range(first, first + 2, TileKind.TABLE)
         rows = max(1, behind - first - 2)
         for row in range(rows):
             line = first + 2 + row
-            place = Place(self._block, 0, row, rows, (header.start, header.end) if row else None)
+            place = Place(self._block, 0, row, rows, _lead_in(header) if row else None)
             yield self._range(first if row == 0 else line, min(line + 1, behind), TileKind.TABLE, place)
 
 
-def _behind(nodes: list[SyntaxTreeNode], first: int) -> int:
+def _lead_in(piece: Piece) -> tuple[int, int] | None:
+    """Return the range of a piece that leads others in; None if it is too long to be repeated with them."""
+    return (piece.start, piece.end) if piece.end - piece.start <= MAX_LEAD_IN_CHARS else None
+
+
+def _behind(nodes: list[_Block], first: int) -> int:
     """Return the line after the last of `nodes`, or after `first` if there are none."""
-    return max((node.map[1] for node in nodes if node.map), default=first + 1)
+    return max((node.behind for node in nodes), default=first + 1)

@@ -7,24 +7,31 @@ source slice. Files are split into blocks and sentences (`blocks`), which the pa
 Reference: paper §3.1, Fragment Splitting.
 """
 
-from skillpager.parsing.blocks import split_blocks
-from skillpager.parsing.markdown import Lines
+from skillpager.errors import SkillError
+from skillpager.parsing.blocks import MAX_PIECES, split_blocks
+from skillpager.parsing.lines import Lines
 from skillpager.parsing.merge_rules import merge
 from skillpager.sections import open_headings
 from skillpager.types import Fragment, Heading, ListContext, Skill, SourceFile, Span, Tile, TileKind
 
-# part of every cache key: raise it when the same source may give other fragments
-SPLITTER_VERSION = "1"
-
 
 def split_skill(skill: Skill) -> list[Tile]:
-    """Return the tiles of all files in order; ordinals of fragments continue from file to file."""
+    """Return the tiles of all files in order; ordinals of fragments continue from file to file.
+
+    Raises:
+        SkillError: There are too many.
+    """
     tiles: list[Tile] = []
     fragments = 0
     for file in skill.files:
         added = split_file(file, first_ordinal=fragments)
         fragments += sum(isinstance(tile, Fragment) for tile in added)
         tiles += added
+        if len(tiles) > 2 * MAX_PIECES + 2:  # there may be blank space between two parts
+            raise SkillError(
+                f"{file.path} brings the skill to {len(tiles):,} tiles, over the limit of "
+                f"{2 * MAX_PIECES + 2:,}: link to fewer files, or page it with the scope `body`."
+            )
     return tiles
 
 
@@ -34,6 +41,9 @@ def split_file(file: SourceFile, *, first_ordinal: int = 0) -> list[Tile]:
     Args:
         file: The file.
         first_ordinal: Ordinal of its first fragment.
+
+    Raises:
+        SkillError: There are too many.
     """
     text, lines = file.text, Lines(file.text)
 
@@ -47,7 +57,7 @@ def split_file(file: SourceFile, *, first_ordinal: int = 0) -> list[Tile]:
     tiles = [tile(TileKind.FRONT_MATTER, 0, file.body_start)]
     position, ordinal = file.body_start, first_ordinal
     path: tuple[Heading, ...] = ()
-    for piece in merge(split_blocks(text, file.body_start), text):
+    for piece in merge(split_blocks(text, file.body_start, file=file.path), text):
         tiles.append(tile(TileKind.BLANK, position, piece.start))
         position = piece.end
         where, source = span(piece.start, piece.end), text[piece.start : piece.end]

@@ -5,29 +5,73 @@ Reference: Agent Skills specification, front matter.
 
 import json
 import re
+from typing import Any, ClassVar
 
 import yaml
 
-from skillpager.parsing.markdown import LINE_END
+from skillpager.parsing.lines import LINE_END
 
-# a longer block is not read as front matter; real ones are under 4 kB
-MAX_FRONT_MATTER = 64 * 1024
+# a longer block is not read as front matter; the longest of 18,812 public skills has 4.3 kB
+MAX_FRONT_MATTER = 32 * 1024
+# levels of nesting; deeper front matter is read line by line
+MAX_DEPTH = 32
+# a number with more characters stays text: Python refuses to print long integers
+MAX_NUMBER = 100
+
+_TAG = "tag:yaml.org,2002:"
+_SCALARS = ("bool", "float", "int", "null")
+_TOO_DEEP = f"more than {MAX_DEPTH} levels of nesting"
 
 _BLOCK = re.compile(
     r"\ufeff?---[ \t]*(?:\r\n|\r|\n)(?P<body>.*?)(?<=[\r\n])(?:---|\.\.\.)[ \t]*(?:\r\n|\r|\n|\Z)", re.DOTALL
 )
 _KEY = re.compile(r"[\w\"'.-]+[ \t]*:(?:[ \t]|$)")
 # a plain `key: value` line whose value is not quoted and has no syntax of YAML
-_FIELD = re.compile(r"^([A-Za-z_][\w.-]*):[ \t]+(?![\"'|>\[{&*!#])(.*?)[ \t]*$", re.MULTILINE)
+_FIELD = re.compile(r"^([A-Za-z_][\w.-]*):[ \t]+(?![\"'|>\[{&*!#])(.*)$", re.MULTILINE)
 
 
-class _BoundedLoader(yaml.SafeLoader):
-    """A SafeLoader without aliases, so that no document can expand beyond its own text."""
+class _Loader(yaml.SafeLoader):
+    """A loader of strings, numbers, booleans, lists and mappings; all else is an error or stays a string.
 
-    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+    There are no aliases, so that no document can expand beyond its own text, and few levels of nesting.
+    """
+
+    yaml_implicit_resolvers: ClassVar = {  # type: ignore[misc]  # as in PyYAML, by class
+        first: [(tag, pattern) for tag, pattern in resolvers if tag.removeprefix(_TAG) in _SCALARS]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self._depth = 0
+
+    def fetch_flow_collection_start(self, token: type[yaml.Token]) -> None:
+        # before the parser, because the time that the scanner takes grows with the depth
+        if self.flow_level >= MAX_DEPTH:
+            raise yaml.YAMLError(_TOO_DEEP)
+        super().fetch_flow_collection_start(token)
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
         if self.check_event(yaml.AliasEvent):
             raise yaml.YAMLError("aliases are not allowed in front matter")
-        return super().compose_node(parent, index)
+        if self._depth >= MAX_DEPTH:
+            raise yaml.YAMLError(_TOO_DEEP)
+        self._depth += 1
+        node = super().compose_node(parent, index)
+        self._depth -= 1
+        return node
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        kind = node.tag.removeprefix(_TAG)
+        if isinstance(node, yaml.ScalarNode):
+            allowed = kind == "str" or node.tag == self.resolve(yaml.ScalarNode, node.value, (True, False))  # type: ignore[no-untyped-call]
+            if allowed and kind in ("int", "float") and len(node.value) > MAX_NUMBER:
+                return node.value
+        else:
+            allowed = kind == ("map" if isinstance(node, yaml.MappingNode) else "seq")
+        if not allowed:
+            raise yaml.YAMLError(f"the tag {node.tag} is not allowed in front matter")
+        return super().construct_object(node, deep)
 
 
 def find_body(text: str) -> int:
@@ -64,27 +108,41 @@ def parse(front_matter: str, *, file: str) -> tuple[dict[str, str], list[str]]:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = mark.line + 2 if mark is not None else 1  # the block begins on the second line of the file
-        reason = getattr(error, "problem", None) or str(error)
+        reason = " ".join(str(getattr(error, "problem", None) or error).split())
         problem = f"{file}:{line}: the front matter is not valid YAML ({reason})"
     try:
-        quoted = _FIELD.sub(lambda match: f"{match[1]}: {json.dumps(match[2])}", body)
-        return _load(quoted), [f"{problem}; read after quoting values with colons"]
+        return _load(_FIELD.sub(_quote, body)), [f"{problem}; read after quoting values with colons"]
     except yaml.YAMLError:
-        return dict(_FIELD.findall(body)), [f"{problem}; only its plain `key: value` lines were read"]
+        fields = {match[1]: match[2].rstrip(" \t") for match in _FIELD.finditer(body)}
+        return fields, [f"{problem}; only its plain `key: value` lines were read"]
+
+
+def _quote(field: re.Match[str]) -> str:
+    value = field[2].rstrip(" \t")
+    return f"{field[1]}: {json.dumps(value)}"
 
 
 def _load(body: str) -> dict[str, str]:
     try:
-        loaded = yaml.load(body, Loader=_BoundedLoader)  # noqa: S506 - a SafeLoader, bounded further
-    except (RecursionError, ValueError) as error:  # too deep nesting; impossible dates
+        loaded = yaml.load(body, Loader=_Loader)  # noqa: S506 - a SafeLoader, bounded further
+    except yaml.YAMLError:
+        raise
+    except Exception as error:  # PyYAML lets pass what impossible numbers, characters or dates raise
         raise yaml.YAMLError(str(error)) from error
     if loaded is None:
         return {}
     if not isinstance(loaded, dict):
         raise yaml.YAMLError("the block is not a mapping")
-    fields = {}
-    for key, value in loaded.items():
-        is_nested = isinstance(value, bool | list | dict)
-        text = json.dumps(value, ensure_ascii=False, default=str) if is_nested else str(value)
-        fields[str(key)] = "" if value is None else text
-    return fields
+    return {_whole(str(key)): _text(value) for key, value in loaded.items()}
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return ""
+    is_nested = isinstance(value, bool | list | dict)
+    return _whole(json.dumps(value, ensure_ascii=False) if is_nested else str(value))
+
+
+def _whole(text: str) -> str:
+    """Return a text whose surrogates, which YAML can write as escapes, are joined or else replaced."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -5,16 +5,24 @@ a tag or a URL is dropped, and so is one after an abbreviation or before a lower
 sentences cost a few tokens, a sentence cut in half loses its meaning.
 """
 
+import logging
 import re
 from bisect import bisect_right
 
 import sentencex
 
+from skillpager.errors import PanicsAsErrors, SkillError
+
+logger = logging.getLogger(__name__)
+
 # sentencex has abbreviations by language; the English list serves for all skills
 LANGUAGE = "en"
 
 # text is segmented in windows, because the time of the segmenter is not linear in the length of the text
-WINDOW = 20_000
+WINDOW = 5_000
+
+# the segmenter panics on a capital letter, such a blank and a full stop; a blank of ASCII is as long
+_WIDE_BLANK = re.compile(r"[^\S\x00-\x7f]")
 
 _PROTECTED = re.compile(
     # every repetition is bounded, so that no text makes the search quadratic
@@ -62,8 +70,8 @@ def _proposed_boundaries(text: str) -> list[int]:
     begin = 0
     while begin < len(text):
         cuts = []
-        for proposal in sentencex.get_sentence_boundaries(LANGUAGE, text[begin : begin + WINDOW]):
-            cut = begin + proposal["start_index"]
+        for start in _segment(text[begin : begin + WINDOW]):
+            cut = begin + start
             # a proposal may be between a full stop and closing markup, as in `**Done.** Next`
             if cut and not text[cut - 1].isspace() and (closers := _CLOSERS.match(text, cut)):
                 cut = closers.end()
@@ -72,3 +80,14 @@ def _proposed_boundaries(text: str) -> list[int]:
         is_last = begin + WINDOW >= len(text)
         begin = len(text) if is_last else max(cuts[-1], begin + WINDOW // 2)
     return found
+
+
+def _segment(window: str) -> list[int]:
+    """Return the starts of the segmenter's sentences; one sentence if it fails."""
+    try:
+        with PanicsAsErrors("sentencex", SkillError):
+            proposals = sentencex.get_sentence_boundaries(LANGUAGE, _WIDE_BLANK.sub(" ", window))
+    except SkillError as error:
+        logger.warning("%s; the text is left as one sentence", error)
+        return [0]
+    return [proposal["start_index"] for proposal in proposals]

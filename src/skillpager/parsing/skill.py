@@ -7,6 +7,7 @@ read is an error.
 
 import hashlib
 import logging
+import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,13 +15,13 @@ from pathlib import Path
 from skillpager.display_text import is_plain, one_line
 from skillpager.errors import SkillError
 from skillpager.parsing import frontmatter
-from skillpager.parsing.markdown import linked_paths
-from skillpager.settings import MAX_SKILL_BYTES
+from skillpager.settings import MAX_SKILL_BYTES, read_bounded
 from skillpager.types import Skill, SourceFile
 
 logger = logging.getLogger(__name__)
 
 ENTRY_FILE = "SKILL.md"
+ENTRY_NAMES = (ENTRY_FILE, ENTRY_FILE.lower())
 SCOPES = ("skill", "body")
 DEFAULT_SCOPE = "skill"
 
@@ -33,6 +34,9 @@ NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 MAX_SHOWN_NAME = 200
 # name of a skill whose other names have no visible character
 NAMELESS = "skill"
+
+# without one of these a text links to no file: `.md`, or what may stand for it in a link
+MAY_LINK = re.compile(r"\.m(?:d|arkdown)|%[2-7][\da-f]|&(?:#|period;|percnt;)", re.IGNORECASE)
 
 _BINARY_PROBE_BYTES = 8192
 
@@ -121,22 +125,46 @@ def skill_from_files(
 def find_entry(path: Path) -> Path:
     """Return the Markdown file at `path`: itself, or the `SKILL.md` of a folder.
 
+    In a folder, `SKILL.md` may be a link to a file of that folder or to the `SKILL.md` of another skill. A
+    link to any other file would let a stranger's skill show what its reader may read.
+
     Raises:
-        SkillError: Neither is there.
+        SkillError: Neither is there, or it is not a regular file.
     """
-    if path.is_dir():
-        for name in (ENTRY_FILE, ENTRY_FILE.lower()):
-            if (path / name).is_file():
-                return path / name
-        raise SkillError(f"{path} has no {ENTRY_FILE}: name a folder that has one, or a Markdown file.")
-    if not path.exists():
-        raise SkillError(
-            f"There is no skill at {path}: name a skill folder, a Markdown file, or a skill that "
-            "`skillpager list` shows."
-        )
-    if not path.is_file():
-        raise SkillError(f"{path} is not a regular file: name a Markdown file or a skill folder.")
+    try:
+        if path.is_dir():
+            entry = next((file for name in ENTRY_NAMES if (file := path / name).is_file()), None)
+            if entry is not None:
+                _check_link(entry)
+                return entry
+            if os.path.lexists(path / ENTRY_FILE):
+                raise SkillError(
+                    f"{path / ENTRY_FILE} is not a regular file, or is a link that leads to none: replace it."
+                )
+            raise SkillError(f"{path} has no {ENTRY_FILE}: name a folder that has one, or a Markdown file.")
+        if not path.exists():
+            raise SkillError(
+                f"There is no skill at {path}: name a skill folder, a Markdown file, or a skill that "
+                "`skillpager list` shows."
+            )
+        if not path.is_file():
+            raise SkillError(f"{path} is not a regular file: name a Markdown file or a skill folder.")
+    except OSError as error:
+        raise SkillError(f"{path} cannot be read: {error.strerror or error}.") from error
     return path
+
+
+def _check_link(entry: Path) -> None:
+    """Raise a `SkillError` if the `SKILL.md` of a folder is a link to a file that no skill should show."""
+    if not entry.is_symlink():
+        return
+    target = Path(os.path.realpath(entry))
+    inside = target.is_relative_to(os.path.realpath(entry.parent))
+    if not inside and target.name not in ENTRY_NAMES:
+        raise SkillError(
+            f"{entry} is a link to {target}, which is neither in its folder nor a {ENTRY_FILE}: replace the "
+            "link by a file, or name the other file itself."
+        )
 
 
 class _TooLargeError(SkillError):
@@ -157,9 +185,10 @@ class _Reader:
         name = path.relative_to(self._root).as_posix()
         _check_path(name, path)
         try:
-            self._bytes += path.stat().st_size
-            _check_size(self._bytes, self._max_bytes, str(path))
-            data = path.read_bytes()
+            _check_size(self._bytes + path.stat().st_size, self._max_bytes, str(path))
+            data = read_bounded(path, self._max_bytes - self._bytes)
+            self._bytes += len(data)
+            _check_size(self._bytes, self._max_bytes, str(path))  # it may have grown meanwhile
         except OSError as error:
             raise SkillError(f"{path} cannot be read: {error.strerror or error}.") from error
         if data.startswith((b"\xff\xfe", b"\xfe\xff")):
@@ -179,8 +208,16 @@ class _Reader:
     def add_linked(self, files: list[SourceFile]) -> None:
         """Append the files that `files` link to, directly or indirectly, breadth first, each once."""
         seen = {file.path for file in files}
+        if not any(MAY_LINK.search(file.text) for file in files):
+            return
+        # its import takes 25 ms, which the page of an indexed skill without linked files need not wait for
+        from skillpager.parsing.markdown import linked_paths
+
         for source in files:  # the loop visits appended files, too
-            for target in linked_paths(source.text[source.body_start :]):
+            first_line = source.text.count("\n", 0, source.body_start) + 1
+            for target in linked_paths(
+                source.text[source.body_start :], file=source.path, first_line=first_line
+            ):
                 path = self._resolve(target, source=source)
                 if path is None or path.relative_to(self._root).as_posix() in seen:
                     continue
@@ -200,7 +237,7 @@ class _Reader:
         for base in dict.fromkeys(((self._root / source.path).parent, self._root)):
             candidate = base / target
             try:
-                real = candidate.resolve()
+                real = Path(os.path.realpath(candidate))  # unlike `resolve`, it raises nothing for a loop
                 inside = real.is_relative_to(self._real_root)
                 if inside and real.is_file():
                     return self._root / real.relative_to(self._real_root)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from skillpager.errors import SettingsError, require_extra
+from skillpager.settings import hide_secrets
 
 if TYPE_CHECKING:
     from httpx import Client, Response
@@ -75,7 +76,7 @@ class Dialect:
 
 
 class Endpoint:
-    """One model at one address. Safe for many threads; never shows its key.
+    """One model at one address. Safe for many threads; never shows its key or password.
 
     When the endpoint asks for a pause (`Retry-After`), every thread that repeats or begins a call waits.
 
@@ -123,6 +124,7 @@ class Endpoint:
         self._timeout = timeout
         self._max_retries = max_retries
         self._sleep = sleep
+        self._password = ""
         self._paused_until = 0.0
         self._client: Client | None = None
         self._lock = threading.Lock()
@@ -210,6 +212,7 @@ class Endpoint:
                 # credentials of the address replace the key
                 parts = urlsplit(self._base_url)
                 user, password = (unquote(part or "") for part in (parts.username, parts.password))
+                self._password = password
                 try:
                     self._client = httpx.Client(
                         headers={"Authorization": f"Bearer {self._api_key or NO_KEY}"},
@@ -271,7 +274,9 @@ class Endpoint:
         )
 
     def _scrubbed(self, text: str) -> str:
-        return quoted(text.replace(self._api_key, "***") if self._api_key else text)
+        for secret in (self._api_key, self._password):
+            text = text.replace(secret, "***") if secret else text
+        return quoted(text)
 
 
 def quoted(text: str) -> str:
@@ -299,7 +304,7 @@ def _asked_wait(headers: Mapping[str, str]) -> float:
 
 def _checked_address(base_url: str, purpose: str) -> str:
     """Return `base_url` as it may be shown: without credentials, query and slash at the end."""
-    shown = re.sub(r"//[^/]*@", "//", base_url).partition("?")[0].rstrip("/")
+    shown = re.split(r"[?#]", re.sub(r"//[^/]*@", "//", base_url))[0].rstrip("/")
     try:
         parts = urlsplit(shown)
         host = (parts.hostname or "").encode("idna").decode()
@@ -308,8 +313,8 @@ def _checked_address(base_url: str, purpose: str) -> str:
         usable = False
     if not usable:
         raise SettingsError(
-            f'{purpose} cannot use the base URL "{shown}": it must be a full address that begins with '
-            "http:// or https://, such as http://localhost:11434/v1."
+            f'{purpose} cannot use the base URL "{hide_secrets(base_url)}": it must be a full address that '
+            "begins with http:// or https://, such as http://localhost:11434/v1."
         )
     return shown
 

@@ -171,6 +171,12 @@ class Database:
                             f"folder (SQLite: {error})."
                         ) from error
                     self._move_aside(str(error))
+                except OSError as error:  # such as a folder that may not be entered
+                    raise StoreError(
+                        f"The index store {self.path} cannot be used ({error.strerror or error}): allow "
+                        "reading and writing the file and its folder, or set SKILLPAGER_CACHE_DIR to another "
+                        "folder."
+                    ) from error
                 repair = False
 
     def _connect(self) -> sqlite3.Connection:

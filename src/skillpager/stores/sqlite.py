@@ -25,6 +25,8 @@ FILE_NAME = "index.db"
 DEFAULT_MAX_BYTES = 1024**3
 # a load notes its time only when the last note is older: most loads write nothing
 USED_SECONDS = 60.0
+# the least step that a Unix time as a 64-bit float can take, with room to spare
+_NEXT = 1e-6
 
 _ENTRIES = "SELECT key, name, root, n_nodes, size, created, used FROM indexes ORDER BY used DESC, id DESC"
 
@@ -78,7 +80,7 @@ class SqliteStore:
         stored = self._database.read(partial(_select, key=key))
         if stored is None:
             return None
-        id_, used, digest, rows = stored
+        id_, used, newest, digest, rows = stored
         try:
             rows.check(digest)
             index = from_rows(rows, skill)
@@ -95,10 +97,15 @@ class SqliteStore:
             except StoreError as error:
                 logger.warning("The damaged index cannot be deleted: %s", error)
             return None
-        if abs((now := time.time()) - used) >= USED_SECONDS:
-            note = "UPDATE indexes SET used = ? WHERE id = ?"
+        now = time.time()
+        if max(now, newest) - used >= USED_SECONDS:
+
+            def note_use(connection: sqlite3.Connection) -> None:
+                note = "UPDATE indexes SET used = ? WHERE id = ?"
+                connection.execute(note, (_time_of_use(connection, now), id_))
+
             try:
-                self._database.write(lambda connection: connection.execute(note, (now, id_)), wait=False)
+                self._database.write(note_use, wait=False)
             except StoreError as error:
                 # Only the order of eviction depends on it: no reason to wait, or to fail.
                 logger.debug("The use of an index is not noted: %s", error)
@@ -126,7 +133,7 @@ class SqliteStore:
 
         def replace(connection: sqlite3.Connection) -> list[str]:
             _delete(connection, "key", [index.key])
-            head = (*rows.head, now, size, digest)
+            head = (*rows.head, _time_of_use(connection, now), size, digest)
             id_ = connection.execute(_insertion("indexes", 1 + len(head)), (None, *head)).lastrowid
             for table, listed in rows.tables.items():
                 if listed:
@@ -174,7 +181,7 @@ class SqliteStore:
         for entry in self.entries():
             try:
                 if stored := self._database.read(partial(_select, key=entry.key)):
-                    _, _, digest, rows = stored
+                    *_, digest, rows = stored
                     rows.check(digest)
             except DamagedRowsError as problem:
                 damaged.append(DamagedEntry(entry.key, entry.name, str(problem)))
@@ -185,8 +192,17 @@ class SqliteStore:
         self._database.close()
 
 
-def _select(connection: sqlite3.Connection, *, key: str) -> tuple[int, float, str, IndexRows] | None:
-    """Return id, time of last use, checksum and rows of the index stored under `key`, unchecked."""
+def _time_of_use(connection: sqlite3.Connection, now: float) -> float:
+    """Return `now`, or a time just after the last use of any index if the clock was set back since."""
+    return max(now, _newest_use(connection) + _NEXT)
+
+
+def _newest_use(connection: sqlite3.Connection) -> float:
+    return float(connection.execute("SELECT ifnull(max(used), 0) FROM indexes").fetchone()[0])
+
+
+def _select(connection: sqlite3.Connection, *, key: str) -> tuple[int, float, float, str, IndexRows] | None:
+    """Return an index unchecked: id, time of last use, latest use of any index, checksum, and rows."""
     found = connection.execute("SELECT * FROM indexes WHERE key = ?", (key,)).fetchone()
     if found is None:
         return None
@@ -196,7 +212,13 @@ def _select(connection: sqlite3.Connection, *, key: str) -> tuple[int, float, st
         statement = f"SELECT * FROM {table} WHERE index_id = ? ORDER BY ordinal"  # noqa: S608 - a constant
         tables[table] = [row[1:] for row in connection.execute(statement, (id_,))]
     data = connection.execute("SELECT data FROM embeddings WHERE index_id = ?", (id_,)).fetchone()
-    return id_, used, digest, IndexRows(tuple(head), tables, data[0] if data else b"")
+    return (
+        id_,
+        used,
+        _newest_use(connection),
+        digest,
+        IndexRows(tuple(head), tables, data[0] if data else b""),
+    )
 
 
 def _insertion(table: str, columns: int) -> str:

@@ -22,6 +22,8 @@ BoolArray = NDArray[np.bool_]
 
 DEFAULT_MMR_LAMBDA = 0.7  # paper §3.2
 MAX_CACHED_COLUMNS = 200  # for one index: 800 bytes a node
+# one product for all columns of so many nodes costs as much as fifteen columns one by one
+MAX_JOINT_NODES = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +74,15 @@ class Mmr:
                 `max_nodes` does not count them, and the redundancy of later picks ignores them.
         """
         picker = Picker(index, query, budget=budget, meter=meter)
-        columns = self.columns.of(index, lambda _: {})
+        columns = self.columns.of(index, _columns)
         gain = np.float32(self.mmr_lambda) * picker.relevance
         penalty = np.float32(1) - np.float32(self.mmr_lambda)
         picker.marginal = gain
         # -inf for nodes that were tried, or are not candidates
         open_gain = gain.copy() if candidates is None else np.where(candidates, gain, np.float32(-np.inf))
-        value, reason = open_gain.copy(), SkipReason.MAX_NODES
+        value, reason = open_gain, SkipReason.MAX_NODES
         left = len(gain) if candidates is None else int(candidates.sum())
+        loss = np.empty_like(gain)
         while left and picker.room > 0:
             best = int(value.argmax())
             if value[best] < 0:
@@ -95,10 +98,19 @@ class Mmr:
                 if len(columns) < MAX_CACHED_COLUMNS:
                     columns[best] = column
             picker.compare(best, column)
-            loss = penalty * picker.redundancy
-            picker.marginal, value = gain - loss, open_gain - loss
+            np.multiply(penalty, picker.redundancy, out=loss)
+            if value is open_gain:
+                value, picker.marginal = np.empty_like(gain), np.empty_like(gain)
+            np.subtract(gain, loss, out=picker.marginal)
+            np.subtract(open_gain, loss, out=value)
             if completions:
                 picker.complete(completions.get(best, ()))
         if candidates is not None:
             picker.refuse(np.flatnonzero(~candidates).tolist(), SkipReason.NOT_IN_POOL)
         return picker.selection(self.name, reason=reason)
+
+
+def _columns(index: SkillIndex) -> dict[int, FloatArray]:
+    """Return the cosines of all nodes with each node of a small index, by its ordinal; else nothing."""
+    rows = index.embeddings
+    return dict(enumerate(cosines(rows, rows.T))) if len(rows) <= MAX_JOINT_NODES else {}

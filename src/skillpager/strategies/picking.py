@@ -150,18 +150,19 @@ class Picker:
             self.refuse([ordinal], SkipReason.MAX_TOKENS)
             return False
         self.meter.add(ordinal)
-        self.picks.append(
-            Pick(
-                node=self._index.nodes[ordinal],
-                rank=len(self.picks),
-                relevance=float(self.relevance[ordinal]),
-                redundancy=float(self.redundancy[ordinal]),
-                marginal=float(self.marginal[ordinal]),
-                tokens=total - (self.picks[-1].total_tokens if self.picks else 0),
-                total_tokens=total,
-                sufficiency=sufficiency,
-            )
+        before = self.picks[-1].total_tokens if self.picks else 0
+        # by position: names take longer than all else here
+        pick = Pick(
+            self._index.nodes[ordinal],
+            len(self.picks),  # rank
+            self.relevance.item(ordinal),
+            self.redundancy.item(ordinal),
+            self.marginal.item(ordinal),
+            total - before,  # tokens
+            total,
+            sufficiency,
         )
+        self.picks.append(pick)
         self._picked.add(ordinal)
         return True
 
@@ -175,7 +176,10 @@ class Picker:
         """Raise `redundancy` to the cosines `(n,)` with a pick; the first one sets it, even below zero."""
         if cosine is None:
             cosine = cosines(self._index.embeddings, self._index.embeddings[ordinal])
-        self.redundancy = np.maximum(self.redundancy, cosine) if self._compared else cosine
+        if self._compared:
+            np.maximum(self.redundancy, cosine, out=self.redundancy)
+        else:
+            self.redundancy = cosine.copy()
         self._compared = True
 
     def fill(

@@ -14,7 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from skillpager.bench.data.records import LineRange, QueryRecord, Record, SkillRecord, first_fault
 from skillpager.errors import BenchError, SkillError
-from skillpager.parsing.markdown import LINE_END
+from skillpager.parsing.lines import LINE_END
 from skillpager.parsing.skill import ENTRY_FILE, skill_from_files
 from skillpager.types import NodeType
 

@@ -16,7 +16,7 @@ from dataclasses import replace
 from skillpager.errors import BenchError, StoreError
 from skillpager.indexing import Builder, index_key
 from skillpager.parsing.fragments import split_skill
-from skillpager.parsing.markdown import Lines
+from skillpager.parsing.lines import Lines
 from skillpager.sections import heading_paths
 from skillpager.types import (
     Fragment,

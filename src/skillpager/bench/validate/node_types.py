@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from skillpager.bench.validate.agreement import Agreement, measure_agreement
 from skillpager.errors import BenchError
-from skillpager.parsing.markdown import LINE_END
+from skillpager.parsing.lines import LINE_END
 from skillpager.types import Classification, FloatArray, Fragment, NodeType
 
 if TYPE_CHECKING:

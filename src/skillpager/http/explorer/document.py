@@ -2,27 +2,36 @@
 
 The parser is the splitter's, so blocks are the same. A node may be several elements, such as the end of a
 paragraph and the list that it introduces. Skills are untrusted: raw HTML is shown as text, links lead only
-to the web or into the skill, images are named and not loaded.
+to the web or into the skill, images are named and not loaded. A request may spend a limited processor time
+on markup and colors; what is left then is shown as plain text, marked all the same.
 """
 
 import posixpath
-from bisect import bisect_right
+import re
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
 from collections.abc import Collection, Sequence
 from contextlib import suppress
+from functools import cache
 from html import escape
-from itertools import pairwise
+from io import StringIO
+from itertools import accumulate, pairwise
+from time import thread_time
 from urllib.parse import unquote, urlsplit
 
 from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
+from markdown_it.rules_block import StateBlock
 from markdown_it.rules_core import StateCore
+from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
-from pygments import highlight as color
 from pygments.formatters import HtmlFormatter
+from pygments.lexer import Lexer
 from pygments.lexers import get_lexer_by_name
 
-from skillpager.parsing.markdown import MAX_NESTING, Lines
+from skillpager.parsing.lines import Lines
+from skillpager.parsing.markdown import MAX_NESTING
 from skillpager.types import Node, SkillIndex, SourceFile
 
 # inserted into a paragraph where its next node begins: white space to CommonMark, and hardly ever written
@@ -34,41 +43,90 @@ NODE = "data-node"
 _NAMES = """
     bash c console cpp css csharp diff docker dockerfile go graphql groovy hcl html http ini java javascript
     js json jsx kotlin lua make makefile nginx perl php powershell properties ps1 py python r rb ruby rust
-    scala sh shell shell-session sql swift terraform toml ts tsx typescript xml yaml yml zsh
+    sh shell shell-session sql swift terraform toml ts tsx typescript xml yaml yml zsh
 """
 LANGUAGES = frozenset(_NAMES.split())
-MAX_COLORED_CHARS = 20_000
+MAX_COLORED_CHARS = 5_000
+# no code has such runs, but patterns that end with white space try every way to divide them
+_WIDE_SPACE = re.compile(r"\s{100}")
+# processor time for one request: as a share of the skill's size, within limits. An ordinary skill takes about
+# a fifth of it
+SECONDS_PER_CHAR = 1 / 100_000
+MIN_SECONDS = 1.0
+MAX_SECONDS = 3.0
+# a link definition is written once and used often: the targets of all links of a file may have as many
+# characters as the file, and these (cmark's limit)
+FREE_TARGET_CHARS = 100_000
+# of the time that is left, the part in which the blocks of a file must be found: to render them takes longer
+BLOCKS_SHARE = 0.3
+_VISIBLE = re.compile(r"\S")
 Attributes = dict[str, str | int | float]
 _LINE_BREAKS = frozenset({"<br>", "<br/>", "<br />"})
 
 
+class Clock:
+    """A limit on the processor time of this thread; how busy the machine is does not matter."""
+
+    def __init__(self, seconds: float) -> None:
+        """Start with so many seconds left."""
+        self._end = thread_time() + seconds
+
+    @property
+    def left(self) -> float:
+        """Seconds left; negative once the time is spent."""
+        return self._end - thread_time()
+
+
+class _BlocksError(Exception):
+    """The time for the blocks of a file is spent."""
+
+
 def render_skill(index: SkillIndex) -> list[dict[str, str]]:
     """Return for every file its path, its unchanged front matter, and its body as HTML."""
-    paths = {file.path for file in index.skill.files}
+    files = index.skill.files
+    paths = {file.path for file in files}
+    size = sum(len(file.text) for file in files)
+    clock = Clock(min(MAX_SECONDS, max(MIN_SECONDS, size * SECONDS_PER_CHAR)))
+    nodes: dict[str, list[Node]] = defaultdict(list)
+    for node in index.nodes:
+        nodes[node.span.file].append(node)
     return [
         {
             "path": file.path,
             "front_matter": file.text[: file.body_start],
-            "html": render_file(file, [node for node in index.nodes if node.span.file == file.path], paths),
+            "html": render_file(file, nodes[file.path], paths, clock),
         }
-        for file in index.skill.files
+        for file in files
     ]
 
 
-def render_file(file: SourceFile, nodes: Sequence[Node], paths: Collection[str]) -> str:
+def render_file(file: SourceFile, nodes: Sequence[Node], paths: Collection[str], clock: Clock) -> str:
     """Return the body of a file as HTML.
 
     Args:
         file: The file.
         nodes: Its nodes, in document order.
         paths: Paths of all files of the skill, which links may lead to.
+        clock: The time for its markup; what is not rendered in it is shown as text.
     """
     marker = _Marker(file, nodes)
     parser = MarkdownIt("commonmark", {"maxNesting": MAX_NESTING}, renderer_cls=_Renderer).enable("table")
+    parser.block.ruler.before("table", "clock", _stop_blocks)
+    parser.inline.ruler.before("text", "clock", _stop_inline)
     parser.core.ruler.before("inline", "boundaries", _set_boundaries)
     parser.core.ruler.push("nodes", _mark_nodes)
-    env: EnvType = {"marker": marker, "paths": paths, "file": file.path}
-    tokens = parser.parse(file.text[file.body_start :], env)
+    env: EnvType = {
+        "marker": marker,
+        "paths": paths,
+        "file": file.path,
+        "clock": clock,
+        "blocks": Clock(clock.left * BLOCKS_SHARE),
+        "target_chars": len(file.text) + FREE_TARGET_CHARS,
+    }
+    try:
+        tokens = parser.parse(file.text[file.body_start :], env)
+    except _BlocksError:
+        return _source(file, nodes)
     blocks: list[tuple[int, str]] = []
     start = 0
     for place, token in enumerate(tokens, 1):
@@ -76,12 +134,42 @@ def render_file(file: SourceFile, nodes: Sequence[Node], paths: Collection[str])
             block = tokens[start:place]
             blocks.append((marker.offset(block[0]), parser.renderer.render(block, parser.options, env)))
             start = place
-    for node in nodes:
-        # a node that CommonMark gives no element, such as a link definition, is shown as its source
-        if node.id not in marker.marked:
-            html = f'<pre class="source" {NODE}="{node.id}"><code>{escape(node.text)}</code></pre>\n'
-            blocks.append((node.span.start, html))
+    # a node that CommonMark gives no element, such as a link definition, is shown as its source
+    blocks += [(node.span.start, _pre(node.text, node)) for node in nodes if node.id not in marker.marked]
     return "".join(html for _, html in sorted(blocks, key=lambda block: block[0]))
+
+
+def _source(file: SourceFile, nodes: Sequence[Node]) -> str:
+    """Return the body of a file as its source, one element for each node and each text between nodes."""
+    parts = []
+    end = file.body_start
+    for node in nodes:
+        parts += [_pre(file.text[end : node.span.start]), _pre(node.text, node)]
+        end = node.span.end
+    return "".join([*parts, _pre(file.text[end:])])
+
+
+def _pre(text: str, node: Node | None = None) -> str:
+    """Return text as an element that shows it as it is; nothing if it is blank."""
+    name = f' {NODE}="{node.id}"' if node else ""
+    return f'<pre class="source"{name}><code>{escape(text)}</code></pre>\n' if text.strip() else ""
+
+
+def _stop_blocks(state: StateBlock, _start: int, _end: int, _silent: bool) -> bool:
+    """Give up a file if the time for its blocks is spent; otherwise the next rule reads the block."""
+    if state.env["blocks"].left < 0:
+        raise _BlocksError
+    return False
+
+
+def _stop_inline(state: StateInline, silent: bool) -> bool:
+    """Read the rest of a paragraph as text if the time is spent; otherwise the next rule reads it."""
+    if state.env["clock"].left > 0:
+        return False
+    if not silent:
+        state.pending += state.src[state.pos : state.posMax]
+    state.pos = state.posMax
+    return True
 
 
 class _Marker:
@@ -98,8 +186,8 @@ class _Marker:
     def offset(self, token: Token) -> int:
         """Return the offset of a block's first character that is not white space."""
         first, _ = token.map or (0, 0)
-        start = self._body_start + self._lines.start(first)
-        return start + len(self._text[start:]) - len(self._text[start:].lstrip())
+        found = _VISIBLE.search(self._text, self._body_start + self._lines.start(first))
+        return found.start() if found else len(self._text)
 
     def attributes(self, token: Token) -> Attributes:
         """Return the attribute that names the node in which a block begins."""
@@ -109,9 +197,10 @@ class _Marker:
         """Return for each node of a paragraph the count of letters before it, and the attribute naming it."""
         _, behind = token.map or (0, 0)
         start, end = self.offset(token), self._body_start + self._lines.start(behind)
-        inside = [offset for offset in self._starts if start < offset < end] if token.level == 0 else []
-        letters = [len("".join(self._text[start:offset].split())) for offset in inside]
-        return list(zip([0, *letters], map(self._named, [start, *inside]), strict=True))
+        inside = self._starts[bisect_right(self._starts, start) : bisect_left(self._starts, end)]
+        offsets = [start, *(inside if token.level == 0 else [])]
+        lengths = (len("".join(self._text[one:other].split())) for one, other in pairwise(offsets))
+        return list(zip(accumulate(lengths, initial=0), map(self._named, offsets), strict=True))
 
     def _named(self, offset: int) -> Attributes:
         place = bisect_right(self._starts, offset) - 1
@@ -155,9 +244,11 @@ def _with_parts(paragraph: Token, state: StateCore) -> list[Token]:
     parts = [attributes for _, attributes in paragraph.meta["parts"]]
     children = paragraph.children or []
     found = sum(child.content.count(BOUNDARY) for child in children if child.type == "text")
-    if found == len(parts) - 1:
+    depth = max(accumulate((child.nesting for child in children), initial=0))
+    if found == len(parts) - 1 and depth <= MAX_NESTING:
         return _split(children, parts)
-    # a boundary fell into a link or code: parse each part separately
+    # a boundary fell into a link or code, or all that is open would be opened again for each part: parse each
+    # part separately
     sources = paragraph.content.split(BOUNDARY)
     read = [state.md.parseInline(source, state.env)[0].children or [] for source in sources]
     return [token for inner, part in zip(read, parts, strict=False) for token in _split(inner, [part])]
@@ -172,8 +263,10 @@ def _split(children: Sequence[Token], parts: Sequence[Attributes]) -> list[Token
         texts = child.content.split(BOUNDARY) if child.type == "text" else [""]
         if len(texts) == 1:
             result.append(child)
-            if child.nesting:
-                opened = [*opened, child] if child.nesting > 0 else opened[:-1]
+            if child.nesting > 0:
+                opened.append(child)
+            elif child.nesting < 0:
+                opened.pop()
             continue
         for number, text in enumerate(texts):
             if number:
@@ -200,6 +293,8 @@ def _restrict_links(children: Sequence[Token], env: EnvType) -> None:
 
 def _link(href: str, env: EnvType) -> tuple[str, Attributes]:
     """Return the element and attributes for a link."""
+    if not _may_show(href, env):
+        return "span", {"class": "link"}
     with suppress(ValueError):  # not a URL
         parts = urlsplit(href)
         if parts.scheme.lower() in SAFE_SCHEMES:
@@ -210,18 +305,24 @@ def _link(href: str, env: EnvType) -> tuple[str, Attributes]:
     return "span", {"class": "link", "title": href}
 
 
+def _may_show(target: str, env: EnvType) -> bool:
+    """Count the characters of a target; return False once a file has too many."""
+    env["target_chars"] -= len(target)
+    return bool(env["target_chars"] >= 0)
+
+
 class _Renderer(RendererHTML):
     """Renders code in colors, and HTML and images as text."""
 
-    def fence(self, tokens: Sequence[Token], idx: int, *_: object) -> str:
+    def fence(self, tokens: Sequence[Token], idx: int, _: OptionsDict, env: EnvType) -> str:
         token = tokens[idx]
         language = token.info.split()[0] if token.info.split() else ""
         label = f' data-language="{escape(language)}"' if language else ""
-        code = highlight(token.content, language)
+        code = highlight(token.content, language, env["clock"])
         return f"<pre{self.renderAttrs(token)}{label}><code>{code}</code></pre>\n"
 
-    def code_block(self, tokens: Sequence[Token], idx: int, *_: object) -> str:
-        return self.fence(tokens, idx)
+    def code_block(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        return self.fence(tokens, idx, options, env)
 
     def html_block(self, tokens: Sequence[Token], idx: int, *_: object) -> str:
         token = tokens[idx]
@@ -233,9 +334,10 @@ class _Renderer(RendererHTML):
 
     def image(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         token = tokens[idx]
-        source = escape(str(token.attrGet("src") or ""))
+        source = str(token.attrGet("src") or "")
+        title = escape(source) if _may_show(source, env) else ""
         alt = escape(self.renderInlineAsText(token.children or [], options, env))
-        return f'<span class="image" title="{source}">{alt or "image"}</span>'
+        return f'<span class="image" title="{title}">{alt or "image"}</span>'
 
     def table_open(self, *_: object) -> str:
         return '<div class="table"><table>\n'
@@ -244,11 +346,25 @@ class _Renderer(RendererHTML):
         return "</table></div>\n"
 
 
-def highlight(code: str, language: str) -> str:
-    """Return `code` escaped, its parts in `span` elements if its language is one of `LANGUAGES`."""
+def highlight(code: str, language: str, clock: Clock) -> str:
+    """Return `code` escaped, its parts in `span` elements if its language is one of `LANGUAGES`.
+
+    It stays plain if it is too long or has long runs of white space, or if the time is spent before its end.
+    """
     name = language.lower()
-    if name not in LANGUAGES or len(code) > MAX_COLORED_CHARS:
+    if name not in LANGUAGES or len(code) > MAX_COLORED_CHARS or _WIDE_SPACE.search(code):
         return escape(code)
-    lexer = get_lexer_by_name(name, stripnl=False, ensurenl=False)
+    parts = []
+    for part in _lexer(name).get_tokens(code):
+        if clock.left < 0:
+            return escape(code)
+        parts.append(part)
     formatter: HtmlFormatter[str] = HtmlFormatter(nowrap=True, classprefix="hl-")
-    return str(color(code, lexer, formatter))
+    colored = StringIO()
+    formatter.format(parts, colored)
+    return colored.getvalue()
+
+
+@cache
+def _lexer(name: str) -> Lexer:
+    return get_lexer_by_name(name, stripnl=False, ensurenl=False)

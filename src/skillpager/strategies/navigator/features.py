@@ -220,8 +220,13 @@ def features_of(known: IndexFeatures, query: Query) -> FloatArray:
         sum(stem in known.stems.rarity for stem in stems) / max(1, len(stems)),
         *(math.log1p(len(cue.findall(query.text))) for cue in _QUERY_CUES),
     ]
-    every_node = np.broadcast_to(np.array(of_query, np.float32), (len(cosine), len(of_query)))
-    return np.concatenate([np.stack(columns, axis=1).astype(np.float32), known.fixed, every_node], axis=1)
+    features = np.empty((len(cosine), len(NAMES)), np.float32)
+    for place, column in enumerate(columns):
+        features[:, place] = column
+    start, end = len(columns), len(columns) + known.fixed.shape[1]
+    features[:, start:end] = known.fixed
+    features[:, end:] = np.array(of_query, np.float32)
+    return features
 
 
 def _of_clauses(known: IndexFeatures, clauses: Sequence[Query]) -> list[FloatArray]:
@@ -304,18 +309,23 @@ def _share(bm25: FloatArray) -> FloatArray:
 
 def _standard(values: FloatArray) -> FloatArray:
     """Return values, or each column of them, with mean 0 and standard deviation 1."""
-    centred = np.subtract(values, values.mean(0), dtype=np.float32)
-    standard: FloatArray = np.divide(centred, np.maximum(values.std(0), 1e-6), dtype=np.float32)
+    standard: FloatArray = np.subtract(
+        values, np.add.reduce(values, 0) / np.float32(len(values)), dtype=np.float32
+    )
+    deviation = np.sqrt(np.add.reduce(np.square(standard), 0) / np.float32(len(values)))
+    standard /= np.maximum(deviation, np.float32(1e-6))
     return standard
 
 
 def _ranks(values: FloatArray) -> FloatArray:
     """Return 0 for the largest value, or that of each column, up to 1 for the smallest: logs of ranks."""
-    order = np.argsort(-values, axis=0, kind="stable")
-    places = np.arange(len(values), dtype=np.float32).reshape(-1, *[1] * (values.ndim - 1))
-    ranks = np.empty(values.shape, np.float32)
-    np.put_along_axis(ranks, order, np.broadcast_to(places, values.shape), axis=0)
-    return np.divide(np.log1p(ranks), np.float32(math.log1p(max(1, len(values) - 1))), dtype=np.float32)
+    if values.ndim > 1:
+        return np.stack([_ranks(column) for column in values.T], axis=1)
+    steps = np.log1p(np.arange(len(values), dtype=np.float32))
+    steps /= np.float32(math.log1p(max(1, len(values) - 1)))
+    ranks = np.empty_like(steps)
+    ranks[np.argsort(-values, kind="stable")] = steps
+    return ranks
 
 
 def _unit(rows: FloatArray) -> FloatArray:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from zipfile import BadZipFile
 
 import numpy as np
@@ -101,7 +101,7 @@ def shipped_model() -> NeedModel:
     Raises:
         StrategyError: The file is missing or damaged.
     """
-    path = files("skillpager") / MODEL
+    path = Path(__file__).parents[2] / MODEL
     try:
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
             return NeedModel.of({name: arrays[name] for name in arrays.files})

@@ -21,7 +21,7 @@ import numpy as np
 
 from skillpager.memory import LRUCache
 from skillpager.strategies.navigator.features import IndexFeatures
-from skillpager.strategies.navigator.lexical import clauses_of
+from skillpager.strategies.navigator.lexical import IntArray, clauses_of
 from skillpager.strategies.navigator.model import NeedModel, shipped_model
 from skillpager.strategies.navigator.required_context import required_context
 from skillpager.strategies.picking import PerIndex, Picker, cosines
@@ -34,6 +34,7 @@ TWIN_COSINE = 0.92  # nodes closer than this say the same thing
 TWIN_SHARE = 1.0  # of its weight that a node retains once its twin is picked
 # for one index: the same query often comes again with another budget
 MAX_CACHED_QUERIES = 32
+MAX_CACHED_COLUMNS = 200  # for one index: 800 bytes a node
 
 
 class _Prepared:
@@ -42,12 +43,24 @@ class _Prepared:
     def __init__(self, index: SkillIndex) -> None:
         self.features = IndexFeatures(index)
         self.required = required_context(index.nodes)
+        # cosines of all nodes with a pick, by its ordinal
+        self._columns: dict[int, FloatArray] = {}
         self._needs = LRUCache[tuple[NeedModel, str, bytes, int], FloatArray](MAX_CACHED_QUERIES)
 
     def needs(self, model: NeedModel, query: Query) -> FloatArray:
         """Return the needs of a query, cached or estimated; callers must not change the array."""
         key = (model, query.text, query.embedding.tobytes(), len(query.clauses))
         return self._needs.get_or_make(key, lambda: model.needs(self.features, query))
+
+    def cosines_with(self, ordinal: int) -> FloatArray:
+        """Return `(n,)`: the cosine of each node with one, cached; callers must not change the array."""
+        column = self._columns.get(ordinal)
+        if column is None:
+            rows = self.features.rows
+            column = cosines(rows, rows[ordinal])
+            if len(self._columns) < MAX_CACHED_COLUMNS:
+                self._columns[ordinal] = column
+        return column
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,31 +128,32 @@ class Navigator:
 
 
 class _Walk:
-    """One selection in progress: which nodes are open or shown, and the weight of each."""
+    """One selection in progress: which nodes are open or shown, and the weight and value of each."""
 
     def __init__(self, navigator: Navigator, model: NeedModel, prepared: _Prepared, picker: Picker) -> None:
         self._navigator, self._model, self._prepared, self._picker = navigator, model, prepared, picker
         count = len(picker.marginal)
         self._weight = -np.log1p(-picker.marginal)
         self._open = np.ones(count, bool)
-        self._shown = np.zeros(count + 2, bool)  # with an entry before the first and one behind the last
         self._left = float(self._weight.sum())
+        # shown neighbours of each node; the last entry is for the places before the first and behind the last
+        self._beside = np.zeros(count + 1, np.intp)
+        gap = max(float(picker.meter.gap_tokens), navigator.opening_tokens)
+        costs = prepared.features.tokens.astype(np.float64) + gap * np.array([[1.0], [0.0], [-1.0]])
+        # by number of shown neighbours
+        self._divisor = np.maximum(costs, 1.0) ** navigator.cost_exponent
+        self._values = self._weight / self._divisor[0]
 
     def run(self, *, floor: float) -> SkipReason:
         """Pick until the budget ends, no node is left or the best value is below `floor`; return why."""
         picker, target = self._picker, self._picker.budget.sufficiency
-        tokens = self._prepared.features.tokens.astype(np.float64)
-        gap = max(float(picker.meter.gap_tokens), self._navigator.opening_tokens)
         while self._open.any():
             if picker.room <= 0:
                 return SkipReason.MAX_NODES
             if target is not None and picker.picks and self._model.sufficiency(self._left) >= target:
                 return SkipReason.SUFFICIENCY
-            beside = self._shown[:-2].astype(float) + self._shown[2:]
-            cost = np.maximum(tokens + gap * (1 - beside), 1.0)
-            values = np.where(self._open, self._weight / cost**self._navigator.cost_exponent, -1.0)
-            best = int(values.argmax())
-            if values[best] < floor and picker.picks:
+            best = int(self._values.argmax())
+            if self._values[best] < floor and picker.picks:
                 return SkipReason.BELOW_THRESHOLD
             self._pick(best, completes=False)
         return SkipReason.MAX_TOKENS
@@ -148,22 +162,30 @@ class _Walk:
         """Pick an open node if it fits, with its required context; lower the weight of its twins."""
         if not self._open[ordinal]:
             return
-        picker, rows, share = self._picker, self._prepared.features.rows, self._navigator.twin_share
-        self._open[ordinal] = False
+        picker, share = self._picker, self._navigator.twin_share
+        self._open[ordinal], self._values[ordinal] = False, -1.0
         left = max(0.0, self._left - float(self._weight[ordinal]))
         if not picker.admit(ordinal, sufficiency=self._model.sufficiency(left)):
             return
         if completes:
             picker.completions.add(ordinal)
         self._left = left
-        self._shown[ordinal + 1] = True
-        cosine = cosines(rows, rows[ordinal])
-        picker.redundancy = np.maximum(picker.redundancy, cosine)
-        twins = (cosine >= TWIN_COSINE) & self._open
-        if twins.any():
+        cosine = self._prepared.cosines_with(ordinal)
+        np.maximum(picker.redundancy, cosine, out=picker.redundancy)
+        if share != 1:
+            twins = np.flatnonzero((cosine >= TWIN_COSINE) & self._open)
             weight = self._weight[twins]
             self._weight[twins] = weight * share
             self._left = max(0.0, self._left - float(weight.sum()) * (1 - share))
+            self._value(twins)
+        near = np.array([ordinal - 1, ordinal + 1])
+        self._beside[near] += 1
+        self._value(near[(near >= 0) & (near < len(self._open))])
         if self._navigator.closure:
             for needed in self._prepared.required.get(ordinal, ()):
                 self._pick(needed, completes=True)
+
+    def _value(self, ordinals: IntArray) -> None:
+        """Set the values of nodes whose weight or neighbours have changed, if they are open."""
+        ordinals = ordinals[self._open[ordinals]]
+        self._values[ordinals] = self._weight[ordinals] / self._divisor[self._beside[ordinals], ordinals]

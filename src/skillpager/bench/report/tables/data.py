@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import astuple, dataclass
+from itertools import chain
 from statistics import fmean, median
 
 import numpy as np
@@ -14,7 +15,8 @@ from skillpager.bench.report.tables.table import Cell, Table
 from skillpager.bench.validate.node_types import parser_quality
 from skillpager.errors import BenchError
 from skillpager.parsing.frontmatter import find_body
-from skillpager.parsing.markdown import Lines, parse_blocks
+from skillpager.parsing.lines import Lines
+from skillpager.parsing.markdown import parse_blocks
 
 
 def composition(results: Results) -> Table:
@@ -136,7 +138,7 @@ def measure_preservation(skills: Iterable[SkillRecord], nodes: Iterable[NodeReco
         front = np.arange(len(text)) < body
         structure = np.zeros(len(text), dtype=bool)  # the lines of headings, underlines included, and rules
         lines = Lines(text[body:])
-        for token in parse_blocks(text[body:]):
+        for token in chain.from_iterable(parse_blocks(text[body:])):
             if token.type in ("heading_open", "hr") and token.map:
                 first, behind = token.map
                 structure[body + lines.start(first) : body + lines.start(behind)] = True

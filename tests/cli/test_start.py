@@ -1,0 +1,187 @@
+"""What a start of the program imports: each heavy package only where its work is done."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+from typer.core import TyperCommand
+from typer.testing import CliRunner
+
+from cli_process import SAMPLES, environment, run
+from skillpager.cli.app import Command
+
+# prints the modules of a program that is given as its argument, behind its output
+PROBE = """
+import contextlib, io, json, sys
+before = set(sys.modules)
+with contextlib.redirect_stdout(io.TextIOWrapper(io.BytesIO())):
+    try:
+        exec(sys.argv.pop(1))
+    except SystemExit as end:
+        assert not end.code, end
+print(json.dumps(sorted(set(sys.modules) - before)))
+"""
+COMMAND = "from skillpager.cli.app import main; main()"
+# the parts of the standard library that take more than 5 ms to import
+SLOW_STANDARD = {
+    *("asyncio", "concurrent.futures", "email.message", "http.client", "importlib.metadata"),
+    *("multiprocessing", "unittest", "xml.etree.ElementTree"),
+}
+COMMAND_LINE = {"skillpager", "typer", "click", "shellingham", "annotated_doc"}
+QUERY = "Restore a single table from last night's dump."
+
+
+def modules(program: str, *arguments: str | Path, env: dict[str, str]) -> set[str]:
+    """Return the modules that a program imports in a fresh process."""
+    start = [sys.executable, "-c", PROBE, program, *map(str, arguments)]
+    done = subprocess.run(start, env=env, capture_output=True, text=True, check=True, timeout=60)
+    return set(json.loads(done.stdout))
+
+
+def packages(loaded: set[str]) -> set[str]:
+    """Return the packages among modules that are neither of Python nor parts of another package."""
+    names = {name.partition(".")[0] for name in loaded}
+    return {name for name in names if name not in sys.stdlib_module_names and "cython" not in name}
+
+
+@pytest.fixture(scope="module")
+def env(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    return environment(tmp_path_factory.mktemp("start") / "cache")
+
+
+def test_the_package_imports_nothing_until_a_name_is_asked_for(env: dict[str, str]) -> None:
+    loaded = modules("import skillpager", env=env)
+    assert {name for name in loaded if name.startswith("skillpager")} == {"skillpager"}
+    assert packages(loaded) == {"skillpager"}
+
+
+def test_the_pager_imports_no_model_and_no_parser(env: dict[str, str]) -> None:
+    loaded = modules("from skillpager import SkillPager", env=env)
+    assert packages(loaded) == {"skillpager", "numpy", "platformdirs", "typing_extensions", "yaml"}
+    assert not loaded & SLOW_STANDARD
+
+
+@pytest.mark.parametrize("words", [["--help"], ["page", "--help"], ["--version"]])
+def test_help_imports_nothing_but_typer(words: list[str], env: dict[str, str]) -> None:
+    loaded = modules(COMMAND, *words, env=env)
+    assert packages(loaded) <= COMMAND_LINE
+    assert not loaded & (SLOW_STANDARD - {"concurrent.futures", "importlib.metadata", "email.message"})
+    assert not {name for name in loaded if name.startswith(("skillpager.bench", "skillpager.library"))}
+
+
+@pytest.mark.parametrize("options", [[], ["--max-tokens", "800"]])
+def test_the_page_of_an_indexed_skill_imports_what_it_needs(options: list[str], env: dict[str, str]) -> None:
+    ask = ["page", SAMPLES / "postgres-backup", QUERY, *options]
+    modules(COMMAND, *ask, env=env)  # is indexed now, if it was not yet
+    loaded = modules(COMMAND, *ask, env=env)
+    reading = {"platformdirs", "typing_extensions", "yaml"}
+    picking = {"numpy", "onnxruntime", "tokenizers", "rs_bpe"}
+    assert packages(loaded) <= COMMAND_LINE | reading | picking
+    assert packages(loaded) >= {"numpy", "onnxruntime", "tokenizers"}
+    assert not loaded & SLOW_STANDARD
+    # neither the other commands nor the stages of indexing
+    assert {name for name in loaded if name.startswith("skillpager.cli.")} == {
+        f"skillpager.cli.{name}"
+        for name in ("app", "list", "messages", "options", "page", "session", "views")
+    }
+    stages = (
+        "parsing.blocks",
+        "parsing.merge_rules",
+        "parsing.sentences",
+        "graph.edges",
+        "classifiers.features",
+    )
+    assert not loaded & {f"skillpager.{stage}" for stage in stages}
+
+
+def test_reading_omitted_nodes_imports_no_model(env: dict[str, str]) -> None:
+    loaded = modules(COMMAND, "show", SAMPLES / "postgres-backup", "n2", env=env)
+    assert not packages(loaded) & {
+        "onnxruntime",
+        "tokenizers",
+        "rich",
+        "pydantic",
+        "markdown_it",
+        "sentencex",
+    }
+
+
+def test_the_help_of_the_program_lists_the_benchmark(env: dict[str, str]) -> None:
+    assert re.search(r"^  bench +Compare methods", run("--help", env=env).out, re.MULTILINE)
+
+
+def test_the_mcp_server_loads_no_model_before_it_can_answer(env: dict[str, str]) -> None:
+    pytest.importorskip("mcp")
+    program = f"""
+import skillpager.cli.mcp as command
+import skillpager.mcp.server as server
+command._warm = server.serve_pipe = lambda _: None
+{COMMAND}
+"""
+    loaded = modules(program, "mcp", SAMPLES, env=env)
+    assert "mcp.server" in loaded
+    assert not packages(loaded) & {"onnxruntime", "tokenizers", "rich", "markdown_it", "sentencex"}
+
+
+class _Kept:
+    """Values of the options that a command was called with."""
+
+    values: dict[str, object]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(
+            ["x"],
+            ["x", ""],
+            ["--", "-x"],
+            ["x", "--number", "007"],
+            ["x", "--number", "1_000"],
+            ["x", "--number", " 8"],
+        ),
+        *(
+            ["x", "--number", "-1"],
+            ["x", "--number", "\u0661"],
+            ["x", "--number", "9" * 30],
+            ["x", "--number", "1.0"],
+        ),
+        *(
+            ["x", "--bounded", "3"],
+            ["x", "--bounded", "7"],
+            ["x", "--folder", "/"],
+            ["x", "--share", ".5"],
+            [],
+        ),
+        *(
+            ["x", "--word", "a", "--word", "b"],
+            ["x", "--number", "no"],
+            ["x", "y", "z"],
+            ["x", "--number", ""],
+        ),
+    ],
+)
+def test_plain_values_are_those_of_typer(words: list[str]) -> None:
+    def take(
+        first: str,
+        rest: list[str] = typer.Argument(None),  # noqa: B008
+        number: int | None = None,
+        bounded: int = typer.Option(1, min=0, max=5),
+        share: float | None = None,
+        folder: Path | None = None,
+        word: list[str] = typer.Option([]),  # noqa: B008
+    ) -> None:
+        _Kept.values = locals()
+
+    outcomes = []
+    for kind in (TyperCommand, Command):
+        _Kept.values = {}
+        app = typer.Typer(add_completion=False, rich_markup_mode=None)
+        app.command(cls=kind)(take)
+        done = CliRunner().invoke(app, words, prog_name="take")
+        outcomes.append((done.exit_code, done.output, _Kept.values))
+    assert outcomes[0] == outcomes[1]

@@ -1,0 +1,397 @@
+"""Constructs that make a parser of Markdown slow, large or wrong, each as a function of the size wanted.
+
+Every construct of CommonMark is here: alone, nested, unclosed, repeated and alternating; so are tables, front
+matter, sentences, names of headings and files, links, and rare characters. The texts are deterministic.
+"""
+
+from collections.abc import Callable, Iterator
+from itertools import count, cycle, takewhile
+
+Construct = Callable[[int], str]
+
+
+def repeated(unit: str, *, before: str = "", after: str = "") -> Construct:
+    """Return a construct that repeats `unit`, between `before` and `after`."""
+    return lambda size: before + unit * max(1, size // len(unit)) + after
+
+
+def numbered(unit: Callable[[int], str], *, before: str = "", after: str = "") -> Construct:
+    """Return a construct of `unit(0)`, `unit(1)` and so on, between `before` and `after`."""
+
+    def build(size: int) -> str:
+        parts: list[str] = []
+        length = 0
+        for number in count():
+            if length >= size:
+                break
+            parts.append(unit(number))
+            length += len(parts[-1])
+        return before + "".join(parts) + after
+
+    return build
+
+
+def halves(first: str, second: str, *, between: str = "", before: str = "", after: str = "") -> Construct:
+    """Return a construct that repeats `first`, then `second` as often."""
+
+    def build(size: int) -> str:
+        times = max(1, size // (len(first) + len(second)))
+        return before + first * times + between + second * times + after
+
+    return build
+
+
+def growing(unit: Callable[[int], str]) -> Construct:
+    """Return a construct of units whose length grows with their number, so that about √size fit."""
+    return numbered(lambda number: unit(number + 1))
+
+
+def nested(marker: str, line: str, *, gap: str = "", after: str = "") -> Construct:
+    """Return lines, each one `marker` deeper than the one before: about √size of them."""
+    return growing(lambda depth: marker * depth + line + "\n" + gap)
+
+
+def stairs(step: str, line: str, *, most: int) -> Construct:
+    """Return lines that go `most` steps deeper and begin again."""
+    depths = [step * depth + line for depth in range(most)]
+    return lambda size: "\n".join(taken(cycle(depths), size))
+
+
+def taken(lines: Iterator[str], size: int) -> Iterator[str]:
+    """Yield lines until they have `size` characters."""
+    total = 0
+    for line in lines:
+        if total >= size:
+            return
+        total += len(line) + 1
+        yield line
+
+
+def front_matter(inner: Construct) -> Construct:
+    """Return a construct as the whole front matter, with a short body."""
+    return lambda size: f"---\nname: x\n{inner(size)}\n---\n# Title\n\nText.\n"
+
+
+def square_table(size: int) -> str:
+    """Return a table with as many columns as rows; all rows but the header have one cell."""
+    side = max(1, size // 7)
+    return "|a" * side + "|\n" + "|-" * side + "|\n" + "|b\n" * side
+
+
+def full_square_table(size: int) -> str:
+    """Return a table with as many columns as rows, all cells filled."""
+    side = max(1, int((size / 2) ** 0.5))
+    return "|a" * side + "|\n" + "|-" * side + "|\n" + ("|b" * side + "|\n") * side
+
+
+def backtick_runs(size: int) -> str:
+    """Return runs of backticks, each one longer than the one before, so that none is closed."""
+    lengths = takewhile(lambda run: (run * run) // 2 < size, count(1))
+    return " ".join("`" * run for run in lengths)
+
+
+def heading_levels(size: int) -> str:
+    """Return headings of rising and falling levels, a line under each."""
+    levels = cycle([1, 2, 3, 4, 5, 6, 5, 4, 3, 2])
+    lines = (
+        f"{'#' * level} Part {number}\n\nSee part {number // 2}.\n" for number, level in enumerate(levels)
+    )
+    return "\n".join(taken(lines, size))
+
+
+def named_and_cited(size: int) -> str:
+    """Return many headings, and then text that names each of them."""
+    total = max(1, size // 60)
+    headings = "".join(f"## Topic alpha{number} beta\n\nx\n\n" for number in range(total))
+    return headings + "".join(f"See topic alpha{number} beta now.\n\n" for number in range(total))
+
+
+def deep_headings_cited(size: int) -> str:
+    """Return six open headings with long titles, and many nodes below them that name each other."""
+    head = "".join(f"{'#' * level} {'Deep level word ' * 8}{level}\n\n" for level in range(1, 7))
+    return head + "Go to deep level word deep level word now. Done.\n\n" * max(1, size // 50)
+
+
+CONSTRUCTS: dict[str, Construct] = {
+    # plain text and blank space
+    "letters": repeated("x"),
+    "words": repeated("word "),
+    "lines": repeated("some words on a line\n"),
+    "paragraphs": repeated("A sentence of some words. And another one!\n\n"),
+    "sentences": repeated("A sentence of some words stands here. "),
+    "short sentences": repeated("A b. "),
+    "questions": repeated("Why? "),
+    "full stops": repeated("."),
+    "full stops with blanks": repeated(". "),
+    "abbreviations": repeated("e.g. x, i.e. y etc. z vs. Mr. A. "),
+    "initials": repeated("A. B. C. "),
+    "ellipses": repeated("… "),
+    "closers": repeated('."') ,
+    "conditions": repeated("If so, go on. Then stop. "),
+    "colons": repeated("note: "),
+    "colon paragraphs": repeated("Do this:\n\n"),
+    "connectives": repeated("Or not. And so. "),
+    "blanks": repeated(" ", before="x", after="y"),
+    "blanks before a stop": repeated(" ", before="x.", after="."),
+    "tabs": repeated("\t"),
+    "empty lines": repeated("\n", before="x", after="y"),
+    "blank lines": repeated(" \n", before="x\n", after="y"),
+    "carriage returns": repeated("x\r"),
+    "crlf": repeated("x y\r\n"),
+    "hard breaks": repeated("x  \n"),
+    "backslash breaks": repeated("x\\\n"),
+    "backslashes": repeated("\\"),
+    "escapes": repeated("\\*\\[\\`"),
+    "entities": repeated("&amp;&#35;&#x22;"),
+    "unclosed entities": repeated("&"),
+    "unknown entities": repeated("&abcdefgh;"),
+    # headings
+    "headings": repeated("# A\n"),
+    "empty headings": repeated("#\n"),
+    "closed headings": repeated("# A #\n"),
+    "heading levels": heading_levels,
+    "setext headings": repeated("Title\n===\n"),
+    "setext second level": repeated("Title\n---\n"),
+    "long setext heading": repeated("word\n", after="===\n"),
+    "long heading": repeated("word ", before="# "),
+    "heading of brackets": repeated("[", before="# "),
+    "heading of closing brackets": repeated("]", before="# "),
+    "heading of images": repeated("![", before="# "),
+    "heading of links": repeated("[a](b) ", before="# "),
+    "heading of link beginnings": repeated("[a](", before="# "),
+    "heading of link labels": repeated("[a][", before="# "),
+    "heading of less-than signs": repeated("<", before="# "),
+    "heading of tags": repeated("<a>", before="# "),
+    "heading of backticks": repeated("`", before="# "),
+    "heading of stars": repeated("*", before="# "),
+    "heading of underscores": repeated("_", before="# "),
+    "heading of spaced underscores": repeated("_ a", before="# "),
+    "heading of parentheses": repeated("(", before="# "),
+    "heading of numbers": repeated("1.", before="# "),
+    "heading of number signs": repeated("#", before="# a "),
+    "heading of blanks": repeated(" ", before="# a", after="b"),
+    "heading of dots": repeated("a.", before="# "),
+    "heading of dashes": repeated("-", before="# a"),
+    "heading of flags": repeated("--flag ", before="# "),
+    "heading of ideographs": repeated("设置", before="# "),
+    "numbered headings": numbered(lambda number: f"## {number}. Step {number}: do part {number}\n\nx\n\n"),
+    "same headings": repeated("## Same\n\nGo to same.\n\n"),
+    "nested same headings": repeated("# Same\n\n## Same\n\n### Same\n\nSee same.\n\n"),
+    "identifier headings": numbered(lambda number: f"## my_func{number}() --flag-{number}\n\nUse my_func{number}().\n\n"),
+    "headings that share beginnings": numbered(lambda number: f"## a b c d e f g {number}\n\na b c d e f g h\n\n"),
+    # thematic breaks
+    "thematic breaks": repeated("---\n\n"),
+    "spaced thematic breaks": repeated("* * *\n"),
+    "long thematic break": repeated("- "),
+    "broken thematic break": repeated("* ", after="x"),
+    "breaks and text": repeated("x\n\n***\n\n"),
+    # lists
+    "bullets": repeated("- item\n"),
+    "loose bullets": repeated("- item\n\n"),
+    "long bullets": repeated("- an item that is long enough to be a fragment alone, " + "very " * 30 + "\n"),
+    "empty bullets": repeated("-\n"),
+    "alternating bullets": repeated("- a\n* b\n+ c\n"),
+    "alternating nested bullets": repeated("- a\n * b\n  + c\n"),
+    "numbers": numbered(lambda number: f"{number + 1}. item\n"),
+    "same numbers": repeated("1. item\n"),
+    "alternating numbers": repeated("1. a\n1) b\n"),
+    "bullets and numbers": repeated("- a\n1. b\n"),
+    "bullets on a line": repeated("- ", after="a"),
+    "mixed bullets on a line": repeated("- + * 1. ", after="a"),
+    "mixed bullets on lines": repeated("- + * 1. a\n"),
+    "deep bullets on lines": repeated("- " * 70 + "a\n"),
+    "nested list": nested("  ", "- a"),
+    "nested loose list": nested("  ", "- a", gap="\n"),
+    "nested numbers": nested("   ", "1. a"),
+    "list stairs": stairs("  ", "- a", most=60),
+    "list stairs beyond the limit": stairs("  ", "- a", most=200),
+    "bullet and indented code": repeated("- a\n\n      code\n\n"),
+    "bullet and fence": repeated("- a\n  ```\n  code\n  ```\n"),
+    "long item": repeated("word\n  ", before="- "),
+    "item of paragraphs": repeated("  word\n\n", before="- a\n\n"),
+    "lazy item": repeated("word\n", before="- "),
+    "check boxes": repeated("- [ ] item\n- [x] done\n"),
+    "list after a colon": repeated("Do:\n- a\n- b\n\n"),
+    "bold items": repeated("- **Name**: text\n"),
+    # quotes
+    "quotes": repeated("> a\n"),
+    "quotes apart": repeated("> a\n\n"),
+    "quotes on a line": repeated(">", after="a"),
+    "spaced quotes on a line": repeated("> ", after="a"),
+    "quotes on lines": repeated(">" * 70 + "a\n"),
+    "nested quotes": nested(">", "a"),
+    "falling quotes": lambda size: "".join(">" * depth + "a\n" for depth in range(int((2 * size) ** 0.5), 0, -1)),
+    "lazy quote": repeated("a\n", before="> "),
+    "quotes and bullets on a line": repeated("> - ", after="a"),
+    "quotes and bullets on lines": repeated("> - > - a\n"),
+    "quote of a list": repeated("> - a\n"),
+    "quote of a table": repeated("> | a |\n", before="> | a |\n> |---|\n"),
+    "quote of paragraphs": repeated("> a\n>\n"),
+    # code
+    "fence": repeated("code\n", before="```\n", after="```\n"),
+    "unclosed fence": repeated("code\n", before="```\n"),
+    "fences": repeated("```\ncode\n```\n"),
+    "empty fences": repeated("```\n"),
+    "alternating fences": repeated("```\n~~~\n"),
+    "growing fences": growing(lambda length: "`" * (length + 2) + "\n"),
+    "fence of backticks": repeated("`"),
+    "fence info": repeated("x", before="```", after="\n"),
+    "indented code": repeated("    code\n"),
+    "indented code with gaps": repeated("    code\n\n"),
+    "code spans": repeated("`a` "),
+    "code span openers": repeated("`a "),
+    "growing backtick runs": backtick_runs,
+    "double backticks": repeated("``a` "),
+    "code span that is not closed": repeated("a ", before="`"),
+    # HTML
+    "divs": repeated("<div>\n\n</div>\n\n"),
+    "div lines": repeated("<div>\n"),
+    "unclosed div": repeated("a\n", before="<div>\n"),
+    "comments": repeated("<!-- a -->\n"),
+    "unclosed comments": repeated("<!-- a\n\n"),
+    "inline comments": repeated("a <!-- b "),
+    "comment dashes": repeated("-", before="a <!--"),
+    "cdata": repeated("<![CDATA[ a\n\n"),
+    "inline cdata": repeated("a <![CDATA["),
+    "instructions": repeated("<?php\n\n"),
+    "inline instructions": repeated("a <?"),
+    "declarations": repeated("a <!A "),
+    "scripts": repeated("<script>\n\n"),
+    "tags": repeated("<a>"),
+    "closing tags": repeated("</a>"),
+    "less-than signs": repeated("<"),
+    "spaced less-than signs": repeated("a < "),
+    "tag beginnings": repeated("<a "),
+    "attributes": repeated(" b='c'", before="x <a"),
+    "unclosed attributes": repeated("<a b='"),
+    "autolinks": repeated("<http://a.b> "),
+    "unclosed autolinks": repeated("<http:"),
+    # links and references
+    "links": repeated("[a](b.md) "),
+    "link lines": numbered(lambda number: f"- [part {number}](references/part{number}.md)\n"),
+    "link beginnings": repeated("[a]("),
+    "link with title beginnings": repeated("[a](b '"),
+    "link to angle beginnings": repeated("[a](<b"),
+    "link of parentheses": halves("(", ")", before="[a](", after=")"),
+    "link of open parentheses": repeated("(", before="[a]("),
+    "images": repeated("![a](b.png)"),
+    "image beginnings": repeated("!["),
+    "nested images": halves("![", "](a)"),
+    "nested links": halves("[", "](a)"),
+    "brackets": repeated("["),
+    "bracket pairs": repeated("[]"),
+    "nested brackets": halves("[", "]"),
+    "closing brackets": repeated("]"),
+    "brackets and letters": repeated("[a"),
+    "brackets after a bullet": repeated("[", before="- "),
+    "bracket paragraphs": repeated("[a\n\n"),
+    "bracket lines": repeated("[a\n"),
+    "labels": repeated("[a][b] "),
+    "definitions": numbered(lambda number: f"[a{number}]: http://b.c\n"),
+    "definitions apart": numbered(lambda number: f"[a{number}]: http://b.c\n\n"),
+    "same definitions": repeated("[a]: http://b.c\n"),
+    "definitions and labels": numbered(lambda number: f"[a{number}]: b.md\n\n[a{number}] [a{number}][]\n\n"),
+    "definition beginnings": repeated("[a]:\n"),
+    "definition with titles": repeated("[a]: b 'c\n"),
+    "definition with a long title": repeated("c\n", before="[a]: b '"),
+    "definition with a long label": repeated("c\n", before="["),
+    "definition of a long address": repeated("c", before="[a]: "),
+    "footnotes": numbered(lambda number: f"Text[^{number}].\n\n[^{number}]: Note.\n\n"),
+    "addresses": repeated("https://a.b/c?d=e. "),
+    "long address": repeated("a.", before="https://"),
+    "schemes": repeated("http://"),
+    # emphasis
+    "stars": repeated("*"),
+    "emphasis": repeated("*a* "),
+    "emphasis openers": repeated("*a "),
+    "emphasis closers": repeated("a* "),
+    "bold": repeated("**a** "),
+    "bold openers": repeated("**a "),
+    "nested emphasis": halves("*a ", "b* "),
+    "mixed emphasis": repeated("*a _b "),
+    "mixed runs": repeated("*_"),
+    "long mixed runs": repeated("a**b_c* "),
+    "underscores": repeated("_"),
+    "words with underscores": repeated("a_b_"),
+    "tildes": repeated("~"),
+    # tables
+    "table": repeated("| b | c |\n", before="| a | b |\n|---|---|\n"),
+    "tables": repeated("| a | b |\n|---|---|\n| c | d |\n\n"),
+    "table without pipes at the edges": repeated("a | b\n", before="a | b\n---|---\n"),
+    "wide table": halves("|a", "|-", between="|\n", after="|\n|b|\n"),
+    "wide table row": repeated("|b", before="|a|\n|-|\n"),
+    "square table": square_table,
+    "full square table": full_square_table,
+    "table headers": repeated("| a | b |\n|---|---|\n"),
+    "table delimiters": repeated("|---|---|\n"),
+    "pipes": repeated("|"),
+    "pipe lines": repeated("| a |\n"),
+    "escaped pipes": repeated("\\|", before="|a|\n|-|\n"),
+    "delimiter row of dashes": repeated("-", before="|a|\n|"),
+    "delimiter row of blanks": repeated(" ", before="|a|\n|-", after="|\n"),
+    "table of code": repeated("| `a` | [b](c.md) |\n", before="| a | b |\n|---|---|\n"),
+    # names of headings and files
+    "named and cited headings": named_and_cited,
+    "deep headings cited": deep_headings_cited,
+    "steps cited": numbered(lambda number: f"## Step {number}\n\nAfter step {number // 3}, run `cmd{number}`.\n\n"),
+    "file names": numbered(lambda number: f"Read docs/part{number}.md first. "),
+    "file name beginnings": repeated("a/"),
+    "file name of dots": repeated("a."),
+    "file name of dashes": repeated("-"),
+    "slashes": repeated("/"),
+    "dots and slashes": repeated("../"),
+    "file endings": repeated(".md"),
+    "code span words": numbered(lambda number: f"Run `command{number % 50}` before `other{number}`.\n\n"),
+    "cues": repeated("Before you install, ensure you must verify the prerequisites.\n\n"),
+    "flags": repeated("--flag "),
+    "dashes and blanks": repeated("- - x "),
+    "assignments": repeated("a = "),
+    "blanks and signs": repeated("  =  "),
+    "angle placeholders": repeated("<a b"),
+    "brace placeholders": repeated("{a_"),
+    # characters
+    "ideographs": repeated("设置"),
+    "ideograph sentences": repeated("第一句。第二句！"),
+    "wide stops": repeated("。"),
+    "no-break blanks": repeated("A\u00a0.NET application. "),
+    "line separators": repeated("a\u2028"),
+    "next lines": repeated("a.\u0085B"),
+    "wide blanks": repeated("A\u3000。"),
+    "form feeds": repeated("\f"),
+    "zeros": repeated("a\0"),
+    "byte order marks": repeated("\ufeff"),
+    "combining marks": repeated("\u0301", before="a"),
+    "emoji": repeated("👩\u200d💻 "),
+    "right-to-left": repeated("שלום عالم. "),
+    "astral letters": repeated("𝔘𝔫𝔦 "),
+    "capital dotted i": repeated("\u0130. "),
+    "digits": repeated("1"),
+    "decimal numbers": repeated("1.2.3."),
+    "hexadecimal": repeated("deadBEEF"),
+    "quotation marks": repeated("\"'”’»"),
+    "punctuation": repeated("!?.,;:"),
+    # front matter
+    "front matter fields": front_matter(numbered(lambda number: f"key{number}: value\n")),
+    "front matter list": front_matter(repeated("- a\n", before="tags:\n")),
+    "front matter nesting": front_matter(nested(" ", "a:")),
+    "front matter brackets": front_matter(repeated("[", before="a: ")),
+    "front matter closed brackets": front_matter(halves("[", "]", before="a: ")),
+    "front matter braces": front_matter(repeated("{a: ", before="a: ")),
+    "front matter dashes": front_matter(repeated("- ", before="a:\n  ")),
+    "front matter question marks": front_matter(repeated("? ")),
+    "front matter flow list": front_matter(repeated("a, ", before="a: [", after="]")),
+    "front matter long text": front_matter(repeated("word ", before="a: ")),
+    "front matter quoted text": front_matter(repeated("\\x41", before='a: "', after='"')),
+    "front matter unclosed quote": front_matter(repeated("b\n\n", before='a: "')),
+    "front matter block text": front_matter(repeated("  word\n", before="a: |\n")),
+    "front matter folded text": front_matter(repeated("  word\n", before="a: >\n")),
+    "front matter colons": front_matter(repeated("b: ", before="a: ")),
+    "front matter blanks": front_matter(repeated(" ", before="a:", after="b")),
+    "front matter comments": front_matter(repeated("# a\n")),
+    "front matter digits": front_matter(repeated("1", before="a: ")),
+    "front matter sexagesimal": front_matter(repeated("1:", before="a: ", after="1")),
+    "front matter tags": front_matter(repeated("!a ", before="a: ")),
+    "front matter anchors": front_matter(numbered(lambda number: f"a{number}: &b{number} c\n")),
+    "front matter beginnings": repeated("---\n", before="---\n"),
+    "front matter that is not closed": repeated("a: b\n", before="---\n"),
+}  # fmt: skip

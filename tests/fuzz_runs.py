@@ -1,0 +1,276 @@
+"""Runs of the fuzzer: many inputs of one kind, in this process or shared among several."""
+
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from multiprocessing import get_context
+from pathlib import Path
+from types import FrameType
+
+from conftest import SAMPLES, TRAPS
+from fuzzing import compose, draw_for, front_matter, mutate, query, read_pool, window
+from page_claims import assert_gaps_can_be_read, assert_page, assert_tiles
+from plain_parts import plain_pager
+from skillpager import SkillPager
+from skillpager.errors import SettingsError, SkillPagerError
+from skillpager.http.explorer.document import render_skill
+from skillpager.parsing.skill import read_skill, skill_from_text
+from skillpager.settings import Settings
+from skillpager.stores import NoStore
+from skillpager.types import Skill, Style
+
+SEED = "skillpager-1"
+WORKERS = 2
+CHUNK = 2_000
+# CPU seconds after which an input counts as one that hangs
+TIME_LIMIT = 30
+# what docs/security.md promises of reading and splitting: a second for 100 kB, beside what a call itself takes
+SECONDS_A_BYTE, CONSTANT = 1e-5, 0.05
+# a slower text than this share is timed again
+SUSPECT = 0.3
+# shorter texts tell of the call, not of the text
+TIMED_CHARS = 1_000
+MAX_POOL = 3_000
+POOL_STEP = 6
+MAX_KEPT = 20
+
+
+@dataclass
+class Figures:
+    """Figures of many inputs.
+
+    Attributes:
+        count: Number of inputs.
+        characters: Number of characters of all inputs.
+        refused: Number of inputs refused with a `SkillPagerError`, by class.
+        rates: CPU microseconds a character, of inputs of `TIMED_CHARS` or more.
+        slowest: The highest rate and the number of its input.
+        failures: Number, problem and text of inputs that broke an invariant.
+    """
+
+    count: int = 0
+    characters: int = 0
+    refused: Counter[str] = field(default_factory=Counter)
+    rates: list[float] = field(default_factory=list)
+    slowest: tuple[float, int] = (0.0, 0)
+    failures: list[tuple[int, str, str]] = field(default_factory=list)
+
+    def add(self, other: "Figures") -> None:
+        """Add the figures of other inputs."""
+        self.count += other.count
+        self.characters += other.characters
+        self.refused += other.refused
+        self.rates += other.rates
+        self.slowest = max(self.slowest, other.slowest)
+        self.failures += other.failures
+
+    def rate(self, share: float) -> float:
+        """Return the rate that this share of the timed inputs does not exceed."""
+        return (
+            sorted(self.rates)[min(len(self.rates) - 1, int(share * len(self.rates)))] if self.rates else 0.0
+        )
+
+
+@dataclass(frozen=True)
+class Run:
+    """One kind of inputs: its name, how many, and the folder and files that it works with."""
+
+    kind: str
+    count: int
+    folder: Path
+    pool: Path | None = None
+
+
+def run_all(run: Run, *, workers: int) -> Figures:
+    """Return the figures of all inputs of a run; with more than one worker they are shared among processes."""
+    figures = Figures()
+    starts = range(0, run.count, CHUNK)
+    if workers == 1:
+        for start in starts:
+            figures.add(run_some(run, start))
+        return figures
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        for done in pool.map(run_some, [run] * len(starts), starts):
+            figures.add(done)
+            if len(figures.failures) >= MAX_KEPT:  # the rest would only repeat them
+                pool.shutdown(cancel_futures=True)
+                break
+    return figures
+
+
+def run_some(run: Run, start: int) -> Figures:
+    """Return the figures of the inputs from number `start`, of `CHUNK` at most."""
+    texts = _texts(run.pool)
+    check = CHECKS[run.kind]
+    figures = Figures()
+    for number in range(start, min(start + CHUNK, run.count)):
+        if len(figures.failures) < MAX_KEPT:
+            check(run, number, texts, figures)
+    return figures
+
+
+@cache
+def _texts(pool: Path | None) -> list[str]:
+    own = [path.read_text(encoding="utf-8") for path in sorted([*SAMPLES.rglob("*.md"), *TRAPS.glob("*.md")])]
+    return [*own, *read_pool(pool, most=MAX_POOL, step=POOL_STEP)] if pool else own
+
+
+@contextmanager
+def cpu_limit(seconds: float) -> Iterator[None]:
+    """Raise `TimeoutError` once the process has computed for so long; a busy machine does not count."""
+
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        raise TimeoutError(f"over {seconds} s of CPU time")
+
+    previous = signal.signal(signal.SIGVTALRM, stop)
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, previous)
+
+
+def _guarded(number: int, text: str, figures: Figures, work: Callable[[], None]) -> None:
+    """Run the checks of one input; whatever but a `SkillPagerError` comes out is a failure."""
+    figures.count += 1
+    figures.characters += len(text)
+    try:
+        with cpu_limit(TIME_LIMIT):
+            work()
+    except SkillPagerError as error:
+        figures.refused[type(error).__name__] += 1
+        if not str(error).strip():
+            figures.failures.append((number, "an error without a message", text))
+    except KeyboardInterrupt:
+        raise
+    except BaseException as problem:  # a panic of Rust is no Exception
+        figures.failures.append((number, f"{type(problem).__name__}: {problem}"[:400], text))
+
+
+def make_text(number: int, texts: list[str]) -> str:
+    """Return the text of a number: nine of ten are short, so that there can be very many."""
+    draw = draw_for(SEED, number)
+    size = draw.choices((120, 400, 2_000, 12_000), (55, 35, 9, 1))[0]
+    if draw.random() < 0.3:
+        text = compose(draw, draw.randint(1, size))
+        return mutate(text, draw, texts) if draw.random() < 0.5 else text
+    return mutate(window(texts, draw, size), draw, texts)
+
+
+def check_text(_run: Run, number: int, texts: list[str], figures: Figures) -> None:
+    """Split a mutated or composed text."""
+    text = make_text(number, texts)
+
+    def work() -> None:
+        # while the timer of `cpu_limit` runs, the clock of the process counts whole ticks: that of the thread does not
+        spent = time.thread_time()
+        skill = skill_from_text(text)
+        assert_tiles(skill)
+        spent = time.thread_time() - spent
+        allowed = CONSTANT + SECONDS_A_BYTE * len(text)
+        for _ in range(3):  # again, because the machine may have been busy, or something was loaded first
+            if spent > SUSPECT * SECONDS_A_BYTE * len(text):
+                again = time.thread_time()
+                assert_tiles(skill_from_text(text))
+                spent = min(spent, time.thread_time() - again)
+        assert spent <= allowed, f"{spent:.3f} s for {len(text)} characters, {allowed:.3f} s are allowed"
+        if len(text) >= TIMED_CHARS:
+            figures.rates.append(rate := 1e6 * spent / len(text))
+            figures.slowest = max(figures.slowest, (rate, number))
+
+    _guarded(number, text, figures, work)
+
+
+def check_front_matter(run: Run, number: int, texts: list[str], figures: Figures) -> None:
+    """Read a skill with mutated front matter from a file."""
+    draw = draw_for(f"{SEED}/front matter", number)
+    text = front_matter(draw)
+    folder = run.folder / "skill"
+
+    def work() -> None:
+        folder.mkdir(exist_ok=True, parents=True)
+        data = text.encode("utf-8", "surrogateescape")
+        (folder / "SKILL.md").write_bytes(data)
+        skill = read_skill(folder)
+        assert all(
+            isinstance(each, str) for each in (skill.name, skill.description, *skill.metadata.values())
+        )
+        assert skill.name, "no name"
+        assert skill.files[0].text.encode() == data, "another text"
+        assert_tiles(skill)
+
+    _guarded(number, text, figures, work)
+
+
+def check_page(run: Run, number: int, texts: list[str], figures: Figures) -> None:
+    """Render pages of a mutated text in a style under a hard ceiling, and as HTML."""
+    draw = draw_for(f"{SEED}/page", number)
+    text = mutate(window(texts, draw, draw.choice((300, 1_500, 6_000))), draw, texts)
+    if draw.random() < 0.3:
+        text = compose(draw, draw.choice((300, 2_000)))
+    asked = query(draw, texts)[:300]
+
+    def work() -> None:
+        pager = _plain(run.folder)
+        index = pager.index(skill_from_text(text))
+        most = draw.choice((0, 1, 30, 100, 300, 1_000, 10_000))
+        style, nodes = draw.choice(tuple(Style)), draw.choice((None, 0, 1, 5))
+        known = draw.sample([node.id for node in index.nodes], min(len(index.nodes), draw.choice((0, 0, 3))))
+        strategy = draw.choice(("mmr", "topk", "sections", "head"))
+        page = pager.page(index, asked, max_tokens=most, max_nodes=nodes, style=style, strategy=strategy)
+        assert_page(pager, index, page, limit=most)
+        assert_gaps_can_be_read(pager, index, page)
+        again = pager.page(
+            index, asked, max_tokens=most, max_nodes=nodes, style=style, strategy=strategy, known=known
+        )
+        assert again.tokens <= most, "the ceiling, with known nodes"
+        whole = pager.whole(index, max_tokens=most, style=style)
+        assert_page(pager, index, whole, limit=most)
+        render_skill(index)
+
+    _guarded(number, text, figures, work)
+
+
+def check_query(run: Run, number: int, texts: list[str], figures: Figures) -> None:
+    """Make a page for a hostile query with the models that ship."""
+    text = query(draw_for(f"{SEED}/query", number), texts)
+
+    def work() -> None:
+        pager, samples = _shipped(run.folder)
+        draw = draw_for(f"{SEED}/budget", number)
+        index = pager.index(draw.choice(samples))
+        most = draw.choice((None, 50, 300, 2_000))
+        try:
+            page = pager.page(index, text, max_tokens=most, style=draw.choice(tuple(Style)))
+        except SettingsError:
+            assert not text.strip() or "\ud800" <= max(text) <= "\udfff" or len(text) > 1_000, "refused"
+            raise
+        assert_page(pager, index, page, limit=most)
+
+    _guarded(number, text, figures, work)
+
+
+@cache
+def _plain(folder: Path) -> SkillPager:
+    return plain_pager(folder, NoStore())
+
+
+@cache
+def _shipped(folder: Path) -> tuple[SkillPager, list[Skill]]:
+    names = ("postgres-backup", "git-bisect", "zhongwen-boke-fabu")
+    pager = SkillPager(store=NoStore(), settings=Settings(cache_dir=folder))
+    return pager, [read_skill(SAMPLES / name) for name in names]
+
+
+CHECKS: dict[str, Callable[[Run, int, list[str], Figures], None]] = {
+    "texts": check_text,
+    "front matter": check_front_matter,
+    "pages": check_page,
+    "queries": check_query,
+}

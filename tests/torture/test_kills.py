@@ -1,0 +1,120 @@
+"""Processes killed while they index, page and install: the store stays sound, and configuration files whole."""
+
+import os
+import random
+import signal
+import sqlite3
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from multiprocessing.context import ForkServerContext
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from skillpager.install.changes import plan_install, plan_uninstall, write
+from skillpager.install.hosts import find_host, server_entry
+from skillpager.stores import SqliteStore
+from torture_scale import Torture
+from torture_workers import ENDLESS, ENTRY_COMMAND, HOSTS, pages_of, workers
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there is no kill -9")
+
+# kills of each kind in `make test`, and in full
+AMOUNTS = {"indexing": (6, 350), "paging": (6, 350), "installing": (10, 300)}
+# from the first step of the work to somewhere in its middle
+LONGEST_LIFE = 0.04
+PAGED = range(12)
+BEFORE = {
+    ".json": '{\n  // mine\n  "other": [1, 2],\n  "mcpServers": {}\n}\n',
+    ".toml": '# mine\n[other]\nx = "é"\n',
+}
+
+
+@pytest.fixture(scope="module")
+def processes() -> Iterator[ForkServerContext]:
+    """Processes that share nothing with this one and start fast."""
+    context = ForkServerContext()
+    context.set_forkserver_preload(["torture_workers"])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", os.pathsep.join(path for path in sys.path if path))
+        yield context
+
+
+def kill_often(what: str, folder: Path, count: int, processes: ForkServerContext) -> Iterator[None]:
+    """Start a process that does something again and again, kill it after a while, and yield; `count` times."""
+    draw = random.Random(7)
+    for number in range(count):
+        with workers() as started:
+            ready = processes.Event()
+            process = started.start(processes.Process(target=ENDLESS[what], args=(folder, number, ready)))
+            assert ready.wait(60)
+            time.sleep(draw.random() * LONGEST_LIFE)
+            assert process.is_alive(), "it ended by itself"
+            process.kill()
+            process.join()
+            assert process.exitcode == -signal.SIGKILL
+        yield
+
+
+@pytest.mark.parametrize("what", ["indexing", "paging"])
+def test_a_kill_never_harms_the_store(
+    what: str, torture: Torture, tmp_path: Path, processes: ForkServerContext
+) -> None:
+    count = torture.amount(*AMOUNTS[what])
+    expected = pages_of(tmp_path, PAGED, stored=False)
+    slowest = 0.0
+    for number, _ in enumerate(kill_often(what, tmp_path, count, processes)):
+        path = tmp_path / "index.db"
+        if path.exists():
+            with closing(sqlite3.connect(path)) as connection:
+                assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        if number % 10 == 0 or number == count - 1:
+            start = time.monotonic()
+            assert pages_of(tmp_path, PAGED, stored=True) == expected
+            slowest = max(slowest, time.monotonic() - start)
+    with closing(SqliteStore(tmp_path)) as store:
+        assert store.verify() == []
+        entries = len(store.entries())
+    assert not list(tmp_path.glob("*.damaged*"))
+    assert {path.name for path in tmp_path.iterdir()} <= {"index.db", "index.db-wal", "index.db-shm"}
+    torture.record(f"kill -9 while {what}", count, "times")
+    torture.record(f"kill -9 while {what}: damaged stores, wrong pages", 0)
+    torture.record(f"kill -9 while {what}: indexes in the store at the end", entries)
+
+
+def test_a_kill_never_leaves_half_a_configuration_file(
+    torture: Torture, tmp_path: Path, processes: ForkServerContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    allowed: dict[Path, set[str]] = {}
+    for name, suffix in HOSTS:
+        file, host = tmp_path / f"{name}{suffix}", find_host(name)
+        file.write_text(BEFORE[suffix], encoding="utf-8")
+        after = plan_install(host, file, server_entry(host, ENTRY_COMMAND)).after
+        assert after is not None
+        allowed[file] = {BEFORE[suffix], after}
+    count = torture.amount(*AMOUNTS["installing"])
+    seen: dict[Path, set[str]] = {file: set() for file in allowed}
+    left: list[int] = []
+    for _ in kill_often("installing", tmp_path, count, processes):
+        for file, texts in allowed.items():
+            seen[file].add(text := file.read_text(encoding="utf-8"))
+            assert text in texts
+        left.append(len(list(tmp_path.rglob("*.tmp"))))
+    for file, texts in allowed.items():
+        assert len(seen[file]) == len(texts) or count < 100, "no kill met a change"
+    torture.record("kill -9 while installing", count, "times")
+    torture.record("kill -9 while installing: configuration files that were neither old nor new", 0)
+    torture.record("kill -9 while installing: temporary files left behind", left[-1])
+    for file in allowed:  # a few kills may have met no write
+        file.with_name(f".{file.name}-{uuid4().hex}.tmp").touch()
+    for leftover in tmp_path.rglob("*.tmp"):
+        os.utime(leftover, (1, 1))  # as they will be in a while
+    for name, suffix in HOSTS:
+        host, file = find_host(name), tmp_path / f"{name}{suffix}"
+        write(plan_uninstall(host, file), keep=False)
+        write(plan_install(host, file, server_entry(host, ENTRY_COMMAND)), keep=True)
+    assert list(tmp_path.rglob("*.tmp")) == []
