@@ -3,15 +3,22 @@
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 from cli_mistakes import MISTAKES, make, messages
 from skillpager import SkillPager
 from skillpager.output import outline as explain
+from skillpager.parsing.fragments import split_skill
+from skillpager.parsing.skill import read_skill
 from skillpager.settings import Settings
+from skillpager.strategies.navigator.features import NAMES, IndexFeatures, features_of
+from skillpager.strategies.navigator.lexical import clauses_of
+from skillpager.types import EdgeKind, Fragment, Heading, Query
 
 ROOT = Path(__file__).parent.parent
 SAMPLES = ROOT / "examples" / "skills"
+TRAPS = ROOT / "tests" / "fixtures" / "markdown"
 FOLDER = Path(__file__).parent / "golden"
 MESSAGES = "messages.txt"
 
@@ -41,6 +48,60 @@ def golden_texts(pager: SkillPager) -> Iterator[tuple[str, str]]:
         yield f"{name}.trace.txt", explain.trace(context.selection)
 
 
+def tiles_text() -> str:
+    """Return a line for each tile of the sample skills and of files with odd Markdown, blank ones left out."""
+    lines = []
+    for path in (*sorted(SAMPLES.iterdir()), *sorted(TRAPS.glob("*.md"))):
+        skill = read_skill(path)
+        lines += [f"== {path.name}: {skill.name!r}, {len(skill.warnings)} warnings"]
+        for tile in split_skill(skill):
+            if not tile.text.strip():
+                continue
+            span = tile.span
+            parts = [f"{tile.kind} {span.file} L{span.start_line}-{span.end_line} {span.start}-{span.end}"]
+            if isinstance(tile, Heading):
+                parts.append(f"{tile.level} {tile.title!r}")
+            if isinstance(tile, Fragment):
+                parts.append(f"n{tile.ordinal} {' > '.join(tile.heading_path)!r}")
+                if place := tile.list_context:
+                    lead = place.lead_in_span
+                    parts.append(f"{place.position}/{place.size} {lead and (lead.start, lead.end)}")
+            lines.append(" | ".join(parts))
+    return "\n".join(lines) + "\n"
+
+
+def edges_text(pager: SkillPager) -> str:
+    """Return a line for each edge of the sample skills by meaning and text; the encoder is `hashing`."""
+    lines = []
+    for name in QUERIES:
+        lines.append(f"== {name}")
+        edges = [edge for edge in pager.index(SAMPLES / name).edges if edge.kind is not EdgeKind.SEQUENCE]
+        lines += [f"{edge.kind} {edge.source} {edge.target} {edge.weight:.3f}" for edge in edges]
+    return "\n".join(lines) + "\n"
+
+
+def features_text(pager: SkillPager) -> str:
+    """Return a line for each feature of the navigator: its values for the nodes of two skills."""
+    lines = []
+    for name in ("git-bisect", "kubernetes-debugging"):
+        index = pager.index(SAMPLES / name)
+        text = f"{QUERIES[name]} Then write a script for the failing command, and mark a bad commit as good!"
+        row = pager.encoder.encode_query
+        query = Query(text, row(text), tuple(Query(clause, row(clause)) for clause in clauses_of(text)))
+        lines.append(f"== {name}: {[clause.text for clause in query.clauses]}")
+        for feature, values in zip(NAMES, features_of(IndexFeatures(index), query).T, strict=True):
+            lines.append(f"{feature} {' '.join(f'{value:.3f}' for value in values.tolist())}")
+    return "\n".join(lines) + "\n"
+
+
+def internals(folder: Path) -> Iterator[tuple[str, str]]:
+    """Yield file name and text of the golden files of single stages."""
+    with closing(SkillPager(encoder="hashing", settings=Settings(cache_dir=folder))) as pager:
+        yield "tiles.txt", tiles_text()
+        yield "edges.txt", edges_text(pager)
+        yield "features.txt", features_text(pager)
+
+
 def main() -> None:
     """Write every golden file."""
     FOLDER.mkdir(exist_ok=True)
@@ -49,6 +110,8 @@ def main() -> None:
         for name, text in golden_texts(pager):
             (FOLDER / name).write_text(text, encoding="utf-8", newline="")
         pager.close()
+        for name, text in internals(Path(folder) / "hashing"):
+            (FOLDER / name).write_text(text, encoding="utf-8", newline="")
         text = "\n".join(messages(Path(folder), lambda name: make(MISTAKES[name], Path(folder))))
         (FOLDER / MESSAGES).write_text(text, encoding="utf-8", newline="")
     sys.stderr.write(

@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from golden import FOLDER, edges_text
 from messages import raises
 from node_lines import TYPES, bag_of_words, document
+from skillpager import SkillPager
 from skillpager.graph import edges as graph
 from skillpager.graph.edges import (
     condition_edges,
@@ -456,3 +458,106 @@ def test_odd_long_lines_are_read_in_linear_time(text: str) -> None:
     start = time.perf_counter()
     infer_edges(nodes, np.eye(2, dtype=np.float32))
     assert time.perf_counter() - start < 5
+
+
+def test_the_edges_of_the_samples_are_what_they_were(hashing_pager: SkillPager) -> None:
+    assert edges_text(hashing_pager) == (FOLDER / "edges.txt").read_text(encoding="utf-8")
+
+
+# ---- limits of names
+
+
+@pytest.mark.parametrize(
+    ("heading", "text", "named"),
+    [
+        ("Crop", "Use the crop of it.", True),
+        ("Cro", "Use the cro of it.", False),
+        ("速率限", "请先阅读速率限。", True),
+        ("速率", "请先阅读速率。", False),
+        ("A 速率 B", "See a 速率 b there.", False),  # two ideographs and, with spaces, three other characters
+        ("One two three four five six seven eight", "So one two three four five six seven eight.", True),
+        (
+            "One two three four five six seven eight nine",
+            "So one two three four five six seven eight nine.",
+            False,
+        ),
+        ("速率限制一二三四五六", "请先阅读速率限制一二三四五六。", True),  # each ideograph is a word
+        (f"{'x' * 198} yyyy", f"The {'x' * 198} y is it.", True),  # 200 characters are read
+        (f"{'x' * 198} yyyy", f"The {'x' * 198} yyyy is it.", False),
+        ("References", "Its references are good.", False),
+        ("Usage", "See usage.", True),
+        ("Usage", "See the usage.", True),
+        ("Usage", "See section usage.", True),
+        ("Usage", "In the usage section.", True),
+        ("Usage", "In section usage.", True),
+        ("Usage", "Siehe usage.", True),
+        ("Usage", "Seen usage.", False),
+        ("Use (e.g. of it)", "The use e g of it.", False),
+        ("Rate limits (of today)", "The rate limits of yesterday.", True),
+        ("Run fetch_all() now_and_then", "Call fetch_all() first.", True),
+        ("Run fetch_all() now_and_then", "Do it now_and_then.", True),
+        ("Set maxNodes here", "It has maxNodes.", True),
+        ("Set v2X here", "It has v2X now.", False),  # three letters
+        ("Set vv2X here", "It has vv2X now.", True),
+    ],
+)
+def test_names_are_specific_and_short(heading: str, text: str, named: bool) -> None:
+    nodes = document(f"# Skill\n{text}\n## {heading}\nnode")
+    assert pairs(reference_edges(nodes)) == ({(0, 1)} if named else set())
+
+
+def test_every_mention_counts_once_whatever_stands_before_it() -> None:
+    nodes = document("""
+        # Skill
+        Rate limits, [no](missing.md), [here](#rate-limits), rate limits for uploads, error codes and rate limits.
+        # Rate limits
+        one
+        # Error codes
+        two
+        # Rate limits for downloads
+        three
+        # Rate
+        four
+    """)
+    assert pairs(reference_edges(nodes)) == {(0, 1), (0, 2)}
+
+
+def test_a_link_may_stand_in_brackets_carry_a_title_or_lead_to_a_file_with_an_unknown_anchor() -> None:
+    nodes = document("""
+        # Skill
+        See [a](<references/a.md> "A title").
+        See [b](references/b.md#nowhere).
+        See [up](../SKILL.md).
+        [c]: <references/a.md#second>
+        === references/a.md
+        # First
+        one
+        ## Second
+        two
+        === references/b.md
+        # First
+        three
+        See [a](a.md#FIRST) and [b](references/a.md).
+    """)
+    assert pairs(reference_edges(nodes)) == {(0, 4), (1, 6), (3, 4), (3, 5), (7, 4)}
+
+
+def test_headings_with_the_same_text_are_numbered_by_file() -> None:
+    nodes = document("""
+        # Skill
+        Go [x](#notes), [y](#notes-1), [z](#notes-2) and [w](b.md#notes).
+        ## Notes
+        one
+        ## Other
+        two
+        ## Notes
+        three
+        ## Between
+        four
+        ## Notes
+        five
+        === b.md
+        # Notes
+        six
+    """)
+    assert pairs(reference_edges(nodes)) == {(0, 1), (0, 3), (0, 5), (0, 6)}
