@@ -1,8 +1,8 @@
 """Mutation testing: which small changes of the core would no test notice? `make mutate` runs it.
 
-mutmut writes mutants of every function; the type checker catches some. For each of the others a forked process
-runs the tests that call its function, until one fails. Results are kept in `build/mutation`: a second run tries
-only what changed and what survived. Survivors that change nothing that a user could notice stand in
+mutmut writes mutants of every function; the type checker catches some. For each of the others a forked
+process runs the tests that call its function, until one fails. Results are kept in `build/mutation`: a second
+run tries only what changed and what survived. Survivors that change nothing that a user could notice stand in
 `mutation_survivors.txt` with the reason.
 """
 
@@ -104,7 +104,7 @@ def main() -> int:
 
 
 def make_mutants() -> tuple[list[Mutant], set[str]]:
-    """Write the package with its mutants; return them and the names of those that the type checker catches."""
+    """Write the package with its mutants; return them, and the names of those that mypy catches."""
     source, target = ROOT / "src", BUILD / "src"
     shutil.copytree(source, target, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
     mutants: list[Mutant] = []
