@@ -271,7 +271,7 @@ def test_a_target_of_the_settings_is_for_those_that_can(tmp_path: Path) -> None:
 
 def test_a_damaged_model_says_how_to_mend_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "models" / "navigator").mkdir(parents=True)
-    monkeypatch.setattr(module, "files", lambda _: tmp_path)
+    monkeypatch.setattr(module, "__file__", str(tmp_path / "strategies" / "navigator" / "model.py"))
     path = tmp_path / module.MODEL
     for content in (None, b"no zip", b"PK\x03\x04 cut"):
         if content is not None:
