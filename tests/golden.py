@@ -4,17 +4,20 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing
+from itertools import product
 from pathlib import Path
 
 from cli_mistakes import MISTAKES, make, messages
 from skillpager import SkillPager
 from skillpager.output import outline as explain
+from skillpager.pages.assemble import leave_out, longest, make_whole
+from skillpager.pages.render import PageMeter, PageRenderer
 from skillpager.parsing.fragments import split_skill
 from skillpager.parsing.skill import read_skill
 from skillpager.settings import Settings
 from skillpager.strategies.navigator.features import NAMES, IndexFeatures, features_of
 from skillpager.strategies.navigator.lexical import clauses_of
-from skillpager.types import EdgeKind, Fragment, Heading, Query
+from skillpager.types import EdgeKind, Fragment, Heading, Query, Style
 
 ROOT = Path(__file__).parent.parent
 SAMPLES = ROOT / "examples" / "skills"
@@ -94,12 +97,52 @@ def features_text(pager: SkillPager) -> str:
     return "\n".join(lines) + "\n"
 
 
+def pages_text(pager: SkillPager) -> str:
+    """Return pages of two skills in all styles; the text of each shown node is its id in braces."""
+    lines = []
+    for name, style in product(("kubernetes-debugging", "api-rate-limits"), Style):
+        index = pager.index(SAMPLES / name)
+        total = len(index.nodes)
+        shows = {Style.MARKED: "skillpager show x", Style.XML: "read({ids})", Style.PLAIN: ""}
+        page = PageRenderer(index, pager.token_counter, style=style, show=shows[style])
+        had = page.knowing(frozenset(range(3, total, 2)))
+        meter = PageMeter(page)
+        lines.append(f"== {name} {style}: gap {page.gap_tokens}, frame {page.frame_tokens()}")
+        for ordinal in (total - 1, 0, 4, 5, 20, 9):
+            meter.add(ordinal)
+            lines.append(f"meter n{ordinal} {meter.tokens}")
+        every = range(total)
+        pages = {
+            "one": page.render([9]),
+            "some": page.render([total - 1, *range(2, total, 9), 5, 6]),
+            "known": had.render(range(0, total, 12)),
+            "excerpt": page.excerpt([4, 5, 20, total - 1]),
+            "empty": page.empty(None),
+            **{f"whole, {limit}": make_whole(page, ["n0", "n7"], limit) for limit in (0, 90, 300)},
+            **{f"first, {limit}": longest(page.excerpt, every[3:], limit) for limit in (0, 60, 200)},
+            "left out": leave_out(page.render(every[:12]), page, [f"n{number}" for number in range(2, 9)]),
+        }
+        for what, made in pages.items():
+            lines.append(f"-- {what}: {made.tokens} tokens, complete {made.complete}")
+            text = made.text
+            for node in made.nodes:
+                text = text.replace(node.text, f"{{{node.id}}}", 1)
+            lines += [repr(line) for line in text.split("\n") if text]
+            lines += [
+                f"omitted {gap.file} L{gap.start_line}-{gap.end_line} {gap.nodes[0]}-{gap.nodes[-1]} "
+                f"{gap.tokens} {', '.join(gap.types)} {gap.known}"
+                for gap in made.omitted
+            ]
+    return "\n".join(lines) + "\n"
+
+
 def internals(folder: Path) -> Iterator[tuple[str, str]]:
     """Yield file name and text of the golden files of single stages."""
     with closing(SkillPager(encoder="hashing", settings=Settings(cache_dir=folder))) as pager:
         yield "tiles.txt", tiles_text()
         yield "edges.txt", edges_text(pager)
         yield "features.txt", features_text(pager)
+        yield "pages.txt", pages_text(pager)
 
 
 def main() -> None:

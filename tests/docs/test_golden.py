@@ -34,5 +34,5 @@ def test_golden(texts: dict[str, str], name: str, kind: str) -> None:
 
 def test_there_is_no_golden_file_without_a_test() -> None:
     assert {path.name.split(".")[0] for path in FOLDER.iterdir()} == {
-        *(*QUERIES, "messages", "errors", "tiles", "edges", "features")
+        *(*QUERIES, "messages", "errors", "tiles", "edges", "features", "pages")
     }
