@@ -1,7 +1,9 @@
 """What the golden files hold and how they are made: `make golden` writes them anew."""
 
+import re
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from itertools import product
@@ -17,13 +19,17 @@ from skillpager.parsing.skill import read_skill
 from skillpager.settings import Settings
 from skillpager.strategies.navigator.features import NAMES, IndexFeatures, features_of
 from skillpager.strategies.navigator.lexical import clauses_of
-from skillpager.types import EdgeKind, Fragment, Heading, Query, Style
+from skillpager.strategies.registry import LOCAL_STRATEGIES
+from skillpager.types import EdgeKind, Fragment, Heading, PageOptions, Query, Style
 
 ROOT = Path(__file__).parent.parent
 SAMPLES = ROOT / "examples" / "skills"
 TRAPS = ROOT / "tests" / "fixtures" / "markdown"
 FOLDER = Path(__file__).parent / "golden"
 MESSAGES = "messages.txt"
+
+NUMBER = re.compile(r"-?\d+\.\d+")
+TOLERANCE = 0.002
 
 QUERIES = {
     "api-rate-limits": "We get 429 answers in bursts; how long should the client wait before it tries again?",
@@ -136,6 +142,48 @@ def pages_text(pager: SkillPager) -> str:
     return "\n".join(lines) + "\n"
 
 
+def selections_text(pager: SkillPager) -> str:
+    """Return what every strategy that needs no other model picks and leaves out, with its numbers."""
+    budgets: list[PageOptions] = [
+        {},
+        {"max_nodes": 4},
+        {"max_tokens": 330},
+        {"max_nodes": 9, "max_tokens": 250},
+    ]
+    lines = []
+    for name, strategy in product(("git-bisect", "api-rate-limits"), LOCAL_STRATEGIES):
+        index = pager.index(SAMPLES / name)
+        asked: list[PageOptions] = [*budgets, {"sufficiency": 0.7}] if strategy == "navigator" else budgets
+        for options in asked:
+            page = pager.page(index, QUERIES[name], strategy=strategy, **options)
+            chosen = page.selection
+            assert chosen is not None
+            lines.append(f"== {name} {strategy} {options}: {page.tokens} {chosen.budget}")
+            for pick in chosen.picks:
+                numbers = (pick.relevance, pick.redundancy, pick.marginal, pick.sufficiency or 0.0)
+                exact = f"{pick.node.id} {pick.rank} {pick.tokens} {pick.total_tokens}"
+                lines.append(f"{exact} {' '.join(f'{number:.3f}' for number in numbers)}")
+            if name != "git-bisect":
+                counts = Counter(skip.reason for skip in chosen.skipped)
+                lines += [f"{reason} {count}" for reason, count in sorted(counts.items())]
+                continue
+            for skip in chosen.skipped:
+                numbers = (skip.relevance, skip.redundancy, skip.marginal)
+                lines.append(
+                    f"{skip.node.id} {skip.reason} {' '.join(f'{number:.3f}' for number in numbers)}"
+                )
+    return "\n".join(lines) + "\n"
+
+
+def check(name: str, found: str) -> None:
+    """Compare a text with the golden file of this name; numbers with a point may differ in the last digit."""
+    lines = (FOLDER / name).read_text(encoding="utf-8").split("\n")
+    for line, known in zip(found.split("\n"), lines, strict=True):
+        assert NUMBER.sub("#", line) == NUMBER.sub("#", known)
+        pairs = zip(NUMBER.findall(line), NUMBER.findall(known), strict=True)
+        assert all(abs(float(number) - float(other)) < TOLERANCE for number, other in pairs), (line, known)
+
+
 def internals(folder: Path) -> Iterator[tuple[str, str]]:
     """Yield file name and text of the golden files of single stages."""
     with closing(SkillPager(encoder="hashing", settings=Settings(cache_dir=folder))) as pager:
@@ -143,6 +191,7 @@ def internals(folder: Path) -> Iterator[tuple[str, str]]:
         yield "edges.txt", edges_text(pager)
         yield "features.txt", features_text(pager)
         yield "pages.txt", pages_text(pager)
+        yield "selections.txt", selections_text(pager)
 
 
 def main() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from golden import FOLDER, edges_text
+from golden import check, edges_text
 from messages import raises
 from node_lines import TYPES, bag_of_words, document
 from skillpager import SkillPager
@@ -461,7 +461,7 @@ def test_odd_long_lines_are_read_in_linear_time(text: str) -> None:
 
 
 def test_the_edges_of_the_samples_are_what_they_were(hashing_pager: SkillPager) -> None:
-    assert edges_text(hashing_pager) == (FOLDER / "edges.txt").read_text(encoding="utf-8")
+    check("edges.txt", edges_text(hashing_pager))
 
 
 # ---- limits of names

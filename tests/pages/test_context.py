@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from conftest import SAMPLES
-from golden import FOLDER, pages_text
+from golden import check, pages_text
 from skillpager import SkillPager
 from skillpager.pages.addresses import find_nodes
 from skillpager.pages.gaps import whole_text
@@ -209,4 +209,4 @@ def test_the_ceiling_is_hard(
 
 
 def test_pages_of_the_samples_are_what_they_were(hashing_pager: SkillPager) -> None:
-    assert pages_text(hashing_pager) == (FOLDER / "pages.txt").read_text(encoding="utf-8")
+    check("pages.txt", pages_text(hashing_pager))

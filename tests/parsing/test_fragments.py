@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import SAMPLES, TRAPS
-from golden import FOLDER, tiles_text
+from golden import check, tiles_text
 from skillpager.parsing.fragments import split_file, split_skill
 from skillpager.parsing.skill import read_skill, skill_from_text
 from skillpager.types import Fragment, Heading, SourceFile, Tile, TileKind
@@ -187,4 +187,4 @@ def test_text_from_a_string_is_split_like_a_file() -> None:
 
 
 def test_the_tiles_of_the_samples_are_what_they_were() -> None:
-    assert tiles_text() == (FOLDER / "tiles.txt").read_text(encoding="utf-8")
+    check("tiles.txt", tiles_text())

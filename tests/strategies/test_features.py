@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import SAMPLES
-from golden import FOLDER, features_text
+from golden import check, features_text
 from skillpager import SkillPager
 from skillpager.strategies.navigator.features import (
     GROUPS,
@@ -125,13 +125,4 @@ def test_real_words_reach_real_nodes(pager: SkillPager) -> None:
 
 
 def test_the_features_of_the_samples_are_what_they_were(hashing_pager: SkillPager) -> None:
-    found, expected = features_text(hashing_pager), (FOLDER / "features.txt").read_text(encoding="utf-8")
-    for line, known in zip(found.splitlines(), expected.splitlines(), strict=True):
-        if line.startswith("=="):
-            assert line == known
-            continue
-        name, *values = line.split(" ")
-        assert name == known.split(" ")[0]
-        assert list(map(float, values)) == pytest.approx(list(map(float, known.split(" ")[1:])), abs=0.002), (
-            name
-        )
+    check("features.txt", features_text(hashing_pager))
