@@ -120,6 +120,11 @@ def test_a_repeated_line_keeps_its_nearest_repetitions(monkeypatch: pytest.Monke
     assert pairs(edges) == {(i, j) for i in range(300) for j in range(i + 1, min(i + 5, 300))}
 
 
+def test_no_weight_is_above_one() -> None:
+    rows = np.full((2, 1), 1.001, dtype=np.float32)  # a little longer than a unit row
+    assert [edge.weight for edge in semantic_edges(document("a\nb"), rows)] == [1.0]
+
+
 def test_an_empty_row_is_similar_to_nothing() -> None:
     assert semantic_edges(document("a\nb"), np.zeros((2, 4), dtype=np.float32)) == ()
 
@@ -133,6 +138,22 @@ def test_rows_must_match_nodes() -> None:
 def test_limits_are_checked(wrong: dict[str, float]) -> None:
     with raises(ValueError):
         semantic_edges(document("a"), np.ones((1, 4), dtype=np.float32), **wrong)  # type: ignore[arg-type]
+
+
+def test_the_limits_themselves_are_allowed() -> None:
+    nodes, rows = document("a\nb"), np.array([[1, 0], [0.1, np.sqrt(0.99)]], dtype=np.float32)
+    assert pairs(semantic_edges(nodes, rows, threshold=0)) == {(0, 1)}
+    assert semantic_edges(nodes, np.ones((2, 1), dtype=np.float32), threshold=1) == ()
+
+
+def test_the_most_similar_are_found_among_thousands() -> None:
+    angles = np.random.default_rng(5).uniform(0, 0.5, 1500)
+    rows = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
+    found = semantic_edges(document("\n".join(["line"] * 1500)), rows, max_neighbours=3)
+    for ordinal in (0, 1, 400):
+        weights = sorted(np.round(rows[ordinal + 1 :] @ rows[ordinal], 6).tolist())[-3:]
+        ours = sorted(edge.weight for edge in found if edge.source == ordinal)
+        assert ours == pytest.approx(weights, abs=2e-6)
 
 
 # ---- reference
@@ -331,6 +352,7 @@ def test_cues(text: str) -> None:
         "# A\nprecondition: Requires Docker.\nexample: Go.",  # no step
         "# A\n## B\n### C\nprecondition: Requires Docker.\n## D\nstep: Go.",  # a step too far away
         "precondition: Requires Docker.\n=== other.md\nstep: Go.",  # another file
+        "# Prerequisites\n## Tools\nprecondition: Docker\nstep: Go.",  # a cue in an outer heading
     ],
 )
 def test_no_condition(source: str) -> None:
