@@ -48,6 +48,7 @@ CORE = {
     "strategies/*": "tests/strategies",
     "bench/judge/evidence_measure.py": "tests/bench/test_bench_judges.py",
 }
+SHARED = ("tests/test_pager.py", "tests/test_sections.py")
 MEASURING = "tests/parsing/test_growth.py"  # takes minutes, for other questions
 LEAST_SHARE = 0.95
 TEST_SECONDS = 8  # of tests for one mutant, the fastest first
@@ -177,7 +178,7 @@ def run_tests(runner: "Runner", tests: Sequence[str]) -> int:
             f"--ignore={MEASURING}",
             f"--basetemp={folder}/pytest",
         ]
-        return int(pytest.main([*options, *tests], plugins=[runner]))
+        return int(pytest.main([*options, *SHARED, *tests], plugins=[runner]))
 
 
 @dataclass(eq=False)

@@ -401,6 +401,12 @@ def test_a_precondition_after_its_step_constrains_the_step_before() -> None:
     assert pairs(condition_edges(nodes)) == {(2, 1)}
 
 
+def test_the_first_step_of_a_section_can_be_the_one_before() -> None:
+    assert pairs(condition_edges(document("# A\nstep: Go.\nprecondition: Requires Docker."))) == {(1, 0)}
+    nodes = document("# A\nstep: Go.\n# B\nstep: Run.\nprecondition: Requires Docker.")
+    assert pairs(condition_edges(nodes)) == {(2, 1)}
+
+
 def test_a_section_without_steps_constrains_what_follows_it() -> None:
     nodes = document("""
         # Skill
@@ -507,6 +513,7 @@ def test_the_edges_of_the_samples_are_what_they_were(hashing_pager: SkillPager) 
         (f"{'x' * 198} yyyy", f"The {'x' * 198} y is it.", True),  # 200 characters are read
         (f"{'x' * 198} yyyy", f"The {'x' * 198} yyyy is it.", False),
         ("References", "Its references are good.", False),
+        ("(Call it home!)", "We call it home often.", True),  # marks at its ends are no part of a name
         ("Usage", "See usage.", True),
         ("Usage", "See the usage.", True),
         ("Usage", "See section usage.", True),
