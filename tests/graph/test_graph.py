@@ -513,6 +513,8 @@ def test_the_edges_of_the_samples_are_what_they_were(hashing_pager: SkillPager) 
         (f"{'x' * 198} yyyy", f"The {'x' * 198} y is it.", True),  # 200 characters are read
         (f"{'x' * 198} yyyy", f"The {'x' * 198} yyyy is it.", False),
         ("References", "Its references are good.", False),
+        ("A 速 bc", "See a 速 bc there.", True),
+        ("A 速 b", "See a 速 b there.", False),
         ("(Call it home!)", "We call it home often.", True),  # marks at its ends are no part of a name
         ("Usage", "See usage.", True),
         ("Usage", "See the usage.", True),
@@ -590,3 +592,23 @@ def test_headings_with_the_same_text_are_numbered_by_file() -> None:
         six
     """)
     assert pairs(reference_edges(nodes)) == {(0, 1), (0, 3), (0, 5), (0, 6)}
+
+
+def test_an_identifier_names_the_section_of_its_own_heading() -> None:
+    nodes = document("""
+        # Start
+        Call fetch_all() now.
+        # Using fetch_all
+        one
+        ## About put_one
+        ### Deep
+        two
+        ### Other
+        Call put_one() here.
+    """)
+    assert pairs(reference_edges(nodes)) == {(0, 1)}
+
+
+def test_names_may_follow_each_other_without_a_word_between() -> None:
+    nodes = document("# Skill\nRate limits error codes.\n# Rate limits\none\n# Error codes\ntwo")
+    assert pairs(reference_edges(nodes)) == {(0, 1), (0, 2)}
