@@ -12,10 +12,11 @@ STAGES = ("load models", "read", "split", "embed", "classify", "edges", "tokens"
 
 def measure(skill: Path, cache: Path) -> dict[str, object]:
     """Return what indexing `skill` into the store at `cache` took, models loaded within the time."""
-    from skillpager import indexing as building
     from skillpager import pager
     from skillpager.classifiers.local import LocalClassifier
     from skillpager.encoders.builtin import BuiltinEncoder
+    from skillpager.graph import edges
+    from skillpager.parsing import fragments
     from skillpager.settings import Settings
     from skillpager.stores import SqliteStore
     from skillpager.tokens import default_counter
@@ -24,10 +25,10 @@ def measure(skill: Path, cache: Path) -> dict[str, object]:
     encoder, classifier, counter = BuiltinEncoder(), LocalClassifier(), default_counter()
     store = SqliteStore(cache)
     watch.on(pager, "read_skill", "read")
-    watch.on(building, "split_skill", "split")
+    watch.on(fragments, "split_skill", "split")
     watch.on(encoder, "encode_documents", "embed")
     watch.on(classifier, "classify", "classify")
-    watch.on(building, "infer_edges", "edges")
+    watch.on(edges, "infer_edges", "edges")
     watch.on(counter, "count", "tokens")
     watch.on(store, "load", "store")
     watch.on(store, "save", "store")

@@ -22,7 +22,6 @@ __all__ = [
     "EncoderError",
     "MissingExtraError",
     "NodeNotFoundError",
-    "PanicsAsErrors",
     "SettingsError",
     "SkillError",
     "SkillPagerError",

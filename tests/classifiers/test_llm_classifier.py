@@ -588,7 +588,7 @@ def test_credentials_in_an_address_are_never_shown(openai_server: OpenAIServer) 
     assert "hunter2" not in message
     with pytest.raises(SettingsError) as caught:
         classifier_of("ftp://me:hunter2@example.org?key=hunter2")
-    assert "ftp://example.org" in str(caught.value)
+    assert "ftp://…@example.org" in str(caught.value)
     assert "hunter2" not in str(caught.value)
 
 
@@ -620,7 +620,7 @@ def test_a_key_that_no_header_can_carry(key: str) -> None:
 def test_an_address_that_is_none(base_url: str) -> None:
     with raises(SettingsError) as caught:
         LLMClassifier("tiny", base_url=base_url)
-    assert f'"{base_url.rstrip("/")}"' in str(caught.value)
+    assert f'"{base_url}"' in str(caught.value)
 
 
 def test_a_broken_proxy_setting(openai_server: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -112,6 +112,13 @@ def test_a_list_of_too_many_items_is_refused(monkeypatch: pytest.MonkeyPatch) ->
         linked_paths(text, file="SKILL.md", first_line=5)
 
 
+@pytest.mark.parametrize("line", ["#\n", "-\n", "a\n\n"])
+def test_many_parts_that_are_nearly_empty_are_refused(line: str) -> None:
+    assert split_skill(skill_from_text(line * 1_900))
+    with raises(SkillError):
+        split_skill(skill_from_text(line * 3_000))
+
+
 def test_too_many_parts_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("skillpager.parsing.blocks.MAX_PIECES", 100)
     monkeypatch.setattr("skillpager.parsing.fragments.MAX_PIECES", 100)

@@ -1,5 +1,7 @@
 """MMR to the letter: against a naive oracle, pyversity and langchain-core, and its edge cases."""
 
+import pickle
+import tracemalloc
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,7 +15,7 @@ from index_builder import build_index
 from messages import raises
 from skillpager.pages.render import NodeMeter
 from skillpager.strategies import Full, Mmr, TopK
-from skillpager.strategies.picking import dynamic_max_nodes
+from skillpager.strategies.picking import cosines, dynamic_max_nodes
 from skillpager.types import Budget, FloatArray, Query, Selection, SkillIndex, SkipReason
 
 
@@ -183,3 +185,81 @@ def test_a_strategy_that_is_kept_gives_what_a_fresh_one_gives() -> None:
             query = unit_rows(100 + round_number, 1, shift=0.3)[0]
             fresh = select(index, query, Mmr(0.7), max_nodes=15)
             assert select(index, query, kept, max_nodes=15) == fresh
+
+
+def plain_mmr(
+    rows: FloatArray, query: FloatArray, k: int, weight: float
+) -> tuple[list[int], FloatArray, FloatArray]:
+    """Return picks, redundancies and marginals of MMR that compares every node with every pick."""
+    gain, penalty = np.float32(weight) * cosines(rows, query), np.float32(1) - np.float32(weight)
+    redundancy, picked = np.zeros_like(gain), np.zeros(len(rows), bool)
+    chosen: list[int] = []
+    while len(chosen) < min(k, len(rows)):
+        value = np.where(picked, -np.inf, gain - penalty * redundancy)
+        best = int(value.argmax())
+        if value[best] < 0:
+            break
+        column = cosines(rows, rows[best])
+        redundancy = np.maximum(redundancy, column) if chosen else column
+        picked[best] = True
+        chosen.append(best)
+    return chosen, redundancy, gain - penalty * redundancy
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 10_000),
+    count=st.integers(100, 700),
+    k=st.sampled_from([1, 2, 20, 60, 150]),
+    weight=st.sampled_from([0.0, 0.3, 0.5, 0.7, 0.9, 1.0]),
+    shift=st.sampled_from([0.0, 0.3]),
+)
+def test_shortlists_change_neither_picks_nor_records(
+    seed: int, count: int, k: int, weight: float, shift: float
+) -> None:
+    rows = unit_rows(seed, count + 1, shift=shift)
+    selection = select(index_of(rows[1:]), rows[0], Mmr(weight), max_nodes=k)
+    chosen, redundancy, marginal = plain_mmr(rows[1:], rows[0], k, weight)
+    assert ordinals(selection) == chosen
+    left_out = [skip.node.ordinal for skip in selection.skipped]
+    assert left_out == sorted(set(range(count)) - set(chosen))
+    numbers = np.array([(skip.redundancy, skip.marginal) for skip in selection.skipped])
+    expected = np.stack([redundancy, marginal], axis=1)[left_out]
+    np.testing.assert_allclose(numbers.reshape(expected.shape), expected, atol=2e-6)
+
+
+def test_ties_behind_the_shortlist_go_to_the_earlier_node() -> None:
+    # four kinds of nodes, each hundreds of times
+    rows = np.tile(unit_rows(2, 4, shift=0.3), (200, 1))
+    for weight in (0.5, 0.7, 1.0):
+        found = ordinals(select(index_of(rows), rows[0], Mmr(weight), max_nodes=30))
+        assert found == plain_mmr(rows, rows[0], 30, weight)[0]
+
+
+def test_a_node_that_fits_is_found_behind_any_number_that_do_not() -> None:
+    rows = unit_rows(4, 600, shift=1.0)
+    index = index_of(rows, tokens=[*[90] * 598, 10, 10])
+    selection = select(index, rows[0], Mmr(1.0), max_tokens=20)
+    assert sorted(ordinals(selection)) == [598, 599]
+    assert {skip.reason for skip in selection.skipped} == {SkipReason.MAX_TOKENS}
+
+
+def test_the_record_can_be_copied() -> None:
+    rows = unit_rows(4, 300, shift=0.3)
+    selection = select(index_of(rows), rows[0], Mmr(0.7), max_nodes=10)
+    copied = pickle.loads(pickle.dumps(selection))
+    assert copied == selection
+    assert len(copied.skipped) == 290
+
+
+def test_memory_does_not_grow_with_the_square_of_the_nodes() -> None:
+    rows = unit_rows(6, 3000, dim=8, shift=0.5)
+    index = index_of(rows)
+    tracemalloc.start()
+    try:
+        assert len(ordinals(select(index, rows[0], Mmr(0.9), max_nodes=3000))) > 100
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    # the cosines of all pairs take 36 MB
+    assert peak < 20_000_000

@@ -11,6 +11,7 @@ from http import HTTPStatus
 from typing import Annotated, TypeVar
 
 from fastapi import Depends, Request
+from pydantic_core import PydanticSerializationError, to_json
 from starlette.responses import Response
 
 from skillpager.http.observing import Metrics
@@ -150,8 +151,10 @@ def respond(
 
 def encode(value: object) -> bytes:
     """Return a value as compact JSON; lone surrogates, as in some file names, become question marks."""
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return text.encode(errors="replace")
+    try:
+        return to_json(value, inf_nan_mode="null")
+    except PydanticSerializationError:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
 
 
 def make_etag(content: bytes) -> str:

@@ -6,24 +6,34 @@ relevance is the cosine of query and node, redundancy the largest cosine of the 
 before the first. Picking stops at `max_nodes`, when no node fits `max_tokens`, or when the best marginal is
 below zero. All node types are in the pool; ties go to the earlier node.
 
+After the first pick redundancy only grows and marginals only fall. So picking goes on among a shortlist of
+the most promising nodes while its best is above the last known marginals of all other nodes; then those are
+brought up to date, and a new shortlist is made. The picks are the same as if every node were compared with
+every pick.
+
 Reference: paper §3.2, equations (2) and (3); Carbonell and Goldstein 1998.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skillpager.strategies.picking import PerIndex, Picker, cosines
+from skillpager.strategies.picking import Numbers, Picker, nearest, pairwise_cosines
 from skillpager.types import Budget, FloatArray, Query, Selection, SkillIndex, SkipReason, TokenMeter
 
 BoolArray = NDArray[np.bool_]
 
 DEFAULT_MMR_LAMBDA = 0.7  # paper §3.2
-MAX_CACHED_COLUMNS = 200  # for one index: 800 bytes a node
-# one product for all columns of so many nodes costs as much as fifteen columns one by one
-MAX_JOINT_NODES = 128
+# nodes on a shortlist: for each pick that is left, and besides; with these most selections need one or two
+SHORTLIST_FACTOR = 2
+SHORTLIST_EXTRA = 24
+# their cosines take memory by the square
+MAX_SHORTLIST_NODES = 256
+# the value of a node that was tried, or is not a candidate
+CLOSED = np.float32(-np.inf)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +42,10 @@ class Mmr:
 
     Attributes:
         mmr_lambda: Weight of relevance, 0 to 1; 1 picks by relevance alone.
-        columns: For each index, cosines of all nodes with earlier picks, by the pick's ordinal.
     """
 
     mmr_lambda: float = DEFAULT_MMR_LAMBDA
     name: str = "mmr"
-    columns: PerIndex[dict[int, FloatArray]] = field(default_factory=PerIndex, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Check the weight.
@@ -74,43 +82,117 @@ class Mmr:
                 `max_nodes` does not count them, and the redundancy of later picks ignores them.
         """
         picker = Picker(index, query, budget=budget, meter=meter)
-        columns = self.columns.of(index, _columns)
-        gain = np.float32(self.mmr_lambda) * picker.relevance
-        penalty = np.float32(1) - np.float32(self.mmr_lambda)
-        picker.marginal = gain
-        # -inf for nodes that were tried, or are not candidates
-        open_gain = gain.copy() if candidates is None else np.where(candidates, gain, np.float32(-np.inf))
-        value, reason = open_gain, SkipReason.MAX_NODES
-        left = len(gain) if candidates is None else int(candidates.sum())
-        loss = np.empty_like(gain)
-        while left and picker.room > 0:
+        walk = _Walk(picker, index.embeddings, self.mmr_lambda, candidates, completions or {})
+        reason = walk.run()
+        if candidates is not None:
+            walk.catch_up()
+            picker.refuse(np.flatnonzero(~candidates).tolist(), SkipReason.NOT_IN_POOL)
+        return picker.selection(self.name, reason=reason, numbers=walk.numbers())
+
+
+class _Walk:
+    """One selection in progress; `candidates` and `completions` as for `select_among`."""
+
+    def __init__(
+        self,
+        picker: Picker,
+        rows: FloatArray,
+        mmr_lambda: float,
+        candidates: BoolArray | None,
+        completions: Mapping[int, Sequence[int]],
+    ) -> None:
+        self._picker, self._rows, self._completions = picker, rows, completions
+        self._gain: FloatArray = np.float32(mmr_lambda) * picker.relevance
+        self._penalty = np.float32(1) - np.float32(mmr_lambda)
+        # the gain of the nodes that can still be picked
+        self._open = self._gain.copy() if candidates is None else np.where(candidates, self._gain, CLOSED)
+        self._left = len(rows) if candidates is None else int(candidates.sum())
+        # picks that the picker's redundancy does not account for yet
+        self._unseen: list[int] = []
+
+    def run(self) -> SkipReason:
+        """Pick until the budget or the pool ends, or the best marginal is below zero; return which."""
+        picker = self._picker
+        while self._left and picker.room > 0:
+            if self._unseen:
+                self.catch_up()
+            value = self._open - self._penalty * picker.redundancy
             best = int(value.argmax())
             if value[best] < 0:
-                reason = SkipReason.NEGATIVE_MARGINAL
-                break
-            left -= 1
-            open_gain[best] = value[best] = -np.inf
-            if not picker.admit(best):
-                continue
-            column = columns.get(best)
-            if column is None:
-                column = cosines(index.embeddings, index.embeddings[best])
-                if len(columns) < MAX_CACHED_COLUMNS:
-                    columns[best] = column
-            picker.compare(best, column)
-            np.multiply(penalty, picker.redundancy, out=loss)
-            if value is open_gain:
-                value, picker.marginal = np.empty_like(gain), np.empty_like(gain)
-            np.subtract(gain, loss, out=picker.marginal)
-            np.subtract(open_gain, loss, out=value)
-            if completions:
-                picker.complete(completions.get(best, ()))
-        if candidates is not None:
-            picker.refuse(np.flatnonzero(~candidates).tolist(), SkipReason.NOT_IN_POOL)
-        return picker.selection(self.name, reason=reason)
+                return SkipReason.NEGATIVE_MARGINAL
+            if picker.picks:
+                self._pick_from_shortlist(value, best)
+            elif self._admit(best, 0.0, value.item(best)):
+                picker.compare(best)
+                self._complete(best)
+        return SkipReason.MAX_NODES
+
+    def catch_up(self) -> None:
+        """Bring the picker's numbers of all nodes up to date."""
+        self._picker.redundancy, self._picker.marginal = self.numbers()()
+        self._unseen.clear()
+
+    def numbers(self) -> partial[Numbers]:
+        """Return what computes redundancy and marginal value of all nodes."""
+        return partial(_numbers, self._rows, self._gain, self._penalty, self._picker.redundancy, self._unseen)
+
+    def _pick_from_shortlist(self, value: FloatArray, best: int) -> None:
+        """Pick the node `best`, and others until one that is not on the shortlist may be better.
+
+        Args:
+            value: The marginal value of all nodes.
+            best: The node that has the largest, the first of equals.
+        """
+        picker = self._picker
+        places, others = self._shortlist(value, best)
+        ordinals, rows = places.tolist(), self._rows[places]
+        value, redundancy = value[places], picker.redundancy[places]
+        cosine = pairwise_cosines(rows)
+        # marginal values beside each other node
+        beside = self._gain[places] - self._penalty * cosine
+        limit = CLOSED
+        while self._left and picker.room > 0:
+            place = int(value.argmax())
+            marginal = value.item(place)
+            if marginal <= limit or marginal < 0:
+                return
+            limit = others
+            ordinal = ordinals[place]
+            admitted = self._admit(ordinal, redundancy.item(place), marginal)
+            value[place] = CLOSED
+            if admitted:
+                self._unseen.append(ordinal)
+                np.maximum(redundancy, cosine[place], out=redundancy)
+                np.minimum(value, beside[place], out=value)
+                if self._completions:
+                    self._complete(ordinal)
+
+    def _shortlist(self, value: FloatArray, best: int) -> tuple[NDArray[np.intp], np.float32]:
+        """Return the most promising nodes, `best` among them, and the largest value of all others."""
+        size = min(SHORTLIST_FACTOR * self._picker.room + SHORTLIST_EXTRA, MAX_SHORTLIST_NODES)
+        if size >= len(value):
+            return np.arange(len(value)), CLOSED
+        # the last of the others is their largest
+        order = value.argpartition(-size - 1)
+        chosen = np.zeros(len(value), dtype=bool)
+        chosen[order[-size:]] = True
+        chosen[best] = True
+        return np.flatnonzero(chosen), value[order[-size - 1]]
+
+    def _admit(self, ordinal: int, redundancy: float, marginal: float) -> bool:
+        self._left -= 1
+        self._open[ordinal] = CLOSED
+        return self._picker.admit(ordinal, numbers=(redundancy, marginal))
+
+    def _complete(self, ordinal: int) -> None:
+        if ordinal in self._completions:
+            self.catch_up()
+            self._picker.complete(self._completions[ordinal])
 
 
-def _columns(index: SkillIndex) -> dict[int, FloatArray]:
-    """Return the cosines of all nodes with each node of a small index, by its ordinal; else nothing."""
-    rows = index.embeddings
-    return dict(enumerate(cosines(rows, rows.T))) if len(rows) <= MAX_JOINT_NODES else {}
+def _numbers(
+    rows: FloatArray, gain: FloatArray, penalty: np.float32, redundancy: FloatArray, unseen: Sequence[int]
+) -> Numbers:
+    if unseen:
+        redundancy = np.maximum(redundancy, nearest(rows, unseen))
+    return redundancy, gain - penalty * redundancy

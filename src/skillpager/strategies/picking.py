@@ -4,7 +4,8 @@ Reference: paper §3.2, Dynamic Budget.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import cached_property, partial
 from operator import itemgetter
 from typing import Generic, TypeVar, overload
 
@@ -27,6 +28,13 @@ from skillpager.types import (
 
 Made = TypeVar("Made")
 Scores = NDArray[np.float32] | NDArray[np.float64]
+
+# OpenBLAS multiplies matrices with no more multiplications in one thread; for more it starts threads, which
+# cost milliseconds on a busy machine
+ONE_THREAD_PRODUCTS = 262_144
+
+# redundancy and marginal value of every node, each `(n,)`
+Numbers = tuple[FloatArray, Scores]
 
 # paper, equation (3)
 SMALL_SKILL_NODES = 100
@@ -70,11 +78,34 @@ def allows_all(budget: Budget, n_nodes: int, *, estimating: bool) -> bool:
 
 def cosines(rows: FloatArray, row: FloatArray) -> FloatArray:
     """Return `(n,)` float32: the cosine of each unit row of `(n, dim)` with one unit row, to a millionth."""
-    products: FloatArray = rows @ row
+    return _in_millionths(rows @ row)
+
+
+def _in_millionths(products: FloatArray) -> FloatArray:
+    """Round cosines in place, and return them."""
     products *= COSINE_STEPS
     np.rint(products, out=products)
     products /= COSINE_STEPS
     return products
+
+
+def nearest(rows: FloatArray, ordinals: Sequence[int]) -> FloatArray:
+    """Return `(n,)` float32: the largest cosine of each unit row with some of them, to a millionth."""
+    return _in_millionths(_products(rows[ordinals], rows).max(axis=0))
+
+
+def pairwise_cosines(rows: FloatArray) -> FloatArray:
+    """Return `(n, n)` float32: the cosines of unit rows with each other, to a millionth."""
+    return _in_millionths(_products(rows, rows))
+
+
+def _products(rows: FloatArray, others: FloatArray) -> FloatArray:
+    """Return `(len(rows), len(others))` float32: `rows @ others.T`, made of products in one thread each."""
+    made = np.empty((len(rows), len(others)), np.float32)
+    step = max(1, ONE_THREAD_PRODUCTS // others.size)
+    for start in range(0, len(rows), step):
+        np.matmul(rows[start : start + step], others.T, out=made[start : start + step])
+    return made
 
 
 def falling(scores: Scores) -> list[int]:
@@ -137,17 +168,29 @@ class Picker:
         """How many more nodes `max_nodes` allows, completions not counted."""
         return (self.budget.max_nodes or 0) - len(self.picks) + len(self.completions)
 
-    def admit(self, ordinal: int, *, sufficiency: float | None = None) -> bool:
+    def admit(
+        self,
+        ordinal: int,
+        *,
+        numbers: tuple[float, float] | None = None,
+        sufficiency: float | None = None,
+    ) -> bool:
         """Pick a node and return True; refuse it and return False if the page would exceed `max_tokens`.
 
         A node that was picked as a completion keeps its place, and `max_nodes` counts it from now on.
+
+        Args:
+            ordinal: The node.
+            numbers: Its redundancy and marginal value, if the arrays do not have them yet.
+            sufficiency: Estimated chance that the picks up to this one suffice.
         """
         if ordinal in self.completions:
             self.completions.remove(ordinal)
             return True
+        redundancy, marginal = numbers or (self.redundancy.item(ordinal), self.marginal.item(ordinal))
         total = self.meter.cost(ordinal)
         if self.budget.max_tokens is not None and total > self.budget.max_tokens:
-            self.refuse([ordinal], SkipReason.MAX_TOKENS)
+            self._refused[ordinal] = (SkipReason.MAX_TOKENS, redundancy, marginal)
             return False
         self.meter.add(ordinal)
         before = self.picks[-1].total_tokens if self.picks else 0
@@ -156,8 +199,8 @@ class Picker:
             self._index.nodes[ordinal],
             len(self.picks),  # rank
             self.relevance.item(ordinal),
-            self.redundancy.item(ordinal),
-            self.marginal.item(ordinal),
+            redundancy,
+            marginal,
             total - before,  # tokens
             total,
             sufficiency,
@@ -172,14 +215,10 @@ class Picker:
             if ordinal not in self._picked and self.admit(ordinal):
                 self.completions.add(ordinal)
 
-    def compare(self, ordinal: int, cosine: FloatArray | None = None) -> None:
-        """Raise `redundancy` to the cosines `(n,)` with a pick; the first one sets it, even below zero."""
-        if cosine is None:
-            cosine = cosines(self._index.embeddings, self._index.embeddings[ordinal])
-        if self._compared:
-            np.maximum(self.redundancy, cosine, out=self.redundancy)
-        else:
-            self.redundancy = cosine.copy()
+    def compare(self, ordinal: int) -> None:
+        """Raise `redundancy` to the cosines with a pick; the first one sets it, even below zero."""
+        cosine = cosines(self._index.embeddings, self._index.embeddings[ordinal])
+        self.redundancy = np.maximum(self.redundancy, cosine) if self._compared else cosine
         self._compared = True
 
     def fill(
@@ -210,13 +249,32 @@ class Picker:
         for ordinal in ordinals:
             self._refused[ordinal] = (reason, float(self.redundancy[ordinal]), float(self.marginal[ordinal]))
 
-    def selection(self, strategy: str, *, reason: SkipReason = SkipReason.MAX_NODES) -> Selection:
-        """Return the finished selection; nodes that were neither picked nor refused get `reason`."""
+    def selection(
+        self,
+        strategy: str,
+        *,
+        reason: SkipReason = SkipReason.MAX_NODES,
+        numbers: Callable[[], Numbers] | None = None,
+    ) -> Selection:
+        """Return the finished selection.
+
+        Args:
+            strategy: Name of the strategy.
+            reason: Why the nodes were left out that were neither picked nor refused.
+            numbers: Computes redundancy and marginal value of all nodes when they are read; without it they
+                are those of the picker.
+        """
         left_out = np.ones(len(self._index.nodes), dtype=bool)
         left_out[list(self._picked)] = False
-        numbers = self.relevance, self.redundancy, self.marginal
-        skipped = Skipped(self._index.nodes, np.flatnonzero(left_out), numbers, reason, self._refused)
+        # no closure: selections are pickled
+        make = numbers or partial(_both, self.redundancy, self.marginal)
+        places = np.flatnonzero(left_out)
+        skipped = Skipped(self._index.nodes, places, self.relevance, make, reason, self._refused)
         return Selection(strategy, self._query, tuple(self.picks), skipped, self.budget)
+
+
+def _both(redundancy: FloatArray, marginal: Scores) -> Numbers:
+    return redundancy, marginal
 
 
 def select_by_score(
@@ -237,28 +295,38 @@ def select_by_score(
     return picker.selection(strategy)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Skipped(Sequence[Skip]):
     """The nodes that were left out, in document order; each `Skip` is made when it is read.
 
     A page reads none of them, and making them all would take longer than the selection itself.
 
-    Attributes:
+    Args:
         nodes: All nodes of the index.
         ordinals: The nodes that were left out.
-        numbers: `(n,)` relevance, redundancy and marginal value of every node at the end.
+        relevance: `(n,)` relevance of every node.
+        numbers: Returns redundancy and marginal value of every node at the end, each `(n,)`.
         reason: Why the nodes that were never refused were left out.
         refused: Reason, redundancy and marginal value of the nodes that were refused, by ordinal.
     """
 
-    nodes: Sequence[Node]
-    ordinals: NDArray[np.intp]
-    numbers: tuple[FloatArray, FloatArray, Scores]
-    reason: SkipReason
-    refused: Mapping[int, tuple[SkipReason, float, float]]
+    def __init__(
+        self,
+        nodes: Sequence[Node],
+        ordinals: NDArray[np.intp],
+        relevance: FloatArray,
+        numbers: Callable[[], Numbers],
+        reason: SkipReason,
+        refused: Mapping[int, tuple[SkipReason, float, float]],
+    ) -> None:
+        self._nodes, self._ordinals, self._relevance = nodes, ordinals, relevance
+        self._make_numbers, self._reason, self._refused = numbers, reason, refused
+
+    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
+        """Copy and pickle as a tuple, without the embeddings that the numbers are made of."""
+        return tuple, (tuple(self),)
 
     def __len__(self) -> int:
-        return len(self.ordinals)
+        return len(self._ordinals)
 
     @overload
     def __getitem__(self, place: int) -> Skip: ...
@@ -269,12 +337,20 @@ class Skipped(Sequence[Skip]):
     def __getitem__(self, place: int | slice) -> Skip | tuple[Skip, ...]:
         if isinstance(place, slice):
             return tuple(self[number] for number in range(*place.indices(len(self))))
-        ordinal = int(self.ordinals[place])
-        relevance, redundancy, marginal = (float(values[ordinal]) for values in self.numbers)
-        reason, redundancy, marginal = self.refused.get(ordinal, (self.reason, redundancy, marginal))
-        return Skip(self.nodes[ordinal], reason, relevance, redundancy, marginal)
+        ordinal = int(self._ordinals[place])
+        redundancies, marginals = self._numbers
+        numbers = self._reason, float(redundancies[ordinal]), float(marginals[ordinal])
+        reason, redundancy, marginal = self._refused.get(ordinal, numbers)
+        return Skip(self._nodes[ordinal], reason, float(self._relevance[ordinal]), redundancy, marginal)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and tuple(self) == tuple(other)
 
     __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({list(self)!r})"
+
+    @cached_property
+    def _numbers(self) -> Numbers:
+        return self._make_numbers()

@@ -5,7 +5,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -47,6 +47,9 @@ _ASKING = frozenset(
     """.split()  # noqa: SIM905 - thirty-three lines otherwise
 )
 
+# repeated queries, as a service gets them, need not be split again
+MAX_KEPT_QUERIES = 128
+
 # Robertson and Zaragoza 2009, §3.4
 BM25_K1, BM25_B = 1.2, 0.75
 
@@ -87,6 +90,7 @@ def stems_of(terms: Iterable[str]) -> list[str]:
     return [term[:STEM_CHARS] for term in terms]
 
 
+@lru_cache(MAX_KEPT_QUERIES)
 def clauses_of(text: str) -> tuple[str, ...]:
     """Return the clauses of a query in order, at most `MOST_CLAUSES`; none if it is one clause.
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from skillpager.memory import LRUCache
 from skillpager.strategies.navigator.features import IndexFeatures
-from skillpager.strategies.navigator.lexical import IntArray, clauses_of
+from skillpager.strategies.navigator.lexical import clauses_of
 from skillpager.strategies.navigator.model import NeedModel, shipped_model
 from skillpager.strategies.navigator.required_context import required_context
 from skillpager.strategies.picking import PerIndex, Picker, cosines
@@ -136,8 +136,8 @@ class _Walk:
         self._weight = -np.log1p(-picker.marginal)
         self._open = np.ones(count, bool)
         self._left = float(self._weight.sum())
-        # shown neighbours of each node; the last entry is for the places before the first and behind the last
-        self._beside = np.zeros(count + 1, np.intp)
+        # shown neighbours of each node
+        self._beside = np.zeros(count, np.intp)
         gap = max(float(picker.meter.gap_tokens), navigator.opening_tokens)
         costs = prepared.features.tokens.astype(np.float64) + gap * np.array([[1.0], [0.0], [-1.0]])
         # by number of shown neighbours
@@ -147,16 +147,18 @@ class _Walk:
     def run(self, *, floor: float) -> SkipReason:
         """Pick until the budget ends, no node is left or the best value is below `floor`; return why."""
         picker, target = self._picker, self._picker.budget.sufficiency
-        while self._open.any():
+        while True:
+            best = int(self._values.argmax())
+            # values of open nodes are 0 or more, those of others -1
+            if not self._open[best]:
+                return SkipReason.MAX_TOKENS
             if picker.room <= 0:
                 return SkipReason.MAX_NODES
             if target is not None and picker.picks and self._model.sufficiency(self._left) >= target:
                 return SkipReason.SUFFICIENCY
-            best = int(self._values.argmax())
             if self._values[best] < floor and picker.picks:
                 return SkipReason.BELOW_THRESHOLD
             self._pick(best, completes=False)
-        return SkipReason.MAX_TOKENS
 
     def _pick(self, ordinal: int, *, completes: bool) -> None:
         """Pick an open node if it fits, with its required context; lower the weight of its twins."""
@@ -174,18 +176,16 @@ class _Walk:
         np.maximum(picker.redundancy, cosine, out=picker.redundancy)
         if share != 1:
             twins = np.flatnonzero((cosine >= TWIN_COSINE) & self._open)
-            weight = self._weight[twins]
-            self._weight[twins] = weight * share
-            self._left = max(0.0, self._left - float(weight.sum()) * (1 - share))
-            self._value(twins)
-        near = np.array([ordinal - 1, ordinal + 1])
-        self._beside[near] += 1
-        self._value(near[(near >= 0) & (near < len(self._open))])
+            if len(twins):
+                weight = self._weight[twins]
+                self._weight[twins] = weight * share
+                self._left = max(0.0, self._left - float(weight.sum()) * (1 - share))
+                self._values[twins] = self._weight[twins] / self._divisor[self._beside[twins], twins]
+        for near in (ordinal - 1, ordinal + 1):
+            if 0 <= near < len(self._open):
+                self._beside[near] += 1
+                if self._open[near]:
+                    self._values[near] = self._weight[near] / self._divisor[self._beside[near], near]
         if self._navigator.closure:
             for needed in self._prepared.required.get(ordinal, ()):
                 self._pick(needed, completes=True)
-
-    def _value(self, ordinals: IntArray) -> None:
-        """Set the values of nodes whose weight or neighbours have changed, if they are open."""
-        ordinals = ordinals[self._open[ordinals]]
-        self._values[ordinals] = self._weight[ordinals] / self._divisor[self._beside[ordinals], ordinals]
