@@ -12,6 +12,7 @@ from skillpager import SkillPager
 from skillpager.pages.addresses import find_nodes
 from skillpager.pages.gaps import whole_text
 from skillpager.pages.render import PageMeter, PageRenderer
+from skillpager.parsing.skill import skill_from_files
 from skillpager.types import SkillIndex, Style
 
 # long enough for gaps that are worth a marker
@@ -150,6 +151,12 @@ def test_files_are_named_where_they_begin(hashing_pager: SkillPager) -> None:
     text = page.render([0, node.ordinal]).text
     assert f"[file: {files[2]}]\n\n" in text
     assert f"[… {files[1]} L" in text
+
+
+def test_one_blank_line_stands_around_the_name_of_a_file(hashing_pager: SkillPager) -> None:
+    files = [("SKILL.md", "\n\nFirst. \n\n\n\n"), ("b.md", "\n\n  code\n"), ("c.md", "Third.\n\n")]
+    index = hashing_pager.index(skill_from_files(files))
+    assert whole_text(index) == "First.\n\n[file: b.md]\n\n  code\n\n[file: c.md]\n\nThird.\n"
 
 
 def test_an_excerpt_is_the_nodes_with_their_headings(demo: SkillIndex, hashing_pager: SkillPager) -> None:
