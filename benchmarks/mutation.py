@@ -89,6 +89,7 @@ def main() -> int:
         shutil.rmtree(BUILD, ignore_errors=True)
     mutants, typed = make_mutants(options.only)
     chosen = [mutant for mutant in mutants if int(mutant.key[:8], 16) < options.share * 16**8]
+    chosen.sort(key=lambda mutant: mutant.key)  # what an interrupted run has tried is a fair sample
     results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     results |= {mutant.key: [TYPES, ""] for mutant in mutants if mutant.name in typed}
     waiting = [mutant for mutant in chosen if results.get(mutant.key, [SURVIVED])[0] == SURVIVED]
@@ -329,7 +330,7 @@ def report(mutants: Sequence[Mutant], results: dict[str, list[str]], share: floa
         table = csv.writer(stream, lineterminator="\n")
         columns = (TYPES, KILLED, TIMEOUT, SURVIVED, "explained")
         table.writerow(["module", "sample", "mutants", *columns, "killed_by_tests", "caught"])
-        for module, count in counts.items():
+        for module, count in sorted(counts.items()):
             total = sum(count[each] for each in columns[:4])
             row = [module, share, total, *(count[each] for each in columns)]
             row += [f"{each:.4f}" for each in _shares(count)]
