@@ -53,6 +53,11 @@ torture: $(VENV)/.dev ## the torture tests at full size, about 35 minutes; PART=
 	$(BIN)/python benchmarks/torture.py $(foreach part,$(PART),--part $(part)) $(if $(SCALE),--scale $(SCALE)) \
 		$(if $(MINUTES),--minutes $(MINUTES)) $(if $(POOL),--pool $(POOL))
 
+mutate: ## which changes of the core would no test notice? hours; ARGS="--share 0.1" takes a sample
+	$(PYTHON) -m venv $(VENV)-mutate
+	$(VENV)-mutate/bin/python -m pip --disable-pip-version-check --quiet install 'mutmut==3.8.1' --editable '.[bench,dev]'
+	$(VENV)-mutate/bin/python benchmarks/mutation.py $(ARGS)
+
 check: $(VENV)/.dev audit ## formatting, lint, types, docstrings, architecture, spelling, documentation, dependencies
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -93,4 +98,4 @@ train: $(VENV)/.dev ## make all models that ship: DATA="DIR…"; build/training 
 	$(BIN)/python training/tables.py
 
 clean: ## remove the environments and all caches
-	rm -rf $(VENV) $(VENV)-core $(VENV)-lowest $(VENV)-st .mypy_cache .ruff_cache .hypothesis .import_linter_cache build dist
+	rm -rf $(VENV) $(VENV)-core $(VENV)-lowest $(VENV)-st $(VENV)-mutate .mypy_cache .ruff_cache .hypothesis .import_linter_cache build dist

@@ -1,19 +1,35 @@
 """What the golden files hold and how they are made: `make golden` writes them anew."""
 
+import re
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
+from contextlib import closing
+from itertools import product
 from pathlib import Path
 
 from cli_mistakes import MISTAKES, make, messages
 from skillpager import SkillPager
 from skillpager.output import outline as explain
+from skillpager.pages.assemble import leave_out, longest, make_whole
+from skillpager.pages.render import PageMeter, PageRenderer
+from skillpager.parsing.fragments import split_skill
+from skillpager.parsing.skill import read_skill
 from skillpager.settings import Settings
+from skillpager.strategies.navigator.features import NAMES, IndexFeatures, features_of
+from skillpager.strategies.navigator.lexical import clauses_of
+from skillpager.strategies.registry import LOCAL_STRATEGIES
+from skillpager.types import EdgeKind, Fragment, Heading, PageOptions, Query, Style
 
 ROOT = Path(__file__).parent.parent
 SAMPLES = ROOT / "examples" / "skills"
+TRAPS = ROOT / "tests" / "fixtures" / "markdown"
 FOLDER = Path(__file__).parent / "golden"
 MESSAGES = "messages.txt"
+
+NUMBER = re.compile(r"-?\d+\.\d+")
+TOLERANCE = 0.002
 
 QUERIES = {
     "api-rate-limits": "We get 429 answers in bursts; how long should the client wait before it tries again?",
@@ -41,6 +57,143 @@ def golden_texts(pager: SkillPager) -> Iterator[tuple[str, str]]:
         yield f"{name}.trace.txt", explain.trace(context.selection)
 
 
+def tiles_text() -> str:
+    """Return a line for each tile of the sample skills and of files with odd Markdown, blank ones left out."""
+    lines = []
+    for path in (*sorted(SAMPLES.iterdir()), *sorted(TRAPS.glob("*.md"))):
+        skill = read_skill(path)
+        lines += [f"== {path.name}: {skill.name!r}, {len(skill.warnings)} warnings"]
+        for tile in split_skill(skill):
+            if not tile.text.strip():
+                continue
+            span = tile.span
+            parts = [f"{tile.kind} {span.file} L{span.start_line}-{span.end_line} {span.start}-{span.end}"]
+            if isinstance(tile, Heading):
+                parts.append(f"{tile.level} {tile.title!r}")
+            if isinstance(tile, Fragment):
+                parts.append(f"n{tile.ordinal} {' > '.join(tile.heading_path)!r}")
+                if place := tile.list_context:
+                    lead = place.lead_in_span
+                    parts.append(f"{place.position}/{place.size} {lead and (lead.start, lead.end)}")
+            lines.append(" | ".join(parts))
+    return "\n".join(lines) + "\n"
+
+
+def edges_text(pager: SkillPager) -> str:
+    """Return a line for each edge of the sample skills by meaning and text; the encoder is `hashing`."""
+    lines = []
+    for name in QUERIES:
+        lines.append(f"== {name}")
+        edges = [edge for edge in pager.index(SAMPLES / name).edges if edge.kind is not EdgeKind.SEQUENCE]
+        lines += [f"{edge.kind} {edge.source} {edge.target} {edge.weight:.3f}" for edge in edges]
+    return "\n".join(lines) + "\n"
+
+
+def features_text(pager: SkillPager) -> str:
+    """Return a line for each feature of the navigator: its values for the nodes of two skills."""
+    lines = []
+    for name in ("git-bisect", "kubernetes-debugging"):
+        index = pager.index(SAMPLES / name)
+        text = f"{QUERIES[name]} Then write a script for the failing command, and mark a bad commit as good!"
+        row = pager.encoder.encode_query
+        query = Query(text, row(text), tuple(Query(clause, row(clause)) for clause in clauses_of(text)))
+        lines.append(f"== {name}: {[clause.text for clause in query.clauses]}")
+        for feature, values in zip(NAMES, features_of(IndexFeatures(index), query).T, strict=True):
+            lines.append(f"{feature} {' '.join(f'{value:.3f}' for value in values.tolist())}")
+    return "\n".join(lines) + "\n"
+
+
+def pages_text(pager: SkillPager) -> str:
+    """Return pages of two skills in all styles; the text of each shown node is its id in braces."""
+    lines = []
+    for name, style in product(("kubernetes-debugging", "api-rate-limits"), Style):
+        index = pager.index(SAMPLES / name)
+        total = len(index.nodes)
+        shows = {Style.MARKED: "skillpager show x", Style.XML: "read({ids})", Style.PLAIN: ""}
+        page = PageRenderer(index, pager.token_counter, style=style, show=shows[style])
+        had = page.knowing(frozenset(range(3, total, 2)))
+        meter = PageMeter(page)
+        lines.append(f"== {name} {style}: gap {page.gap_tokens}, frame {page.frame_tokens()}")
+        for ordinal in (total - 1, 0, 4, 5, 20, 9):
+            meter.add(ordinal)
+            lines.append(f"meter n{ordinal} {meter.tokens}")
+        every = range(total)
+        pages = {
+            "one": page.render([9]),
+            "some": page.render([total - 1, *range(2, total, 9), 5, 6]),
+            "known": had.render(range(0, total, 12)),
+            "excerpt": page.excerpt([4, 5, 20, total - 1]),
+            "empty": page.empty(None),
+            **{f"whole, {limit}": make_whole(page, ["n0", "n7"], limit) for limit in (0, 90, 300)},
+            **{f"first, {limit}": longest(page.excerpt, every[3:], limit) for limit in (0, 60, 200)},
+            "left out": leave_out(page.render(every[:12]), page, [f"n{number}" for number in range(2, 9)]),
+        }
+        for what, made in pages.items():
+            lines.append(f"-- {what}: {made.tokens} tokens, complete {made.complete}")
+            text = made.text
+            for node in made.nodes:
+                text = text.replace(node.text, f"{{{node.id}}}", 1)
+            lines += [repr(line) for line in text.split("\n") if text]
+            lines += [
+                f"omitted {gap.file} L{gap.start_line}-{gap.end_line} {gap.nodes[0]}-{gap.nodes[-1]} "
+                f"{gap.tokens} {', '.join(gap.types)} {gap.known}"
+                for gap in made.omitted
+            ]
+    return "\n".join(lines) + "\n"
+
+
+def selections_text(pager: SkillPager) -> str:
+    """Return what every strategy that needs no other model picks and leaves out, with its numbers."""
+    budgets: list[PageOptions] = [
+        {},
+        {"max_nodes": 4},
+        {"max_tokens": 330},
+        {"max_nodes": 9, "max_tokens": 250},
+    ]
+    lines = []
+    for name, strategy in product(("git-bisect", "api-rate-limits"), LOCAL_STRATEGIES):
+        index = pager.index(SAMPLES / name)
+        asked: list[PageOptions] = [*budgets, {"sufficiency": 0.7}] if strategy == "navigator" else budgets
+        for options in asked:
+            page = pager.page(index, QUERIES[name], strategy=strategy, **options)
+            chosen = page.selection
+            assert chosen is not None
+            lines.append(f"== {name} {strategy} {options}: {page.tokens} {chosen.budget}")
+            for pick in chosen.picks:
+                numbers = (pick.relevance, pick.redundancy, pick.marginal, pick.sufficiency or 0.0)
+                exact = f"{pick.node.id} {pick.rank} {pick.tokens} {pick.total_tokens}"
+                lines.append(f"{exact} {' '.join(f'{number:.3f}' for number in numbers)}")
+            if name != "git-bisect":
+                counts = Counter(skip.reason for skip in chosen.skipped)
+                lines += [f"{reason} {count}" for reason, count in sorted(counts.items())]
+                continue
+            for skip in chosen.skipped:
+                numbers = (skip.relevance, skip.redundancy, skip.marginal)
+                lines.append(
+                    f"{skip.node.id} {skip.reason} {' '.join(f'{number:.3f}' for number in numbers)}"
+                )
+    return "\n".join(lines) + "\n"
+
+
+def check(name: str, found: str) -> None:
+    """Compare a text with the golden file of this name; numbers with a point may differ in the last digit."""
+    lines = (FOLDER / name).read_text(encoding="utf-8").split("\n")
+    for line, known in zip(found.split("\n"), lines, strict=True):
+        assert NUMBER.sub("#", line) == NUMBER.sub("#", known)
+        pairs = zip(NUMBER.findall(line), NUMBER.findall(known), strict=True)
+        assert all(abs(float(number) - float(other)) < TOLERANCE for number, other in pairs), (line, known)
+
+
+def internals(folder: Path) -> Iterator[tuple[str, str]]:
+    """Yield file name and text of the golden files of single stages."""
+    with closing(SkillPager(encoder="hashing", settings=Settings(cache_dir=folder))) as pager:
+        yield "tiles.txt", tiles_text()
+        yield "edges.txt", edges_text(pager)
+        yield "features.txt", features_text(pager)
+        yield "pages.txt", pages_text(pager)
+        yield "selections.txt", selections_text(pager)
+
+
 def main() -> None:
     """Write every golden file."""
     FOLDER.mkdir(exist_ok=True)
@@ -49,6 +202,8 @@ def main() -> None:
         for name, text in golden_texts(pager):
             (FOLDER / name).write_text(text, encoding="utf-8", newline="")
         pager.close()
+        for name, text in internals(Path(folder) / "hashing"):
+            (FOLDER / name).write_text(text, encoding="utf-8", newline="")
         text = "\n".join(messages(Path(folder), lambda name: make(MISTAKES[name], Path(folder))))
         (FOLDER / MESSAGES).write_text(text, encoding="utf-8", newline="")
     sys.stderr.write(

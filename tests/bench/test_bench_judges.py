@@ -146,6 +146,13 @@ def test_more_context_never_lowers_the_coverage(query: QueryRecord, data: st.Dat
     assert less <= coverage
 
 
+def test_headings_do_not_count_also_when_they_are_indented() -> None:
+    lines = ["# Title", "  ## Indented", "Some text."]
+    assert evidence_coverage("some text", lines, [(1, 3)]) == (1.0, True)
+    assert evidence_coverage("title indented", lines, [(1, 3)]) == (0.0, False)
+    assert evidence_coverage("", lines, [(1, 2)]) == (1.0, True)  # no evidence
+
+
 def test_markup_and_wrapping_do_not_count() -> None:
     query = ANNOTATED[0]
     plain = re.sub(r"[`*_>|-]|\s+", " ", SKILLS[query.skill].text)

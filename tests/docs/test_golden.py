@@ -1,13 +1,9 @@
 """Outlines, pages and traces of the samples are what they were; `make golden` writes them anew."""
 
-import re
-
 import pytest
 
-from golden import FOLDER, QUERIES, golden_texts
+from golden import FOLDER, NUMBER, QUERIES, golden_texts
 from skillpager import SkillPager
-
-NUMBER = re.compile(r"-?\d+\.\d+")
 
 # the encoder's rows differ in the last digits between processors
 TOLERANCE = 0.02
@@ -33,4 +29,6 @@ def test_golden(texts: dict[str, str], name: str, kind: str) -> None:
 
 
 def test_there_is_no_golden_file_without_a_test() -> None:
-    assert {path.name.split(".")[0] for path in FOLDER.iterdir()} == {*QUERIES, "messages", "errors"}
+    assert {path.name.split(".")[0] for path in FOLDER.iterdir()} == {
+        *(*QUERIES, "messages", "errors", "tiles", "edges", "features", "pages", "selections")
+    }

@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from golden import check, edges_text
 from messages import raises
 from node_lines import TYPES, bag_of_words, document
+from skillpager import SkillPager
 from skillpager.graph import edges as graph
 from skillpager.graph.edges import (
     condition_edges,
@@ -118,6 +120,11 @@ def test_a_repeated_line_keeps_its_nearest_repetitions(monkeypatch: pytest.Monke
     assert pairs(edges) == {(i, j) for i in range(300) for j in range(i + 1, min(i + 5, 300))}
 
 
+def test_no_weight_is_above_one() -> None:
+    rows = np.full((2, 1), 1.001, dtype=np.float32)  # a little longer than a unit row
+    assert [edge.weight for edge in semantic_edges(document("a\nb"), rows)] == [1.0]
+
+
 def test_an_empty_row_is_similar_to_nothing() -> None:
     assert semantic_edges(document("a\nb"), np.zeros((2, 4), dtype=np.float32)) == ()
 
@@ -131,6 +138,22 @@ def test_rows_must_match_nodes() -> None:
 def test_limits_are_checked(wrong: dict[str, float]) -> None:
     with raises(ValueError):
         semantic_edges(document("a"), np.ones((1, 4), dtype=np.float32), **wrong)  # type: ignore[arg-type]
+
+
+def test_the_limits_themselves_are_allowed() -> None:
+    nodes, rows = document("a\nb"), np.array([[1, 0], [0.1, np.sqrt(0.99)]], dtype=np.float32)
+    assert pairs(semantic_edges(nodes, rows, threshold=0)) == {(0, 1)}
+    assert semantic_edges(nodes, np.ones((2, 1), dtype=np.float32), threshold=1) == ()
+
+
+def test_the_most_similar_are_found_among_thousands() -> None:
+    angles = np.random.default_rng(5).uniform(0, 0.5, 1500)
+    rows = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
+    found = semantic_edges(document("\n".join(["line"] * 1500)), rows, max_neighbours=3)
+    for ordinal in (0, 1, 400):
+        weights = sorted(np.round(rows[ordinal + 1 :] @ rows[ordinal], 6).tolist())[-3:]
+        ours = sorted(edge.weight for edge in found if edge.source == ordinal)
+        assert ours == pytest.approx(weights, abs=2e-6)
 
 
 # ---- reference
@@ -329,6 +352,7 @@ def test_cues(text: str) -> None:
         "# A\nprecondition: Requires Docker.\nexample: Go.",  # no step
         "# A\n## B\n### C\nprecondition: Requires Docker.\n## D\nstep: Go.",  # a step too far away
         "precondition: Requires Docker.\n=== other.md\nstep: Go.",  # another file
+        "# Prerequisites\n## Tools\nprecondition: Docker\nstep: Go.",  # a cue in an outer heading
     ],
 )
 def test_no_condition(source: str) -> None:
@@ -374,6 +398,12 @@ def test_a_precondition_after_its_step_constrains_the_step_before() -> None:
         # Test
         step: Test it.
     """)
+    assert pairs(condition_edges(nodes)) == {(2, 1)}
+
+
+def test_the_first_step_of_a_section_can_be_the_one_before() -> None:
+    assert pairs(condition_edges(document("# A\nstep: Go.\nprecondition: Requires Docker."))) == {(1, 0)}
+    nodes = document("# A\nstep: Go.\n# B\nstep: Run.\nprecondition: Requires Docker.")
     assert pairs(condition_edges(nodes)) == {(2, 1)}
 
 
@@ -456,3 +486,129 @@ def test_odd_long_lines_are_read_in_linear_time(text: str) -> None:
     start = time.perf_counter()
     infer_edges(nodes, np.eye(2, dtype=np.float32))
     assert time.perf_counter() - start < 5
+
+
+def test_the_edges_of_the_samples_are_what_they_were(hashing_pager: SkillPager) -> None:
+    check("edges.txt", edges_text(hashing_pager))
+
+
+# ---- limits of names
+
+
+@pytest.mark.parametrize(
+    ("heading", "text", "named"),
+    [
+        ("Crop", "Use the crop of it.", True),
+        ("Cro", "Use the cro of it.", False),
+        ("速率限", "请先阅读速率限。", True),
+        ("速率", "请先阅读速率。", False),
+        ("A 速率 B", "See a 速率 b there.", False),  # two ideographs and, with spaces, three other characters
+        ("One two three four five six seven eight", "So one two three four five six seven eight.", True),
+        (
+            "One two three four five six seven eight nine",
+            "So one two three four five six seven eight nine.",
+            False,
+        ),
+        ("速率限制一二三四五六", "请先阅读速率限制一二三四五六。", True),  # each ideograph is a word
+        (f"{'x' * 198} yyyy", f"The {'x' * 198} y is it.", True),  # 200 characters are read
+        (f"{'x' * 198} yyyy", f"The {'x' * 198} yyyy is it.", False),
+        ("References", "Its references are good.", False),
+        ("A 速 bc", "See a 速 bc there.", True),
+        ("A 速 b", "See a 速 b there.", False),
+        ("(Call it home!)", "We call it home often.", True),  # marks at its ends are no part of a name
+        ("Usage", "See usage.", True),
+        ("Usage", "See the usage.", True),
+        ("Usage", "See section usage.", True),
+        ("Usage", "In the usage section.", True),
+        ("Usage", "In section usage.", True),
+        ("Usage", "Siehe usage.", True),
+        ("Usage", "Seen usage.", False),
+        ("Use (e.g. of it)", "The use e g of it.", False),
+        ("Rate limits (of today)", "The rate limits of yesterday.", True),
+        ("Run fetch_all() now_and_then", "Call fetch_all() first.", True),
+        ("Run fetch_all() now_and_then", "Do it now_and_then.", True),
+        ("Set maxNodes here", "It has maxNodes.", True),
+        ("Set v2X here", "It has v2X now.", False),  # three letters
+        ("Set vv2X here", "It has vv2X now.", True),
+    ],
+)
+def test_names_are_specific_and_short(heading: str, text: str, named: bool) -> None:
+    nodes = document(f"# Skill\n{text}\n## {heading}\nnode")
+    assert pairs(reference_edges(nodes)) == ({(0, 1)} if named else set())
+
+
+def test_every_mention_counts_once_whatever_stands_before_it() -> None:
+    nodes = document("""
+        # Skill
+        Rate limits, [no](missing.md), [here](#rate-limits), rate limits for uploads, error codes and rate limits.
+        # Rate limits
+        one
+        # Error codes
+        two
+        # Rate limits for downloads
+        three
+        # Rate
+        four
+    """)
+    assert pairs(reference_edges(nodes)) == {(0, 1), (0, 2)}
+
+
+def test_a_link_may_stand_in_brackets_carry_a_title_or_lead_to_a_file_with_an_unknown_anchor() -> None:
+    nodes = document("""
+        # Skill
+        See [a](<references/a.md> "A title").
+        See [b](references/b.md#nowhere).
+        See [up](../SKILL.md).
+        [c]: <references/a.md#second>
+        === references/a.md
+        # First
+        one
+        ## Second
+        two
+        === references/b.md
+        # First
+        three
+        See [a](a.md#FIRST) and [b](references/a.md).
+    """)
+    assert pairs(reference_edges(nodes)) == {(0, 4), (1, 6), (3, 4), (3, 5), (7, 4)}
+
+
+def test_headings_with_the_same_text_are_numbered_by_file() -> None:
+    nodes = document("""
+        # Skill
+        Go [x](#notes), [y](#notes-1), [z](#notes-2) and [w](b.md#notes).
+        ## Notes
+        one
+        ## Other
+        two
+        ## Notes
+        three
+        ## Between
+        four
+        ## Notes
+        five
+        === b.md
+        # Notes
+        six
+    """)
+    assert pairs(reference_edges(nodes)) == {(0, 1), (0, 3), (0, 5), (0, 6)}
+
+
+def test_an_identifier_names_the_section_of_its_own_heading() -> None:
+    nodes = document("""
+        # Start
+        Call fetch_all() now.
+        # Using fetch_all
+        one
+        ## About put_one
+        ### Deep
+        two
+        ### Other
+        Call put_one() here.
+    """)
+    assert pairs(reference_edges(nodes)) == {(0, 1)}
+
+
+def test_names_may_follow_each_other_without_a_word_between() -> None:
+    nodes = document("# Skill\nRate limits error codes.\n# Rate limits\none\n# Error codes\ntwo")
+    assert pairs(reference_edges(nodes)) == {(0, 1), (0, 2)}

@@ -39,6 +39,28 @@ def test_lines_are_those_of_the_first_file_unless_another_is_named(index: SkillI
     assert find_nodes(index, [f"L{here.span.start_line}-{last}"]) == [0, 1, 2, 3, 4, 5]
 
 
+def test_ranges_hold_their_ends_and_the_whole_skill(index: SkillIndex) -> None:
+    total = len(index.nodes)
+    assert find_nodes(index, []) == []
+    assert find_nodes(index, ["n5-n5"]) == [5]
+    assert find_nodes(index, [f"n0-{total - 1}"]) == list(range(total))
+    with pytest.raises(NodeNotFoundError):
+        find_nodes(index, [f"n{total}"])
+
+
+def test_lines_name_every_node_that_they_touch(hashing_pager: SkillPager) -> None:
+    index = hashing_pager.index("# A\n\nFirst\nparagraph.\n\nSecond\nparagraph.\n\nThird.\n")
+    first, second, third = (node.span for node in index.nodes)
+    assert [(span.start_line, span.end_line) for span in (first, second, third)] == [(3, 4), (6, 7), (9, 9)]
+    assert find_nodes(index, ["L4"]) == find_nodes(index, ["l3"]) == find_nodes(index, ["L1-3"]) == [0]
+    assert find_nodes(index, ["L4-6"]) == find_nodes(index, ["L4-L6"]) == [0, 1]
+    assert find_nodes(index, ["L7-9", "L5-6"]) == [1, 2]
+    with pytest.raises(NodeNotFoundError):
+        find_nodes(index, ["L5"])
+    with pytest.raises(NodeNotFoundError):
+        find_nodes(index, ["L7-6", "L8"])
+
+
 @pytest.mark.parametrize(
     "address",
     [

@@ -7,10 +7,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from conftest import SAMPLES
+from golden import check, pages_text
 from skillpager import SkillPager
 from skillpager.pages.addresses import find_nodes
 from skillpager.pages.gaps import whole_text
 from skillpager.pages.render import PageMeter, PageRenderer
+from skillpager.parsing.skill import skill_from_files
 from skillpager.types import SkillIndex, Style
 
 # long enough for gaps that are worth a marker
@@ -151,6 +153,12 @@ def test_files_are_named_where_they_begin(hashing_pager: SkillPager) -> None:
     assert f"[… {files[1]} L" in text
 
 
+def test_one_blank_line_stands_around_the_name_of_a_file(hashing_pager: SkillPager) -> None:
+    files = [("SKILL.md", "\n\nFirst. \n\n\n\n"), ("b.md", "\n\n  code\n"), ("c.md", "Third.\n\n")]
+    index = hashing_pager.index(skill_from_files(files))
+    assert whole_text(index) == "First.\n\n[file: b.md]\n\n  code\n\n[file: c.md]\n\nThird.\n"
+
+
 def test_an_excerpt_is_the_nodes_with_their_headings(demo: SkillIndex, hashing_pager: SkillPager) -> None:
     chosen = ordinal(demo, "The third tool")
     text = page_of(demo, hashing_pager).excerpt([chosen]).text
@@ -205,3 +213,7 @@ def test_the_ceiling_is_hard(
     )
     assert context.tokens <= limit
     assert context.tokens == pager.token_counter.count(context.text)
+
+
+def test_pages_of_the_samples_are_what_they_were(hashing_pager: SkillPager) -> None:
+    check("pages.txt", pages_text(hashing_pager))

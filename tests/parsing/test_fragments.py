@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import SAMPLES, TRAPS
+from golden import check, tiles_text
 from skillpager.parsing.fragments import split_file, split_skill
 from skillpager.parsing.skill import read_skill, skill_from_text
 from skillpager.types import Fragment, Heading, SourceFile, Tile, TileKind
@@ -183,3 +184,7 @@ def test_text_from_a_string_is_split_like_a_file() -> None:
         TileKind.SENTENCE,
         TileKind.BLANK,
     ]
+
+
+def test_the_tiles_of_the_samples_are_what_they_were() -> None:
+    check("tiles.txt", tiles_text())

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import SAMPLES
+from golden import check, features_text
 from skillpager import SkillPager
 from skillpager.strategies.navigator.features import (
     GROUPS,
@@ -121,3 +122,7 @@ def test_real_words_reach_real_nodes(pager: SkillPager) -> None:
     best = index.nodes[int(found[:, NAMES.index("bm25")].argmax())]
     assert "restore" in best.text.lower()
     assert "table" in best.text.lower()
+
+
+def test_the_features_of_the_samples_are_what_they_were(hashing_pager: SkillPager) -> None:
+    check("features.txt", features_text(hashing_pager))

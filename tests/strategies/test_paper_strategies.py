@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import SAMPLES
+from golden import check, selections_text
 from index_builder import build_index, unit_rows
 from skillpager import SkillPager
 from skillpager.factories import make_strategy
@@ -346,3 +347,7 @@ def test_a_skill_without_nodes_gives_an_empty_selection(name: str) -> None:
     empty = replace(build_index(0, dim=DIM), embeddings=np.zeros((0, DIM), dtype=np.float32))
     selection = select(strategy, empty, query_of(0))
     assert (selection.picks, tuple(selection.skipped), selection.strategy) == ((), (), name)
+
+
+def test_the_selections_from_the_samples_are_what_they_were(hashing_pager: SkillPager) -> None:
+    check("selections.txt", selections_text(hashing_pager))
