@@ -22,8 +22,8 @@ MAX_ITEM_CHARS = 1200
 
 # of one file; a skill of the largest size that is plain prose has some 80,000
 MAX_PIECES = 200_000
-# more pieces than this must have four characters on average, so that the text bounds the memory
-MAX_SHORT_PIECES, LEAST_CHARS = 2_000, 4
+# more pieces than this must have six characters on average, so that the text bounds the memory
+MAX_SHORT_PIECES, LEAST_CHARS = 2_000, 6
 
 # a longer text before a list, or header of a table, is not repeated as the lead-in of its items
 MAX_LEAD_IN_CHARS = 4_000
