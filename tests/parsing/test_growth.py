@@ -19,7 +19,7 @@ from skillpager.parsing.markdown import linked_paths
 from skillpager.parsing.skill import skill_from_files, skill_from_text
 from skillpager.types import Fragment, Node, NodeType
 
-SIZE = 5_000
+SIZE = 4_000
 # ten times the time that the slowest construct takes on a machine with other work
 SECONDS = 1.5
 
