@@ -19,7 +19,8 @@ from skillpager.parsing.markdown import linked_paths
 from skillpager.parsing.skill import skill_from_files, skill_from_text
 from skillpager.types import Fragment, Node, NodeType
 
-SIZE = 4_000
+# below the 2,000 parts that may be nearly empty
+SIZE = 3_900
 # ten times the time that the slowest construct takes on a machine with other work
 SECONDS = 1.5
 
