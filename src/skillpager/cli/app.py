@@ -5,6 +5,7 @@ fix it, 2 wrong usage, 130 interrupted.
 """
 
 import gc
+import os
 import sys
 from importlib import import_module
 from typing import Annotated, Any
@@ -88,6 +89,8 @@ app = typer.Typer(
 
 def main() -> None:
     """Run the command line and exit."""
+    # products of matrices are small here: threads take longer to start than they save, most of all under load
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     for stream in (sys.stdout, sys.stderr):
         # pages are UTF-8 in every locale; a file name that is not UTF-8 is written as it was read
         stream.reconfigure(encoding="utf-8", errors="surrogateescape")  # type: ignore[union-attr]
