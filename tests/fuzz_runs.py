@@ -1,5 +1,6 @@
 """Runs of the fuzzer: many inputs of one kind, in this process or shared among several."""
 
+import os
 import signal
 import time
 from collections import Counter
@@ -191,7 +192,7 @@ def check_front_matter(run: Run, number: int, texts: list[str], figures: Figures
     """Read a skill with mutated front matter from a file."""
     draw = draw_for(f"{SEED}/front matter", number)
     text = front_matter(draw)
-    folder = run.folder / "skill"
+    folder = run.folder / f"skill-{os.getpid()}"  # each process its own
 
     def work() -> None:
         folder.mkdir(exist_ok=True, parents=True)

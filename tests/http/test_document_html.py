@@ -139,6 +139,10 @@ def test_every_node_of_any_document_is_marked(parts: list[tuple[str, str]]) -> N
     assert reader.tags <= TAGS | VOID
 
 
+def test_open_html_in_a_container_may_end_the_document() -> None:
+    assert read("> - <?php x\n>  ").texts
+
+
 def test_a_paragraph_is_cut_between_its_sentences_and_emphasis_goes_on() -> None:
     skill = skill_from_text("*Stop the server now. Then copy the files* to the disk. Start it again.")
     nodes = nodes_of(skill)

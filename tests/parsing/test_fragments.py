@@ -43,6 +43,12 @@ MARKDOWN = st.lists(
 ).map("".join)
 
 
+@pytest.mark.parametrize("text", ["> - <?php x\n>  ", "- <!-- a\n  > <div>\n  >  ", "> > - <!-- a\n> > "])
+def test_open_html_in_a_container_may_end_the_text(text: str) -> None:
+    skill = skill_from_text(text)
+    assert "".join(tile.text for tile in split_skill(skill)) == text
+
+
 def file_of(text: str) -> SourceFile:
     """Return a file with `text` as its body."""
     return SourceFile(path="SKILL.md", text=text, digest="", body_start=0)

@@ -135,7 +135,7 @@ def _blocks(
     parser: MarkdownIt, env: dict[str, Any], text: str, file: str, first_line: int
 ) -> Iterator[list[Token]]:
     # as `MarkdownIt.parse` does, but block by block, so that memory holds the tokens of one
-    state = _State(LINE_END.sub("\n", text).replace("\0", "\ufffd"), parser, env)
+    state = _State(with_last_line_end(LINE_END.sub("\n", text)).replace("\0", "\ufffd"), parser, env)
     rules = parser.block.ruler.getRules("")
     line = state.skipEmptyLines(0)
     while line < state.lineMax:
@@ -153,6 +153,11 @@ def _blocks(
             parts, state.parts = state.parts, []
             yield parts
         line = state.skipEmptyLines(state.line)
+
+
+def with_last_line_end(text: str) -> str:
+    """Return a text that ends with a line end: markdown-it fails at open HTML in a container that lacks one."""
+    return text if text.endswith("\n") else f"{text}\n"
 
 
 def linked_paths(text: str, *, file: str = "The text", first_line: int = 1) -> list[str]:

@@ -31,7 +31,7 @@ from pygments.lexer import Lexer
 from pygments.lexers import get_lexer_by_name
 
 from skillpager.parsing.lines import Lines
-from skillpager.parsing.markdown import MAX_NESTING
+from skillpager.parsing.markdown import MAX_NESTING, with_last_line_end
 from skillpager.types import Node, SkillIndex, SourceFile
 
 # inserted into a paragraph where its next node begins: white space to CommonMark, and hardly ever written
@@ -124,7 +124,7 @@ def render_file(file: SourceFile, nodes: Sequence[Node], paths: Collection[str],
         "target_chars": len(file.text) + FREE_TARGET_CHARS,
     }
     try:
-        tokens = parser.parse(file.text[file.body_start :], env)
+        tokens = parser.parse(with_last_line_end(file.text[file.body_start :]), env)
     except _BlocksError:
         return _source(file, nodes)
     blocks: list[tuple[int, str]] = []
