@@ -156,7 +156,7 @@ def _blocks(
 
 
 def with_last_line_end(text: str) -> str:
-    """Return a text that ends with a line end: markdown-it fails at open HTML in a container that lacks one."""
+    """Return a text with a last line end: without, markdown-it fails at open HTML in a list or quote."""
     return text if text.endswith("\n") else f"{text}\n"
 
 
