@@ -259,7 +259,7 @@ HOSTILE_MARKDOWN = {
     "link beginnings": "[a](" * 15_000,
     "open emphasis": "*a_ " * 15_000,
     "nested emphasis of sentences": "**a _b " * 2_000 + "One. Two. " * 2_000 + "b_ a** " * 2_000,
-    "paragraphs": "a\n\n" * 10_000,
+    "paragraphs": "a b c\n\n" * 8_000,
     "quotes": "> " * 60 + "a\n" + "a\n" * 2_000,
     "definitions": "".join(f"[a{number}]: b\n" for number in range(6_000)),
     "square table": "|a" * 6_000 + "|\n" + "|-" * 6_000 + "|\n" + "|b\n" * 6_000,

@@ -22,8 +22,8 @@ MAX_ITEM_CHARS = 1200
 
 # of one file; a skill of the largest size that is plain prose has some 80,000
 MAX_PIECES = 200_000
-# more pieces than this must have six characters on average, so that the text bounds the memory
-MAX_SHORT_PIECES, LEAST_CHARS = 2_000, 6
+# more pieces than this must have five bytes on average, so that the text bounds the memory
+MAX_SHORT_PIECES, LEAST_BYTES = 2_000, 5
 
 # a longer text before a list, or header of a table, is not repeated as the lead-in of its items
 MAX_LEAD_IN_CHARS = 4_000
@@ -109,7 +109,7 @@ def split_blocks(text: str, body_start: int, *, file: str = "The text") -> list[
         file: Path that the error names.
 
     Raises:
-        SkillError: There are more than `MAX_PIECES`, or more than `MAX_SHORT_PIECES` of hardly any text.
+        SkillError: There are more than `MAX_PIECES`, or more than a text of this length should have.
     """
     body = text[body_start:]
     lines = Lines(body)
@@ -117,6 +117,7 @@ def split_blocks(text: str, body_start: int, *, file: str = "The text") -> list[
     splitter = _Splitter(text, body_start, lines)
     blocks = (_tree(tokens) for tokens in parse_blocks(body, file=file, first_line=first_line))
     pieces: list[Piece] = []
+    most = min(MAX_PIECES, max(MAX_SHORT_PIECES, len(body.encode()) // LEAST_BYTES))
     position = body_start
     end = Piece(None, len(text), len(text))
     for piece in chain(splitter.blocks(blocks), [end]):
@@ -130,13 +131,11 @@ def split_blocks(text: str, body_start: int, *, file: str = "The text") -> list[
             # block 0 is not a Markdown block; the section is that of the next piece
             section = splitter.section if piece is end else piece.section
             pieces.append(Piece(kind, first, first + len(missed), section, 0, None, first))
-        are_short = len(pieces) > MAX_SHORT_PIECES and piece.start - body_start < LEAST_CHARS * len(pieces)
-        if len(pieces) > MAX_PIECES or are_short:
+        if len(pieces) > most:
             line = first_line + lines.number(piece.start - body_start) - 1
-            limit = f"{MAX_SHORT_PIECES:,} that are nearly empty" if are_short else f"{MAX_PIECES:,}"
             raise SkillError(
                 f"{file}:{line} begins part {len(pieces):,} (sentences, list items, table rows …), "
-                f"over the limit of {limit}: divide it, or page a smaller file."
+                f"over the limit of {most:,} for a text of this length: divide it, or page a smaller file."
             )
         if piece is not end:
             pieces.append(piece if start == piece.start else replace(piece, start=start, last=start))
