@@ -31,6 +31,7 @@ TESTS = ROOT / "tests" / "torture"
 FOLDER = ROOT / "build" / "torture"
 RESULTS = ROOT / "benchmarks" / "torture.csv"
 COLUMNS = ("part", "measure", "value", "unit")
+SHARE = "share of the full amounts"
 # the part that lasts as long as it is told to, and runs beside the others
 LOAD = "load"
 # a test that takes longer than this hangs
@@ -157,8 +158,9 @@ def _write(parts: list[str], scale: float) -> None:
     for part in parts:
         lines = (FOLDER / f"{part}.rows").read_text(encoding="utf-8").splitlines()
         rows += [json.loads(line) for line in lines]
+        rows += [{"part": part, "measure": SHARE, "value": f"{scale:g}", "unit": ""}]
     rows.sort(key=lambda row: row["part"])
-    run = {"date": f"{datetime.now(UTC):%Y-%m-%d}", "share of the full amounts": f"{scale:g}", **describe()}
+    run = {"date": f"{datetime.now(UTC):%Y-%m-%d}", **describe()}
     rows = [
         {"part": "run", "measure": name, "value": value, "unit": ""} for name, value in run.items()
     ] + rows

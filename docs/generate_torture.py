@@ -64,14 +64,14 @@ def block() -> str:
     """Return the Markdown of the block."""
     with RESULTS.open(encoding="utf-8", newline="") as file:
         rows = {(row["part"], row["measure"]): row for row in csv.DictReader(file)}
-    share = float(rows["run", "share of the full amounts"]["value"])
-    size = "" if share == 1 else f" ({share:.0%} of the full amounts)"
     machine = rows["run", "processor"]["value"]
-    lines = [f"Measured on {rows['run', 'date']['value']}, {machine}{size}:", "", "| | |", "|---|---|"]
+    lines = [f"Measured on {rows['run', 'date']['value']}, {machine}:", "", "| | |", "|---|---|"]
     for part, title in PARTS.items():
         if (part, "result") not in rows:
             continue
-        lines.append(f"| **{title}** | {rows[part, 'result']['value']} |")
+        share = float(rows[part, "share of the full amounts"]["value"])
+        size = "" if share == 1 else f" ({share:.0%} of the full amounts)"
+        lines.append(f"| **{title}**{size} | {rows[part, 'result']['value']} |")
         if part == "bad_disks":
             same = sum(row["value"] == "the same pages" for key, row in rows.items() if key[0] == part)
             lines.append(f"| kinds of trouble in which all pages came, as without a store | {same} |")

@@ -1,6 +1,7 @@
 """Clauses of a query: where they end, that no word is lost, and that the navigator finds each by itself."""
 
 from collections.abc import Sequence
+from time import process_time
 
 import numpy as np
 import pytest
@@ -121,3 +122,10 @@ def test_an_encoder_of_one_query_at_a_time_is_enough() -> None:
 
     rows = ProcessMemory().embeddings(["whole query", "whole", "query"], Plain())
     assert [int(row[0]) for row in rows] == [11, 5, 5]
+
+
+@pytest.mark.parametrize("part", ["?", " ", "the. ", "a, ", "and ", " - "])
+def test_clauses_of_a_hostile_query_are_found_at_once(part: str) -> None:
+    begin = process_time()
+    clauses_of("Restore" + part * (60_000 // len(part)) + "now")
+    assert process_time() - begin < 1

@@ -37,8 +37,11 @@ MIN_PLURAL_CHARS = 4  # plurals of so many letters or more lose their s
 STEM_CHARS = 5  # letters of a stem: "deploying" and "deployment" share one
 LEAST_TERMS = 2  # a clause with fewer terms that are not in `_ASKING` joins the next one
 MOST_CLAUSES = 8  # further clauses are joined, the shortest neighbours first
-_STOP = r"[.?!;:,]+\s+|\s+[-—–]\s+"
-_CLAUSE_SEAM = re.compile(rf"(?:{_STOP}|\s+)(?:and|but|or|then|plus|also)\s+|{_STOP}", re.IGNORECASE)
+# clauses are looked for in so much of a query; the encoder reads no more of it either
+MAX_CLAUSE_CHARS = 4_000
+# a match begins at the beginning of a run, or the search would take time by the square of its length
+_STOP = r"(?<![.?!;:,])[.?!;:,]+\s+|(?<!\s)\s+[-—–]\s+"
+_CLAUSE_SEAM = re.compile(rf"(?:{_STOP}|(?<!\s)\s+)(?:and|but|or|then|plus|also)\s+|{_STOP}", re.IGNORECASE)
 # words of questions and requests, which say nothing about a skill; stop words are never terms
 _ASKING = frozenset(
     """
@@ -99,7 +102,7 @@ def clauses_of(text: str) -> tuple[str, ...]:
     """
     clauses: list[str] = []
     waiting = ""
-    for part in _CLAUSE_SEAM.split(text):
+    for part in _CLAUSE_SEAM.split(text[:MAX_CLAUSE_CHARS]):
         waiting = f"{waiting} {part.strip(' .?!,;:')}".strip()
         if len([term for term in terms_of(waiting) if term not in _ASKING]) >= LEAST_TERMS:
             clauses.append(waiting)
