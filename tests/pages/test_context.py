@@ -216,4 +216,5 @@ def test_the_ceiling_is_hard(
 
 
 def test_pages_of_the_samples_are_what_they_were(hashing_pager: SkillPager) -> None:
+    pytest.importorskip("rs_bpe")  # the golden file has exact token counts
     check("pages.txt", pages_text(hashing_pager))
