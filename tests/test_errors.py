@@ -9,7 +9,7 @@ import pytest
 import sentencex
 
 from messages import raises
-from skillpager.errors import EncoderError, MissingExtraError, PanicsAsErrors, install_command, require_extra
+from skillpager.errors import EncoderError, MissingExtraError, install_command, panics_as, require_extra
 
 
 @pytest.fixture
@@ -89,8 +89,8 @@ def test_a_missing_extra_names_purpose_package_and_command(installed: Path) -> N
 
 
 def test_a_panic_of_a_library_in_rust_is_an_error_and_nothing_else_is_changed() -> None:
-    with raises(EncoderError), PanicsAsErrors("sentencex", EncoderError):
+    with raises(EncoderError), panics_as(EncoderError, "sentencex"):
         sentencex.get_sentence_boundaries("en", "A\u00a0.NET application")
     for error in (KeyboardInterrupt, ValueError):
-        with pytest.raises(error), PanicsAsErrors("sentencex", EncoderError):
+        with pytest.raises(error), panics_as(EncoderError, "sentencex"):
             raise error

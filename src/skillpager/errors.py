@@ -31,8 +31,10 @@ __all__ = [
     "require_extra",
 ]
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
-from types import ModuleType, TracebackType
+from types import ModuleType
 
 # where PyO3 defines the exception of a panic, which cannot be imported
 PANIC_MODULE = "pyo3_runtime"
@@ -82,28 +84,23 @@ class NodeNotFoundError(SkillPagerError):
     """A node, line range or section asked for is not in the skill."""
 
 
-class PanicsAsErrors:
-    """A context in which a panic of a library in Rust is a `SkillPagerError`.
+def is_panic(error: BaseException) -> bool:
+    """Return whether an exception is a panic of a library in Rust, which is no `Exception`.
 
-    PyO3 raises it as a `BaseException` outside of `Exception`, which would end a server instead of a request.
+    It would end a server instead of a request.
     """
+    return type(error).__module__ == PANIC_MODULE
 
-    def __init__(self, library: str, kind: type[SkillPagerError]) -> None:
-        """Name the library that is called and the kind of error that its panics become."""
-        self._library = library
-        self._kind = kind
 
-    def __enter__(self) -> None:
-        """Begin the calls."""
-
-    def __exit__(
-        self, kind: type[BaseException] | None, panic: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Raise the error if the calls ended in a panic."""
-        if kind is not None and kind.__module__ == PANIC_MODULE:
-            raise self._kind(
-                f"{self._library} cannot process this text ({panic}): change the text, or report it."
-            ) from panic
+@contextmanager
+def panics_as(kind: type[SkillPagerError], library: str) -> Iterator[None]:
+    """Raise an error of this kind, which names the library, if the calls within end in a panic."""
+    try:
+        yield
+    except BaseException as panic:
+        if not is_panic(panic):
+            raise
+        raise kind(f"{library} cannot process this text ({panic}): change the text, or report it.") from panic
 
 
 def reinstall_command() -> str:

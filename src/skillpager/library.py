@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from skillpager.display_text import one_line
-from skillpager.errors import PANIC_MODULE, SkillError, SkillPagerError, UnknownSkillError
+from skillpager.errors import SkillError, SkillPagerError, UnknownSkillError, is_panic
 from skillpager.json_types import SkillJson
 from skillpager.memory import FileStamps, take_stamps
 from skillpager.parsing.skill import ENTRY_FILE, read_skill, shown_name
@@ -124,8 +124,7 @@ def skill_faults(path: Path) -> Iterator[None]:
     except SkillPagerError:
         raise
     except BaseException as fault:
-        # a panic of a library in Rust is no `Exception`
-        if not isinstance(fault, Exception) and type(fault).__module__ != PANIC_MODULE:
+        if not isinstance(fault, Exception) and not is_panic(fault):
             raise
         logger.debug("%s", path, exc_info=True)
         text = " ".join(str(fault).split())[:MAX_FAULT_CHARS]

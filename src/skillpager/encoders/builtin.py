@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from skillpager.errors import EncoderError, PanicsAsErrors, reinstall_command
+from skillpager.errors import EncoderError, panics_as, reinstall_command
 from skillpager.types import FloatArray
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ class BuiltinEncoder:
             tokenizer, session = self._model
         # the tokenizer refuses half a character, as a command line in another encoding can contain
         clean = (text[:MAX_CHARACTERS].encode("utf-8", "replace").decode("utf-8") for text in texts)
-        with PanicsAsErrors("tokenizers", EncoderError):
+        with panics_as(EncoderError, "tokenizers"):
             pieces: list[list[int]] = [tokenizer.encode(text).ids for text in clean]
         rows = np.empty((len(texts), DIM), np.float32)
 

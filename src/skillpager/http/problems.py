@@ -15,6 +15,7 @@ from starlette.responses import Response
 from typing_extensions import TypedDict
 
 from skillpager import errors
+from skillpager.display_text import encodable
 from skillpager.errors import SkillPagerError
 
 logger = logging.getLogger(__name__)
@@ -97,7 +98,7 @@ def problem(
         content["error"] = error
     if mistakes:
         content["errors"] = list(mistakes)
-    body = json.dumps(content, ensure_ascii=False).encode(errors="replace")
+    body = encodable(json.dumps(content, ensure_ascii=False)).encode()
     return Response(body, status, {"Cache-Control": "no-store", **(headers or {})}, media_type=PROBLEM_JSON)
 
 

@@ -14,6 +14,7 @@ from fastapi import Depends, Request
 from pydantic_core import PydanticSerializationError, to_json
 from starlette.responses import Response
 
+from skillpager.display_text import encodable
 from skillpager.http.observing import Metrics
 from skillpager.http.options import ServerOptions
 from skillpager.http.problems import BusyError, EndingError, problem
@@ -150,11 +151,12 @@ def respond(
 
 
 def encode(value: object) -> bytes:
-    """Return a value as compact JSON; lone surrogates, as in some file names, become question marks."""
+    """Return a value as compact JSON; lone surrogates, as in some file names, become U+FFFD."""
     try:
         return to_json(value, inf_nan_mode="null")
     except PydanticSerializationError:
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        return encodable(text).encode()
 
 
 def make_etag(content: bytes) -> str:

@@ -11,7 +11,7 @@ from bisect import bisect_right
 
 import sentencex
 
-from skillpager.errors import PanicsAsErrors, SkillError
+from skillpager.errors import SkillError, panics_as
 
 logger = logging.getLogger(__name__)
 
@@ -85,7 +85,7 @@ def _proposed_boundaries(text: str) -> list[int]:
 def _segment(window: str) -> list[int]:
     """Return the starts of the segmenter's sentences; one sentence if it fails."""
     try:
-        with PanicsAsErrors("sentencex", SkillError):
+        with panics_as(SkillError, "sentencex"):
             proposals = sentencex.get_sentence_boundaries(LANGUAGE, _WIDE_BLANK.sub(" ", window))
     except SkillError as error:
         logger.warning("%s; the text is left as one sentence", error)
