@@ -4,6 +4,7 @@ import os
 import shutil
 import signal
 import socket
+import sys
 from collections.abc import Iterator
 from fnmatch import fnmatch
 from importlib.util import find_spec
@@ -14,6 +15,11 @@ import pytest
 
 from skillpager import SkillPager
 from skillpager.settings import Settings
+
+if sys.platform == "win32":
+    from multiprocessing.context import SpawnContext as Processes
+else:
+    from multiprocessing.context import ForkServerContext as Processes
 
 os.environ["HAYSTACK_TELEMETRY_ENABLED"] = "False"  # read when haystack is imported
 
@@ -138,3 +144,13 @@ def hashing_pager(tmp_path: Path) -> Iterator[SkillPager]:
     made = SkillPager(encoder="hashing", settings=Settings(cache_dir=tmp_path / "cache"))
     yield made
     made.close()
+
+
+@pytest.fixture(scope="module")
+def processes() -> Iterator[Processes]:
+    """Processes that share nothing with this one and start fast."""
+    context = Processes()
+    context.set_forkserver_preload(["store_workers", "torture_workers"])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", os.pathsep.join(path for path in sys.path if path))
+        yield context

@@ -25,6 +25,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 import store_workers
+from conftest import Processes
 from index_builder import assert_same_index, build_index, indexes
 from messages import raises
 from skillpager.errors import StoreError
@@ -32,11 +33,6 @@ from skillpager.stores import DamagedEntry, SqliteStore
 from skillpager.stores.connection import VERSION, Database
 from skillpager.stores.rows import to_rows
 from skillpager.types import Edge, EdgeKind, ListContext, SkillIndex, Span
-
-if sys.platform == "win32":
-    from multiprocessing.context import SpawnContext as Processes
-else:
-    from multiprocessing.context import ForkServerContext as Processes
 
 FORMAT = Path(__file__).parents[2] / "docs" / "store-format.md"
 KILLS = 20
@@ -55,16 +51,6 @@ def folder(tmp_path: Path) -> Path:
 def store(folder: Path) -> Iterator[SqliteStore]:
     with closing(SqliteStore(folder)) as opened:
         yield opened
-
-
-@pytest.fixture(scope="module")
-def processes() -> Iterator[Processes]:
-    """Processes that share nothing with this one and start fast."""
-    context = Processes()
-    context.set_forkserver_preload(["store_workers"])
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", os.pathsep.join(path for path in sys.path if path))
-        yield context
 
 
 @pytest.fixture

@@ -50,16 +50,6 @@ def folder() -> Iterator[Path]:
         shutil.rmtree(path)
 
 
-@pytest.fixture(scope="module")
-def processes() -> Iterator[ForkServerContext]:
-    """Processes that share nothing with this one and start fast."""
-    context = ForkServerContext()
-    context.set_forkserver_preload(["torture_workers"])
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", os.pathsep.join(path for path in sys.path if path))
-        yield context
-
-
 def pages_in_trouble(folder: Path, trouble: Trouble, processes: ForkServerContext) -> list[str] | str:
     """Return the pages that a process in trouble makes with a store, or the error that it meets."""
     with workers() as started:

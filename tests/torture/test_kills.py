@@ -33,16 +33,6 @@ BEFORE = {
 }
 
 
-@pytest.fixture(scope="module")
-def processes() -> Iterator[ForkServerContext]:
-    """Processes that share nothing with this one and start fast."""
-    context = ForkServerContext()
-    context.set_forkserver_preload(["torture_workers"])
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", os.pathsep.join(path for path in sys.path if path))
-        yield context
-
-
 def kill_often(what: str, folder: Path, count: int, processes: ForkServerContext) -> Iterator[None]:
     """Start a process that does something again and again, kill it after a while, and yield; `count` times."""
     draw = random.Random(7)
