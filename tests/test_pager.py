@@ -317,6 +317,16 @@ def test_every_error_of_a_user_has_one_base() -> None:
     assert all(issubclass(kind, SkillPagerError) for kind in kinds if issubclass(kind, Exception))
 
 
+def test_the_same_text_in_another_place_is_another_skill(hashing_pager: SkillPager, tmp_path: Path) -> None:
+    text = "---\nname: same\n---\nDo it.\n"
+    assert hashing_pager.index(text).skill.root is None
+    for name in ("first", "second", "first"):
+        (tmp_path / name).mkdir(exist_ok=True)
+        (tmp_path / name / "SKILL.md").write_text(text, encoding="utf-8")
+        assert hashing_pager.index(tmp_path / name).skill.root == (tmp_path / name).resolve()
+    assert hashing_pager.index(text).skill.root is None
+
+
 @pytest.fixture
 def settled(monkeypatch: pytest.MonkeyPatch) -> None:
     """Trust the stamps of files at once."""

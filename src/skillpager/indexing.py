@@ -79,7 +79,7 @@ def get_or_build(skill: Skill, builder: "Builder", *, memory: ProcessMemory, sto
                 logger.warning("the index of %s is not stored: %s", skill.name, error)
         return index
 
-    return memory.indexes.get_or_make(key, load_or_build)
+    return memory.indexes.get_or_make((key, skill.root), load_or_build)
 
 
 def index_key(skill: Skill, recipe: Recipe) -> str:

@@ -24,6 +24,8 @@ STORE_PAUSE_FACTOR = 10.0
 SETTLED_NS = 2_000_000_000
 
 Stamp = tuple[int, int, int, int, int]
+# cache key and folder: skills of the same text may stand in two folders, or in none
+IndexKey = tuple[str, Path | None]
 
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
@@ -174,14 +176,14 @@ class ProcessMemory:
     """The indexes and query embeddings that a pager holds between calls. Safe for many threads.
 
     Attributes:
-        indexes: Indexes by cache key.
+        indexes: Indexes by cache key and folder.
         store_pause: The pauses of the pager's store.
     """
 
     def __init__(self) -> None:
         self.store_pause = StorePause()
-        self.indexes = LRUCache[str, SkillIndex](MAX_KEPT_NODES, lambda index: len(index.nodes))
-        self._paths = LRUCache[tuple[str, str], tuple[FileStamps, str]](MAX_KEPT_PATHS)
+        self.indexes = LRUCache[IndexKey, SkillIndex](MAX_KEPT_NODES, lambda index: len(index.nodes))
+        self._paths = LRUCache[tuple[str, str], tuple[FileStamps, IndexKey]](MAX_KEPT_PATHS)
         self._queries = LRUCache[tuple[str, str], FloatArray](MAX_KEPT_QUERIES)
 
     def index_at(self, path: str, scope: str) -> SkillIndex | None:
@@ -189,10 +191,10 @@ class ProcessMemory:
         known = self._paths.get((path, scope))
         return None if known is None or known[0].changed() else self.indexes.get(known[1])
 
-    def remember_path(self, path: str, scope: str, stamps: FileStamps | None, key: str) -> None:
-        """Remember the cache key of a path and scope; not without stamps, by which a change is noticed."""
+    def remember_path(self, path: str, scope: str, stamps: FileStamps | None, index: SkillIndex) -> None:
+        """Remember the index of a path and scope; not without stamps, by which a change is noticed."""
         if stamps is not None:
-            self._paths.put((path, scope), (stamps, key))
+            self._paths.put((path, scope), (stamps, (index.key, index.skill.root)))
 
     def embedding(self, text: str, encoder: Encoder) -> FloatArray:
         """Return `(dim,)` float32, unit length: the embedding of a query, computed on first use."""

@@ -165,7 +165,7 @@ class SkillPager:
             read = read_skill(path, scope=scope, max_bytes=self.settings.max_bytes)
             stamps = stamp_skill(read, path)
             index = self._get_or_build(read, self._builder)
-            self._memory.remember_path(str(path), scope, stamps, index.key)
+            self._memory.remember_path(str(path), scope, stamps, index)
         return index
 
     @property

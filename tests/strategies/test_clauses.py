@@ -1,7 +1,7 @@
 """Clauses of a query: where they end, that no word is lost, and that the navigator finds each by itself."""
 
 from collections.abc import Sequence
-from time import process_time
+from time import thread_time
 
 import numpy as np
 import pytest
@@ -126,6 +126,6 @@ def test_an_encoder_of_one_query_at_a_time_is_enough() -> None:
 
 @pytest.mark.parametrize("part", ["?", " ", "the. ", "a, ", "and ", " - "])
 def test_clauses_of_a_hostile_query_are_found_at_once(part: str) -> None:
-    begin = process_time()
+    begin = thread_time()
     clauses_of("Restore" + part * (60_000 // len(part)) + "now")
-    assert process_time() - begin < 1
+    assert thread_time() - begin < 1

@@ -101,12 +101,14 @@ def clauses_of(text: str) -> tuple[str, ...]:
     the text is about (docs/models.md, "a clause is drowned").
     """
     clauses: list[str] = []
-    waiting = ""
+    waiting, terms = "", 0
     for part in _CLAUSE_SEAM.split(text[:MAX_CLAUSE_CHARS]):
-        waiting = f"{waiting} {part.strip(' .?!,;:')}".strip()
-        if len([term for term in terms_of(waiting) if term not in _ASKING]) >= LEAST_TERMS:
+        part = part.strip(" .?!,;:")
+        waiting = f"{waiting} {part}".strip()
+        terms += sum(term not in _ASKING for term in terms_of(part))
+        if terms >= LEAST_TERMS:
             clauses.append(waiting)
-            waiting = ""
+            waiting, terms = "", 0
     if waiting and clauses:
         clauses[-1] += f" {waiting}"
     while len(clauses) > MOST_CLAUSES:
