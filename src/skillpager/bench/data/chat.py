@@ -4,9 +4,10 @@ import hashlib
 import json
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import islice
 from typing import Generic, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError
@@ -228,45 +229,40 @@ def ask_all(
     the run. `halt` is set when the run stops, so that no failed request is repeated any more. `progress` is
     called in the calling thread with finished and all items.
     """
-
-    def ask_one(item: Item) -> bool:
-        if halt.is_set():
-            return False
-        try:
-            ask(item)
-        except NoAnswerError as failure:
-            if failure.blame is Blame.ACCESS:
-                halt.set()  # here, because the thread that collects may be late
-            raise
-        return True
-
     asked: Asked[Item] = Asked()
     in_a_row = 0
-    with ThreadPoolExecutor(max(1, min(jobs, len(items))), "skillpager-bench") as pool:
+    waiting = iter(items)
+    pending: dict[Future[object], Item] = {}
+    with ThreadPoolExecutor(jobs, "skillpager-bench") as pool:
         try:
-            pending = {pool.submit(ask_one, item): item for item in items}
-            for future in as_completed(pending):
-                reason = ""
-                try:
-                    if future.result():
+            while True:
+                if not halt.is_set():  # no more than can run: an answer is looked at before the next question
+                    pending |= {pool.submit(ask, item): item for item in islice(waiting, jobs - len(pending))}
+                if not pending:
+                    break
+                for future in wait(pending, return_when=FIRST_COMPLETED).done:
+                    item = pending.pop(future)
+                    reason = ""
+                    try:
+                        future.result()
                         asked.done += 1
                         in_a_row = 0
-                except SpendLimitError as reached:
-                    reason = str(reached)
-                except NoAnswerError as failure:
-                    if failure.blame is Blame.ACCESS:
-                        reason = str(failure)
-                    # failures after a stop were cut short: they say nothing about their questions
-                    elif not halt.is_set():
-                        asked.failures.append((pending[future], str(failure)))
-                        in_a_row += failure.blame is Blame.ENDPOINT
-                        if in_a_row == MAX_FAILURES_IN_A_ROW:
-                            reason = f"{in_a_row} failures in a row, the last: {failure}"
-                if reason and not asked.stopped:
-                    asked.stopped = reason
-                    halt.set()
-                if progress:
-                    progress(asked.done + len(asked.failures), len(items))
+                    except SpendLimitError as reached:
+                        reason = str(reached)
+                    except NoAnswerError as failure:
+                        if failure.blame is Blame.ACCESS:
+                            reason = str(failure)
+                        # failures after a stop were cut short: they say nothing about their questions
+                        elif not halt.is_set():
+                            asked.failures.append((item, str(failure)))
+                            in_a_row += failure.blame is Blame.ENDPOINT
+                            if in_a_row == MAX_FAILURES_IN_A_ROW:
+                                reason = f"{in_a_row} failures in a row, the last: {failure}"
+                    if reason and not asked.stopped:
+                        asked.stopped = reason
+                        halt.set()
+                    if progress:
+                        progress(asked.done + len(asked.failures), len(items))
         except BaseException:
             halt.set()
             raise
