@@ -58,7 +58,6 @@ def page(
         _print_outline(pager, session.load_skill(pager, skill), as_json=as_json)
         return
     source = session.find_source(skill, pager.settings)
-    session.embed_ahead(pager, query, picked.strategy)
     made = pager.page(source, query, **asdict(picked), style=style, show=session.show_command(skill, options))
     selection = made.selection
     # a strategy that estimates no needs, or a skill that fits the budget, has no reasons to give

@@ -5,10 +5,8 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
-from threading import Thread
 from typing import TYPE_CHECKING
 
 from skillpager.cli.list import check_folders
@@ -51,22 +49,6 @@ def open_pager(options: PagerOptions, *, show_batches: bool = True) -> "SkillPag
 
     watched = show_batches and are_notes_heard() and sys.stderr.isatty()
     return SkillPager(settings=choose_settings(options), progress=print_batch if watched else None)
-
-
-def embed_ahead(pager: "SkillPager", query: str, strategy: str | None) -> None:
-    """Load the built-in encoder and embed a query in the background, while the skill and its index are read.
-
-    Any error is that of the page which needs the embedding, and is reported there.
-    """
-    if not query.strip() or not pager.settings.encoder.startswith("builtin"):
-        return  # other encoders may cost money
-    pager.recipe  # noqa: B018 - makes the parts, which two threads would make twice
-
-    def embed() -> None:
-        with suppress(Exception):
-            pager.embed_query(query, strategy)
-
-    Thread(target=embed).start()
 
 
 def open_library(folders: Sequence[Path], options: PagerOptions) -> Library:
