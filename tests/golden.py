@@ -49,7 +49,7 @@ def golden_texts(pager: SkillPager) -> Iterator[tuple[str, str]]:
     """Yield file name and text of every golden file."""
     for name, query in QUERIES.items():
         index = pager.index(SAMPLES / name)
-        yield f"{name}.outline.txt", explain.outline(index)
+        yield f"{name}.outline.txt", explain.node_outline(index)
         show = f"skillpager show examples/skills/{name}"
         context = pager.page(index, query, max_nodes=12, show=show)
         assert context.selection is not None

@@ -304,13 +304,34 @@ class SkillPager:
         render = renderer.excerpt
         return render(ordinals) if max_tokens is None else longest(render, ordinals, max_tokens)
 
-    def outline(self, skill: SkillSource, *, scope: str | None = None) -> str:
-        """Return the skill as a tree of headings and nodes: id, type, lines, tokens, first words.
+    def outline(
+        self,
+        skill: SkillSource,
+        *,
+        nodes: bool = False,
+        show: str = "",
+        list_nodes: str = "",
+        scope: str | None = None,
+    ) -> str:
+        """Return a map of a skill: each section's title, lines, tokens, and number of nodes by type.
+
+        It takes at most 400 tokens, or a tenth of the skill's if that is more; sections that do not fit are
+        folded into others.
+
+        Args:
+            skill: As for `page`.
+            nodes: Return all headings and nodes instead: id, type, confidence, lines, tokens, first words.
+            show: Command that reads lines. The map names it, the lines follow it or replace `{ids}` in it.
+            list_nodes: Command that lists every node, for the map to name.
+            scope: As for `page`.
 
         Raises:
             SkillPagerError: As for `index`.
         """
-        return explain.outline(self.index(skill, scope=scope))
+        index = self.index(skill, scope=scope)
+        if nodes:
+            return explain.node_outline(index)
+        return explain.outline_map(index, self.token_counter, show=show, list_nodes=list_nodes).text
 
     @cached_property
     def _builder(self) -> Builder:

@@ -55,7 +55,7 @@ def page(
     query = session.read_query(query, skill=skill)
     pager = session.open_pager(options)
     if or_outline and not query.strip():
-        _print_outline(pager, session.load_skill(pager, skill), as_json=as_json)
+        _print_map(pager, session.load_skill(pager, skill), skill, options, as_json=as_json)
         return
     source = session.find_source(skill, pager.settings)
     made = pager.page(source, query, **asdict(picked), style=style, show=session.show_command(skill, options))
@@ -83,33 +83,45 @@ def page(
 def outline(
     skill: SkillArgument,
     options: PagerOptions,
+    nodes: Annotated[
+        bool, typer.Option("--nodes", help="List every node: id, type, lines, tokens, first words.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Print the headings and nodes of SKILL as a tree.
+    """Print a map of SKILL: its headings with lines, tokens, and the types of their nodes.
 
-    Each node is shown with its id, type, lines, tokens and first words.
+    The map takes at most 400 tokens, or a tenth of the skill's; sections that do not fit are folded
+    into others. --json has all headings and nodes.
 
     \b
     Examples:
       skillpager outline examples/skills/git-bisect
+      skillpager outline examples/skills/postgres-backup --nodes
       skillpager outline examples/skills/kubernetes-debugging --scope body --json
     """
     from skillpager.cli import session
+    from skillpager.cli.views import print_nodes
 
     pager = session.open_pager(options)
     index = session.load_skill(pager, skill)
     session.report_estimates(pager)
-    _print_outline(pager, index, as_json=as_json)
+    if nodes and not as_json:
+        print_nodes(index, exact=pager.token_counter.exact)
+    else:
+        _print_map(pager, index, skill, options, as_json=as_json)
 
 
-def _print_outline(pager: "SkillPager", index: "SkillIndex", *, as_json: bool) -> None:
-    from skillpager.cli.views import print_outline
+def _print_map(
+    pager: "SkillPager", index: "SkillIndex", skill: str, options: PagerOptions, *, as_json: bool
+) -> None:
+    from skillpager.cli import session
     from skillpager.output.json import index_json
 
     if as_json:
         print_json(index_json(index))
-    else:
-        print_outline(index, exact=pager.token_counter.exact)
+        return
+    show, list_nodes = session.show_command(skill, options), session.nodes_command(skill, options)
+    print_text(pager.outline(index, show=show, list_nodes=list_nodes))
 
 
 @reported

@@ -119,11 +119,20 @@ def read_query(query: str, *, skill: str) -> str:
 
 def show_command(skill: str, options: PagerOptions) -> str:
     """Return the command that prints nodes of `skill` when their ids follow it; empty for stdin."""
+    return _command("show", skill, options)
+
+
+def nodes_command(skill: str, options: PagerOptions) -> str:
+    """Return the command that lists all nodes of `skill`; empty for stdin."""
+    return _command("outline", skill, options, "--nodes")
+
+
+def _command(name: str, skill: str, options: PagerOptions, *flags: str) -> str:
     if skill == STDIN:
         return ""
-    words = ["skillpager", "show", skill]
-    for name, value in (("--scope", options.scope), ("--cache-dir", options.cache_dir)):
-        words += [name, str(value)] if value else []
+    words = ["skillpager", name, skill, *flags]
+    for option, value in (("--scope", options.scope), ("--cache-dir", options.cache_dir)):
+        words += [option, str(value)] if value else []
     return subprocess.list2cmdline(words) if sys.platform == "win32" else shlex.join(words)
 
 

@@ -59,12 +59,12 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, right:
     Console(highlight=False).print(table)
 
 
-def print_outline(index: "SkillIndex", *, exact: bool) -> None:
+def print_nodes(index: "SkillIndex", *, exact: bool) -> None:
     """Print the tree of headings and nodes, coloured by type on a terminal."""
-    from skillpager.output.outline import document_order, outline
+    from skillpager.output.outline import document_order, node_outline
 
     if not is_terminal():
-        print_text(outline(index))
+        print_text(node_outline(index))
         return
     from rich.console import Console
     from rich.text import Text

@@ -82,7 +82,7 @@ def stub_text(skill: Skill, entry: Path, *, end: str, max_tokens: int | None) ->
     fields = {
         "name": skill.name,
         "description": skill.description,
-        "allowed-tools": "Bash(skillpager page:*) Bash(skillpager show:*)",
+        "allowed-tools": "Bash(skillpager page:*) Bash(skillpager show:*) Bash(skillpager outline:*)",
         "metadata": {STUB_OF: original},
     }
     front = yaml.safe_dump(fields, sort_keys=False, allow_unicode=True, width=float("inf"))

@@ -13,7 +13,7 @@ from skillpager.errors import SettingsError
 from skillpager.library import FoundSkill
 from skillpager.output.formatting import snippet
 from skillpager.output.json import node_json, omission_json
-from skillpager.output.outline import outline_lines, summary
+from skillpager.output.outline import outline_lines, outline_map, summary
 from skillpager.pages.gaps import notice_of, omissions_of, skill_tag, tag_of
 from skillpager.types import Node, Omission, Page, SkillIndex, TokenCounter
 
@@ -137,8 +137,20 @@ def long_node_reply(
     return Reply(text, form, cut=True)
 
 
-def outline_reply(index: SkillIndex, start: int, limit: int, counter: TokenCounter, read_on: ReadOn) -> Reply:
-    """Return the part of an outline that fits, from the node with the ordinal `start` on."""
+def map_reply(index: SkillIndex, limit: int, counter: TokenCounter, show: str, list_nodes: str) -> Reply:
+    """Return the map of a skill; `show` and `list_nodes` are the calls that it names."""
+    made = outline_map(index, counter, show=show, list_nodes=list_nodes, max_tokens=limit)
+    tokens = counter.count(made.text)
+    if tokens > limit:
+        raise _nothing_fits(limit)
+    form = _form("outline", index, made.text, tokens, complete=not made.folded)
+    return Reply(made.text, form | {"nodes": [], "omitted": []}, cut=bool(made.folded))
+
+
+def nodes_outline_reply(
+    index: SkillIndex, start: int, limit: int, counter: TokenCounter, read_on: ReadOn
+) -> Reply:
+    """Return the part of the list of all nodes that fits, from the node with the ordinal `start` on."""
     rows = list(outline_lines(index))
     if start:
         rows = rows[next(row for row, (_, node) in enumerate(rows) if node and node.ordinal == start) :]
@@ -221,5 +233,9 @@ def _most(render: Callable[[int], str], total: int, limit: int, counter: TokenCo
     while count >= 0 and tokens(count) > limit:
         count -= 1
     if count < 0:
-        raise SettingsError(f"Nothing fits into {limit} tokens: ask for more, or raise the server's ceiling.")
+        raise _nothing_fits(limit)
     return count, render(count)
+
+
+def _nothing_fits(limit: int) -> SettingsError:
+    return SettingsError(f"Nothing fits into {limit} tokens: ask for more, or raise the server's ceiling.")

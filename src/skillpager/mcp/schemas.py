@@ -51,7 +51,7 @@ class ReadNodes(Arguments):
     """Arguments of `read_skill_nodes`: one of `ids`, `section` and `lines`."""
 
     name: SkillName
-    ids: str | None = Field(None, description='Ids and ranges, such as "n3-n5, n9".')
+    ids: str | None = Field(None, description='Ids, ranges and lines, such as "n3-n5, n9, L30-57".')
     section: str | None = Field(None, description="Title of a heading.")
     lines: str | None = Field(None, description='Such as "30-57" or "references/api.md:30-57".')
 
@@ -60,7 +60,8 @@ class GetOutline(Arguments):
     """Arguments of `get_skill_outline`."""
 
     name: SkillName
-    start: str | None = Field(None, description='To read on: begin with this node, such as "n120".')
+    nodes: bool = Field(False, description="List every node instead: id, type, lines, tokens, first words.")
+    start: str | None = Field(None, description='To read on in that list: begin with this node, as "n120".')
 
 
 def checked(form: type[Form], values: Mapping[str, object]) -> Form:

@@ -95,7 +95,7 @@ class SkillTools:
             return self._page(asked, query, index, memory)
         whole = None if asked.mode == "outline" else self._whole(asked, index, memory)
         if whole is None or (whole.cut and asked.mode == "auto"):
-            return self._outline(asked.name, index, 0, asked.budget_tokens)
+            return self._map(asked.name, index, asked.budget_tokens)
         return replace(whole, key=index.key)
 
     def read_skill_nodes(self, asked: schemas.ReadNodes, _memory: Memory) -> Reply:
@@ -133,10 +133,13 @@ class SkillTools:
         return replace(self._within(make), key=index.key)
 
     def get_skill_outline(self, asked: schemas.GetOutline, _memory: Memory) -> Reply:
-        """Return the headings and nodes of a skill."""
+        """Return a map of a skill, or all its headings and nodes."""
         index = self._index(asked.name)
+        if not asked.nodes and asked.start is None:
+            return self._map(asked.name, index, None)
         start = find_nodes(index, [asked.start])[0] if asked.start else 0
-        return self._outline(asked.name, index, start, None)
+        counter, read_on = self._pager.token_counter, _call("get_skill_outline", "start", asked.name)
+        return self._within(lambda limit: replies.nodes_outline_reply(index, start, limit, counter, read_on))
 
     def _page(self, asked: schemas.LoadSkill, query: str, index: SkillIndex, memory: Memory) -> Reply:
         key = self._pager.pool(index).key
@@ -164,10 +167,10 @@ class SkillTools:
 
         return self._within(make)
 
-    def _outline(self, name: str, index: SkillIndex, start: int, budget: int | None) -> Reply:
-        counter, read_on = self._pager.token_counter, _call("get_skill_outline", "start", name)
+    def _map(self, name: str, index: SkillIndex, budget: int | None) -> Reply:
+        counter, show, list_nodes = self._pager.token_counter, _show(name), _list_nodes(name)
         return self._within(
-            lambda limit: replies.outline_reply(index, start, min(limit, budget or limit), counter, read_on)
+            lambda limit: replies.map_reply(index, min(limit, budget or limit), counter, show, list_nodes)
         )
 
     def _index(self, name: str) -> SkillIndex:
@@ -207,6 +210,11 @@ def _show(name: str) -> str:
     return _call("read_skill_nodes", "ids", name)("{ids}")
 
 
+def _list_nodes(name: str) -> str:
+    """Return the tool call that lists every node."""
+    return f"get_skill_outline(name={json.dumps(name, ensure_ascii=False)}, nodes=true)"
+
+
 TOOLS: dict[str, SkillTool] = {
     "list_skills": SkillTool(
         "List the skills and what each is for.",
@@ -227,7 +235,7 @@ TOOLS: dict[str, SkillTool] = {
         SkillTools.read_skill_nodes,
     ),
     "get_skill_outline": SkillTool(
-        "List the headings and parts of a skill: id, type, lines, tokens, first words.",
+        "Get a map of a skill: its headings with lines, tokens, and the types of their nodes.",
         schemas.GetOutline,
         schemas.READING_SCHEMA,
         SkillTools.get_skill_outline,

@@ -19,5 +19,9 @@ def percent(share: float, *, digits: int = 0) -> str:
 
 def line_range(node: Node) -> str:
     """Return the lines of a node, such as `L12` or `L12-18`."""
-    first, last = node.span.start_line, node.span.end_line
+    return lines_between(node.span.start_line, node.span.end_line)
+
+
+def lines_between(first: int, last: int) -> str:
+    """Return a range of lines, such as `L12` or `L12-18`."""
     return f"L{first}" if first == last else f"L{first}-{last}"

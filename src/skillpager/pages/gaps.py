@@ -162,7 +162,12 @@ def address_of(index: SkillIndex, omission: Omission) -> str:
         return ""
     if omission.file == index.skill.files[0].path:
         return line_range(omission)
-    return f"{omission.file}:{line_range(omission)}" if _FILE_NAME.fullmatch(omission.file) else ""
+    return f"{omission.file}:{line_range(omission)}" if is_file_address(omission.file) else ""
+
+
+def is_file_address(path: str) -> bool:
+    """Return whether lines of the file can be read by an address with its path."""
+    return _FILE_NAME.fullmatch(path) is not None
 
 
 def command_for(show: str, address: str) -> str:
