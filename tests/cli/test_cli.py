@@ -293,8 +293,26 @@ def test_commands_in_a_page_work_when_pasted(warm_cache: Path, tmp_path: Path, o
 # ---- outline, show, graph
 
 
-def test_outline_in_a_pipe_is_the_plain_tree(skillpager: Run, library: SkillPager) -> None:
-    assert skillpager("outline", BISECT).out == library.outline(SAMPLES / "git-bisect")
+def test_outline_is_a_map_and_its_commands_print_what_they_say(skillpager: Run, library: SkillPager) -> None:
+    text = skillpager("outline", KUBERNETES, "--scope", "skill").out
+    source = SAMPLES / "kubernetes-debugging"
+    read, every = re.findall(r"`skillpager (.*?)`", text)
+    assert text == library.outline(
+        source, show=f"skillpager show {KUBERNETES} --scope skill", list_nodes=f"skillpager {every}"
+    )
+    assert library.token_counter.count(text) <= library.index(source).full_tokens / 10
+    command, *words = shlex.split(read)
+    assert skillpager(command, *words).out == library.expand(source, words[-1]).text
+    command, *words = shlex.split(every)
+    assert skillpager(command, *words).out == library.outline(source, nodes=True)
+
+
+def test_outline_of_stdin_names_no_command(skillpager: Run) -> None:
+    text = skillpager("outline", "-", stdin=b"# A\n\nOpen the valve.\n").out
+    assert text.splitlines()[1:] == [
+        "A L1-3 5t: 1 step",
+        "[… each line is a section without the sections below it]",
+    ]
 
 
 def test_outline_json_holds_headings_and_nodes(skillpager: Run) -> None:
@@ -309,10 +327,10 @@ def test_outline_json_holds_headings_and_nodes(skillpager: Run) -> None:
 
 
 def test_outline_on_a_terminal_is_a_coloured_tree(warm_cache: Path) -> None:
-    coloured = run_on_terminal("outline", BISECT, env=environment(warm_cache)).out
+    coloured = run_on_terminal("outline", BISECT, "--nodes", env=environment(warm_cache)).out
     assert "└── " in coloured
     assert re.search(r"\x1b\[[\d;]*3\d", coloured)
-    grey = run_on_terminal("outline", BISECT, env=environment(warm_cache, NO_COLOR="1")).out
+    grey = run_on_terminal("outline", BISECT, "--nodes", env=environment(warm_cache, NO_COLOR="1")).out
     assert "└── " in grey
     assert not re.search(r"\x1b\[[\d;]*[34]\d", grey)
 

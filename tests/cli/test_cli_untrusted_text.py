@@ -80,6 +80,7 @@ def test_nothing_steers_a_terminal(skills: Path, tmp_path: Path) -> None:
         ("list", skills),
         ("list", skills, "--json"),
         ("outline", nasty),
+        ("outline", nasty, "--nodes"),
         ("outline", nasty, "--json"),
         ("page", nasty, "text \x1b[2J of it", "-k", "1", "--explain"),
         ("show", nasty, "n0-n1"),

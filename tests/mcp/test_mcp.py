@@ -150,9 +150,8 @@ def test_modes_are_what_they_say(server: SkillServer, pager: SkillPager) -> None
     call = {"name": "postgres-backup", "query": QUERY}
     full = text_of(answer(server, "load_skill", **call, mode="full"))
     assert full == pager.whole(SAMPLES / "postgres-backup").text
-    assert text_of(answer(server, "load_skill", **call, mode="outline")) == pager.outline(
-        SAMPLES / "postgres-backup"
-    )
+    outline = text_of(answer(server, "load_skill", **call, mode="outline"))
+    assert outline == text_of(answer(server, "get_skill_outline", name="postgres-backup"))
     page = text_of(answer(server, "load_skill", **call, mode="page"))
     assert page == text_of(answer(server, "load_skill", **call))
     assert "needs a query" in error_of(answer(server, "load_skill", name="postgres-backup", mode="page"))
@@ -196,9 +195,39 @@ def test_lines_of_another_file_are_read(server: SkillServer) -> None:
     assert {node["file"] for node in form_of(result)["nodes"]} == {"references/storage.md"}
 
 
-def test_an_outline_goes_on_where_it_is_told(server: SkillServer, pager: SkillPager) -> None:
+def test_an_outline_is_the_map_and_names_calls_that_read_on(server: SkillServer, pager: SkillPager) -> None:
+    for name in QUERIES:
+        result = answer(server, "get_skill_outline", name=name)
+        text, read = text_of(result), f'read_skill_nodes(name="{name}", ids='
+        assert text == pager.outline(
+            SAMPLES / name,
+            show=f'{read}"{{ids}}")',
+            list_nodes=f'get_skill_outline(name="{name}", nodes=true)',
+        )
+        (address,) = re.findall(rf'`{re.escape(read)}"(\S+)"\)`', text)
+        assert form_of(answer(server, "read_skill_nodes", name=name, ids=address))["nodes"]
+        assert form_of(result) == {
+            "text": text,
+            "skill": name,
+            "kind": "outline",
+            "complete": "folded" not in text,
+            "tokens": pager.token_counter.count(text),
+            "full_tokens": pager.index(SAMPLES / name).full_tokens,
+            "nodes": [],
+            "omitted": [],
+        }
+
+
+def test_an_outline_lists_every_node_on_request(server: SkillServer, pager: SkillPager) -> None:
+    result = answer(server, "get_skill_outline", name="postgres-backup", nodes=True)
+    assert text_of(result) == pager.outline(SAMPLES / "postgres-backup", nodes=True)
+    listed = [node["id"] for node in form_of(result)["nodes"]]
+    assert listed == [node.id for node in pager.index(SAMPLES / "postgres-backup").nodes]
+
+
+def test_a_list_of_nodes_goes_on_where_it_is_told(server: SkillServer, pager: SkillPager) -> None:
     text = text_of(answer(server, "get_skill_outline", name="postgres-backup", start="n48"))
-    whole = pager.outline(SAMPLES / "postgres-backup").splitlines()
+    whole = pager.outline(SAMPLES / "postgres-backup", nodes=True).splitlines()
     place = next(row for row, line in enumerate(whole) if line.strip().startswith("n48 "))
     assert text.splitlines() == [whole[0], *whole[place:]]
 
@@ -287,7 +316,7 @@ def test_a_fault_of_ours_is_told_without_its_traceback(
     pager: SkillPager, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     server = server_of(pager, SAMPLES)
-    monkeypatch.setattr("skillpager.mcp.replies.outline_reply", lambda *_: 1 / 0)
+    monkeypatch.setattr("skillpager.mcp.replies.map_reply", lambda *_: 1 / 0)
     told = error_of(answer(server, "get_skill_outline", name="git-bisect"))
     assert told == "This is a fault of SkillPager; its log says more."
     assert "ZeroDivisionError" in caplog.text

@@ -65,7 +65,7 @@ def test_reading_nodes_always_sends_them_and_counts_as_sent(pager: SkillPager) -
 
 
 def test_outlines_send_no_text_that_counts(pager: SkillPager) -> None:
-    outline = ("get_skill_outline", {"name": "postgres-backup"})
+    outline = ("get_skill_outline", {"name": "postgres-backup", "nodes": True})
     assert KNOWN not in text_of(answers(server_of(pager, SAMPLES), outline, PAGE)[1])
 
 

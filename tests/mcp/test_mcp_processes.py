@@ -72,6 +72,24 @@ def test_a_child_process_answers_as_the_library_does(pager: SkillPager, tmp_path
     assert "There is no skill named 'nix'" in error_of(wrong)
 
 
+def test_a_child_process_sends_the_map_and_every_node_on_request(pager: SkillPager, tmp_path: Path) -> None:
+    name, tool = "kubernetes-debugging", "get_skill_outline"
+    server = child(SAMPLES, cache=tmp_path)
+    short, every, read = answers(
+        server,
+        (tool, {"name": name}),
+        (tool, {"name": name, "nodes": True}),
+        ("read_skill_nodes", {"name": name, "ids": "references/storage.md:L1-3"}),
+    )
+    show = f'read_skill_nodes(name="{name}", ids="{{ids}}")'
+    list_nodes = f'{tool}(name="{name}", nodes=true)'
+    assert text_of(short) == pager.outline(SAMPLES / name, show=show, list_nodes=list_nodes)
+    assert (form_of(short)["nodes"], form_of(short)["complete"]) == ([], False)
+    assert text_of(every) == pager.outline(SAMPLES / name, nodes=True)
+    assert "\n  Storage L1-3 28t: 1 step\n" in text_of(short)
+    assert [node["tokens"] for node in form_of(read)["nodes"]] == [28]
+
+
 def test_options_of_the_command_reach_the_tools(tmp_path: Path) -> None:
     server = child(
         SAMPLES, "--resend", "--text-only", "--ceiling", "1000", "--scope", "body", cache=tmp_path / "c"

@@ -39,7 +39,7 @@ def find_nodes(index: SkillIndex, addresses: Sequence[str]) -> list[int]:
                 known = f"n0 to n{total - 1}" if total else "none"
                 raise NodeNotFoundError(
                     f"There is no node {address!r} in skill {name!r}: its nodes are {known}; the outline "
-                    "lists them."
+                    "with nodes lists them."
                 )
             found.update(range(first, last + 1))
         elif match := _LINES.fullmatch(address):
@@ -51,7 +51,7 @@ def find_nodes(index: SkillIndex, addresses: Sequence[str]) -> list[int]:
                 end = max((span.end_line for _, span in spans), default=0)
                 raise NodeNotFoundError(
                     f"No node stands at {address!r} in skill {name!r}: {file} has nodes up to line {end}, "
-                    "and headings and blank lines are no nodes; the outline lists them."
+                    "and headings and blank lines are no nodes; the outline with nodes lists them."
                 )
             found.update(here)
         else:
