@@ -4,15 +4,23 @@ import pytest
 
 from conftest import SAMPLES
 from messages import raises
+from plain_parts import plain_pager
 from skillpager import SkillIndex, SkillPager
 from skillpager.errors import NodeNotFoundError
 from skillpager.pages.addresses import find_nodes, find_section
+from skillpager.stores import NoStore
 
 
-@pytest.fixture
-def index(hashing_pager: SkillPager) -> SkillIndex:
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> SkillPager:
+    """A pager without models and store."""
+    return plain_pager(tmp_path_factory.mktemp("cache"), NoStore())
+
+
+@pytest.fixture(scope="module")
+def index(plain: SkillPager) -> SkillIndex:
     """A skill of several files."""
-    return hashing_pager.index(SAMPLES / "kubernetes-debugging")
+    return plain.index(SAMPLES / "kubernetes-debugging")
 
 
 @pytest.mark.parametrize(
@@ -48,8 +56,8 @@ def test_ranges_hold_their_ends_and_the_whole_skill(index: SkillIndex) -> None:
         find_nodes(index, [f"n{total}"])
 
 
-def test_lines_name_every_node_that_they_touch(hashing_pager: SkillPager) -> None:
-    index = hashing_pager.index("# A\n\nFirst\nparagraph.\n\nSecond\nparagraph.\n\nThird.\n")
+def test_lines_name_every_node_that_they_touch(plain: SkillPager) -> None:
+    index = plain.index("# A\n\nFirst\nparagraph.\n\nSecond\nparagraph.\n\nThird.\n")
     first, second, third = (node.span for node in index.nodes)
     assert [(span.start_line, span.end_line) for span in (first, second, third)] == [(3, 4), (6, 7), (9, 9)]
     assert find_nodes(index, ["L4"]) == find_nodes(index, ["l3"]) == find_nodes(index, ["L1-3"]) == [0]
@@ -95,9 +103,9 @@ SECTIONS = (
     ],
 )
 def test_a_section_is_what_stands_under_its_heading(
-    hashing_pager: SkillPager, section: str, texts: list[str]
+    plain: SkillPager, section: str, texts: list[str]
 ) -> None:
-    index = hashing_pager.index(SECTIONS)
+    index = plain.index(SECTIONS)
     assert [index.nodes[ordinal].text for ordinal in find_section(index, section)] == texts
 
 
@@ -106,17 +114,21 @@ def test_a_section_is_what_stands_under_its_heading(
     [
         "Setup",
         "us",
+        "if",
         "zzz",
         "Set up > Use",
     ],
 )
-def test_a_section_that_is_not_there_lists_those_that_come_close(
-    hashing_pager: SkillPager, section: str
-) -> None:
+def test_a_section_that_is_not_there_lists_those_that_come_close(plain: SkillPager, section: str) -> None:
     with raises(NodeNotFoundError):
-        find_section(hashing_pager.index(SECTIONS), section)
+        find_section(plain.index(SECTIONS), section)
 
 
-def test_a_skill_without_headings_has_no_sections(hashing_pager: SkillPager) -> None:
+def test_a_skill_of_headings_has_no_nodes(plain: SkillPager) -> None:
     with raises(NodeNotFoundError):
-        find_section(hashing_pager.index("Just text.\n"), "Top")
+        find_nodes(plain.index("# Only\n\n## Headings\n"), ["n0"])
+
+
+def test_a_skill_without_headings_has_no_sections(plain: SkillPager) -> None:
+    with raises(NodeNotFoundError):
+        find_section(plain.index("Just text.\n"), "Top")
