@@ -5,22 +5,11 @@ from itertools import pairwise
 
 import pytest
 
-from plain_parts import DigestEncoder, TurnsClassifier
-from skillpager.indexing import Builder
 from skillpager.pages import render
 from skillpager.pages.gaps import address_of, omissions_of, whole_text
 from skillpager.pages.render import NodeMeter, PageMeter, PageRenderer, joint_cache
-from skillpager.parsing.skill import skill_from_files
-from skillpager.types import SkillIndex, Span, Style, TokenCounter
-
-
-class Words:
-    """Counts words."""
-
-    id, exact = "words", True
-
-    def count(self, text: str) -> int:
-        return len(text.split())
+from skillpager.types import SkillIndex, Span, Style
+from word_tokens import Words, index_of, words
 
 
 class Characters:
@@ -30,11 +19,6 @@ class Characters:
 
     def count(self, text: str) -> int:
         return len(text)
-
-
-def words(first: str, count: int) -> str:
-    """Return a sentence of so many words."""
-    return " ".join([first, *["word"] * (count - 2), "end."])
 
 
 ALPHA, ECHO, FOXTROT = words("Alpha", 40), words("Echo", 40), words("Foxtrot", 40)
@@ -69,12 +53,6 @@ LEGEND = (
     '[Page of skill "Prüfung": {} parts, files intact. "[… L2-9 …]" stands for omitted lines; '
     "read them with: skillpager show demo n3-n5]\n\n"
 )
-
-
-def index_of(*texts: str, counter: TokenCounter | None = None) -> SkillIndex:
-    """Return the index of a skill of these files; the six node types take turns."""
-    skill = skill_from_files(list(zip(("SKILL.md", "refs/b.md", "c d.md"), texts, strict=False)))
-    return Builder(DigestEncoder(), TurnsClassifier(), counter or Words(), "bare").build(skill, "key")
 
 
 @pytest.fixture(scope="module")
