@@ -193,6 +193,7 @@ def test_a_mention_of_a_heading_is_a_reference(heading: str, text: str) -> None:
     ("heading", "text"),
     [
         ("Rate limits", "A pirate limits himself."),
+        ("Rate limits", "The number is masked as xxxx here."),
         ("Rate limits", "At that rate, limits are reached."),
         ("Rate limits", "At that rate. Limits are reached."),
         ("Rate limits", "Read https://example.com/rate-limits today."),

@@ -5,7 +5,7 @@ from itertools import accumulate
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from messages import raises
@@ -281,6 +281,7 @@ def sized(tokens: Sequence[int], tried: list[int]) -> Callable[[Sequence[int]], 
     return render
 
 
+@settings(max_examples=30)
 @given(
     st.lists(st.integers(0, 5), min_size=1, max_size=40).map(lambda steps: list(accumulate(steps))), st.data()
 )
@@ -294,6 +295,7 @@ def test_the_longest_beginning_that_fits_is_found_in_few_steps(
     assert len(tried) <= 8
 
 
+@settings(max_examples=30)
 @given(st.lists(st.integers(0, 20), min_size=2, max_size=30), st.integers(0, 20))
 def test_what_is_found_fits_also_if_a_longer_page_may_have_fewer_tokens(
     tokens: list[int], limit: int
