@@ -4,23 +4,15 @@ import pytest
 
 from conftest import SAMPLES
 from messages import raises
-from plain_parts import plain_pager
 from skillpager import SkillIndex, SkillPager
 from skillpager.errors import NodeNotFoundError
 from skillpager.pages.addresses import find_nodes, find_section
-from skillpager.stores import NoStore
 
 
 @pytest.fixture(scope="module")
-def plain(tmp_path_factory: pytest.TempPathFactory) -> SkillPager:
-    """A pager without models and store."""
-    return plain_pager(tmp_path_factory.mktemp("cache"), NoStore())
-
-
-@pytest.fixture(scope="module")
-def index(plain: SkillPager) -> SkillIndex:
+def index(quick_pager: SkillPager) -> SkillIndex:
     """A skill of several files."""
-    return plain.index(SAMPLES / "kubernetes-debugging")
+    return quick_pager.index(SAMPLES / "kubernetes-debugging")
 
 
 @pytest.mark.parametrize(
@@ -56,8 +48,8 @@ def test_ranges_hold_their_ends_and_the_whole_skill(index: SkillIndex) -> None:
         find_nodes(index, [f"n{total}"])
 
 
-def test_lines_name_every_node_that_they_touch(plain: SkillPager) -> None:
-    index = plain.index("# A\n\nFirst\nparagraph.\n\nSecond\nparagraph.\n\nThird.\n")
+def test_lines_name_every_node_that_they_touch(quick_pager: SkillPager) -> None:
+    index = quick_pager.index("# A\n\nFirst\nparagraph.\n\nSecond\nparagraph.\n\nThird.\n")
     first, second, third = (node.span for node in index.nodes)
     assert [(span.start_line, span.end_line) for span in (first, second, third)] == [(3, 4), (6, 7), (9, 9)]
     assert find_nodes(index, ["L4"]) == find_nodes(index, ["l3"]) == find_nodes(index, ["L1-3"]) == [0]
@@ -103,9 +95,9 @@ SECTIONS = (
     ],
 )
 def test_a_section_is_what_stands_under_its_heading(
-    plain: SkillPager, section: str, texts: list[str]
+    quick_pager: SkillPager, section: str, texts: list[str]
 ) -> None:
-    index = plain.index(SECTIONS)
+    index = quick_pager.index(SECTIONS)
     assert [index.nodes[ordinal].text for ordinal in find_section(index, section)] == texts
 
 
@@ -119,16 +111,18 @@ def test_a_section_is_what_stands_under_its_heading(
         "Set up > Use",
     ],
 )
-def test_a_section_that_is_not_there_lists_those_that_come_close(plain: SkillPager, section: str) -> None:
+def test_a_section_that_is_not_there_lists_those_that_come_close(
+    quick_pager: SkillPager, section: str
+) -> None:
     with raises(NodeNotFoundError):
-        find_section(plain.index(SECTIONS), section)
+        find_section(quick_pager.index(SECTIONS), section)
 
 
-def test_a_skill_of_headings_has_no_nodes(plain: SkillPager) -> None:
+def test_a_skill_of_headings_has_no_nodes(quick_pager: SkillPager) -> None:
     with raises(NodeNotFoundError):
-        find_nodes(plain.index("# Only\n\n## Headings\n"), ["n0"])
+        find_nodes(quick_pager.index("# Only\n\n## Headings\n"), ["n0"])
 
 
-def test_a_skill_without_headings_has_no_sections(plain: SkillPager) -> None:
+def test_a_skill_without_headings_has_no_sections(quick_pager: SkillPager) -> None:
     with raises(NodeNotFoundError):
-        find_section(plain.index("Just text.\n"), "Top")
+        find_section(quick_pager.index("Just text.\n"), "Top")

@@ -137,6 +137,27 @@ def test_the_whole_is_every_file_without_front_matter(index: SkillIndex) -> None
     assert plain == "\n\n".join(node.text for node in index.nodes)
 
 
+@pytest.mark.parametrize("text", ["One.", "\n\nOne.\n\n\n", "---\nname: skill\n---\r\n\r\nOne.\r\n"])
+def test_the_whole_ends_with_one_line_break(text: str) -> None:
+    assert renderer(index_of(text)).render([0]).text == "One.\n"
+
+
+def test_only_xml_escapes_what_could_close_its_element() -> None:
+    index = index_of(f"Say </skill_content> & <b>.\n\n{ALPHA}\n\n{ECHO}\n")
+    escaped = {
+        style: "&lt;/skill_content> & <b>" in renderer(index, style=style).render([0, 1]).text
+        for style in Style
+    }
+    assert escaped == {Style.MARKED: False, Style.PLAIN: False, Style.XML: True}
+
+
+def test_a_file_is_named_once() -> None:
+    page = renderer(index_of(ALPHA, "\n\n".join(words(f"Node{number}", 40) for number in range(4))))
+    named = "[file: refs/b.md]\n\n"
+    assert page.render([1, 3]).text.count(named) == page.excerpt([1, 3]).text.count(named) == 1
+    assert page.excerpt([0, 1, 3]).text.count(named) == 1
+
+
 def test_xml_stands_around_the_marked_page(index: SkillIndex) -> None:
     marked = renderer(index).render([0, 3]).text.rstrip()
     xml = renderer(index, style=Style.XML).render([0, 3]).text
