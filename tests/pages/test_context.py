@@ -154,9 +154,9 @@ def test_files_are_named_where_they_begin(quick_pager: SkillPager) -> None:
 
 
 def test_one_blank_line_stands_around_the_name_of_a_file(quick_pager: SkillPager) -> None:
-    files = [("SKILL.md", "\n\nFirst. \n\n\n\n"), ("b.md", "\n\n  code\n"), ("c.md", "Third.\n\n")]
+    files = [("SKILL.md", "\n\nX first. \n\n\n\n"), ("b.md", "\n\n  code\n"), ("c.md", "X third X\n\n")]
     index = quick_pager.index(skill_from_files(files))
-    assert whole_text(index) == "First.\n\n[file: b.md]\n\n  code\n\n[file: c.md]\n\nThird.\n"
+    assert whole_text(index) == "X first.\n\n[file: b.md]\n\n  code\n\n[file: c.md]\n\nX third X\n"
 
 
 def test_an_excerpt_is_the_nodes_with_their_headings(demo: SkillIndex, quick_pager: SkillPager) -> None:
