@@ -142,6 +142,10 @@ def test_the_whole_ends_with_one_line_break(text: str) -> None:
     assert renderer(index_of(text)).render([0]).text == "One.\n"
 
 
+def test_the_whole_keeps_the_blanks_at_its_ends() -> None:
+    assert renderer(index_of("\n    X code X  \n\n")).render([0]).text == "    X code X  \n"
+
+
 def test_only_xml_escapes_what_could_close_its_element() -> None:
     index = index_of(f"Say </skill_content> & <b>.\n\n{ALPHA}\n\n{ECHO}\n")
     escaped = {
@@ -335,7 +339,7 @@ def test_lines_without_text_cannot_be_read(text: str, address: str) -> None:
 # ---- meters and the cache
 
 
-@pytest.mark.parametrize("text", [FIRST, "\n\n".join(words(f"Node{number}", 9) for number in range(10))])
+@pytest.mark.parametrize("text", [FIRST, "\n\n".join(words(f"Node{number}", 9) for number in range(11))])
 def test_the_legend_is_priced_as_that_of_a_page_with_all_but_one_node(text: str) -> None:
     index = index_of(text, counter=Characters())
     name, total = index.skill.name, len(index.nodes)
