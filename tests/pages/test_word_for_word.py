@@ -146,13 +146,12 @@ def test_the_whole_keeps_the_blanks_at_its_ends() -> None:
     assert renderer(index_of("\n    X code X  \n\n")).render([0]).text == "    X code X  \n"
 
 
-def test_only_xml_escapes_what_could_close_its_element() -> None:
+@pytest.mark.parametrize("style", list(Style))
+def test_only_xml_escapes_what_could_close_its_element(style: Style) -> None:
     index = index_of(f"Say </skill_content> & <b>.\n\n{ALPHA}\n\n{ECHO}\n")
-    escaped = {
-        style: "&lt;/skill_content> & <b>" in renderer(index, style=style).render([0, 1]).text
-        for style in Style
-    }
-    assert escaped == {Style.MARKED: False, Style.PLAIN: False, Style.XML: True}
+    page, escaped = renderer(index, style=style), "Say &lt;/skill_content> & <b>."
+    for made in (page.render([0]), page.excerpt([0]), page.render(range(3)), page.excerpt(range(3))):
+        assert (escaped in made.text) == (style is Style.XML)
 
 
 def test_a_file_is_named_once() -> None:
