@@ -390,6 +390,17 @@ def test_a_shared_code_span_goes_before_the_next_step() -> None:
     assert pairs(condition_edges(nodes)) == {(0, 2)}
 
 
+def test_another_code_span_of_a_step_does_not_count() -> None:
+    nodes = document("""
+        # Prerequisites
+        precondition: `API_TOKEN` must be set.
+        step: Look around.
+        # Work
+        step: Run with `LOG_LEVEL`.
+    """)
+    assert pairs(condition_edges(nodes)) == {(0, 1)}
+
+
 def test_a_precondition_after_its_step_constrains_the_step_before() -> None:
     nodes = document("""
         # Build
