@@ -1,5 +1,6 @@
 """BM25 and its fusion with dense ranks: terms, an independent formula, and what is kept between queries."""
 
+import logging
 import math
 import subprocess
 import sys
@@ -142,6 +143,20 @@ def test_nothing_is_printed_and_the_order_does_not_depend_on_the_process() -> No
             text=True,
         )
         assert (done.stdout, done.stderr) == (f"{expected}\n", "")
+
+
+def test_log_levels_are_the_applications_and_no_bar_is_shown(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for module in [name for name in sys.modules if name.partition(".")[0] == "bm25s"]:
+        monkeypatch.delitem(sys.modules, module)
+    caplog.set_level(logging.WARNING)
+    run(Bm25(), index_with(count=3))
+    assert (logging.getLogger("bm25s").level, logging.getLogger().level) == (logging.NOTSET, logging.WARNING)
+    caplog.set_level(logging.ERROR, logger="bm25s")  # what is set later stays
+    run(Bm25(), index_with(count=4))
+    assert logging.getLogger("bm25s").level == logging.ERROR
+    assert (caplog.text, capfd.readouterr()) == ("", ("", ""))
 
 
 def test_without_bm25s_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
