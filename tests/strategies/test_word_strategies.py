@@ -220,8 +220,7 @@ def test_a_strategy_that_is_kept_gives_what_a_fresh_one_gives() -> None:
                 assert run(kept, index, text=text) == run(fresh(), index, text=text)
 
 
-def test_what_is_cached_is_bounded_and_the_newest_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(picking, "MAX_CACHED_NODES", 500)
+def test_what_is_cached_is_bounded_and_the_newest_stays() -> None:
     made: list[str] = []
 
     def make(index: SkillIndex) -> str:
@@ -231,7 +230,7 @@ def test_what_is_cached_is_bounded_and_the_newest_stays(monkeypatch: pytest.Monk
     one, two, large = (
         build_index(size, name=name) for size, name in ((200, "one"), (200, "two"), (999, "large"))
     )
-    cache: PerIndex[str] = PerIndex()
+    cache: PerIndex[str] = PerIndex(500)
     for index in (one, two, one, two):
         assert cache.of(index, make) == index.skill.name
     assert made == ["one", "two"]
