@@ -68,7 +68,8 @@ def test_only_tools_are_offered_and_their_use_is_told(server: SkillServer) -> No
 
 def test_no_schema_takes_a_path() -> None:
     names = {name for tool in TOOLS.values() for name in tool.input_schema["properties"]}  # type: ignore[union-attr]
-    assert names == {"start", "name", "query", "budget_tokens", "mode", "resend", "ids", "section", "lines"}
+    reading = {"nodes", "start", "ids", "section", "lines"}
+    assert names == {"name", "query", "budget_tokens", "mode", "resend", *reading}
 
 
 # ---- what they answer
