@@ -290,7 +290,6 @@ def _source_file(path: str, data: bytes, text: str) -> SourceFile:
 def _skill(files: list[SourceFile], *, fallback: str, root: Path | None, notes: list[str]) -> Skill:
     entry = files[0]
     fields, warnings = frontmatter.parse(entry.text[: entry.body_start], file=entry.path)
-    fields = {_repaired(key): _repaired(value) for key, value in fields.items()}
     written = fields.pop("name", "").strip() or fallback
     name = shown_name(written, fallback)
     description = fields.pop("description", "").strip()
@@ -311,8 +310,3 @@ def _skill(files: list[SourceFile], *, fallback: str, root: Path | None, notes: 
         if len(description) > MAX_DESCRIPTION:
             warnings.append(f"description has {len(description)} characters, over {MAX_DESCRIPTION}")
     return Skill(name, description, fields, tuple(files), root, tuple(warnings + notes))
-
-
-def _repaired(text: str) -> str:
-    """Return text with pairs of surrogates joined and lone ones, which YAML can name, replaced by U+FFFD."""
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
