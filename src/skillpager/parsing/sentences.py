@@ -65,7 +65,7 @@ def sentence_starts(text: str) -> list[int]:
 
 
 def _proposed_boundaries(text: str) -> list[int]:
-    """Return the boundaries that the segmenter proposes, in long texts window by window; some are there twice."""
+    """Return the boundaries that the segmenter proposes, window by window in long texts; some come twice."""
     found: list[int] = []
     begin = 0
     while begin < len(text):
