@@ -1,6 +1,7 @@
 """Reading skills: front matter, links, encodings, limits; odd is a warning, unreadable an error."""
 
 import os
+import re
 import socket
 from pathlib import Path
 from time import process_time
@@ -81,6 +82,7 @@ def test_unquoted_colons_are_read_with_a_warning() -> None:
         ("---\nname: a\n---", ""),
         ("---\r\nname: a\r\n---", ""),
         ("---\nname: a\n...\nbody", "body"),
+        ("---\n# a note\n\nname: a\n---\nbody", "body"),
         ("----\nname: a\n----\nbody", "----\nname: a\n----\nbody"),
     ],
 )
@@ -354,6 +356,67 @@ def test_other_tags_and_impossible_values_are_not_yaml(block: str) -> None:
     skill = skill_from_text(f"---\nkey: v\na: {block}\n---\ntext\n")
     assert skill.metadata["key"] == "v"
     assert "not valid YAML" in skill.warnings[0]
+
+
+def nested(levels: int) -> str:
+    """Return fields in each other, after one whose values are side by side."""
+    return "side: [1, [2], {by: side}]\n" + "\n".join("  " * level + "a:" for level in range(levels))
+
+
+TOO_DEEP = "more than 32 levels of nesting"
+NO_VALUES = "mapping values are not allowed here"
+LINES = "only its plain `key: value` lines were read"
+QUOTED = "read after quoting values with colons"
+
+
+@pytest.mark.parametrize(
+    ("block", "fields", "line", "reason", "remedy"),
+    [
+        ("a: b: cX \t\nd-e: f\u00a0\ng: x: y\u00a0", {"a": "b: cX", "d-e": "f\u00a0", "g": "x: y\u00a0"}, 2, NO_VALUES, QUOTED),
+        ("a: [b\nd: cX \t\ne: f\u00a0", {"d": "cX", "e": "f\u00a0"}, 3, "expected ',' or ']', but got ':'", LINES),
+        ("a: b\n\n\nc: d: e", {"a": "b", "c": "d: e"}, 5, NO_VALUES, QUOTED),
+        ("a: b\nc: *d", {"a": "b"}, 1, "aliases are not allowed in front matter", LINES),
+        ("a: !x y", {}, 1, "the tag !x is not allowed in front matter", LINES),
+        ("- a", {}, 1, "the block is not a mapping", LINES),
+        ("a: [1\nb: c", {"b": "c"}, 3, "expected ',' or ']', but got ':'", LINES),
+        ("a: " + "[" * 33 + "]" * 33, {}, 1, TOO_DEEP, LINES),
+        (nested(32), {}, 1, TOO_DEEP, LINES),
+    ],
+)  # fmt: skip
+def test_a_warning_says_where_and_why_front_matter_is_not_yaml(
+    block: str, fields: dict[str, str], line: int, reason: str, remedy: str
+) -> None:
+    found, warnings = frontmatter.parse(f"---\n{block}\n---\n", file="a/SKILL.md")
+    assert found == fields
+    assert warnings == [f"a/SKILL.md:{line}: the front matter is not valid YAML ({reason}); {remedy}"]
+
+
+def test_what_an_impossible_value_raises_is_the_reason() -> None:
+    _, (warning,) = frontmatter.parse('---\na: "\\UFFFFFFFF"\n---\n', file="SKILL.md")
+    assert "(None)" not in warning
+    assert re.search(r"not valid YAML \(.*\bint", warning)
+
+
+@pytest.mark.parametrize(
+    ("block", "field"),
+    [
+        ("a: " + "[" * 31 + "]" * 31, "[" * 31 + "]" * 31),
+        (nested(31), '{"a": ' * 30 + "null" + "}" * 30),
+        ("a: 0x" + "f" * 98, str(int("f" * 98, 16))),
+        ("a: 0x" + "f" * 99, "0x" + "f" * 99),
+        ("a: 1." + "0" * 98, "1.0"),
+        ("a: 1." + "0" * 99, "1." + "0" * 99),
+    ],
+)
+def test_the_deepest_and_longest_values_that_are_read(block: str, field: str) -> None:
+    fields, warnings = frontmatter.parse(f"---\n{block}\n---\n", file="SKILL.md")
+    assert (fields["a"], warnings) == (field, [])
+
+
+def test_front_matter_has_a_limit() -> None:
+    longest = "---\na: " + "b" * (frontmatter.MAX_FRONT_MATTER - 12) + "\n---\n"
+    assert frontmatter.find_body(longest) == len(longest) == frontmatter.MAX_FRONT_MATTER
+    assert frontmatter.find_body(longest.replace("a", "long_name") + "Text.\n") == 0
 
 
 # what makes a reader of YAML stumble

@@ -132,7 +132,7 @@ def split_blocks(text: str, body_start: int, *, file: str = "The text") -> list[
             section = splitter.section if piece is end else piece.section
             pieces.append(Piece(kind, first, first + len(missed), section, 0, None, first))
         if len(pieces) > most:
-            line = first_line + lines.number(piece.start - body_start) - 1
+            line = first_line + lines.number(pieces[-1].start - body_start) - 1
             raise SkillError(
                 f"{file}:{line} begins part {len(pieces):,} (sentences, list items, table rows …), "
                 f"over the limit of {most:,} for a text of this length: divide it, or page a smaller file."
