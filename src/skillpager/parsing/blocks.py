@@ -200,7 +200,7 @@ class _Splitter:
                 yield replace(paragraph, start=first, end=end, last=first)
         elif node.type in _LISTS:
             lead_in = None
-            if before and before.section == self.section and before.kind is TileKind.SENTENCE:
+            if before and before.kind is TileKind.SENTENCE:
                 introduces = _INTRODUCES.search(self._text, max(before.start, before.end - 20), before.end)
                 lead_in = _lead_in(before) if introduces else None
             yield from self._list(node, lead_in, depth=0, group=self._block)
@@ -214,7 +214,7 @@ class _Splitter:
                 for child in node.children:
                     yield self._piece(child, _LEAF_KINDS.get(child.type, TileKind.QUOTE))
         else:
-            yield self._piece(node, _LEAF_KINDS.get(node.type, TileKind.SENTENCE))
+            yield self._piece(node, _LEAF_KINDS[node.type])
 
     def _piece(self, node: _Block, kind: TileKind | None, place: Place | None = None) -> Piece:
         return self._range(node.first, node.behind, kind, place)
