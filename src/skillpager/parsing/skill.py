@@ -10,6 +10,7 @@ import logging
 import os
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from skillpager.display_text import is_plain, one_line
@@ -236,7 +237,7 @@ class _Reader:
         """
         for base in dict.fromkeys(((self._root / source.path).parent, self._root)):
             candidate = base / target
-            try:
+            with suppress(OSError, ValueError):  # a path that cannot be
                 real = Path(os.path.realpath(candidate))  # unlike `resolve`, it raises nothing for a loop
                 inside = real.is_relative_to(self._real_root)
                 if inside and real.is_file():
@@ -246,8 +247,6 @@ class _Reader:
                         f"{source.path} links to {one_line(target)}, outside the skill: left out"
                     )
                     return None
-            except (OSError, ValueError):
-                continue
         logger.debug("%s names %s, which is not in the skill", source.path, target)
         return None
 
