@@ -16,6 +16,7 @@ from pathlib import Path
 from skillpager.display_text import is_plain, one_line
 from skillpager.errors import SkillError
 from skillpager.parsing import frontmatter
+from skillpager.parsing.lines import Lines
 from skillpager.settings import MAX_SKILL_BYTES, read_bounded
 from skillpager.types import Skill, SourceFile
 
@@ -215,7 +216,7 @@ class _Reader:
         from skillpager.parsing.markdown import linked_paths
 
         for source in files:  # the loop visits appended files, too
-            first_line = source.text.count("\n", 0, source.body_start) + 1
+            first_line = Lines(source.text).number(source.body_start)
             for target in linked_paths(
                 source.text[source.body_start :], file=source.path, first_line=first_line
             ):
