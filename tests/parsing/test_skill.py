@@ -17,6 +17,7 @@ from skillpager.errors import SkillError
 from skillpager.parsing import frontmatter
 from skillpager.parsing.markdown import linked_paths
 from skillpager.parsing.skill import MAY_LINK, read_skill, skill_from_files, skill_from_text
+from skillpager.settings import read_bounded
 
 
 def write(folder: Path, text: str | bytes, name: str = "SKILL.md") -> Path:
@@ -110,12 +111,55 @@ def test_broken_front_matter_warns_and_never_raises(block: str) -> None:
     assert skill.warnings
 
 
-def test_the_specification_is_checked_with_warnings(tmp_path: Path) -> None:
-    path = write(tmp_path / "folder", f"---\nname: Other Name\ndescription: {'d' * 1100}\n---\ntext\n")
-    warnings = " | ".join(read_skill(path).warnings)
-    assert "'Other Name' is not" in warnings
-    assert "differs from its folder 'folder'" in warnings
-    assert "1100 characters" in warnings
+SHOWN = "give the skill a short name on one line, without control or hidden characters"
+
+
+@pytest.mark.parametrize(
+    ("fields", "warnings"),
+    [
+        (f"name: folder\ndescription: {'d' * 1024}", []),
+        (f"name: folder\ndescription: {'d' * 1025}", ["description has 1025 characters, over 1024"]),
+        ("name: folder", ["the front matter has no description"]),
+        (
+            f"name: {'x' * 64}\ndescription: d",
+            [f"name {'x' * 64!r} differs from its folder 'folder'"],
+        ),
+        (
+            f"name: {'x' * 65}\ndescription: d",
+            [
+                f"name {'x' * 65!r} is not 64 or fewer lower-case letters, digits and hyphens",
+                f"name {'x' * 65!r} differs from its folder 'folder'",
+            ],
+        ),
+        (
+            f"name: {'y' * 500}\ndescription: d",
+            [
+                f"name '{'y' * 198}… is shown as '{'y' * 199}…': {SHOWN}",
+                f"name '{'y' * 199}…' is not 64 or fewer lower-case letters, digits and hyphens",
+                f"name '{'y' * 199}…' differs from its folder 'folder'",
+            ],
+        ),
+        (
+            'name: "\\u200b"\ndescription: d',
+            [f"name '\\u200b' is shown as 'folder': {SHOWN}"],
+        ),
+    ],
+)
+def test_the_specification_is_checked_with_warnings(tmp_path: Path, fields: str, warnings: list[str]) -> None:
+    path = write(tmp_path / "folder", f"---\n{fields}\n---\ntext\n")
+    assert list(read_skill(path).warnings) == warnings
+
+
+def test_only_front_matter_is_checked_against_the_specification() -> None:
+    assert skill_from_text("\ufeffText.\n", name="Any Name").warnings == ()
+
+
+@pytest.mark.parametrize(
+    "text", ["X\n", "---\nname: ' '\n---\nText.\n", '---\nname: "\\u200b"\n---\nText.\n']
+)
+def test_a_text_without_a_name_is_called_skill(text: str) -> None:
+    assert skill_from_text(text).name == skill_from_files([("a.md", text)]).name == "skill"
+    assert skill_from_text(text, name="\u200b").name == "skill"
 
 
 def test_links_are_followed_through_each_other_but_never_out_of_the_folder(tmp_path: Path) -> None:
@@ -154,7 +198,9 @@ def test_an_unreadable_linked_file_is_left_out_with_a_warning(tmp_path: Path) ->
         b"\xef\xbb\xbf\n",
         b"text\0more",
         b"line\nb\xe4d",
+        b"\nb\xe4d\n\n",
         "text".encode("utf-16"),
+        b"\xfe\xff" + "text".encode("utf-16-be"),
     ],
 )
 def test_what_cannot_be_read_is_one_clear_error(tmp_path: Path, data: bytes) -> None:
@@ -169,12 +215,46 @@ def test_missing_paths_say_the_way_out(tmp_path: Path) -> None:
         read_skill(tmp_path)
 
 
-def test_the_size_limit_counts_all_files(tmp_path: Path) -> None:
-    write(tmp_path, "See [a](a.md).\n")
+def test_the_size_limit_counts_all_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, "See [a](a.md) and [b](b.md).\n")  # 29 bytes
     write(tmp_path, "x" * 2000, "a.md")
-    assert len(read_skill(tmp_path, max_bytes=3000).files) == 2
+    write(tmp_path, "ä" * 1000, "b.md")
+    most: list[int] = []
+    monkeypatch.setattr(
+        "skillpager.parsing.skill.read_bounded",
+        lambda path, max_bytes: most.append(max_bytes) or read_bounded(path, max_bytes),
+    )
+    assert len(read_skill(tmp_path, max_bytes=4029).files) == 3
+    assert most == [4029, 4000, 2000]  # no more is read of a file that grows meanwhile
     with raises(SkillError):
-        read_skill(tmp_path, max_bytes=1000)
+        read_skill(tmp_path, max_bytes=4028)
+    assert len(skill_from_text("ä" * 500, max_bytes=1000).files) == 1
+    with raises(SkillError):
+        skill_from_text("ä" * 500 + "a", max_bytes=1000)
+
+
+@pytest.mark.parametrize("reason", [OSError(5, "Input/output error"), OSError("no disk")])
+def test_what_the_system_refuses_to_read_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reason: OSError
+) -> None:
+    def fail(path: Path, max_bytes: int) -> bytes:
+        raise reason
+
+    write(tmp_path, "Text.\n")
+    monkeypatch.setattr("skillpager.parsing.skill.read_bounded", fail)
+    with raises(SkillError):
+        read_skill(tmp_path)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"], ids=["LF", "CRLF", "CR"])
+def test_a_list_that_is_too_long_is_named_by_its_line(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, end: str
+) -> None:
+    monkeypatch.setattr("skillpager.parsing.markdown.MAX_TOKENS", 3)
+    write(tmp_path, f"See other.md{end}")
+    write(tmp_path, end.join(["---", "name: x", "---", "Text.", "", "- a", "- b", "- c.md", ""]), "other.md")
+    with raises(SkillError):
+        read_skill(tmp_path)
 
 
 def test_strings_are_checked_too() -> None:
@@ -526,10 +606,12 @@ def test_a_file_that_lies_about_its_size_is_read_within_the_limit() -> None:
     endless = Path("/proc/kallsyms")  # size 0, megabytes long
     if not endless.is_file() or len(endless.read_bytes()) < 2_000:
         pytest.skip("needs /proc")
-    with pytest.raises(SkillError, match="over the limit of 1,000"):
+    with pytest.raises(
+        SkillError, match=r"^/proc/kallsyms brings the skill to 1,001 bytes, over the limit of 1,000"
+    ):
         read_skill(endless, max_bytes=1_000)
 
 
 def test_a_path_that_is_too_long_is_no_skill() -> None:
-    with pytest.raises(SkillError, match="cannot be read"):
+    with pytest.raises(SkillError, match=r"^x+ cannot be read: File name too long\.$"):
         read_skill("x" * 5_000)
