@@ -10,7 +10,7 @@ from messages import raises
 from skillpager.errors import SkillError
 from skillpager.parsing.blocks import split_blocks
 from skillpager.parsing.fragments import split_file, split_skill
-from skillpager.parsing.markdown import linked_paths
+from skillpager.parsing.markdown import linked_paths, parse_blocks
 from skillpager.parsing.skill import read_skill, skill_from_files, skill_from_text
 from skillpager.types import Fragment, Heading, SourceFile, Tile, TileKind
 
@@ -249,6 +249,8 @@ def test_the_number_of_tokens_of_a_block_is_limited(monkeypatch: pytest.MonkeyPa
         linked_paths(f"{text}-\n", file="SKILL.md", first_line=5)
     with raises(SkillError):
         linked_paths(f"{text}-\n")
+    with raises(SkillError):
+        list(parse_blocks(f"{text}-\n"))
 
 
 def test_the_tiles_of_the_samples_are_what_they_were() -> None:
