@@ -44,7 +44,9 @@ def test_code_blocks_are_one_piece_from_the_start(fence: str) -> None:
         ("Look:\n\n# Heading\n\nText.", ["Look:", "Text."]),
         ("Look:\n\n---\n\nText.", ["Look:", "Text."]),
         ("The ratio is 1:2. Fine.", ["The ratio is 1:2.", "Fine."]),
-        ("See:\n\n[a]: x.md\n\n# Heading", ["See:", "[a]: x.md"]),
+        ("# A\n\nSee:\n\n[a]: x.md\n\n# Heading", ["See:", "[a]: x.md"]),
+        ("# A\n\nSee:\n\n[a]: x.md\n\n---", ["See:", "[a]: x.md"]),
+        ("Do:\n\n* `\n  - a", ["Do:\n\n* `", "  - a"]),
     ],
 )
 def test_colon_joins_next(text: str, expected: list[str]) -> None:
