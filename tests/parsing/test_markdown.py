@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from skillpager.parsing import markdown
-from skillpager.parsing.markdown import MAX_TITLE, linked_paths, parse_blocks, plain_text
+from skillpager.parsing.markdown import MAX_TITLE, linked_paths, parse_blocks, plain_text, with_last_line_end
 
 Part = tuple[str, int, list[int] | None, str | list[str]]
 
@@ -111,6 +111,10 @@ def test_tables_are_those_of_markdown_it(text: str) -> None:
     assert parts_of(text) == parts_of_markdown_it(text)
 
 
+def test_a_last_line_end_is_there_once() -> None:
+    assert [with_last_line_end(text) for text in ("", "a", "a\n")] == ["\n", "a\n", "a\n"]
+
+
 def test_a_table_ends_where_too_many_cells_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("skillpager.parsing.markdown", "markdown_it.rules_block.table"):
         monkeypatch.setattr(f"{module}.MAX_AUTOCOMPLETED_CELLS", 4)
@@ -128,7 +132,10 @@ def test_a_table_ends_where_too_many_cells_are_missing(monkeypatch: pytest.Monke
             ["a.md", "b.md", "d.md", "e.md", "f.md"],
         ),
         ("# a.md", ["a.md"]),
-        ("[a](b.MD#c) [d](e.md?f=g) [h](i%20j.md)", ["b.MD", "e.md", "i j.md"]),
+        (
+            "[a](b.MD#c) [d](e.md?f=g) [h](i%20j.md) [k](l%20m.markdown)",
+            ["b.MD", "e.md", "i j.md", "l m.markdown"],
+        ),
         ("[a](http://b.c/d.md) [e](//f.g/h.md) [i](/j.md) [k](mailto:l.md) [m](n.txt) [o]()", []),
         ("[a](http://[b/c.md) [d](e.md)", ["e.md"]),
         ("[a][b]\n\n[b]: c.md", ["c.md"]),
