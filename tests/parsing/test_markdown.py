@@ -1,5 +1,7 @@
 """The parser against markdown-it, whose table rule it replaces; links to files, in windows of long texts; titles."""
 
+from importlib import import_module
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -116,8 +118,8 @@ def test_a_last_line_end_is_there_once() -> None:
 
 
 def test_a_table_ends_where_too_many_cells_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("skillpager.parsing.markdown", "markdown_it.rules_block.table"):
-        monkeypatch.setattr(f"{module}.MAX_AUTOCOMPLETED_CELLS", 4)
+    for module in (markdown, import_module("markdown_it.rules_block.table")):
+        monkeypatch.setattr(module, "MAX_AUTOCOMPLETED_CELLS", 4)
     text = "| a | b | c |\n|---|---|---|\n| d |\n| e | f | g | h |\n| i |\n| j | k |\n| l |\n"
     assert parts_of(text) == parts_of_markdown_it(text)
     assert parts_of(text)[-1][0] == "inline"  # the last two lines are a paragraph
