@@ -167,7 +167,9 @@ def test_link_definitions_and_too_deep_nesting_are_not_lost() -> None:
     kinds = [item.kind for item in fragments("Text [a].\n\n[a]: http://x.org\n[b]: http://y.org\n")]
     assert kinds == [TileKind.SENTENCE, TileKind.LINK_DEFINITION]
     deep = "\n".join("  " * depth + "- item" for depth in range(90))
-    assert "".join(item.text for item in fragments(deep)).count("item") == 90
+    parts = fragments(deep)
+    assert "".join(item.text for item in parts).count("item") == 90
+    assert parts[-1].kind is TileKind.SENTENCE
 
 
 def test_a_two_megabyte_line_is_split_at_its_sentences() -> None:

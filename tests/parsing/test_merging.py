@@ -45,6 +45,7 @@ def test_code_blocks_are_one_piece_from_the_start(fence: str) -> None:
         ("Look:\n\n---\n\nText.", ["Look:", "Text."]),
         ("The ratio is 1:2. Fine.", ["The ratio is 1:2.", "Fine."]),
         ("# A\n\nSee:\n\n[a]: x.md\n\n# Heading", ["See:", "[a]: x.md"]),
+        ("# A\n\nSee:\n\n[a]: x.md", ["See:\n\n[a]: x.md"]),
         ("# A\n\nSee:\n\n[a]: x.md\n\n---", ["See:", "[a]: x.md"]),
         ("Do:\n\n* `\n  - a", ["Do:\n\n* `", "  - a"]),
     ],
