@@ -199,7 +199,7 @@ def test_text_from_a_string_is_split_like_a_file() -> None:
 
 
 def test_a_fragment_names_its_first_and_last_line() -> None:
-    parts = fragments("One\ntwo.\n\n- a\r\n  b\r\n\r\n```\n\n```")
+    parts = fragments("One\nb\n\n- a\r\n  b\r\n\r\n```\n\n```")
     assert [(part.span.start_line, part.span.end_line) for part in parts] == [(1, 2), (4, 5), (7, 9)]
     assert [part.ordinal for part in parts] == [0, 1, 2]
 

@@ -92,7 +92,7 @@ def stripped(cells: list[str]) -> list[str]:
         "text\n| a |\n|---|\n| b |\n",
         "[a]: b\n| a |\n|---|\n",
         "[a]:\n| a |\n|---|\n",
-        "[a]: b '\n| a |\n|---|\n",
+        "[a]: b 'c\n| a |\n|---|\nd'\n",
         "| a | b |\n|---|---|\n| c |\n| d | e | f |\n| | g |\n\n| h |\n",
         "> | a |\n> |---|\n> | b |\n| c |\n",
         "- | a |\n  |---|\n  | b |\n | c |\n",
@@ -163,6 +163,7 @@ def test_linked_paths(text: str, paths: list[str]) -> None:
         ("abcdefghi jk lm", ["abcdef", "ghi ", "jk lm"]),
         (" abcdefghijkl", [" ", "abcdef", "ghijkl"]),
         ("a bcdefghijk", ["a ", "bcdefg", "hijk"]),
+        ("a\nbcdefghijk", ["a\n", "bcdefg", "hijk"]),
     ],
 )
 def test_long_texts_are_searched_for_links_in_windows(

@@ -65,6 +65,7 @@ def test_colon_joins_next(text: str, expected: list[str]) -> None:
         ("Wenn es klemmt, warte. Dann weiter. Ende.", ["Wenn es klemmt, warte. Dann weiter.", "Ende."]),
         ("If it fails, look.\n\nThe next paragraph.", ["If it fails, look.", "The next paragraph."]),
         ("The specific one. Two.", ["The specific one.", "Two."]),
+        ("If so, go.\n\n+\n  - a", ["If so, go.", "+", "  - a"]),
         ("Iffy things. Two.", ["Iffy things.", "Two."]),
         ("_" * 78 + "If so, go. Two.", ["_" * 78 + "If so, go. Two."]),  # 80 characters are read
         ("_" * 79 + "If so, go. Two.", ["_" * 79 + "If so, go.", "Two."]),
@@ -100,8 +101,8 @@ def test_a_condition_after_a_colon_needs_what_follows_in_its_own_paragraph_only(
         "Note:\n\nIf it fails, look. Then ask.",
         "Go.",
     ]
-    quotes = ["> If it is late," + " sleep" * 200, "> And then" + " go on" * 200]
-    assert merged("Note:\n\n" + "\n>\n".join(quotes), *rules)[0] == f"Note:\n\n{quotes[0]}"
+    quote, code = "> If it is late," + " sleep" * 200, "> ```\n> sleep\n> ```"
+    assert merged(f"Note:\n\n{quote}\n{code}", *rules) == [f"Note:\n\n{quote}", code]
 
 
 def test_a_colon_at_the_end_of_an_item_takes_in_its_own_continuation() -> None:

@@ -39,10 +39,10 @@ def split(text: str) -> list[str]:
         ("Seit A\u202f.B geht es.\u2003Dann weiter.", ["Seit A\u202f.B geht es.\u2003", "Dann weiter."]),
         ("**One. Two.** Three.", ["**One. Two.** ", "Three."]),
         ("**好。**行。", ["**好。**", "行。"]),
-        ("见“一。二” ok. then more。好。", ["见“一。二” ok. then more。", "好。"]),
+        ("见“一。二” usw. Then more. Go.", ["见“一。二” usw. Then more. ", "Go."]),
         (
-            "“**好。**”下。",
-            ["“**好。**”下。"],
+            "**“好。”**下。",
+            ["**“好。”**下。"],
         ),  # a wide stop counts before two closing marks, not before three
         ("**One.**" + " " * 37 + "Two.", ["**One.**" + " " * 37, "Two."]),  # 40 characters are looked through
         ("**One.**" + " " * 38 + "Two.", ["**One.**" + " " * 38 + "Two."]),

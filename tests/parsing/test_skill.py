@@ -181,6 +181,16 @@ def test_links_are_followed_through_each_other_but_never_out_of_the_folder(tmp_p
     assert len(read_skill(root).files) == 1
 
 
+def test_links_that_lead_nowhere_are_no_problem(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    write(tmp_path, f"[a](no.md) [b](../no.md) [c](d%00e.md) [f]({'g' * 5_000}.md) [h](i.md)\n")
+    write(tmp_path, "# I\n", "i.md")
+    with caplog.at_level("DEBUG", logger="skillpager"):
+        skill = read_skill(tmp_path)
+    assert [file.path for file in skill.files] == ["SKILL.md", "i.md"]
+    assert skill.warnings == ()
+    assert caplog.messages[0] == "SKILL.md names no.md, which is not in the skill"
+
+
 def test_an_unreadable_linked_file_is_left_out_with_a_warning(tmp_path: Path) -> None:
     write(tmp_path, "See [a](a.md) and [b](b.md).\n")
     write(tmp_path, b"\xff\xfe\x00", "a.md")
