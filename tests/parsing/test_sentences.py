@@ -70,9 +70,9 @@ def test_a_text_is_cut_in_windows_only_if_it_is_longer_than_one(length: int, sta
 
 @pytest.mark.parametrize("unit", ["`", "[a", "[a](", "<a ", "**a", "((", "```a` ", "a.", "。", "x"])
 def test_no_text_makes_the_search_quadratic(unit: str) -> None:
-    begin = time.perf_counter()
+    begin = time.thread_time()
     sentence_starts(unit * (100_000 // len(unit)))
-    assert time.perf_counter() - begin < 5
+    assert time.thread_time() - begin < 5
 
 
 @pytest.mark.parametrize("before", ["", "。 a "])

@@ -5,6 +5,7 @@ import tracemalloc
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from index_builder import build_index
 from messages import raises
 from skillpager.pages.render import NodeMeter
-from skillpager.strategies import Full, Mmr, TopK
+from skillpager.strategies import Full, Mmr, TopK, mmr
 from skillpager.strategies.picking import cosines, dynamic_max_nodes
 from skillpager.types import Budget, FloatArray, Query, Selection, SkillIndex, SkipReason
 
@@ -213,13 +214,17 @@ def plain_mmr(
     k=st.sampled_from([1, 2, 20, 60, 150]),
     weight=st.sampled_from([0.0, 0.3, 0.5, 0.7, 0.9, 1.0]),
     shift=st.sampled_from([0.0, 0.3]),
+    max_kept=st.sampled_from([0, mmr.MAX_KEPT_NODES]),
 )
-def test_shortlists_change_neither_picks_nor_records(
-    seed: int, count: int, k: int, weight: float, shift: float
+def test_neither_kept_cosines_nor_shortlists_change_picks_or_records(
+    seed: int, count: int, k: int, weight: float, shift: float, max_kept: int
 ) -> None:
-    rows = unit_rows(seed, count + 1, shift=shift)
-    selection = select(index_of(rows[1:]), rows[0], Mmr(weight), max_nodes=k)
-    chosen, redundancy, marginal = plain_mmr(rows[1:], rows[0], k, weight)
+    rows = unit_rows(seed, count + 2, shift=shift)
+    index = index_of(rows[2:])
+    with patch.object(mmr, "MAX_KEPT_NODES", max_kept):
+        select(index, rows[1], Mmr(weight), max_nodes=k)  # whose cosines are kept
+        selection = select(index, rows[0], Mmr(weight), max_nodes=k)
+    chosen, redundancy, marginal = plain_mmr(rows[2:], rows[0], k, weight)
     assert ordinals(selection) == chosen
     left_out = [skip.node.ordinal for skip in selection.skipped]
     assert left_out == sorted(set(range(count)) - set(chosen))
@@ -228,7 +233,11 @@ def test_shortlists_change_neither_picks_nor_records(
     np.testing.assert_allclose(numbers.reshape(expected.shape), expected, atol=2e-6)
 
 
-def test_ties_behind_the_shortlist_go_to_the_earlier_node() -> None:
+@pytest.mark.parametrize("max_kept", [0, mmr.MAX_KEPT_NODES])
+def test_ties_behind_the_shortlist_go_to_the_earlier_node(
+    max_kept: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mmr, "MAX_KEPT_NODES", max_kept)
     # four kinds of nodes, each hundreds of times
     rows = np.tile(unit_rows(2, 4, shift=0.3), (200, 1))
     for weight in (0.5, 0.7, 1.0):
@@ -236,7 +245,11 @@ def test_ties_behind_the_shortlist_go_to_the_earlier_node() -> None:
         assert found == plain_mmr(rows, rows[0], 30, weight)[0]
 
 
-def test_a_node_that_fits_is_found_behind_any_number_that_do_not() -> None:
+@pytest.mark.parametrize("max_kept", [0, mmr.MAX_KEPT_NODES])
+def test_a_node_that_fits_is_found_behind_any_number_that_do_not(
+    max_kept: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mmr, "MAX_KEPT_NODES", max_kept)
     rows = unit_rows(4, 600, shift=1.0)
     index = index_of(rows, tokens=[*[90] * 598, 10, 10])
     selection = select(index, rows[0], Mmr(1.0), max_tokens=20)
