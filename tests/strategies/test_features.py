@@ -1,6 +1,7 @@
 """The features of the navigator: names, shapes, terms, segments, and no odd number for any document."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -55,6 +56,44 @@ def test_equal_rows_and_no_shared_word_are_fine() -> None:
     assert column(found, "twin") == [0, 1, 1, 1, 1]
 
 
+def test_rows_of_no_length_are_unlike_all_others() -> None:
+    found = signals(index_with(np.zeros((3, 4), np.float32)))
+    for name in ("cosine", "cosine_z", "feedback_z", "section_cosine_z", "centrality", "twin"):
+        assert column(found, name) == [0] * 3
+
+
+@pytest.mark.parametrize(("count", "places"), [(1, [0]), (2, [0, 1]), (3, [0, 0.5, 1])])
+def test_places_run_from_the_beginning_to_the_end(count: int, places: list[float]) -> None:
+    index = index_with(texts=[""] * count, tokens=[0] * count)
+    assert column(signals(index), "place") == places
+    # a node without tokens weighs as much as one token
+    assert column(signals(index), "token_share") == [round(1 / count, 5)] * count
+
+
+def test_the_subject_of_a_query_is_that_of_its_three_nearest_nodes_the_earlier_of_equals() -> None:
+    # nodes 5 to 39 are equally near to the query, each in a direction of its own
+    rows = np.zeros((40, 41), np.float32)
+    rows[:, 0] = [0.1] * 5 + [0.6] * 35
+    rows[np.arange(40), np.arange(1, 41)] = np.sqrt(1 - rows[:, 0] ** 2)
+    subject = rows[5:8].mean(0)
+    likeness = rows @ (subject / np.linalg.norm(subject))
+    expected = (likeness - likeness.mean()) / likeness.std()
+    found = signals(index_with(rows), row=np.eye(1, 41, dtype=np.float32)[0])
+    assert column(found, "feedback_z") == pytest.approx(expected.tolist(), abs=1e-4)
+
+
+def test_headings_count_with_and_without_those_above_them() -> None:
+    index = index_with(count=16)
+    paths = [("Backup tools", "Restoring")] * 8 + [("Backup tools", "Tables")] * 8
+    nodes = (replace(node, heading_path=path) for node, path in zip(index.nodes, paths, strict=True))
+    found = signals(replace(index, nodes=tuple(nodes)), "restored backup")
+    rare, common = math.log1p(1.5 / 1.5), math.log1p(0.5 / 2.5)
+    unheard = math.log1p(2.5)
+    assert column(found, "heading_coverage") == [round(rare / (rare + unheard), 5)] * 8 + [0] * 8
+    shares = [1, common / (rare + common)]
+    assert column(found, "path_coverage") == [round(share, 5) for share in shares for _ in range(8)]
+
+
 def test_meaning_ranks_by_cosine() -> None:
     rows, query = near(0.2, 0.9, 0.5)
     found = signals(index_with(rows), row=query)
@@ -74,26 +113,37 @@ def test_a_section_tells_its_nodes_of_its_best() -> None:
     assert column(found, "last_of_section") == ([0] * 7 + [1]) * 2
 
 
-def test_words_are_bm25() -> None:
-    texts = [["restore", "table", "table"], ["dump", "table"], ["restore"], ["other"] * 6]
-    scores, coverage = TermIndex(texts).score(["table", "restore", "unheard"])
+@pytest.mark.parametrize(
+    "texts",
+    [
+        [["restore", "table", "table"], ["dump", "table"], ["restore"], ["other"] * 6],
+        [["restore"], ["table"]],
+        [[], ["table"], []],
+        [],
+    ],
+)
+def test_words_are_bm25(texts: list[list[str]]) -> None:
+    terms = ["table", "restore", "unheard"]
+    # no text is measured against a mean of less than one word
+    mean = max(1, sum(map(len, texts)) / max(1, len(texts)))
 
-    def rarity(frequency: int) -> float:
-        return math.log1p((4 - frequency + 0.5) / (frequency + 0.5))
+    def rarity(term: str) -> float:
+        frequency = sum(term in text for text in texts)
+        return math.log1p((len(texts) - frequency + 0.5) / (frequency + 0.5)) if frequency else unknown
 
-    def weight(times: int, length: int, frequency: int) -> float:
-        norm = BM25_K1 * (1 - BM25_B + BM25_B * length / 3)
-        return rarity(frequency) * times * (BM25_K1 + 1) / (times + norm) if times else 0.0
+    def weight(term: str, text: list[str]) -> float:
+        norm = BM25_K1 * (1 - BM25_B + BM25_B * len(text) / mean)
+        times = text.count(term)
+        return rarity(term) * times * (BM25_K1 + 1) / (times + norm) if times else 0.0
 
-    expected = [
-        weight(text.count("table"), len(text), 2) + weight(text.count("restore"), len(text), 2)
-        for text in texts
-    ]
-    assert scores == pytest.approx(expected, rel=1e-5)
-    total = 2 * rarity(2) + math.log1p(4.5)
-    assert coverage == pytest.approx(
-        [2 * rarity(2) / total, rarity(2) / total, rarity(2) / total, 0], rel=1e-5
-    )
+    unknown = math.log1p(len(texts) + 0.5)
+    total = sum(map(rarity, terms))
+    scores, coverage = TermIndex(texts).score(terms)
+    assert scores == pytest.approx([sum(weight(term, text) for term in terms) for text in texts], rel=1e-5)
+    held = [sum(rarity(term) for term in terms if term in text) / total for text in texts]
+    assert coverage == pytest.approx(held, rel=1e-5)
+    for found in TermIndex(texts).score([]):
+        assert found.tolist() == [0] * len(texts)
 
 
 def test_stems_bring_forms_of_a_word_together() -> None:
