@@ -15,8 +15,9 @@ from index_builder import build_index
 from messages import raises
 from skillpager.pages.render import NodeMeter
 from skillpager.strategies import Full, Mmr, TopK
-from skillpager.strategies.picking import cosines, dynamic_max_nodes
+from skillpager.strategies.picking import allows_all, cosines, dynamic_max_nodes, nearest, pairwise_cosines
 from skillpager.types import Budget, FloatArray, Query, Selection, SkillIndex, SkipReason
+from strategy_cases import reasons
 
 
 def unit_rows(seed: int, count: int, dim: int = 24, *, shift: float = 0.0) -> FloatArray:
@@ -171,6 +172,69 @@ def test_lambda_outside_zero_to_one_is_refused(weight: float) -> None:
         Mmr(weight)
 
 
+@pytest.mark.parametrize("limit", ["max_nodes", "max_tokens"])
+def test_a_negative_limit_is_refused(limit: str) -> None:
+    rows = unit_rows(1, 3)
+    with raises(ValueError):
+        select(index_of(rows), rows[0], Mmr(), **{limit: -1})
+
+
+def test_a_limit_of_zero_picks_nothing() -> None:
+    rows = np.tile(unit_rows(1, 1), (3, 1))
+    assert set(reasons(select(index_of(rows), rows[0], Mmr(), max_nodes=0)).values()) == {
+        SkipReason.MAX_NODES
+    }
+    empty = index_of(rows, tokens=[0, 1, 0])
+    assert ordinals(select(empty, rows[0], Mmr(1.0), max_tokens=0)) == [0, 2]
+
+
+@pytest.mark.parametrize(
+    ("budget", "nodes", "estimating", "expected"),
+    [
+        (Budget(), 20, False, True),
+        (Budget(), 21, False, False),
+        (Budget(max_tokens=5), 60, False, False),
+        (Budget(sufficiency=0.9), 20, False, True),
+        (Budget(max_nodes=7), 7, False, True),
+        (Budget(max_nodes=7), 8, False, False),
+        (Budget(), 20, True, False),
+        (Budget(max_nodes=7), 7, True, True),
+        (Budget(max_nodes=7), 8, True, False),
+        (Budget(max_tokens=5), 600, True, True),
+        (Budget(max_tokens=5, sufficiency=0.9), 3, True, False),
+    ],
+)
+def test_which_budgets_allow_every_node(budget: Budget, nodes: int, estimating: bool, expected: bool) -> None:
+    assert allows_all(budget, nodes, estimating=estimating) is expected
+
+
+@pytest.mark.parametrize(("rows", "others", "dim"), [(1, 1, 8), (16, 17, 8), (37, 20, 2048), (3, 4, 20_000)])
+def test_cosines_of_many_rows_are_those_of_each_pair_to_a_millionth(rows: int, others: int, dim: int) -> None:
+    left, right = unit_rows(rows, rows, dim), unit_rows(others + 50, others, dim)
+    each = np.array([[float(row @ other) for other in right] for row in left])
+    assert nearest(left, right) == pytest.approx(each.max(axis=1), abs=1e-6)
+    for other, column in zip(right, each.T, strict=True):
+        assert cosines(left, other) == pytest.approx(column, abs=1e-6)
+    square = pairwise_cosines(left)
+    assert square == pytest.approx(np.array([[row @ other for other in left] for row in left]), abs=1e-6)
+    millionths = square.astype(np.float64) * 1e6
+    assert millionths == pytest.approx(np.rint(millionths), abs=0.05)
+
+
+def test_the_nodes_that_were_left_out_are_a_sequence() -> None:
+    rows = unit_rows(4, 30, shift=0.3)
+    skipped = select(index_of(rows), rows[0], Mmr(0.7), max_nodes=10).skipped
+    each = [skipped[place] for place in range(20)]
+    assert list(skipped) == each == [*skipped[:20]]
+    assert (skipped[-1], skipped[1:9:3]) == (each[-1], (each[1], each[4], each[7]))
+    assert repr(skipped) == f"Skipped({each!r})"
+    assert skipped == tuple(each)
+    assert skipped != each[1:]
+    assert skipped != len(each)
+    with pytest.raises(IndexError):
+        skipped[20]
+
+
 def test_an_empty_pool_gives_an_empty_selection() -> None:
     empty = index_of(np.zeros((0, 8), dtype=np.float32))
     for strategy in (Mmr(), TopK(), Full()):
@@ -206,18 +270,26 @@ def plain_mmr(
     return chosen, redundancy, gain - penalty * redundancy
 
 
+def alike_rows(seed: int, count: int, kinds: int) -> FloatArray:
+    """Return unit rows of a few kinds, those of one kind much alike."""
+    random = np.random.default_rng(seed)
+    rows = unit_rows(seed, kinds, shift=0.3)[random.integers(0, kinds, count)]
+    rows = rows + 0.1 * random.normal(size=rows.shape).astype(np.float32)
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     seed=st.integers(0, 10_000),
-    count=st.integers(100, 700),
+    count=st.integers(60, 700),
     k=st.sampled_from([1, 2, 20, 60, 150]),
     weight=st.sampled_from([0.0, 0.3, 0.5, 0.7, 0.9, 1.0]),
-    shift=st.sampled_from([0.0, 0.3]),
+    kinds=st.none() | st.integers(2, 30),
 )
 def test_shortlists_change_neither_picks_nor_records(
-    seed: int, count: int, k: int, weight: float, shift: float
+    seed: int, count: int, k: int, weight: float, kinds: int | None
 ) -> None:
-    rows = unit_rows(seed, count + 1, shift=shift)
+    rows = alike_rows(seed, count + 1, kinds) if kinds else unit_rows(seed, count + 1)
     selection = select(index_of(rows[1:]), rows[0], Mmr(weight), max_nodes=k)
     chosen, redundancy, marginal = plain_mmr(rows[1:], rows[0], k, weight)
     assert ordinals(selection) == chosen
@@ -226,6 +298,14 @@ def test_shortlists_change_neither_picks_nor_records(
     numbers = np.array([(skip.redundancy, skip.marginal) for skip in selection.skipped])
     expected = np.stack([redundancy, marginal], axis=1)[left_out]
     np.testing.assert_allclose(numbers.reshape(expected.shape), expected, atol=2e-6)
+    relevance = cosines(rows[1:], rows[0])
+    for rank, pick in enumerate(selection.picks):
+        ordinal = pick.node.ordinal
+        nearest_pick = max((rows[1 + ordinal] @ rows[1 + other] for other in chosen[:rank]), default=0.0)
+        value = weight * relevance[ordinal] - (1 - weight) * nearest_pick
+        assert (pick.relevance, pick.redundancy, pick.marginal) == pytest.approx(
+            (relevance[ordinal], nearest_pick, value), abs=2e-6
+        )
 
 
 def test_ties_behind_the_shortlist_go_to_the_earlier_node() -> None:

@@ -194,12 +194,10 @@ class _Walk:
         size = min(SHORTLIST_FACTOR * self._picker.room + SHORTLIST_EXTRA, MAX_SHORTLIST_NODES)
         if size >= len(value):
             return np.arange(len(value)), CLOSED
-        # the last of the others is their largest
-        order = value.argpartition(-size - 1)
         chosen = np.zeros(len(value), dtype=bool)
-        chosen[order[-size:]] = True
+        chosen[value.argpartition(-size)[-size:]] = True
         chosen[best] = True
-        return np.flatnonzero(chosen), value[order[-size - 1]]
+        return np.flatnonzero(chosen), value[~chosen].max(initial=CLOSED)
 
     def _admit(self, ordinal: int, redundancy: float, marginal: float) -> bool:
         self._left -= 1
