@@ -91,6 +91,21 @@ def test_code_needs_every_import_of_its_names_the_last_of_a_name() -> None:
     assert required_context(nodes) == {3: (0, 1), 5: (2,)}
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import name",
+        "import package.other as name, third",
+        "from package.module import other, thing as name",
+        'import { thing as name } from "x"',
+        'const { other, name } = require("x");',
+        'var name = require("x")',
+    ],
+)
+def test_every_form_of_an_import_names_what_it_brings(line: str) -> None:
+    assert required_context(document(f"code: {line}\ncode: call(name)\ncode: unknown(thing)")) == {1: (0,)}
+
+
 @pytest.mark.parametrize(("tokens", "needed"), [(120, {1: (0,)}), (121, {})])
 def test_imports_are_up_to_120_tokens_long(tokens: int, needed: dict[int, tuple[int, ...]]) -> None:
     imports, use = document("code: import alpha\ncode: alpha.run()")

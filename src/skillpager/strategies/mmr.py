@@ -105,9 +105,8 @@ class _Walk:
         self._picker, self._rows, self._completions = picker, rows, completions
         self._gain: FloatArray = np.float32(mmr_lambda) * picker.relevance
         self._penalty = np.float32(1) - np.float32(mmr_lambda)
-        # the gain of the nodes that can still be picked
+        # the gain of the nodes that can still be picked; if all are closed, the best is below zero
         self._open = self._gain.copy() if candidates is None else np.where(candidates, self._gain, CLOSED)
-        self._left = len(rows) if candidates is None else int(candidates.sum())
         # the picks that count as redundancy, and how many of them each node has been compared with
         self._picks: list[int] = []
         self._compared = np.zeros(len(rows), np.intp)
@@ -117,7 +116,7 @@ class _Walk:
     def run(self) -> SkipReason:
         """Pick until the budget or the pool ends, or the best marginal is below zero; return which."""
         picker = self._picker
-        while self._left and picker.room > 0:
+        while picker.room > 0:
             best = int(self._value.argmax())  # the first of equals
             if self._value[best] < 0:
                 return SkipReason.NEGATIVE_MARGINAL
@@ -168,7 +167,7 @@ class _Walk:
         joint = pairwise_cosines(rows) if len(rows) <= MAX_JOINT_NODES else None
         gain, limit = self._gain[places], CLOSED
         beside = None if joint is None else gain - self._penalty * joint
-        while self._left and picker.room > 0:
+        while picker.room > 0:
             place = int(value.argmax())
             marginal = value.item(place)
             if marginal <= limit or marginal < 0:
@@ -200,7 +199,6 @@ class _Walk:
         return np.flatnonzero(chosen), value[~chosen].max(initial=CLOSED)
 
     def _admit(self, ordinal: int, redundancy: float, marginal: float) -> bool:
-        self._left -= 1
         self._open[ordinal] = CLOSED
         return self._picker.admit(ordinal, numbers=(redundancy, marginal))
 
