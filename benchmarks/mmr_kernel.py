@@ -1,7 +1,8 @@
 """Our MMR against pyversity's and langchain-core's: same data and picks, interleaved in one process."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import cycle
 
 import numpy as np
 from langchain_core.vectorstores.utils import maximal_marginal_relevance
@@ -11,6 +12,7 @@ from options import Options
 from results import Cell, Check, Report, Table
 from skillpager.pages.render import NodeMeter
 from skillpager.strategies import Mmr
+from skillpager.strategies.mmr import MAX_KEPT_NODES
 from skillpager.strategies.picking import Picker
 from skillpager.types import (
     Budget,
@@ -38,6 +40,7 @@ QUICK_REPETITIONS = 3
 SLOW_REPETITIONS = 5
 NODES_PER_TOPIC = 12
 PYVERSITY_RATIO = 1.5
+QUERIES = 25  # of one index, in turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +72,10 @@ def measure(options: Options) -> Report:
 
 
 _NOTE = (
-    f"{DIM} dimensions, λ = {MMR_LAMBDA}, one BLAS thread for all three, repetitions interleaved, same picks "
-    "asserted. Ours is the whole `Mmr.select`: bare kernel and the Selection, with the numbers of each pick "
+    f"{DIM} dimensions, λ = {MMR_LAMBDA}, one BLAS thread for all three, repetitions interleaved, "
+    f"{QUERIES} queries in turn, same picks asserted. Ours is the whole `Mmr.select`: bare kernel and the "
+    f"Selection; up to {MAX_KEPT_NODES:,} nodes it keeps the cosines of each pick with the other nodes for "
+    "later queries. The Selection holds the numbers of each pick "
     "and arrays from which those of the nodes left out are made when read (“the record”), which the peers "
     "do not give. pyversity gets the relevance from one matrix product inside its time; langchain-core "
     "gets the array itself."
@@ -78,26 +83,28 @@ _NOTE = (
 
 
 def _compare(nodes: int, picks: int, *, quick: bool) -> Result:
-    index, query = _problem(nodes)
+    index, queries = _problem(nodes)
     rows = index.embeddings
+    turn: dict[str, Iterator[Query]] = {name: cycle(queries) for name in ("ours", "pyversity", "langchain")}
     watch = Stopwatch()
     plain = Picker.selection
 
     def ours() -> list[int]:
-        budget = Budget(max_nodes=picks)
+        budget, query = Budget(max_nodes=picks), next(turn["ours"])
         selection = Mmr(MMR_LAMBDA).select(index, query, budget=budget, meter=NodeMeter(index.nodes))
         return [pick.node.ordinal for pick in selection.picks]
 
     def pyversity() -> list[int]:
-        scores = rows @ query.embedding
+        scores = rows @ next(turn["pyversity"]).embedding
         found = diversify(rows, scores, picks, strategy=Strategy.MMR, diversity=1 - MMR_LAMBDA)
         return [int(ordinal) for ordinal in found.indices]
 
     def langchain() -> list[int]:
         # typed as lists, but an array is what it takes fastest
-        return maximal_marginal_relevance(query.embedding, rows, MMR_LAMBDA, picks)  # type: ignore[arg-type]
+        row = next(turn["langchain"]).embedding
+        return maximal_marginal_relevance(row, rows, MMR_LAMBDA, picks)  # type: ignore[arg-type]
 
-    if not ours() == pyversity() == langchain():
+    if not ours() == pyversity() == langchain() or any(ours() != pyversity() for _ in queries[1:]):
         raise AssertionError(f"the three disagree at {nodes} nodes, k = {picks}")
     number = QUICK_REPETITIONS if quick else REPETITIONS
     fast: dict[str, Callable[[], object]] = {"ours": ours, "pyversity": pyversity}
@@ -126,8 +133,8 @@ def _checks(results: list[Result]) -> list[Check]:
     ]
 
 
-def _problem(nodes: int) -> tuple[SkillIndex, Query]:
-    """Return an index and a query whose cosines spread as those of a skill: topics around a centre.
+def _problem(nodes: int) -> tuple[SkillIndex, list[Query]]:
+    """Return an index and queries whose cosines spread as those of a skill: topics around a centre.
 
     All cosines are positive, because pyversity cuts negative ones, and all marginals, because
     the peers do not stop below zero.
@@ -137,8 +144,8 @@ def _problem(nodes: int) -> tuple[SkillIndex, Query]:
     topics = draw.normal(size=(max(4, nodes // NODES_PER_TOPIC), DIM))
     noise = draw.normal(size=(nodes, DIM))
     rows = _unit(0.8 * (centre + topics[draw.integers(len(topics), size=nodes)] + noise))
-    query = _unit((centre + 0.8 * topics[0] + 0.5 * draw.normal(size=DIM))[None])[0]
-    return _index(rows), Query("a query", query)
+    asked = centre + 0.8 * topics[np.arange(QUERIES) % len(topics)] + 0.5 * draw.normal(size=(QUERIES, DIM))
+    return _index(rows), [Query("a query", row) for row in _unit(asked)]
 
 
 def _unit(rows: np.ndarray) -> FloatArray:

@@ -2,29 +2,31 @@
 
     python training/publish_annotations.py DATA [--more MORE] [--out src/skillpager/bench/annotations]
 
-DATA holds a folder of annotated documents for each split, `train` and `dev` (docs/evidence-format.md).
-Every document must be in its folder's manifest, or it could not be restored. MORE holds further
-annotations of the same documents, also in a folder for each split with files `<id>.ann.json`: queries, and
-the second annotator's types for documents that have none in DATA.
+DATA holds a folder of annotated documents for each split: `train`, `train2`, `dev`
+(docs/evidence-format.md). Every document must be in its folder's manifest, or it could not be restored. MORE
+holds further annotations of the same documents, also in a folder for each split: `<id>.ann.json` with
+queries, and the second annotator's types for documents that have none in DATA, and `<id>.short.json`.
 """
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 from skillpager.bench.data.evidence import (
     ANNOTATION,
+    SHORT,
     SUFFIX,
     Annotation,
     Document,
     Published,
+    ShortQueries,
     read_documents,
     without_text,
 )
 from skillpager.bench.data.folder import write_records
 
-SPLITS = ("train", "dev")
+SPLITS = ("train", "train2", "dev")
 OUT = Path(__file__).parent.parent / "src" / "skillpager" / "bench" / "annotations"
 
 
@@ -55,8 +57,19 @@ def publish(folder: Path, more: Path, out: Path) -> list[Published]:
     return published
 
 
+def publish_short(folders: Iterable[Path], published: Iterable[Published], out: Path) -> int:
+    """Write the short queries of all splits and return how many there are."""
+    digests = {record.skill: record.sha256 for record in published}
+    files = [path for folder in folders for path in folder.glob(f"*{SHORT}")]
+    read = (ShortQueries.from_json(path.read_text(encoding="utf-8")) for path in files)
+    named = (replace(short, sha256=digests[short.skill]) for short in read)
+    every = sorted(named, key=lambda short: short.skill)
+    write_records(out, every)
+    return sum(len(short.queries) for short in every)
+
+
 def main() -> None:
-    """Publish both splits."""
+    """Publish all splits."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -64,11 +77,16 @@ def main() -> None:
     parser.add_argument("--more", type=Path, default=Path("more"), help="further annotations")
     parser.add_argument("--out", type=Path, default=OUT)
     options = parser.parse_args()
+    every: list[Published] = []
     for split in SPLITS:
         path = options.out / f"{split}{SUFFIX}"
         published = publish(options.data / split, options.more / split, path)
         queries = sum(len(record.queries) for record in published)
+        every += published
         print(f"{path}: {len(published)} documents, {queries} queries, {path.stat().st_size:,} bytes")
+    path = options.out / f"short{SUFFIX}"
+    short = publish_short([options.more / split for split in SPLITS], every, path)
+    print(f"{path}: {short} short queries, {path.stat().st_size:,} bytes")
 
 
 if __name__ == "__main__":

@@ -116,6 +116,45 @@ WRONG: dict[str, tuple[dict[str, object], str]] = {
 }
 
 
+def _short(folder: Path, **fields: object) -> Path:
+    query = {"id": "knots#s1", "query": "pull which end", "style": "keyword", "critical": [[7, 7]]}
+    near = {"id": "knots#n1", "query": "splice two ropes"}
+    path = folder / "knots.short.json"
+    path.write_text(json.dumps({"skill": "knots", "queries": [query], "unanswered": [near], **fields}))
+    return path
+
+
+def test_short_queries_stand_beside_the_others(tmp_path: Path) -> None:
+    folder = _annotated(tmp_path / "data")
+    with raises(BenchError):
+        read_evidence(folder, short=True)
+    _short(folder)
+    [long] = read_evidence(folder)[1]
+    [short] = read_evidence(folder, short=True)[1]
+    assert long.id == "knots#1"
+    assert short == QueryRecord(
+        "knots#s1", "knots", "pull which end", "annotator", angle="keyword", critical=((7, 7),)
+    )
+
+
+WRONG_SHORT: dict[str, dict[str, object]] = {
+    "range behind the end": {"queries": [{"id": "q", "query": "a b", "critical": [[1, 9]]}]},
+    "another skill": {"skill": "ropes"},
+    "no queries": {"queries": None},
+    "query id of a long one": {"queries": [{"id": "knots#1", "query": "a b"}]},
+    "query id of its own": {"unanswered": [{"id": "knots#s1", "query": "a b"}]},
+}
+
+
+@pytest.mark.parametrize("fields", WRONG_SHORT.values(), ids=WRONG_SHORT.keys())
+def test_wrong_short_queries_are_named_with_file_and_place(tmp_path: Path, fields: dict[str, object]) -> None:
+    folder = _annotated(tmp_path / "data")
+    path = _short(folder, **fields)
+    with raises(BenchError) as raised:
+        read_evidence(folder)
+    assert str(path if "query id" not in str(raised.value) else folder) in str(raised.value)
+
+
 @pytest.mark.parametrize("fields", WRONG.values(), ids=WRONG.keys())
 def test_wrong_annotations_are_named_with_file_and_place(tmp_path: Path, fields: dict[str, object]) -> None:
     folder = _annotated(tmp_path / "data", **fields)

@@ -19,15 +19,24 @@ import pytest
 
 from cli_process import command, environment, run
 from messages import raises
-from skillpager.bench.data import read_evidence
-from skillpager.bench.data.evidence import SUFFIX, AnnotatedQuery, Annotation, Published, read_published
+from skillpager.bench.data import fetch, read_evidence
+from skillpager.bench.data.evidence import (
+    SUFFIX,
+    AnnotatedQuery,
+    Annotation,
+    Published,
+    ShortQueries,
+    ShortQuery,
+    read_published,
+    read_published_short,
+)
 from skillpager.bench.data.fetch import Clones, Missing, RawFiles, fetch_documents
 from skillpager.errors import MissingExtraError, SettingsError
 from skillpager.settings import MAX_SKILL_BYTES
 from skillpager.types import NodeType
 from skillrouter_folder import pool_of, truth, write_skillrouter_folder
 
-SIZES = {"train": (155, 3565), "dev": (40, 200)}
+SIZES = {"train": (155, 3565), "train2": (122, 610), "dev": (40, 200)}
 ANNOTATIONS = Path(read_evidence.__code__.co_filename).parents[1] / "annotations"
 # places of the first series of queries and of the two parts of the second
 SERIES = ((0, 5), (5, 13), (13, None))
@@ -311,7 +320,7 @@ def test_a_clone_without_the_commit_or_no_clone_is_told(
 # ---- what is published
 
 
-@pytest.mark.parametrize("split", ["train", "dev"])
+@pytest.mark.parametrize("split", SIZES)
 def test_the_package_carries_annotations_without_documents(split: str) -> None:
     published = read_published(split)
     queries = [query for document in published for query in document.queries]
@@ -329,10 +338,10 @@ def test_the_package_carries_annotations_without_documents(split: str) -> None:
 
 def test_the_published_files_are_small_and_hold_no_text() -> None:
     files = sorted(ANNOTATIONS.glob(f"*{SUFFIX}"))
-    assert [file.stem for file in files] == ["dev", "train"]
-    assert sum(file.stat().st_size for file in files) < 1_600_000
+    assert [file.stem for file in files] == ["dev", "short", "train", "train2"]
+    assert sum(file.stat().st_size for file in files) < 2_600_000
     fields = {"skill", "repo", "commit", "path", "sha256", "license", "types", "types_second", "queries"}
-    for file in files:
+    for file in files[:1] + files[2:]:
         assert {frozenset(json.loads(line)) for line in file.read_text(encoding="utf-8").splitlines()} == {
             frozenset(fields)
         }
@@ -342,10 +351,11 @@ def test_the_card_counts_what_is_published() -> None:
     card = (ANNOTATIONS / "CARD.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(\w+)\.jsonl` \| (\d+) \| ([\d,]+) \|", card, re.MULTILINE)
     told = {split: (int(documents), int(queries.replace(",", ""))) for split, documents, queries in rows}
-    assert told == SIZES
+    asked = read_published_short().values()
+    assert told == {**SIZES, "short": (len(asked), sum(len(short.queries) for short in asked))}
 
 
-@pytest.mark.parametrize("split", ["train", "dev"])
+@pytest.mark.parametrize("split", SIZES)
 def test_queries_come_in_the_series_of_the_card(split: str) -> None:
     for document in read_published(split):
         queries = document.queries
@@ -366,9 +376,34 @@ def test_every_document_has_a_second_annotator_of_its_own_mind(split: str) -> No
     assert any(document.types_second != document.types for document in published)
 
 
-def test_no_document_is_in_both_splits() -> None:
-    train, dev = ({document.sha256 for document in read_published(split)} for split in ("train", "dev"))
-    assert not train & dev
+def test_no_document_is_in_two_splits() -> None:
+    digests = [document.sha256 for split in SIZES for document in read_published(split)]
+    assert len(set(digests)) == len(digests)
+
+
+def test_every_document_has_short_queries_in_several_styles_and_two_that_it_does_not_answer() -> None:
+    documents = {document.sha256: document for split in SIZES for document in read_published(split)}
+    short = read_published_short()
+    assert short.keys() == documents.keys()
+    for digest, asked in short.items():
+        skill = documents[digest].skill
+        assert asked.skill == skill
+        assert [query.id for query in asked.queries] == [f"{skill}#s{number}" for number in range(1, 6)]
+        assert [query.id for query in asked.unanswered] == [f"{skill}#n1", f"{skill}#n2"]
+        assert all(2 <= len(query.query.split()) <= 12 and query.critical for query in asked.queries)
+        styles = {query.style for query in asked.queries}
+        assert styles <= {"keyword", "question", "command", "symptom"}
+        assert len(styles) >= 2
+
+
+def test_short_queries_are_restored_beside_the_document(
+    server: FileServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = DOCUMENTS[0]
+    asked = ShortQueries(first.skill, (ShortQuery(f"{first.skill}#s1", "a b", "keyword", ((1, 1),)),))
+    monkeypatch.setattr(fetch, "read_published_short", lambda: {first.sha256: asked})
+    _fetch(server, tmp_path)
+    assert [query.id for query in read_evidence(tmp_path, short=True)[1]] == [f"{first.skill}#s1"]
 
 
 def test_an_annotation_file_says_what_was_published(server: FileServer, tmp_path: Path) -> None:

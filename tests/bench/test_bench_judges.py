@@ -153,6 +153,11 @@ def test_headings_do_not_count_also_when_they_are_indented() -> None:
     assert evidence_coverage("", lines, [(1, 2)]) == (1.0, True)  # no evidence
 
 
+def test_each_letter_counts_once_whatever_its_case() -> None:
+    lines = ["Größe ẞß", "Einheit"]  # ß has two letters in upper case
+    assert evidence_coverage("GRÖßE ßẞ", lines, [(1, 2)]) == (0.5, False)
+
+
 def test_markup_and_wrapping_do_not_count() -> None:
     query = ANNOTATED[0]
     plain = re.sub(r"[`*_>|-]|\s+", " ", SKILLS[query.skill].text)

@@ -470,10 +470,10 @@ def test_many_headings_and_mentions_are_not_quadratic() -> None:
         for i in range(4000)
     ]
     nodes = document("\n".join(sections))
-    start = time.perf_counter()
+    start = time.thread_time()
     counts = Counter(edge.kind for edge in (*reference_edges(nodes), *condition_edges(nodes)))
     # about 0.3 s; comparing every node with every heading takes minutes
-    assert time.perf_counter() - start < 10
+    assert time.thread_time() - start < 10
     assert counts[EdgeKind.REFERENCE] > 3900
     assert counts[EdgeKind.CONDITION] == 4000
 
@@ -483,9 +483,9 @@ def test_many_headings_and_mentions_are_not_quadratic() -> None:
 )
 def test_odd_long_lines_are_read_in_linear_time(text: str) -> None:
     nodes = document(f"# {text}\nprecondition: {text}\n## Words\nstep: {text}")
-    start = time.perf_counter()
+    start = time.thread_time()
     infer_edges(nodes, np.eye(2, dtype=np.float32))
-    assert time.perf_counter() - start < 5
+    assert time.thread_time() - start < 5
 
 
 def test_the_edges_of_the_samples_are_what_they_were(hashing_pager: SkillPager) -> None:

@@ -53,9 +53,9 @@ def test_a_long_text_is_cut_in_windows_without_losing_boundaries() -> None:
 
 @pytest.mark.parametrize("unit", ["`", "[a", "[a](", "<a ", "**a", "((", "```a` ", "a.", "。", "x"])
 def test_no_text_makes_the_search_quadratic(unit: str) -> None:
-    begin = time.perf_counter()
+    begin = time.thread_time()
     sentence_starts(unit * (100_000 // len(unit)))
-    assert time.perf_counter() - begin < 5
+    assert time.thread_time() - begin < 5
 
 
 def test_text_on_which_the_segmenter_fails_is_one_sentence(

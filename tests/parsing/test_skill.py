@@ -467,6 +467,7 @@ def test_a_file_that_lies_about_its_size_is_read_within_the_limit() -> None:
         read_skill(endless, max_bytes=1_000)
 
 
-def test_a_path_that_is_too_long_is_no_skill() -> None:
-    with pytest.raises(SkillError, match="cannot be read"):
-        read_skill("x" * 5_000)
+def test_text_without_a_line_break_is_not_shown_as_a_path() -> None:
+    with raises(SkillError) as raised:
+        read_skill("Pull the end. " * 5_000)
+    assert len(str(raised.value)) < 200

@@ -61,9 +61,9 @@ def test_a_section_is_what_stands_between_two_headings_of_a_file(pager: SkillPag
 def test_the_score_of_a_section_is_the_cosine_with_its_weighted_mean_row() -> None:
     index = index_with(unit_rows(20, 8, seed=3), tokens=list(range(1, 21)))
     query = unit_rows(1, 8, seed=4)[0]
-    for section, score in zip(
-        sections_of(index), section_scores(index, sections_of(index), Query("q", query)), strict=True
-    ):
+    scores = section_scores(index, sections_of(index), Query("q", query))
+    assert scores.dtype == np.float32
+    for section, score in zip(sections_of(index), scores, strict=True):
         mean = sum(
             index.nodes[ordinal].tokens * index.embeddings[ordinal].astype(float) for ordinal in section
         )
@@ -110,6 +110,13 @@ def test_a_section_that_does_not_fit_the_tokens_is_left_out_whole() -> None:
     selection = run(Sections(), index, query, max_tokens=60)
     assert ordinals(selection) == [8, 9]
     assert {reasons(selection)[ordinal] for ordinal in range(8)} == {SkipReason.MAX_TOKENS}
+
+
+def test_a_section_is_priced_with_a_token_between_its_nodes() -> None:
+    rows, query = near(*[0.9] * 8, *[0.5] * 2)
+    index = index_with(rows, tokens=[10] * 10)
+    assert ordinals(run(Sections(), index, query, max_tokens=8 * 10 + 7)) == list(range(8))
+    assert ordinals(run(Sections(), index, query, max_tokens=8 * 10 + 6)) == [8, 9]
 
 
 def test_when_no_section_fits_the_best_gives_its_best_nodes() -> None:

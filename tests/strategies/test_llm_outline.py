@@ -85,7 +85,8 @@ def test_the_outline_shows_sections_and_the_beginning_of_each_node(pager: SkillP
     text = f"Intro.\n\n# Setup\n\nRun it.\n\n- one\n- two\n\n```sh\n{'echo hello; ' * 80}\n```\n"
     index = pager.index(text)
     told = json.loads(outline_message(index, "How?", Budget(5, None)))
-    assert told["query"] == "How?"
+    assert list(told) == ["query", "budget", "skill", "sections"]
+    assert (told["query"], told["skill"]) == ("How?", index.skill.name)
     assert told["budget"] == {"nodes": 5, "tokens": None}
     assert [section["headings"] for section in told["sections"]] == [[], ["Setup"]]
     nodes = [node for section in told["sections"] for node in section["nodes"]]
@@ -95,6 +96,12 @@ def test_the_outline_shows_sections_and_the_beginning_of_each_node(pager: SkillP
     assert nodes[0]["text"] == "Intro."
     assert nodes[-1]["text"].startswith("```sh echo hello; echo")
     assert len(nodes[-1]["text"]) == MAX_TEXT_CHARS + 1
+
+
+@pytest.mark.parametrize(("length", "shown"), [(160, "x" * 160), (161, "x" * 160 + "…")])
+def test_a_text_of_160_characters_is_shown_whole(length: int, shown: str) -> None:
+    told = json.loads(outline_message(index_with(texts=["x" * length]), "How?", Budget(5, None)))
+    assert told["sections"][0]["nodes"][0]["text"] == shown
 
 
 def test_what_stands_in_a_skill_stays_material(openai_server: OpenAIServer) -> None:
@@ -121,6 +128,7 @@ def test_a_pager_takes_its_model_from_the_settings(openai_server: OpenAIServer, 
     text = "# A\n\nOne thing.\n\n# B\n\nAnother thing.\n"
     page = pager.page(text, "another", strategy=strategy, style="plain", max_nodes=1)
     assert page.text.strip() == "Another thing."
+    assert openai_server.asked[0].authorization == f"Bearer {KEY}"
 
 
 def test_without_a_model_the_settings_are_named() -> None:
@@ -221,3 +229,8 @@ def test_an_unhashable_or_foreign_id_is_no_node() -> None:
         with raises(ValueError):
             read_choice(data, index)
     assert read_choice({"nodes": ["n2", "n0"], "note": "x"}, index) == [2, 0]
+
+
+def test_of_many_foreign_ids_five_are_named() -> None:
+    with raises(ValueError):
+        read_choice({"nodes": ["n1", *"abcdefg"]}, index_with(count=3))

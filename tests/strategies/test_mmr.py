@@ -5,6 +5,7 @@ import tracemalloc
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -14,8 +15,8 @@ from hypothesis import strategies as st
 from index_builder import build_index
 from messages import raises
 from skillpager.pages.render import NodeMeter
-from skillpager.strategies import Full, Mmr, TopK
-from skillpager.strategies.picking import allows_all, cosines, dynamic_max_nodes, nearest, pairwise_cosines
+from skillpager.strategies import Full, Mmr, TopK, mmr
+from skillpager.strategies.picking import allows_all, cosines, dynamic_max_nodes, nearest
 from skillpager.types import Budget, FloatArray, Query, Selection, SkillIndex, SkipReason
 from strategy_cases import reasons
 
@@ -215,9 +216,7 @@ def test_cosines_of_many_rows_are_those_of_each_pair_to_a_millionth(rows: int, o
     assert nearest(left, right) == pytest.approx(each.max(axis=1), abs=1e-6)
     for other, column in zip(right, each.T, strict=True):
         assert cosines(left, other) == pytest.approx(column, abs=1e-6)
-    square = pairwise_cosines(left)
-    assert square == pytest.approx(np.array([[row @ other for other in left] for row in left]), abs=1e-6)
-    millionths = square.astype(np.float64) * 1e6
+    millionths = nearest(left, right).astype(np.float64) * 1e6
     assert millionths == pytest.approx(np.rint(millionths), abs=0.05)
 
 
@@ -285,30 +284,38 @@ def alike_rows(seed: int, count: int, kinds: int) -> FloatArray:
     k=st.sampled_from([1, 2, 20, 60, 150]),
     weight=st.sampled_from([0.0, 0.3, 0.5, 0.7, 0.9, 1.0]),
     kinds=st.none() | st.integers(2, 30),
+    max_kept=st.sampled_from([0, mmr.MAX_KEPT_NODES]),
 )
-def test_shortlists_change_neither_picks_nor_records(
-    seed: int, count: int, k: int, weight: float, kinds: int | None
+def test_neither_kept_cosines_nor_shortlists_change_picks_or_records(
+    seed: int, count: int, k: int, weight: float, kinds: int | None, max_kept: int
 ) -> None:
-    rows = alike_rows(seed, count + 1, kinds) if kinds else unit_rows(seed, count + 1)
-    selection = select(index_of(rows[1:]), rows[0], Mmr(weight), max_nodes=k)
-    chosen, redundancy, marginal = plain_mmr(rows[1:], rows[0], k, weight)
+    rows = alike_rows(seed, count + 2, kinds) if kinds else unit_rows(seed, count + 2)
+    index = index_of(rows[2:])
+    with patch.object(mmr, "MAX_KEPT_NODES", max_kept):
+        select(index, rows[1], Mmr(weight), max_nodes=k)  # whose cosines are kept
+        selection = select(index, rows[0], Mmr(weight), max_nodes=k)
+    chosen, redundancy, marginal = plain_mmr(rows[2:], rows[0], k, weight)
     assert ordinals(selection) == chosen
     left_out = [skip.node.ordinal for skip in selection.skipped]
     assert left_out == sorted(set(range(count)) - set(chosen))
     numbers = np.array([(skip.redundancy, skip.marginal) for skip in selection.skipped])
     expected = np.stack([redundancy, marginal], axis=1)[left_out]
     np.testing.assert_allclose(numbers.reshape(expected.shape), expected, atol=2e-6)
-    relevance = cosines(rows[1:], rows[0])
+    relevance = cosines(rows[2:], rows[0])
     for rank, pick in enumerate(selection.picks):
         ordinal = pick.node.ordinal
-        nearest_pick = max((rows[1 + ordinal] @ rows[1 + other] for other in chosen[:rank]), default=0.0)
+        nearest_pick = max((rows[2 + ordinal] @ rows[2 + other] for other in chosen[:rank]), default=0.0)
         value = weight * relevance[ordinal] - (1 - weight) * nearest_pick
         assert (pick.relevance, pick.redundancy, pick.marginal) == pytest.approx(
             (relevance[ordinal], nearest_pick, value), abs=2e-6
         )
 
 
-def test_ties_behind_the_shortlist_go_to_the_earlier_node() -> None:
+@pytest.mark.parametrize("max_kept", [0, mmr.MAX_KEPT_NODES])
+def test_ties_behind_the_shortlist_go_to_the_earlier_node(
+    max_kept: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mmr, "MAX_KEPT_NODES", max_kept)
     # four kinds of nodes, each hundreds of times
     rows = np.tile(unit_rows(2, 4, shift=0.3), (200, 1))
     for weight in (0.5, 0.7, 1.0):
@@ -316,7 +323,11 @@ def test_ties_behind_the_shortlist_go_to_the_earlier_node() -> None:
         assert found == plain_mmr(rows, rows[0], 30, weight)[0]
 
 
-def test_a_node_that_fits_is_found_behind_any_number_that_do_not() -> None:
+@pytest.mark.parametrize("max_kept", [0, mmr.MAX_KEPT_NODES])
+def test_a_node_that_fits_is_found_behind_any_number_that_do_not(
+    max_kept: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mmr, "MAX_KEPT_NODES", max_kept)
     rows = unit_rows(4, 600, shift=1.0)
     index = index_of(rows, tokens=[*[90] * 598, 10, 10])
     selection = select(index, rows[0], Mmr(1.0), max_tokens=20)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from conftest import SAMPLES
 from golden import check, selections_text
 from index_builder import build_index, unit_rows
+from messages import raises
 from skillpager import SkillPager
 from skillpager.factories import make_strategy
 from skillpager.pages.assemble import make_page
@@ -127,6 +128,24 @@ def test_the_entry_node_needs_no_gain_and_is_walked_through_when_it_does_not_fit
     selection = select(GreedyGraph(0.9), replace(index, nodes=nodes), query, max_tokens=20)
     assert ordinals(selection) == [1, 2]
     assert reasons(selection) == {0: SkipReason.MAX_TOKENS}
+
+
+def test_a_walk_that_finds_no_more_nodes_has_not_used_up_its_number() -> None:
+    index, query = index_with([(0, 1)], n_nodes=4), query_of(0)
+    rows = np.tile(query.embedding, (4, 1))
+    index = replace(index, embeddings=rows)
+    missed, ended = SkipReason.NOT_REACHED, SkipReason.MAX_NODES
+    assert reasons(select(GreedyGraph(), index, query, max_nodes=3)) == {2: missed, 3: missed}
+    assert reasons(select(GreedyGraph(), index, query, max_nodes=2)) == {2: ended, 3: ended}
+
+
+@pytest.mark.parametrize("threshold", [-1.0, 0.0, 1.0, -1.001, 1.001, float("nan")])
+def test_the_threshold_of_a_walk_is_a_cosine(threshold: float) -> None:
+    if abs(threshold) <= 1:
+        assert GreedyGraph(threshold).threshold == threshold
+    else:
+        with raises(ValueError):
+            GreedyGraph(threshold)
 
 
 def test_by_default_the_walk_ends_just_below_unrelated() -> None:
@@ -255,6 +274,23 @@ def test_concepts_are_excluded_above_the_threshold(concepts: int, threshold: flo
     selection = select(Density(threshold=threshold), index, query, max_nodes=4)
     assert ordinals(selection) == ordinals(select(other, index, query, max_nodes=4))
     assert (SkipReason.NOT_IN_POOL in reasons(selection).values()) is excluded
+
+
+@pytest.mark.parametrize(("concepts", "excluded"), [(0, False), (1, True), (9, True)])
+def test_at_threshold_0_one_concept_is_too_many_and_at_1_none_is(concepts: int, excluded: bool) -> None:
+    index = index_of_types([NodeType.CONCEPT] * concepts + [NodeType.STEP] * (9 - concepts))
+    found = reasons(select(Density(threshold=0.0), index, query_of(2), max_nodes=9))
+    assert (SkipReason.NOT_IN_POOL in found.values()) is excluded
+    found = reasons(select(Density(threshold=1.0), index, query_of(2), max_nodes=9))
+    assert SkipReason.NOT_IN_POOL not in found.values()
+
+
+@pytest.mark.parametrize(
+    ("threshold", "mmr_lambda"), [(-0.001, 0.7), (1.001, 0.7), (float("nan"), 0.7), (0.4, 1.1)]
+)
+def test_a_share_or_weight_outside_zero_to_one_is_refused(threshold: float, mmr_lambda: float) -> None:
+    with raises(ValueError):
+        Density(mmr_lambda, threshold=threshold)
 
 
 def test_the_dynamic_budget_follows_all_nodes() -> None:

@@ -1,5 +1,6 @@
 """BM25 and its fusion with dense ranks: terms, an independent formula, and what is kept between queries."""
 
+import logging
 import math
 import subprocess
 import sys
@@ -144,6 +145,20 @@ def test_nothing_is_printed_and_the_order_does_not_depend_on_the_process() -> No
         assert (done.stdout, done.stderr) == (f"{expected}\n", "")
 
 
+def test_log_levels_are_the_applications_and_no_bar_is_shown(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for module in [name for name in sys.modules if name.partition(".")[0] == "bm25s"]:
+        monkeypatch.delitem(sys.modules, module)
+    caplog.set_level(logging.WARNING)
+    run(Bm25(), index_with(count=3))
+    assert (logging.getLogger("bm25s").level, logging.getLogger().level) == (logging.NOTSET, logging.WARNING)
+    caplog.set_level(logging.ERROR, logger="bm25s")  # what is set later stays
+    run(Bm25(), index_with(count=4))
+    assert logging.getLogger("bm25s").level == logging.ERROR
+    assert (caplog.text, capfd.readouterr()) == ("", ("", ""))
+
+
 def test_without_bm25s_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "bm25s", None)
     for strategy in (Bm25(), Hybrid()):
@@ -205,8 +220,7 @@ def test_a_strategy_that_is_kept_gives_what_a_fresh_one_gives() -> None:
                 assert run(kept, index, text=text) == run(fresh(), index, text=text)
 
 
-def test_what_is_cached_is_bounded_and_the_newest_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(picking, "MAX_CACHED_NODES", 500)
+def test_what_is_cached_is_bounded_and_the_newest_stays() -> None:
     made: list[str] = []
 
     def make(index: SkillIndex) -> str:
@@ -216,7 +230,7 @@ def test_what_is_cached_is_bounded_and_the_newest_stays(monkeypatch: pytest.Monk
     one, two, large = (
         build_index(size, name=name) for size, name in ((200, "one"), (200, "two"), (999, "large"))
     )
-    cache: PerIndex[str] = PerIndex()
+    cache: PerIndex[str] = PerIndex(500)
     for index in (one, two, one, two):
         assert cache.of(index, make) == index.skill.name
     assert made == ["one", "two"]

@@ -5,6 +5,7 @@ string. Reading is lenient: a departure from the specification is a warning, and
 read is an error.
 """
 
+import errno
 import hashlib
 import logging
 import os
@@ -39,6 +40,7 @@ NAMELESS = "skill"
 MAY_LINK = re.compile(r"\.m(?:d|arkdown)|%[2-7][\da-f]|&(?:#|period;|percnt;)", re.IGNORECASE)
 
 _BINARY_PROBE_BYTES = 8192
+SHOWN_PATH = 60  # of what is too long for one
 
 
 def read_skill(path: Path | str, *, scope: str = DEFAULT_SCOPE, max_bytes: int = MAX_SKILL_BYTES) -> Skill:
@@ -150,6 +152,11 @@ def find_entry(path: Path) -> Path:
         if not path.is_file():
             raise SkillError(f"{path} is not a regular file: name a Markdown file or a skill folder.")
     except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            start = one_line(str(path), SHOWN_PATH)
+            raise SkillError(
+                f"{start!r} is too long for a path: Markdown passed as text must contain a line break."
+            ) from error
         raise SkillError(f"{path} cannot be read: {error.strerror or error}.") from error
     return path
 

@@ -6,10 +6,11 @@ relevance is the cosine of query and node, redundancy the largest cosine of the 
 before the first. Picking stops at `max_nodes`, when no node fits `max_tokens`, or when the best marginal is
 below zero. All node types are in the pool; ties go to the earlier node.
 
-After the first pick redundancy only grows and marginals only fall. So picking goes on among a shortlist of
-the most promising nodes while its best is above the last known marginals of all other nodes; then a new
-shortlist is made, and only its nodes are compared with the picks since. The picks are the same as if every
-node were compared with every pick.
+The cosines of a pick with the other nodes depend on no query: up to `MAX_KEPT_NODES` they are kept for later
+queries. In a larger index picking goes on among a shortlist of the most promising nodes: after the first pick
+redundancy only grows and marginals only fall, so while the best of the shortlist is above the last known
+marginals of all other nodes, it is the best of all. Then a new shortlist is made, and only its nodes are
+compared with the picks since. The picks are the same as if every node were compared with every pick.
 
 Reference: paper §3.2, equations (2) and (3); Carbonell and Goldstein 1998.
 """
@@ -21,20 +22,26 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from skillpager.strategies.picking import Numbers, Picker, cosines, nearest, pairwise_cosines
+from skillpager.strategies.picking import Numbers, PerIndex, Picker, cosines, nearest
 from skillpager.types import Budget, FloatArray, Query, Selection, SkillIndex, SkipReason, TokenMeter
 
 BoolArray = NDArray[np.bool_]
 
 DEFAULT_MMR_LAMBDA = 0.7  # paper §3.2
 # nodes on a shortlist: for each pick that is left, and besides; with these most selections need one or two
-SHORTLIST_FACTOR = 2
-SHORTLIST_EXTRA = 24
+SHORTLIST_FACTOR = 1
+SHORTLIST_EXTRA = 32
 MAX_SHORTLIST_NODES = 256
-# all cosines of a shorter list are computed together; of a longer one few would be used
-MAX_JOINT_NODES = 128
+# with so many nodes, an index's cosines take up to 16 MB
+MAX_KEPT_NODES = 2_048
+MAX_KEPT_BYTES = 48 * 1024**2
 # the value of a node that was tried, or is not a candidate
 CLOSED = np.float32(-np.inf)
+
+# cosines of an index's nodes with all of its nodes, by ordinal; for all values of mmr_lambda
+_kept: PerIndex[dict[int, FloatArray]] = PerIndex(
+    MAX_KEPT_BYTES, size_of=lambda index: 4 * len(index.nodes) ** 2
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +90,7 @@ class Mmr:
                 `max_nodes` does not count them, and the redundancy of later picks ignores them.
         """
         picker = Picker(index, query, budget=budget, meter=meter)
-        walk = _Walk(picker, index.embeddings, self.mmr_lambda, candidates, completions or {})
+        walk = _Walk(picker, index, self.mmr_lambda, candidates, completions or {})
         reason = walk.run()
         if candidates is not None:
             walk.catch_up()
@@ -97,12 +104,14 @@ class _Walk:
     def __init__(
         self,
         picker: Picker,
-        rows: FloatArray,
+        index: SkillIndex,
         mmr_lambda: float,
         candidates: BoolArray | None,
         completions: Mapping[int, Sequence[int]],
     ) -> None:
+        rows = index.embeddings
         self._picker, self._rows, self._completions = picker, rows, completions
+        self._kept = _kept.of(index, lambda _: {}) if len(rows) <= MAX_KEPT_NODES else None
         self._gain: FloatArray = np.float32(mmr_lambda) * picker.relevance
         self._penalty = np.float32(1) - np.float32(mmr_lambda)
         # the gain of the nodes that can still be picked; if all are closed, the best is below zero
@@ -162,11 +171,10 @@ class _Walk:
         picker = self._picker
         places, others = self._shortlist(best)
         self._compare(places)
-        ordinals, rows = places.tolist(), self._rows[places]
+        ordinals = places.tolist()
+        rows = self._rows if self._kept is not None else self._rows[places]
         value, redundancy = self._value[places], picker.redundancy[places]
-        joint = pairwise_cosines(rows) if len(rows) <= MAX_JOINT_NODES else None
         gain, limit = self._gain[places], CLOSED
-        beside = None if joint is None else gain - self._penalty * joint
         while picker.room > 0:
             place = int(value.argmax())
             marginal = value.item(place)
@@ -178,20 +186,27 @@ class _Walk:
             value[place] = CLOSED
             if admitted:
                 self._picks.append(ordinal)
-                cosine = cosines(rows, rows[place]) if joint is None else joint[place]
-                lowered = gain - self._penalty * cosine if beside is None else beside[place]
+                cosine = self._cosines_with(place, rows)
                 np.maximum(redundancy, cosine, out=redundancy)
-                np.minimum(value, lowered, out=value)
+                np.minimum(value, gain - self._penalty * cosine, out=value)
                 if self._completions:
                     self._complete(ordinal)
         self._value[places], picker.redundancy[places] = value, redundancy
         self._compared[places] = len(self._picks)
 
+    def _cosines_with(self, place: int, rows: FloatArray) -> FloatArray:
+        if self._kept is None:
+            return cosines(rows, rows[place])
+        found = self._kept.get(place)
+        if found is None:
+            found = self._kept[place] = cosines(rows, rows[place])
+        return found
+
     def _shortlist(self, best: int) -> tuple[NDArray[np.intp], np.float32]:
         """Return the most promising nodes, `best` among them, and the largest value of all others."""
         value = self._value
         size = min(SHORTLIST_FACTOR * self._picker.room + SHORTLIST_EXTRA, MAX_SHORTLIST_NODES)
-        if size >= len(value):
+        if size >= len(value) or self._kept is not None:
             return np.arange(len(value)), CLOSED
         chosen = np.zeros(len(value), dtype=bool)
         chosen[value.argpartition(-size)[-size:]] = True

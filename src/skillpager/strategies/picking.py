@@ -95,11 +95,6 @@ def nearest(rows: FloatArray, others: FloatArray) -> FloatArray:
     return _in_millionths(_products(others, rows).max(axis=0))
 
 
-def pairwise_cosines(rows: FloatArray) -> FloatArray:
-    """Return `(n, n)` float32: the cosines of unit rows with each other, to a millionth."""
-    return _in_millionths(_products(rows, rows))
-
-
 def _products(rows: FloatArray, others: FloatArray) -> FloatArray:
     """Return `(len(rows), len(others))` float32: `rows @ others.T`, as blocks that take one thread each."""
     made = np.empty((len(rows), len(others)), np.float32)
@@ -120,15 +115,26 @@ def falling(scores: Scores) -> list[int]:
 
 
 class PerIndex(Generic[Made]):
-    """A cache of what a strategy computes once for an index; bounded, safe for many threads."""
+    """A cache of what a strategy computes once for an index; bounded, safe for many threads.
 
-    def __init__(self) -> None:
-        self._entries = LRUCache[SkillIndex, tuple[int, Made]](MAX_CACHED_NODES, size_of=itemgetter(0))
+    Args:
+        capacity: The sum of the sizes of all entries at most.
+        size_of: The size of an index's entry; the number of its nodes by default.
+    """
+
+    def __init__(
+        self, capacity: int = MAX_CACHED_NODES, *, size_of: Callable[[SkillIndex], int] | None = None
+    ) -> None:
+        self._entries = LRUCache[SkillIndex, tuple[int, Made]](capacity, size_of=itemgetter(0))
+        self._size_of = size_of or _counted_nodes
 
     def of(self, index: SkillIndex, make: Callable[[SkillIndex], Made]) -> Made:
         """Return the cached value of an index, made by `make` if there is none."""
-        size = max(MIN_CACHED_NODES, len(index.nodes))
-        return self._entries.get_or_make(index, lambda: (size, make(index)))[1]
+        return self._entries.get_or_make(index, lambda: (self._size_of(index), make(index)))[1]
+
+
+def _counted_nodes(index: SkillIndex) -> int:
+    return max(MIN_CACHED_NODES, len(index.nodes))
 
 
 class Picker:

@@ -85,6 +85,7 @@ def evidence(
     subset: Annotated[
         str | None, typer.Option(metavar="NAME", help="Name of the subset. [default: the name of DIR]")
     ] = None,
+    short: Annotated[bool, typer.Option("--short", help="Take the short queries, of ID.short.json.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Build a benchmark of annotated documents: queries, each with the lines it needs.
@@ -93,11 +94,12 @@ def evidence(
     Examples:
       skillpager bench data fetch --split dev --out dev
       skillpager bench data evidence dev --out bench-dev
+      skillpager bench data evidence dev --short --out bench-dev-short
     """
     from skillpager.bench.data.evidence import read_evidence
 
     name = folder.resolve().name if subset is None else subset
-    skills, queries = read_evidence(folder, subset=name)
+    skills, queries = read_evidence(folder, subset=name, short=short)
     _write(out, skills, queries, "evidence", {"subset": name}, as_json=as_json)
 
 
@@ -170,7 +172,9 @@ def skills(
 @reported
 def fetch(
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder of evidence data to write.")],
-    split: Annotated[Literal["dev", "train"], typer.Option(help="Part of the annotations.")] = "dev",
+    split: Annotated[
+        Literal["dev", "train", "train2"], typer.Option(help="Part of the annotations.")
+    ] = "dev",
     mirror: Annotated[
         str | None,
         typer.Option(

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from importlib.resources import files
 from pathlib import Path, PurePosixPath
-from typing import Literal
+from typing import Literal, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -18,11 +18,12 @@ from skillpager.parsing.lines import LINE_END
 from skillpager.parsing.skill import ENTRY_FILE, skill_from_files
 from skillpager.types import NodeType
 
-DOCUMENT, ANNOTATION, MANIFEST = ".md", ".ann.json", "manifest.json"
+DOCUMENT, ANNOTATION, SHORT, MANIFEST = ".md", ".ann.json", ".short.json", "manifest.json"
 ANNOTATOR = "annotator"
 SUFFIX = ".jsonl"
 
 TypedRange = tuple[int, int, NodeType]
+Split = Literal["train", "train2", "dev"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,38 @@ class Annotation(Record):
 
 
 @dataclass(frozen=True, slots=True)
+class ShortQuery:
+    """A query of 2 to 12 words with its evidence; `style` is keyword, question, command or symptom."""
+
+    id: str
+    query: str
+    style: str = ""
+    critical: tuple[LineRange, ...] = ()
+    supporting: tuple[LineRange, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Unanswered:
+    """A query in the field of a document that the document does not answer."""
+
+    id: str
+    query: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShortQueries(Record):
+    """The content of a `.short.json` file: queries as people type them, and those that nothing answers.
+
+    `sha256` is the digest of the document, in `annotations/short.jsonl` only.
+    """
+
+    skill: str
+    queries: tuple[ShortQuery, ...]
+    unanswered: tuple[Unanswered, ...] = ()
+    sha256: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Provenance(Record):
     """Where a document comes from: an entry of `manifest.json`; empty where it is not known.
 
@@ -69,6 +102,9 @@ class Provenance(Record):
     license: str = ""
 
 
+Note = TypeVar("Note", Annotation, ShortQueries)
+
+
 @dataclass(frozen=True, slots=True)
 class Document:
     """One annotated document; `text` is the file byte for byte; `provenance.sha256` is its digest."""
@@ -76,6 +112,7 @@ class Document:
     annotation: Annotation
     provenance: Provenance
     text: str
+    short: ShortQueries | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,10 +140,20 @@ class Published(Record):
         return Provenance(self.skill, self.repo, self.commit, self.path, self.sha256, self.license)
 
 
-def read_published(split: Literal["train", "dev"]) -> tuple[Published, ...]:
+def read_published(split: Split) -> tuple[Published, ...]:
     """Return the published annotations of a split, sorted by id."""
-    text = files("skillpager.bench").joinpath("annotations", f"{split}{SUFFIX}").read_text(encoding="utf-8")
-    return tuple(Published.from_json(line) for line in text.splitlines())
+    return tuple(Published.from_json(line) for line in _published_lines(split))
+
+
+def read_published_short() -> dict[str, ShortQueries]:
+    """Return the published short queries, by the SHA-256 of the document."""
+    every = (ShortQueries.from_json(line) for line in _published_lines("short"))
+    return {short.sha256: short for short in every}
+
+
+def _published_lines(name: str) -> list[str]:
+    file = files("skillpager.bench").joinpath("annotations", f"{name}{SUFFIX}")
+    return file.read_text(encoding="utf-8").splitlines()
 
 
 def without_text(documents: Iterable[Document]) -> Iterator[Published]:
@@ -126,14 +173,17 @@ def without_text(documents: Iterable[Document]) -> Iterator[Published]:
         )
 
 
-def read_evidence(folder: Path, *, subset: str = "") -> tuple[list[SkillRecord], list[QueryRecord]]:
+def read_evidence(
+    folder: Path, *, subset: str = "", short: bool = False
+) -> tuple[list[SkillRecord], list[QueryRecord]]:
     """Return the skills and queries of a folder of evidence data, in the order of file names.
 
-    The folder holds `<id>.md` with `<id>.ann.json`, and `manifest.json` where provenance is known.
+    The folder holds `<id>.md` with `<id>.ann.json`, and `manifest.json` where provenance is known. With
+    `short` the queries are those of `<id>.short.json`, their style as `angle`.
 
     Raises:
         BenchError: A file is missing or damaged, a line range is not in its document, an id is there
-            twice, or a document is not the one that the manifest names.
+            twice, a document is not the one that the manifest names, or there is no short query.
     """
     skills: list[SkillRecord] = []
     queries: list[QueryRecord] = []
@@ -157,10 +207,27 @@ def read_evidence(folder: Path, *, subset: str = "") -> tuple[list[SkillRecord],
                 types_second=tuple((first, last, kind.value) for first, last, kind in note.types_second),
             )
         )
-        queries += [
-            QueryRecord(skill=note.skill, origin=ANNOTATOR, **asdict(query)) for query in note.queries
-        ]
+        if not short:
+            queries += [
+                QueryRecord(skill=note.skill, origin=ANNOTATOR, **asdict(query)) for query in note.queries
+            ]
+        elif document.short:
+            queries += [_short_record(note.skill, query) for query in document.short.queries]
+    if short and not queries:
+        raise BenchError(f"{folder} holds no short queries (*{SHORT}): see docs/evidence-format.md.")
     return skills, queries
+
+
+def _short_record(skill: str, query: ShortQuery) -> QueryRecord:
+    return QueryRecord(
+        query.id,
+        skill,
+        query.query,
+        ANNOTATOR,
+        angle=query.style,
+        critical=query.critical,
+        supporting=query.supporting,
+    )
 
 
 def read_documents(folder: Path) -> Iterator[Document]:
@@ -179,24 +246,22 @@ def read_documents(folder: Path) -> Iterator[Document]:
     owners: dict[str, Path] = {}
     for file in found:
         document = _read_document(file, known)
-        for query in document.annotation.queries:
-            if query.id in owners:
-                first = owners[query.id].name
-                raise BenchError(f"{file}: the query id {query.id!r} is there twice, first in {first}.")
-            owners[query.id] = file
+        ids = [query.id for query in document.annotation.queries]
+        if document.short:
+            ids += [query.id for query in document.short.queries]
+            ids += [query.id for query in document.short.unanswered]
+        for identifier in ids:
+            if identifier in owners:
+                first = owners[identifier].name
+                raise BenchError(f"{file}: the query id {identifier!r} is there twice, first in {first}.")
+            owners[identifier] = file
         yield document
 
 
 def _read_document(file: Path, known: dict[str, Provenance]) -> Document:
-    try:
-        annotation = Annotation.from_json(file.read_bytes())
-    except ValueError as error:
-        raise BenchError(f"{file} is no annotation ({error}): see docs/evidence-format.md.") from error
-    if annotation.skill + ANNOTATION != file.name:
-        raise BenchError(
-            f'{file} annotates "{annotation.skill}": its "skill" must be the name of the file, '
-            f"{file.name.removesuffix(ANNOTATION)!r}."
-        )
+    annotation = _read_note(file, Annotation, ANNOTATION)
+    short_file = file.with_name(annotation.skill + SHORT)
+    short = _read_note(short_file, ShortQueries, SHORT) if short_file.is_file() else None
     path = file.with_name(annotation.skill + DOCUMENT)
     try:
         data = path.read_bytes()
@@ -219,7 +284,23 @@ def _read_document(file: Path, known: dict[str, Provenance]) -> Document:
     for query in annotation.queries:
         ranges |= evidence_ranges(query)
     check_ranges(file, ranges, document=path.name, text=text)
-    return Document(annotation, provenance, text)
+    if short:
+        ranges = {name: lines for query in short.queries for name, lines in evidence_ranges(query).items()}
+        check_ranges(short_file, ranges, document=path.name, text=text)
+    return Document(annotation, provenance, text, short)
+
+
+def _read_note(file: Path, kind: type[Note], suffix: str) -> Note:
+    try:
+        note = kind.from_json(file.read_bytes())
+    except ValueError as error:
+        raise BenchError(f"{file} is no annotation ({error}): see docs/evidence-format.md.") from error
+    if note.skill + suffix != file.name:
+        raise BenchError(
+            f'{file} annotates "{note.skill}": its "skill" must be the name of the file, '
+            f"{file.name.removesuffix(suffix)!r}."
+        )
+    return note
 
 
 def _read_manifest(path: Path) -> dict[str, Provenance]:
@@ -238,7 +319,7 @@ def _read_manifest(path: Path) -> dict[str, Provenance]:
     return known
 
 
-def evidence_ranges(query: AnnotatedQuery | QueryRecord) -> dict[str, Iterable[LineRange]]:
+def evidence_ranges(query: AnnotatedQuery | ShortQuery | QueryRecord) -> dict[str, Iterable[LineRange]]:
     """Return the evidence of a query, by the name that messages give it."""
     return {
         f"query {query.id!r}, critical": query.critical,

@@ -15,7 +15,14 @@ from typing import IO
 from urllib.parse import quote
 
 from skillpager.atomic_write import write_file
-from skillpager.bench.data.evidence import ANNOTATION, DOCUMENT, MANIFEST, Published
+from skillpager.bench.data.evidence import (
+    ANNOTATION,
+    DOCUMENT,
+    MANIFEST,
+    SHORT,
+    Published,
+    read_published_short,
+)
 from skillpager.bench.data.skillrouter import DATASET, PARTITION, RELEVANCE, TASKS
 from skillpager.bench.data.skillrouter import MANIFEST as ROUTER_MANIFEST
 from skillpager.errors import BenchError, require_extra
@@ -69,6 +76,7 @@ def fetch_documents(
     pooch = require_extra("pooch", extra="bench", purpose=PURPOSE)
     # it reports each file on stderr
     pooch.get_logger().setLevel("CRITICAL")
+    short = read_published_short()
     lines = ",\n".join(f" {document.provenance.to_json()}" for document in published)
     write_file(out / MANIFEST, f"[\n{lines}\n]\n")
 
@@ -92,6 +100,8 @@ def fetch_documents(
                     ) from error
                 write_file(path, Path(fetched).read_bytes())
         write_file(out / (document.skill + ANNOTATION), document.annotation.to_json() + "\n")
+        if document.sha256 in short:
+            write_file(out / (document.skill + SHORT), short[document.sha256].to_json() + "\n")
 
     missing: dict[str, Missing] = {}
     pool = ThreadPoolExecutor(jobs)

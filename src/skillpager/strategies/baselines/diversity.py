@@ -6,6 +6,7 @@ between mean something else in each strategy: each has its own default, chosen o
 Reference: pyversity 0.2 (Pringled).
 """
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -55,8 +56,8 @@ class Diverse:
         ranks = resolve(budget, total).max_nodes if budget.max_tokens is None else total
         rows = index.embeddings
         if self.jitter:  # more columns: the same cosines with other rows, and `jitter` more with itself
-            own = np.sqrt(self.jitter) * np.eye(total, dtype=np.float32)
-            rows = np.concatenate([rows, own.astype(np.float32)], axis=1)
+            own = math.sqrt(self.jitter) * np.eye(total, dtype=np.float32)
+            rows = np.concatenate([rows, own], axis=1)
         ranked = package.diversify(rows, relevance, k=ranks, strategy=self.name, diversity=self.diversity)
         scores: FloatArray = np.zeros_like(relevance)
         scores[ranked.indices] = ranked.selection_scores
