@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from conftest import SAMPLES
 from golden import check, features_text
 from skillpager import SkillPager
+from skillpager.strategies.navigator import features
 from skillpager.strategies.navigator.features import (
     GROUPS,
     NAMES,
@@ -20,7 +21,7 @@ from skillpager.strategies.navigator.features import (
     shifted,
 )
 from skillpager.strategies.navigator.lexical import BM25_B, BM25_K1, TermIndex, stems_of
-from skillpager.types import FloatArray, Query, SkillIndex
+from skillpager.types import FloatArray, ListContext, Query, SkillIndex
 from strategy_cases import index_with, near
 
 
@@ -68,6 +69,53 @@ def test_places_run_from_the_beginning_to_the_end(count: int, places: list[float
     assert column(signals(index), "place") == places
     # a node without tokens weighs as much as one token
     assert column(signals(index), "token_share") == [round(1 / count, 5)] * count
+
+
+def test_nodes_weigh_their_tokens_but_at_least_one() -> None:
+    assert column(signals(index_with(tokens=[0, 1, 3])), "token_share") == [0.2, 0.2, 0.6]
+
+
+def test_of_two_nodes_one_is_first_and_one_is_last() -> None:
+    rows, query = near(0.3, 0.6)
+    found = signals(index_with(rows, texts=["alpha beta", "alpha"]), "alpha", query)
+    assert column(found, "rank") == [1, 0]
+    # what all texts have in common is nearly worth nothing, but the best share is 1
+    assert max(column(found, "bm25")) < 0.2
+    assert column(found, "bm25_share")[1] == 1
+    assert column(found, "known_terms") == [1, 1]
+
+
+def test_the_likeness_to_earlier_nodes_does_not_depend_on_the_size_of_a_block(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    index = index_with(count=11)
+    expected = [0.0, *(max(0.0, *index.embeddings[:n] @ index.embeddings[n], 0.0) for n in range(1, 11))]
+    for size in (1, 3, 1024):
+        monkeypatch.setattr(features, "BLOCK_ROWS", size)
+        assert column(signals(index), "twin") == pytest.approx(expected, abs=1e-5)
+
+
+def test_items_of_one_lead_in_or_of_one_size_are_a_list() -> None:
+    cosines = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.15, 0.25]
+    rows, query = near(*cosines)
+    index = index_with(rows)
+    one, other = (replace(index.headings[0].span, start=start) for start in (1, 2))
+    leads = [None, (None, 1), (one, 2), (one, 2), (other, 2), (other, 2), (None, 2), (None, 2)]
+    lists = [ListContext("", lead[0], 0, lead[1]) if lead else None for lead in leads]
+    nodes = tuple(replace(node, list_context=of) for node, of in zip(index.nodes, lists, strict=True))
+    found = signals(replace(index, nodes=nodes), row=query)
+    assert column(found, "list_best") == [0.1, 0.2, 0.4, 0.4, 0.6, 0.6, 0.25, 0.25]
+    assert column(found, "list_mean") == [0.1, 0.2, 0.35, 0.35, 0.55, 0.55, 0.2, 0.2]
+
+
+def test_a_chapter_is_what_stands_under_two_headings() -> None:
+    rows, query = near(0.1, 0.2, 0.3, 0.4)
+    index = index_with(rows)
+    paths = [("A", "B", "C"), ("A", "B", "D"), ("A", "E"), ("F",)]
+    nodes = tuple(replace(node, heading_path=path) for node, path in zip(index.nodes, paths, strict=True))
+    found = signals(replace(index, nodes=nodes), row=query)
+    assert column(found, "chapter_best") == [0.2, 0.2, 0.3, 0.4]
+    assert column(found, "depth") == [3, 3, 2, 1]
 
 
 def test_the_subject_of_a_query_is_that_of_its_three_nearest_nodes_the_earlier_of_equals() -> None:
