@@ -25,7 +25,7 @@ from skillpager.strategies.navigator.required_context import required_context
 from skillpager.strategies.navigator.strategy import TWIN_COSINE, Navigator
 from skillpager.strategies.picking import cosines
 from skillpager.types import Budget, FloatArray, ListContext, Query, SkillIndex, SkipReason
-from strategy_cases import index_with, indifferent, ordinals, reasons, run
+from strategy_cases import index_with, indifferent, near, ordinals, reasons, run
 
 SAMPLE = SAMPLES / "postgres-backup"
 QUERY = "restore one table from a dump"
@@ -295,6 +295,26 @@ def test_the_walk_takes_what_is_worth_most_per_token_with_what_it_needs(
     for rank, pick in enumerate(selection.picks):
         before = [walk.cosines[node, pick.node.ordinal] for node in shown[:rank]]
         assert pick.redundancy == pytest.approx(max([0.0, *before]), abs=2e-6)
+
+
+def test_a_target_and_a_floor_that_are_just_reached_are_reached() -> None:
+    index = index_with(tokens=[1] * 4)
+    needs = np.array([0.9, 0.8, 0.7, 0.5])
+    navigator = Navigator(model=Told(needs, floor=-math.log1p(-0.5)), opening_tokens=0.0)
+    chance = run(navigator, index, max_nodes=4).picks[1].sufficiency
+    assert ordinals(run(navigator, index, sufficiency=chance)) == [0, 1]
+    assert ordinals(run(navigator, index)) == [0, 1, 2, 3]
+    higher = replace(navigator, model=Told(needs, floor=-1.01 * math.log1p(-0.5)))
+    assert ordinals(run(higher, index)) == [0, 1, 2]
+    # the best node is picked whatever it is worth
+    assert ordinals(run(replace(navigator, model=Told(needs, floor=9.0)), index)) == [0]
+
+
+@pytest.mark.parametrize(("cosine", "order"), [(0.92, [0, 2, 1]), (0.91999, [0, 1, 2])])
+def test_twins_are_nodes_of_a_cosine_of_at_least_92_hundredths(cosine: float, order: list[int]) -> None:
+    index = index_with(near(1.0, cosine, 0.1)[0], tokens=[5] * 3)
+    navigator = Navigator(model=Told(np.array([0.6, 0.5, 0.3])), opening_tokens=0.0, twin_share=0.0)
+    assert ordinals(run(navigator, index, max_nodes=3)) == order
 
 
 # ---- redundancy, units, price
