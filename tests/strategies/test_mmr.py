@@ -311,6 +311,36 @@ def test_neither_kept_cosines_nor_shortlists_change_picks_or_records(
         )
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_pools_and_what_picks_depend_on_are_the_same_with_shortlists(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    random, count = np.random.default_rng(seed), 200
+    rows = alike_rows(seed, count + 1, 12)
+    index, query = index_of(rows[1:]), Query("q", rows[0])
+    candidates = random.random(count) < 0.8
+    completions = {
+        int(place): [int(place + 3) % count, int(place + 7) % count] for place in range(0, count, 2)
+    }
+    found = []
+    for max_kept in (0, count):
+        monkeypatch.setattr(mmr, "MAX_KEPT_NODES", max_kept)
+        meter, budget = NodeMeter(index.nodes), Budget(20, 600 if seed % 2 else None)
+        found.append(
+            Mmr(0.6).select_among(
+                index, query, budget=budget, meter=meter, candidates=candidates, completions=completions
+            )
+        )
+    shortlists, kept = found
+    assert len(kept.picks) > 20 or seed % 2
+    assert ordinals(shortlists) == ordinals(kept)
+    assert reasons(shortlists) == reasons(kept)
+    for one, other in zip(
+        (*shortlists.picks, *shortlists.skipped), (*kept.picks, *kept.skipped), strict=True
+    ):
+        assert (one.redundancy, one.marginal) == pytest.approx((other.redundancy, other.marginal), abs=3e-6)
+
+
 @pytest.mark.parametrize("max_kept", [0, mmr.MAX_KEPT_NODES])
 def test_ties_behind_the_shortlist_go_to_the_earlier_node(
     max_kept: int, monkeypatch: pytest.MonkeyPatch
