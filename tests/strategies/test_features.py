@@ -119,20 +119,20 @@ def test_a_chapter_is_what_stands_under_two_headings() -> None:
 
 
 def test_the_subject_of_a_query_is_that_of_its_three_nearest_nodes_the_earlier_of_equals() -> None:
-    # nodes 5 to 39 are equally near to the query, each in a direction of its own
-    rows = np.zeros((40, 41), np.float32)
-    rows[:, 0] = [0.1] * 5 + [0.6] * 35
-    rows[np.arange(40), np.arange(1, 41)] = np.sqrt(1 - rows[:, 0] ** 2)
-    subject = rows[5:8].mean(0)
+    # nodes 5, 7, 9 to 43 are equally near to the query, each in a direction of its own
+    rows = np.zeros((45, 46), np.float32)
+    rows[:, 0] = [0.1] * 5 + [0.6, 0.5] * 20
+    rows[np.arange(45), np.arange(1, 46)] = np.sqrt(1 - rows[:, 0] ** 2)
+    subject = rows[[5, 7, 9]].mean(0)
     likeness = rows @ (subject / np.linalg.norm(subject))
     expected = (likeness - likeness.mean()) / likeness.std()
-    found = signals(index_with(rows), row=np.eye(1, 41, dtype=np.float32)[0])
+    found = signals(index_with(rows), row=np.eye(1, 46, dtype=np.float32)[0])
     assert column(found, "feedback_z") == pytest.approx(expected.tolist(), abs=1e-4)
 
 
 def test_headings_count_with_and_without_those_above_them() -> None:
     index = index_with(count=16)
-    paths = [("Backup tools", "Restoring")] * 8 + [("Backup tools", "Tables")] * 8
+    paths = [("Backup tools", "restoring")] * 8 + [("Backup tools", "Tables")] * 8
     nodes = (replace(node, heading_path=path) for node, path in zip(index.nodes, paths, strict=True))
     found = signals(replace(index, nodes=tuple(nodes)), "restored backup")
     rare, common = math.log1p(1.5 / 1.5), math.log1p(0.5 / 2.5)

@@ -333,6 +333,12 @@ def test_a_node_that_opens_a_gap_costs_more() -> None:
     assert ordinals(marked) == ordinals(opened) == [4, 3, 2, 1]
 
 
+def test_a_node_that_closes_a_gap_costs_less() -> None:
+    index = index_with(tokens=[20] * 4)
+    navigator = Navigator(model=Told(np.array([0.9, 0.5, 0.9, 0.52])), opening_tokens=12.0)
+    assert ordinals(run(navigator, index, max_nodes=4)) == [0, 2, 1, 3]
+
+
 def test_what_a_twin_says_is_worth_less(pager: SkillPager) -> None:
     line = "Run `pg_restore --table=orders` to restore one table from a dump."
     text = f"---\nname: t\ndescription: t\n---\n# A\n\n{line}\n\n# A\n\n{line}\n\n# B\n\nTables are nice.\n"
