@@ -162,6 +162,12 @@ def test_a_node_that_does_not_fit_is_skipped_for_a_smaller_one() -> None:
     assert [(skip.node.ordinal, skip.reason) for skip in selection.skipped] == [(1, SkipReason.MAX_TOKENS)]
 
 
+def test_a_pick_tells_its_tokens_and_those_of_the_page_so_far() -> None:
+    rows = unit_rows(5, 3)
+    picks = select(index_of(rows, tokens=[5, 7, 9]), rows[0], Full()).picks
+    assert [(pick.tokens, pick.total_tokens) for pick in picks] == [(5, 5), (7, 12), (9, 21)]
+
+
 def test_full_takes_everything_in_document_order() -> None:
     rows = unit_rows(5, 150)
     assert ordinals(select(index_of(rows), rows[0], Full())) == list(range(150))

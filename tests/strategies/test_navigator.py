@@ -399,6 +399,7 @@ def test_a_reason_is_what_the_log_odds_lose_with_average_features(pager: SkillPa
     expected = np.array(lost) / np.sum(lost, axis=0)
     told = model.reasons(known, query)
     assert np.array([list(shares.values()) for shares in told]) == pytest.approx(expected.T, abs=6e-4)
+    assert all(abs(1000 * share - round(1000 * share)) < 1e-3 for shares in told for share in shares.values())
     assert {*indifferent().reasons(known, query)[0].values()} == {0.0}
 
 
