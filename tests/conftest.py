@@ -13,8 +13,10 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+from plain_parts import plain_pager
 from skillpager import SkillPager
 from skillpager.settings import Settings
+from skillpager.stores import NoStore
 
 if sys.platform == "win32":
     from multiprocessing.context import SpawnContext as Processes
@@ -136,6 +138,12 @@ def pager(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SkillPager]:
     made = SkillPager(settings=Settings(cache_dir=folder))
     yield made
     made.close()
+
+
+@pytest.fixture(scope="session")
+def quick_pager(tmp_path_factory: pytest.TempPathFactory) -> SkillPager:
+    """A pager without models and store, for tests in which neither meaning nor node types matter."""
+    return plain_pager(tmp_path_factory.mktemp("quick"), NoStore())
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ import pytest
 import sentencex
 
 from messages import raises
+from rust_panics import PANICS, needs_panic
 from skillpager.errors import EncoderError, MissingExtraError, install_command, panics_as, require_extra
 
 
@@ -88,9 +89,10 @@ def test_a_missing_extra_names_purpose_package_and_command(installed: Path) -> N
         require_extra("nosuch.part", extra="tokens", purpose="Counting")
 
 
+@needs_panic
 def test_a_panic_of_a_library_in_rust_is_an_error_and_nothing_else_is_changed() -> None:
     with raises(EncoderError), panics_as(EncoderError, "sentencex"):
-        sentencex.get_sentence_boundaries("en", "A\u00a0.NET application")
+        sentencex.get_sentence_boundaries("en", PANICS)
     for error in (KeyboardInterrupt, ValueError):
         with pytest.raises(error), panics_as(EncoderError, "sentencex"):
             raise error

@@ -193,6 +193,7 @@ def test_a_mention_of_a_heading_is_a_reference(heading: str, text: str) -> None:
     ("heading", "text"),
     [
         ("Rate limits", "A pirate limits himself."),
+        ("Rate limits", "The number is masked as xxxx here."),
         ("Rate limits", "At that rate, limits are reached."),
         ("Rate limits", "At that rate. Limits are reached."),
         ("Rate limits", "Read https://example.com/rate-limits today."),
@@ -387,6 +388,17 @@ def test_a_shared_code_span_goes_before_the_next_step() -> None:
         step: Stop `API_TOKEN`.
     """)
     assert pairs(condition_edges(nodes)) == {(0, 2)}
+
+
+def test_another_code_span_of_a_step_does_not_count() -> None:
+    nodes = document("""
+        # Prerequisites
+        precondition: `API_TOKEN` must be set.
+        step: Look around.
+        # Work
+        step: Run with `LOG_LEVEL`.
+    """)
+    assert pairs(condition_edges(nodes)) == {(0, 1)}
 
 
 def test_a_precondition_after_its_step_constrains_the_step_before() -> None:

@@ -9,10 +9,10 @@ from skillpager.errors import NodeNotFoundError
 from skillpager.pages.addresses import find_nodes, find_section
 
 
-@pytest.fixture
-def index(hashing_pager: SkillPager) -> SkillIndex:
+@pytest.fixture(scope="module")
+def index(quick_pager: SkillPager) -> SkillIndex:
     """A skill of several files."""
-    return hashing_pager.index(SAMPLES / "kubernetes-debugging")
+    return quick_pager.index(SAMPLES / "kubernetes-debugging")
 
 
 @pytest.mark.parametrize(
@@ -48,8 +48,8 @@ def test_ranges_hold_their_ends_and_the_whole_skill(index: SkillIndex) -> None:
         find_nodes(index, [f"n{total}"])
 
 
-def test_lines_name_every_node_that_they_touch(hashing_pager: SkillPager) -> None:
-    index = hashing_pager.index("# A\n\nFirst\nparagraph.\n\nSecond\nparagraph.\n\nThird.\n")
+def test_lines_name_every_node_that_they_touch(quick_pager: SkillPager) -> None:
+    index = quick_pager.index("# A\n\nFirst\nparagraph.\n\nSecond\nparagraph.\n\nThird.\n")
     first, second, third = (node.span for node in index.nodes)
     assert [(span.start_line, span.end_line) for span in (first, second, third)] == [(3, 4), (6, 7), (9, 9)]
     assert find_nodes(index, ["L4"]) == find_nodes(index, ["l3"]) == find_nodes(index, ["L1-3"]) == [0]
@@ -95,9 +95,9 @@ SECTIONS = (
     ],
 )
 def test_a_section_is_what_stands_under_its_heading(
-    hashing_pager: SkillPager, section: str, texts: list[str]
+    quick_pager: SkillPager, section: str, texts: list[str]
 ) -> None:
-    index = hashing_pager.index(SECTIONS)
+    index = quick_pager.index(SECTIONS)
     assert [index.nodes[ordinal].text for ordinal in find_section(index, section)] == texts
 
 
@@ -106,17 +106,23 @@ def test_a_section_is_what_stands_under_its_heading(
     [
         "Setup",
         "us",
+        "if",
         "zzz",
         "Set up > Use",
     ],
 )
 def test_a_section_that_is_not_there_lists_those_that_come_close(
-    hashing_pager: SkillPager, section: str
+    quick_pager: SkillPager, section: str
 ) -> None:
     with raises(NodeNotFoundError):
-        find_section(hashing_pager.index(SECTIONS), section)
+        find_section(quick_pager.index(SECTIONS), section)
 
 
-def test_a_skill_without_headings_has_no_sections(hashing_pager: SkillPager) -> None:
+def test_a_skill_of_headings_has_no_nodes(quick_pager: SkillPager) -> None:
     with raises(NodeNotFoundError):
-        find_section(hashing_pager.index("Just text.\n"), "Top")
+        find_nodes(quick_pager.index("# Only\n\n## Headings\n"), ["n0"])
+
+
+def test_a_skill_without_headings_has_no_sections(quick_pager: SkillPager) -> None:
+    with raises(NodeNotFoundError):
+        find_section(quick_pager.index("Just text.\n"), "Top")

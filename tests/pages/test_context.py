@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import SAMPLES
@@ -53,9 +53,9 @@ Run it. Then stop it again when the work is done and nobody needs it any longer.
 
 
 @pytest.fixture
-def demo(hashing_pager: SkillPager) -> SkillIndex:
+def demo(quick_pager: SkillPager) -> SkillIndex:
     """The index of DOCUMENT."""
-    return hashing_pager.index(DOCUMENT)
+    return quick_pager.index(DOCUMENT)
 
 
 def page_of(index: SkillIndex, pager: SkillPager, *, style: Style = Style.MARKED) -> PageRenderer:
@@ -68,9 +68,9 @@ def ordinal(index: SkillIndex, words: str) -> int:
     return next(node.ordinal for node in index.nodes if words in node.text)
 
 
-def test_a_page_reads_like_the_document(demo: SkillIndex, hashing_pager: SkillPager) -> None:
+def test_a_page_reads_like_the_document(demo: SkillIndex, quick_pager: SkillPager) -> None:
     chosen = [ordinal(demo, "Then stop"), ordinal(demo, "The second tool"), ordinal(demo, "The third tool")]
-    context = page_of(demo, hashing_pager).render(chosen)
+    context = page_of(demo, quick_pager).render(chosen)
     text = context.text
     assert text.startswith('[Page of skill "demo": ')
     assert "files intact." in text
@@ -89,11 +89,11 @@ def test_a_page_reads_like_the_document(demo: SkillIndex, hashing_pager: SkillPa
     assert text.count("# Demo") == 1
     assert "### Details" not in text
     assert not context.complete
-    assert context.tokens == hashing_pager.token_counter.count(text)
+    assert context.tokens == quick_pager.token_counter.count(text)
 
 
-def test_every_gap_is_a_marker_whose_numbers_are_true(demo: SkillIndex, hashing_pager: SkillPager) -> None:
-    context = page_of(demo, hashing_pager).render([ordinal(demo, "The second tool")])
+def test_every_gap_is_a_marker_whose_numbers_are_true(demo: SkillIndex, quick_pager: SkillPager) -> None:
+    context = page_of(demo, quick_pager).render([ordinal(demo, "The second tool")])
     markers = re.findall(
         r"\[… L(\d+)(?:-(\d+))?, (?:about )?(\d+) tokens: ([^;]+); show (\S+)\]", context.text
     )
@@ -110,30 +110,30 @@ def test_every_gap_is_a_marker_whose_numbers_are_true(demo: SkillIndex, hashing_
     assert not shown & hidden
 
 
-def test_a_gap_that_costs_little_more_than_its_marker_is_shown(hashing_pager: SkillPager) -> None:
+def test_a_gap_that_costs_little_more_than_its_marker_is_shown(quick_pager: SkillPager) -> None:
     text = "# T\n\nA first sentence of the document. Short one. A last sentence of the document.\n"
-    index = hashing_pager.index(text)
-    context = page_of(index, hashing_pager).render([0, 2])
+    index = quick_pager.index(text)
+    context = page_of(index, quick_pager).render([0, 2])
     assert "Short one." in context.text
     assert [node.ordinal for node in context.nodes] == [0, 1, 2]
 
 
-def test_all_nodes_are_the_whole_document(demo: SkillIndex, hashing_pager: SkillPager) -> None:
-    context = page_of(demo, hashing_pager).render(range(len(demo.nodes)))
+def test_all_nodes_are_the_whole_document(demo: SkillIndex, quick_pager: SkillPager) -> None:
+    context = page_of(demo, quick_pager).render(range(len(demo.nodes)))
     assert context.complete
     assert context.omitted == ()
     assert context.text == DOCUMENT.split("---\n", 2)[2]
 
 
-def test_plain_is_the_papers_concatenation(demo: SkillIndex, hashing_pager: SkillPager) -> None:
+def test_plain_is_the_papers_concatenation(demo: SkillIndex, quick_pager: SkillPager) -> None:
     chosen = [ordinal(demo, "Then stop"), ordinal(demo, "The second tool")]
-    context = page_of(demo, hashing_pager, style=Style.PLAIN).render(chosen)
+    context = page_of(demo, quick_pager, style=Style.PLAIN).render(chosen)
     assert context.text == "\n\n".join(demo.nodes[number].text for number in sorted(chosen))
     assert context.omitted  # what is left out is still known
 
 
-def test_xml_wraps_the_marked_page_for_hosts(demo: SkillIndex, hashing_pager: SkillPager) -> None:
-    page = page_of(demo, hashing_pager, style=Style.XML)
+def test_xml_wraps_the_marked_page_for_hosts(demo: SkillIndex, quick_pager: SkillPager) -> None:
+    page = page_of(demo, quick_pager, style=Style.XML)
     part = page.render([ordinal(demo, "Then stop")]).text
     assert part.startswith('<skill_content name="demo">\n[Page of skill')
     assert part.endswith("\n</skill_content>")
@@ -141,9 +141,9 @@ def test_xml_wraps_the_marked_page_for_hosts(demo: SkillIndex, hashing_pager: Sk
     assert whole.startswith('<skill_content name="demo" complete="true">\n# Demo')
 
 
-def test_files_are_named_where_they_begin(hashing_pager: SkillPager) -> None:
-    index = hashing_pager.index(SAMPLES / "kubernetes-debugging")
-    page = page_of(index, hashing_pager)
+def test_files_are_named_where_they_begin(quick_pager: SkillPager) -> None:
+    index = quick_pager.index(SAMPLES / "kubernetes-debugging")
+    page = page_of(index, quick_pager)
     files = [file.path for file in index.skill.files]
     marks = re.findall(r"^\[file: (.+)\]$", whole_text(index), re.MULTILINE)
     assert marks == files[1:]
@@ -153,30 +153,27 @@ def test_files_are_named_where_they_begin(hashing_pager: SkillPager) -> None:
     assert f"[… {files[1]} L" in text
 
 
-def test_one_blank_line_stands_around_the_name_of_a_file(hashing_pager: SkillPager) -> None:
-    files = [("SKILL.md", "\n\nFirst. \n\n\n\n"), ("b.md", "\n\n  code\n"), ("c.md", "Third.\n\n")]
-    index = hashing_pager.index(skill_from_files(files))
-    assert whole_text(index) == "First.\n\n[file: b.md]\n\n  code\n\n[file: c.md]\n\nThird.\n"
+def test_one_blank_line_stands_around_the_name_of_a_file(quick_pager: SkillPager) -> None:
+    files = [("SKILL.md", "\n\nX first. \n\n\n\n"), ("b.md", "\n\n  code\n"), ("c.md", "X third X\n\n")]
+    index = quick_pager.index(skill_from_files(files))
+    assert whole_text(index) == "X first.\n\n[file: b.md]\n\n  code\n\n[file: c.md]\n\nX third X\n"
 
 
-def test_an_excerpt_is_the_nodes_with_their_headings(demo: SkillIndex, hashing_pager: SkillPager) -> None:
+def test_an_excerpt_is_the_nodes_with_their_headings(demo: SkillIndex, quick_pager: SkillPager) -> None:
     chosen = ordinal(demo, "The third tool")
-    text = page_of(demo, hashing_pager).excerpt([chosen]).text
+    text = page_of(demo, quick_pager).excerpt([chosen]).text
     lead_in = "Install the following tools before you begin with anything else at all:"
     assert text == f"# Demo\n\n## Setup\n\n{lead_in}\n{demo.nodes[chosen].text}"
-    assert page_of(demo, hashing_pager).excerpt([]).text == ""
+    assert page_of(demo, quick_pager).excerpt([]).text == ""
 
 
 @pytest.fixture(scope="module")
-def sample_indexes(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[SkillIndex, SkillPager]]:
-    """Indexes of all samples, with hashing embeddings."""
-    pager = SkillPager(encoder="hashing", store=tmp_path_factory.mktemp("indexes"))
-    found = [(pager.index(path), pager) for path in sorted(SAMPLES.iterdir())]
-    pager.close()
-    return found
+def sample_indexes(quick_pager: SkillPager) -> list[tuple[SkillIndex, SkillPager]]:
+    """Indexes of all samples."""
+    return [(quick_pager.index(path), quick_pager) for path in sorted(SAMPLES.iterdir())]
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, deadline=None)
 @given(data=st.data())
 def test_the_meter_prices_what_is_rendered(
     sample_indexes: list[tuple[SkillIndex, SkillPager]], data: st.DataObject
@@ -196,7 +193,7 @@ def test_the_meter_prices_what_is_rendered(
         assert meter.tokens <= context.tokens + 3 * len(chosen) + 6
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, deadline=None)
 @given(data=st.data())
 def test_the_ceiling_is_hard(
     sample_indexes: list[tuple[SkillIndex, SkillPager]], data: st.DataObject

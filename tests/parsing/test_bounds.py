@@ -10,13 +10,11 @@ from time import process_time
 import pytest
 
 from constructs import CONSTRUCTS
-from messages import raises
 from skillpager.classifiers.features import describe
-from skillpager.errors import SkillError
 from skillpager.graph.edges import condition_edges, reference_edges
 from skillpager.parsing.fragments import split_skill
 from skillpager.parsing.markdown import linked_paths
-from skillpager.parsing.skill import skill_from_files, skill_from_text
+from skillpager.parsing.skill import skill_from_text
 from skillpager.types import Fragment, Node, NodeType
 
 # below the 2,000 parts that may be nearly empty
@@ -102,29 +100,3 @@ def test_blank_lines_are_searched_once_for_cues() -> None:
     begin = process_time()
     describe(fragments)
     assert process_time() - begin < 1
-
-
-def test_a_list_of_too_many_items_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("skillpager.parsing.markdown.MAX_TOKENS", 1_000)
-    text = "# Title\n\n" + "-\n" * 1_001
-    with raises(SkillError):
-        split_skill(skill_from_text(text))
-    with raises(SkillError):
-        linked_paths(text, file="SKILL.md", first_line=5)
-
-
-@pytest.mark.parametrize("line", ["#\n", "-\n", "a\n\n"])
-def test_many_parts_that_are_nearly_empty_are_refused(line: str) -> None:
-    assert split_skill(skill_from_text(line * 1_900))
-    with raises(SkillError):
-        split_skill(skill_from_text(line * 3_000))
-
-
-def test_too_many_parts_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("skillpager.parsing.blocks.MAX_PIECES", 100)
-    monkeypatch.setattr("skillpager.parsing.fragments.MAX_PIECES", 100)
-    assert split_skill(skill_from_text("---\nname: x\n---\n" + "# A\n" * 100))
-    with raises(SkillError):
-        split_skill(skill_from_text("---\nname: x\n---\n" + "# A\n" * 200))
-    with raises(SkillError):
-        split_skill(skill_from_files([(f"{number}.md", "# A\n\n" * 60) for number in range(4)]))

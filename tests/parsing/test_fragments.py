@@ -6,8 +6,12 @@ from hypothesis import strategies as st
 
 from conftest import SAMPLES, TRAPS
 from golden import check, tiles_text
+from messages import raises
+from skillpager.errors import SkillError
+from skillpager.parsing.blocks import split_blocks
 from skillpager.parsing.fragments import split_file, split_skill
-from skillpager.parsing.skill import read_skill, skill_from_text
+from skillpager.parsing.markdown import linked_paths, parse_blocks
+from skillpager.parsing.skill import read_skill, skill_from_files, skill_from_text
 from skillpager.types import Fragment, Heading, SourceFile, Tile, TileKind
 
 # what makes a parser stumble, one piece a line; a form feed, a line separator and a zero among them
@@ -163,7 +167,9 @@ def test_link_definitions_and_too_deep_nesting_are_not_lost() -> None:
     kinds = [item.kind for item in fragments("Text [a].\n\n[a]: http://x.org\n[b]: http://y.org\n")]
     assert kinds == [TileKind.SENTENCE, TileKind.LINK_DEFINITION]
     deep = "\n".join("  " * depth + "- item" for depth in range(90))
-    assert "".join(item.text for item in fragments(deep)).count("item") == 90
+    parts = fragments(deep)
+    assert "".join(item.text for item in parts).count("item") == 90
+    assert parts[-1].kind is TileKind.SENTENCE
 
 
 def test_a_two_megabyte_line_is_split_at_its_sentences() -> None:
@@ -190,6 +196,63 @@ def test_text_from_a_string_is_split_like_a_file() -> None:
         TileKind.SENTENCE,
         TileKind.BLANK,
     ]
+
+
+def test_a_fragment_names_its_first_and_last_line() -> None:
+    parts = fragments("One\nb\n\n- a\r\n  b\r\n\r\n```\n\n```")
+    assert [(part.span.start_line, part.span.end_line) for part in parts] == [(1, 2), (4, 5), (7, 9)]
+    assert [part.ordinal for part in parts] == [0, 1, 2]
+
+
+# ---- limits
+
+
+@pytest.mark.parametrize(
+    ("fits", "exceeds"),
+    [
+        ("a\n\n" * 10, "a\n\n" * 11),  # this many may be short
+        ("#\n" * 10, "#\n" * 10 + "[a]: b"),
+        ("-\n" * 10, "-\n" * 11),
+        ("äb\n\n" * 15, "äb\n\n" * 14 + "b\n\n"),  # five bytes each
+        ("äbc\n\n" * 20, "äbc\n\n" * 21),  # this many at all
+    ],
+    ids=["short", "headings", "items", "bytes", "most"],
+)
+def test_the_number_of_parts_is_limited(monkeypatch: pytest.MonkeyPatch, fits: str, exceeds: str) -> None:
+    monkeypatch.setattr("skillpager.parsing.blocks.MAX_SHORT_PIECES", 10)
+    monkeypatch.setattr("skillpager.parsing.blocks.MAX_PIECES", 20)
+    front_matter = f"---\nname: {'x' * 200}\n---\n"
+    assert split_skill(skill_from_text(front_matter + fits))
+    with raises(SkillError):
+        split_skill(skill_from_files([("a/b.md", front_matter + exceeds)]))
+    with raises(SkillError):
+        split_blocks(exceeds, 0)
+
+
+def test_the_number_of_tiles_of_a_skill_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("skillpager.parsing.fragments.MAX_PIECES", 503)
+    files = [(f"{number}.md", "# A\n\n" * 126) for number in range(4)]
+    assert len(split_skill(skill_from_files(files))) == 4 * 252  # two for each piece, and two
+    with raises(SkillError):
+        split_skill(skill_from_files([*files, ("last.md", "a")]))
+
+
+def test_the_number_of_tokens_of_a_block_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "skillpager.parsing.markdown.MAX_TOKENS", 1_001
+    )  # one for the list, one for each item
+    text = "# Title\n\n" + "-\n" * 1_000
+    assert split_skill(skill_from_text(text))
+    with raises(SkillError):
+        split_skill(skill_from_files([("a/b.md", f"---\nname: x\n---\n{text}-\n")]))
+    with raises(SkillError):
+        split_blocks(f"{text}-\n", 0)
+    with raises(SkillError):
+        linked_paths(f"{text}-\n", file="SKILL.md", first_line=5)
+    with raises(SkillError):
+        linked_paths(f"{text}-\n")
+    with raises(SkillError):
+        list(parse_blocks(f"{text}-\n"))
 
 
 def test_the_tiles_of_the_samples_are_what_they_were() -> None:

@@ -44,6 +44,10 @@ def test_code_blocks_are_one_piece_from_the_start(fence: str) -> None:
         ("Look:\n\n# Heading\n\nText.", ["Look:", "Text."]),
         ("Look:\n\n---\n\nText.", ["Look:", "Text."]),
         ("The ratio is 1:2. Fine.", ["The ratio is 1:2.", "Fine."]),
+        ("# A\n\nSee:\n\n[a]: x.md\n\n# Heading", ["See:", "[a]: x.md"]),
+        ("# A\n\nSee:\n\n[a]: x.md", ["See:\n\n[a]: x.md"]),
+        ("# A\n\nSee:\n\n[a]: x.md\n\n---", ["See:", "[a]: x.md"]),
+        ("Do:\n\n* `\n  - a", ["Do:\n\n* `", "  - a"]),
     ],
 )
 def test_colon_joins_next(text: str, expected: list[str]) -> None:
@@ -61,7 +65,10 @@ def test_colon_joins_next(text: str, expected: list[str]) -> None:
         ("Wenn es klemmt, warte. Dann weiter. Ende.", ["Wenn es klemmt, warte. Dann weiter.", "Ende."]),
         ("If it fails, look.\n\nThe next paragraph.", ["If it fails, look.", "The next paragraph."]),
         ("The specific one. Two.", ["The specific one.", "Two."]),
+        ("If so, go.\n\n+\n  - a", ["If so, go.", "+", "  - a"]),
         ("Iffy things. Two.", ["Iffy things.", "Two."]),
+        ("_" * 78 + "If so, go. Two.", ["_" * 78 + "If so, go. Two."]),  # 80 characters are read
+        ("_" * 79 + "If so, go. Two.", ["_" * 79 + "If so, go.", "Two."]),
     ],
 )
 def test_condition_joins_next(text: str, expected: list[str]) -> None:
@@ -77,10 +84,31 @@ def test_condition_joins_next(text: str, expected: list[str]) -> None:
         ("用它。或者用别的。好。", ["用它。或者用别的。", "好。"]),
         ("Use make. Order matters.", ["Use make.", "Order matters."]),
         ("Use make. Android too.", ["Use make.", "Android too."]),
+        ("# Or else\n\nAnd so on. Or not.", ["And so on. Or not."]),
+        ("Wait.\n\n(\n\nor go.", ["Wait.", "(\n\nor go."]),
+        ("Wait.\n\n[a]: x.md\n\nOr go.", ["Wait.", "[a]: x.md", "Or go."]),
+        ("Wait.\n\n" + "_" * 77 + "and go.", ["Wait.\n\n" + "_" * 77 + "and go."]),
+        ("Wait.\n\n" + "_" * 78 + "and go.", ["Wait.", "_" * 78 + "and go."]),
     ],
 )
 def test_connective_joins_previous(text: str, expected: list[str]) -> None:
     assert merged(text, "connective_joins_previous") == expected
+
+
+def test_a_condition_after_a_colon_needs_what_follows_in_its_own_paragraph_only() -> None:
+    rules = ("colon_joins_next", "condition_joins_next")
+    assert merged("Note:\n\nIf it fails, look. Then ask. Go.", *rules) == [
+        "Note:\n\nIf it fails, look. Then ask.",
+        "Go.",
+    ]
+    quote, code = "> If it is late," + " sleep" * 200, "> ```\n> sleep\n> ```"
+    assert merged(f"Note:\n\n{quote}\n{code}", *rules) == [f"Note:\n\n{quote}", code]
+
+
+def test_a_colon_at_the_end_of_an_item_takes_in_its_own_continuation() -> None:
+    code = "  ```\n" + "  code\n" * 300 + "  ```"  # longer than an item may be
+    text = f"- Run this:\n\n{code}\n- next"
+    assert merged(text, "colon_joins_next") == [f"- Run this:\n\n{code}", "- next"]
 
 
 def test_short_list_items_are_grouped_and_long_ones_stand_alone() -> None:
@@ -103,13 +131,15 @@ def test_a_nested_item_does_not_take_in_the_next_outer_one() -> None:
     ]
 
 
-def test_an_item_that_is_only_a_title_joins_its_first_nested_item() -> None:
-    long = "word " * (MAX_LIST_GROUP_CHARS // 5)
-    text = f"4. Tag\n\n   1. {long}\n   2. {long}"
-    assert merged(text, "list_items_grouped") == [
-        f"4. Tag\n\n   1. {long}".rstrip(),
-        f"   2. {long}".rstrip(),
-    ]
+@pytest.mark.parametrize(
+    ("title", "joins"),
+    [("4. Tag\n", True), ("- " + "t" * 38, True), ("- " + "t" * 39, False), ("- a\n- b", True)],
+)
+def test_an_item_that_is_only_a_title_joins_its_first_nested_item(title: str, joins: bool) -> None:
+    inner = [f"   {number}. " + "word " * (MAX_LIST_GROUP_CHARS // 5) for number in (1, 2)]
+    first, second = (item.rstrip() for item in inner)
+    parts = [f"{title}\n{first}", second] if joins else [title, first, second]
+    assert merged("# Steps\n\n" + f"{title}\n{inner[0]}\n{inner[1]}", "list_items_grouped") == parts
 
 
 def test_a_short_table_is_one_piece_and_a_long_one_is_cut_between_rows() -> None:

@@ -6,7 +6,8 @@ from itertools import pairwise
 
 import pytest
 
-from skillpager.parsing.sentences import sentence_starts
+from rust_panics import PANICS, needs_panic
+from skillpager.parsing.sentences import WINDOW, sentence_starts
 
 
 def split(text: str) -> list[str]:
@@ -37,6 +38,15 @@ def split(text: str) -> list[str]:
         ("Nutze z. B. Make. Dann weiter.", ["Nutze z. B. Make. ", "Dann weiter."]),
         ("A\u00a0.NET application. Next.", ["A\u00a0.NET application. ", "Next."]),
         ("Seit A\u202f.B geht es.\u2003Dann weiter.", ["Seit A\u202f.B geht es.\u2003", "Dann weiter."]),
+        ("**One. Two.** Three.", ["**One. Two.** ", "Three."]),
+        ("**好。**行。", ["**好。**", "行。"]),
+        ("见“一。二” usw. Then more. Go.", ["见“一。二” usw. Then more. ", "Go."]),
+        (
+            "**“好。”**下。",
+            ["**“好。”**下。"],
+        ),  # a wide stop counts before two closing marks, not before three
+        ("**One.**" + " " * 37 + "Two.", ["**One.**" + " " * 37, "Two."]),  # 40 characters are looked through
+        ("**One.**" + " " * 38 + "Two.", ["**One.**" + " " * 38 + "Two."]),
         ("No end", ["No end"]),
         ("", [""]),
     ],
@@ -51,6 +61,14 @@ def test_a_long_text_is_cut_in_windows_without_losing_boundaries() -> None:
     assert starts == [number * len(sentence) for number in range(3000)]
 
 
+@pytest.mark.parametrize(("length", "starts"), [(3_000, [0]), (WINDOW, [0]), (WINDOW + 1, [0, WINDOW // 2])])
+def test_a_text_is_cut_in_windows_only_if_it_is_longer_than_one(length: int, starts: list[int]) -> None:
+    aside = "(One thing. Second thing.)"  # the segmenter sees no sentences in it, unless it begins within
+    words = "word " * WINDOW
+    text = words[: WINDOW // 2 - len("(One thing. ")] + aside + words
+    assert sentence_starts(text[: length - 1] + ".") == starts
+
+
 @pytest.mark.parametrize("unit", ["`", "[a", "[a](", "<a ", "**a", "((", "```a` ", "a.", "。", "x"])
 def test_no_text_makes_the_search_quadratic(unit: str) -> None:
     begin = time.thread_time()
@@ -58,9 +76,14 @@ def test_no_text_makes_the_search_quadratic(unit: str) -> None:
     assert time.thread_time() - begin < 5
 
 
+@needs_panic
+@pytest.mark.parametrize("before", ["", "。 a "])
 def test_text_on_which_the_segmenter_fails_is_one_sentence(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    before: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("skillpager.parsing.sentences._WIDE_BLANK", re.compile(r"(?!)"))
-    assert split("A\u00a0.NET application. Next.") == ["A\u00a0.NET application. Next."]
-    assert "left as one sentence" in caplog.text
+    text = f"{before}{PANICS}. Next."
+    assert split(text) == [text]
+    (message,) = caplog.messages
+    assert message.startswith("sentencex cannot process this text (")
+    assert message.endswith("): change the text, or report it.; the text is left as one sentence")

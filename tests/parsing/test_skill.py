@@ -1,6 +1,7 @@
 """Reading skills: front matter, links, encodings, limits; odd is a warning, unreadable an error."""
 
 import os
+import re
 import socket
 from pathlib import Path
 from time import process_time
@@ -16,6 +17,7 @@ from skillpager.errors import SkillError
 from skillpager.parsing import frontmatter
 from skillpager.parsing.markdown import linked_paths
 from skillpager.parsing.skill import MAY_LINK, read_skill, skill_from_files, skill_from_text
+from skillpager.settings import read_bounded
 
 
 def write(folder: Path, text: str | bytes, name: str = "SKILL.md") -> Path:
@@ -81,6 +83,7 @@ def test_unquoted_colons_are_read_with_a_warning() -> None:
         ("---\nname: a\n---", ""),
         ("---\r\nname: a\r\n---", ""),
         ("---\nname: a\n...\nbody", "body"),
+        ("---\n# a note\n\nname: a\n---\nbody", "body"),
         ("----\nname: a\n----\nbody", "----\nname: a\n----\nbody"),
     ],
 )
@@ -108,12 +111,55 @@ def test_broken_front_matter_warns_and_never_raises(block: str) -> None:
     assert skill.warnings
 
 
-def test_the_specification_is_checked_with_warnings(tmp_path: Path) -> None:
-    path = write(tmp_path / "folder", f"---\nname: Other Name\ndescription: {'d' * 1100}\n---\ntext\n")
-    warnings = " | ".join(read_skill(path).warnings)
-    assert "'Other Name' is not" in warnings
-    assert "differs from its folder 'folder'" in warnings
-    assert "1100 characters" in warnings
+SHOWN = "give the skill a short name on one line, without control or hidden characters"
+
+
+@pytest.mark.parametrize(
+    ("fields", "warnings"),
+    [
+        (f"name: folder\ndescription: {'d' * 1024}", []),
+        (f"name: folder\ndescription: {'d' * 1025}", ["description has 1025 characters, over 1024"]),
+        ("name: folder", ["the front matter has no description"]),
+        (
+            f"name: {'x' * 64}\ndescription: d",
+            [f"name {'x' * 64!r} differs from its folder 'folder'"],
+        ),
+        (
+            f"name: {'x' * 65}\ndescription: d",
+            [
+                f"name {'x' * 65!r} is not 64 or fewer lower-case letters, digits and hyphens",
+                f"name {'x' * 65!r} differs from its folder 'folder'",
+            ],
+        ),
+        (
+            f"name: {'y' * 500}\ndescription: d",
+            [
+                f"name '{'y' * 198}… is shown as '{'y' * 199}…': {SHOWN}",
+                f"name '{'y' * 199}…' is not 64 or fewer lower-case letters, digits and hyphens",
+                f"name '{'y' * 199}…' differs from its folder 'folder'",
+            ],
+        ),
+        (
+            'name: "\\u200b"\ndescription: d',
+            [f"name '\\u200b' is shown as 'folder': {SHOWN}"],
+        ),
+    ],
+)
+def test_the_specification_is_checked_with_warnings(tmp_path: Path, fields: str, warnings: list[str]) -> None:
+    path = write(tmp_path / "folder", f"---\n{fields}\n---\ntext\n")
+    assert list(read_skill(path).warnings) == warnings
+
+
+def test_only_front_matter_is_checked_against_the_specification() -> None:
+    assert skill_from_text("\ufeffText.\n", name="Any Name").warnings == ()
+
+
+@pytest.mark.parametrize(
+    "text", ["X\n", "---\nname: ' '\n---\nText.\n", '---\nname: "\\u200b"\n---\nText.\n']
+)
+def test_a_text_without_a_name_is_called_skill(text: str) -> None:
+    assert skill_from_text(text).name == skill_from_files([("a.md", text)]).name == "skill"
+    assert skill_from_text(text, name="\u200b").name == "skill"
 
 
 def test_links_are_followed_through_each_other_but_never_out_of_the_folder(tmp_path: Path) -> None:
@@ -135,6 +181,16 @@ def test_links_are_followed_through_each_other_but_never_out_of_the_folder(tmp_p
     assert len(read_skill(root).files) == 1
 
 
+def test_links_that_lead_nowhere_are_no_problem(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    write(tmp_path, f"[a](no.md) [b](../no.md) [c](d%00e.md) [f]({'g' * 5_000}.md) [h](i.md)\n")
+    write(tmp_path, "# I\n", "i.md")
+    with caplog.at_level("DEBUG", logger="skillpager"):
+        skill = read_skill(tmp_path)
+    assert [file.path for file in skill.files] == ["SKILL.md", "i.md"]
+    assert skill.warnings == ()
+    assert caplog.messages[0] == "SKILL.md names no.md, which is not in the skill"
+
+
 def test_an_unreadable_linked_file_is_left_out_with_a_warning(tmp_path: Path) -> None:
     write(tmp_path, "See [a](a.md) and [b](b.md).\n")
     write(tmp_path, b"\xff\xfe\x00", "a.md")
@@ -152,7 +208,9 @@ def test_an_unreadable_linked_file_is_left_out_with_a_warning(tmp_path: Path) ->
         b"\xef\xbb\xbf\n",
         b"text\0more",
         b"line\nb\xe4d",
+        b"\nb\xe4d\n\n",
         "text".encode("utf-16"),
+        b"\xfe\xff" + "text".encode("utf-16-be"),
     ],
 )
 def test_what_cannot_be_read_is_one_clear_error(tmp_path: Path, data: bytes) -> None:
@@ -167,12 +225,49 @@ def test_missing_paths_say_the_way_out(tmp_path: Path) -> None:
         read_skill(tmp_path)
 
 
-def test_the_size_limit_counts_all_files(tmp_path: Path) -> None:
-    write(tmp_path, "See [a](a.md).\n")
+def test_the_size_limit_counts_all_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, "See [a](a.md) and [b](b.md).\n")  # 29 bytes
     write(tmp_path, "x" * 2000, "a.md")
-    assert len(read_skill(tmp_path, max_bytes=3000).files) == 2
+    write(tmp_path, "ä" * 1000, "b.md")
+    most: list[int] = []
+    monkeypatch.setattr(
+        "skillpager.parsing.skill.read_bounded",
+        lambda path, max_bytes: most.append(max_bytes) or read_bounded(path, max_bytes),
+    )
+    assert len(read_skill(tmp_path, max_bytes=4029).files) == 3
+    assert most == [4029, 4000, 2000]  # no more is read of a file that grows meanwhile
     with raises(SkillError):
-        read_skill(tmp_path, max_bytes=1000)
+        read_skill(tmp_path, max_bytes=4028)
+    assert len(skill_from_text("ä" * 500, max_bytes=1000).files) == 1
+    with raises(SkillError):
+        skill_from_text("ä" * 500 + "a", max_bytes=1000)
+
+
+@pytest.mark.parametrize("reason", [OSError(5, "Input/output error"), OSError("no disk")])
+def test_what_the_system_refuses_to_read_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reason: OSError
+) -> None:
+    def fail(*_: object) -> bytes:
+        raise reason
+
+    write(tmp_path, "Text.\n")
+    with raises(SkillError), monkeypatch.context() as patch:
+        patch.setattr("skillpager.parsing.skill.read_bounded", fail)
+        read_skill(tmp_path)
+    with raises(SkillError), monkeypatch.context() as patch:
+        patch.setattr(Path, "is_dir", fail)
+        read_skill(tmp_path)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"], ids=["LF", "CRLF", "CR"])
+def test_a_list_that_is_too_long_is_named_by_its_line(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, end: str
+) -> None:
+    monkeypatch.setattr("skillpager.parsing.markdown.MAX_TOKENS", 3)
+    write(tmp_path, f"See other.md{end}")
+    write(tmp_path, end.join(["---", "name: x", "---", "Text.", "", "- a", "- b", "- c.md", ""]), "other.md")
+    with raises(SkillError):
+        read_skill(tmp_path)
 
 
 def test_strings_are_checked_too() -> None:
@@ -356,6 +451,67 @@ def test_other_tags_and_impossible_values_are_not_yaml(block: str) -> None:
     assert "not valid YAML" in skill.warnings[0]
 
 
+def nested(levels: int) -> str:
+    """Return fields in each other, after one whose values are side by side."""
+    return "side: [1, [2], {by: side}]\n" + "\n".join("  " * level + "a:" for level in range(levels))
+
+
+TOO_DEEP = "more than 32 levels of nesting"
+NO_VALUES = "mapping values are not allowed here"
+LINES = "only its plain `key: value` lines were read"
+QUOTED = "read after quoting values with colons"
+
+
+@pytest.mark.parametrize(
+    ("block", "fields", "line", "reason", "remedy"),
+    [
+        ("a: b: cX \t\nd-e: f\u00a0\ng: x: y\u00a0", {"a": "b: cX", "d-e": "f\u00a0", "g": "x: y\u00a0"}, 2, NO_VALUES, QUOTED),
+        ("a: [b\nd: cX \t\ne: f\u00a0", {"d": "cX", "e": "f\u00a0"}, 3, "expected ',' or ']', but got ':'", LINES),
+        ("a: b\n\n\nc: d: e", {"a": "b", "c": "d: e"}, 5, NO_VALUES, QUOTED),
+        ("a: b\nc: *d", {"a": "b"}, 1, "aliases are not allowed in front matter", LINES),
+        ("a: !x y", {}, 1, "the tag !x is not allowed in front matter", LINES),
+        ("- a", {}, 1, "the block is not a mapping", LINES),
+        ("a: [1\nb: c", {"b": "c"}, 3, "expected ',' or ']', but got ':'", LINES),
+        ("a: " + "[" * 33 + "]" * 33, {}, 1, TOO_DEEP, LINES),
+        (nested(32), {}, 1, TOO_DEEP, LINES),
+    ],
+)  # fmt: skip
+def test_a_warning_says_where_and_why_front_matter_is_not_yaml(
+    block: str, fields: dict[str, str], line: int, reason: str, remedy: str
+) -> None:
+    found, warnings = frontmatter.parse(f"---\n{block}\n---\n", file="a/SKILL.md")
+    assert found == fields
+    assert warnings == [f"a/SKILL.md:{line}: the front matter is not valid YAML ({reason}); {remedy}"]
+
+
+def test_what_an_impossible_value_raises_is_the_reason() -> None:
+    _, (warning,) = frontmatter.parse('---\na: "\\UFFFFFFFF"\n---\n', file="SKILL.md")
+    assert "(None)" not in warning
+    assert re.search(r"not valid YAML \(.*\bint", warning)
+
+
+@pytest.mark.parametrize(
+    ("block", "field"),
+    [
+        ("a: " + "[" * 31 + "]" * 31, "[" * 31 + "]" * 31),
+        (nested(31), '{"a": ' * 30 + "null" + "}" * 30),
+        ("a: 0x" + "f" * 98, str(int("f" * 98, 16))),
+        ("a: 0x" + "f" * 99, "0x" + "f" * 99),
+        ("a: 1." + "0" * 98, "1.0"),
+        ("a: 1." + "0" * 99, "1." + "0" * 99),
+    ],
+)
+def test_the_deepest_and_longest_values_that_are_read(block: str, field: str) -> None:
+    fields, warnings = frontmatter.parse(f"---\n{block}\n---\n", file="SKILL.md")
+    assert (fields["a"], warnings) == (field, [])
+
+
+def test_front_matter_has_a_limit() -> None:
+    longest = "---\na: " + "b" * (frontmatter.MAX_FRONT_MATTER - 12) + "\n---\n"
+    assert frontmatter.find_body(longest) == len(longest) == frontmatter.MAX_FRONT_MATTER
+    assert frontmatter.find_body(longest.replace("a", "long_name") + "Text.\n") == 0
+
+
 # what makes a reader of YAML stumble
 YAML_PIECES = (
     *"[]{},:-?&*!|>'\"%@`#~=<.0x1_e+\\ \t\n",
@@ -463,7 +619,9 @@ def test_a_file_that_lies_about_its_size_is_read_within_the_limit() -> None:
     endless = Path("/proc/kallsyms")  # size 0, megabytes long
     if not endless.is_file() or len(endless.read_bytes()) < 2_000:
         pytest.skip("needs /proc")
-    with pytest.raises(SkillError, match="over the limit of 1,000"):
+    with pytest.raises(
+        SkillError, match=r"^/proc/kallsyms brings the skill to 1,001 bytes, over the limit of 1,000"
+    ):
         read_skill(endless, max_bytes=1_000)
 
 

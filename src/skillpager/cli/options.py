@@ -209,7 +209,10 @@ def take_plain_values(command: Any, context: Any) -> None:
 
 
 def _process_value(parameter: Any, process: Callable[[Any, Any], Any], context: Any, value: Any) -> Any:
-    kind = getattr(getattr(parameter, "type_descriptor", None), "annotation", None)
+    descriptor = getattr(parameter, "type_descriptor", None)
+    if descriptor is None:
+        return process(context, value)
+    kind = getattr(descriptor, "annotation", None)
     single = parameter.nargs == 1 and not parameter.multiple
     bounded = parameter.min is not None or parameter.max is not None
     if single and value is None:

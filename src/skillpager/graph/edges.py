@@ -106,7 +106,7 @@ def _neighbours(embeddings: FloatArray, start: int, floor: int, count: int) -> I
     for column in range(start, len(embeddings), BLOCK_ROWS):
         cosines = block @ embeddings[column : column + BLOCK_ROWS].T
         if column == start:
-            cosines[np.tri(len(block), dtype=bool)] = -1
+            cosines = np.triu(cosines, 1)  # later nodes only; zeros are above no threshold
         least = np.maximum(best.min(axis=1) >> COLUMN_BITS, floor)
         rows = np.flatnonzero(_micros(cosines.max(axis=1)) > least)
         if not len(rows):
@@ -114,12 +114,12 @@ def _neighbours(embeddings: FloatArray, start: int, floor: int, count: int) -> I
         # keys order by cosine, then by earlier column. They are distinct except for 0 (a cosine not above
         # `floor`), so that the partition, which is not stable, has the same result on any machine
         micros = _micros(cosines[rows])
-        columns = np.arange(column, column + micros.shape[1], dtype=np.int64)
+        columns = np.arange(column, column + micros.shape[1])
         keys = np.where(micros > floor, (micros << COLUMN_BITS) + LAST_COLUMN - columns, 0)
-        best[rows] = np.partition(np.hstack([best[rows], keys]), -count, axis=1)[:, -count:]
-    for row, slot in zip(*np.nonzero(best), strict=True):
+        best[rows] = np.partition(np.hstack([best[rows], keys]), -count)[:, -count:]
+    for row, slot in np.argwhere(best).tolist():
         key = int(best[row, slot])
-        yield start + int(row), LAST_COLUMN - (key & LAST_COLUMN), key >> COLUMN_BITS
+        yield start + row, LAST_COLUMN - (key & LAST_COLUMN), key >> COLUMN_BITS
 
 
 def _micros(cosines: FloatArray) -> NDArray[np.int64]:
@@ -172,8 +172,9 @@ def condition_edges(nodes: Sequence[Node]) -> tuple[Edge, ...]:
 
     found: set[tuple[int, int]] = set()
     for position, node in enumerate(nodes):
-        lead_in = node.list_context.lead_in if node.list_context else ""
-        texts = (node.text, lead_in, *node.heading_path[-1:])
+        texts = [node.text, *node.heading_path[-1:]]
+        if node.list_context:
+            texts.append(node.list_context.lead_in)
         if node.type is not NodeType.PRECONDITION or not any(map(CUE.search, texts)):
             continue
         file, outer, own = around[position][0], around[position][-2:][0], around[position][-1]

@@ -85,14 +85,14 @@ def collect_names(sections: Sequence[Section]) -> Names:
         for section in sections:
             for plain in filter(_is_specific, naming(section)):
                 for pointer in POINTERS if plain in GENERIC else ("{}",):
-                    words = pointer.format(plain).split(" ")
+                    words = pointer.format(plain).split()
                     beginnings = [" ".join(words[: count + 1]) for count in range(len(words))]
                     names.beginnings.update(beginnings)
                     for depth in range(len(section.trail)):
                         names.places.setdefault((section.trail[:depth], beginnings[-1]), section)
     repeats: Counter[tuple[str, str]] = Counter()
     for section in sections:
-        file, title = section.trail[0], "".join(section.trail[1:][-1:])
+        file, title = section.trail[0], section.trail[-1] if len(section.trail) > 1 else ""
         anchor = re.sub(r"[^\w\- ]", "", title.casefold()).replace(" ", "-")
         # the second heading with the same text gets `-1`, and so on
         count = repeats[file, anchor]
@@ -153,7 +153,7 @@ def _identifiers(section: Section) -> list[str]:
 
 def _is_specific(name: str) -> bool:
     """Return whether a name is long enough to be specific, and short enough to be cited."""
-    words = name.split(" ")
+    words = name.split()
     ideographs = sum(len(word) == 1 and word > "\u3040" for word in words)
     long_enough = ideographs >= MIN_IDEOGRAPHS or len(name) - 2 * ideographs >= MIN_LETTERS
     return long_enough and len(words) <= MAX_WORDS + ideographs and name not in FOLDERS

@@ -140,8 +140,7 @@ def longest(render: Callable[[Sequence[int]], Page], ordinals: Sequence[int], li
     page = render(ordinals)
     if page.tokens <= limit:
         return page
-    count = bisect_right(range(len(ordinals)), limit, key=lambda size: render(ordinals[:size]).tokens)
-    # a page does not always grow with each node, because marks appear and vanish
-    while count and render(ordinals[:count]).tokens > limit:
-        count -= 1
-    return render(ordinals[:count])
+    # a page does not always grow with each node, because marks appear and vanish; but the size before the
+    # place that the search returns was tried, and fits
+    place = bisect_right(range(len(ordinals)), limit, key=lambda size: render(ordinals[:size]).tokens)
+    return render(ordinals[: max(place - 1, 0)])

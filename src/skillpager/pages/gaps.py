@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Collection, Sequence
-from itertools import count, groupby
+from itertools import accumulate, count, groupby
 
 from skillpager.memory import LRUCache
 from skillpager.types import Node, Omission, Skill, SkillIndex
@@ -45,7 +45,7 @@ def tag_of(*texts: str) -> str:
     if not any(map(_IMITATION.search, texts)):
         return ""
     used = {digits for text in texts for digits in _TAG.findall(text)}
-    taken = {digits[:length] for digits in used for length in range(1, len(digits) + 1)}  # "#12" holds "#1"
+    taken = {beginning for digits in used for beginning in accumulate(digits)}  # "#12" holds "#1"
     return f"#{next(number for number in count(1) if str(number) not in taken)}"
 
 
@@ -71,15 +71,15 @@ def whole_text(index: SkillIndex, tag: str = "") -> str:
     return source_between(index, START, END, tag).strip("\r\n") + "\n"
 
 
-def source_between(index: SkillIndex, before: int, after: int, tag: str = "") -> str:
+def source_between(index: SkillIndex, before: int, after: int, tag: str) -> str:
     """Return the source between two nodes, with its name wherever a new file begins."""
     paths = [file.path for file in index.skill.files]
     first = index.nodes[before].span if before >= 0 else None
     last = index.nodes[after].span if after >= 0 else None
     number = paths.index(first.file) if first else 0
-    final = paths.index(last.file) if last else len(paths) - 1
+    stop = paths.index(last.file) + 1 if last else None
     text = ""
-    for file in index.skill.files[number : final + 1]:
+    for file in index.skill.files[number:stop]:
         start = first.end if first and file.path == first.file else file.body_start
         end = last.start if last and file.path == last.file else len(file.text)
         source = file.text[start:end]
@@ -118,7 +118,7 @@ def omissions_of(nodes: Sequence[Node], known: Collection[int]) -> tuple[Omissio
     return tuple(omissions)
 
 
-def mark_of(index: SkillIndex, omission: Omission, *, show: str, exact: bool, tag: str = "") -> str:
+def mark_of(index: SkillIndex, omission: Omission, *, show: str, exact: bool, tag: str) -> str:
     """Return the mark of a gap: its lines, tokens and node types, and how to read it.
 
     Args:

@@ -126,7 +126,7 @@ class PageRenderer:
         opening = self._opening(START, chosen[0]) if chosen and self.style is not Style.PLAIN else ()
         between = [self.joint(before, after) for before, after in pairwise(chosen)]
         ends = [_Joint("")] if chosen else []
-        first = notice_of(self.tag if chosen else "") + "".join(opening).lstrip("\n")
+        first = notice_of(self.tag if chosen else "") + "".join(opening)
         return self._page(chosen, [_Joint(first), *between, *ends], None)
 
     def empty(self, selection: Selection | None) -> Page:
@@ -226,25 +226,27 @@ class PageRenderer:
         if self.style is Style.PLAIN:
             text = "\n\n" if before != START and after != END else ""
             return _Joint(text, self._count(text), omitted)
-        gap, most = None, 0
-        if hidden:
-            lead = "\n\n" if before != START else ""
-            opening = "" if after == END else f"\n{''.join(self._opening(before, after))}"
-            marks = "\n\n".join(
-                mark_of(self.index, omission, show=self._show, exact=self.counter.exact, tag=self.tag)
-                for omission in omitted
-            )
-            text = f"{lead}{marks}\n{opening}"
-            gap = _Joint(text, self._count(text), omitted)
-            most = FILL_FACTOR * gap.tokens
-            if any(omission.known for omission in omitted) or sum(node.tokens for node in hidden) > most:
-                return gap
+        if not hidden:
+            return self._filled_joint(before, after)
+        lead = "\n\n" if before != START else ""
+        opening = "" if after == END else f"\n{''.join(self._opening(before, after))}"
+        marks = "\n\n".join(
+            mark_of(self.index, omission, show=self._show, exact=self.counter.exact, tag=self.tag)
+            for omission in omitted
+        )
+        text = f"{lead}{marks}\n{opening}"
+        gap = _Joint(text, self._count(text), omitted)
+        most = FILL_FACTOR * gap.tokens
+        if any(omission.known for omission in omitted) or sum(node.tokens for node in hidden) > most:
+            return gap
+        filled = self._filled_joint(before, after, tuple(node.ordinal for node in hidden))
+        return gap if filled.tokens > most else filled
+
+    def _filled_joint(self, before: int, after: int, filled: tuple[int, ...] = ()) -> _Joint:
+        """Return the source between two nodes as a joint."""
         source = source_between(self.index, before, after, self.tag)
         source = source.lstrip("\r\n") if before == START else source
-        tokens = self._count(source)
-        if gap and tokens > most:
-            return gap
-        return _Joint(source, tokens, filled=tuple(node.ordinal for node in hidden))
+        return _Joint(source, self._count(source), filled=filled)
 
     def _opening(self, before: int, after: int) -> Iterable[str]:
         """Yield the file name, headings and lead-in that a node needs after a gap."""
@@ -253,10 +255,8 @@ class PageRenderer:
         file = previous.span.file if previous else self.index.skill.files[0].path
         if node.span.file != file:
             yield f"{file_mark(node.span.file, self.tag)}\n\n"
-        known = self._paths[before] if previous and node.span.file == file else ()
         for heading in self._paths[after]:
-            inside = previous is not None and covers(previous, heading.span.file, heading.span.start)
-            if not inside and not any(heading is other for other in known):
+            if previous is None or not covers(previous, heading.span.file, heading.span.start):
                 yield f"{heading.text}\n\n"
         context = node.list_context
         lead_in = context.lead_in_span if context else None
@@ -268,7 +268,7 @@ class PageRenderer:
         return _ELEMENT.sub("&lt;", text) if self.style is Style.XML else text
 
     def _count(self, text: str) -> int:
-        return self.counter.count(self._escaped(text)) if text else 0
+        return self.counter.count(self._escaped(text))
 
 
 class PageMeter:

@@ -87,7 +87,7 @@ class _Block:
         type: As in markdown-it, without `_open`.
         first: Its first line, from 0.
         behind: The line after its last one.
-        level: Heading level; 0 for anything else.
+        tag: As in markdown-it: `h2` for a heading of level 2.
         content: Inline Markdown of a heading.
         children: The blocks inside it.
     """
@@ -95,7 +95,7 @@ class _Block:
     type: str
     first: int
     behind: int
-    level: int = 0
+    tag: str
     content: str = ""
     children: list["_Block"] = field(default_factory=list)
 
@@ -121,9 +121,9 @@ def split_blocks(text: str, body_start: int, *, file: str = "The text") -> list[
     position = body_start
     end = Piece(None, len(text), len(text))
     for piece in chain(splitter.blocks(blocks), [end]):
-        if piece is not end and (piece.end <= position or not text[piece.start : piece.end].strip()):
-            continue  # a separator such as U+2028 alone is a paragraph in CommonMark, blank space here
         start = max(piece.start, position)
+        if piece is not end and not text[start : piece.end].strip():
+            continue  # a separator such as U+2028 alone is a paragraph in CommonMark, blank space here
         # text for which the parser has no token: link definitions, too deep nesting
         if missed := text[position:start].strip():
             first = position + text[position:start].index(missed)
@@ -132,7 +132,7 @@ def split_blocks(text: str, body_start: int, *, file: str = "The text") -> list[
             section = splitter.section if piece is end else piece.section
             pieces.append(Piece(kind, first, first + len(missed), section, 0, None, first))
         if len(pieces) > most:
-            line = first_line + lines.number(piece.start - body_start) - 1
+            line = first_line + lines.number(pieces[-1].start - body_start) - 1
             raise SkillError(
                 f"{file}:{line} begins part {len(pieces):,} (sentences, list items, table rows …), "
                 f"over the limit of {most:,} for a text of this length: divide it, or page a smaller file."
@@ -145,20 +145,21 @@ def split_blocks(text: str, body_start: int, *, file: str = "The text") -> list[
 
 def _tree(tokens: list[Token]) -> _Block:
     """Return the tree of one block at the top level; empties `tokens`, so that memory holds one of both."""
-    path = [_Block("root", 0, 0)]
+    path: list[_Block] = []
     tokens.reverse()
     while tokens:
         token = tokens.pop()
-        del path[token.level + 1 :]
+        del path[token.level :]
         if token.type == "inline":
-            path[-1].content = token.content if path[-1].level else ""
+            if path[-1].type == "heading":  # no other's is read
+                path[-1].content = token.content
         elif token.type != "row":
             first, behind = token.map or (0, 0)
-            level = int(token.tag[1]) if token.type == "heading_open" else 0
-            block = _Block(token.type.removesuffix("_open"), first, behind, level)
-            path[-1].children.append(block)
+            block = _Block(token.type.removesuffix("_open"), first, behind, token.tag)
+            for parent in path[-1:]:
+                parent.children.append(block)
             path.append(block)
-    return path[0].children[0]
+    return path[0]
 
 
 class _Splitter:
@@ -185,7 +186,7 @@ class _Splitter:
         if node.type == "heading":
             self.section += 1
             heading = self._piece(node, TileKind.HEADING)
-            yield replace(heading, level=node.level, title=plain_text(node.content))
+            yield replace(heading, level=int(node.tag[1]), title=plain_text(node.content))
         elif node.type == "hr":
             self.section += 1
             yield self._piece(node, None)
@@ -199,7 +200,7 @@ class _Splitter:
                 yield replace(paragraph, start=first, end=end, last=first)
         elif node.type in _LISTS:
             lead_in = None
-            if before and before.section == self.section and before.kind is TileKind.SENTENCE:
+            if before and before.kind is TileKind.SENTENCE:
                 introduces = _INTRODUCES.search(self._text, max(before.start, before.end - 20), before.end)
                 lead_in = _lead_in(before) if introduces else None
             yield from self._list(node, lead_in, depth=0, group=self._block)
@@ -213,7 +214,7 @@ class _Splitter:
                 for child in node.children:
                     yield self._piece(child, _LEAF_KINDS.get(child.type, TileKind.QUOTE))
         else:
-            yield self._piece(node, _LEAF_KINDS.get(node.type, TileKind.SENTENCE))
+            yield self._piece(node, _LEAF_KINDS[node.type])
 
     def _piece(self, node: _Block, kind: TileKind | None, place: Place | None = None) -> Piece:
         return self._range(node.first, node.behind, kind, place)

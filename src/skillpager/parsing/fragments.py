@@ -70,9 +70,9 @@ def split_file(file: SourceFile, *, first_ordinal: int = 0) -> list[Tile]:
         else:
             context = None
             if place := piece.place:
-                start, end = place.lead_in or (0, 0)
-                lead_in = span(start, end) if place.lead_in else None
-                context = ListContext(text[start:end], lead_in, place.position, place.size)
+                lead_in = span(*place.lead_in) if place.lead_in else None
+                words = text[lead_in.start : lead_in.end] if lead_in else ""
+                context = ListContext(words, lead_in, place.position, place.size)
             titles = tuple(heading.title for heading in path)
             tiles.append(Fragment(piece.kind, where, source, ordinal, titles, context))
             ordinal += 1

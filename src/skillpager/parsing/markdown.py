@@ -47,7 +47,7 @@ class _State(StateBlock):
     def push(self, ttype: str, tag: str, nesting: Literal[-1, 0, 1]) -> Token:
         # the tokens of a list of empty items take a hundred times its memory, so each is as small as can be
         self.level -= nesting < 0
-        token = Token(ttype, tag, nesting, attrs=_NONE, meta=_NONE, level=self.level, block=True)
+        token = Token(ttype, tag, nesting, attrs=_NONE, meta=_NONE, level=self.level)
         self.level += nesting > 0
         if nesting >= 0:
             if len(self.parts) >= MAX_TOKENS:

@@ -24,9 +24,6 @@ _TAIL_CHARS = 40
 _HEAD_CHARS = 80
 _MARKUP = r"[\s*_>\"'“„(（\[-]*"
 _COLON = re.compile(r"[:：][*_\s`\"'”)]*\Z")
-_OPEN_CONDITION = re.compile(
-    r"\b(?:if|when|whenever|otherwise|unless|while|once|until|wenn|falls|sonst)[*_\s,]*\Z", re.IGNORECASE
-)
 _CONDITION = re.compile(
     _MARKUP
     + r"(?:(?:if|when|whenever|otherwise|unless|in case|as long as|wenn|falls|sofern|andernfalls|si)\b"
@@ -56,13 +53,10 @@ def colon_joins_next(left: Piece, right: Piece, text: str) -> bool:
 
 
 def condition_joins_next(left: Piece, right: Piece, text: str) -> bool:
-    """A sentence that begins with a condition, or ends with its first word, needs the next sentence."""
+    """A sentence that begins with a condition needs the next one in its paragraph."""
     if left.kind is not TileKind.SENTENCE or right.kind is not TileKind.SENTENCE or left.block != right.block:
         return False
-    return bool(
-        _OPEN_CONDITION.search(text, max(left.last, left.end - _TAIL_CHARS), left.end)
-        or _CONDITION.match(text, left.last, min(left.end, left.last + _HEAD_CHARS))
-    )
+    return bool(_CONDITION.match(text, left.last, min(left.end, left.last + _HEAD_CHARS)))
 
 
 def connective_joins_previous(left: Piece, right: Piece, text: str) -> bool:

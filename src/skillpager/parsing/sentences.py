@@ -65,7 +65,7 @@ def sentence_starts(text: str) -> list[int]:
 
 
 def _proposed_boundaries(text: str) -> list[int]:
-    """Return the boundaries that the segmenter proposes, window by window in long texts."""
+    """Return the boundaries that the segmenter proposes, window by window in long texts; some come twice."""
     found: list[int] = []
     begin = 0
     while begin < len(text):
@@ -76,9 +76,10 @@ def _proposed_boundaries(text: str) -> list[int]:
             if cut and not text[cut - 1].isspace() and (closers := _CLOSERS.match(text, cut)):
                 cut = closers.end()
             cuts.append(cut)
-        found += [cut for cut in cuts if cut > (found[-1] if found else 0)]
-        is_last = begin + WINDOW >= len(text)
-        begin = len(text) if is_last else max(cuts[-1], begin + WINDOW // 2)
+        found += cuts
+        if begin + WINDOW >= len(text):
+            break
+        begin = max(cuts[-1], begin + WINDOW // 2)
     return found
 
 

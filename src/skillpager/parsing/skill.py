@@ -11,11 +11,13 @@ import logging
 import os
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from skillpager.display_text import is_plain, one_line
 from skillpager.errors import SkillError
 from skillpager.parsing import frontmatter
+from skillpager.parsing.lines import Lines
 from skillpager.settings import MAX_SKILL_BYTES, read_bounded
 from skillpager.types import Skill, SourceFile
 
@@ -221,7 +223,7 @@ class _Reader:
         from skillpager.parsing.markdown import linked_paths
 
         for source in files:  # the loop visits appended files, too
-            first_line = source.text.count("\n", 0, source.body_start) + 1
+            first_line = Lines(source.text).number(source.body_start)
             for target in linked_paths(
                 source.text[source.body_start :], file=source.path, first_line=first_line
             ):
@@ -243,7 +245,7 @@ class _Reader:
         """
         for base in dict.fromkeys(((self._root / source.path).parent, self._root)):
             candidate = base / target
-            try:
+            with suppress(OSError, ValueError):  # a path that cannot be
                 real = Path(os.path.realpath(candidate))  # unlike `resolve`, it raises nothing for a loop
                 inside = real.is_relative_to(self._real_root)
                 if inside and real.is_file():
@@ -253,8 +255,6 @@ class _Reader:
                         f"{source.path} links to {one_line(target)}, outside the skill: left out"
                     )
                     return None
-            except (OSError, ValueError):
-                continue
         logger.debug("%s names %s, which is not in the skill", source.path, target)
         return None
 
@@ -297,7 +297,6 @@ def _source_file(path: str, data: bytes, text: str) -> SourceFile:
 def _skill(files: list[SourceFile], *, fallback: str, root: Path | None, notes: list[str]) -> Skill:
     entry = files[0]
     fields, warnings = frontmatter.parse(entry.text[: entry.body_start], file=entry.path)
-    fields = {_repaired(key): _repaired(value) for key, value in fields.items()}
     written = fields.pop("name", "").strip() or fallback
     name = shown_name(written, fallback)
     description = fields.pop("description", "").strip()
@@ -318,8 +317,3 @@ def _skill(files: list[SourceFile], *, fallback: str, root: Path | None, notes: 
         if len(description) > MAX_DESCRIPTION:
             warnings.append(f"description has {len(description)} characters, over {MAX_DESCRIPTION}")
     return Skill(name, description, fields, tuple(files), root, tuple(warnings + notes))
-
-
-def _repaired(text: str) -> str:
-    """Return text with pairs of surrogates joined and lone ones, which YAML can name, replaced by U+FFFD."""
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

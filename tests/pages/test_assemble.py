@@ -1,0 +1,306 @@
+"""What a budget allows of a selection, of a whole skill and of some nodes; tokens are words."""
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from messages import raises
+from skillpager.errors import SettingsError
+from skillpager.pages.assemble import choose_budget, estimates, leave_out, longest, make_page, make_whole
+from skillpager.pages.render import NodeMeter, PageMeter, PageRenderer
+from skillpager.settings import Settings
+from skillpager.strategies import Full
+from skillpager.types import (
+    Budget,
+    Page,
+    PageOptions,
+    Pick,
+    Query,
+    Selection,
+    SkillIndex,
+    Style,
+    TokenMeter,
+)
+from word_tokens import Words, index_of, words
+
+QUERY = Query("what to do", np.eye(1, 8, dtype=np.float32)[0])
+NAMES = ("Alpha", "Bravo", "Charlie", "Delta", "Echo", "Foxtrot")
+TEXT = "# Top\n\n" + "\n\n".join(words(name, 40) for name in NAMES) + "\n"
+
+
+class Picks:
+    """A strategy that picks given nodes, whatever they cost."""
+
+    name = "picks"
+
+    def __init__(self, *ordinals: int) -> None:
+        self.ordinals = ordinals
+        self.meters: list[TokenMeter] = []
+
+    def select(self, index: SkillIndex, query: Query, *, budget: Budget, meter: TokenMeter) -> Selection:
+        self.meters.append(meter)
+        picks = tuple(
+            Pick(index.nodes[ordinal], rank, 0.0, 0.0, 0.0, 0, 0, self.chance(rank))
+            for rank, ordinal in enumerate(self.ordinals)
+        )
+        return Selection(self.name, query.text, picks, (), budget)
+
+    def chance(self, rank: int) -> float | None:
+        return None
+
+
+class Estimates(Picks):
+    """The same with an estimate after each pick, but for the first."""
+
+    embedding = "digest-8/bare"
+
+    def chance(self, rank: int) -> float | None:
+        return rank / 10 if rank else None
+
+    def clauses(self, query: str) -> Sequence[str]:
+        return ()
+
+    def reasons(self, index: SkillIndex, query: Query) -> Sequence[Mapping[str, float]]:
+        return [{} for _ in index.nodes]
+
+
+@pytest.fixture(scope="module")
+def index() -> SkillIndex:
+    """A skill of six nodes with 40 tokens each."""
+    return index_of(TEXT)
+
+
+def renderer(index: SkillIndex, *, style: Style = Style.MARKED) -> PageRenderer:
+    return PageRenderer(index, Words(), style=style)
+
+
+def shown(page: Page) -> list[int]:
+    return [node.ordinal for node in page.nodes]
+
+
+# ---- the budget of a call
+
+
+@pytest.mark.parametrize(
+    ("options", "settings", "expected"),
+    [
+        ({}, {}, Budget()),
+        ({}, {"max_nodes": 7, "max_tokens": 8, "sufficiency": 0.5}, Budget(7, 8, 0.5)),
+        (
+            {"max_nodes": 1, "max_tokens": 2, "sufficiency": 1.0},
+            {"max_nodes": 7, "max_tokens": 8, "sufficiency": 0.5},
+            Budget(1, 2, 1.0),
+        ),
+        ({"max_nodes": 0, "max_tokens": 0}, {"max_nodes": 7, "max_tokens": 8}, Budget(0, 0)),
+        ({"max_nodes": None, "max_tokens": None}, {"max_nodes": 0, "max_tokens": 0}, Budget(0, 0)),
+        ({"sufficiency": 1e-9}, {}, Budget(sufficiency=1e-9)),
+    ],
+)
+def test_a_limit_is_that_of_the_call_else_that_of_the_settings(
+    options: PageOptions, settings: dict[str, int], expected: Budget
+) -> None:
+    assert choose_budget(options, Settings(**settings), Estimates()) == expected  # type: ignore[arg-type]
+
+
+def test_a_setting_for_sufficiency_is_for_strategies_that_estimate_it() -> None:
+    plain, settings = Picks(), Settings(max_nodes=7, max_tokens=8, sufficiency=0.5)
+    assert (estimates(plain), estimates(Estimates())) == (False, True)
+    assert choose_budget({}, settings, plain) == Budget(7, 8)
+    with raises(SettingsError):
+        choose_budget({"sufficiency": 0.5}, settings, plain)
+
+
+@pytest.mark.parametrize(
+    "options", [{"max_nodes": -1}, {"max_tokens": -1}, {"sufficiency": 0.0}, {"sufficiency": 1.01}]
+)
+def test_a_limit_out_of_range_is_an_error_wherever_it_stands(options: PageOptions) -> None:
+    with raises(SettingsError):
+        choose_budget(options, Settings(), Estimates())
+    with raises(SettingsError):
+        choose_budget({}, Settings(**options), Estimates())  # type: ignore[arg-type]
+
+
+# ---- the page of a selection
+
+
+def test_a_page_without_ceiling_is_what_was_picked(index: SkillIndex) -> None:
+    page_renderer, strategy = renderer(index), Picks(5, 0)
+    page = make_page(page_renderer, strategy, QUERY, Budget(2))
+    assert page.text == page_renderer.render([0, 5]).text
+    assert page.selection == strategy.select(index, QUERY, budget=Budget(2), meter=NodeMeter(index.nodes))
+    assert page.sufficiency is None
+    meter = strategy.meters[0]
+    assert isinstance(meter, NodeMeter)
+    assert meter.gap_tokens == page_renderer.gap_tokens > 0
+
+
+@pytest.mark.parametrize(("kept", "chance"), [(4, 0.3), (3, 0.2), (2, 0.1), (1, 0.0), (0, 0.0)])
+def test_the_last_picks_go_until_the_page_is_within_its_ceiling(
+    index: SkillIndex, kept: int, chance: float
+) -> None:
+    order, page_renderer = (3, 0, 5, 1), renderer(index)
+    strategy = Estimates(*order)
+    limit = page_renderer.render(order[:kept]).tokens
+    page = make_page(page_renderer, strategy, QUERY, Budget(4, limit))
+    assert (shown(page), page.tokens, page.sufficiency) == (sorted(order[:kept]), limit, chance)
+    assert isinstance(strategy.meters[0], PageMeter)
+    assert page.selection is not None
+    assert [pick.node.ordinal for pick in page.selection.picks] == list(order)
+    less = make_page(page_renderer, strategy, QUERY, Budget(4, limit - 1))
+    assert shown(less) == sorted(order[: max(kept - 1, 0)])
+    assert less.selection == page.selection.__class__(
+        "picks", "what to do", page.selection.picks, (), Budget(4, limit - 1)
+    )
+    assert (less.text == "") == (kept == 0)
+    assert make_page(page_renderer, Picks(*order), QUERY, Budget(4, limit)).sufficiency is None
+
+
+def test_a_page_that_shows_everything_suffices_and_one_without_picks_does_not(index: SkillIndex) -> None:
+    every = range(len(index.nodes))
+    assert make_page(renderer(index), Estimates(*every), QUERY, Budget()).sufficiency == 1.0
+    assert make_page(renderer(index), Picks(*every), QUERY, Budget()).sufficiency is None
+    assert make_page(renderer(index), Estimates(), QUERY, Budget()).sufficiency == 0.0
+    assert make_page(renderer(index), Picks(), QUERY, Budget()).sufficiency is None
+
+
+@pytest.mark.parametrize("limit", [None, 242, 243])
+def test_a_skill_within_the_ceiling_is_whole(index: SkillIndex, limit: int | None) -> None:
+    assert index.full_tokens == 242
+    for strategy, chance in ((Picks(1), None), (Estimates(1), 1.0)):
+        page = make_page(renderer(index), strategy, QUERY, Budget(1, limit), whole=Full())
+        assert (page.text, page.complete, page.sufficiency) == (TEXT, True, chance)
+        assert page.selection is not None
+        assert (page.selection.strategy, page.selection.budget) == ("full", Budget(6, limit))
+        assert len(page.selection.picks) == 6
+        assert strategy.meters == []
+
+
+@pytest.mark.parametrize(
+    ("limit", "style", "whole"),
+    [
+        (241, Style.MARKED, Full()),
+        (242, Style.PLAIN, Full()),
+        (None, Style.PLAIN, Full()),
+        (242, Style.XML, Full()),  # the tags are words, too
+        (None, Style.MARKED, None),
+        (1000, Style.MARKED, None),
+    ],
+)
+def test_otherwise_the_strategy_selects(
+    index: SkillIndex, limit: int | None, style: Style, whole: Full | None
+) -> None:
+    page = make_page(renderer(index, style=style), Picks(1), QUERY, Budget(1, limit), whole=whole)
+    assert (shown(page), page.complete) == ([1], False)
+    assert page.selection is not None
+    assert (page.selection.strategy, page.selection.budget) == ("picks", Budget(1, limit))
+
+
+# ---- a whole skill, and what the reader has of it
+
+
+@pytest.mark.parametrize("style", list(Style))
+def test_a_whole_skill_within_its_ceiling_is_all_of_it(index: SkillIndex, style: Style) -> None:
+    page_renderer = renderer(index, style=style)
+    whole = page_renderer.render(range(6))
+    assert make_whole(page_renderer, (), None) == whole
+    assert make_whole(page_renderer, (), whole.tokens) == whole
+    less = make_whole(page_renderer, (), whole.tokens - 1)
+    assert shown(less) == [0, 1, 2, 3, 4]
+    assert less == page_renderer.render(range(5))
+
+
+def test_the_rest_of_a_skill_is_its_beginning_without_what_the_reader_has(index: SkillIndex) -> None:
+    page_renderer = renderer(index)
+    rest = page_renderer.knowing(frozenset({0, 2})).render([1, 3, 4, 5])
+    assert make_whole(page_renderer, ["n0", "n2", "n9"], None) == rest
+    assert make_whole(page_renderer, ["n0", "n2"], rest.tokens) == rest
+    less = make_whole(page_renderer, ["n0", "n2"], rest.tokens - 1)
+    assert less == page_renderer.knowing(frozenset({0, 2})).render([1, 3, 4])
+    none = page_renderer.knowing(frozenset({0, 2})).render([])
+    assert make_whole(page_renderer, ["n0", "n2"], none.tokens) == none
+    nothing = make_whole(page_renderer, ["n0", "n2"], none.tokens - 1)
+    assert nothing == page_renderer.empty(None)
+    assert (nothing.text, nothing.selection) == ("", None)
+
+
+def test_plain_pages_show_what_the_reader_has(index: SkillIndex) -> None:
+    plain = renderer(index, style=Style.PLAIN)
+    assert make_whole(plain, ["n0", "n1"], None) == plain.render(range(6))
+    assert make_whole(plain, ["n0", "n1"], 130) == plain.render([0, 1, 2])
+    page = plain.render([0, 1, 2])
+    assert leave_out(page, plain, ["n1"]) is page
+
+
+def test_a_whole_skill_shows_a_node_whose_mark_is_as_long(index: SkillIndex) -> None:
+    short = renderer(index_of(f"{TEXT}\n{words('Golf', 6)}\n\n{words('Hotel', 40)}\n"))
+    whole = short.render(range(8))
+    assert make_whole(short, ["n6"], whole.tokens) == whole
+
+
+@pytest.mark.parametrize(("tokens", "marked"), [(24, True), (23, False), (22, False)])
+def test_a_mark_stands_for_a_known_node_only_if_the_page_gets_shorter(tokens: int, marked: bool) -> None:
+    page_renderer = renderer(index_of("\n\n".join([words("Short", tokens), TEXT, words("Last", 40)])))
+    selection = Selection("picks", "what", (), (), Budget())
+    page = page_renderer.render([0, 1, 2, 5], selection=selection)
+    known = page_renderer.knowing(frozenset({0})).render([1, 2, 5], selection=selection)
+    assert known.tokens - page.tokens == 23 - tokens  # 8 words of the mark, 15 of the legend
+    assert leave_out(page, page_renderer, ["n0", "n3"]) == (known if marked else page)
+
+
+def test_what_a_page_does_not_show_is_not_left_out(index: SkillIndex) -> None:
+    page = renderer(index).render([0, 1])
+    assert leave_out(page, renderer(index), ["n5", "x"]) is page
+    assert leave_out(page, renderer(index), []) is page
+
+
+# ---- as many nodes as fit
+
+
+def sized(tokens: Sequence[int], tried: list[int]) -> Callable[[Sequence[int]], Page]:
+    """Return a function that makes a page with so many tokens of so many nodes, and records how often."""
+
+    def render(ordinals: Sequence[int]) -> Page:
+        assert list(ordinals) == list(range(10, 10 + len(ordinals)))
+        tried.append(len(ordinals))
+        return Page(
+            str(len(ordinals)),
+            Style.MARKED,
+            (),
+            tokens[len(ordinals)],
+            0,
+            True,
+            (),
+            complete=False,
+            selection=None,
+        )
+
+    return render
+
+
+@settings(max_examples=30)
+@given(
+    st.lists(st.integers(0, 5), min_size=1, max_size=40).map(lambda steps: list(accumulate(steps))), st.data()
+)
+def test_the_longest_beginning_that_fits_is_found_in_few_steps(
+    tokens: list[int], data: st.DataObject
+) -> None:
+    limit = data.draw(st.integers(min(tokens), max(tokens)))
+    tried: list[int] = []
+    page = longest(sized(tokens, tried), range(10, 9 + len(tokens)), limit)
+    assert int(page.text) == max(size for size, each in enumerate(tokens) if each <= limit)
+    assert len(tried) <= 8
+
+
+@settings(max_examples=30)
+@given(st.lists(st.integers(0, 20), min_size=2, max_size=30), st.integers(0, 20))
+def test_what_is_found_fits_also_if_a_longer_page_may_have_fewer_tokens(
+    tokens: list[int], limit: int
+) -> None:
+    page = longest(sized(tokens, []), range(10, 9 + len(tokens)), limit)
+    assert page.tokens <= limit or page.text == "0"
+    if tokens[-1] <= limit:
+        assert int(page.text) == len(tokens) - 1

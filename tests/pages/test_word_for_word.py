@@ -1,0 +1,403 @@
+"""Pages of a small skill, word for word. A token is a word, so that every number can be counted by hand."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+
+from skillpager.pages import render
+from skillpager.pages.gaps import address_of, omissions_of, whole_text
+from skillpager.pages.render import NodeMeter, PageMeter, PageRenderer, joint_cache
+from skillpager.types import SkillIndex, Span, Style
+from word_tokens import Words, index_of, words
+
+
+class Characters:
+    """Counts characters, as an estimate."""
+
+    id, exact = "characters", False
+
+    def count(self, text: str) -> int:
+        return len(text)
+
+
+ALPHA, ECHO, FOXTROT = words("Alpha", 40), words("Echo", 40), words("Foxtrot", 40)
+BRAVO, CHARLIE, DELTA = (f"- {words(name, 30)}" for name in ("Bravo", "Charlie", "Delta"))
+GOLF, HOTEL, INDIA = words("Golf", 40), words("Hotel", 40), words("India", 40)
+
+BODY = f"""# Top
+
+{ALPHA}
+
+## Use
+
+Do this first:
+
+{BRAVO}
+{CHARLIE}
+{DELTA}
+
+### Deep
+
+{ECHO}
+
+## End
+
+{FOXTROT}
+"""
+FIRST = f"---\nname: Prüfung\n---\n{BODY}"
+OTHER = f"\n\n# Other\n\n{GOLF}\n\n{HOTEL}\n"
+LAST = f"{INDIA}\n"
+
+LEGEND = (
+    '[Page of skill "Prüfung": {} parts, files intact. "[… L2-9 …]" stands for omitted lines; '
+    "read them with: skillpager show demo n3-n5]\n\n"
+)
+
+
+@pytest.fixture(scope="module")
+def index() -> SkillIndex:
+    """A skill of three files: nodes 0 to 5, 6 to 7, and 8."""
+    return index_of(FIRST, OTHER, LAST)
+
+
+def renderer(
+    index: SkillIndex, *, style: Style = Style.MARKED, show: str = "skillpager show demo"
+) -> PageRenderer:
+    return PageRenderer(index, Words(), style=style, show=show)
+
+
+def test_nodes_of_the_first_file(index: SkillIndex) -> None:
+    page = renderer(index).render([4, 3])
+    assert page.text == (
+        LEGEND.format("2 of 9")
+        + "[… SKILL.md L6-13, 105 tokens: step, example, param; show n0-n2]\n\n"
+        + f"# Top\n\n## Use\n\nDo this first:\n{DELTA}\n\n### Deep\n\n{ECHO}\n\n"
+        + "[… SKILL.md L22, 40 tokens: concept; show n5]\n\n"
+        + "[… refs/b.md L5-7, 80 tokens: step, example; show n6-n7]\n\n"
+        + "[… c d.md L1, 40 tokens: param; show n8]\n"
+    )
+    assert [node.ordinal for node in page.nodes] == [3, 4]
+    assert (page.tokens, page.full_tokens) == (len(page.text.split()), index.full_tokens)
+    assert (page.tokens_exact, page.complete, page.selection) == (True, False, None)
+    assert [(gap.nodes, gap.tokens, gap.known) for gap in page.omitted] == [
+        (("n0", "n1", "n2"), 105, False),
+        (("n5",), 40, False),
+        (("n6", "n7"), 80, False),
+        (("n8",), 40, False),
+    ]
+
+
+def test_a_gap_over_files_ends_with_the_name_of_the_file_that_goes_on(index: SkillIndex) -> None:
+    assert renderer(index).render([0, 7, 8]).text == (
+        LEGEND.format("3 of 9")
+        + f"# Top\n\n{ALPHA}\n\n"
+        + "[… SKILL.md L10-22, 176 tokens: example, param, precondition, error_handling, concept; show n1-n5]\n\n"
+        + "[… refs/b.md L5, 40 tokens: step; show n6]\n\n"
+        + f"[file: refs/b.md]\n\n# Other\n\n{HOTEL}\n\n[file: c d.md]\n\n{INDIA}\n"
+    )
+
+
+def test_a_heading_stands_over_the_first_node_below_it_and_a_lead_in_over_its_items(
+    index: SkillIndex,
+) -> None:
+    text = renderer(index).render([1, 3, 5, 6]).text
+    assert text == (
+        LEGEND.format("4 of 9")
+        + "[… SKILL.md L6, 40 tokens: step; show n0]\n\n"
+        + f"# Top\n\n## Use\n\nDo this first:\n\n{BRAVO}\n\n"
+        + f"[… SKILL.md L13, 31 tokens: param; show n2]\n\n{DELTA}\n\n"
+        + "[… SKILL.md L18, 40 tokens: error_handling; show n4]\n\n"
+        + f"## End\n\n{FOXTROT}\n\n[file: refs/b.md]\n\n# Other\n\n{GOLF}\n\n"
+        + "[… refs/b.md L7, 40 tokens: example; show n7]\n\n"
+        + "[… c d.md L1, 40 tokens: param; show n8]\n"
+    )
+
+
+def test_a_page_fault_has_headings_and_lead_in_but_no_legend(index: SkillIndex) -> None:
+    assert renderer(index).excerpt([3, 8]).text == (
+        f"# Top\n\n## Use\n\nDo this first:\n{DELTA}\n\n"
+        + "[… SKILL.md L18-22, 80 tokens: error_handling, concept; show n4-n5]\n\n"
+        + "[… refs/b.md L5-7, 80 tokens: step, example; show n6-n7]\n\n"
+        + f"[file: c d.md]\n\n{INDIA}"
+    )
+    assert renderer(index).excerpt([7]).text == f"[file: refs/b.md]\n\n# Other\n\n{HOTEL}"
+    assert renderer(index, style=Style.PLAIN).excerpt([7, 3]).text == f"{DELTA}\n\n{HOTEL}"
+    assert renderer(index, style=Style.XML).excerpt([8]).text == f"[file: c d.md]\n\n{INDIA}"
+    assert renderer(index).excerpt([]).text == ""
+
+
+def test_the_whole_is_every_file_without_front_matter(index: SkillIndex) -> None:
+    whole = f"{BODY.rstrip()}\n\n[file: refs/b.md]\n\n{OTHER.strip()}\n\n[file: c d.md]\n\n{LAST}"
+    assert whole_text(index) == renderer(index).render(range(9)).text == whole
+    xml = renderer(index, style=Style.XML).render(range(9))
+    assert xml.text == f'<skill_content name="Prüfung" complete="true">\n{whole.rstrip()}\n</skill_content>'
+    assert (xml.complete, xml.omitted) == (True, ())
+    plain = renderer(index, style=Style.PLAIN).render(range(9)).text
+    assert plain == "\n\n".join(node.text for node in index.nodes)
+
+
+@pytest.mark.parametrize("text", ["One.", "\n\nOne.\n\n\n", "---\nname: skill\n---\r\n\r\nOne.\r\n"])
+def test_the_whole_ends_with_one_line_break(text: str) -> None:
+    assert renderer(index_of(text)).render([0]).text == "One.\n"
+
+
+def test_the_whole_keeps_the_blanks_at_its_ends() -> None:
+    assert renderer(index_of("\n    X code X  \n\n")).render([0]).text == "    X code X  \n"
+
+
+@pytest.mark.parametrize("style", list(Style))
+def test_only_xml_escapes_what_could_close_its_element(style: Style) -> None:
+    index = index_of(f"Say </skill_content> & <b>.\n\n{ALPHA}\n\n{ECHO}\n")
+    page, escaped = renderer(index, style=style), "Say &lt;/skill_content> & <b>."
+    for made in (page.render([0]), page.excerpt([0]), page.render(range(3)), page.excerpt(range(3))):
+        assert (escaped in made.text) == (style is Style.XML)
+
+
+def test_a_file_is_named_once() -> None:
+    page = renderer(index_of(ALPHA, "\n\n".join(words(f"Node{number}", 40) for number in range(4))))
+    named = "[file: refs/b.md]\n\n"
+    assert page.render([1, 3]).text.count(named) == page.excerpt([1, 3]).text.count(named) == 1
+    assert page.excerpt([0, 1, 3]).text.count(named) == 1
+
+
+def test_xml_stands_around_the_marked_page(index: SkillIndex) -> None:
+    marked = renderer(index).render([0, 3]).text.rstrip()
+    xml = renderer(index, style=Style.XML).render([0, 3]).text
+    assert xml == f'<skill_content name="Prüfung">\n{marked}\n</skill_content>'
+
+
+@pytest.mark.parametrize(
+    ("show", "legend", "mark"),
+    [
+        ("", "stands for omitted lines.]\n\n", "; n1-n8]"),
+        ("read", "stands for omitted lines; read them with: read n3-n5]\n\n", "; show n1-n8]"),
+        ("get({ids}) {ids}", "stands for omitted lines; read them with: get(n3-n5) n3-n5]\n\n", "; n1-n8]"),
+    ],
+)
+def test_the_command_that_reads_what_is_omitted(show: str, legend: str, mark: str) -> None:
+    index = index_of(FIRST + "\n\n".join(words(name, 40) for name in ("One", "Two", "Three")))
+    text = renderer(index, show=show).render([0]).text
+    assert legend in text
+    assert text.endswith(f"{mark}\n")
+    assert PageRenderer(index, Words()).render([0]).text == renderer(index, show="").render([0]).text
+
+
+def test_an_estimate_is_called_one() -> None:
+    index = index_of(FIRST, counter=Characters())
+    page = PageRenderer(index, Characters()).render([5])
+    tokens = sum(node.tokens for node in index.nodes[:5])
+    assert f"\n[… L6-18, about {tokens} tokens: step, example, " in page.text
+    assert not page.tokens_exact
+    assert page.tokens == len(page.text)
+
+
+def test_what_the_reader_has_is_a_gap_of_its_own(index: SkillIndex) -> None:
+    had = renderer(index).knowing(frozenset({1, 2, 7}))
+    page = had.render([0])
+    assert page.text == (
+        LEGEND.format("1 of 9").replace(
+            "omitted lines",
+            'omitted lines, "already in context" for what was sent before (if it is gone, read it again)',
+        )
+        + f"# Top\n\n{ALPHA}\n\n"
+        + "[… SKILL.md L10-13, 65 tokens: already in context; show n1-n2]\n\n"
+        + "[… SKILL.md L14-22, 111 tokens: precondition, error_handling, concept; show n3-n5]\n\n"
+        + "[… refs/b.md L5, 40 tokens: step; show n6]\n\n"
+        + "[… refs/b.md L7, 40 tokens: already in context; show n7]\n\n"
+        + "[… c d.md L1, 40 tokens: param; show n8]\n"
+    )
+    assert [gap.known for gap in page.omitted] == [True, False, False, True, False]
+    xml = renderer(index, style=Style.XML).knowing(frozenset({1}))
+    assert xml.render([0]).text.startswith('<skill_content name="Prüfung">\n[Page of')
+    assert "already in context; show n1]" in xml.render([0]).text
+
+
+def test_the_most_frequent_type_of_a_gap_comes_first() -> None:
+    index = index_of("\n\n".join(words(f"Node{number}", 40) for number in range(9)))
+    (gap,) = omissions_of(index.nodes, ())
+    assert list(gap.types.items())[:3] == [("step", 2), ("example", 2), ("param", 2)]
+    (gap,) = omissions_of(index.nodes[1:8], ())
+    assert next(iter(gap.types.items())) == ("example", 2)
+
+
+def test_the_empty_page_names_all_as_omitted(index: SkillIndex) -> None:
+    page = renderer(index).knowing(frozenset({8})).empty(None)
+    assert (page.text, page.tokens, page.nodes, page.complete) == ("", 0, (), False)
+    assert [(gap.nodes[0], gap.nodes[-1], gap.known) for gap in page.omitted] == [
+        ("n0", "n5", False),
+        ("n6", "n7", False),
+        ("n8", "n8", True),
+    ]
+
+
+# ---- gaps that are shown
+
+
+@pytest.mark.parametrize("style", [Style.MARKED, Style.XML])
+@pytest.mark.parametrize(("short", "filled"), [(21, True), (22, False)])
+def test_a_gap_is_shown_up_to_three_times_the_tokens_of_its_mark(
+    style: Style, short: int, filled: bool
+) -> None:
+    mark = f"[… L3, {short} tokens: example; show n1]"
+    assert Words().count(mark) == 7
+    index = index_of("\n\n".join([ALPHA, words("Short", short), ECHO, FOXTROT]))
+    page = renderer(index, style=style).render([0, 2])
+    assert [node.ordinal for node in page.nodes] == ([0, 1, 2] if filled else [0, 2])
+    assert (mark in page.text) != filled
+    assert (f"{ALPHA}\n\n{words('Short', short)}\n\n{ECHO}" in page.text) == filled
+
+
+@pytest.mark.parametrize(("short", "filled"), [(23, True), (24, False)])
+def test_headings_count_on_both_sides_of_that_comparison(short: int, filled: bool) -> None:
+    hidden = f"# Title\n\n{words('Short', short)}\n\n# Next"
+    assert Words().count(f"[… L5, {short} tokens: example; show n1]\n\n# Next") == 9
+    page = renderer(index_of(f"{ALPHA}\n\n{hidden}\n\n{ECHO}\n\n{FOXTROT}\n")).render([0, 2])
+    assert [node.ordinal for node in page.nodes] == ([0, 1, 2] if filled else [0, 2])
+    assert (f"{ALPHA}\n\n{hidden}\n\n{ECHO}\n\n[… " in page.text) == filled
+
+
+@pytest.mark.parametrize("start", ["X ", "  "])
+def test_no_blank_lines_stand_before_the_first_node_of_a_page(start: str) -> None:
+    first = start + words("short", 4)
+    index = index_of(f"\r\n\r\n{first}\n\n{ALPHA}\n\n{ECHO}\n\n{FOXTROT}\n")
+    legend = LEGEND.format("2 of 4").replace("Prüfung", "skill")
+    assert renderer(index).render([1]).text.startswith(f"{legend}{first}\n\n{ALPHA}\n\n[… ")
+
+
+# ---- windows of the source, which have no ids that can be read
+
+
+def windows_of(index: SkillIndex, *cuts: int) -> SkillIndex:
+    """Return an index whose nodes are windows of its files: the body of each, the first cut at offsets."""
+    spans = []
+    for place, file in enumerate(index.skill.files):
+        edges = [file.body_start, *(() if place else cuts), len(file.text)]
+        spans += [Span(file.path, *_lines(file.text, *edge), *edge) for edge in pairwise(edges)]
+    nodes = [
+        replace(index.nodes[0], id=f"c{number}", ordinal=number, span=span, text=file_text(index, span))
+        for number, span in enumerate(spans)
+    ]
+    return replace(index, nodes=tuple(replace(node, tokens=Words().count(node.text)) for node in nodes))
+
+
+def file_text(index: SkillIndex, span: Span) -> str:
+    """Return the source at a place."""
+    text = next(file.text for file in index.skill.files if file.path == span.file)
+    return text[span.start : span.end]
+
+
+def _lines(text: str, start: int, end: int) -> tuple[int, int]:
+    return text.count("\n", 0, start) + 1, text.count("\n", 0, end - 1) + 1
+
+
+def test_windows_are_read_by_their_lines() -> None:
+    index = index_of(FIRST, OTHER, LAST)
+    deep = FIRST.index("### Deep")
+    windows = windows_of(index, FIRST.index("## Use"), deep)
+    assert renderer(windows).render([1]).text == (
+        LEGEND.format("1 of 5")
+        + "[… SKILL.md L4-7, 42 tokens: step; show L4-7]\n\n"
+        + f"# Top\n\n{windows.nodes[1].text}\n\n"
+        + "[… SKILL.md L16-22, 84 tokens: step; show L16-22]\n\n"
+        + "[… refs/b.md L1-7, 82 tokens: step; show refs/b.md:L1-7]\n\n"
+        + "[… c d.md L1, 40 tokens: step]\n"  # an address has no spaces
+    )
+
+
+def test_a_heading_in_the_window_before_is_not_repeated_but_one_right_behind_it_is_named() -> None:
+    text = f"# A\n\n## B\n\n{ALPHA}\n\n# C\n\n{ECHO}\n\n## D\n\n{BRAVO}\n\n### E\n\n{FOXTROT}\n"
+    index = index_of(text, OTHER)
+    windows = windows_of(index, text.index("# C"), text.index("## D"), text.index("Foxtrot"))
+    page = renderer(windows).excerpt([0, 3])
+    assert page.text == (
+        f"# A\n\n## B\n\n{ALPHA}\n\n\n\n"
+        + "[… SKILL.md L7-16, 77 tokens: step; show L7-16]\n\n"
+        + f"# C\n\n## D\n\n### E\n\n{FOXTROT}\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("# A\n\n***\n\n## B\n", ""),
+        ("# A\n\n_ _ _\n\n## B\n\n", ""),
+        ("# A\n\nx\n\n## B\n", "L1-5"),
+        ("# A\n\n***\n\n## B\n\n7\n", "L1-7"),
+        ("***\n\nx\n\n# A\n", "L1-5"),
+        ("***\n", ""),
+    ],
+)
+def test_lines_without_text_cannot_be_read(text: str, address: str) -> None:
+    """Headings and thematic breaks are no nodes, so an address that names nothing else is an error."""
+    index = windows_of(index_of(f"{text}# Next\n\n{ALPHA}", OTHER), len(text))
+    (gap, _) = omissions_of([index.nodes[0], index.nodes[2]], ())
+    assert address_of(index, gap) == address
+
+
+# ---- meters and the cache
+
+
+@pytest.mark.parametrize("text", [FIRST, "\n\n".join(words(f"Node{number}", 9) for number in range(11))])
+def test_the_legend_is_priced_as_that_of_a_page_with_all_but_one_node(text: str) -> None:
+    index = index_of(text, counter=Characters())
+    name, total = index.skill.name, len(index.nodes)
+    legend = (
+        f'[Page of skill "{name}": {total - 1} of {total} parts, files intact. '
+        '"[… L2-9 …]" stands for omitted lines.]\n\n'
+    )
+    assert PageRenderer(index, Characters()).frame_tokens() == len(legend)
+    xml = f'<skill_content name="{name}">\n{legend.rstrip()}\n\n\n</skill_content>'
+    assert PageRenderer(index, Characters(), style=Style.XML).frame_tokens() == len(xml)
+    assert PageRenderer(index, Characters(), style=Style.PLAIN).frame_tokens() == 0
+
+
+def test_a_skill_without_nodes_takes_no_tokens() -> None:
+    empty = renderer(index_of("---\nname: none\n---\n"))
+    assert (empty.frame_tokens(), empty.gap_tokens, PageMeter(empty).tokens) == (0, 0, 0)
+    assert renderer(index_of("One.")).gap_tokens == 0
+
+
+def test_the_meter_prices_every_page_to_the_word(index: SkillIndex) -> None:
+    page = renderer(index)
+    meter = PageMeter(page)
+    assert meter.gap_tokens == page.joint(0, 8).tokens
+    assert meter.tokens == page.render([]).tokens
+    shown: list[int] = []
+    for ordinal in (4, 8, 0, 6, 2):
+        shown.append(ordinal)
+        made = page.render(shown)
+        assert meter.cost(ordinal) == made.tokens
+        meter.add(ordinal)
+        assert meter.tokens == made.tokens
+
+
+def test_the_meter_of_nodes_sums_their_tokens(index: SkillIndex) -> None:
+    meter = NodeMeter(index.nodes)
+    assert (meter.tokens, meter.gap_tokens) == (0, 0)
+    assert meter.cost(1) == 34
+    meter.add(1)
+    meter.add(2)
+    assert meter.tokens == 65
+    assert NodeMeter(index.nodes, gap_tokens=7).gap_tokens == 7
+
+
+def test_renderers_may_share_a_cache_and_make_their_own_pages(index: SkillIndex) -> None:
+    joints = joint_cache()
+    shared = [PageRenderer(index, Words(), style=style, joints=joints) for style in Style]
+    for number, each in enumerate(shared, start=1):
+        assert each.render([3]) == PageRenderer(index, Words(), style=each.style).render([3])
+        assert len(joints) == 2 * number
+
+
+@pytest.mark.parametrize(("room", "kept"), [(3 * 1900, 3), (3 * 1900 - 1, 2)])
+def test_the_cache_is_bounded_by_the_texts_and_ids_of_its_joints(
+    monkeypatch: pytest.MonkeyPatch, room: int, kept: int
+) -> None:
+    monkeypatch.setattr(render, "MAX_JOINT_BYTES", room)
+    index = index_of("\n\n".join(words(f"Node{number}", 9) for number in range(50)))
+    joint = render._Joint("x" * 500, omitted=omissions_of(index.nodes, ()))
+    joints = joint_cache()
+    for number in range(9):
+        joints.put((0, 0, number), joint)
+    assert len(joints) == kept

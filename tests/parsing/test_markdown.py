@@ -1,0 +1,188 @@
+"""The parser against markdown-it, whose table rule it replaces; links to files, in windows of long texts; titles."""
+
+from importlib import import_module
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+from skillpager.parsing import markdown
+from skillpager.parsing.markdown import MAX_TITLE, linked_paths, parse_blocks, plain_text, with_last_line_end
+
+Part = tuple[str, int, list[int] | None, str | list[str]]
+
+# lines of tables, and what ends them
+LINES = st.sampled_from(
+    [
+        *(
+            "| a | b |",
+            "|---|---|",
+            "a | b",
+            "--|:-:",
+            "| a",
+            "|",
+            "||",
+            "| | |",
+            "| c \\| d | `e` |  |",
+            "|a|b|c|",
+        ),
+        *(
+            "",
+            "    | a | b |",
+            "  | a | b |",
+            "text",
+            "2. x",
+            "1. x",
+            "- x",
+            "> x",
+            "# A",
+            "***",
+            "```",
+            "<div>",
+        ),
+        *("[a]: b", "[a]:", "\0 | \0", "| a |\r| b |", "'"),
+    ]
+)
+PREFIX = st.sampled_from(["", "", "", "> ", "- ", "  ", "> - ", "   "])
+
+
+def parts_of(text: str) -> list[Part]:
+    """Return the opening tokens of a text; rows with their cells, without empty ones at their end."""
+    return [
+        (
+            token.type,
+            token.level,
+            token.map,
+            stripped(token.meta["cells"]) if token.type == "row" else token.content,
+        )
+        for block in parse_blocks(text)
+        for token in block
+    ]
+
+
+def parts_of_markdown_it(text: str) -> list[Part]:
+    """Return the same from markdown-it's own rules, whose tables have tokens for each cell."""
+    parts: list[Part] = []
+    cells: list[str] | None = None
+    parser = MarkdownIt("commonmark", {"maxNesting": 64}).enable("table")
+    for token in parser.parse(text if text.endswith("\n") else f"{text}\n"):
+        if token.type == "tr_open":
+            cells = []
+            parts.append(("row", token.level - 1, token.map, cells))
+        elif token.type == "tr_close":
+            cells[:] = stripped(cells or [])  # type: ignore[index]
+            cells = None
+        elif cells is not None and token.type == "inline":
+            cells.append(token.content)
+        elif token.nesting >= 0 and token.type not in ("thead_open", "tbody_open", "th_open", "td_open"):
+            parts.append((token.type, token.level, token.map, token.content))
+    return parts
+
+
+def stripped(cells: list[str]) -> list[str]:
+    """Return cells without the empty ones at their end."""
+    return stripped(cells[:-1]) if cells and not cells[-1] else cells
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "text\n\n| a |\n|---|\n2. x\n",  # ends a table, though it ends no paragraph
+        "text\n| a |\n|---|\n| b |\n",
+        "[a]: b\n| a |\n|---|\n",
+        "[a]:\n| a |\n|---|\n",
+        "[a]: b 'c\n| a |\n|---|\nd'\n",
+        "| a | b |\n|---|---|\n| c |\n| d | e | f |\n| | g |\n\n| h |\n",
+        "> | a |\n> |---|\n> | b |\n| c |\n",
+        "- | a |\n  |---|\n  | b |\n | c |\n",
+        "| a |\n|---|\n    | b |\n",
+        "| a |\n|---|\n***\n| a |\n|---|\n> x\n",
+        "- a\n- b\n\n  c\n\n> # d\n>\n> e\n\n```\nf\n```\n\n    g\n\n<div>\n",
+        "\0 a\n\n# b\0\r\rc",
+        "> - <?php x\n>  ",
+    ],
+)
+def test_blocks_are_those_of_markdown_it(text: str) -> None:
+    assert parts_of(text) == parts_of_markdown_it(text)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.tuples(PREFIX, LINES).map("".join), max_size=12).map("\n".join))
+def test_tables_are_those_of_markdown_it(text: str) -> None:
+    assert parts_of(text) == parts_of_markdown_it(text)
+
+
+def test_a_last_line_end_is_there_once() -> None:
+    assert [with_last_line_end(text) for text in ("", "a", "a\n")] == ["\n", "a\n", "a\n"]
+
+
+def test_a_table_ends_where_too_many_cells_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (markdown, import_module("markdown_it.rules_block.table")):
+        monkeypatch.setattr(module, "MAX_AUTOCOMPLETED_CELLS", 4)
+    text = "| a | b | c |\n|---|---|---|\n| d |\n| e | f | g | h |\n| i |\n| j | k |\n| l |\n"
+    assert parts_of(text) == parts_of_markdown_it(text)
+    assert parts_of(text)[-1][0] == "inline"  # the last two lines are a paragraph
+
+
+@pytest.mark.parametrize(
+    ("text", "paths"),
+    [
+        ("[a](b.md), `c/d.md` and e.markdown, then b.md", ["b.md", "c/d.md", "e.markdown"]),
+        (
+            "| a.md |\n|---|\n| `b.md` |\n| [c](d.md)\n\n- e.md\n\n> f.md",
+            ["a.md", "b.md", "d.md", "e.md", "f.md"],
+        ),
+        ("# a.md", ["a.md"]),
+        (
+            "[a](b.MD#c) [d](e.md?f=g) [h](i%20j.md) [k](l%20m.markdown)",
+            ["b.MD", "e.md", "i j.md", "l m.markdown"],
+        ),
+        ("[a](http://b.c/d.md) [e](//f.g/h.md) [i](/j.md) [k](mailto:l.md) [m](n.txt) [o]()", []),
+        ("[a](http://[b/c.md) [d](e.md)", ["e.md"]),
+        ("[a][b]\n\n[b]: c.md", ["c.md"]),
+        ("```\na.md\n```\n\n    b.md\n\n<div>c.md</div>", []),
+        ("![" * 7 + "[a](b.md)" + "](c)" * 7, []),  # the text of an image
+        ("![" * 8 + "[a](b.md)" + "](c)" * 8, ["b.md"]),  # too deep to be an image
+    ],
+)
+def test_linked_paths(text: str, paths: list[str]) -> None:
+    assert linked_paths(text) == paths
+
+
+@pytest.mark.parametrize(
+    ("text", "windows"),
+    [
+        ("", [""]),
+        ("a.md b", ["a.md b"]),
+        ("a.md bc", ["a.md ", "bc"]),
+        ("a b\nc d\ne f", ["a b\nc ", "d\ne f"]),
+        ("a b c\nd", ["a b c\n", "d"]),
+        ("a\nb c d e f g", ["a\nb c ", "d e f ", "g"]),
+        ("a b\nc\nd\ne\nf\ng", ["a b\nc\n", "d\ne\nf\n", "g"]),
+        ("abcdefghi jk lm", ["abcdef", "ghi ", "jk lm"]),
+        (" abcdefghijkl", [" ", "abcdef", "ghijkl"]),
+        ("a bcdefghijk", ["a ", "bcdefg", "hijk"]),
+        ("a\nbcdefghijk", ["a\n", "bcdefg", "hijk"]),
+    ],
+)
+def test_long_texts_are_searched_for_links_in_windows(
+    monkeypatch: pytest.MonkeyPatch, text: str, windows: list[str]
+) -> None:
+    monkeypatch.setattr(markdown, "INLINE_WINDOW", 6)
+    assert list(markdown._windows(text)) == windows
+
+
+@pytest.mark.parametrize(
+    ("inline", "title"),
+    [
+        ("*a* **b** `c` ~~d~~ _e_ __f__", "a b c d e f"),
+        ("snake_case and _a_b_", "snake_case and a_b"),
+        ("[a](b.md) ![c](d.png) [e][f] [g]", "a c e [g]"),
+        ("a<br>b  \t\u00a0c <kbd>d</kbd> ", "ab c d"),
+        ("a < b", "a < b"),
+        ("é" * (MAX_TITLE + 1), "é" * MAX_TITLE),
+    ],
+)
+def test_a_title_is_plain_text(inline: str, title: str) -> None:
+    assert plain_text(inline) == title
