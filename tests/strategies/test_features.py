@@ -1,6 +1,7 @@
 """The features of the navigator: names, shapes, terms, segments, and no odd number for any document."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from conftest import SAMPLES
 from golden import check, features_text
 from skillpager import SkillPager
+from skillpager.strategies.navigator import features
 from skillpager.strategies.navigator.features import (
     GROUPS,
     NAMES,
@@ -19,7 +21,7 @@ from skillpager.strategies.navigator.features import (
     shifted,
 )
 from skillpager.strategies.navigator.lexical import BM25_B, BM25_K1, TermIndex, stems_of
-from skillpager.types import FloatArray, Query, SkillIndex
+from skillpager.types import FloatArray, ListContext, Query, SkillIndex
 from strategy_cases import index_with, near
 
 
@@ -55,6 +57,91 @@ def test_equal_rows_and_no_shared_word_are_fine() -> None:
     assert column(found, "twin") == [0, 1, 1, 1, 1]
 
 
+def test_rows_of_no_length_are_unlike_all_others() -> None:
+    found = signals(index_with(np.zeros((3, 4), np.float32)))
+    for name in ("cosine", "cosine_z", "feedback_z", "section_cosine_z", "centrality", "twin"):
+        assert column(found, name) == [0] * 3
+
+
+@pytest.mark.parametrize(("count", "places"), [(1, [0]), (2, [0, 1]), (3, [0, 0.5, 1])])
+def test_places_run_from_the_beginning_to_the_end(count: int, places: list[float]) -> None:
+    index = index_with(texts=[""] * count, tokens=[0] * count)
+    assert column(signals(index), "place") == places
+    # a node without tokens weighs as much as one token
+    assert column(signals(index), "token_share") == [round(1 / count, 5)] * count
+
+
+def test_nodes_weigh_their_tokens_but_at_least_one() -> None:
+    assert column(signals(index_with(tokens=[0, 1, 3])), "token_share") == [0.2, 0.2, 0.6]
+
+
+def test_of_two_nodes_one_is_first_and_one_is_last() -> None:
+    rows, query = near(0.3, 0.6)
+    found = signals(index_with(rows, texts=["alpha beta", "alpha"]), "alpha", query)
+    assert column(found, "rank") == [1, 0]
+    # what all texts have in common is nearly worth nothing, but the best share is 1
+    assert max(column(found, "bm25")) < 0.2
+    assert column(found, "bm25_share")[1] == 1
+    assert column(found, "known_terms") == [1, 1]
+
+
+def test_the_likeness_to_earlier_nodes_does_not_depend_on_the_size_of_a_block(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    index = index_with(count=11)
+    expected = [0.0, *(max(0.0, *index.embeddings[:n] @ index.embeddings[n], 0.0) for n in range(1, 11))]
+    for size in (1, 3, 1024):
+        monkeypatch.setattr(features, "BLOCK_ROWS", size)
+        assert column(signals(index), "twin") == pytest.approx(expected, abs=1e-5)
+
+
+def test_items_of_one_lead_in_or_of_one_size_are_a_list() -> None:
+    cosines = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.15, 0.25]
+    rows, query = near(*cosines)
+    index = index_with(rows)
+    one, other = (replace(index.headings[0].span, start=start) for start in (1, 2))
+    leads = [None, (None, 1), (one, 2), (one, 2), (other, 2), (other, 2), (None, 2), (None, 2)]
+    lists = [ListContext("", lead[0], 0, lead[1]) if lead else None for lead in leads]
+    nodes = tuple(replace(node, list_context=of) for node, of in zip(index.nodes, lists, strict=True))
+    found = signals(replace(index, nodes=nodes), row=query)
+    assert column(found, "list_best") == [0.1, 0.2, 0.4, 0.4, 0.6, 0.6, 0.25, 0.25]
+    assert column(found, "list_mean") == [0.1, 0.2, 0.35, 0.35, 0.55, 0.55, 0.2, 0.2]
+
+
+def test_a_chapter_is_what_stands_under_two_headings() -> None:
+    rows, query = near(0.1, 0.2, 0.3, 0.4)
+    index = index_with(rows)
+    paths = [("A", "B", "C"), ("A", "B", "D"), ("A", "E"), ("F",)]
+    nodes = tuple(replace(node, heading_path=path) for node, path in zip(index.nodes, paths, strict=True))
+    found = signals(replace(index, nodes=nodes), row=query)
+    assert column(found, "chapter_best") == [0.2, 0.2, 0.3, 0.4]
+    assert column(found, "depth") == [3, 3, 2, 1]
+
+
+def test_the_subject_of_a_query_is_that_of_its_three_nearest_nodes_the_earlier_of_equals() -> None:
+    # nodes 5, 7, 9 to 43 are equally near to the query, each in a direction of its own
+    rows = np.zeros((45, 46), np.float32)
+    rows[:, 0] = [0.1] * 5 + [0.6, 0.5] * 20
+    rows[np.arange(45), np.arange(1, 46)] = np.sqrt(1 - rows[:, 0] ** 2)
+    subject = rows[[5, 7, 9]].mean(0)
+    likeness = rows @ (subject / np.linalg.norm(subject))
+    expected = (likeness - likeness.mean()) / likeness.std()
+    found = signals(index_with(rows), row=np.eye(1, 46, dtype=np.float32)[0])
+    assert column(found, "feedback_z") == pytest.approx(expected.tolist(), abs=1e-4)
+
+
+def test_headings_count_with_and_without_those_above_them() -> None:
+    index = index_with(count=16)
+    paths = [("Backup tools", "restoring")] * 8 + [("Backup tools", "Tables")] * 8
+    nodes = (replace(node, heading_path=path) for node, path in zip(index.nodes, paths, strict=True))
+    found = signals(replace(index, nodes=tuple(nodes)), "restored backup")
+    rare, common = math.log1p(1.5 / 1.5), math.log1p(0.5 / 2.5)
+    unheard = math.log1p(2.5)
+    assert column(found, "heading_coverage") == [round(rare / (rare + unheard), 5)] * 8 + [0] * 8
+    shares = [1, common / (rare + common)]
+    assert column(found, "path_coverage") == [round(share, 5) for share in shares for _ in range(8)]
+
+
 def test_meaning_ranks_by_cosine() -> None:
     rows, query = near(0.2, 0.9, 0.5)
     found = signals(index_with(rows), row=query)
@@ -74,26 +161,37 @@ def test_a_section_tells_its_nodes_of_its_best() -> None:
     assert column(found, "last_of_section") == ([0] * 7 + [1]) * 2
 
 
-def test_words_are_bm25() -> None:
-    texts = [["restore", "table", "table"], ["dump", "table"], ["restore"], ["other"] * 6]
-    scores, coverage = TermIndex(texts).score(["table", "restore", "unheard"])
+@pytest.mark.parametrize(
+    "texts",
+    [
+        [["restore", "table", "table"], ["dump", "table"], ["restore"], ["other"] * 6],
+        [["restore"], ["table"]],
+        [[], ["table"], []],
+        [],
+    ],
+)
+def test_words_are_bm25(texts: list[list[str]]) -> None:
+    terms = ["table", "restore", "unheard"]
+    # no text is measured against a mean of less than one word
+    mean = max(1, sum(map(len, texts)) / max(1, len(texts)))
 
-    def rarity(frequency: int) -> float:
-        return math.log1p((4 - frequency + 0.5) / (frequency + 0.5))
+    def rarity(term: str) -> float:
+        frequency = sum(term in text for text in texts)
+        return math.log1p((len(texts) - frequency + 0.5) / (frequency + 0.5)) if frequency else unknown
 
-    def weight(times: int, length: int, frequency: int) -> float:
-        norm = BM25_K1 * (1 - BM25_B + BM25_B * length / 3)
-        return rarity(frequency) * times * (BM25_K1 + 1) / (times + norm) if times else 0.0
+    def weight(term: str, text: list[str]) -> float:
+        norm = BM25_K1 * (1 - BM25_B + BM25_B * len(text) / mean)
+        times = text.count(term)
+        return rarity(term) * times * (BM25_K1 + 1) / (times + norm) if times else 0.0
 
-    expected = [
-        weight(text.count("table"), len(text), 2) + weight(text.count("restore"), len(text), 2)
-        for text in texts
-    ]
-    assert scores == pytest.approx(expected, rel=1e-5)
-    total = 2 * rarity(2) + math.log1p(4.5)
-    assert coverage == pytest.approx(
-        [2 * rarity(2) / total, rarity(2) / total, rarity(2) / total, 0], rel=1e-5
-    )
+    unknown = math.log1p(len(texts) + 0.5)
+    total = sum(map(rarity, terms))
+    scores, coverage = TermIndex(texts).score(terms)
+    assert scores == pytest.approx([sum(weight(term, text) for term in terms) for text in texts], rel=1e-5)
+    held = [sum(rarity(term) for term in terms if term in text) / total for text in texts]
+    assert coverage == pytest.approx(held, rel=1e-5)
+    for found in TermIndex(texts).score([]):
+        assert found.tolist() == [0] * len(texts)
 
 
 def test_stems_bring_forms_of_a_word_together() -> None:

@@ -16,8 +16,9 @@ from index_builder import build_index
 from messages import raises
 from skillpager.pages.render import NodeMeter
 from skillpager.strategies import Full, Mmr, TopK, mmr
-from skillpager.strategies.picking import cosines, dynamic_max_nodes
+from skillpager.strategies.picking import allows_all, cosines, dynamic_max_nodes, nearest
 from skillpager.types import Budget, FloatArray, Query, Selection, SkillIndex, SkipReason
+from strategy_cases import reasons
 
 
 def unit_rows(seed: int, count: int, dim: int = 24, *, shift: float = 0.0) -> FloatArray:
@@ -161,6 +162,12 @@ def test_a_node_that_does_not_fit_is_skipped_for_a_smaller_one() -> None:
     assert [(skip.node.ordinal, skip.reason) for skip in selection.skipped] == [(1, SkipReason.MAX_TOKENS)]
 
 
+def test_a_pick_tells_its_tokens_and_those_of_the_page_so_far() -> None:
+    rows = unit_rows(5, 3)
+    picks = select(index_of(rows, tokens=[5, 7, 9]), rows[0], Full()).picks
+    assert [(pick.tokens, pick.total_tokens) for pick in picks] == [(5, 5), (7, 12), (9, 21)]
+
+
 def test_full_takes_everything_in_document_order() -> None:
     rows = unit_rows(5, 150)
     assert ordinals(select(index_of(rows), rows[0], Full())) == list(range(150))
@@ -170,6 +177,67 @@ def test_full_takes_everything_in_document_order() -> None:
 def test_lambda_outside_zero_to_one_is_refused(weight: float) -> None:
     with raises(ValueError):
         Mmr(weight)
+
+
+@pytest.mark.parametrize("limit", ["max_nodes", "max_tokens"])
+def test_a_negative_limit_is_refused(limit: str) -> None:
+    rows = unit_rows(1, 3)
+    with raises(ValueError):
+        select(index_of(rows), rows[0], Mmr(), **{limit: -1})
+
+
+def test_a_limit_of_zero_picks_nothing() -> None:
+    rows = np.tile(unit_rows(1, 1), (3, 1))
+    assert set(reasons(select(index_of(rows), rows[0], Mmr(), max_nodes=0)).values()) == {
+        SkipReason.MAX_NODES
+    }
+    empty = index_of(rows, tokens=[0, 1, 0])
+    assert ordinals(select(empty, rows[0], Mmr(1.0), max_tokens=0)) == [0, 2]
+
+
+@pytest.mark.parametrize(
+    ("budget", "nodes", "estimating", "expected"),
+    [
+        (Budget(), 20, False, True),
+        (Budget(), 21, False, False),
+        (Budget(max_tokens=5), 60, False, False),
+        (Budget(sufficiency=0.9), 20, False, True),
+        (Budget(max_nodes=7), 7, False, True),
+        (Budget(max_nodes=7), 8, False, False),
+        (Budget(), 20, True, False),
+        (Budget(max_nodes=7), 7, True, True),
+        (Budget(max_nodes=7), 8, True, False),
+        (Budget(max_tokens=5), 600, True, True),
+        (Budget(max_tokens=5, sufficiency=0.9), 3, True, False),
+    ],
+)
+def test_which_budgets_allow_every_node(budget: Budget, nodes: int, estimating: bool, expected: bool) -> None:
+    assert allows_all(budget, nodes, estimating=estimating) is expected
+
+
+@pytest.mark.parametrize(("rows", "others", "dim"), [(1, 1, 8), (16, 17, 8), (37, 20, 2048), (3, 4, 20_000)])
+def test_cosines_of_many_rows_are_those_of_each_pair_to_a_millionth(rows: int, others: int, dim: int) -> None:
+    left, right = unit_rows(rows, rows, dim), unit_rows(others + 50, others, dim)
+    each = np.array([[float(row @ other) for other in right] for row in left])
+    assert nearest(left, right) == pytest.approx(each.max(axis=1), abs=1e-6)
+    for other, column in zip(right, each.T, strict=True):
+        assert cosines(left, other) == pytest.approx(column, abs=1e-6)
+    millionths = nearest(left, right).astype(np.float64) * 1e6
+    assert millionths == pytest.approx(np.rint(millionths), abs=0.05)
+
+
+def test_the_nodes_that_were_left_out_are_a_sequence() -> None:
+    rows = unit_rows(4, 30, shift=0.3)
+    skipped = select(index_of(rows), rows[0], Mmr(0.7), max_nodes=10).skipped
+    each = [skipped[place] for place in range(20)]
+    assert list(skipped) == each == [*skipped[:20]]
+    assert (skipped[-1], skipped[1:9:3]) == (each[-1], (each[1], each[4], each[7]))
+    assert repr(skipped) == f"Skipped({each!r})"
+    assert skipped == tuple(each)
+    assert skipped != each[1:]
+    assert skipped != len(each)
+    with pytest.raises(IndexError):
+        skipped[20]
 
 
 def test_an_empty_pool_gives_an_empty_selection() -> None:
@@ -207,19 +275,27 @@ def plain_mmr(
     return chosen, redundancy, gain - penalty * redundancy
 
 
+def alike_rows(seed: int, count: int, kinds: int) -> FloatArray:
+    """Return unit rows of a few kinds, those of one kind much alike."""
+    random = np.random.default_rng(seed)
+    rows = unit_rows(seed, kinds, shift=0.3)[random.integers(0, kinds, count)]
+    rows = rows + 0.1 * random.normal(size=rows.shape).astype(np.float32)
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     seed=st.integers(0, 10_000),
-    count=st.integers(100, 700),
+    count=st.integers(60, 700),
     k=st.sampled_from([1, 2, 20, 60, 150]),
     weight=st.sampled_from([0.0, 0.3, 0.5, 0.7, 0.9, 1.0]),
-    shift=st.sampled_from([0.0, 0.3]),
+    kinds=st.none() | st.integers(2, 30),
     max_kept=st.sampled_from([0, mmr.MAX_KEPT_NODES]),
 )
 def test_neither_kept_cosines_nor_shortlists_change_picks_or_records(
-    seed: int, count: int, k: int, weight: float, shift: float, max_kept: int
+    seed: int, count: int, k: int, weight: float, kinds: int | None, max_kept: int
 ) -> None:
-    rows = unit_rows(seed, count + 2, shift=shift)
+    rows = alike_rows(seed, count + 2, kinds) if kinds else unit_rows(seed, count + 2)
     index = index_of(rows[2:])
     with patch.object(mmr, "MAX_KEPT_NODES", max_kept):
         select(index, rows[1], Mmr(weight), max_nodes=k)  # whose cosines are kept
@@ -231,6 +307,44 @@ def test_neither_kept_cosines_nor_shortlists_change_picks_or_records(
     numbers = np.array([(skip.redundancy, skip.marginal) for skip in selection.skipped])
     expected = np.stack([redundancy, marginal], axis=1)[left_out]
     np.testing.assert_allclose(numbers.reshape(expected.shape), expected, atol=2e-6)
+    relevance = cosines(rows[2:], rows[0])
+    for rank, pick in enumerate(selection.picks):
+        ordinal = pick.node.ordinal
+        nearest_pick = max((rows[2 + ordinal] @ rows[2 + other] for other in chosen[:rank]), default=0.0)
+        value = weight * relevance[ordinal] - (1 - weight) * nearest_pick
+        assert (pick.relevance, pick.redundancy, pick.marginal) == pytest.approx(
+            (relevance[ordinal], nearest_pick, value), abs=2e-6
+        )
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_pools_and_what_picks_depend_on_are_the_same_with_shortlists(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    random, count = np.random.default_rng(seed), 200
+    rows = alike_rows(seed, count + 1, 12)
+    index, query = index_of(rows[1:]), Query("q", rows[0])
+    candidates = random.random(count) < 0.8
+    completions = {
+        int(place): [int(place + 3) % count, int(place + 7) % count] for place in range(0, count, 2)
+    }
+    found = []
+    for max_kept in (0, count):
+        monkeypatch.setattr(mmr, "MAX_KEPT_NODES", max_kept)
+        meter, budget = NodeMeter(index.nodes), Budget(20, 600 if seed % 2 else None)
+        found.append(
+            Mmr(0.6).select_among(
+                index, query, budget=budget, meter=meter, candidates=candidates, completions=completions
+            )
+        )
+    shortlists, kept = found
+    assert len(kept.picks) > 20 or seed % 2
+    assert ordinals(shortlists) == ordinals(kept)
+    assert reasons(shortlists) == reasons(kept)
+    for one, other in zip(
+        (*shortlists.picks, *shortlists.skipped), (*kept.picks, *kept.skipped), strict=True
+    ):
+        assert (one.redundancy, one.marginal) == pytest.approx((other.redundancy, other.marginal), abs=3e-6)
 
 
 @pytest.mark.parametrize("max_kept", [0, mmr.MAX_KEPT_NODES])

@@ -1,7 +1,8 @@
 """The shipped navigator: budgets, promises, required context, reasons, and a damaged model."""
 
 import json
-from dataclasses import replace
+import math
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -18,11 +19,13 @@ from skillpager.errors import SettingsError, StrategyError
 from skillpager.pages.render import NodeMeter
 from skillpager.settings import Settings
 from skillpager.strategies.navigator import model as module
-from skillpager.strategies.navigator.features import GROUPS
-from skillpager.strategies.navigator.model import shipped_model
-from skillpager.strategies.navigator.strategy import COST_EXPONENT, Navigator
-from skillpager.types import Budget, Query, SkipReason
-from strategy_cases import index_with, indifferent, ordinals, reasons, run
+from skillpager.strategies.navigator.features import GROUPS, NAMES, IndexFeatures, features_of
+from skillpager.strategies.navigator.model import NeedModel, shipped_model
+from skillpager.strategies.navigator.required_context import required_context
+from skillpager.strategies.navigator.strategy import TWIN_COSINE, Navigator
+from skillpager.strategies.picking import cosines
+from skillpager.types import Budget, FloatArray, ListContext, Query, SkillIndex, SkipReason
+from strategy_cases import index_with, indifferent, near, ordinals, reasons, run
 
 SAMPLE = SAMPLES / "postgres-backup"
 QUERY = "restore one table from a dump"
@@ -140,22 +143,178 @@ def test_same_inputs_same_selection(pager: SkillPager) -> None:
     assert run(Navigator(), index, query.embedding, text=QUERY, sufficiency=0.8).picks == first.picks
 
 
-SIZES = st.lists(st.sampled_from([0, 5, 10, 40]), min_size=1, max_size=30)
+# ---- the walk, step by step
 
 
-@given(sizes=SIZES, seed=st.integers(0, 50), alike=st.booleans())
-@settings(max_examples=60, deadline=None)
-def test_the_next_pick_is_worth_most_per_token_and_ties_go_to_the_earlier_node(
-    sizes: list[int], seed: int, alike: bool
+class Told(NeedModel):
+    """The shipped model with needs, floor and calibration that a test tells."""
+
+    def __init__(
+        self, known: FloatArray, *, chance: tuple[float, float] | None = None, floor: float = 0.0
+    ) -> None:
+        shipped = shipped_model()
+        super().__init__(shipped.net, shipped.embedding, shipped.scale, chance, floor)
+        object.__setattr__(self, "known", known)
+
+    def needs(self, known: IndexFeatures, query: Query) -> FloatArray:
+        """Return what was told."""
+        found: FloatArray = vars(self)["known"]
+        return found
+
+
+@dataclass
+class PlainWalk:
+    """The navigator as its module describes it, each number made anew at each step."""
+
+    navigator: Navigator
+    index: SkillIndex
+    needs: FloatArray
+    gap: float
+    limits: Budget
+    picks: list[tuple[int, float]] = field(default_factory=list)
+    refused: set[int] = field(default_factory=set)
+    counted: int = 0
+
+    def run(self) -> SkipReason:
+        """Pick, and return why the walk ends."""
+        model, limits = self.navigator._model, self.limits
+        self.weights = [-math.log1p(-need) for need in self.needs.tolist()]
+        self.required = required_context(self.index.nodes)
+        self.cosines = cosines(self.index.embeddings, self.index.embeddings.T)
+        while left := [node for node in range(len(self.weights)) if self.is_open(node)]:
+            best = max(left, key=lambda node: (self.value(node), -node))
+            chance = model.sufficiency(self.left())
+            if limits.max_nodes is not None and self.counted >= limits.max_nodes:
+                return SkipReason.MAX_NODES
+            if limits.sufficiency is not None and self.picks and chance >= limits.sufficiency:
+                return SkipReason.SUFFICIENCY
+            if limits == Budget() and self.picks and self.value(best) < model.floor:
+                return SkipReason.BELOW_THRESHOLD
+            self.pick(best, counts=True)
+        return SkipReason.MAX_TOKENS
+
+    def is_open(self, node: int) -> bool:
+        return node not in self.refused and node not in self.shown()
+
+    def shown(self) -> list[int]:
+        return [node for node, _ in self.picks]
+
+    def left(self) -> float:
+        return sum(weight for node, weight in enumerate(self.weights) if node not in self.shown())
+
+    def value(self, node: int) -> float:
+        beside = len({node - 1, node + 1} & set(self.shown()))
+        cost = max(1, self.index.nodes[node].tokens) + self.gap * (1 - beside)
+        value: float = self.weights[node] / np.float64(max(cost, 1.0)) ** self.navigator.cost_exponent
+        return value
+
+    def pick(self, node: int, *, counts: bool) -> None:
+        tokens = sum(self.index.nodes[each].tokens for each in [node, *self.shown()])
+        if self.limits.max_tokens is not None and tokens > self.limits.max_tokens:
+            self.refused.add(node)
+            return
+        self.picks.append((node, 0.0))
+        self.picks[-1] = (node, self.navigator._model.sufficiency(self.left()))
+        self.counted += counts
+        for other in filter(self.is_open, range(len(self.weights))):
+            if self.cosines[node, other] >= TWIN_COSINE:
+                self.weights[other] *= self.navigator.twin_share
+        for other in self.required.get(node, ()) if self.navigator.closure else ():
+            if self.is_open(other):
+                self.pick(other, counts=False)
+
+
+NODES = st.lists(
+    st.tuples(
+        st.sampled_from([0.0, 0.01, 0.1, 0.3, 0.3, 0.9, 0.999]),  # need
+        st.sampled_from([0, 3, 3, 10, 40]),  # tokens
+        st.integers(0, 3),  # kind: nodes of one kind are twins
+        st.none() | st.integers(0, 11),  # a node that it cannot be read without
+    ),
+    min_size=1,
+    max_size=12,
+)
+LIMITS = st.builds(
+    Budget,
+    max_nodes=st.none() | st.integers(0, 12),
+    max_tokens=st.none() | st.integers(0, 150),
+    sufficiency=st.none() | st.sampled_from([0.305, 0.745, 0.885, 0.985]),  # no chance of these needs
+)
+
+
+@given(
+    nodes=NODES,
+    limits=LIMITS | st.just(Budget()),
+    gap=st.integers(0, 20),
+    opening=st.sampled_from([0.0, 12.0]),
+    share=st.sampled_from([0.0, 0.4, 1.0]),
+    chance=st.none() | st.just((-1.5, 0.5)),
+    floor=st.sampled_from([0.0, 0.02, 0.2]),
+    closure=st.booleans(),
+)
+@settings(max_examples=80, deadline=None)
+def test_the_walk_takes_what_is_worth_most_per_token_with_what_it_needs(
+    nodes: list[tuple[float, int, int, int | None]],
+    limits: Budget,
+    gap: int,
+    opening: float,
+    share: float,
+    chance: tuple[float, float] | None,
+    floor: float,
+    closure: bool,
 ) -> None:
-    index = index_with(unit_rows(len(sizes), 8, seed=seed), tokens=sizes)
-    navigator = Navigator(model=indifferent() if alike else None, closure=False, opening_tokens=0.0)
-    picks = run(navigator, index, max_nodes=len(sizes)).picks
-    needs = np.array([pick.marginal for pick in sorted(picks, key=lambda pick: pick.node.ordinal)])
-    assert not alike or len(set(needs)) == 1
-    values = -np.log1p(-needs) / np.maximum(sizes, 1.0) ** COST_EXPONENT
-    expected = sorted(range(len(sizes)), key=lambda ordinal: (-values[ordinal], ordinal))
-    assert [pick.node.ordinal for pick in picks] == expected
+    needs = np.array([need for need, *_ in nodes], np.float64)
+    kinds = unit_rows(4, 8, seed=3)[[kind for *_, kind, _ in nodes]]
+    index = index_with(kinds, tokens=[tokens for _, tokens, *_ in nodes])
+    spans = [node.span for node in index.nodes]
+    leads = [
+        ListContext("", spans[lead % len(spans)], 0, 1) if lead is not None else None for *_, lead in nodes
+    ]
+    listed = (replace(node, list_context=lead) for node, lead in zip(index.nodes, leads, strict=True))
+    index = replace(index, nodes=tuple(listed))
+    navigator = Navigator(
+        "navigator",
+        Told(needs, chance=chance, floor=floor),
+        opening_tokens=opening,
+        twin_share=share,
+        closure=closure,
+    )
+    walk = PlainWalk(navigator, index, needs, max(float(gap), opening), limits)
+    reason = walk.run()
+    meter = NodeMeter(index.nodes, gap_tokens=gap)
+    selection = navigator.select(index, Query("q", kinds[0]), budget=limits, meter=meter)
+    assert ordinals(selection) == walk.shown()
+    assert [pick.sufficiency for pick in selection.picks] == pytest.approx([found for _, found in walk.picks])
+    assert [pick.marginal for pick in selection.picks] == pytest.approx(needs[walk.shown()].tolist())
+    expected = dict.fromkeys(walk.refused, SkipReason.MAX_TOKENS)
+    assert (
+        reasons(selection)
+        == {node: reason for node in range(len(nodes)) if node not in walk.shown()} | expected
+    )
+    shown = walk.shown()
+    for rank, pick in enumerate(selection.picks):
+        before = [walk.cosines[node, pick.node.ordinal] for node in shown[:rank]]
+        assert pick.redundancy == pytest.approx(max([0.0, *before]), abs=2e-6)
+
+
+def test_a_target_and_a_floor_that_are_just_reached_are_reached() -> None:
+    index = index_with(tokens=[1] * 4)
+    needs = np.array([0.9, 0.8, 0.7, 0.5])
+    navigator = Navigator(model=Told(needs, floor=-math.log1p(-0.5)), opening_tokens=0.0)
+    chance = run(navigator, index, max_nodes=4).picks[1].sufficiency
+    assert ordinals(run(navigator, index, sufficiency=chance)) == [0, 1]
+    assert ordinals(run(navigator, index)) == [0, 1, 2, 3]
+    higher = replace(navigator, model=Told(needs, floor=-1.01 * math.log1p(-0.5)))
+    assert ordinals(run(higher, index)) == [0, 1, 2]
+    # the best node is picked whatever it is worth
+    assert ordinals(run(replace(navigator, model=Told(needs, floor=9.0)), index)) == [0]
+
+
+@pytest.mark.parametrize(("cosine", "order"), [(0.92, [0, 2, 1]), (0.91999, [0, 1, 2])])
+def test_twins_are_nodes_of_a_cosine_of_at_least_92_hundredths(cosine: float, order: list[int]) -> None:
+    index = index_with(near(1.0, cosine, 0.1)[0], tokens=[5] * 3)
+    navigator = Navigator(model=Told(np.array([0.6, 0.5, 0.3])), opening_tokens=0.0, twin_share=0.0)
+    assert ordinals(run(navigator, index, max_nodes=3)) == order
 
 
 # ---- redundancy, units, price
@@ -172,6 +331,12 @@ def test_a_node_that_opens_a_gap_costs_more() -> None:
     )
     assert ordinals(free) == [4, 0, 1, 2]
     assert ordinals(marked) == ordinals(opened) == [4, 3, 2, 1]
+
+
+def test_a_node_that_closes_a_gap_costs_less() -> None:
+    index = index_with(tokens=[20] * 4)
+    navigator = Navigator(model=Told(np.array([0.9, 0.5, 0.9, 0.52])), opening_tokens=12.0)
+    assert ordinals(run(navigator, index, max_nodes=4)) == [0, 2, 1, 3]
 
 
 def test_what_a_twin_says_is_worth_less(pager: SkillPager) -> None:
@@ -216,6 +381,26 @@ def test_reasons_are_shares_of_the_signals(pager: SkillPager) -> None:
     for shares in told.values():
         assert list(shares) == list(GROUPS)
         assert sum(shares.values()) == pytest.approx(1, abs=0.01) or sum(shares.values()) == 0
+
+
+def test_a_reason_is_what_the_log_odds_lose_with_average_features(pager: SkillPager) -> None:
+    index, model = pager.index(SAMPLE), shipped_model()
+    known, query = IndexFeatures(index), asked(pager)
+    features, average = features_of(known, query), model.net.arrays["0.mean"]
+
+    def log_odds(of: FloatArray) -> FloatArray:
+        return model.net.logits(of, known.section.member)[:, 0]
+
+    lost = []
+    for names in GROUPS.values():
+        columns, without = [NAMES.index(name) for name in names], features.copy()
+        without[:, columns] = average[columns]
+        lost.append(np.maximum(log_odds(features) - log_odds(without), 0))
+    expected = np.array(lost) / np.sum(lost, axis=0)
+    told = model.reasons(known, query)
+    assert np.array([list(shares.values()) for shares in told]) == pytest.approx(expected.T, abs=6e-4)
+    assert all(abs(1000 * share - round(1000 * share)) < 1e-3 for shares in told for share in shares.values())
+    assert {*indifferent().reasons(known, query)[0].values()} == {0.0}
 
 
 def test_who_does_not_estimate_has_no_reasons(pager: SkillPager) -> None:
@@ -267,6 +452,54 @@ def test_a_target_of_the_settings_is_for_those_that_can(tmp_path: Path) -> None:
 
 
 # ---- the model's file
+
+
+def model_of(**changed: object) -> NeedModel:
+    """Return the model of a file with the shipped networks and other numbers."""
+    net = {f"net.{name}": array for name, array in shipped_model().net.arrays.items()}
+    numbers = {
+        "scale": [2.0, -1.0],
+        "chance": [-0.1, 0.5],
+        "floor": 0.25,
+        "embedding": "e/bare",
+        "signals": NAMES,
+    }
+    return NeedModel.of({name: np.array(value) for name, value in (net | numbers | changed).items()})
+
+
+def test_a_file_holds_networks_and_calibration() -> None:
+    model, shipped = model_of(), shipped_model()
+    assert (model.embedding, model.scale, model.chance, model.floor) == ("e/bare", (2, -1), (-0.1, 0.5), 0.25)
+    assert {name: array.tolist() for name, array in model.net.arrays.items()} == {
+        name: array.tolist() for name, array in shipped.net.arrays.items()
+    }
+
+
+def test_a_model_of_other_features_is_refused() -> None:
+    with raises(ValueError):
+        model_of(signals=[*NAMES[1:], NAMES[0]])
+
+
+def test_needs_are_calibrated_in_millionths_and_never_certain() -> None:
+    needs = model_of().calibrated(np.array([0.5, 0.0, 1.0, 40, -40], np.float32))
+    assert needs.tolist() == pytest.approx([0.5, 0.268941, 0.731059, 0.999999, 0], abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("chance", "left", "expected"),
+    [
+        (None, 0.0, 1.0),
+        (None, 1.5, math.exp(-1.5)),
+        ((-0.1, 0.5), 1.0, 1 / (1 + math.exp(-0.5))),
+        ((-1.5, 0.5), 0.2, 1 / (1 + math.exp(-0.5 + 1.5 * math.log(0.2)))),
+        # nothing left counts as a billionth
+        ((-0.1, 0.5), 0.0, 1 / (1 + math.exp(-0.5 + 0.1 * math.log(1e-9)))),
+    ],
+)
+def test_the_chance_of_sufficiency_follows_from_the_weight_that_is_left_out(
+    chance: tuple[float, float] | None, left: float, expected: float
+) -> None:
+    assert replace(model_of(), chance=chance).sufficiency(left) == pytest.approx(expected, rel=1e-12)
 
 
 def test_a_damaged_model_says_how_to_mend_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

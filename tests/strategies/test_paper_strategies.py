@@ -22,7 +22,7 @@ from skillpager.strategies.baselines.concepts import ConceptOnly, Density, ExecO
 from skillpager.strategies.baselines.dependencies import DEFAULT_SEEDS, MmrGraph, TopKDependency
 from skillpager.strategies.baselines.greedy_graph import GreedyGraph
 from skillpager.strategies.navigator.strategy import Navigator
-from skillpager.strategies.registry import LOCAL_STRATEGIES
+from skillpager.strategies.registry import LOCAL_STRATEGIES, is_local
 from skillpager.types import (
     Budget,
     Edge,
@@ -318,6 +318,22 @@ def test_an_empty_pool_is_an_empty_page_that_says_so(pager: SkillPager, style: S
 
 
 # ---- every local strategy
+
+
+@pytest.mark.parametrize(
+    ("strategy", "local"),
+    [
+        ("mmr", True),
+        ("density:0.3", True),
+        ("reranker", False),
+        ("reranker:mmr", False),
+        ("llm_outline", False),
+        (":mmr", False),
+    ],
+)
+def test_local_is_what_needs_no_other_model(strategy: str, local: bool) -> None:
+    assert is_local(strategy) is local
+
 
 PAGED = [SAMPLES / name for name in ("kubernetes-debugging", "postgres-backup", "git-bisect")]
 QUERIES = ["restore one table", "404", "Deployment stuck in Pending", "周五 发布", "???"]

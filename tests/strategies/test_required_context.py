@@ -1,7 +1,14 @@
 """What a node cannot be read without: lead-ins, header rows, parent items, imports."""
 
+from dataclasses import replace
+
+import pytest
+
+from index_builder import build_index
+from node_lines import document
 from skillpager import SkillPager
 from skillpager.strategies.navigator.required_context import required_context
+from skillpager.types import ListContext
 
 
 def units(pager: SkillPager, text: str) -> dict[str, list[str]]:
@@ -68,3 +75,53 @@ def test_javascript_imports_count(pager: SkillPager) -> None:
 def test_a_long_example_is_no_import_statement(pager: SkillPager) -> None:
     filler = "\n".join(f"value_{number} = compute({number})" for number in range(80))
     assert units(pager, CODE.replace("from client", f"{filler}\nfrom client")) == {}
+
+
+def test_code_needs_every_import_of_its_names_the_last_of_a_name() -> None:
+    nodes = document("""
+        code: import alpha, beta
+        code: import gamma as delta
+        code: import beta
+        code: alpha.run(delta)
+        text on alpha
+        code: beta(gamma)
+        === more.md
+        code: alpha.run(delta)
+    """)
+    assert required_context(nodes) == {3: (0, 1), 5: (2,)}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import name",
+        "import package.other as name, third",
+        "from package.module import other, thing as name",
+        'import { thing as name } from "x"',
+        'const { other, name } = require("x");',
+        'var name = require("x")',
+    ],
+)
+def test_every_form_of_an_import_names_what_it_brings(line: str) -> None:
+    assert required_context(document(f"code: {line}\ncode: call(name)\ncode: unknown(thing)")) == {1: (0,)}
+
+
+@pytest.mark.parametrize(("tokens", "needed"), [(120, {1: (0,)}), (121, {})])
+def test_imports_are_up_to_120_tokens_long(tokens: int, needed: dict[int, tuple[int, ...]]) -> None:
+    imports, use = document("code: import alpha\ncode: alpha.run()")
+    assert required_context([replace(imports, tokens=tokens), use]) == needed
+
+
+@pytest.mark.parametrize(
+    ("place", "shift", "needed"),
+    [(4, 0, {6: (4,)}), (4, 9, {6: (4,)}), (8, 0, {6: (8,)}), (0, 0, {6: (0,)}), (6, 0, {}), (0, -1, {})],
+)
+def test_an_item_needs_the_node_that_holds_its_lead_in(
+    place: int, shift: int, needed: dict[int, tuple[int, ...]]
+) -> None:
+    # the other items have a heading for a lead-in, which no node holds: one of them right behind a node
+    nodes = [*build_index(10).nodes]
+    start = nodes[place].span.start + shift
+    lead_in = replace(nodes[place].span, start=start, end=start + 5)
+    nodes[6] = replace(nodes[6], list_context=ListContext("Lead", lead_in, 0, 1))
+    assert required_context(nodes) == needed

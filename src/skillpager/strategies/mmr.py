@@ -114,9 +114,8 @@ class _Walk:
         self._kept = _kept.of(index, lambda _: {}) if len(rows) <= MAX_KEPT_NODES else None
         self._gain: FloatArray = np.float32(mmr_lambda) * picker.relevance
         self._penalty = np.float32(1) - np.float32(mmr_lambda)
-        # the gain of the nodes that can still be picked
+        # the gain of the nodes that can still be picked; if all are closed, the best is below zero
         self._open = self._gain.copy() if candidates is None else np.where(candidates, self._gain, CLOSED)
-        self._left = len(rows) if candidates is None else int(candidates.sum())
         # the picks that count as redundancy, and how many of them each node has been compared with
         self._picks: list[int] = []
         self._compared = np.zeros(len(rows), np.intp)
@@ -126,7 +125,7 @@ class _Walk:
     def run(self) -> SkipReason:
         """Pick until the budget or the pool ends, or the best marginal is below zero; return which."""
         picker = self._picker
-        while self._left and picker.room > 0:
+        while picker.room > 0:
             best = int(self._value.argmax())  # the first of equals
             if self._value[best] < 0:
                 return SkipReason.NEGATIVE_MARGINAL
@@ -176,7 +175,7 @@ class _Walk:
         rows = self._rows if self._kept is not None else self._rows[places]
         value, redundancy = self._value[places], picker.redundancy[places]
         gain, limit = self._gain[places], CLOSED
-        while self._left and picker.room > 0:
+        while picker.room > 0:
             place = int(value.argmax())
             marginal = value.item(place)
             if marginal <= limit or marginal < 0:
@@ -209,15 +208,12 @@ class _Walk:
         size = min(SHORTLIST_FACTOR * self._picker.room + SHORTLIST_EXTRA, MAX_SHORTLIST_NODES)
         if size >= len(value) or self._kept is not None:
             return np.arange(len(value)), CLOSED
-        # the last of the others is their largest
-        order = value.argpartition(-size - 1)
         chosen = np.zeros(len(value), dtype=bool)
-        chosen[order[-size:]] = True
+        chosen[value.argpartition(-size)[-size:]] = True
         chosen[best] = True
-        return np.flatnonzero(chosen), value[order[-size - 1]]
+        return np.flatnonzero(chosen), value[~chosen].max(initial=CLOSED)
 
     def _admit(self, ordinal: int, redundancy: float, marginal: float) -> bool:
-        self._left -= 1
         self._open[ordinal] = CLOSED
         return self._picker.admit(ordinal, numbers=(redundancy, marginal))
 

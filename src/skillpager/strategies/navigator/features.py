@@ -155,7 +155,7 @@ class IndexFeatures:
             for node in nodes
         ]
         # `(n, …)`: the features of the groups type, form and place
-        self.fixed = np.concatenate([np.array(type_and_form, np.float32), self._place(nodes)], axis=1)
+        self.fixed = np.concatenate([np.array(type_and_form), self._place(nodes)], 1, dtype=np.float32)
 
     def _place(self, nodes: Sequence[Node]) -> FloatArray:
         """Return `(n, …)`: the place of each node, and its likeness to the nodes before it."""
@@ -170,20 +170,20 @@ class IndexFeatures:
             twin[start : start + BLOCK_ROWS] = np.where(earlier, block, 0).max(1)
         columns = [
             np.arange(count, dtype=np.float32) / max(1, count - 1),
-            np.array([len(node.heading_path) for node in nodes], np.float32),
+            np.array([len(node.heading_path) for node in nodes]),
             edges[:-1],
             edges[1:],
             np.log1p(np.bincount(member)[member].astype(np.float32)),
-            np.array([math.log1p(each.size) if each else 0.0 for each in lists], np.float32),
-            np.array([each.position / max(1, each.size) if each else 0.0 for each in lists], np.float32),
+            np.array([math.log1p(each.size) if each else 0.0 for each in lists]),
+            np.array([each.position / max(1, each.size) if each else 0.0 for each in lists]),
             shifted(code, 1),
             shifted(code, -1),
-            np.full(count, math.log1p(count), np.float32),
+            np.full(count, math.log1p(count)),
             self.tokens / self.tokens.sum(),
             cosines(self.rows, self.centre),
             twin,
         ]
-        return np.stack(columns, axis=1).astype(np.float32)
+        return np.stack(columns, axis=1)
 
 
 def features_of(known: IndexFeatures, query: Query) -> FloatArray:
@@ -225,7 +225,7 @@ def features_of(known: IndexFeatures, query: Query) -> FloatArray:
         features[:, place] = column
     start, end = len(columns), len(columns) + known.fixed.shape[1]
     features[:, start:end] = known.fixed
-    features[:, end:] = np.array(of_query, np.float32)
+    features[:, end:] = of_query
     return features
 
 
@@ -252,7 +252,7 @@ def _of_clauses(known: IndexFeatures, clauses: Sequence[Query]) -> list[FloatArr
         np.max([_share(bm25) for bm25, _ in words], axis=0),
         np.max([coverage for _, coverage in words], axis=0),
         np.max(in_section, axis=0)[member],
-        np.full(len(cosine), math.log1p(len(clauses)), np.float32),
+        np.full(len(cosine), math.log1p(len(clauses))),
     ]
 
 
@@ -310,9 +310,9 @@ def _share(bm25: FloatArray) -> FloatArray:
 def _standard(values: FloatArray) -> FloatArray:
     """Return values, or each column of them, with mean 0 and standard deviation 1."""
     standard: FloatArray = np.subtract(
-        values, np.add.reduce(values, 0) / np.float32(len(values)), dtype=np.float32
+        values, np.add.reduce(values) / np.float32(len(values)), dtype=np.float32
     )
-    deviation = np.sqrt(np.add.reduce(np.square(standard), 0) / np.float32(len(values)))
+    deviation = np.sqrt(np.add.reduce(np.square(standard)) / np.float32(len(values)))
     standard /= np.maximum(deviation, np.float32(1e-6))
     return standard
 

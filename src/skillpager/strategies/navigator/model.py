@@ -63,7 +63,7 @@ class NeedModel:
         """Return the chances that logits of the network represent, to a millionth."""
         slope, intercept = self.scale
         chances = 1 / (1 + np.exp(-(slope * logits.astype(np.float64) + intercept)))
-        needs: FloatArray = (np.rint(chances * STEPS) / STEPS).clip(0, LARGEST_NEED).astype(np.float64)
+        needs: FloatArray = (np.rint(chances * STEPS) / STEPS).clip(0, LARGEST_NEED)
         return needs
 
     def sufficiency(self, left: float) -> float:

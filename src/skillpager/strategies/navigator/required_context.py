@@ -42,7 +42,7 @@ def required_context(nodes: Sequence[Node]) -> dict[int, tuple[int, ...]]:
         if node.kind is TileKind.CODE:
             own: set[str] = set()
             for match in _IMPORTS.finditer(node.text):
-                listed = match["python"] or match["names"] or match["required"] or ""
+                listed = match["python"] or match["names"] or match["required"]
                 own.update(_WORD.findall(_RENAMED.sub("", listed)))
             used = {(node.span.file, name) for name in _WORD.findall(node.text) if name not in own}
             needed |= {imported[name] for name in used & imported.keys()}
