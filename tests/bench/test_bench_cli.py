@@ -22,6 +22,7 @@ SAMPLES = ("git-bisect", "csv-cleaning")
 # in parts, because some answer what others ask
 DATA = """
 skillpager bench data evidence dev --out bench-dev
+skillpager bench data evidence dev --short --out bench-dev-short
 skillpager bench data skillrouter eval_core --out tasks --queries tasks
 skillpager bench data skillrouter eval_core --out skillrouter
 skillpager bench data evals ~/.claude/skills/csv-analyzer --out evals
@@ -109,6 +110,9 @@ def _answer(sheet: Path, copy: Path, column: str, answer: str) -> None:
 def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
     folder = tmp_path_factory.mktemp("session")
     write_evidence_folder(folder / "dev", *SAMPLES)
+    short = {"id": "short", "query": "skip a commit", "style": "keyword", "critical": [[1, 1]]}
+    text = json.dumps({"skill": "git-bisect", "queries": [short]})
+    (folder / "dev" / "git-bisect.short.json").write_text(text, encoding="utf-8")
     lines = [truth(f"tool-{number}") for number in range(3)]
     write_skillrouter_folder(folder / "eval_core", [*lines, *pool_of({"devops": 2})])
     skill = folder / "home" / ".claude" / "skills" / "csv-analyzer"
@@ -153,6 +157,7 @@ def test_data_of_each_kind_was_built(session: Session) -> None:
         query.origin.partition(":")[0] for query in BenchFolder(session.folder / "skillrouter").queries()
     }
     assert origins == {"llm"}
+    assert [query.id for query in BenchFolder(session.folder / "bench-dev-short").queries()] == ["short"]
 
 
 def test_a_run_prints_a_row_for_each_method(session: Session) -> None:

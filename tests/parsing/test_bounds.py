@@ -61,11 +61,16 @@ def seconds(work: Callable[[str], object], text: str) -> float:
 @pytest.mark.parametrize("name", CONSTRUCTS)
 def test_time_grows_with_the_size(name: str) -> None:
     large = seconds(read, CONSTRUCTS[name](SIZE))
-    if large > SECONDS / 5:
-        small = min(seconds(read, CONSTRUCTS[name](SIZE // 4)) for _ in range(3))
-        large = min(large, *(seconds(read, CONSTRUCTS[name](SIZE)) for _ in range(2)))
-        assert log(large / small, 4) < 1.5
+    if large > SECONDS / 5:  # other work on the machine may make one measurement grow
+        assert any(exponent(CONSTRUCTS[name]) < 1.5 for _ in range(3))
+        large = min(large, seconds(read, CONSTRUCTS[name](SIZE)))
     assert large < SECONDS
+
+
+def exponent(construct: Callable[[int], str]) -> float:
+    """Return how the seconds grow with the size: 1 if in proportion."""
+    small, large = (min(seconds(read, construct(size)) for _ in range(3)) for size in (SIZE // 4, SIZE))
+    return log(large / small, 4)
 
 
 @pytest.mark.parametrize(
