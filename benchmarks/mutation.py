@@ -1,9 +1,9 @@
 """Mutation testing: which small changes of the core would no test notice? `make mutate` runs it.
 
 mutmut writes mutants of every function; the type checker catches some. For each of the others a forked
-process runs the tests that call its function, until one fails. Results are kept in `build/mutation`: a second
-run tries only what changed and what survived. Survivors that change nothing that a user could notice stand in
-`mutation_survivors.txt` with the reason.
+process runs the tests that call its function, until one fails. Survivors that change nothing that a user
+could notice stand in `mutation_survivors.txt` with the reason. Results are kept in `build/mutation`: a second
+run tries only what changed and what survived without a reason.
 """
 
 import argparse
@@ -75,6 +75,11 @@ class Mutant:
     change: str
     key: str
 
+    @property
+    def line(self) -> str:
+        """The mutant as the report and `mutation_survivors.txt` write it."""
+        return f"{self.module} {self.function}: {self.change}"
+
 
 def main() -> int:
     """Run, write the table, list what is not explained; return 1 if there is any, or too few are killed."""
@@ -92,7 +97,12 @@ def main() -> int:
     chosen.sort(key=lambda mutant: mutant.key)  # what an interrupted run has tried is a fair sample
     results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     results |= {mutant.key: [TYPES, ""] for mutant in mutants if mutant.name in typed}
-    waiting = [mutant for mutant in chosen if results.get(mutant.key, [SURVIVED])[0] == SURVIVED]
+    reasons = explained()
+    waiting = [
+        mutant
+        for mutant in chosen
+        if mutant.key not in results or (results[mutant.key][0] == SURVIVED and mutant.line not in reasons)
+    ]
     tests = {
         path for pattern, path in CORE.items() if any(fnmatch(mutant.module, pattern) for mutant in waiting)
     }
@@ -320,11 +330,10 @@ def report(mutants: Sequence[Mutant], results: dict[str, list[str]], share: floa
     reasons, unexplained = explained(), []
     for mutant in mutants:
         outcome = results[mutant.key][0]
-        line = f"{mutant.module} {mutant.function}: {mutant.change}"
         counts[mutant.module][outcome] += 1
         if outcome == SURVIVED:
-            counts[mutant.module]["explained"] += line in reasons
-            unexplained += [] if line in reasons else [line]
+            counts[mutant.module]["explained"] += mutant.line in reasons
+            unexplained += [] if mutant.line in reasons else [mutant.line]
     counts["all"] = sum(counts.values(), Counter())
     with TABLE.open("w", newline="") as stream:
         table = csv.writer(stream, lineterminator="\n")
