@@ -337,6 +337,24 @@ def test_a_node_that_closes_a_gap_costs_less() -> None:
     index = index_with(tokens=[20] * 4)
     navigator = Navigator(model=Told(np.array([0.9, 0.5, 0.9, 0.52])), opening_tokens=12.0)
     assert ordinals(run(navigator, index, max_nodes=4)) == [0, 2, 1, 3]
+    # by the price of one gap, not of two
+    weighed = replace(navigator, model=Told(-np.expm1([-2.3, -0.5, -2.3, -1.0])))
+    assert ordinals(run(weighed, index, max_nodes=4)) == [0, 2, 3, 1]
+
+
+def test_the_first_node_is_cheaper_beside_the_second() -> None:
+    navigator = Navigator(model=Told(-np.expm1([-0.5, -2.3, -0.01, -0.6])), opening_tokens=12.0)
+    assert ordinals(run(navigator, index_with(tokens=[20] * 4), max_nodes=3)) == [1, 0, 3]
+
+
+def test_what_a_pick_needs_is_not_counted() -> None:
+    index = index_with(tokens=[20] * 3)
+    lead_in = ListContext("", index.nodes[0].span, 0, 1)
+    index = replace(
+        index, nodes=(index.nodes[0], replace(index.nodes[1], list_context=lead_in), index.nodes[2])
+    )
+    navigator = Navigator(model=Told(np.array([0.1, 0.9, 0.5])), opening_tokens=0.0)
+    assert ordinals(run(navigator, index, max_nodes=2)) == [1, 0, 2]
 
 
 def test_what_a_twin_says_is_worth_less(pager: SkillPager) -> None:
@@ -375,9 +393,10 @@ def test_needs_of_a_query_are_kept_and_its_row_counts(pager: SkillPager) -> None
 # ---- reasons
 
 
-def test_reasons_are_shares_of_the_signals(pager: SkillPager) -> None:
-    told = pager.reasons(SAMPLE, QUERY)
-    assert set(told) == {node.id for node in pager.index(SAMPLE).nodes}
+@pytest.mark.parametrize("skill", [SAMPLE, SAMPLE.with_name("git-bisect")])
+def test_reasons_are_shares_of_the_signals(pager: SkillPager, skill: Path) -> None:
+    told = pager.reasons(skill, QUERY)
+    assert set(told) == {node.id for node in pager.index(skill).nodes}
     for shares in told.values():
         assert list(shares) == list(GROUPS)
         assert sum(shares.values()) == pytest.approx(1, abs=0.01) or sum(shares.values()) == 0

@@ -91,6 +91,18 @@ def test_code_needs_every_import_of_its_names_the_last_of_a_name() -> None:
     assert required_context(nodes) == {3: (0, 1), 5: (2,)}
 
 
+def test_code_below_a_lead_in_needs_both_it_and_its_imports() -> None:
+    nodes = [
+        *document("""
+        code: import alpha
+        text then
+        code: alpha.run()
+    """)
+    ]
+    nodes[2] = replace(nodes[2], list_context=ListContext("then", nodes[1].span, 0, 1))
+    assert required_context(nodes) == {2: (0, 1)}
+
+
 @pytest.mark.parametrize(
     "line",
     [
