@@ -1,8 +1,10 @@
 """MMR to the letter: against a naive oracle, pyversity and langchain-core, and its edge cases."""
 
+import gc
 import pickle
 import tracemalloc
 import warnings
+import weakref
 from collections.abc import Sequence
 from dataclasses import replace
 from unittest.mock import patch
@@ -377,6 +379,24 @@ def test_the_record_can_be_copied() -> None:
     copied = pickle.loads(pickle.dumps(selection))
     assert copied == selection
     assert len(copied.skipped) == 290
+
+
+def test_kept_cosines_keep_neither_many_small_indexes_nor_large_arrays_in_memory() -> None:
+    selected = [(index_of(unit_rows(seed, 12)), 3) for seed in range(300)]
+    selected += [(index_of(unit_rows(seed, 1_200, dim=8, shift=0.5)), 1_200) for seed in range(4)]
+    alive = [weakref.ref(index.embeddings) for index, _ in selected]
+    tracemalloc.start()
+    try:
+        for index, k in selected:
+            select(index, index.embeddings[0], Mmr(1.0), max_nodes=k)
+        del index
+        selected.clear()
+        gc.collect()
+        # 200 small ones, or three of the large ones with 6 MB each
+        assert sum(reference() is not None for reference in alive) <= 200
+        assert tracemalloc.get_traced_memory()[0] < 30_000_000
+    finally:
+        tracemalloc.stop()
 
 
 def test_memory_does_not_grow_with_the_square_of_the_nodes() -> None:

@@ -22,7 +22,15 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from skillpager.strategies.picking import Numbers, PerIndex, Picker, cosines, nearest
+from skillpager.strategies.picking import (
+    MIN_CACHED_NODES,
+    KeptCosines,
+    Numbers,
+    PerIndex,
+    Picker,
+    cosines,
+    nearest,
+)
 from skillpager.types import Budget, FloatArray, Query, Selection, SkillIndex, SkipReason, TokenMeter
 
 BoolArray = NDArray[np.bool_]
@@ -34,13 +42,12 @@ SHORTLIST_EXTRA = 32
 MAX_SHORTLIST_NODES = 256
 # with so many nodes, an index's cosines take up to 16 MB
 MAX_KEPT_NODES = 2_048
-MAX_KEPT_BYTES = 48 * 1024**2
 # the value of a node that was tried, or is not a candidate
 CLOSED = np.float32(-np.inf)
 
-# cosines of an index's nodes with all of its nodes, by ordinal; for all values of mmr_lambda
-_kept: PerIndex[dict[int, FloatArray]] = PerIndex(
-    MAX_KEPT_BYTES, size_of=lambda index: 4 * len(index.nodes) ** 2
+# for all values of mmr_lambda; in the kilobytes of all cosines of an index, 20 MB at most
+_kept: PerIndex[KeptCosines] = PerIndex(
+    size_of=lambda index: max(MIN_CACHED_NODES, len(index.nodes) ** 2 // 256)
 )
 
 
@@ -111,7 +118,8 @@ class _Walk:
     ) -> None:
         rows = index.embeddings
         self._picker, self._rows, self._completions = picker, rows, completions
-        self._kept = _kept.of(index, lambda _: {}) if len(rows) <= MAX_KEPT_NODES else None
+        small = len(rows) <= MAX_KEPT_NODES
+        self._kept = _kept.of(index, lambda _: KeptCosines(rows, len(rows))) if small else None
         self._gain: FloatArray = np.float32(mmr_lambda) * picker.relevance
         self._penalty = np.float32(1) - np.float32(mmr_lambda)
         # the gain of the nodes that can still be picked; if all are closed, the best is below zero
@@ -186,21 +194,13 @@ class _Walk:
             value[place] = CLOSED
             if admitted:
                 self._picks.append(ordinal)
-                cosine = self._cosines_with(place, rows)
+                cosine = self._kept.with_row(place) if self._kept else cosines(rows, rows[place])
                 np.maximum(redundancy, cosine, out=redundancy)
                 np.minimum(value, gain - self._penalty * cosine, out=value)
                 if self._completions:
                     self._complete(ordinal)
         self._value[places], picker.redundancy[places] = value, redundancy
         self._compared[places] = len(self._picks)
-
-    def _cosines_with(self, place: int, rows: FloatArray) -> FloatArray:
-        if self._kept is None:
-            return cosines(rows, rows[place])
-        found = self._kept.get(place)
-        if found is None:
-            found = self._kept[place] = cosines(rows, rows[place])
-        return found
 
     def _shortlist(self, best: int) -> tuple[NDArray[np.intp], np.float32]:
         """Return the most promising nodes, `best` among them, and the largest value of all others."""

@@ -114,6 +114,28 @@ def falling(scores: Scores) -> list[int]:
     return order
 
 
+class KeptCosines:
+    """Cosines of the rows of an index with single ones, computed when first asked for.
+
+    Args:
+        rows: `(n, dim)`, of unit length.
+        most: How many rows' cosines are kept; those of others are computed each time.
+    """
+
+    def __init__(self, rows: FloatArray, most: int) -> None:
+        self._rows, self._most = rows, most
+        self._kept: dict[int, FloatArray] = {}
+
+    def with_row(self, ordinal: int) -> FloatArray:
+        """Return `(n,)` float32: the cosines with one row; callers must not change the array."""
+        found = self._kept.get(ordinal)
+        if found is None:
+            found = cosines(self._rows, self._rows[ordinal])
+            if len(self._kept) < self._most:
+                self._kept[ordinal] = found
+        return found
+
+
 class PerIndex(Generic[Made]):
     """A cache of what a strategy computes once for an index; bounded, safe for many threads.
 

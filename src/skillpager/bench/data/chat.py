@@ -231,7 +231,7 @@ def ask_all(
     """
     asked: Asked[Item] = Asked()
     in_a_row = 0
-    waiting = iter(items)
+    waiting, jobs = iter(items), max(1, jobs)
     pending: dict[Future[object], Item] = {}
     with ThreadPoolExecutor(jobs, "skillpager-bench") as pool:
         try:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import IO
 from urllib.parse import quote
 
@@ -83,22 +84,7 @@ def fetch_documents(
     def restore(document: Published) -> None:
         path = out / (document.skill + DOCUMENT)
         if not path.is_file() or pooch.file_hash(path) != document.sha256:
-            # a killed process must leave nothing in `out`: the file is checked elsewhere
-            with tempfile.TemporaryDirectory(prefix="skillpager-", ignore_cleanup_errors=True) as scratch:
-                try:
-                    fetched = pooch.retrieve(
-                        url=document.path,
-                        known_hash=f"sha256:{document.sha256}",
-                        fname="document",
-                        path=scratch,
-                        downloader=lambda _url, output, _pooch: origin.save(document, output),
-                    )
-                except ValueError as error:
-                    raise BenchError(
-                        f"{_place(document)} is not the document that was annotated: its SHA-256 is not "
-                        f"{document.sha256}."
-                    ) from error
-                write_file(path, Path(fetched).read_bytes())
+            write_file(path, _fetch(document, origin, pooch))
         write_file(out / (document.skill + ANNOTATION), document.annotation.to_json() + "\n")
         if document.sha256 in short:
             write_file(out / (document.skill + SHORT), short[document.sha256].to_json() + "\n")
@@ -121,6 +107,26 @@ def fetch_documents(
             origin.abandon()
         pool.shutdown(wait=False, cancel_futures=True)
     return [missing[document.skill] for document in published if document.skill in missing]
+
+
+def _fetch(document: Published, origin: "RawFiles | Clones", pooch: ModuleType) -> bytes:
+    """Return the bytes of a document if they are those that were annotated; else raise a `BenchError`."""
+    # a killed process must leave nothing beside the documents: the file is checked elsewhere
+    with tempfile.TemporaryDirectory(prefix="skillpager-", ignore_cleanup_errors=True) as scratch:
+        try:
+            fetched = pooch.retrieve(
+                url=document.path,
+                known_hash=f"sha256:{document.sha256}",
+                fname="document",
+                path=scratch,
+                downloader=lambda _url, output, _pooch: origin.save(document, output),
+            )
+        except ValueError as error:
+            raise BenchError(
+                f"{_place(document)} is not the document that was annotated: its SHA-256 is not "
+                f"{document.sha256}."
+            ) from error
+        return Path(fetched).read_bytes()
 
 
 class RawFiles:

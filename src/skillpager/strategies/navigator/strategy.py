@@ -24,7 +24,7 @@ from skillpager.strategies.navigator.features import IndexFeatures
 from skillpager.strategies.navigator.lexical import clauses_of
 from skillpager.strategies.navigator.model import NeedModel, shipped_model
 from skillpager.strategies.navigator.required_context import required_context
-from skillpager.strategies.picking import PerIndex, Picker, cosines
+from skillpager.strategies.picking import KeptCosines, PerIndex, Picker
 from skillpager.types import Budget, FloatArray, Query, Selection, SkillIndex, SkipReason, TokenMeter
 
 # chosen by cross-validation over skills (training/train_navigator.py)
@@ -43,24 +43,13 @@ class _Prepared:
     def __init__(self, index: SkillIndex) -> None:
         self.features = IndexFeatures(index)
         self.required = required_context(index.nodes)
-        # cosines of all nodes with a pick, by its ordinal
-        self._columns: dict[int, FloatArray] = {}
+        self.cosines = KeptCosines(self.features.rows, MAX_CACHED_COLUMNS)
         self._needs = LRUCache[tuple[NeedModel, str, bytes, int], FloatArray](MAX_CACHED_QUERIES)
 
     def needs(self, model: NeedModel, query: Query) -> FloatArray:
         """Return the needs of a query, cached or estimated; callers must not change the array."""
         key = (model, query.text, query.embedding.tobytes(), len(query.clauses))
         return self._needs.get_or_make(key, lambda: model.needs(self.features, query))
-
-    def cosines_with(self, ordinal: int) -> FloatArray:
-        """Return `(n,)`: the cosine of each node with one, cached; callers must not change the array."""
-        column = self._columns.get(ordinal)
-        if column is None:
-            rows = self.features.rows
-            column = cosines(rows, rows[ordinal])
-            if len(self._columns) < MAX_CACHED_COLUMNS:
-                self._columns[ordinal] = column
-        return column
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +161,7 @@ class _Walk:
         if completes:
             picker.completions.add(ordinal)
         self._left = left
-        cosine = self._prepared.cosines_with(ordinal)
+        cosine = self._prepared.cosines.with_row(ordinal)
         np.maximum(picker.redundancy, cosine, out=picker.redundancy)
         if share != 1:
             twins = np.flatnonzero((cosine >= TWIN_COSINE) & self._open)
