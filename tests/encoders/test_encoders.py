@@ -173,9 +173,9 @@ def test_pieces_after_the_last_that_counts_change_nothing(encoder: BuiltinEncode
 def test_a_line_of_two_megabytes_costs_no_more_than_its_beginning(encoder: BuiltinEncoder) -> None:
     line = "all work and no play " * 100_000
     encoder.encode_query("warm")
-    start = time.process_time()
+    start = time.thread_time()
     row = encoder.encode_query(line)
-    assert time.process_time() - start < 1
+    assert time.thread_time() - start < 1
     np.testing.assert_array_equal(row, encoder.encode_query(line[: builtin.MAX_CHARACTERS]))
 
 

@@ -4,7 +4,7 @@ import os
 import re
 import socket
 from pathlib import Path
-from time import process_time
+from time import thread_time
 
 import pytest
 from hypothesis import given, settings
@@ -541,9 +541,9 @@ def test_the_longest_front_matter_is_read_fast(unit: str) -> None:
     block = "t: b" + " " * 100 + "c: [\n" if unit == " " else "t:\n"
     text = f"---\n{block}{unit * (30_000 // len(unit))}\nx: y: z\n---\n"
     assert frontmatter.find_body(text) == len(text)
-    begin = process_time()
+    begin = thread_time()
     frontmatter.parse(text, file="SKILL.md")
-    assert process_time() - begin < 3
+    assert thread_time() - begin < 3
 
 
 # ---- links and special files in a skill from a stranger
