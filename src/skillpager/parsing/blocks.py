@@ -30,6 +30,8 @@ MAX_LEAD_IN_CHARS = 4_000
 
 _LISTS = ("bullet_list", "ordered_list")
 _LEAF_KINDS = {"fence": TileKind.CODE, "code_block": TileKind.CODE, "html_block": TileKind.HTML}
+# tags of lines that have nothing else, with the line ends behind them
+CLOSING_TAGS = re.compile(r"(?:[ \t]*</[A-Za-z][\w:.-]*\s*>\s*)+")
 _INTRODUCES = re.compile(r"[:：][*_\s]*\Z")
 
 
@@ -122,14 +124,15 @@ def split_blocks(text: str, body_start: int, *, file: str = "The text") -> list[
     end = Piece(None, len(text), len(text))
     for piece in chain(splitter.blocks(blocks), [end]):
         start = max(piece.start, position)
-        if piece is not end and not text[start : piece.end].strip():
+        if piece is not end and _is_blank(text[start : piece.end], in_quote=piece.kind is TileKind.QUOTE):
             continue  # a separator such as U+2028 alone is a paragraph in CommonMark, blank space here
-        # text for which the parser has no token: link definitions, too deep nesting
-        if missed := text[position:start].strip():
+        # text for which the parser has no token: link definitions, lines of a quote that only have its mark
+        if not _is_blank(text[position:start], in_quote=True):
+            missed = text[position:start].strip()
             first = position + text[position:start].index(missed)
             kind = TileKind.LINK_DEFINITION if missed[0] == "[" else TileKind.SENTENCE
-            # block 0 is not a Markdown block; the section is that of the next piece
-            section = splitter.section if piece is end else piece.section
+            # block 0 is not a Markdown block; a heading behind it does not contain it
+            section = pieces[-1].section if pieces else 0
             pieces.append(Piece(kind, first, first + len(missed), section, 0, None, first))
         if len(pieces) > most:
             line = first_line + lines.number(pieces[-1].start - body_start) - 1
@@ -141,6 +144,11 @@ def split_blocks(text: str, body_start: int, *, file: str = "The text") -> list[
             pieces.append(piece if start == piece.start else replace(piece, start=start, last=start))
             position = piece.end
     return pieces
+
+
+def _is_blank(source: str, *, in_quote: bool) -> bool:
+    """Return whether a text has nothing to read: blanks, and in a quote the marks of its empty lines."""
+    return not (source.replace(">", " ") if in_quote else source).strip()
 
 
 def _tree(tokens: list[Token]) -> _Block:
@@ -213,8 +221,20 @@ class _Splitter:
             else:
                 for child in node.children:
                     yield self._piece(child, _LEAF_KINDS.get(child.type, TileKind.QUOTE))
+        elif node.type == "html_block":
+            yield from self._html(node)
         else:
             yield self._piece(node, _LEAF_KINDS[node.type])
+
+    def _html(self, node: _Block) -> Iterator[Piece]:
+        """Yield the closing tags at the beginning of a block, which end what is before them, and the rest."""
+        whole = self._piece(node, TileKind.HTML)
+        closed = CLOSING_TAGS.match(self._text, whole.start, whole.end)
+        if closed and closed.end() < whole.end and closed[0][-1:] in "\r\n":
+            end = closed.start() + len(closed[0].rstrip())
+            yield replace(whole, end=end)
+            whole = replace(whole, start=closed.end(), last=closed.end())
+        yield whole
 
     def _piece(self, node: _Block, kind: TileKind | None, place: Place | None = None) -> Piece:
         return self._range(node.first, node.behind, kind, place)
@@ -244,6 +264,8 @@ class _Splitter:
             if own or not item.children:
                 yield head
                 inner = replace(place, lead_in=_lead_in(head))
+            elif item.children[0].first > first:
+                yield head  # the marker alone
             for child in item.children[len(own) :]:
                 if child.type in _LISTS:
                     yield from self._list(child, inner.lead_in, depth=depth + 1, group=group)

@@ -1,16 +1,21 @@
-"""The CommonMark parser of the package: blocks, titles and links.
+"""The Markdown parser of the package: blocks, titles and links.
 
-`skill` uses it to find the files that a skill links to, `blocks` to split them into pieces.
+`skill` uses it to find the files that a skill links to, `blocks` to split them into pieces. It reads
+CommonMark with tables, except where authors of skills mean something else (`docs/splitting.md`): code
+fences inside tags, fences in lists whose code is not indented, and very deep nesting.
 """
 
 import re
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
 from typing import Any, Literal
 from urllib.parse import unquote, urlsplit
 
 from markdown_it import MarkdownIt, rules_block, rules_core
 from markdown_it.common.utils import mdTrim
+from markdown_it.renderer import RendererHTML, RendererProtocol
 from markdown_it.rules_block import StateBlock
+from markdown_it.rules_block.html_block import HTML_SEQUENCES
 from markdown_it.rules_block.table import MAX_AUTOCOMPLETED_CELLS, escapedSplit
 from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
@@ -18,7 +23,7 @@ from markdown_it.token import Token
 from skillpager.errors import SkillError
 from skillpager.parsing.lines import LINE_END
 
-# with the default of markdown-it, 20, text in deeper containers would become a plain paragraph
+# of lists and quotes; a list counts twice, because its items do. The markers of deeper ones are text
 MAX_NESTING = 64
 # of links and images in each other; each level takes the parser another pass over the text
 MAX_INLINE_NESTING = 8
@@ -34,6 +39,10 @@ MAX_TOKENS = 400_000
 
 _MARKDOWN_PATH = re.compile(r"(?<![\w/.:-])[\w./-]*[\w-]\.(?:md|markdown)\b", re.IGNORECASE)
 _LINK_TARGET = re.compile(r"!?\[([^\]]*)\](?:\([^)]*\)|\[[^\]]*\])")
+# no language begins with a closing bracket or star: with one, the line ends a code span of several lines
+_OPENING_FENCE = re.compile(r"(?P<markup>`{3,}(?=[^`]*\Z)|~{3,})(?P<info>(?![ \t]*[)\]）】」』*]).*)", re.DOTALL)
+# at any depth of quotes and lists
+_ANY_FENCE = re.compile(r"(?:[ \t]|[>*+-]|\d{1,9}[.)])*(?:`{3}|~{3})")
 _INLINE_MARKUP = re.compile(r"[`*~]+|(?<!\w)_+|(?<!_)_+(?!\w)|<[^>]+>")
 
 
@@ -55,6 +64,8 @@ class _State(StateBlock):
             self.parts.append(token)
         return token
 
+
+_BlockRule = Callable[[StateBlock, int, int, bool], bool]
 
 # shared by all tokens: no rule in use changes attributes, each sets its own
 _NONE: dict[str, Any] = {}
@@ -109,8 +120,137 @@ def _push_row(state: StateBlock, line: int, cells: list[str]) -> None:
     token.meta = {"cells": [mdTrim(cell) for cell in cells]}
 
 
-def _parser(max_nesting: int) -> MarkdownIt:
-    parser = MarkdownIt("commonmark", {"maxNesting": max_nesting}).enable("table")
+def _line(state: StateBlock, line: int) -> str:
+    """Return a line of a block without its indentation."""
+    return state.src[state.bMarks[line] + state.tShift[line] : state.eMarks[line]]
+
+
+def _fence(state: StateBlock, first: int, end: int, silent: bool) -> bool:
+    """Parse a code fence as CommonMark does, except that its code may lack the indentation of a list item."""
+    opening = _OPENING_FENCE.match(_line(state, first))
+    if not opening or state.is_code_block(first):
+        return False
+    if silent:
+        return True
+    markup, behind = opening["markup"], first + 1
+    closed = False
+    while behind < end and not closed and (state.sCount[behind] >= state.blkIndent or state.isEmpty(behind)):
+        closed = _closes(_line(state, behind), markup) and not state.is_code_block(behind)
+        behind += 1
+    if not closed and not state.isEmpty(behind - 1):
+        further = _behind_unindented(state, behind, markup)
+        closed, behind = bool(further), further or behind
+    state.line = behind
+    token = state.push("fence", "code", 0)
+    token.info, token.markup, token.map = opening["info"], markup, [first, behind]
+    token.content = state.getLines(first + 1, behind - closed, state.sCount[first], True)
+    return True
+
+
+def _closes(text: str, markup: str) -> bool:
+    """Return whether a line without indentation closes the fence that `markup` opens."""
+    run = text.rstrip(" \t")
+    return len(run) >= len(markup) and not run.strip(markup[0])
+
+
+def _behind_unindented(state: StateBlock, line: int, markup: str) -> int | None:
+    """Return the line after the closing fence of code that lacks the indentation or marks of its container.
+
+    In CommonMark the list item or quote ends at such a `line`, the closing fence opens another one, and all
+    text behind it is inverted. The author means code if it goes on without a blank line, and if the next line
+    with a fence closes one.
+    """
+    if "fences" not in state.env:
+        lines = enumerate(state.src.split("\n"))
+        state.env["fences"] = [number for number, text in lines if _ANY_FENCE.match(text)]
+    fences = state.env["fences"]
+    place = bisect_left(fences, line)
+    if place == len(fences) or not _closes(_line(state, fences[place]), markup):
+        return None
+    return int(fences[place]) + 1
+
+
+def _html_block(state: StateBlock, first: int, end: int, silent: bool) -> bool:
+    """Parse a block of HTML as CommonMark does, unless Markdown follows a tag, or the block is never closed.
+
+    Behind a line that is a tag, a heading, list, table or code fence ends the block, as it ends a paragraph.
+    Comments and elements such as `<pre>` hold all text until they are closed; if they never are, they are
+    read like any other tag.
+    """
+    text = _line(state, first)
+    if not text.startswith("<") or state.is_code_block(first):
+        return False
+    kinds = (kind for kind in HTML_SEQUENCES if kind[0].search(text))
+    _, closing, interrupts = next(kinds, (None, None, False))
+    if silent or closing is None:
+        return interrupts
+    ends_at_blank_line = bool(closing.search(""))
+    behind = None if ends_at_blank_line else _behind_closing(state, first, end, closing)
+    if behind is None:
+        behind = first + 1
+        while behind < end and not state.isEmpty(behind) and state.sCount[behind] >= state.blkIndent:
+            if _interrupts_html(state, behind, end):
+                break
+            behind += 1
+    state.line = behind
+    token = state.push("html_block", "", 0)
+    token.map = [first, behind]
+    token.content = state.getLines(first, behind, state.blkIndent, True)
+    return True
+
+
+def _behind_closing(state: StateBlock, first: int, end: int, closing: re.Pattern[str]) -> int | None:
+    """Return the line after the first one that matches `closing`; None if the container ends before."""
+    if closing.search(_line(state, first)):
+        return first + 1
+    # no line is searched twice, however many comments are opened and none closed
+    without = state.env.setdefault("without", {})
+    begin, behind = without.get(closing, (0, 0))
+    line = behind if begin <= first < behind else first + 1
+    while line < end and (state.sCount[line] >= state.blkIndent or state.isEmpty(line)):
+        if closing.search(_line(state, line)):
+            return line + 1
+        line += 1
+    without[closing] = (first, line)
+    return None
+
+
+def _interrupts_html(state: StateBlock, line: int, end: int) -> bool:
+    """Return whether a line begins a heading, list, table or code fence."""
+    outer, state.parentType = state.parentType, "paragraph"
+    found = any(rule(state, line, end, True) for rule in _BELOW_TAGS)
+    state.parentType = outer
+    return found
+
+
+def _bounded(rule: _BlockRule) -> _BlockRule:
+    """Return a rule of a container that reads none deeper than `MAX_NESTING`.
+
+    markdown-it's own limit would end the document there.
+    """
+    return lambda state, first, end, silent: (
+        state.level < MAX_NESTING and rule(state, first, end, silent)
+    )
+
+
+_list = _bounded(rules_block.list_block)
+_BELOW_TAGS = (_fence, rules_block.heading, _list, rules_block.table)
+
+
+def block_parser(renderer: Callable[[MarkdownIt], RendererProtocol] = RendererHTML) -> MarkdownIt:
+    """Return a parser of the Markdown that skills are written in, with a renderer for its tokens."""
+    parser = MarkdownIt("commonmark", {"maxNesting": MAX_NESTING + 3}, renderer_cls=renderer).enable("table")
+    rules = parser.block.ruler
+    rules.at("fence", _fence, {"alt": ["paragraph", "reference", "blockquote", "list"]})
+    rules.at("html_block", _html_block, {"alt": ["paragraph", "reference", "blockquote"]})
+    rules.at("list", _list, {"alt": ["paragraph", "reference", "blockquote"]})
+    quote = _bounded(rules_block.blockquote)
+    rules.at("blockquote", quote, {"alt": ["paragraph", "reference", "blockquote", "list"]})
+    return parser
+
+
+def _parser() -> MarkdownIt:
+    parser = block_parser()
     parser.block.ruler.at("table", _table, {"alt": ["paragraph", "reference"]})
     return parser
 
@@ -128,7 +268,7 @@ def parse_blocks(text: str, *, file: str = "The text", first_line: int = 1) -> I
     Raises:
         SkillError: A block has too many parts.
     """
-    yield from _blocks(_parser(MAX_NESTING), {}, text, file, first_line)
+    yield from _blocks(_parser(), {}, text, file, first_line)
 
 
 def _blocks(
@@ -174,7 +314,7 @@ def linked_paths(text: str, *, file: str = "The text", first_line: int = 1) -> l
     Raises:
         SkillError: A block has too many parts.
     """
-    parser, env = _parser(MAX_NESTING), dict[str, Any]()
+    parser, env = _parser(), dict[str, Any]()
     inline = [
         part
         for tokens in _blocks(parser, env, text, file, first_line)

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from skillpager.parsing.blocks import Piece
+from skillpager.parsing.blocks import CLOSING_TAGS, Piece
 from skillpager.types import TileKind
 
 # items of a list, and rows of a table, are grouped up to this many characters: larger groups hold more
@@ -35,12 +35,37 @@ _CONNECTIVE = re.compile(
     r"|或者?|以及|并且|例如|比如|即|または|および)",
     re.IGNORECASE,
 )
+# of HTML, elements without content; an opening tag of another one has its content behind it
+_OPENING_TAGS = re.compile(
+    r"(?:\s*<(?!(?:area|base|br|col|embed|hr|img|input|link|meta|source|track|wbr)\b)[A-Za-z][\w:.-]*"
+    r"(?:\s[^<>]*)?(?<!/)>)+\s*\Z",
+    re.IGNORECASE,
+)
+_MARKER = re.compile(r"[>\s]*(?:[-*+]|\d{1,9}[.)])\s*\Z")
 _PROSE = (TileKind.SENTENCE, TileKind.QUOTE)
 _STRUCTURAL = (TileKind.HEADING, None)
 
 
 # whether the right piece joins the left one; arguments are left, right, text
 Rule = Callable[[Piece, Piece, str], bool]
+
+
+def tag_joins_next(left: Piece, right: Piece, text: str) -> bool:
+    """An opening tag belongs to what follows it."""
+    del right
+    return left.kind is TileKind.HTML and bool(_OPENING_TAGS.match(text, left.start, left.end))
+
+
+def marker_joins_next(left: Piece, right: Piece, text: str) -> bool:
+    """A list marker alone on its line belongs to what follows it."""
+    del right
+    return left.kind is TileKind.LIST_ITEM and bool(_MARKER.match(text, left.start, left.end))
+
+
+def tag_joins_previous(left: Piece, right: Piece, text: str) -> bool:
+    """A closing tag belongs to what precedes it."""
+    del left
+    return right.kind is TileKind.HTML and bool(CLOSING_TAGS.fullmatch(text, right.start, right.end))
 
 
 def colon_joins_next(left: Piece, right: Piece, text: str) -> bool:
@@ -88,11 +113,14 @@ def table_rows_grouped(left: Piece, right: Piece, text: str) -> bool:
 
 
 RULES = (
+    tag_joins_next,
+    marker_joins_next,
     colon_joins_next,
     condition_joins_next,
     connective_joins_previous,
     list_items_grouped,
     table_rows_grouped,
+    tag_joins_previous,
 )
 
 
@@ -119,7 +147,9 @@ def merge(pieces: Iterable[Piece], text: str, *, rules: Iterable[Rule] = RULES) 
                 merged.append(right)
                 continue
             kind, place = left.kind, left.place
-            if left.kind in _PROSE and right.kind not in _PROSE:
+            if rule is tag_joins_next:
+                kind, place = right.kind, right.place
+            elif left.kind in _PROSE and right.kind not in _PROSE:
                 # a local header takes the kind and place of what it introduces, and needs no other lead-in
                 kind = right.kind
                 place = replace(right.place, lead_in=None) if right.place else left.place

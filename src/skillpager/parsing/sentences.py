@@ -40,8 +40,9 @@ _ABBREVIATION = re.compile(
     r"usw|evtl|inkl|p\.\s?ex|p|pp|[A-Za-z])\.[\"')\]*_]*\s*\Z",
     re.IGNORECASE,
 )
-_WIDE = re.compile(r"[。！？｡]")
-_CLOSERS = re.compile(r"[*_\"'”’»)\]）」』】]*\s*")
+_CLOSING = r"[*_\"'”’»)\]）」』】]*\s*"
+_WIDE = re.compile(rf"[。！？｡]{_CLOSING}\Z")
+_CLOSERS = re.compile(_CLOSING)
 
 
 def sentence_starts(text: str) -> list[int]:
@@ -53,19 +54,24 @@ def sentence_starts(text: str) -> list[int]:
     protected = [match.span() for match in _PROTECTED.finditer(text)]
     begins = [begin for begin, _ in protected]
     starts = [0]
-    for boundary in _proposed_boundaries(text):
+    for boundary in _proposed_boundaries(text, frozenset(begins)):
         place = bisect_right(begins, boundary) - 1
         if place >= 0 and begins[place] < boundary < protected[place][1]:
             continue
         before, following = text[max(starts[-1], boundary - 40) : boundary], text[boundary : boundary + 1]
         ends_word = before[-1:].isspace() and not following.islower() and not _ABBREVIATION.search(before)
-        if _TERMINATED.search(before) and (ends_word or _WIDE.search(before[-3:])):
+        if _TERMINATED.search(before) and (ends_word or _WIDE.search(before)):
             starts.append(boundary)
     return starts
 
 
-def _proposed_boundaries(text: str) -> list[int]:
-    """Return the boundaries that the segmenter proposes, window by window in long texts; some come twice."""
+def _proposed_boundaries(text: str, opening: frozenset[int]) -> list[int]:
+    """Return the boundaries that the segmenter proposes, window by window in long texts; some come twice.
+
+    Args:
+        text: Inline Markdown of one paragraph.
+        opening: Offsets at which a bold run, a link or the like begins.
+    """
     found: list[int] = []
     begin = 0
     while begin < len(text):
@@ -73,7 +79,8 @@ def _proposed_boundaries(text: str) -> list[int]:
         for start in _segment(text[begin : begin + WINDOW]):
             cut = begin + start
             # a proposal may be between a full stop and closing markup, as in `**Done.** Next`
-            if cut and not text[cut - 1].isspace() and (closers := _CLOSERS.match(text, cut)):
+            behind_stop = cut and cut not in opening and not text[cut - 1].isspace()
+            if behind_stop and (closers := _CLOSERS.match(text, cut)):
                 cut = closers.end()
             cuts.append(cut)
         found += cuts

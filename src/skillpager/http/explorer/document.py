@@ -31,7 +31,7 @@ from pygments.lexer import Lexer
 from pygments.lexers import get_lexer_by_name
 
 from skillpager.parsing.lines import Lines
-from skillpager.parsing.markdown import MAX_NESTING, with_last_line_end
+from skillpager.parsing.markdown import MAX_NESTING, block_parser, with_last_line_end
 from skillpager.types import Node, SkillIndex, SourceFile
 
 # inserted into a paragraph where its next node begins: white space to CommonMark, and hardly ever written
@@ -110,7 +110,7 @@ def render_file(file: SourceFile, nodes: Sequence[Node], paths: Collection[str],
         clock: The time for its markup; what is not rendered in it is shown as text.
     """
     marker = _Marker(file, nodes)
-    parser = MarkdownIt("commonmark", {"maxNesting": MAX_NESTING}, renderer_cls=_Renderer).enable("table")
+    parser = block_parser(_Renderer)
     parser.block.ruler.before("table", "clock", _stop_blocks)
     parser.inline.ruler.before("text", "clock", _stop_inline)
     parser.core.ruler.before("inline", "boundaries", _set_boundaries)
