@@ -34,7 +34,7 @@ from skillpager.types import (
 logger = logging.getLogger(__name__)
 
 # part of every cache key: raise it when the same source may give other fragments
-SPLITTER_VERSION = "2"
+SPLITTER_VERSION = "3"
 # version of what a store holds; raise it when the meaning of a stored field changes
 FORMAT_VERSION = 1
 

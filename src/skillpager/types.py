@@ -42,7 +42,7 @@ class SourceFile:
         path: POSIX path relative to the skill's root.
         text: The whole file, with byte order mark and line endings.
         digest: SHA-256 of the UTF-8 bytes, hexadecimal.
-        body_start: Offset after byte order mark and front matter.
+        body_start: Offset after byte order marks and front matter.
     """
 
     path: str

@@ -9,6 +9,7 @@ Reference: paper §3.1, Fragment Splitting.
 
 from skillpager.errors import SkillError
 from skillpager.parsing.blocks import MAX_PIECES, split_blocks
+from skillpager.parsing.frontmatter import find_front_matter
 from skillpager.parsing.lines import Lines
 from skillpager.parsing.merge_rules import merge
 from skillpager.sections import open_headings
@@ -54,7 +55,12 @@ def split_file(file: SourceFile, *, first_ordinal: int = 0) -> list[Tile]:
     def tile(kind: TileKind, start: int, end: int) -> Tile:
         return Tile(kind, span(start, end), text[start:end])
 
-    tiles = [tile(TileKind.FRONT_MATTER, 0, file.body_start)]
+    front, behind = find_front_matter(text)
+    tiles = [
+        tile(TileKind.BLANK, 0, front),
+        tile(TileKind.FRONT_MATTER, front, behind),
+        tile(TileKind.BLANK, behind, file.body_start),
+    ]
     position, ordinal = file.body_start, first_ordinal
     path: tuple[Heading, ...] = ()
     for piece in merge(split_blocks(text, file.body_start, file=file.path), text):

@@ -22,12 +22,14 @@ _TAG = "tag:yaml.org,2002:"
 _SCALARS = ("bool", "float", "int", "null")
 _TOO_DEEP = f"more than {MAX_DEPTH} levels of nesting"
 
+# byte order marks: programs that join files leave them in the middle, behind front matter
+_MARKS = re.compile(r"(?:[ \t\r\n]*\ufeff)*")
 _BLOCK = re.compile(
-    r"\ufeff?---[ \t]*(?:\r\n|\r|\n)(?P<body>.*?)(?<=[\r\n])(?:---|\.\.\.)[ \t]*(?:\r\n|\r|\n|\Z)", re.DOTALL
+    r"---[ \t]*(?:\r\n|\r|\n)(?P<body>.*?)(?<=[\r\n])(?:---|\.\.\.)[ \t]*(?:\r\n|\r|\n|\Z)", re.DOTALL
 )
 _KEY = re.compile(r"[\w\"'.-]+[ \t]*:(?:[ \t]|$)")
-# a plain `key: value` line whose value is not quoted and has no syntax of YAML
-_FIELD = re.compile(r"^([A-Za-z_][\w.-]*):[ \t]+(?![\"'|>\[{&*!#])(.*)$", re.MULTILINE)
+# a plain `key: value` line whose value is not quoted and has no syntax of YAML; two stars are bold text
+_FIELD = re.compile(r"^([A-Za-z_][\w.-]*):[ \t]+(?![\"'|>\[{&!#]|\*(?!\*))(.*)$", re.MULTILINE)
 
 
 class _Loader(yaml.SafeLoader):
@@ -75,24 +77,33 @@ class _Loader(yaml.SafeLoader):
 
 
 def find_body(text: str) -> int:
-    """Return the offset after byte order mark and front matter; 0 if there is neither.
+    """Return the offset after byte order marks and front matter; 0 if there is neither."""
+    _, end = find_front_matter(text)
+    marks = _MARKS.match(text, end)
+    return marks.end() if marks else end
+
+
+def find_front_matter(text: str) -> tuple[int, int]:
+    """Return the offsets at which front matter begins and ends, byte order marks left out; the same if there is none.
 
     A first line `---` is a thematic break if no later `---` closes the block, or if the block begins with
     prose instead of a `key: value` field.
     """
-    if block := _BLOCK.match(text, 0, MAX_FRONT_MATTER):
+    marks = _MARKS.match(text)
+    start = marks.end() if marks else 0
+    if block := _BLOCK.match(text, start, start + MAX_FRONT_MATTER):
         lines = (line for line in LINE_END.split(block["body"]) if line.strip() and not line.startswith("#"))
         first = next(lines, None)
-        if first is None or _KEY.match(first):
-            return block.end()
-    return 1 if text.startswith("\ufeff") else 0
+        if first is None or _KEY.match(first.lstrip(" ")):
+            return start, block.end()
+    return start, start
 
 
 def parse(front_matter: str, *, file: str) -> tuple[dict[str, str], list[str]]:
     """Return the fields of a front-matter block as text, and warnings about it.
 
     Args:
-        front_matter: The block with its `---` lines, or nothing.
+        front_matter: The block with its `---` lines, or nothing; without byte order marks.
         file: Path that warnings name.
 
     Returns:

@@ -296,7 +296,8 @@ def _source_file(path: str, data: bytes, text: str) -> SourceFile:
 
 def _skill(files: list[SourceFile], *, fallback: str, root: Path | None, notes: list[str]) -> Skill:
     entry = files[0]
-    fields, warnings = frontmatter.parse(entry.text[: entry.body_start], file=entry.path)
+    start, end = frontmatter.find_front_matter(entry.text)
+    fields, warnings = frontmatter.parse(entry.text[start:end], file=entry.path)
     written = fields.pop("name", "").strip() or fallback
     name = shown_name(written, fallback)
     description = fields.pop("description", "").strip()
@@ -305,7 +306,7 @@ def _skill(files: list[SourceFile], *, fallback: str, root: Path | None, notes: 
             f"name {one_line(repr(written), MAX_SHOWN_NAME)} is shown as {name!r}: give the skill a short "
             "name on one line, without control or hidden characters"
         )
-    if entry.body_start > 1:  # a byte order mark alone is not front matter
+    if end > start:
         if len(name) > MAX_NAME or not NAME.fullmatch(name):
             warnings.append(
                 f"name {name!r} is not {MAX_NAME} or fewer lower-case letters, digits and hyphens"

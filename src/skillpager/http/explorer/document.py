@@ -30,6 +30,7 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexer import Lexer
 from pygments.lexers import get_lexer_by_name
 
+from skillpager.parsing.frontmatter import find_front_matter
 from skillpager.parsing.lines import Lines
 from skillpager.parsing.markdown import MAX_NESTING, block_parser, with_last_line_end
 from skillpager.types import Node, SkillIndex, SourceFile
@@ -93,7 +94,7 @@ def render_skill(index: SkillIndex) -> list[dict[str, str]]:
     return [
         {
             "path": file.path,
-            "front_matter": file.text[: file.body_start],
+            "front_matter": file.text[slice(*find_front_matter(file.text))],
             "html": render_file(file, nodes[file.path], paths, clock),
         }
         for file in files

@@ -12,13 +12,16 @@ from skillpager.types import Node, TileKind
 
 MAX_IMPORT_TOKENS = 120  # a longer node is an example, not a list of imports, and is not required
 
-# `import a.b as c, d`, `from x import y as z`, `import {y as z} from "x"`, `const y = require("x")`
+# `import a.b as c, d`, `from x import y as z`, `from x import (y, z)`, `import {y as z} from "x"`,
+# `const y = require("x")`; what is in brackets may be on several lines
 _IMPORTS = re.compile(
-    r"^[ \t]*(?:from\s+[\w.]+\s+import\s+\(?(?P<python>[\w ,.*]+)"
+    r"^[ \t]*(?:from\s+[\w.]+\s+import\s*(?:(?<=\s)(?P<python>[\w ,.*]+)|\((?P<bracketed>[^()]*)\))"
+    r"|import\s+(?P<braced>(?:\w+\s*,\s*)?\{[^{}]*\})\s*from\b.*"
     r"|import\s+(?P<names>[\w ,.{}*]+?)(?:\s+from\b.*)?"
-    r"|(?:const|let|var)\s+(?P<required>[\w ,{}]+?)\s*=\s*require\b.*)\s*$",
+    r"|(?:const|let|var)\s+(?P<required>[\w ,{}]+?|\{[^{}]*\})\s*=\s*require\b.*)\s*(?:#.*)?$",
     re.MULTILINE,
 )
+_COMMENT = re.compile(r"(?:#|//).*")
 _WORD = re.compile(r"[^\W\d]\w*")
 _RENAMED = re.compile(r"[\w.]+\s+as\s+")
 
@@ -42,7 +45,7 @@ def required_context(nodes: Sequence[Node]) -> dict[int, tuple[int, ...]]:
         if node.kind is TileKind.CODE:
             own: set[str] = set()
             for match in _IMPORTS.finditer(node.text):
-                listed = match["python"] or match["names"] or match["required"]
+                listed = _COMMENT.sub("", next(filter(None, match.groups()), ""))
                 own.update(_WORD.findall(_RENAMED.sub("", listed)))
             used = {(node.span.file, name) for name in _WORD.findall(node.text) if name not in own}
             needed |= {imported[name] for name in used & imported.keys()}
