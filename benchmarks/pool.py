@@ -11,6 +11,7 @@ import json
 import lzma
 import re
 import sys
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
@@ -23,7 +24,6 @@ from skillpager.errors import SkillPagerError
 from skillpager.pages.render import PageRenderer
 from skillpager.parsing.fragments import split_skill
 from skillpager.parsing.skill import skill_from_text
-from skillpager.tokens import EstimatedCounter
 from skillpager.types import Fragment, Heading, Node, NodeType, Recipe, Skill, SkillIndex, Tile
 
 TARGET = Path(__file__).with_name("pool.csv")
@@ -32,8 +32,11 @@ SHARES = (0.5, 0.1)  # of the nodes on a page
 MAX_INDENT = 3
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)?")
-# at any depth of quotes and lists; an opening fence of backticks has none behind it
-_FENCE = re.compile(r"(?P<indent>(?:[ \t]|>|(?:[-*+]|\d{1,9}[.)])(?=[ \t]))*)(?P<run>`{3,}|~{3,})(?P<info>.*)")
+# at any depth of quotes and lists; a bracket or star behind it ends a code span
+_FENCE = re.compile(
+    r"(?P<indent>(?:[ \t]|>|(?:[-*+]|\d{1,9}[.)])(?=[ \t]))*)"
+    r"(?P<run>`{3,}|~{3,})(?P<info>(?![ \t]*[)\]）】」』*]).*)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,17 @@ class Fence:
     start: int
     end: int
     closed: bool
+
+
+class Letters:
+    """A token counter that is fast: four characters are a token."""
+
+    id = "letters"
+    exact = False
+
+    def count(self, text: str) -> int:
+        """Return about how many tokens a text has."""
+        return len(text) // 4 + 1
 
 
 def main(pool: Path) -> None:
@@ -67,7 +81,8 @@ def main(pool: Path) -> None:
     with TARGET.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(("measure", "value"))
-        writer.writerows((measure, counts[measure]) for measure in [*MEASURES, *sorted({*counts} - {*MEASURES})])
+        measures = [*MEASURES, *sorted({*counts} - {*MEASURES})]
+        writer.writerows((measure, counts[measure]) for measure in measures)
 
 
 MEASURES = (
@@ -88,7 +103,8 @@ MEASURES = (
 
 def read_pool(pool: Path) -> Iterator[tuple[str, str]]:
     """Yield id and text of each skill."""
-    with lzma.open(pool, "rt", encoding="utf-8") if pool.suffix == ".xz" else pool.open(encoding="utf-8") as file:
+    opened = lzma.open if pool.suffix == ".xz" else open
+    with opened(pool, "rt", encoding="utf-8") as file:
         for line in file:
             record = json.loads(line)
             yield record["id"], record["skill_md"]
@@ -99,13 +115,19 @@ def examine(skill: Skill, tiles: Sequence[Tile], name: str) -> Counter[str]:
     (file,) = skill.files
     nodes = [tile for tile in tiles if isinstance(tile, Fragment)]
     fences = find_fences(file.text[file.body_start :])
-    cut = sum(not any(_holds(node, fence, file.body_start) for node in nodes) for fence in fences if fence.closed)
+    starts = [node.span.start - file.body_start for node in nodes]
+    ends = [node.span.end - file.body_start for node in nodes]
+    holders = [bisect_right(starts, fence.start) - 1 for fence in fences]
+    cut = sum(
+        fence.closed and (holder < 0 or ends[holder] < fence.end)
+        for fence, holder in zip(fences, holders, strict=True)
+    )
     counts = Counter(nodes=len(nodes), fences=len(fences))
     counts["tiling failures"] = "".join(tile.text for tile in tiles) != file.text
     left_open = counts["fences that the source leaves open"] = sum(not fence.closed for fence in fences)
     counts["fences cut"], counts["skills with fences cut"] = cut, bool(cut)
     index = index_of(skill, tiles)
-    renderer = PageRenderer(index, EstimatedCounter())
+    renderer = PageRenderer(index, Letters())
     lines = {line.strip() for line in file.text.splitlines()}
     random = Random(name)
     for share in SHARES:
@@ -124,10 +146,6 @@ def examine(skill: Skill, tiles: Sequence[Tile], name: str) -> Counter[str]:
         counts["pages with a mark inside a fence"] += marked
         counts["skills with such pages"] |= is_open or marked
     return counts
-
-
-def _holds(node: Fragment, fence: Fence, offset: int) -> bool:
-    return node.span.start <= offset + fence.start and offset + fence.end <= node.span.end
 
 
 def find_fences(text: str) -> list[Fence]:
@@ -160,14 +178,13 @@ def _width(indent: str) -> int:
 
 def index_of(skill: Skill, tiles: Sequence[Tile]) -> SkillIndex:
     """Return an index that has all that pages need, without models: every node is a step."""
-    counter = EstimatedCounter()
     nodes = tuple(
         Node(
             **{field.name: getattr(tile, field.name) for field in fields(Fragment)},
             id=f"n{tile.ordinal}",
             type=NodeType.STEP,
             type_confidence=1.0,
-            tokens=counter.count(tile.text),
+            tokens=Letters().count(tile.text),
         )
         for tile in tiles
         if isinstance(tile, Fragment)

@@ -8,7 +8,7 @@ from conftest import SAMPLES, TRAPS
 from golden import check, tiles_text
 from messages import raises
 from skillpager.errors import SkillError
-from skillpager.parsing.blocks import split_blocks
+from skillpager.parsing.blocks import MAX_ITEM_CHARS, split_blocks
 from skillpager.parsing.fragments import split_file, split_skill
 from skillpager.parsing.markdown import linked_paths, parse_blocks
 from skillpager.parsing.skill import read_skill, skill_from_files, skill_from_text
@@ -33,7 +33,7 @@ PIECES = [
         "***",
     ),
     *("\n", "\n\n", "\r\n", "\r", "\t", "    ", "\ufeff", "\u2028", "\f", "\0"),
-    *("[x]: http://a.b", "<div>", "</div>", "<!--"),
+    *("[x]: http://a.b", "<div>", "</div>", "<!--", "-->", "<pre>", "<tag>\n", "</tag>\n", "\n```\n"),
     *("Sentence one. Two!", "If so, go. Then", "note:", "e.g. ", "。好"),
 ]
 
@@ -72,7 +72,7 @@ def check_tiling(file: SourceFile, tiles: list[Tile]) -> None:
         assert 1 <= tile.span.start_line <= tile.span.end_line
         position = tile.span.end
         if tile.kind is TileKind.BLANK:
-            assert not tile.text.strip() or set(tile.text.strip()) <= set("-*_ \t>")
+            assert not tile.text.strip() or set(tile.text.strip()) <= set("-*_ \t>\ufeff")
         if isinstance(tile, Fragment):
             assert tile.text.strip()
 
@@ -163,13 +163,132 @@ def test_later_parts_of_a_long_table_carry_its_header() -> None:
     assert all(part.list_context and part.list_context.lead_in == head.rstrip() for part in parts[1:])
 
 
-def test_link_definitions_and_too_deep_nesting_are_not_lost() -> None:
+def test_link_definitions_are_not_lost() -> None:
     kinds = [item.kind for item in fragments("Text [a].\n\n[a]: http://x.org\n[b]: http://y.org\n")]
     assert kinds == [TileKind.SENTENCE, TileKind.LINK_DEFINITION]
-    deep = "\n".join("  " * depth + "- item" for depth in range(90))
-    parts = fragments(deep)
-    assert "".join(item.text for item in parts).count("item") == 90
-    assert parts[-1].kind is TileKind.SENTENCE
+    (definition,) = fragments("[a]: http://x.org\n\n# B\n")
+    assert definition.heading_path == ()
+
+
+@pytest.mark.parametrize(
+    "deep",
+    [
+        "\n".join("  " * depth + "- item" for depth in range(90)),
+        "\n".join(">" * depth + " item" for depth in range(1, 91)),
+        "- " * 90 + "item\n" + "item " * 89,
+        "> " * 90 + "item\n" + "> item\n" * 89,
+    ],
+)
+def test_what_is_behind_too_deep_nesting_is_read(deep: str) -> None:
+    tiles = split_file(file_of(f"{deep}\n\n# Behind\n\nOne. Two.\n"))
+    assert "".join(tile.text for tile in tiles).count("item") == 90
+    assert [(tile.text, tile.kind) for tile in tiles if tile.text.strip()][-3:] == [
+        ("# Behind", TileKind.HEADING),
+        ("One.", TileKind.SENTENCE),
+        ("Two.", TileKind.SENTENCE),
+    ]
+
+
+# ---- where authors mean something else than CommonMark
+
+
+def parts_of(text: str) -> list[tuple[TileKind, str]]:
+    """Return kind and text of the tiles that are not blank."""
+    return [(tile.kind, tile.text) for tile in split_file(file_of(text)) if tile.kind is not TileKind.BLANK]
+
+
+HEADING = (TileKind.HEADING, "# B")
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("<python>\n```py\na\n\n# c\n```\n</python>\n\n# B", [(TileKind.CODE, "<python>\n```py\na\n\n# c\n```\n</python>"), HEADING]),
+        ("<div>\ntext\n~~~\na\n\n# c\n~~~\n# B", [(TileKind.HTML, "<div>\ntext"), (TileKind.CODE, "~~~\na\n\n# c\n~~~"), HEADING]),
+        ("<a>\n# B\n- c\n- d\n</a>", [(TileKind.HTML, "<a>"), HEADING, (TileKind.LIST_ITEM, "- c\n- d\n</a>")]),
+        ("<a>\n| c |\n|---|\n</a>", [(TileKind.TABLE, "<a>\n| c |\n|---|\n</a>")]),
+        ("<div\n  class='a'\n>\n\n# B", [(TileKind.HTML, "<div\n  class='a'\n>"), HEADING]),
+        ("- a\n\n  <b>\n  ```\n  c\n\n  # d\n  ```\n\n# B", [(TileKind.LIST_ITEM, "- a\n\n  <b>\n  ```\n  c\n\n  # d\n  ```"), HEADING]),
+        # what holds all text holds fences
+        ("<!--\n```\n# c\n\n-->\n# B", [(TileKind.HTML, "<!--\n```\n# c\n\n-->"), HEADING]),
+        ("<pre>\n```\n# c\n\n</pre>\n# B", [(TileKind.HTML, "<pre>\n```\n# c\n\n</pre>"), HEADING]),
+        ("<style>\n# c\n\n- d\n</style>\n# B", [(TileKind.HTML, "<style>\n# c\n\n- d\n</style>"), HEADING]),
+        # unless it is never closed
+        ("<!-- c\nd\n\n# B", [(TileKind.HTML, "<!-- c\nd"), HEADING]),
+        ("<script>\n```\n# c\n```\n# B", [(TileKind.CODE, "<script>\n```\n# c\n```"), HEADING]),
+        ("<?php\n\n<?php\n\n# B", [(TileKind.HTML, "<?php"), (TileKind.HTML, "<?php"), HEADING]),
+        ("> <!-- c\n\n# B\n\n-->", [(TileKind.QUOTE, "> <!-- c"), HEADING, (TileKind.SENTENCE, "-->")]),
+        # code that lacks the indentation or the marks of its container
+        ("- a\n  ```\n# c\n\nd\n```\n# B", [(TileKind.LIST_ITEM, "- a\n  ```\n# c\n\nd\n```"), HEADING]),
+        ("- a\n  - b\n    ~~~ py\n# c\n  ~~~\n# B", [(TileKind.LIST_ITEM, "- a\n  - b\n    ~~~ py\n# c\n  ~~~"), HEADING]),
+        ("> ```\n# c\n\nd\n```\n# B", [(TileKind.QUOTE, "> ```\n# c\n\nd\n```"), HEADING]),
+        # unless the next fence opens one, or a blank line ends the code
+        ("- ```\n# B\n```py\n# c\n```", [(TileKind.LIST_ITEM, "- ```"), HEADING, (TileKind.CODE, "```py\n# c\n```")]),
+        ("- ```\n# B\n- ```\n  # c", [(TileKind.LIST_ITEM, "- ```"), HEADING, (TileKind.LIST_ITEM, "- ```\n  # c")]),
+        ("- ```\n\n# B\n```\n# c\n```", [(TileKind.LIST_ITEM, "- ```"), HEADING, (TileKind.CODE, "```\n# c\n```")]),
+        ("- ```\n# B", [(TileKind.LIST_ITEM, "- ```"), HEADING]),
+        # a code span of several lines that ends in brackets
+        ("(see ```sh\na\n```)\n\n# B", [(TileKind.SENTENCE, "(see ```sh\na\n```)"), HEADING]),
+        ("# B\n\n```**", [HEADING, (TileKind.SENTENCE, "```**")]),
+    ],
+)  # fmt: skip
+def test_blocks_as_authors_mean_them(text: str, parts: list[tuple[TileKind, str]]) -> None:
+    assert parts_of(text) == parts
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.from_regex(r"[A-Za-z][\w-]{0,8}( a='b')?", fullmatch=True).filter(
+        lambda tag: not tag.lower().startswith(("pre", "script", "style", "textarea"))
+    ),
+    st.lists(st.sampled_from(["word", "a. B. c", "<b>", "key: value"]), max_size=3),
+    st.sampled_from(["```", "~~~", "````", "  ```"]),
+    st.lists(st.sampled_from(["", "# a", "- b", "> c", "<d>", "</d>", "<!--", "``", "    ```", "word"])),
+    st.lists(st.sampled_from(["word", "- b", "> c", "| d |", ""]), max_size=3),
+)
+def test_a_fence_in_a_tag_ends_at_its_closing_fence(
+    tag: str, before: list[str], fence: str, code: list[str], behind: list[str]
+) -> None:
+    block = "\n".join([f"{fence} sh", *code, fence])
+    text = "\n".join(
+        [f"<{tag}>", *before, block, *behind, f"</{tag.split()[0]}>", "", "# Behind", "", "End."]
+    )
+    start = text.index(block)
+    tiles = split_file(file_of(text))
+    assert "".join(tile.text for tile in tiles) == text
+    (holder,) = (tile for tile in tiles if tile.span.start <= start < tile.span.end)
+    assert holder.kind is TileKind.CODE
+    assert holder.span.end in (start + len(block), len(text) - len("\n\n# Behind\n\nEnd."))
+    assert [tile.title for tile in tiles if isinstance(tile, Heading)] == ["Behind"]
+
+
+def test_empty_lines_of_a_long_quote_are_blank() -> None:
+    long = "> " + "x" * MAX_ITEM_CHARS
+    assert [part.text for part in fragments(f"{long}\n>\n> a\n>\n>\n> > b\n>\n\n>\n\n>")] == [
+        long,
+        "> a",
+        "> > b",
+    ]
+    assert fragments("    >")[0].kind is TileKind.CODE
+
+
+@pytest.mark.parametrize(
+    ("text", "kinds"),
+    [
+        ("\ufeff# A\n", ["blank", "heading", "blank"]),
+        ("\ufeff\ufeff---\nname: a\n---\n# A", ["blank", "front_matter", "heading"]),
+        ("---\nname: a\n---\n\n\ufeff# A", ["front_matter", "blank", "heading"]),
+        ("\ufeff---\nname: a\n---\n\ufeff\n\ufeff    b", ["blank", "front_matter", "blank", "code"]),
+    ],
+)
+def test_byte_order_marks_are_blank_space(text: str, kinds: list[str]) -> None:
+    skill = skill_from_files([("SKILL.md", text), ("b.md", text)])
+    tiles = split_skill(skill)
+    assert [tile.kind for tile in tiles] == kinds * 2
+    assert "".join(tile.text for tile in tiles) == text * 2
+    assert not any("\ufeff" in tile.text for tile in tiles if tile.kind is not TileKind.BLANK)
+    assert skill.name == ("a" if "front_matter" in kinds else "skill")
+    assert all("YAML" not in warning for warning in skill.warnings)
 
 
 def test_a_two_megabyte_line_is_split_at_its_sentences() -> None:

@@ -8,7 +8,14 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from skillpager.parsing import markdown
-from skillpager.parsing.markdown import MAX_TITLE, linked_paths, parse_blocks, plain_text, with_last_line_end
+from skillpager.parsing.markdown import (
+    MAX_TITLE,
+    block_parser,
+    linked_paths,
+    parse_blocks,
+    plain_text,
+    with_last_line_end,
+)
 
 Part = tuple[str, int, list[int] | None, str | list[str]]
 
@@ -61,11 +68,11 @@ def parts_of(text: str) -> list[Part]:
     ]
 
 
-def parts_of_markdown_it(text: str) -> list[Part]:
-    """Return the same from markdown-it's own rules, whose tables have tokens for each cell."""
+def parts_of_markdown_it(text: str, parser: MarkdownIt | None = None) -> list[Part]:
+    """Return the same from a parser whose tables have tokens for each cell; by default CommonMark's rules."""
     parts: list[Part] = []
     cells: list[str] | None = None
-    parser = MarkdownIt("commonmark", {"maxNesting": 64}).enable("table")
+    parser = parser or MarkdownIt("commonmark", {"maxNesting": 64}).enable("table")
     for token in parser.parse(text if text.endswith("\n") else f"{text}\n"):
         if token.type == "tr_open":
             cells = []
@@ -100,7 +107,8 @@ def stripped(cells: list[str]) -> list[str]:
         "| a |\n|---|\n***\n| a |\n|---|\n> x\n",
         "- a\n- b\n\n  c\n\n> # d\n>\n> e\n\n```\nf\n```\n\n    g\n\n<div>\n",
         "\0 a\n\n# b\0\r\rc",
-        "> - <?php x\n>  ",
+        "> - <?php x\n> ?>\n>  ",
+        "- <!-- a\n\n  -->\n  ```\n  b\n  ```\n",
     ],
 )
 def test_blocks_are_those_of_markdown_it(text: str) -> None:
@@ -110,7 +118,14 @@ def test_blocks_are_those_of_markdown_it(text: str) -> None:
 @settings(max_examples=150, deadline=None)
 @given(st.lists(st.tuples(PREFIX, LINES).map("".join), max_size=12).map("\n".join))
 def test_tables_are_those_of_markdown_it(text: str) -> None:
-    assert parts_of(text) == parts_of_markdown_it(text)
+    assert parts_of(text) == parts_of_markdown_it(text, block_parser())
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(PREFIX, LINES).map("".join), max_size=12).map("\n".join))
+def test_blocks_without_tags_and_fences_are_those_of_commonmark(text: str) -> None:
+    plain = text.replace("<", "").replace("```", "``")
+    assert parts_of(plain) == parts_of_markdown_it(plain)
 
 
 def test_a_last_line_end_is_there_once() -> None:

@@ -4,6 +4,7 @@ import pytest
 
 from skillpager.parsing.blocks import split_blocks
 from skillpager.parsing.merge_rules import MAX_LIST_GROUP_CHARS, RULES, merge
+from skillpager.types import TileKind
 
 BY_NAME = {rule.__name__: rule for rule in RULES}
 
@@ -16,11 +17,14 @@ def merged(text: str, *names: str) -> list[str]:
 
 def test_the_rules_run_in_the_order_of_the_paper() -> None:
     assert [rule.__name__ for rule in RULES] == [
+        "tag_joins_next",
+        "marker_joins_next",
         "colon_joins_next",
         "condition_joins_next",
         "connective_joins_previous",
         "list_items_grouped",
         "table_rows_grouped",
+        "tag_joins_previous",
     ]
     assert all(rule.__doc__ for rule in RULES)
 
@@ -35,6 +39,47 @@ def test_code_blocks_are_one_piece_from_the_start(fence: str) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
+        ("<good>\n```\na\n```\n</good>", ["<good>\n```\na\n```\n</good>"]),
+        (
+            "```\na\n```\n</good>\n<bad>\n```\nb\n```\n</bad>",
+            ["```\na\n```\n</good>", "<bad>\n```\nb\n```\n</bad>"],
+        ),
+        (
+            "<a>\n\n<b c='d'>\n\nOne. Two.\n\n</b>\n\n</a>",
+            ["<a>\n\n<b c='d'>\n\nOne.", "Two.\n\n</b>\n\n</a>"],
+        ),
+        ("<a>\n\n# Heading\n\n</a>", ["<a>", "</a>"]),
+        ("<br>\n\n<img src='a'>\n\n<a/>\n\nText.", ["<br>", "<img src='a'>", "<a/>", "Text."]),
+        ("<summary>A</summary>\n\nText.", ["<summary>A</summary>", "Text."]),
+    ],
+)
+def test_tags_join_what_is_between_them(text: str, expected: list[str]) -> None:
+    assert merged(text, "tag_joins_next", "tag_joins_previous") == expected
+
+
+def test_a_tag_takes_the_kind_of_what_it_opens() -> None:
+    text = "Do this:\n\n- one\n\n  <a>\n- two\n\n<b>\n```\nc\n```\n\n<d>\n1. e\n"
+    kinds = [piece.kind for piece in merge(split_blocks(text, 0), text)]
+    assert kinds == [TileKind.LIST_ITEM, TileKind.CODE, TileKind.LIST_ITEM]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("-\n  - a\n- b", ["-\n  - a", "- b"]),
+        ("1.\n\n   Text. More.", ["1.\n\n   Text.", "More."]),
+        ("- a\n-\n- b", ["- a", "-\n- b"]),
+        ("2)\n\n# Heading", ["2)"]),
+        ("- 1.\n\nText.", ["- 1.", "Text."]),
+    ],
+)
+def test_a_marker_alone_joins_next(text: str, expected: list[str]) -> None:
+    assert merged(text, "marker_joins_next") == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
         ("First. Run this:\n\n```\nx\n```\n\nEnd.", ["First.", "Run this:\n\n```\nx\n```", "End."]),
         ("**Steps:**\n\n- a\n- b", ["**Steps:**\n\n- a", "- b"]),
         ("Values:\n\n| a |\n|---|\n| 1 |", ["Values:\n\n| a |\n|---|\n| 1 |"]),
@@ -44,9 +89,10 @@ def test_code_blocks_are_one_piece_from_the_start(fence: str) -> None:
         ("Look:\n\n# Heading\n\nText.", ["Look:", "Text."]),
         ("Look:\n\n---\n\nText.", ["Look:", "Text."]),
         ("The ratio is 1:2. Fine.", ["The ratio is 1:2.", "Fine."]),
-        ("# A\n\nSee:\n\n[a]: x.md\n\n# Heading", ["See:", "[a]: x.md"]),
+        ("# A\n\nSee:\n\n[a]: x.md\n\n# Heading", ["See:\n\n[a]: x.md"]),
         ("# A\n\nSee:\n\n[a]: x.md", ["See:\n\n[a]: x.md"]),
-        ("# A\n\nSee:\n\n[a]: x.md\n\n---", ["See:", "[a]: x.md"]),
+        ("# A\n\nSee:\n\n[a]: x.md\n\n---", ["See:\n\n[a]: x.md"]),
+        ("See:\n\n# Heading\n\n[a]: x.md", ["See:", "[a]: x.md"]),
         ("Do:\n\n* `\n  - a", ["Do:\n\n* `", "  - a"]),
     ],
 )

@@ -41,10 +41,11 @@ def split(text: str) -> list[str]:
         ("**One. Two.** Three.", ["**One. Two.** ", "Three."]),
         ("**好。**行。", ["**好。**", "行。"]),
         ("见“一。二” usw. Then more. Go.", ["见“一。二” usw. Then more. ", "Go."]),
-        (
-            "**“好。”**下。",
-            ["**“好。”**下。"],
-        ),  # a wide stop counts before two closing marks, not before three
+        ("好。**坏。**行。", ["好。", "**坏。**", "行。"]),
+        ("好。`a`。[b](c)。行。", ["好。", "`a`。", "[b](c)。", "行。"]),
+        ("**“好。”**下。", ["**“好。”**", "下。"]),
+        ("***“好。”***下。", ["***“好。”***", "下。"]),
+        ("Good. **Bad.** Fine.", ["Good. ", "**Bad.** ", "Fine."]),
         ("**One.**" + " " * 37 + "Two.", ["**One.**" + " " * 37, "Two."]),  # 40 characters are looked through
         ("**One.**" + " " * 38 + "Two.", ["**One.**" + " " * 38 + "Two."]),
         ("No end", ["No end"]),

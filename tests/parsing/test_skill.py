@@ -66,6 +66,12 @@ def test_unquoted_colons_are_read_with_a_warning() -> None:
     assert "unquoted-colon.md:" in skill.warnings[0]
 
 
+def test_a_description_in_bold_is_read_with_a_warning() -> None:
+    skill = skill_from_text("---\nname: a\ndescription: **Bold: all of it**\nmetadata: {}\n---\nbody")
+    assert (skill.name, skill.description) == ("a", "**Bold: all of it**")
+    assert len(skill.warnings) == 1
+
+
 @pytest.mark.parametrize(
     ("text", "body"),
     [
@@ -78,6 +84,8 @@ def test_unquoted_colons_are_read_with_a_warning() -> None:
         ("---\n---\nbody", "body"),
         ("\ufeff---\nname: a\n---\nbody", "body"),
         ("\ufeffbody", "body"),
+        ("\ufeff\ufeff---\nname: a\n---\n\n\ufeff  body", "  body"),
+        ("---\n name: a\n description: b\n---\nbody", "body"),
         ("---\r\nname: a\r\n---\r\nbody\r\n", "body\r\n"),
         ("---\rname: a\r---\rbody", "body"),
         ("---\nname: a\n---", ""),

@@ -110,12 +110,18 @@ def test_code_below_a_lead_in_needs_both_it_and_its_imports() -> None:
         "import package.other as name, third",
         "from package.module import other, thing as name",
         'import { thing as name } from "x"',
+        "from package import (other, name)",
+        "from package import(other, name)  # both",
+        "from package import (  # names\n    other,\n    thing as name,\n)",
+        'import Default, {\n  other, // unused\n  name,\n} from "x";',
+        'const {\n  name,\n} = require("x");',
         'const { other, name } = require("x");',
         'var name = require("x")',
     ],
 )
 def test_every_form_of_an_import_names_what_it_brings(line: str) -> None:
-    assert required_context(document(f"code: {line}\ncode: call(name)\ncode: unknown(thing)")) == {1: (0,)}
+    imports, *rest = document("code: import\ncode: call(name)\ncode: unknown(thing, names)")
+    assert required_context([replace(imports, text=line), *rest]) == {1: (0,)}
 
 
 @pytest.mark.parametrize(("tokens", "needed"), [(120, {1: (0,)}), (121, {})])

@@ -30,8 +30,7 @@ MAX_LEAD_IN_CHARS = 4_000
 
 _LISTS = ("bullet_list", "ordered_list")
 _LEAF_KINDS = {"fence": TileKind.CODE, "code_block": TileKind.CODE, "html_block": TileKind.HTML}
-# tags of lines that have nothing else, with the line ends behind them
-CLOSING_TAGS = re.compile(r"(?:[ \t]*</[A-Za-z][\w:.-]*\s*>\s*)+")
+CLOSING_TAGS = re.compile(r"\s*(?:</[A-Za-z][\w:.-]*\s*>\s*)+")
 _INTRODUCES = re.compile(r"[:：][*_\s]*\Z")
 
 
@@ -229,11 +228,11 @@ class _Splitter:
     def _html(self, node: _Block) -> Iterator[Piece]:
         """Yield the closing tags at the beginning of a block, which end what is before them, and the rest."""
         whole = self._piece(node, TileKind.HTML)
-        closed = CLOSING_TAGS.match(self._text, whole.start, whole.end)
-        if closed and closed.end() < whole.end and closed[0][-1:] in "\r\n":
-            end = closed.start() + len(closed[0].rstrip())
-            yield replace(whole, end=end)
-            whole = replace(whole, start=closed.end(), last=closed.end())
+        if closed := CLOSING_TAGS.match(self._text, whole.start, whole.end):
+            end, behind = whole.start + len(closed[0].rstrip()), closed.end()
+            if behind < whole.end and LINE_END.search(self._text, end, behind):
+                yield replace(whole, end=end)
+                whole = replace(whole, start=behind, last=behind)
         yield whole
 
     def _piece(self, node: _Block, kind: TileKind | None, place: Place | None = None) -> Piece:

@@ -55,7 +55,7 @@ def split_file(file: SourceFile, *, first_ordinal: int = 0) -> list[Tile]:
     def tile(kind: TileKind, start: int, end: int) -> Tile:
         return Tile(kind, span(start, end), text[start:end])
 
-    front, behind = find_front_matter(text)
+    front, behind = find_front_matter(text[: file.body_start])
     tiles = [
         tile(TileKind.BLANK, 0, front),
         tile(TileKind.FRONT_MATTER, front, behind),

@@ -79,24 +79,27 @@ class _Loader(yaml.SafeLoader):
 def find_body(text: str) -> int:
     """Return the offset after byte order marks and front matter; 0 if there is neither."""
     _, end = find_front_matter(text)
-    marks = _MARKS.match(text, end)
-    return marks.end() if marks else end
+    return _behind_marks(text, end)
 
 
 def find_front_matter(text: str) -> tuple[int, int]:
-    """Return the offsets at which front matter begins and ends, byte order marks left out; the same if there is none.
+    """Return the offsets where front matter begins, behind byte order marks, and ends; equal without any.
 
     A first line `---` is a thematic break if no later `---` closes the block, or if the block begins with
     prose instead of a `key: value` field.
     """
-    marks = _MARKS.match(text)
-    start = marks.end() if marks else 0
+    start = _behind_marks(text, 0)
     if block := _BLOCK.match(text, start, start + MAX_FRONT_MATTER):
         lines = (line for line in LINE_END.split(block["body"]) if line.strip() and not line.startswith("#"))
         first = next(lines, None)
         if first is None or _KEY.match(first.lstrip(" ")):
             return start, block.end()
     return start, start
+
+
+def _behind_marks(text: str, start: int) -> int:
+    found = _MARKS.match(text, start)
+    return found.end() if found else start
 
 
 def parse(front_matter: str, *, file: str) -> tuple[dict[str, str], list[str]]:

@@ -40,7 +40,9 @@ MAX_TOKENS = 400_000
 _MARKDOWN_PATH = re.compile(r"(?<![\w/.:-])[\w./-]*[\w-]\.(?:md|markdown)\b", re.IGNORECASE)
 _LINK_TARGET = re.compile(r"!?\[([^\]]*)\](?:\([^)]*\)|\[[^\]]*\])")
 # no language begins with a closing bracket or star: with one, the line ends a code span of several lines
-_OPENING_FENCE = re.compile(r"(?P<markup>`{3,}(?=[^`]*\Z)|~{3,})(?P<info>(?![ \t]*[)\]）】」』*]).*)", re.DOTALL)
+_OPENING_FENCE = re.compile(
+    r"(?P<markup>`{3,}(?=[^`]*\Z)|~{3,})(?P<info>(?![ \t]*[)\]）】」』*]).*)", re.DOTALL
+)
 # at any depth of quotes and lists
 _ANY_FENCE = re.compile(r"(?:[ \t]|[>*+-]|\d{1,9}[.)])*(?:`{3}|~{3})")
 _INLINE_MARKUP = re.compile(r"[`*~]+|(?<!\w)_+|(?<!_)_+(?!\w)|<[^>]+>")
@@ -228,9 +230,7 @@ def _bounded(rule: _BlockRule) -> _BlockRule:
 
     markdown-it's own limit would end the document there.
     """
-    return lambda state, first, end, silent: (
-        state.level < MAX_NESTING and rule(state, first, end, silent)
-    )
+    return lambda state, first, end, silent: state.level < MAX_NESTING and rule(state, first, end, silent)
 
 
 _list = _bounded(rules_block.list_block)

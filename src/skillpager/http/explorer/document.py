@@ -19,7 +19,6 @@ from itertools import accumulate, pairwise
 from time import thread_time
 from urllib.parse import unquote, urlsplit
 
-from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
 from markdown_it.rules_block import StateBlock
 from markdown_it.rules_core import StateCore
