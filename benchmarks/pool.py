@@ -163,6 +163,7 @@ def find_fences(text: str) -> list[Fence]:
         elif (
             fence["run"].startswith(opened["run"])
             and not fence["info"].strip()
+            and not fence["indent"].strip(" \t>")  # behind a list marker it is a line of the code
             and _width(fence["indent"]) <= _width(opened["indent"]) + MAX_INDENT
         ):
             found.append(Fence(begin, start + len(fence["run"]), True))
