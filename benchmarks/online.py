@@ -122,7 +122,7 @@ def _cases(
         return pager.page(index, query)
 
     def limited(query: str) -> object:
-        return pager.page(index, query, max_tokens=limit)
+        return pager.page(index, query, max_tokens=limit, fill=True)
 
     share = f"max_tokens = {TOKEN_SHARE:.0%}".replace("%", " %")
     return {

@@ -60,6 +60,7 @@ NEEDED = {
     "tests/strategies/test_mmr.py": ("langchain_core", "pyversity"),
     "tests/strategies/test_paper_strategies.py": ("bm25s", "pyversity"),
     "tests/strategies/test_word_strategies.py": ("bm25s",),
+    "tests/test_coverage_told.py": ("fastapi", "httpx", "langchain_core", "mcp_types"),
     "tests/test_nothing_leaves.py": ("fastapi", "httpx", "mcp_types"),
     "tests/test_remote_pager.py": ("httpx",),
     "tests/test_tokens.py": ("rs_bpe",),

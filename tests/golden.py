@@ -153,7 +153,8 @@ def selections_text(pager: SkillPager) -> str:
     lines = []
     for name, strategy in product(("git-bisect", "api-rate-limits"), LOCAL_STRATEGIES):
         index = pager.index(SAMPLES / name)
-        asked: list[PageOptions] = [*budgets, {"sufficiency": 0.7}] if strategy == "navigator" else budgets
+        more: list[PageOptions] = [{"sufficiency": 0.7}, {"max_tokens": 330, "fill": True}]
+        asked = [*budgets, *more] if strategy == "navigator" else budgets
         for options in asked:
             page = pager.page(index, QUERIES[name], strategy=strategy, **options)
             chosen = page.selection

@@ -86,14 +86,14 @@ def test_without_limits_the_default_ends_by_itself_and_mmr_at_the_papers_number(
 def test_a_skill_is_whole_exactly_when_the_whole_is_within_the_ceiling(
     pager: SkillPager, name: str, strategy: str, style: Style
 ) -> None:
-    skill, many = SAMPLES / name, {"strategy": strategy, "style": style, "max_nodes": 1000}
+    skill, many = SAMPLES / name, {"strategy": strategy, "style": style, "max_nodes": 1000, "fill": True}
     whole = pager.page(skill, QUERY, **many, max_tokens=10**6)
     assert whole.complete
     exact = pager.page(skill, QUERY, **many, max_tokens=max(whole.tokens, whole.full_tokens))
     assert exact.text == whole.text
     assert exact.selection is not None
     assert exact.selection.strategy == "full"
-    assert exact.selection.budget == Budget(len(whole.nodes), max(whole.tokens, whole.full_tokens))
+    assert exact.selection.budget == Budget(len(whole.nodes), max(whole.tokens, whole.full_tokens), fill=True)
     assert exact.sufficiency == (1.0 if strategy == "navigator" else None)
     less = pager.page(skill, QUERY, **many, max_tokens=whole.tokens - 1)
     assert less.tokens < whole.tokens
@@ -135,7 +135,7 @@ def test_a_page_without_room_for_marks_names_all_that_it_leaves_out(hashing_page
 
 
 def test_a_small_skill_passes_through_whole_and_says_so(pager: SkillPager) -> None:
-    context = pager.page(SAMPLES / "git-bisect", "find the commit that broke the build", max_nodes=100)
+    context = pager.page(SAMPLES / "git-bisect", "find the commit that broke the build", fill=True)
     assert context.complete
     assert context.text.lstrip().startswith("#")
     assert context.tokens <= context.full_tokens

@@ -110,6 +110,7 @@ def test_keys_never_show(tmp_path: Path) -> None:
         "max_nodes = true",
         'mmr_lambda = "high"',
         'sufficiency = "sure"',
+        'fill = "yes"',
     ],
 )
 def test_a_wrong_file_names_the_place_and_the_value(tmp_path: Path, content: str) -> None:

@@ -156,7 +156,7 @@ def measure(
             renderer = PageRenderer(case.index, default_counter(), style=Style.PLAIN)
             for row, reduction in zip(found, REDUCTIONS, strict=True):
                 limit = int((1 - reduction / 100) * case.index.full_tokens)
-                text = make_page(renderer, navigator, case.query, Budget(ALL_NODES, limit)).text
+                text = make_page(renderer, navigator, case.query, Budget(ALL_NODES, limit, fill=True)).text
                 row.append(judge_evidence(document, case.asked.query, text)[1])
     return found
 

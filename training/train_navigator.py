@@ -136,7 +136,7 @@ def walk(case: Case, document: Document, model: NeedModel) -> Walk:
     """Return the whole walk of one query; its pages only grow, so that one count says which suffice."""
     # told that needs are independent, the navigator says what is left out: exp(-left)
     navigator = Navigator(model=replace(model, chance=None))
-    everything = Budget(max_nodes=len(case.index.nodes))
+    everything = Budget(fill=True)
     picks = navigator.select(
         case.index, case.query, budget=everything, meter=NodeMeter(case.index.nodes)
     ).picks

@@ -130,10 +130,11 @@ class BudgetJson(TypedDict):
     max_nodes: int | None
     max_tokens: int | None
     sufficiency: float | None
+    fill: bool
 
 
 class ScoresJson(TypedDict):
-    """The numbers that decided about a node; `node` is its id."""
+    """The numbers that decided about a node; `node` is its id, `score_kind` says what `marginal` is."""
 
     node: str
     relevance: float
@@ -157,17 +158,27 @@ class SkipJson(ScoresJson):
 
 
 class SelectionJson(TypedDict):
-    """A strategy's selection; picks in pick order, skipped nodes in document order."""
+    """A strategy's selection; picks in pick order, skipped nodes in document order.
+
+    `score_kind` says what `marginal` of a node is, such as `need`; `types.ScoreKind` lists the kinds.
+    """
 
     strategy: str
     query: str
     budget: BudgetJson
+    score_kind: str
+    covered: float | None
     picks: list[PickJson]
     skipped: list[SkipJson]
 
 
 class PageJson(TypedDict):
-    """A page, or nodes that a page left out (without a selection). `explain` adds reasons by node."""
+    """A page, or nodes that a page left out (without a selection). `explain` adds reasons by node.
+
+    `sufficiency` is the estimated chance that the page holds all that is needed, `covered` that the skill
+    answers the query at all. `least_tokens` is the least `max_tokens` with which the page can hold a node, if
+    it holds none because none fits.
+    """
 
     text: str
     style: StyleName
@@ -177,6 +188,8 @@ class PageJson(TypedDict):
     token_reduction: float
     complete: bool
     sufficiency: float | None
+    covered: float | None
+    least_tokens: int | None
     nodes: list[NodeJson]
     omitted: list[OmissionJson]
     selection: SelectionJson | None

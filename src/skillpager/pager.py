@@ -176,8 +176,8 @@ class SkillPager:
     def page(self, skill: SkillSource, query: str, **options: Unpack[PageOptions]) -> Page:
         """Return the page of a skill for a query.
 
-        A skill that fits the budget is returned whole, except in style `plain`, which is exactly the
-        paper's method.
+        A strategy that fills its budget returns a skill that fits it whole, except in style `plain`, which is
+        exactly the paper's method; `navigator` does so with `fill`.
 
         Args:
             skill: A path, Markdown text, a `Skill` or an index.

@@ -34,7 +34,7 @@ MAX_SHOWN_CHARS = 80
 # settings that an untrusted project file may set, and strategies that it may name: they load no model except
 # the shipped ones and call no endpoint
 PROJECT_KEYS = frozenset(
-    {"scope", "style", "strategy", "mmr_lambda", "max_nodes", "max_tokens", "sufficiency"}
+    {"scope", "style", "strategy", "mmr_lambda", "max_nodes", "max_tokens", "sufficiency", "fill"}
 )
 PROJECT_STRATEGIES = (
     *("navigator", "mmr", "topk", "full"),
@@ -79,6 +79,7 @@ class Settings:
         max_tokens: Default of `page`; None for no ceiling.
         sufficiency: Default of `page`; None to end a page when the best value per token falls below a
             fixed threshold.
+        fill: Default of `page`: whether a page goes on to `max_nodes` and `max_tokens`.
     """
 
     cache_dir: Path = field(default_factory=lambda: platformdirs.user_cache_path(APP))
@@ -100,6 +101,7 @@ class Settings:
     max_nodes: int | None = None
     max_tokens: int | None = None
     sufficiency: float | None = None
+    fill: bool = False
 
     def __repr__(self) -> str:
         """Return the settings as text with keys hidden, so that no log or traceback shows a key."""
@@ -293,6 +295,10 @@ def _convert(name: str, value: object, place: str) -> object:
             return int(str(value))
         if name in ("mmr_lambda", "sufficiency"):
             return float(str(value))
+        if name == "fill":
+            if str(value).lower() not in ("true", "false", "1", "0"):
+                raise ValueError("it must be true or false")
+            return str(value).lower() in ("true", "1")
         if name == "cache_dir":
             return Path(str(value)).expanduser()
         if name == "skills_dir":

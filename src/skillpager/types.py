@@ -258,16 +258,20 @@ class Query:
 class Budget:
     """How much a page may hold.
 
+    The limits are ceilings: an `EstimatingStrategy` stops below them where it would stop without them.
+
     Attributes:
         max_nodes: Most nodes to pick (the paper's k); None for the strategy's default.
         max_tokens: Ceiling on the tokens of the page, marks included; None for no ceiling.
         sufficiency: Estimated probability of holding all that is needed at which an `EstimatingStrategy`
-            stops; None to go on to the limits. Other strategies do not read it.
+            stops instead; None to leave the end to the strategy. Other strategies do not read it.
+        fill: Whether an `EstimatingStrategy` goes on to the limits. Other strategies always do.
     """
 
     max_nodes: int | None = None
     max_tokens: int | None = None
     sufficiency: float | None = None
+    fill: bool = False
 
 
 class Style(StrEnum):
@@ -285,10 +289,13 @@ class PageOptions(TypedDict, total=False):
         max_nodes: Most nodes to pick; small gaps that are shown do not count, and strategies may add nodes
             that a pick depends on. Default: no limit for `navigator`; for others 20, or 60 if the skill
             has more than 100 nodes.
-        max_tokens: Ceiling on the page's tokens, marks included.
+        max_tokens: Ceiling on the page's tokens, marks included. `navigator` ends a page below it where it
+            would end without it; other strategies pick as much as fits.
         sufficiency: Estimated probability, above 0 and up to 1, of holding all that the query needs, at
-            which the page ends; for strategies that estimate it. Without any limit the page ends when the
-            best value per token falls below a fixed threshold.
+            which the page ends; for strategies that estimate it. By default their page ends when the best
+            value per token falls below a fixed threshold.
+        fill: Whether a page goes on to `max_nodes` and `max_tokens`, for strategies that would end it
+            earlier; it is the whole skill if that fits. `sufficiency` still ends it.
         strategy: A `name` or `name:ARGUMENT` of `docs/strategies.md`, or a strategy. Default: `navigator`;
             `mmr` with `mmr_lambda` or with an encoder other than the built-in one.
         mmr_lambda: Weight of relevance against redundancy, 0 to 1; default 0.7.
@@ -302,6 +309,7 @@ class PageOptions(TypedDict, total=False):
     max_nodes: int | None
     max_tokens: int | None
     sufficiency: float | None
+    fill: bool | None
     strategy: "Strategy | str | None"
     mmr_lambda: float | None
     scope: str | None
@@ -319,7 +327,7 @@ class Pick:
         rank: Order of picking.
         relevance: Cosine of query and node.
         redundancy: Largest cosine with an earlier pick; 0 for the first.
-        marginal: `mmr_lambda * relevance - (1 - mmr_lambda) * redundancy`, or the strategy's own score.
+        marginal: The number by which the strategy decides; `Selection.score_kind` says what it is.
         tokens: Tokens that this pick adds to the page.
         total_tokens: Tokens of the page after this pick.
         sufficiency: Estimated probability that the picks so far hold all that the query needs; None if
@@ -334,6 +342,34 @@ class Pick:
     tokens: int
     total_tokens: int
     sufficiency: float | None = None
+
+
+class ScoreKind(StrEnum):
+    """Kinds of the number by which a strategy decides, `marginal`.
+
+    Attributes:
+        NEED: Estimated probability that the query needs the node, 0 to 1.
+        MMR_MARGIN: `mmr_lambda * relevance - (1 - mmr_lambda) * redundancy`, -1 to 1.
+        COSINE: Cosine of the query and the node, -1 to 1; the same as `relevance`.
+        SECTION: Cosine of the query and the node's section, -1 to 1.
+        BM25: BM25 score, 0 or more.
+        RANK_FUSION: Sum of reciprocal ranks.
+        RANK: 1 divided by the node's place in a model's list; 0 if it is not there.
+        DIVERSITY: pyversity's score when it ranked the node.
+        MODEL: Score of a model of the Hugging Face hub.
+        OWN: A score of the strategy's own.
+    """
+
+    NEED = "need"
+    MMR_MARGIN = "mmr_margin"
+    COSINE = "cosine"
+    SECTION = "section"
+    BM25 = "bm25"
+    RANK_FUSION = "rank_fusion"
+    RANK = "rank"
+    DIVERSITY = "diversity"
+    MODEL = "model"
+    OWN = "own"
 
 
 class SkipReason(StrEnum):
@@ -373,6 +409,10 @@ class Selection:
         picks: In order of picking.
         skipped: Every other node, in document order.
         budget: The budget in force, with the strategy's default for `max_nodes`.
+        score_kind: What `marginal` of its picks and skipped nodes is: a `ScoreKind`, or what a strategy of
+            your own calls it.
+        covered: Estimated probability that the skill answers the query at all; None if the strategy does
+            not estimate it.
     """
 
     strategy: str
@@ -380,6 +420,8 @@ class Selection:
     picks: tuple[Pick, ...]
     skipped: Sequence[Skip]
     budget: Budget
+    score_kind: str = ScoreKind.OWN
+    covered: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -421,6 +463,10 @@ class Page:
         selection: Why these nodes; None for a page fault.
         sufficiency: Estimated probability that the page holds all that the query needs; None if the
             strategy does not estimate it.
+        covered: Estimated probability that the skill answers the query at all; None if the strategy does
+            not estimate it.
+        least_tokens: If not a single node fits: the least `max_tokens` with which the page can hold one.
+            Else None.
     """
 
     text: str
@@ -433,6 +479,8 @@ class Page:
     complete: bool
     selection: Selection | None
     sufficiency: float | None = None
+    covered: float | None = None
+    least_tokens: int | None = None
 
 
 # the name of `Page` before 0.2; to be removed in the release after 0.2

@@ -91,10 +91,34 @@ def told_size(page: Page, library: SkillPager) -> str:
 
 
 def test_page_of_a_skill_that_fits_is_the_whole_skill(skillpager: Run) -> None:
-    done = skillpager("page", BISECT, "skip a commit", "--max-tokens", "1000")
+    done = skillpager("page", BISECT, "skip a commit", "--max-tokens", "1000", "--fill")
     source = (SAMPLES / "git-bisect" / "SKILL.md").read_text()
     assert done.out.strip() == source.partition("---\n\n")[2].strip()
     assert re.fullmatch(r"the whole skill fits: \d+ nodes, \d+ tokens\n", done.err)
+
+
+def test_a_ceiling_above_the_page_changes_nothing(skillpager: Run) -> None:
+    free = skillpager("page", BISECT, "skip a commit")
+    limited = skillpager("page", BISECT, "skip a commit", "--max-tokens", "1000", "--no-fill")
+    assert (limited.out, limited.err) == (free.out, free.err)
+
+
+def test_a_page_on_which_nothing_fits_fails_and_says_what_would(skillpager: Run) -> None:
+    done = skillpager("page", BISECT, "skip a commit", "--max-tokens", "10", "--quiet")
+    told = re.fullmatch(
+        r"error: Nothing fits: the smallest page with any content has (\d+) tokens\. "
+        r"Raise --max-tokens to \1\.\n",
+        done.err,
+    )
+    assert told
+    assert (done.code, done.out) == (1, "")
+    least = int(told[1])
+    less = skillpager("page", BISECT, "skip a commit", "--max-tokens", str(least - 1), "--json")
+    assert (less.code, less.json["least_tokens"], less.json["nodes"]) == (1, least, [])
+    assert json.loads(less.err)["error"]["type"] == "SettingsError"
+    enough = skillpager("page", BISECT, "skip a commit", "--max-tokens", str(least))
+    assert enough.code == 0
+    assert " of 11 nodes, " in enough.err
 
 
 def test_estimates_are_labelled(warm_cache: Path, tmp_path: Path) -> None:
@@ -107,13 +131,14 @@ def test_estimates_are_labelled(warm_cache: Path, tmp_path: Path) -> None:
 
 
 def test_page_json_holds_every_field_and_nothing_else_is_on_stdout(skillpager: Run) -> None:
-    done = skillpager("page", POSTGRES, QUERY, "-k", "8", "--json")
+    done = skillpager("page", POSTGRES, QUERY, "-k", "8", "--fill", "--json")
     assert done.err == ""
     page = done.json
     assert set(page) == {
         *("text", "style", "tokens", "full_tokens", "tokens_exact", "token_reduction", "complete"),
-        *("nodes", "omitted", "selection", "sufficiency"),
+        *("nodes", "omitted", "selection", "sufficiency", "covered", "least_tokens"),
     }
+    assert page["least_tokens"] is None
     assert page["complete"] is False
     assert 0 < page["sufficiency"] < 1
     assert page["token_reduction"] == 1 - page["tokens"] / page["full_tokens"]
@@ -124,7 +149,8 @@ def test_page_json_holds_every_field_and_nothing_else_is_on_stdout(skillpager: R
     assert all(node["text"] in page["text"] for node in page["nodes"])
     selection = page["selection"]
     assert selection["strategy"] == "navigator"
-    assert selection["budget"] == {"max_nodes": 8, "max_tokens": None, "sufficiency": None}
+    assert selection["budget"] == {"max_nodes": 8, "max_tokens": None, "sufficiency": None, "fill": True}
+    assert selection["score_kind"] == "need"
     assert len(selection["picks"]) >= 8  # what a pick cannot be read without comes on top
     assert selection["picks"][-1]["sufficiency"] == page["sufficiency"]
     total = len(selection["picks"]) + len(selection["skipped"])
@@ -160,7 +186,7 @@ def test_page_options_reach_the_pager(skillpager: Run) -> None:
 def test_explain_prints_the_trace_to_stderr_even_when_quiet(skillpager: Run) -> None:
     done = skillpager("page", POSTGRES, QUERY, "-k", "3", "--strategy", "mmr", "--explain", "--quiet")
     header, columns, *rows = done.err.splitlines()
-    assert header == f"strategy mmr, max_nodes 3, max_tokens None, query {QUERY!r}"
+    assert header == f"strategy mmr, max_nodes 3, max_tokens None, marginal is mmr_margin, query {QUERY!r}"
     assert columns.split()[:3] == ["rank", "node", "type"]
     assert [row.split()[0] for row in rows[:4]] == ["0", "1", "2", "-"]
     assert len(rows) > 30
@@ -189,7 +215,7 @@ def test_explain_as_json_holds_what_speaks_for_each_node(skillpager: Run, librar
     assert explained == skillpager("page", POSTGRES, QUERY, "--json").json
 
 
-@pytest.mark.parametrize("options", [["--strategy", "mmr", "-k", "3"], ["--max-tokens", "100000"]])
+@pytest.mark.parametrize("options", [["--strategy", "mmr", "-k", "3"], ["--max-tokens", "100000", "--fill"]])
 def test_explain_tells_no_needs_where_none_are_estimated(skillpager: Run, options: list[str]) -> None:
     assert "needed" not in skillpager("page", POSTGRES, QUERY, *options, "--explain", "-q").err
     assert "reasons" not in skillpager("page", POSTGRES, QUERY, *options, "--explain", "--json").json
@@ -206,6 +232,7 @@ def test_a_page_ends_at_the_chance_that_is_asked_for(skillpager: Run) -> None:
             "max_nodes": len(page["selection"]["picks"]) + len(page["selection"]["skipped"]),
             "max_tokens": None,
             "sufficiency": target,
+            "fill": False,
         }
         assert {skip["reason"] for skip in page["selection"]["skipped"]} <= {"sufficiency"}
         assert page["sufficiency"] >= target

@@ -556,3 +556,19 @@ def paged_in(page: Page, view: str) -> None:
     shown = ".figures" if view == "compare" else "#document .lit"
     expect(page.locator(shown).first).to_be_attached()
     page.wait_for_load_state("networkidle")
+
+
+def test_a_page_is_filled_on_request(browser: Browser, url: str, pager: SkillPager) -> None:
+    limits = {"max_tokens": 1500, "show": ""}
+    ended, filled = (pager.page(SAMPLES / SKILL, QUERY, **limits, fill=fill) for fill in (False, True))  # type: ignore[arg-type]
+    with opened(browser, url, skill=SKILL, query=QUERY, max_tokens=1500) as page:
+        figures = page.locator("#summary .figures")
+        expect(figures).to_contain_text(f"{ended.tokens:,}")
+        page.locator("#fill").check()
+        expect(page).to_have_url(re.compile("fill=1"))
+        expect(figures).to_contain_text(f"{filled.tokens:,}")
+
+
+def test_too_few_tokens_for_anything_are_told(browser: Browser, url: str) -> None:
+    with opened(browser, url, skill=SKILL, query=QUERY, max_tokens=10) as page:
+        expect(page.locator("#summary .note")).to_contain_text("Nothing fits: the smallest page")

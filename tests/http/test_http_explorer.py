@@ -16,6 +16,7 @@ from skillpager.http.explorer.document import render_skill
 from skillpager.http.explorer.routes import assets
 from skillpager.http.options import ServerOptions
 from skillpager.output.outline import SIGNALS
+from skillpager.pages.gaps import LEAST_COVERED
 
 TOKEN = {"Authorization": "Bearer secret"}
 
@@ -66,7 +67,10 @@ def test_documents_need_the_token_and_are_given_once(
     assert client.get(path, headers=TOKEN | seen).status_code == 304
     body = client.get(path, headers=TOKEN, params={"scope": "body"}).json()
     assert [file["path"] for file in body["files"]] == ["SKILL.md"]
-    assert client.get("/explorer/words", headers=TOKEN).json() == {"signals": SIGNALS}
+    assert client.get("/explorer/words", headers=TOKEN).json() == {
+        "signals": SIGNALS,
+        "least_covered": LEAST_COVERED,
+    }
 
 
 @pytest.mark.parametrize("name", ["../../etc/passwd", "%2e%2e/postgres-backup", "no-such-skill", "/etc"])

@@ -190,7 +190,7 @@ def test_a_changed_skill_is_paged_anew(hashing_pager: SkillPager, tmp_path: Path
 def test_strategies_say_what_they_heed(client: httpx.Client) -> None:
     told = {each["name"]: each for each in client.get("/v1/strategies").json()["strategies"]}
     assert list(told) == list(FAMILIES)
-    assert told["navigator"]["heeds"] == ["max_nodes", "max_tokens", "sufficiency"]
+    assert told["navigator"]["heeds"] == ["max_nodes", "max_tokens", "sufficiency", "fill"]
     assert told["mmr"]["heeds"] == ["max_nodes", "max_tokens", "mmr_lambda"]
     assert told["dpp"]["argument"] == {
         "name": "diversity",

@@ -44,6 +44,7 @@ def test_four_tools_with_exact_schemas_and_short_descriptions(server: SkillServe
             "name": "string",
             "query": "string",
             "budget_tokens": "integer",
+            "fill": "boolean",
             "mode": "string",
             "resend": "boolean",
         }
@@ -69,7 +70,7 @@ def test_only_tools_are_offered_and_their_use_is_told(server: SkillServer) -> No
 def test_no_schema_takes_a_path() -> None:
     names = {name for tool in TOOLS.values() for name in tool.input_schema["properties"]}  # type: ignore[union-attr]
     reading = {"nodes", "start", "ids", "section", "lines"}
-    assert names == {"name", "query", "budget_tokens", "mode", "resend", *reading}
+    assert names == {"name", "query", "budget_tokens", "fill", "mode", "resend", *reading}
 
 
 # ---- what they answer
@@ -132,8 +133,32 @@ def test_a_budget_bounds_the_page(server: SkillServer, pager: SkillPager) -> Non
             answer(server, "load_skill", name="postgres-backup", query=QUERY, budget_tokens=budget)
         )
         assert pager.token_counter.count(text) <= budget
-    whole = answer(server, "load_skill", name="git-bisect", query="skip a commit", budget_tokens=5000)
-    assert form_of(whole)["complete"]
+    asked = {"name": "git-bisect", "query": "skip a commit"}
+    page = answer(server, "load_skill", **asked, budget_tokens=5000)
+    assert text_of(page) == text_of(answer(server, "load_skill", **asked))
+    for budget in ({"budget_tokens": 5000}, {}):
+        assert form_of(answer(server, "load_skill", **asked, **budget, fill=True))["complete"]
+
+
+def test_a_budget_for_which_nothing_fits_is_told_with_one_for_which_something_does(
+    server: SkillServer,
+) -> None:
+    asked = {"name": "git-bisect", "query": "skip a commit"}
+    said = error_of(answer(server, "load_skill", **asked, budget_tokens=5))
+    told = re.fullmatch(
+        r"Nothing fits: the smallest page with any content has (\d+) tokens\. Raise budget_tokens to \1\.",
+        said,
+    )
+    assert told
+    least = int(told[1])
+    assert error_of(answer(server, "load_skill", **asked, budget_tokens=least - 1)) == said
+    assert form_of(answer(server, "load_skill", **asked, budget_tokens=least))["nodes"]
+
+
+def test_a_page_says_what_its_scores_are(server: SkillServer) -> None:
+    form = form_of(answer(server, "load_skill", name="git-bisect", query="skip a commit"))
+    assert form["score_kind"] == "need"
+    assert form.keys().isdisjoint({"covered", "least_tokens"})
 
 
 def test_without_a_query_the_skill_comes_whole_if_it_fits_else_its_outline(
@@ -277,7 +302,12 @@ def test_unknown_arguments_are_refused(server: SkillServer, tool: str, era: str)
         (
             "load_skill",
             {"name": "git-bisect", "query": "x", "budget_tokens": 5},
-            "budget_tokens is too small: not even the omission marks fit. Ask for more.",
+            "Nothing fits: the smallest page with any content has ",
+        ),
+        (
+            "load_skill",
+            {"name": "git-bisect", "mode": "full", "budget_tokens": 5},
+            "Nothing fits: the smallest page",
         ),
         (
             "load_skill",

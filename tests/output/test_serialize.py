@@ -46,7 +46,8 @@ def test_selection_tells_each_number_of_picks_and_skips(hashing_pager: SkillPage
     form = serialize.selection_json(page.selection)
     assert form["query"] == "two"
     assert form["budget"] == {item.name: getattr(page.selection.budget, item.name) for item in fields(Budget)}
-    assert form["budget"] == {"max_nodes": 1, "max_tokens": None, "sufficiency": None}
+    assert form["budget"] == {"max_nodes": 1, "max_tokens": None, "sufficiency": None, "fill": False}
+    assert (form["score_kind"], form["covered"]) == ("mmr_margin", None)
     [pick] = page.selection.picks
     expected = {item.name: getattr(pick, item.name) for item in fields(Pick)}
     assert form["picks"] == [{**expected, "node": pick.node.id}]
@@ -67,7 +68,8 @@ def test_a_page_that_estimates_tells_its_target_and_each_chance(pager: SkillPage
     assert page.selection is not None
     told = serialize.selection_json(page.selection)
     total = len(page.selection.picks) + len(page.selection.skipped)
-    assert told["budget"] == {"max_nodes": total, "max_tokens": 900, "sufficiency": 0.5}
+    assert told["budget"] == {"max_nodes": total, "max_tokens": 900, "sufficiency": 0.5, "fill": False}
+    assert told["score_kind"] == "need"
     assert isinstance(told["picks"], list)
     assert [pick["sufficiency"] for pick in told["picks"]] == [
         pick.sufficiency for pick in page.selection.picks

@@ -1,6 +1,7 @@
 """What a budget allows of a selection, of a whole skill and of some nodes; tokens are words."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import accumulate
 
 import numpy as np
@@ -98,6 +99,9 @@ def shown(page: Page) -> list[int]:
         ({"max_nodes": 0, "max_tokens": 0}, {"max_nodes": 7, "max_tokens": 8}, Budget(0, 0)),
         ({"max_nodes": None, "max_tokens": None}, {"max_nodes": 0, "max_tokens": 0}, Budget(0, 0)),
         ({"sufficiency": 1e-9}, {}, Budget(sufficiency=1e-9)),
+        ({"max_tokens": 5}, {"fill": True}, Budget(max_tokens=5, fill=True)),
+        ({"max_tokens": 5, "fill": False}, {"fill": True}, Budget(max_tokens=5)),
+        ({"fill": True}, {}, Budget(fill=True)),
     ],
 )
 def test_a_limit_is_that_of_the_call_else_that_of_the_settings(
@@ -110,6 +114,7 @@ def test_a_setting_for_sufficiency_is_for_strategies_that_estimate_it() -> None:
     plain, settings = Picks(), Settings(max_nodes=7, max_tokens=8, sufficiency=0.5)
     assert (estimates(plain), estimates(Estimates())) == (False, True)
     assert choose_budget({}, settings, plain) == Budget(7, 8)
+    assert choose_budget({"fill": True}, settings, plain) == Budget(7, 8, fill=True)
     with raises(SettingsError):
         choose_budget({"sufficiency": 0.5}, settings, plain)
 
@@ -145,15 +150,15 @@ def test_the_last_picks_go_until_the_page_is_within_its_ceiling(
     order, page_renderer = (3, 0, 5, 1), renderer(index)
     strategy = Estimates(*order)
     limit = page_renderer.render(order[:kept]).tokens
-    page = make_page(page_renderer, strategy, QUERY, Budget(4, limit))
+    page = make_page(page_renderer, strategy, QUERY, Budget(4, limit, fill=True))
     assert (shown(page), page.tokens, page.sufficiency) == (sorted(order[:kept]), limit, chance)
-    assert isinstance(strategy.meters[0], PageMeter)
+    assert isinstance(strategy.meters[-1], PageMeter)
     assert page.selection is not None
     assert [pick.node.ordinal for pick in page.selection.picks] == list(order)
-    less = make_page(page_renderer, strategy, QUERY, Budget(4, limit - 1))
+    less = make_page(page_renderer, strategy, QUERY, Budget(4, limit - 1, fill=True))
     assert shown(less) == sorted(order[: max(kept - 1, 0)])
     assert less.selection == page.selection.__class__(
-        "picks", "what to do", page.selection.picks, (), Budget(4, limit - 1)
+        "picks", "what to do", page.selection.picks, (), Budget(4, limit - 1, fill=True)
     )
     assert (less.text == "") == (kept == 0)
     assert make_page(page_renderer, Picks(*order), QUERY, Budget(4, limit)).sufficiency is None
@@ -171,12 +176,11 @@ def test_a_page_that_shows_everything_suffices_and_one_without_picks_does_not(in
 def test_a_skill_within_the_ceiling_is_whole(index: SkillIndex, limit: int | None) -> None:
     assert index.full_tokens == 242
     for strategy, chance in ((Picks(1), None), (Estimates(1), 1.0)):
-        page = make_page(renderer(index), strategy, QUERY, Budget(1, limit), whole=Full())
+        page = make_page(renderer(index), strategy, QUERY, Budget(1, limit, fill=True), whole=Full())
         assert (page.text, page.complete, page.sufficiency) == (TEXT, True, chance)
         assert page.selection is not None
-        assert (page.selection.strategy, page.selection.budget) == ("full", Budget(6, limit))
+        assert (page.selection.strategy, page.selection.budget) == ("full", Budget(6, limit, fill=True))
         assert len(page.selection.picks) == 6
-        assert strategy.meters == []
 
 
 @pytest.mark.parametrize(
@@ -221,9 +225,11 @@ def test_the_rest_of_a_skill_is_its_beginning_without_what_the_reader_has(index:
     less = make_whole(page_renderer, ["n0", "n2"], rest.tokens - 1)
     assert less == page_renderer.knowing(frozenset({0, 2})).render([1, 3, 4])
     none = page_renderer.knowing(frozenset({0, 2})).render([])
-    assert make_whole(page_renderer, ["n0", "n2"], none.tokens) == none
+    first = page_renderer.knowing(frozenset({0, 2})).render([1])
+    fewer = make_whole(page_renderer, ["n0", "n2"], none.tokens)
+    assert fewer == replace(none, least_tokens=first.tokens)
     nothing = make_whole(page_renderer, ["n0", "n2"], none.tokens - 1)
-    assert nothing == page_renderer.empty(None)
+    assert nothing == replace(page_renderer.empty(None), least_tokens=first.tokens)
     assert (nothing.text, nothing.selection) == ("", None)
 
 

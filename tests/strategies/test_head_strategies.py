@@ -24,7 +24,8 @@ def test_head_is_the_beginning_whatever_the_query() -> None:
     rows, query = near(*np.linspace(0, 1, 150))
     selection = run(Head(), index_with(rows, tokens=[10] * 150), query, max_tokens=95)
     assert ordinals(selection) == list(range(9))
-    assert set(reasons(selection).values()) == {SkipReason.MAX_TOKENS}
+    expected = {9: SkipReason.MAX_TOKENS} | dict.fromkeys(range(10, 150), SkipReason.NOT_REACHED)
+    assert reasons(selection) == expected
 
 
 def test_head_stops_at_the_first_node_that_does_not_fit() -> None:

@@ -207,10 +207,14 @@ def test_a_limit_of_zero_picks_nothing() -> None:
         (Budget(max_nodes=7), 7, False, True),
         (Budget(max_nodes=7), 8, False, False),
         (Budget(), 20, True, False),
-        (Budget(max_nodes=7), 7, True, True),
-        (Budget(max_nodes=7), 8, True, False),
-        (Budget(max_tokens=5), 600, True, True),
-        (Budget(max_tokens=5, sufficiency=0.9), 3, True, False),
+        (Budget(max_nodes=7), 7, True, False),
+        (Budget(max_nodes=7, fill=True), 7, True, True),
+        (Budget(max_nodes=7, fill=True), 8, True, False),
+        (Budget(max_tokens=5), 600, True, False),
+        (Budget(max_tokens=5, fill=True), 600, True, True),
+        (Budget(fill=True), 600, True, True),
+        (Budget(max_tokens=5, sufficiency=0.9, fill=True), 3, True, False),
+        (Budget(max_tokens=5, fill=True), 600, False, False),
     ],
 )
 def test_which_budgets_allow_every_node(budget: Budget, nodes: int, estimating: bool, expected: bool) -> None:

@@ -51,7 +51,7 @@ def test_it_is_the_default_and_says_what_it_promises(pager: SkillPager) -> None:
 
 def test_relevance_is_the_cosine_and_the_marginal_value_the_need(pager: SkillPager) -> None:
     index, query = pager.index(SAMPLE), asked(pager)
-    selection = run(Navigator(), index, query.embedding, text=query.text, max_nodes=len(index.nodes))
+    selection = run(Navigator(), index, query.embedding, text=query.text, fill=True)
     assert len(selection.picks) == len(index.nodes)
     for pick in selection.picks:
         assert abs(pick.relevance - index.embeddings[pick.node.ordinal] @ query.embedding) < 2e-6
@@ -62,7 +62,7 @@ def test_relevance_is_the_cosine_and_the_marginal_value_the_need(pager: SkillPag
 
 def test_the_chance_rises_with_every_pick(pager: SkillPager) -> None:
     index = pager.index(SAMPLE)
-    selection = run(Navigator(), index, asked(pager).embedding, text=QUERY, max_nodes=len(index.nodes))
+    selection = run(Navigator(), index, asked(pager).embedding, text=QUERY, fill=True)
     chances = [pick.sufficiency for pick in selection.picks]
     assert chances == sorted(chances)  # type: ignore[type-var]
     assert all(chance is not None and 0 <= chance <= 1 for chance in chances)
@@ -102,7 +102,7 @@ def test_when_the_ceiling_cuts_the_page_says_what_it_bought(pager: SkillPager) -
 
 
 def test_a_skill_that_fits_the_ceiling_passes_through_whole_and_surely_suffices(pager: SkillPager) -> None:
-    context = pager.page(SAMPLE, QUERY, max_tokens=10**6)
+    context = pager.page(SAMPLE, QUERY, max_tokens=10**6, fill=True)
     assert context.complete
     assert context.sufficiency == 1.0
 
@@ -118,7 +118,7 @@ def test_max_nodes_bounds_the_picks_and_what_they_need_comes_on_top(pager: Skill
 
 def test_the_budget_is_told_as_it_was_given(pager: SkillPager) -> None:
     every = len(pager.index(SAMPLE).nodes)
-    limits = {"max_nodes": 3, "max_tokens": 900, "sufficiency": 0.8}
+    limits = {"max_nodes": 3, "max_tokens": 900, "sufficiency": 0.8, "fill": True}
     for name, value in limits.items():
         selection = pager.page(SAMPLE, QUERY, **{name: value}).selection  # type: ignore[arg-type]
         assert selection is not None
@@ -188,7 +188,8 @@ class PlainWalk:
                 return SkipReason.MAX_NODES
             if limits.sufficiency is not None and self.picks and chance >= limits.sufficiency:
                 return SkipReason.SUFFICIENCY
-            if limits == Budget() and self.picks and self.value(best) < model.floor:
+            by_itself = limits.sufficiency is None and not limits.fill
+            if by_itself and self.picks and self.value(best) < model.floor:
                 return SkipReason.BELOW_THRESHOLD
             self.pick(best, counts=True)
         return SkipReason.MAX_TOKENS
@@ -239,6 +240,7 @@ LIMITS = st.builds(
     max_nodes=st.none() | st.integers(0, 12),
     max_tokens=st.none() | st.integers(0, 150),
     sufficiency=st.none() | st.sampled_from([0.305, 0.745, 0.885, 0.985]),  # no chance of these needs
+    fill=st.booleans(),
 )
 
 
@@ -361,9 +363,9 @@ def test_what_a_twin_says_is_worth_less(pager: SkillPager) -> None:
     line = "Run `pg_restore --table=orders` to restore one table from a dump."
     text = f"---\nname: t\ndescription: t\n---\n# A\n\n{line}\n\n# A\n\n{line}\n\n# B\n\nTables are nice.\n"
     index, query = pager.index(text), asked(pager)
-    discounted = run(Navigator(twin_share=0.0), index, query.embedding, text=QUERY, max_nodes=3)
+    discounted = run(Navigator(twin_share=0.0), index, query.embedding, text=QUERY, fill=True)
     assert discounted.picks[1].sufficiency == pytest.approx(discounted.picks[-1].sufficiency, abs=0.2)
-    kept = run(Navigator(twin_share=1.0), index, query.embedding, text=QUERY, max_nodes=3)
+    kept = run(Navigator(twin_share=1.0), index, query.embedding, text=QUERY, fill=True)
     assert (discounted.picks[0].sufficiency or 0) >= (kept.picks[0].sufficiency or 0)
 
 

@@ -167,6 +167,15 @@ class PickOptions:
             "--max-tokens", metavar="N", help="Longest page, omission marks included. [default: no limit]"
         ),
     ] = None
+    fill: Annotated[
+        bool | None,
+        typer.Option(
+            "--fill/--no-fill",
+            help="Fill the page up to --max-nodes and --max-tokens, even with what the query hardly needs. "
+            "[default: no-fill; strategies other than navigator always fill it]",
+            show_default=False,
+        ),
+    ] = None
     sufficiency: Annotated[
         float | None,
         typer.Option(

@@ -13,7 +13,7 @@ from skillpager.cli.options import AsJson, PagerOptions, PickOptions, SkillArgum
 
 if TYPE_CHECKING:
     from skillpager.pager import SkillPager
-    from skillpager.types import SkillIndex
+    from skillpager.types import Page, SkillIndex
 
 
 @reported
@@ -42,7 +42,7 @@ def page(
     \b
     Examples:
       skillpager page examples/skills/postgres-backup "restore one table from a dump"
-      skillpager page examples/skills/kubernetes-debugging "pod stuck in Pending" --max-tokens 800
+      skillpager page examples/skills/kubernetes-debugging "pod stuck in Pending" --max-tokens 800 --fill
       skillpager page examples/skills/postgres-backup "restore one table" -k 8 --explain
       echo "restore one table" | skillpager page examples/skills/postgres-backup - --json
       cat examples/skills/git-bisect/SKILL.md | skillpager page - "skip a commit" -k 3
@@ -51,6 +51,7 @@ def page(
     from skillpager.cli.views import page_note
     from skillpager.output.json import context_json
     from skillpager.output.outline import format_reasons, trace
+    from skillpager.pages.gaps import not_covered
 
     query = session.read_query(query, skill=skill)
     pager = session.open_pager(options)
@@ -68,6 +69,7 @@ def page(
     if as_json:
         form = context_json(made)
         print_json({**form, "reasons": reasons} if reasons else form)
+        _check_content(made)
         return
     print_text(made.text)
     if explain and selection:
@@ -76,7 +78,20 @@ def page(
             print_trace(format_reasons(selection, reasons))
     # a strategy may pick from other pieces than the index's nodes
     pieces = len(selection.picks) + len(selection.skipped) if selection else len(index.nodes)
-    note(page_note(made, pieces))
+    if made.least_tokens is None:
+        note(page_note(made, pieces))
+    if said := not_covered(made.covered):
+        note(f"the skill {said}")
+    _check_content(made)
+
+
+def _check_content(made: "Page") -> None:
+    """Raise `SettingsError` if a page holds nothing because nothing fits; what it has instead is printed."""
+    from skillpager.errors import SettingsError
+    from skillpager.output.formatting import nothing_fits
+
+    if made.least_tokens is not None:
+        raise SettingsError(nothing_fits(made, "--max-tokens"))
 
 
 @reported

@@ -90,6 +90,11 @@ class PageFields(_Fields):
         allow_inf_nan=False,
         description="Estimated chance of holding all that is needed; picking stops there.",
     )
+    fill: bool | None = Field(
+        None,
+        description="Go on to `max_nodes` and `max_tokens` where the strategy `navigator` would end the page "
+        "below them; other strategies always do.",
+    )
     strategy: str | None = Field(
         None,
         min_length=1,

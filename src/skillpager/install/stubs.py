@@ -64,7 +64,7 @@ def write_stub(source: Path, folder: Path, *, max_tokens: int | None = None, for
         )
     if max_tokens is None:
         size = sum(default_counter().count(source_file.text) for source_file in skill.files)
-        # with a ceiling a shorter skill would be paged although it fits
+        # a page of a shorter skill needs no ceiling
         max_tokens = MAX_KEPT_TOKENS if size > MAX_KEPT_TOKENS else None
     # a stub that is written again keeps its line, which nobody can guess
     old = _END.search(file.read_text(encoding="utf-8", errors="replace")) if file.is_file() else None

@@ -153,6 +153,7 @@ class SkillPagerStore:
             skill.path,
             skill.description or skill.name,
             max_tokens=self.max_tokens,
+            fill=True,
             scope="body",  # linked files are read by their paths
             show=f"{READ_TOOL} {skill.name}",
         )

@@ -30,6 +30,7 @@ class PageFields(PagerOption):
     max_nodes: int | None = None
     max_tokens: int | None = None
     sufficiency: float | None = None
+    fill: bool | None = None
     strategy: str | None = None
     mmr_lambda: float | None = None
     scope: str | None = None

@@ -80,27 +80,31 @@ def node_records(index: SkillIndex, page: Page) -> list[Record]:
     # nodes of a small gap that is shown were skipped, not picked
     selection = page.selection
     entries: list[Pick | Skip] = [*selection.picks, *selection.skipped] if selection else []
-    scores = {
-        entry.node.id: {
-            **({"picked": True, "rank": entry.rank} if isinstance(entry, Pick) else {"picked": False}),
-            "relevance": entry.relevance,
-            "redundancy": entry.redundancy,
-            "marginal": entry.marginal,
-        }
-        for entry in entries
-    }
-    return [
-        Record(
-            id=f"{_source(index)}/{node.id}",
-            text=node.text,
-            metadata={**node_metadata(index.skill, node), **scores.get(node.id, {})},
-            score=scores[node.id]["relevance"] if node.id in scores else None,
-            source=_source(index),
-            start=node.span.start,
-            end=node.span.end,
+    found = {entry.node.id: entry for entry in entries}
+    kind = str(selection.score_kind) if selection else ""
+    records = []
+    for node in page.nodes:
+        entry = found.get(node.id)
+        metadata = node_metadata(index.skill, node)
+        records.append(
+            Record(
+                id=f"{_source(index)}/{node.id}",
+                text=node.text,
+                metadata=metadata | _scores(entry, kind) if entry else metadata,
+                score=entry.relevance if entry else None,
+                source=_source(index),
+                start=node.span.start,
+                end=node.span.end,
+            )
         )
-        for node in page.nodes
-    ]
+    return records
+
+
+def _scores(entry: Pick | Skip, kind: str) -> dict[str, object]:
+    """Return the numbers that decided about a node; `kind` says what `marginal` is."""
+    place = {"picked": True, "rank": entry.rank} if isinstance(entry, Pick) else {"picked": False}
+    numbers = {"relevance": entry.relevance, "redundancy": entry.redundancy, "marginal": entry.marginal}
+    return {**place, **numbers, "score_kind": kind}
 
 
 def page_metadata(page: Page) -> dict[str, object]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from skillpager.errors import SettingsError
 from skillpager.library import FoundSkill
-from skillpager.output.formatting import snippet
+from skillpager.output.formatting import nothing_fits, snippet
 from skillpager.output.json import node_json, omission_json
 from skillpager.output.outline import outline_lines, outline_map, summary
 from skillpager.pages.gaps import notice_of, omissions_of, skill_tag, tag_of
@@ -69,8 +69,20 @@ def cut_mark(call: str, tag: str) -> str:
     return f"[…{tag} cut here to keep the reply short; go on with: {call}]\n"
 
 
-def page_reply(page: Page, index: SkillIndex, kind: str) -> Reply:
-    """Return a page, or a whole skill, as a reply."""
+def page_reply(page: Page, index: SkillIndex, kind: str, *, asked: bool) -> Reply:
+    """Return a page, or a whole skill, as a reply.
+
+    Args:
+        page: The page.
+        index: The skill's index.
+        kind: `page` or `full`.
+        asked: Whether the caller chose the limit, and can choose another one if nothing fits.
+
+    Raises:
+        SettingsError: Nothing fits, and the caller chose the limit or there is no room for marks either.
+    """
+    if page.least_tokens is not None and (asked or not page.text):
+        raise SettingsError(nothing_fits(page, "budget_tokens"))
     if not page.text and page.omitted:
         raise SettingsError("budget_tokens is too small: not even the omission marks fit. Ask for more.")
     picks = page.selection.picks if page.selection else ()
@@ -78,8 +90,13 @@ def page_reply(page: Page, index: SkillIndex, kind: str) -> Reply:
     text = page.text if index.nodes else "This skill has no text besides its description.\n"
     form = _form(kind, index, text, page.tokens, complete=page.complete)
     form |= {"nodes": _nodes(page.nodes, scores), "omitted": _gaps(page.omitted)}
-    if page.sufficiency is not None:
-        form["sufficiency"] = round(page.sufficiency, 3)
+    for name, chance in (("sufficiency", page.sufficiency), ("covered", page.covered)):
+        if chance is not None:
+            form[name] = round(chance, 3)
+    if page.least_tokens is not None:
+        form["least_tokens"] = page.least_tokens
+    if page.selection:
+        form["score_kind"] = str(page.selection.score_kind)
     cut = any(not gap.known for gap in page.omitted)
     return Reply(text, form, page.nodes, cut)
 

@@ -40,6 +40,7 @@ class LoadSkill(Arguments):
     name: SkillName
     query: str | None = Field(None, description="What you are about to do, in a sentence.")
     budget_tokens: int | None = Field(None, ge=1, description="Most tokens of the text.")
+    fill: bool = Field(False, description="Use budget_tokens up, beyond what the query needs.")
     mode: Mode = Field(
         "auto",
         description="auto: a page for the query; without a query the whole skill if it fits, else outline.",
@@ -143,6 +144,9 @@ READING_SCHEMA = _object(
             "items": _object({"nodes": _TEXT, **_PLACE, "tokens": _COUNT, "known": _FLAG}),
         },
         "sufficiency": _NUMBER,
+        "covered": _NUMBER,
+        "least_tokens": _COUNT,
+        "score_kind": _TEXT,
     },
-    ["sufficiency"],
+    ["sufficiency", "covered", "least_tokens", "score_kind"],
 )

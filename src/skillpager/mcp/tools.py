@@ -146,13 +146,21 @@ class SkillTools:
         style, show, known = self._style, _show(asked.name), self._known(asked, key, memory)
 
         def page(limit: int | None) -> Reply:
-            made = self._pager.page(index, query, max_tokens=limit, style=style, show=show, known=known)
-            return replies.page_reply(made, index, "page")
+            made = self._pager.page(
+                index,
+                query,
+                max_tokens=limit,
+                fill=asked.fill or None,
+                style=style,
+                show=show,
+                known=known,
+            )
+            return replies.page_reply(made, index, "page", asked=limit == asked.budget_tokens)
 
         def make(limit: int) -> Reply:
             if asked.budget_tokens is not None:
                 return page(min(limit, asked.budget_tokens))
-            free = page(None)  # with a limit that the whole skill fits, the page would be the whole skill
+            free = page(None)  # under a limit, strategies that do not stop by themselves would fill the page
             return free if self._pager.token_counter.count(free.text) <= limit else page(limit)
 
         return replace(self._within(make), key=key)
@@ -163,7 +171,7 @@ class SkillTools:
         def make(limit: int) -> Reply:
             most = min(limit, asked.budget_tokens or limit)
             made = self._pager.whole(index, max_tokens=most, style=style, show=show, known=known)
-            return replies.page_reply(made, index, "full")
+            return replies.page_reply(made, index, "full", asked=asked.mode == "full" and most != limit)
 
         return self._within(make)
 

@@ -1,7 +1,7 @@
 """Short texts for people: snippets, shares, line ranges."""
 
 from skillpager.display_text import one_line
-from skillpager.types import Node
+from skillpager.types import Node, Page
 
 # characters of a node's text in a line of output
 SNIPPET_CHARS = 72
@@ -15,6 +15,19 @@ def snippet(text: str, width: int = SNIPPET_CHARS) -> str:
 def percent(share: float, *, digits: int = 0) -> str:
     """Return a share as text, such as `64 %`."""
     return f"{100 * share:.{digits}f} %"
+
+
+def nothing_fits(page: Page, limit: str = "max_tokens") -> str:
+    """Return a sentence for a page that holds nothing: what a page with content takes; else an empty text.
+
+    Args:
+        page: The page.
+        limit: What the front end calls the limit.
+    """
+    if page.least_tokens is None:
+        return ""
+    least = page.least_tokens
+    return f"Nothing fits: the smallest page with any content has {least} tokens. Raise {limit} to {least}."
 
 
 def line_range(node: Node) -> str:

@@ -25,6 +25,8 @@ def context_json(page: Page) -> forms.PageJson:
         "token_reduction": token_reduction(page),
         "complete": page.complete,
         "sufficiency": page.sufficiency,
+        "covered": page.covered,
+        "least_tokens": page.least_tokens,
         "nodes": [node_json(node) for node in page.nodes],
         "omitted": [omission_json(omission) for omission in page.omitted],
         "selection": selection_json(page.selection) if page.selection else None,
@@ -84,8 +86,15 @@ def selection_json(selection: Selection) -> forms.SelectionJson:
         for skip in selection.skipped
     ]
     budget = cast(forms.BudgetJson, asdict(selection.budget))
-    strategy, query = selection.strategy, selection.query
-    return {"strategy": strategy, "query": query, "budget": budget, "picks": picks, "skipped": skipped}
+    return {
+        "strategy": selection.strategy,
+        "query": selection.query,
+        "budget": budget,
+        "score_kind": str(selection.score_kind),
+        "covered": selection.covered,
+        "picks": picks,
+        "skipped": skipped,
+    }
 
 
 def summary_json(index: SkillIndex) -> forms.SummaryJson:

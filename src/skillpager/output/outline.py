@@ -344,9 +344,10 @@ def trace(selection: Selection) -> str:
     """Return the numbers of each pick, in pick order, and of each other node with the reason against it."""
     budget = selection.budget
     target = "" if budget.sufficiency is None else f"sufficiency {budget.sufficiency:g}, "
+    target += "fill, " if budget.fill else ""
     lines = [
         f"strategy {selection.strategy}, max_nodes {budget.max_nodes}, max_tokens {budget.max_tokens}, "
-        f"{target}query {snippet(selection.query)!r}",
+        f"{target}marginal is {selection.score_kind}, query {snippet(selection.query)!r}",
         "rank  node   type            relevance  redundancy  marginal  tokens   total",
     ]
     entries: list[Pick | Skip] = [*selection.picks, *selection.skipped]

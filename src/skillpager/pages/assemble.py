@@ -15,6 +15,8 @@ from skillpager.types import (
     Page,
     PageOptions,
     Query,
+    Selection,
+    SkipReason,
     Strategy,
     Style,
     TokenMeter,
@@ -42,14 +44,16 @@ def choose_budget(options: PageOptions, settings: Settings, strategy: Strategy) 
     sufficiency = settings.sufficiency if asked is None else asked
     if sufficiency is not None and not 0.0 < sufficiency <= 1.0:
         raise SettingsError(f"sufficiency is {sufficiency}: it must be above 0 and at most 1, such as 0.9.")
+    fill = options.get("fill")
+    fill = settings.fill if fill is None else fill
     if estimates(strategy):
-        return Budget(max_nodes, max_tokens, sufficiency)
+        return Budget(max_nodes, max_tokens, sufficiency, fill)
     if asked is not None:
         raise SettingsError(
             f"The strategy {strategy.name} does not estimate sufficiency: leave sufficiency out, or use "
             "the strategy navigator."
         )
-    return Budget(max_nodes, max_tokens)
+    return Budget(max_nodes, max_tokens, fill=fill)
 
 
 def make_page(
@@ -62,6 +66,9 @@ def make_page(
 ) -> Page:
     """Return the page that a strategy selects; it never exceeds `max_tokens`.
 
+    A page of an `EstimatingStrategy` that is within `max_tokens` without this limit is the same with it,
+    unless the budget is to be filled.
+
     Args:
         renderer: Renders pages of the index.
         strategy: Selects the nodes.
@@ -72,31 +79,66 @@ def make_page(
     """
     index, limit = renderer.index, budget.max_tokens
     estimated = estimates(strategy)
-    meter: TokenMeter = (
-        NodeMeter(index.nodes, gap_tokens=renderer.gap_tokens) if limit is None else PageMeter(renderer)
-    )
+    covered = None
+    if estimated and (limit is not None or whole is not None):
+        fills = budget.fill and budget.sufficiency is None
+        # no picks are needed of a page that is filled, only whether the skill covers the query
+        free = Budget(max_nodes=0) if fills else replace(budget, max_tokens=None)
+        selection = strategy.select(index, query, budget=free, meter=_meter(renderer, None))
+        covered = selection.covered
+        if not fills and limit is not None:
+            selection = replace(selection, budget=replace(selection.budget, max_tokens=limit))
+            page = renderer.render([pick.node.ordinal for pick in selection.picks], selection=selection)
+            if page.tokens <= limit:
+                return _with_chance(page, len(selection.picks))
     within = limit is None or index.full_tokens <= limit
     if whole is not None and within and renderer.style is not Style.PLAIN:
-        page = renderer.render(range(len(index.nodes)))
+        # without the limit: the meter sums the tokens of parts, which is more than those of the whole
+        every, meter = Budget(len(index.nodes)), _meter(renderer, limit, covered)
+        selection = whole.select(index, query, budget=every, meter=meter)
+        every = replace(every, max_tokens=limit, fill=budget.fill)
+        selection = replace(selection, budget=every, covered=covered)
+        page = renderer.render(range(len(index.nodes)), selection=selection)
         if limit is None or page.tokens <= limit:  # tags and file names add to the tokens of the skill
-            # without the limit: the meter sums the tokens of parts, which is more than those of the whole
-            every = Budget(len(index.nodes))
-            selection = whole.select(index, query, budget=every, meter=meter)
-            selection = replace(selection, budget=replace(every, max_tokens=limit))
-            return replace(page, selection=selection, sufficiency=1.0 if estimated else None)
-    selection = strategy.select(index, query, budget=budget, meter=meter)
+            return replace(page, sufficiency=1.0 if estimated else None)
+    selection = strategy.select(index, query, budget=budget, meter=_meter(renderer, limit, covered))
     chosen = [pick.node.ordinal for pick in selection.picks]
     page = renderer.render(chosen, selection=selection)
     while limit is not None and page.tokens > limit:
         if not chosen:
-            return renderer.empty(selection)
+            page = renderer.empty(selection)
+            break
         chosen.pop()  # the limit is for the rendered page: remove the last pick
         page = renderer.render(chosen, selection=selection)
-    if not estimated:
-        return page
+    if limit is not None and not page.nodes:
+        page = replace(page, least_tokens=_least_tokens(renderer, selection))
+    return _with_chance(page, len(chosen)) if estimated else page
+
+
+def _meter(renderer: PageRenderer, limit: int | None, covered: float | None = None) -> TokenMeter:
+    """Return a meter of the nodes alone, or of the whole page if that has a limit."""
+    if limit is None:
+        return NodeMeter(renderer.index.nodes, gap_tokens=renderer.gap_tokens)
+    return PageMeter(renderer, covered=covered)
+
+
+def _with_chance(page: Page, shown: int) -> Page:
+    """Return a page with the chance of sufficiency that was estimated after the pick with this number."""
     if page.complete:
         return replace(page, sufficiency=1.0)
-    return replace(page, sufficiency=selection.picks[len(chosen) - 1].sufficiency or 0.0 if chosen else 0.0)
+    picks = page.selection.picks if page.selection else ()
+    return replace(page, sufficiency=picks[shown - 1].sufficiency or 0.0 if shown else 0.0)
+
+
+def _least_tokens(renderer: PageRenderer, selection: Selection) -> int | None:
+    """Return the tokens of the smallest page with one of the nodes that did not fit; None if all did."""
+    refused = [skip.node.ordinal for skip in selection.skipped if skip.reason is SkipReason.MAX_TOKENS]
+    refused += [pick.node.ordinal for pick in selection.picks]
+    if not refused:
+        return None
+    meter = PageMeter(renderer, covered=selection.covered)
+    cost, ordinal = min((meter.cost(ordinal), ordinal) for ordinal in refused)
+    return max(cost, renderer.render([ordinal], selection=selection).tokens)
 
 
 def make_whole(renderer: PageRenderer, known: Collection[str], limit: int | None) -> Page:
@@ -114,7 +156,7 @@ def make_whole(renderer: PageRenderer, known: Collection[str], limit: int | None
     had = frozenset(node.ordinal for node in nodes if node.id in known and renderer.style is not Style.PLAIN)
     rest = [node.ordinal for node in nodes if node.ordinal not in had]
     page = longest(renderer.knowing(had).render, rest, limit)
-    return page if page.tokens <= limit else renderer.empty(None)
+    return page if page.tokens <= limit else replace(renderer.empty(None), least_tokens=page.least_tokens)
 
 
 def leave_out(page: Page, renderer: PageRenderer, known: Collection[str]) -> Page:
@@ -136,11 +178,17 @@ def leave_out(page: Page, renderer: PageRenderer, known: Collection[str]) -> Pag
 
 
 def longest(render: Callable[[Sequence[int]], Page], ordinals: Sequence[int], limit: int) -> Page:
-    """Return the page of as many of the first `ordinals` as fit `limit` tokens, possibly none."""
+    """Return the page of as many of the first `ordinals` as fit `limit` tokens, possibly none.
+
+    A page of none says in `least_tokens` what that of the first takes.
+    """
     page = render(ordinals)
     if page.tokens <= limit:
         return page
     # a page does not always grow with each node, because marks appear and vanish; but the size before the
     # place that the search returns was tried, and fits
     place = bisect_right(range(len(ordinals)), limit, key=lambda size: render(ordinals[:size]).tokens)
-    return render(ordinals[: max(place - 1, 0)])
+    if place > 1:
+        return render(ordinals[: place - 1])
+    first = render(ordinals[:1])
+    return first if first.tokens <= limit else replace(render(()), least_tokens=first.tokens)

@@ -13,6 +13,11 @@ MAX_KEPT_TAGS = 1_000
 # the ends of a page: before its first node, after its last
 START, END = -1, -2
 
+# below this estimated chance that the skill answers the query a page says so in its first line; the chance is
+# calibrated, so the line is more often right than wrong
+LEAST_COVERED = 0.5
+LEAST_SHOWN = 0.01  # an estimate is never shown as certain
+
 # a node id and a file name, as used in addresses
 _NODE_ID = re.compile(r"n\d+")
 _FILE_NAME = re.compile(r"[^\s:,]+")
@@ -28,7 +33,8 @@ _IMITATION = re.compile(
     r"\[[^\w\[\]]{0,8}?(?:"
     r"(?:[…⋯]|\.\.\.(?=[^\w\]]|L\d))[^\[\]]{0,200}?"
     r"\b(?:L\s?\d|(?:lines?|tokens?|omitted|in context|cut here|go on|read on)\b)"
-    r"|(?:page|parts)\W{0,3}\d*\s*of\s+skill|file\W{0,3}\d*\s*:|line\s+\d+\s+of\b)",
+    r"|(?:page|parts)\W{0,3}\d*\s*of\s+skill|file\W{0,3}\d*\s*:|line\s+\d+\s+of\b"
+    r"|this\s+skill\W{0,3}\d*\s*seems\b)",
     re.IGNORECASE,
 )
 # tags of skills by name, paths and digests: finding one takes a pass over the source
@@ -64,6 +70,18 @@ def rule_of(tag: str) -> str:
 def notice_of(tag: str) -> str:
     """Return the first line of a text that has marks but no legend; empty without a tag."""
     return f"[{tag}:{rule_of(tag)}]\n\n" if tag else ""
+
+
+def not_covered(covered: float | None) -> str:
+    """Return what a page says of a skill that seems not to answer the query; empty if it may.
+
+    Args:
+        covered: Estimated chance that the skill answers the query; None if it is not known.
+    """
+    if covered is None or covered >= LEAST_COVERED:
+        return ""
+    chance = f"{100 * covered:.0f} %" if covered >= LEAST_SHOWN else f"under {100 * LEAST_SHOWN:.0f} %"
+    return f"seems not to cover the query (chance {chance})"
 
 
 def whole_text(index: SkillIndex, tag: str = "") -> str:

@@ -28,6 +28,7 @@ from skillpager.pages.gaps import (
     covers,
     file_mark,
     mark_of,
+    not_covered,
     notice_of,
     omissions_of,
     rule_of,
@@ -162,9 +163,10 @@ class PageRenderer:
         total = len(self.index.nodes)
         return self.joint(0, total - 1).tokens if total >= MIN_GAP_NODES else 0
 
-    def frame_tokens(self) -> int:
-        """Return the tokens of the legend and tags around a page of this skill."""
-        return self.counter.count(self._frame("", len(self.index.nodes) - 1)) if self.index.nodes else 0
+    def frame_tokens(self, covered: float | None = None) -> int:
+        """Return the tokens of what stands around a page, for a chance that the skill covers the query."""
+        most = len(self.index.nodes) - 1
+        return self.counter.count(self._frame("", most, covered)) if self.index.nodes else 0
 
     def _page(
         self,
@@ -180,9 +182,10 @@ class PageRenderer:
         complete = len(shown) == len(nodes)
         pairs = zip(chosen, joints[1:], strict=True)
         text = joints[0].text + "".join(nodes[ordinal].text + joint.text for ordinal, joint in pairs)
+        covered = selection.covered if selection else None
         if framed:
             whole = complete and self.style is not Style.PLAIN
-            text = self._frame(whole_text(self.index, self.tag) if whole else text, len(shown))
+            text = self._frame(whole_text(self.index, self.tag) if whole else text, len(shown), covered)
         else:
             text = self._escaped(text)
         return Page(
@@ -195,10 +198,11 @@ class PageRenderer:
             omitted=tuple(omission for joint in joints for omission in joint.omitted),
             complete=complete,
             selection=selection,
+            covered=covered,
         )
 
-    def _frame(self, body: str, shown: int) -> str:
-        """Return a page with its legend, its tags or both."""
+    def _frame(self, body: str, shown: int, covered: float | None) -> str:
+        """Return a page with its legend, its tags or both; with a notice if `covered` is low."""
         if self.style is Style.PLAIN:
             return body
         name, total = self.index.skill.name, len(self.index.nodes)
@@ -215,6 +219,8 @@ class PageRenderer:
                 f"omitted lines{had if self._known else ''}{how if self._show else '.'}]\n\n"
             )
             flag = ""
+        if said := not_covered(covered):
+            legend = f"[This skill{self.tag} {said}.]\n\n{legend}"
         if self.style is Style.MARKED:
             return legend + body
         inner = self._escaped(legend + body.rstrip())
@@ -272,14 +278,19 @@ class PageRenderer:
 
 
 class PageMeter:
-    """A `TokenMeter` for rendered pages, marks and headings included."""
+    """A `TokenMeter` for rendered pages, marks and headings included.
 
-    def __init__(self, renderer: PageRenderer) -> None:
+    Args:
+        renderer: Renders the pages.
+        covered: Estimated chance that the skill answers the query: if it is low, the page says so.
+    """
+
+    def __init__(self, renderer: PageRenderer, *, covered: float | None = None) -> None:
         """Start with an empty page."""
         self._renderer = renderer
         self.gap_tokens = renderer.gap_tokens
         self._shown: list[int] = []
-        self.tokens = renderer.frame_tokens() + renderer.joint(START, END).tokens
+        self.tokens = renderer.frame_tokens(covered) + renderer.joint(START, END).tokens
 
     def cost(self, ordinal: int) -> int:
         """Return the tokens of the page if node `ordinal` were added."""

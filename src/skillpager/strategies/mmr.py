@@ -31,7 +31,16 @@ from skillpager.strategies.picking import (
     cosines,
     nearest,
 )
-from skillpager.types import Budget, FloatArray, Query, Selection, SkillIndex, SkipReason, TokenMeter
+from skillpager.types import (
+    Budget,
+    FloatArray,
+    Query,
+    ScoreKind,
+    Selection,
+    SkillIndex,
+    SkipReason,
+    TokenMeter,
+)
 
 BoolArray = NDArray[np.bool_]
 
@@ -96,7 +105,7 @@ class Mmr:
             completions: The nodes that a pick depends on, by its ordinal. They are picked right after it,
                 `max_nodes` does not count them, and the redundancy of later picks ignores them.
         """
-        picker = Picker(index, query, budget=budget, meter=meter)
+        picker = Picker(index, query, budget=budget, meter=meter, score_kind=ScoreKind.MMR_MARGIN)
         walk = _Walk(picker, index, self.mmr_lambda, candidates, completions or {})
         reason = walk.run()
         if candidates is not None:

@@ -19,6 +19,7 @@ from skillpager.types import (
     Node,
     Pick,
     Query,
+    ScoreKind,
     Selection,
     SkillIndex,
     Skip,
@@ -69,10 +70,10 @@ def resolve(budget: Budget, n_nodes: int) -> Budget:
 def allows_all(budget: Budget, n_nodes: int, *, estimating: bool) -> bool:
     """Return whether the budget allows every node of a skill, its tokens aside.
 
-    A strategy that estimates sufficiency (`estimating`) stops at its target or, without any limit, by itself,
-    and has no dynamic `max_nodes`.
+    A strategy that estimates sufficiency (`estimating`) stops at its target or by itself unless it is to fill
+    the page, and has no dynamic `max_nodes`.
     """
-    if estimating and (budget.sufficiency is not None or budget == Budget()):
+    if estimating and (budget.sufficiency is not None or not budget.fill):
         return False
     return (estimating and budget.max_nodes is None) or resolve(budget, n_nodes).max_nodes == n_nodes
 
@@ -173,6 +174,7 @@ class Picker:
         relevance: `(n,)` float32, cosine of the query and each node.
         redundancy: `(n,)` float32, largest cosine of each node with a pick; zeros unless compared.
         marginal: `(n,)` marginal value of each node: the strategy's own `scores`, or the relevance.
+        score_kind: What `marginal` is.
     """
 
     def __init__(
@@ -183,6 +185,7 @@ class Picker:
         budget: Budget,
         meter: TokenMeter,
         scores: Scores | None = None,
+        score_kind: ScoreKind = ScoreKind.COSINE,
     ) -> None:
         self.budget = resolve(budget, len(index.nodes))
         self.meter = meter
@@ -191,6 +194,7 @@ class Picker:
         self.relevance = cosines(index.embeddings, query.embedding)
         self.redundancy: FloatArray = np.zeros_like(self.relevance)
         self.marginal: Scores = self.relevance if scores is None else scores.astype(np.float32)
+        self.score_kind = score_kind
         self._index, self._query = index, query.text
         self._picked: set[int] = set()
         self._refused: dict[int, tuple[SkipReason, float, float]] = {}
@@ -288,6 +292,7 @@ class Picker:
         *,
         reason: SkipReason = SkipReason.MAX_NODES,
         numbers: Callable[[], Numbers] | None = None,
+        covered: float | None = None,
     ) -> Selection:
         """Return the finished selection.
 
@@ -296,6 +301,7 @@ class Picker:
             reason: Why the nodes were left out that were neither picked nor refused.
             numbers: Computes redundancy and marginal value of all nodes when they are read; without it they
                 are those of the picker.
+            covered: Estimated chance that the skill answers the query at all.
         """
         left_out = np.ones(len(self._index.nodes), dtype=bool)
         left_out[list(self._picked)] = False
@@ -303,7 +309,8 @@ class Picker:
         make = numbers or partial(_both, self.redundancy, self.marginal)
         places = np.flatnonzero(left_out)
         skipped = Skipped(self._index.nodes, places, self.relevance, make, reason, self._refused)
-        return Selection(strategy, self._query, tuple(self.picks), skipped, self.budget)
+        picks = tuple(self.picks)
+        return Selection(strategy, self._query, picks, skipped, self.budget, self.score_kind, covered)
 
 
 def _both(redundancy: FloatArray, marginal: Scores) -> Numbers:
@@ -311,7 +318,14 @@ def _both(redundancy: FloatArray, marginal: Scores) -> Numbers:
 
 
 def select_by_score(
-    strategy: str, index: SkillIndex, query: Query, scores: Scores, *, budget: Budget, meter: TokenMeter
+    strategy: str,
+    index: SkillIndex,
+    query: Query,
+    scores: Scores,
+    *,
+    budget: Budget,
+    meter: TokenMeter,
+    score_kind: ScoreKind,
 ) -> Selection:
     """Return the selection that admits nodes by falling score until it is full.
 
@@ -322,8 +336,9 @@ def select_by_score(
         scores: `(n,)` the strategy's own score of each node.
         budget: How much the page may hold.
         meter: Prices the growing page.
+        score_kind: What the scores are.
     """
-    picker = Picker(index, query, budget=budget, meter=meter, scores=scores)
+    picker = Picker(index, query, budget=budget, meter=meter, scores=scores, score_kind=score_kind)
     picker.fill(falling(scores))
     return picker.selection(strategy)
 

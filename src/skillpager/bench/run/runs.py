@@ -29,7 +29,7 @@ Work = tuple[SkillRecord, Cases]  # the work left for one skill
 
 def run_settings(settings: Settings, *, style: str) -> Settings:
     """Return settings whose page defaults are the paper's, not the user's."""
-    names = ("scope", "strategy", "mmr_lambda", "max_nodes", "max_tokens", "sufficiency")
+    names = ("scope", "strategy", "mmr_lambda", "max_nodes", "max_tokens", "sufficiency", "fill")
     return replace(settings, style=style, **{name: getattr(Settings(), name) for name in names})
 
 

@@ -75,6 +75,8 @@ def page_by(
         max_nodes=max_nodes,
         max_tokens=max_tokens,
         sufficiency=method.sufficiency,
+        # strategies are compared at equal sizes, so each fills its limits
+        fill=(max_nodes, max_tokens) != (None, None),
         strategy=chosen,
         mmr_lambda=method.mmr_lambda,
         style=style,

@@ -1,4 +1,4 @@
-"""Routes of the explorer: its files, a skill's documents as HTML, and the names of feature groups."""
+"""Routes of the explorer: its files, a skill's documents as HTML, and what it says in words."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -13,6 +13,7 @@ from skillpager.http.explorer.document import render_skill
 from skillpager.http.requests import ScopeQuery
 from skillpager.http.service import ResponderOf, make_etag, respond
 from skillpager.output.outline import SIGNALS
+from skillpager.pages.gaps import LEAST_COVERED
 
 INDEX = "index.html"
 PREFIX = "/explorer/"
@@ -60,8 +61,8 @@ for _path in assets():
 
 @router.get(PREFIX + "words")
 async def words(responder: ResponderOf) -> Response:
-    """Return the groups of features in plain words."""
-    return await responder.send(lambda: {"signals": SIGNALS})
+    """Return the groups of features in plain words, and the chance below which a skill is not covered."""
+    return await responder.send(lambda: {"signals": SIGNALS, "least_covered": LEAST_COVERED})
 
 
 @router.get(PREFIX + "document/{name:path}")

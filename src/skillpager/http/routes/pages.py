@@ -28,7 +28,7 @@ NOT_ALLOWED = (
 )
 
 
-Knob = Literal["max_nodes", "max_tokens", "sufficiency", "mmr_lambda"]
+Knob = Literal["max_nodes", "max_tokens", "sufficiency", "fill", "mmr_lambda"]
 
 
 class ArgumentJson(TypedDict):
@@ -151,7 +151,7 @@ def _strategy(service: Service, name: str, family: Family) -> StrategyJson:
         return form
     try:
         if estimates(make_strategy(name, service.library.pager.settings, mmr_lambda=1.0)):
-            heeds.append("sufficiency")
+            heeds += ["sufficiency", "fill"]
     except MissingExtraError as error:
         form["problem"] = str(error)
     return form

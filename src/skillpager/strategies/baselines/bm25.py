@@ -16,7 +16,7 @@ from skillpager.errors import require_extra
 from skillpager.node_text import text_under_headings
 from skillpager.strategies.navigator.lexical import terms_of
 from skillpager.strategies.picking import PerIndex, Scores, cosines, falling, select_by_score
-from skillpager.types import Budget, FloatArray, Query, Selection, SkillIndex, TokenMeter
+from skillpager.types import Budget, FloatArray, Query, ScoreKind, Selection, SkillIndex, TokenMeter
 
 if TYPE_CHECKING:
     import bm25s
@@ -75,7 +75,9 @@ class Bm25:
             MissingExtraError: The `bm25s` package is not installed.
         """
         scores = self.words.of(index, query.text)
-        return select_by_score(self.name, index, query, scores, budget=budget, meter=meter)
+        return select_by_score(
+            self.name, index, query, scores, budget=budget, meter=meter, score_kind=ScoreKind.BM25
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +101,9 @@ class Hybrid:
         lexical = self.words.of(index, query.text)
         dense = _reciprocal_ranks(cosines(index.embeddings, query.embedding))
         scores = dense + np.where(lexical > 0, _reciprocal_ranks(lexical), 0.0)
-        return select_by_score(self.name, index, query, scores, budget=budget, meter=meter)
+        return select_by_score(
+            self.name, index, query, scores, budget=budget, meter=meter, score_kind=ScoreKind.RANK_FUSION
+        )
 
 
 def _reciprocal_ranks(scores: Scores) -> NDArray[np.float64]:

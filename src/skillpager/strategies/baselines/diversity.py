@@ -14,7 +14,7 @@ import numpy as np
 
 from skillpager.errors import require_extra
 from skillpager.strategies.picking import Picker, cosines, resolve, select_by_score
-from skillpager.types import Budget, FloatArray, Query, Selection, SkillIndex, TokenMeter
+from skillpager.types import Budget, FloatArray, Query, ScoreKind, Selection, SkillIndex, TokenMeter
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,15 @@ class Diverse:
         package = require_extra("pyversity", extra="strategies", purpose=f"The strategy {self.name}")
         relevance = cosines(index.embeddings, query.embedding)
         if self.diversity == 0:  # pyversity's own order by relevance does not keep ties in document order
-            return select_by_score(self.name, index, query, relevance, budget=budget, meter=meter)
+            return select_by_score(
+                self.name,
+                index,
+                query,
+                relevance,
+                budget=budget,
+                meter=meter,
+                score_kind=ScoreKind.COSINE,
+            )
         total = len(index.nodes)
         ranks = resolve(budget, total).max_nodes if budget.max_tokens is None else total
         rows = index.embeddings
@@ -61,7 +69,8 @@ class Diverse:
         ranked = package.diversify(rows, relevance, k=ranks, strategy=self.name, diversity=self.diversity)
         scores: FloatArray = np.zeros_like(relevance)
         scores[ranked.indices] = ranked.selection_scores
-        picker = Picker(index, query, budget=budget, meter=meter, scores=scores)
+        kind = ScoreKind.DIVERSITY
+        picker = Picker(index, query, budget=budget, meter=meter, scores=scores, score_kind=kind)
         picker.fill(ranked.indices.tolist())
         return picker.selection(self.name)
 

@@ -20,7 +20,7 @@ from skillpager.remote.endpoint import sendable
 from skillpager.remote.hub import no_progress_bars, reason_of
 from skillpager.sections import sections_of
 from skillpager.strategies.picking import PerIndex, select_by_score
-from skillpager.types import Budget, FloatArray, Query, Selection, SkillIndex, TokenMeter
+from skillpager.types import Budget, FloatArray, Query, ScoreKind, Selection, SkillIndex, TokenMeter
 
 DECIMALS = 6  # scores are compared to a millionth, as cosines are
 WINDOW_TOKENS = 512  # the length that the published classifiers of LLMLingua-2 were trained with
@@ -71,7 +71,9 @@ class HubStrategy(ABC):
             MissingExtraError: A package is not installed.
         """
         scores = self.scores(index, query)
-        return select_by_score(self.name, index, query, scores, budget=budget, meter=meter)
+        return select_by_score(
+            self.name, index, query, scores, budget=budget, meter=meter, score_kind=ScoreKind.MODEL
+        )
 
     def scores(self, index: SkillIndex, query: Query) -> FloatArray:
         """Return `(n,)` float32: the score of each node, to a millionth; raises as `select` does."""

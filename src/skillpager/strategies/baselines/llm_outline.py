@@ -12,7 +12,16 @@ from skillpager.remote.endpoint import Endpoint, EndpointError
 from skillpager.sections import sections_of
 from skillpager.settings import Settings
 from skillpager.strategies.picking import Picker, resolve
-from skillpager.types import Budget, FloatArray, Query, Selection, SkillIndex, SkipReason, TokenMeter
+from skillpager.types import (
+    Budget,
+    FloatArray,
+    Query,
+    ScoreKind,
+    Selection,
+    SkillIndex,
+    SkipReason,
+    TokenMeter,
+)
 
 TIMEOUT = 120.0
 MAX_RETRIES = 3  # few: someone waits for the page
@@ -125,7 +134,8 @@ class LLMOutline:
                 ) from None
         scores: FloatArray = np.zeros(len(index.nodes), dtype=np.float32)
         scores[chosen] = 1 / np.arange(1, len(chosen) + 1)
-        picker = Picker(index, query, budget=budget, meter=meter, scores=scores)
+        kind = ScoreKind.RANK
+        picker = Picker(index, query, budget=budget, meter=meter, scores=scores, score_kind=kind)
         picker.fill(chosen)
         return picker.selection(self.name, reason=SkipReason.NOT_CHOSEN)
 

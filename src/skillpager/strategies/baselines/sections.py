@@ -6,7 +6,16 @@ import numpy as np
 
 from skillpager.sections import sections_of
 from skillpager.strategies.picking import Picker, cosines, falling
-from skillpager.types import Budget, FloatArray, Query, Selection, SkillIndex, SkipReason, TokenMeter
+from skillpager.types import (
+    Budget,
+    FloatArray,
+    Query,
+    ScoreKind,
+    Selection,
+    SkillIndex,
+    SkipReason,
+    TokenMeter,
+)
 
 JOINT_TOKENS = 1  # the line break or two between two nodes of a section
 
@@ -33,7 +42,8 @@ class Sections:
         sections = sections_of(index)
         scores = section_scores(index, sections, query)
         of_nodes = np.repeat(scores, [len(section) for section in sections])
-        picker = Picker(index, query, budget=budget, meter=meter, scores=of_nodes)
+        kind = ScoreKind.SECTION
+        picker = Picker(index, query, budget=budget, meter=meter, scores=of_nodes, score_kind=kind)
         ranked = [sections[place] for place in falling(scores)]
         limit = picker.budget.max_tokens
         for rank, section in enumerate(ranked):

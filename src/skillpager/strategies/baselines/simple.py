@@ -60,5 +60,5 @@ class Head:
             if picker.room <= 0 or not picker.admit(ordinal):
                 break
             picker.compare(ordinal)
-        reason = SkipReason.MAX_TOKENS if picker.room else SkipReason.MAX_NODES
+        reason = SkipReason.NOT_REACHED if picker.room else SkipReason.MAX_NODES
         return picker.selection(self.name, reason=reason)

@@ -229,6 +229,50 @@ def features_of(known: IndexFeatures, query: Query) -> FloatArray:
     return features
 
 
+# what `coverage_signals` returns, in its order: another order needs a new model
+COVERAGE_NAMES = (
+    "best_need", "needs", "best_needs", "best_cosine", "clause_cosine", "worst_clause_cosine", "known_stems",
+    "section_coverage", "heading_coverage", "query_terms", "nodes", "cosine_spread", "best_cosine_z",
+)  # fmt: skip
+BEST_NEEDS = 3  # whose mean is a signal
+LEAST_NEED = 1e-6  # smaller ones count as this: 0 has no logarithm
+
+
+def coverage_signals(known: IndexFeatures, query: Query, needs: FloatArray) -> FloatArray:
+    """Return `(len(COVERAGE_NAMES),)` float32: what tells whether the skill answers the query at all.
+
+    Args:
+        known: The features of the index that no query changes.
+        query: The query.
+        needs: `(n,)`: the chance that the query needs each node, below 1.
+    """
+    cosine = cosines(known.rows, query.embedding)
+    rows = np.stack([clause.embedding for clause in query.clauses or (query,)], axis=1)
+    of_clauses = cosines(known.rows, rows).max(0)
+    terms = list(dict.fromkeys(terms_of(query.text)))
+    stems = list(dict.fromkeys(stems_of(terms)))
+    rarity, unknown = known.stems.rarity, math.log1p(len(cosine) + 0.5)  # as in `TermIndex.score`
+    weights = [rarity.get(stem, unknown) for stem in stems]
+    held = sum(weight for stem, weight in zip(stems, weights, strict=True) if stem in rarity)
+    best, spread = max(float(needs.max()), LEAST_NEED), float(cosine.std())
+    signals = [
+        math.log(best / (1 - best)),
+        math.log(max(float(needs.sum()), LEAST_NEED)),
+        float(np.sort(needs)[-BEST_NEEDS:].mean()),
+        float(cosine.max()),
+        float(of_clauses.mean()),
+        float(of_clauses.min()),
+        held / (sum(weights) or 1.0),
+        float(known.in_section.score(stems)[1].max()),
+        float(known.headings.score(stems)[1].max()),
+        math.log1p(len(terms)),
+        math.log1p(len(cosine)),
+        spread,
+        float(cosine.max() - cosine.mean()) / max(spread, 1e-6),
+    ]
+    return np.array(signals, np.float32)
+
+
 def _of_clauses(known: IndexFeatures, clauses: Sequence[Query]) -> list[FloatArray]:
     """Return the features of the clause that fits best: each is the best over the clauses."""
     rows = np.stack([clause.embedding for clause in clauses], axis=1)

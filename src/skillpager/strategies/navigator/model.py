@@ -1,4 +1,4 @@
-"""The trained model of the navigator: from features to needs, and to the chance of sufficiency."""
+"""The trained model of the navigator: from features to needs, and to chances of sufficiency and coverage."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +10,14 @@ import numpy as np
 
 from skillpager.errors import StrategyError, reinstall_command
 from skillpager.sequence_net import SequenceNet
-from skillpager.strategies.navigator.features import GROUPS, NAMES, IndexFeatures, features_of
+from skillpager.strategies.navigator.features import (
+    COVERAGE_NAMES,
+    GROUPS,
+    NAMES,
+    IndexFeatures,
+    coverage_signals,
+    features_of,
+)
 from skillpager.types import FloatArray, Query
 
 MODEL = "models/navigator/navigator.npz"
@@ -30,7 +37,9 @@ class NeedModel:
         scale: Slope and intercept that calibrate its logits.
         chance: Slope and intercept of the log odds of sufficiency over the log of the weight left out;
             None for exp(-left), which holds if needs are independent of each other.
-        floor: Value per token below which a page without limits ends.
+        floor: Value per token below which a page ends.
+        coverage: Weights `(len(COVERAGE_NAMES),)` and bias of the log odds that a skill answers a query; None
+            if they were not trained.
     """
 
     net: SequenceNet
@@ -38,6 +47,7 @@ class NeedModel:
     scale: tuple[float, float]
     chance: tuple[float, float] | None
     floor: float
+    coverage: tuple[FloatArray, float] | None = None
 
     @classmethod
     def of(cls, arrays: Mapping[str, np.ndarray]) -> "NeedModel":
@@ -53,7 +63,13 @@ class NeedModel:
         slope, intercept = arrays["scale"].tolist()
         rise, start = arrays["chance"].tolist()
         floor = float(arrays["floor"])
-        return cls(net, str(arrays["embedding"]), (slope, intercept), (rise, start), floor)
+        embedding, coverage = str(arrays["embedding"]), None
+        if "covered.weight" in arrays:
+            weight = arrays["covered.weight"].astype(np.float32)
+            if weight.shape != (len(COVERAGE_NAMES),):
+                raise ValueError("its coverage was trained on other signals")
+            coverage = weight, float(arrays["covered.bias"])
+        return cls(net, embedding, (slope, intercept), (rise, start), floor, coverage)
 
     def needs(self, known: IndexFeatures, query: Query) -> FloatArray:
         """Return `(n,)`: the chance that the query needs each node, to a millionth."""
@@ -72,6 +88,17 @@ class NeedModel:
             return float(np.exp(-left))
         rise, start = self.chance
         return float(1 / (1 + np.exp(-(start + rise * np.log(max(left, 1e-9))))))
+
+    def covered(self, known: IndexFeatures, query: Query, needs: FloatArray) -> float | None:
+        """Return the chance that the skill answers the query at all, to a millionth.
+
+        None if the model was not trained to estimate it. `needs` are those of the query.
+        """
+        if self.coverage is None:
+            return None
+        weight, bias = self.coverage
+        odds = float(coverage_signals(known, query, needs).astype(np.float64) @ weight) + bias
+        return float(np.rint(STEPS / (1 + np.exp(-odds))) / STEPS)
 
     def reasons(self, known: IndexFeatures, query: Query) -> list[dict[str, float]]:
         """Return for each node what each group of features adds to its log odds, as shares that add up to 1.

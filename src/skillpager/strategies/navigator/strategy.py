@@ -7,15 +7,16 @@
     chance    = calibrated from the weight that is left out: exp(−left) if needs were independent
 
 MMR's two ideas stay: a node counts for what it adds to the picks, and nodes of every type are in the pool.
-Picking ends at the given limits, or when the chance that nothing is missing reaches `sufficiency`.
-Without limits, picking stops when the best value falls below a fixed threshold. A fixed threshold gives more
-sufficiency per token than a fixed target chance, because it spends less where doubt remains anyway.
+Picking stops when the best value falls below a fixed threshold, or, if the budget has a `sufficiency`, when
+the chance that nothing is missing reaches it. A fixed threshold gives more sufficiency per token than a fixed
+target chance, because it spends less where doubt remains anyway. `max_nodes` and `max_tokens` may end it
+earlier; only a budget with `fill` goes on to them.
 
 Reference: paper §3.2 for the ideas; the estimate is this package's (docs/models.md).
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -25,7 +26,16 @@ from skillpager.strategies.navigator.lexical import clauses_of
 from skillpager.strategies.navigator.model import NeedModel, shipped_model
 from skillpager.strategies.navigator.required_context import required_context
 from skillpager.strategies.picking import KeptCosines, PerIndex, Picker
-from skillpager.types import Budget, FloatArray, Query, Selection, SkillIndex, SkipReason, TokenMeter
+from skillpager.types import (
+    Budget,
+    FloatArray,
+    Query,
+    ScoreKind,
+    Selection,
+    SkillIndex,
+    SkipReason,
+    TokenMeter,
+)
 
 # chosen by cross-validation over skills (training/train_navigator.py)
 COST_EXPONENT = 0.6  # of the tokens that a node costs
@@ -44,12 +54,22 @@ class _Prepared:
         self.features = IndexFeatures(index)
         self.required = required_context(index.nodes)
         self.cosines = KeptCosines(self.features.rows, MAX_CACHED_COLUMNS)
-        self._needs = LRUCache[tuple[NeedModel, str, bytes, int], FloatArray](MAX_CACHED_QUERIES)
+        self._estimates = LRUCache[tuple[NeedModel, str, bytes, int], tuple[FloatArray, float | None]](
+            MAX_CACHED_QUERIES
+        )
 
-    def needs(self, model: NeedModel, query: Query) -> FloatArray:
-        """Return the needs of a query, cached or estimated; callers must not change the array."""
+    def estimates(self, model: NeedModel, query: Query) -> tuple[FloatArray, float | None]:
+        """Return the needs of a query, and the chance that the skill covers it; cached or estimated.
+
+        Callers must not change the array.
+        """
+
+        def estimate() -> tuple[FloatArray, float | None]:
+            needs = model.needs(self.features, query)
+            return needs, model.covered(self.features, query, needs)
+
         key = (model, query.text, query.embedding.tobytes(), len(query.clauses))
-        return self._needs.get_or_make(key, lambda: model.needs(self.features, query))
+        return self._estimates.get_or_make(key, estimate)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +98,7 @@ class Navigator:
         return self._model.embedding
 
     def select(self, index: SkillIndex, query: Query, *, budget: Budget, meter: TokenMeter) -> Selection:
-        """Return the nodes of the largest value, up to the budget, or else down to the model's floor.
+        """Return the nodes of the largest value, down to the model's floor or as the budget says.
 
         `max_nodes` bounds the picks if it is given; their required context comes on top. The default is the
         number of all nodes.
@@ -87,15 +107,16 @@ class Navigator:
             StrategyError: The shipped model cannot be read.
         """
         most = len(index.nodes) if budget.max_nodes is None else budget.max_nodes
-        limits = Budget(most, budget.max_tokens, budget.sufficiency)
-        picker = Picker(index, query, budget=limits, meter=meter)
+        limits = replace(budget, max_nodes=most)
+        picker = Picker(index, query, budget=limits, meter=meter, score_kind=ScoreKind.NEED)
         if not index.nodes:
             return picker.selection(self.name, reason=SkipReason.NOT_REACHED)
         prepared = self.prepared.of(index, _Prepared)
-        picker.marginal = prepared.needs(self._model, query)
+        picker.marginal, covered = prepared.estimates(self._model, query)
         walk = _Walk(self, self._model, prepared, picker)
-        reason = walk.run(floor=self._model.floor if budget == Budget() else 0.0)
-        return picker.selection(self.name, reason=reason)
+        by_itself = budget.sufficiency is None and not budget.fill
+        reason = walk.run(floor=self._model.floor if by_itself else 0.0)
+        return picker.selection(self.name, reason=reason, covered=covered)
 
     def clauses(self, query: str) -> Sequence[str]:
         """Return the clauses of a query, which are embedded in addition to the whole."""

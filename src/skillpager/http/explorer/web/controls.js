@@ -49,6 +49,7 @@ export class Controls {
       const argument = event.target.value.trim();
       store.set({ strategy: argument ? `${name}:${argument}` : name, step: null });
     });
+    byId("fill").addEventListener("change", (event) => store.set({ fill: event.target.checked, step: null }));
     const send = () => store.set({ query: byId("query").value.trim(), step: null });
     byId("query").addEventListener("input", debounced(send, QUERY_WAIT));
     byId("ask").addEventListener("submit", (event) => {
@@ -85,6 +86,9 @@ export class Controls {
     byId("argument").placeholder = strategy?.argument?.sample ?? "";
     byId("argument").title = strategy?.argument?.kind ?? "";
     byId("argument-label").textContent = strategy?.argument?.name.replace("_", " ") ?? "Argument";
+    byId("fill").checked = state.fill;
+    byId("fill").disabled = !strategy?.heeds.includes("fill");
+    byId("fill-knob").classList.toggle("unheeded", byId("fill").disabled);
     for (const [knob, parts] of this.knobs) {
       showKnob(knob, parts, this.moved[knob] ?? state[knob], strategy?.heeds.includes(knob) ?? false);
     }
@@ -97,7 +101,9 @@ export class Controls {
   heeded(strategy) {
     const { state } = this.store;
     const heeds = this.strategies.find((each) => each.name === splitStrategy(strategy)[0])?.heeds ?? [];
-    return Object.fromEntries(heeds.filter((name) => state[name] !== null).map((name) => [name, state[name]]));
+    // what is not chosen is left to the service
+    const chosen = heeds.filter((name) => state[name] !== null && state[name] !== false);
+    return Object.fromEntries(chosen.map((name) => [name, state[name]]));
   }
 
   #choose(name) {

@@ -12,7 +12,7 @@ import { copy, showSide, showSummary, showText } from "./side.js";
 import { readHash, Store, writeHash } from "./state.js";
 import { startTheme } from "./theme.js";
 
-const PAGE_FIELDS = ["skill", "query", "strategy", "mmr_lambda", "max_nodes", "max_tokens", "sufficiency"];
+const PAGE_FIELDS = ["skill", "query", "strategy", "mmr_lambda", "max_nodes", "max_tokens", "sufficiency", "fill"];
 const NO_SKILL = { nodes: [], byId: new Map() };
 
 const store = new Store(readHash(location.hash));
@@ -23,17 +23,21 @@ const compare = new Compare(byId("view-compare"), (other) => store.set({ other }
 const picks = new Picks(byId("panel-picks"), { step: goTo, choose });
 const [skills, pages, others, graphs] = [new Latest(), new Latest(), new Latest(), new Latest()];
 
-/** The last answers of the service. @type {{outline: any, reading: any, other: any, graph: any}} */
-const known = { outline: null, reading: null, other: null, graph: null };
+/**
+ * The last answers of the service.
+ * @type {{outline: any, reading: any, other: any, graph: any, leastCovered: number}}
+ */
+const known = { outline: null, reading: null, other: null, graph: null, leastCovered: 0 };
 
 /** Start. */
 async function start() {
   startTheme(() => graphView.recolor());
   listen();
-  const [{ skills: found }, { strategies }, { signals }] = await Promise.all([
+  const [{ skills: found }, { strategies }, words] = await Promise.all([
     ask("/v1/skills"), ask("/v1/strategies"), ask("/explorer/words"),
   ]);
-  picks.signals = signals;
+  picks.signals = words.signals;
+  known.leastCovered = words.least_covered;
   controls.offer(found, strategies);
   compare.offer(strategies);
   if (!found.length) throw new Problem("The service offers no skills: start it with a folder of skills.");
@@ -124,7 +128,7 @@ function question(strategy) {
 function showReading(reading) {
   known.reading = reading;
   known.other = null;
-  showSummary(reading, known.outline);
+  showSummary(reading, known.outline, known.leastCovered);
   if (reading) showText(reading.page);
   picks.load(reading, known.outline);
   show();

@@ -37,7 +37,7 @@ export class Picks {
     this.list.replaceChildren(...this.rows.map(({ item }) => item));
     const hint = el("p", { class: "hint" }, "This strategy picks windows of text: the parts that a window touches are highlighted.");
     hint.hidden = !reading.windows;
-    this.place.replaceChildren(this.part, this.stepper.element, hint, barKeys(), this.list, this.#leftOut());
+    this.place.replaceChildren(this.part, this.stepper.element, hint, barKeys(reading.page.selection.score_kind), this.list, this.#leftOut());
   }
 
   /** Show how far the picks are stepped through. @param {number|null} step */
@@ -182,7 +182,8 @@ function bars(pick, scales) {
   }));
 }
 
-function barKeys() {
-  const keys = MEASURES.map((name) => el("span", {}, el("i", { class: name }), name));
+function barKeys(kind) {
+  const said = (name) => name === "marginal" ? `marginal: ${kind.replaceAll("_", " ")}` : name;
+  const keys = MEASURES.map((name) => el("span", {}, el("i", { class: name }), said(name)));
   return el("div", { class: "keys", "aria-hidden": "true" }, ...keys);
 }

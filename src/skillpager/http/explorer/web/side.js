@@ -6,15 +6,16 @@ import { counted, percent } from "./words.js";
 const COPIED_FOR = 1500;
 
 /**
- * Show the tokens and the sufficiency of a page; a hint when there is none.
+ * Show the tokens and the estimates of a page; a hint when there is none.
  * @param {import("./reading.js").Reading|null} reading
  * @param {any} outline
+ * @param {number} [leastCovered] The chance below which the skill seems not to cover the query.
  */
-export function showSummary(reading, outline) {
+export function showSummary(reading, outline, leastCovered = 0) {
   byId("side-tabs").hidden = !reading;
   const said = "Type what an agent is about to do: the page shows the parts that it needs, and this side shows why.";
   const hint = el("p", { class: "hint" }, said);
-  byId("summary").replaceChildren(...(reading ? [figures(reading, outline), meter(reading.page), ...notes(reading)] : [hint]));
+  byId("summary").replaceChildren(...(reading ? summary(reading, outline, leastCovered) : [hint]));
   byId("side-line").textContent = reading ? line(reading) : "No page yet";
   if (!reading) for (const id of ["panel-picks", "panel-page"]) byId(id).hidden = true;
 }
@@ -70,6 +71,10 @@ async function write(text) {
   if (!done) throw new Error("the browser does not copy");
 }
 
+const summary = (reading, outline, leastCovered) => [
+  figures(reading, outline), meter(reading.page), ...[...notes(reading, leastCovered)].map((said) => el("p", { class: "note" }, said)),
+];
+
 function figures({ page, shown }, outline) {
   const about = page.tokens_exact ? "" : "≈ ";
   const entries = [
@@ -77,6 +82,7 @@ function figures({ page, shown }, outline) {
     ["of the tokens saved", percent(page.token_reduction, 1)],
     [`of ${counted(outline.nodes.length, "part")} shown`, shown.size],
     ["estimated sufficiency", page.sufficiency === null ? "–" : percent(page.sufficiency)],
+    ...(page.covered === null ? [] : [["chance that the skill covers the query", percent(page.covered)]]),
   ];
   const shownEntries = entries.map(([term, value]) => el("div", {}, el("dt", {}, term), el("dd", {}, value)));
   return el("dl", { class: "figures" }, ...shownEntries);
@@ -88,10 +94,15 @@ function meter(page) {
   return el("div", { class: "meter", "aria-hidden": "true" }, fill);
 }
 
-function notes({ page, picks }) {
-  if (page.complete) return [el("p", { class: "note" }, "The whole skill: it fits.")];
-  const given = picks.filter((pick) => !pick.node).length;
-  return given ? [el("p", { class: "note" }, `${counted(given, "pick")} did not fit and were dropped.`)] : [];
+function* notes({ page, picks }, leastCovered) {
+  if (page.covered !== null && page.covered < leastCovered) yield "The skill seems not to cover the query.";
+  if (page.least_tokens !== null) {
+    yield `Nothing fits: the smallest page with any content has ${counted(page.least_tokens, "token")}.`;
+    return;
+  }
+  if (page.complete) yield "The whole skill: it fits.";
+  const dropped = picks.filter((pick) => !pick.node).length;
+  if (dropped && !page.complete) yield `${counted(dropped, "pick")} did not fit and were dropped.`;
 }
 
 function line({ page }) {

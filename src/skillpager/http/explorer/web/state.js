@@ -9,6 +9,7 @@
  * @property {number|null} max_nodes
  * @property {number|null} max_tokens
  * @property {number|null} sufficiency
+ * @property {boolean} fill Whether the page goes on to its limits.
  * @property {string} view document, graph or compare.
  * @property {string} side picks or page.
  * @property {string} other The strategy to compare with.
@@ -19,9 +20,10 @@
 /** @type {State} */
 export const DEFAULTS = Object.freeze({
   skill: "", query: "", strategy: "navigator", mmr_lambda: null, max_nodes: null, max_tokens: null,
-  sufficiency: null, view: "document", side: "picks", other: "mmr", step: null, fold: false,
+  sufficiency: null, fill: false, view: "document", side: "picks", other: "mmr", step: null, fold: false,
 });
 const NUMBERS = { mmr_lambda: [0, 1], max_nodes: [0, 1e9], max_tokens: [0, 1e9], sufficiency: [0.01, 1], step: [1, 1e9] };
+const FLAGS = ["fill", "fold"];
 const CHOICES = { view: ["document", "graph", "compare"], side: ["picks", "page"] };
 
 /**
@@ -37,7 +39,7 @@ export function readHash(hash) {
     if (text === null) continue;
     if (name in NUMBERS) state[name] = boundedNumber(text, NUMBERS[name]);
     else if (name in CHOICES) state[name] = CHOICES[name].includes(text) ? text : DEFAULTS[name];
-    else state[name] = name === "fold" ? text === "1" : text;
+    else state[name] = FLAGS.includes(name) ? text === "1" : text;
   }
   return state;
 }

@@ -1,0 +1,86 @@
+"""A skill that seems not to cover the query: every front end says so."""
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from langchain_core.documents import Document
+from typer.testing import CliRunner
+
+from conftest import SAMPLES
+from http_running import running
+from mcp_clients import answer, form_of, server_of, text_of
+from skillpager import SkillPager
+from skillpager.cli.app import app
+from skillpager.integrations.langchain import SkillPagerCompressor, SkillPagerRetriever
+from skillpager.strategies.navigator import strategy
+from skillpager.strategies.navigator.features import COVERAGE_NAMES
+from skillpager.strategies.navigator.model import shipped_model
+
+NAME = "git-bisect"
+QUERY = "How do I bake sourdough bread?"
+LINE = "[This skill seems not to cover the query (chance 12 %).]\n"
+
+
+@pytest.fixture
+def unsure(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    """Have the shipped model take every skill to cover every query with a chance."""
+
+    def choose(chance: float) -> None:
+        bias = math.log(chance / (1 - chance))
+        model = replace(shipped_model(), coverage=(np.zeros(len(COVERAGE_NAMES), np.float32), bias))
+        monkeypatch.setattr(strategy, "shipped_model", lambda: model)
+
+    choose(0.12)
+    return choose
+
+
+def test_the_command_line(
+    unsure: Callable[[float], None], pager: SkillPager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SKILLPAGER_CACHE_DIR", str(pager.settings.cache_dir))
+    asked = ["page", str(SAMPLES / NAME), QUERY]
+    done = CliRunner().invoke(app, asked)
+    assert (done.exit_code, done.stdout.startswith(LINE)) == (0, True)
+    assert "\nthe skill seems not to cover the query (chance 12 %)\n" in done.stderr
+    plain = CliRunner().invoke(app, [*asked, "--style", "plain"])
+    assert "seems not" not in plain.stdout
+    assert "the skill seems not to cover the query (chance 12 %)\n" in plain.stderr
+    form = json.loads(CliRunner().invoke(app, [*asked, "--json"]).stdout)
+    assert form["covered"] == form["selection"]["covered"] == pytest.approx(0.12)
+    unsure(0.9)
+    sure = CliRunner().invoke(app, asked)
+    assert "seems not" not in sure.stdout + sure.stderr
+
+
+def test_the_http_service(unsure: Callable[[float], None], pager: SkillPager) -> None:
+    with running(pager) as service:
+        form = service.client.post("/v1/page", json={"skill": NAME, "query": QUERY}).json()
+        assert form["covered"] == pytest.approx(0.12)
+        assert form["text"].startswith(LINE)
+        described = service.client.get("/v1/openapi.json").json()["components"]["schemas"]
+    for schema, names in (
+        ("PageAnswer", {"covered", "least_tokens"}),
+        ("SelectionAnswer", {"covered", "score_kind"}),
+        ("PageRequest", {"fill"}),
+    ):
+        assert names <= described[schema]["properties"].keys()
+
+
+def test_the_mcp_server(unsure: Callable[[float], None], pager: SkillPager) -> None:
+    result = answer(server_of(pager, SAMPLES), "load_skill", name=NAME, query=QUERY)
+    assert text_of(result).startswith(LINE)
+    assert form_of(result)["covered"] == 0.12
+
+
+def test_the_adapters(unsure: Callable[[float], None], pager: SkillPager) -> None:
+    [page] = SkillPagerRetriever(skill=SAMPLES / NAME, pager=pager, as_page=True).invoke(QUERY)
+    assert page.page_content.startswith(LINE)
+    assert page.metadata["covered"] == pytest.approx(0.12)
+    text = (SAMPLES / NAME / "SKILL.md").read_text()
+    compressor = SkillPagerCompressor(pager=pager)
+    [document] = compressor.compress_documents([Document(text)], QUERY)
+    assert document.metadata["skillpager"]["covered"] == pytest.approx(0.12)
