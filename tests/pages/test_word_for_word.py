@@ -320,7 +320,7 @@ def test_ids_follow_the_lines_of_a_gap_that_do_not_name_it_alone() -> None:
 def test_a_mark_names_the_first_sections_and_no_title_ends_it() -> None:
     titles = ["One [of](x) `two]`", "A title of more than thirty characters", "", "Three", "Four", "Five"]
     index = index_of(f"{ALPHA}\n\n" + "\n\n".join(f"## {title}\n\n{ECHO}" for title in titles))
-    named = "One of two); A title of more than thirty…; Three; Four; …"
+    named = "One of two); A title of more than thirty c…; Three; Four; …"
     assert renderer(index).render([0]).text.endswith(f"\n\n[… L5-25: {named}]\n")
 
 

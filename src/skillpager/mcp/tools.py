@@ -223,8 +223,8 @@ TOOLS: dict[str, SkillTool] = {
         SkillTools.list_skills,
     ),
     "load_skill": SkillTool(
-        "Load the part of a skill that a task needs. Marks show what is left out, and the first line says how "
-        "to read it.",
+        "Load the part of a skill that a task needs. Marks show what is left out, the first line says "
+        "how to read it.",
         schemas.LoadSkill,
         schemas.READING_SCHEMA,
         SkillTools.load_skill,

@@ -212,7 +212,8 @@ class PageRenderer:
         quoted = f"skill {json.dumps(name, ensure_ascii=False)}"  # a quote in the name does not end it
         if shown != len(self.index.nodes):
             how = f"; read: {command_for(self._show, SAMPLE_ADDRESS)}" if self._show else ""
-            about = "a skill" if name in self._show else quoted
+            named = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", self._show)  # by the command
+            about = "a skill" if named else quoted
             legend = f"[Page{self.tag} of {about}.{rule} […{self.tag}] = omitted lines{how}]\n\n"
             flag = ""
         elif self.tag:
