@@ -96,7 +96,7 @@ def test_every_gap_is_a_mark_whose_lines_and_headings_are_true(
     demo: SkillIndex, quick_pager: SkillPager
 ) -> None:
     context = page_of(demo, quick_pager).render([ordinal(demo, "The second tool")])
-    marks = re.findall(r"^\[… (L(\d+)(?:-(\d+))?(?: n\S+)?)(?:: (.+))?\]$", context.text, re.MULTILINE)
+    marks = re.findall(r"^\[… (L(\d+)(?:-(\d+))?)(?:: (.+))?\]$", context.text, re.MULTILINE)
     assert [titles for *_, titles in marks] == ["", "Use"]
     for (address, first, last, _), omission in zip(marks, context.omitted, strict=True):
         assert (int(first), int(last or first)) == (omission.start_line, omission.end_line)

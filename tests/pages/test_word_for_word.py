@@ -6,6 +6,7 @@ from itertools import pairwise
 import pytest
 
 from skillpager.pages import render
+from skillpager.pages.addresses import find_nodes
 from skillpager.pages.gaps import address_of, omissions_of, whole_text
 from skillpager.pages.render import NodeMeter, PageMeter, PageRenderer, joint_cache
 from skillpager.types import SkillIndex, Span, Style
@@ -308,13 +309,13 @@ def test_a_heading_in_the_window_before_is_not_repeated_but_one_right_behind_it_
 # ---- what marks name
 
 
-def test_ids_follow_the_lines_of_a_gap_that_do_not_name_it_alone() -> None:
+def test_lines_read_a_gap_with_what_stands_in_the_same_line() -> None:
     sentences = [words(name, 40) for name in ("One", "Two", "Three", "Four")]
     index = index_of(f"{ALPHA}\n\n{' '.join(sentences)}\n\n{ECHO}\n")
-    gaps = [
-        omissions_of(index.nodes[first:end], ())[0] for first, end in ((1, 5), (1, 3), (2, 4), (4, 6), (5, 6))
-    ]
-    assert [address_of(index, gap) for gap in gaps] == ["L3", "L3 n1-n2", "L3 n2-n3", "L3-5 n4-n5", "L5"]
+    gaps = [omissions_of(index.nodes[first:end], ())[0] for first, end in ((0, 1), (2, 4), (4, 6))]
+    addresses = [address_of(index, gap) for gap in gaps]
+    assert addresses == ["L1", "L3", "L3-5"]
+    assert [find_nodes(index, [address]) for address in addresses] == [[0], [1, 2, 3, 4], [1, 2, 3, 4, 5]]
 
 
 def test_a_mark_names_the_first_sections_and_no_title_ends_it() -> None:

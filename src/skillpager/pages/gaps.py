@@ -155,17 +155,18 @@ def line_range(omission: Omission) -> str:
 def address_of(index: SkillIndex, omission: Omission) -> str:
     """Return the address by which a gap can be read, such as `L12-18` or `references/api.md:L3`.
 
-    Ids follow, as in `L12 n3-n5`, if the lines cannot be named alone: nodes beside the gap stand in the same
-    lines, or the file name cannot be part of an address.
+    Text beside the gap that stands in its first or last line is read with it. If the file name cannot be part
+    of an address, the lines are for people, and ids follow: `my notes.md L12-18 n3-n5`.
     """
-    lines, first_file = line_range(omission), index.skill.files[0].path
-    plain = omission.file == first_file or is_file_address(omission.file)
-    if omission.file != first_file:
-        lines = f"{omission.file}{':' if plain else ' '}{lines}"
+    lines, file = line_range(omission), omission.file
+    if file == index.skill.files[0].path:
+        return lines
+    if is_file_address(file):
+        return f"{file}:{lines}"
     first, last = omission.nodes[0], omission.nodes[-1]
-    if not _NODE_ID.fullmatch(first) or (plain and not _shares_lines(index, omission)):
-        return lines  # windows of the source have ids that nothing reads
-    return f"{lines} {first}" if first == last else f"{lines} {first}-{last}"
+    if not _NODE_ID.fullmatch(first):  # windows of the source have ids that nothing reads
+        return f"{file} {lines}"
+    return f"{file} {lines} {first}" if first == last else f"{file} {lines} {first}-{last}"
 
 
 def is_file_address(path: str) -> bool:
@@ -176,15 +177,3 @@ def is_file_address(path: str) -> bool:
 def command_for(show: str, address: str) -> str:
     """Return the command that reads this address."""
     return show.replace(IDS, address) if IDS in show else f"{show} {address}"
-
-
-def _shares_lines(index: SkillIndex, omission: Omission) -> bool:
-    """Return whether a node before or after a gap stands in one of its lines."""
-    first, last = (int(name.removeprefix("n")) for name in (omission.nodes[0], omission.nodes[-1]))
-    beside = [*index.nodes[max(first - 1, 0) : first], *index.nodes[last + 1 : last + 2]]
-    return any(
-        span.file == omission.file
-        and span.start_line <= omission.end_line
-        and span.end_line >= omission.start_line
-        for span in (node.span for node in beside)
-    )
