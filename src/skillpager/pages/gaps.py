@@ -21,7 +21,7 @@ _FILE_NAME = re.compile(r"[^\s:,]+")
 SAMPLE_ADDRESS = "L2-9"
 # placeholder of the address in a command that does not end with it
 IDS = "{ids}"
-# sections that a mark names at most: pages whose marks name none save 0.3 % more of the tokens
+# sections that a mark names at most: without any, pages save about 0.3 % more of the tokens
 MAX_TITLES = 4
 TITLE_CHARS = 30
 _ROUND_BRACKETS = str.maketrans("[]", "()")
