@@ -16,6 +16,7 @@ from skillpager.bench.report.measures import COVERAGE, MACRO_REDUCTION, MICRO_RE
 from skillpager.bench.run.methods import Method
 from skillpager.bench.run.selecting import page_by, page_row
 from skillpager.settings import Settings
+from skillpager.types import SkillIndex
 
 QUICK_SKILLS = 2
 BRIEF = "sufficiency % (coverage %) at token reduction %, micro"
@@ -72,6 +73,10 @@ class Exam:
         self.pager = SkillPager(
             encoder="builtin", classifier="local", embedded_text=embedded_text, settings=settings
         )
+
+    def index(self, skill: str) -> SkillIndex:
+        """Return the index of a document."""
+        return self.pager.index(self._parsed[skill])
 
     def score(self, method: Method, style: str) -> Score:
         """Return what the pages of all queries hold, and what they cost."""

@@ -22,10 +22,10 @@ SKILLS = Path(__file__).parent.parent / "examples" / "skills"
 NAME = "postgres-backup"
 QUERY = "Restore a single table from last night's dump."
 HELPFUL = "## Restore one table"
-# what goes wrong then, and what the page says of it
+# what goes wrong then, and the section about it, which a mark names
 FAILURE = "duplicate key value violates unique constraint"
 REMEDIES = "## When it fails"
-MARK = re.compile(r"^\[… L\S+ \d+ tokens: (?=.*error_handling).*; (n\d+-n\d+)\]$", re.MULTILINE)
+MARK = re.compile(rf"^\[… (L\S+): .*{re.escape(REMEDIES.strip('# '))}.*\]$", re.MULTILINE)
 
 # tells by a line, the heading it stands under and the fences since that whether to show it
 Keep = Callable[[str, str, int], bool]
@@ -35,22 +35,22 @@ async def session() -> str:
     """Return what is said and answered.
 
     Raises:
-        ValueError: No mark of the page stands for error handling: another session must be thought of.
+        ValueError: No mark of the page names the section that helps: another session must be thought of.
     """
     server = make_server(Library(SkillPager(), [SKILLS]), ToolOptions(structured=False))
     async with Client(server) as client:
         page = await _answer(client, "load_skill", name=NAME, query=QUERY)
         marks = MARK.findall(page)
         if not marks:
-            raise ValueError(f"no mark of the page stands for error handling:\n{page}")
-        ids = marks[-1]
-        read = await _answer(client, "read_skill_nodes", name=NAME, ids=ids)
+            raise ValueError(f"no mark of the page names {REMEDIES!r}:\n{page}")
+        lines = marks[-1]
+        read = await _answer(client, "read_skill_nodes", name=NAME, ids=lines)
     said = [
         f"user   {QUERY}",
         _call("load_skill", name=NAME, query=QUERY),
         _shortened(page, _helps),
-        f'agent  psql says: {FAILURE} "orders_pkey". A mark tells that error handling was left out.',
-        _call("read_skill_nodes", name=NAME, ids=ids),
+        f'agent  psql says: {FAILURE} "orders_pkey". A mark names a section for that.',
+        _call("read_skill_nodes", name=NAME, ids=lines),
         _shortened(read, _remedies),
     ]
     return "\n\n".join(said) + "\n"

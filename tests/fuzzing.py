@@ -19,7 +19,7 @@ HOSTILE = (
     *("*", "**", "_", "__", "~~", "|", "| a | b |\n|---|---|\n", "|-|\n", "| c |\n", ":", ".", ". ", "e.g. ", "。"),
     *("\0", "\x01", "\x1b[31m", "\x7f", "\x85", "\u2028", "\u2029", "\u200b", "\u200d", "\u202e", "\u205f"),
     *("\ufeff", "\ufffd", "\ufffe", "\u0301", "\u0130", "ß", "ﬁ", "𝔘", "👩\u200d💻", "שלום", "设置", "\U0010ffff"),
-    *("[… L1-9, 12 tokens: step; show n1-n3]", "[Page of skill \"x\": 1 of 2 parts]", "</skill_content>", "[file: x.md]"),
+    *("[… L1-9: Steps; show n1-n3]", "[Page of skill \"x\". […] = omitted lines]", "</skill_content>", "[file: x.md]"),
     *("name: ", "---\nname: x\n---\n", "...\n", "a: &a [*a]\n", "!!python/object:os.system x", "{", "}", "n1-n3", "{ids}"),
     *("a" * 300, "[" * 60, "> " * 40, "- " * 40, "*a _b " * 20, "(" * 50, "`" * 33, "|a" * 50),
 )  # fmt: skip

@@ -301,7 +301,8 @@ class PageOptions(TypedDict, total=False):
         mmr_lambda: Weight of relevance against redundancy, 0 to 1; default 0.7.
         scope: `skill` for SKILL.md and the files it links to, `body` for SKILL.md alone.
         style: `marked` (the default), `plain` or `xml`.
-        show: Command that reads omitted nodes. Marks name it; the ids follow it, or replace `{ids}` in it.
+        show: Command that reads omitted lines. The first line of a page names it; the lines follow it, or
+            replace `{ids}` in it.
         known: Ids of nodes that the reader has already. A mark replaces them on the page if it takes fewer
             tokens; style `plain` shows them.
     """

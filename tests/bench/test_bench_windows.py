@@ -16,7 +16,7 @@ from conftest import SAMPLES
 from messages import raises
 from skillpager import SkillPager
 from skillpager.bench.run.windows import chunk_tokens_of, split_windows, window_index, window_offsets
-from skillpager.errors import BenchError, NodeNotFoundError, SettingsError
+from skillpager.errors import BenchError, SettingsError
 from skillpager.indexing import Builder
 from skillpager.pages.render import PageRenderer
 from skillpager.parsing.fragments import split_skill
@@ -267,13 +267,13 @@ def test_a_heading_that_a_shown_chunk_holds_is_not_repeated(plain_pager: SkillPa
 
 
 def addresses(text: str) -> list[str]:
-    """Return what the markers of a page tell to show."""
-    return re.findall(r"\[… [^\]]*; show ([^\]]+)\]", text)
+    """Return the addresses in the marks of a page."""
+    return re.findall(r"^\[… ((?:[^\s:]+:)?L\d+(?:-\d+)?)", text, re.MULTILINE)
 
 
 @settings(max_examples=40, deadline=None)
 @given(data=st.data())
-def test_what_a_marker_tells_to_show_can_be_shown(plain_pager: SkillPager, data: st.DataObject) -> None:
+def test_what_a_mark_names_can_be_shown(plain_pager: SkillPager, data: st.DataObject) -> None:
     path = data.draw(st.sampled_from([KUBERNETES, SAMPLES / "postgres-backup"]))
     context = page_of(
         plain_pager,
@@ -293,25 +293,7 @@ def test_what_a_marker_tells_to_show_can_be_shown(plain_pager: SkillPager, data:
         assert all(node.span.start_line in lines or node.span.end_line in lines for node in shown[1:-1])
 
 
-def test_a_gap_without_nodes_is_marked_without_a_command(plain_pager: SkillPager) -> None:
-    headings = "\n\n".join(
-        f"## A heading number {number} of a document that is only headings" for number in range(40)
-    )
-    text = f"# Start\n\nThe first text stands here.\n\n{headings}\n\n***\n\n# End\n\nThe last text stands here.\n"
-    pool = windows_of(plain_pager, text, 16)
-    page = PageRenderer(pool, plain_pager.token_counter, show="skillpager show x")
-    whole = page.render([0]).text
-    assert len(addresses(whole)) == 1  # the last text is in that gap
-    last = next(node.ordinal for node in pool.nodes if "The last text" in node.text)
-    between = page.render([0, last]).text
-    gap = re.findall(r"\[… L\d+-\d+, [^\]]*\]", between)
-    assert gap
-    assert addresses(between) == []
-    with pytest.raises(NodeNotFoundError):
-        plain_pager.expand(text, "L10-20")
-
-
-def test_a_file_that_no_address_can_name_is_marked_without_a_command(
+def test_a_file_that_no_address_can_name_is_marked_without_one(
     tmp_path: Path, plain_pager: SkillPager
 ) -> None:
     words = " ".join(f"Sentence {number} of the linked file." for number in range(60))
@@ -322,7 +304,7 @@ def test_a_file_that_no_address_can_name_is_marked_without_a_command(
     )
     assert len(plain_pager.index(tmp_path).skill.files) == 3
     text = page_of(plain_pager, tmp_path, "q", 16, max_nodes=0, show="skillpager show x").text
-    assert re.search(r"\[… more words\.md L\d[^;\]]*\]", text)
+    assert re.search(r"^\[… more words\.md L\d.*\]$", text, re.MULTILINE)
     told = addresses(text)
     assert [address.partition("L")[0] for address in told] == ["", "more.md:"]
     assert all(plain_pager.expand(tmp_path, address).nodes for address in told)

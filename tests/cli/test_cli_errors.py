@@ -149,7 +149,7 @@ def test_full_disk_costs_the_cache_but_not_the_page(tiny_disk: Path) -> None:
     skill = "examples/skills/kubernetes-debugging"
     done = run("page", skill, "pod stuck in Pending", env=env)
     assert done.code == 0
-    assert done.out.startswith('[Page of skill "kubernetes-debugging"')
+    assert done.out.startswith(f"[Page of a skill. […] = omitted lines; read: skillpager show {skill} L2-9]")
     assert "warning: the index of kubernetes-debugging is not stored" in done.err
     assert "disk" in done.err
     indexed = run("index", skill, env=env)

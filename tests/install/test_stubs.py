@@ -93,7 +93,8 @@ def test_command_of_a_stub_pages_the_original_and_runs_nothing_else(
     text = write_stub(POSTGRES, tmp_path / "skills").read_text()
     code, page = render(text, NASTY[name], env=warm, cwd=tmp_path)
     assert code == 0, page
-    assert 'Page of skill "postgres-backup"' in page
+    assert "[Page of a skill. " in page
+    assert "postgres-backup" in page.partition("]\n")[0]
     assert not (tmp_path / "hacked").exists()
 
 

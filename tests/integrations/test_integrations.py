@@ -40,11 +40,11 @@ EXAMPLES = {
     "haystack_pipeline": [
         "Task: Restore a single table",
         "it is the same pipeline: True",
-        "read them with: read_skill_file kubernetes-debugging",
+        "omitted lines; read: read_skill_file kubernetes-debugging",
         "## Ground rules",
     ],
-    "pydantic_ai_agent": ["read them with: read_skill_nodes postgres-backup", "I know what to do."],
-    "openai_agents_agent": ["read them with: read_skill_nodes postgres-backup", "I know what to do."],
+    "pydantic_ai_agent": ["omitted lines; read: read_skill_nodes postgres-backup", "I know what to do."],
+    "openai_agents_agent": ["omitted lines; read: read_skill_nodes postgres-backup", "I know what to do."],
 }
 
 DOCUMENT = (ROOT / "docs" / "adapters.md").read_text(encoding="utf-8")

@@ -178,4 +178,4 @@ def test_a_document_is_named_by_its_metadata_on_one_line(pager: SkillPager) -> N
     body = TEXT.split("---", 2)[2]
     document = Document(body, metadata={"title": "Notes]\n\non dumps", "source": "x.md"})
     [page] = SkillPagerCompressor(pager=pager, max_tokens=300).compress_documents([document], QUERY)
-    assert page.page_content.startswith('[Page of skill "Notes] on dumps": ')
+    assert page.page_content.startswith('[Page of skill "Notes] on dumps". ')

@@ -20,7 +20,7 @@ from skillpager import SkillPager
 from skillpager.mcp import server as mcp_server
 
 PAGE = ("load_skill", {"name": "postgres-backup", "query": "Restore a single table from last night's dump."})
-KNOWN = "already in context"
+KNOWN = "sent earlier"
 INITIALIZE = {
     "protocolVersion": "2025-06-18",
     "capabilities": {},

@@ -15,7 +15,7 @@ from skillpager.mcp.memory import MAX_SESSIONS, MAX_SKILLS, Memory, Sessions
 PAGE = ("load_skill", {"name": "postgres-backup", "query": "Restore a single table from last night's dump."})
 OTHER = ("load_skill", {"name": "postgres-backup", "query": "Restore a whole database on a new server."})
 AGAIN = ("load_skill", {**PAGE[1], "resend": True})
-KNOWN = "already in context"
+KNOWN = "sent earlier"
 LOG = "Then look at the log for a minute, line by line, and write down what it says.\n\n"
 
 
@@ -34,9 +34,10 @@ def test_a_page_names_what_the_session_was_sent(pager: SkillPager, era: str) -> 
     known = [gap["nodes"] for gap in form_of(second)["omitted"] if gap["known"]]
     assert known == ["n26-n35"]
     for gap in form_of(second)["omitted"]:
-        assert f"{KNOWN}; {gap['nodes']}]" in text_of(second) or not gap["known"]
+        lines = f"L{gap['start_line']}-{gap['end_line']}"
+        assert f"[… {lines}, {KNOWN}]" in text_of(second) or not gap["known"]
     # what to do when the host has dropped it
-    assert "(if it is gone, read it again); read them with: read_skill_nodes(" in text_of(second)
+    assert "[…] = omitted lines; read: read_skill_nodes(" in text_of(second)
     assert ids(form_of(other)).isdisjoint(ids(form_of(first)))
     assert form_of(second)["tokens"] < form_of(first)["tokens"] / 2
     assert form_of(second)["sufficiency"] == form_of(first)["sufficiency"]
@@ -75,7 +76,7 @@ def test_a_whole_skill_is_named_once_it_was_sent(pager: SkillPager) -> None:
         server_of(pager, SAMPLES), full, full, ("load_skill", {"name": "git-bisect", "mode": "full"})
     )
     assert form_of(first)["complete"]
-    assert "[… L9-49, 329 tokens: already in context; n0-n10]" in text_of(second)
+    assert "[… L9-49, sent earlier]" in text_of(second)
     assert (form_of(second)["kind"], form_of(second)["complete"]) == ("full", False)
     assert text_of(full_mode) == text_of(second)
 

@@ -35,7 +35,7 @@ from skillpager.errors import install_command
 from skillpager.mcp.tools import TOOLS
 
 PAGE = ("load_skill", {"name": "postgres-backup", "query": "Restore a single table from last night's dump."})
-KNOWN = "already in context"
+KNOWN = "sent earlier"
 INITIALIZE = {
     "jsonrpc": "2.0",
     "id": 1,

@@ -1,6 +1,7 @@
 """Contexts: document order, breadcrumbs, lead-ins, markers that tell the truth, hard ceilings."""
 
 import re
+from collections import Counter
 
 import pytest
 from hypothesis import given, settings
@@ -72,11 +73,10 @@ def test_a_page_reads_like_the_document(demo: SkillIndex, quick_pager: SkillPage
     chosen = [ordinal(demo, "Then stop"), ordinal(demo, "The second tool"), ordinal(demo, "The third tool")]
     context = page_of(demo, quick_pager).render(chosen)
     text = context.text
-    assert text.startswith('[Page of skill "demo": ')
-    assert "files intact." in text
-    assert "stands for omitted lines; read them with: skillpager show demo n3-n5]" in text
+    assert text.startswith(
+        "[Page of a skill. […] = omitted lines; read: skillpager show demo L2-9]\n\n[… L6-"
+    )
     order = [
-        "# Demo",
         "## Setup",
         "Install the following",
         "- The second",
@@ -86,31 +86,31 @@ def test_a_page_reads_like_the_document(demo: SkillIndex, quick_pager: SkillPage
     ]
     assert [text.index(part) for part in order] == sorted(text.index(part) for part in order)
     assert "recordings of old runs.\n- The third" in text
-    assert text.count("# Demo") == 1
+    assert "# Demo" not in text  # the title of the file
     assert "### Details" not in text
     assert not context.complete
     assert context.tokens == quick_pager.token_counter.count(text)
 
 
-def test_every_gap_is_a_marker_whose_numbers_are_true(demo: SkillIndex, quick_pager: SkillPager) -> None:
+def test_every_gap_is_a_mark_whose_lines_and_headings_are_true(
+    demo: SkillIndex, quick_pager: SkillPager
+) -> None:
     context = page_of(demo, quick_pager).render([ordinal(demo, "The second tool")])
-    markers = re.findall(
-        r"\[… L(\d+)(?:-(\d+))?, (?:about )?(\d+) tokens: ([^;]+); show (\S+)\]", context.text
-    )
-    assert len(markers) == len(context.omitted) == 2
-    for (first, last, tokens, types, nodes), omission in zip(markers, context.omitted, strict=True):
+    marks = re.findall(r"^\[… (L(\d+)(?:-(\d+))?)(?:: (.+))?\]$", context.text, re.MULTILINE)
+    assert [titles for *_, titles in marks] == ["", "Use"]
+    for (address, first, last, _), omission in zip(marks, context.omitted, strict=True):
         assert (int(first), int(last or first)) == (omission.start_line, omission.end_line)
-        assert int(tokens) == omission.tokens
-        assert types == ", ".join(omission.types)
-        named = [f"n{number}" for number in find_nodes(demo, [nodes])]
-        assert tuple(named) == omission.nodes
+        nodes = [demo.nodes[number] for number in find_nodes(demo, [address])]
+        assert tuple(node.id for node in nodes) == omission.nodes
+        assert omission.tokens == sum(node.tokens for node in nodes)
+        assert omission.types == Counter(node.type for node in nodes)
     shown = {node.id for node in context.nodes}
     hidden = {name for omission in context.omitted for name in omission.nodes}
     assert shown | hidden == {node.id for node in demo.nodes}
     assert not shown & hidden
 
 
-def test_a_gap_that_costs_little_more_than_its_marker_is_shown(quick_pager: SkillPager) -> None:
+def test_a_gap_that_costs_no_more_than_its_mark_is_shown(quick_pager: SkillPager) -> None:
     text = "# T\n\nA first sentence of the document. Short one. A last sentence of the document.\n"
     index = quick_pager.index(text)
     context = page_of(index, quick_pager).render([0, 2])
@@ -135,7 +135,7 @@ def test_plain_is_the_papers_concatenation(demo: SkillIndex, quick_pager: SkillP
 def test_xml_wraps_the_marked_page_for_hosts(demo: SkillIndex, quick_pager: SkillPager) -> None:
     page = page_of(demo, quick_pager, style=Style.XML)
     part = page.render([ordinal(demo, "Then stop")]).text
-    assert part.startswith('<skill_content name="demo">\n[Page of skill')
+    assert part.startswith('<skill_content name="demo">\n[Page of a skill')
     assert part.endswith("\n</skill_content>")
     whole = page.render(range(len(demo.nodes))).text
     assert whole.startswith('<skill_content name="demo" complete="true">\n# Demo')
@@ -150,7 +150,7 @@ def test_files_are_named_where_they_begin(quick_pager: SkillPager) -> None:
     node = next(node for node in index.nodes if node.span.file == files[2])
     text = page.render([0, node.ordinal]).text
     assert f"[file: {files[2]}]\n\n" in text
-    assert f"[… {files[1]} L" in text
+    assert f"[… {files[1]}:L" in text
 
 
 def test_one_blank_line_stands_around_the_name_of_a_file(quick_pager: SkillPager) -> None:
@@ -163,7 +163,7 @@ def test_an_excerpt_is_the_nodes_with_their_headings(demo: SkillIndex, quick_pag
     chosen = ordinal(demo, "The third tool")
     text = page_of(demo, quick_pager).excerpt([chosen]).text
     lead_in = "Install the following tools before you begin with anything else at all:"
-    assert text == f"# Demo\n\n## Setup\n\n{lead_in}\n{demo.nodes[chosen].text}"
+    assert text == f"## Setup\n\n{lead_in}\n{demo.nodes[chosen].text}"
     assert page_of(demo, quick_pager).excerpt([]).text == ""
 
 

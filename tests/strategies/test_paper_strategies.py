@@ -313,8 +313,8 @@ def test_an_empty_pool_is_an_empty_page_that_says_so(pager: SkillPager, style: S
     assert context.selection is not None
     assert {skip.reason for skip in context.selection.skipped} == {SkipReason.NOT_IN_POOL}
     assert [omission.nodes for omission in context.omitted] == [tuple(node.id for node in index.nodes)]
-    last = f"show n0-n{len(index.nodes) - 1}]"
-    assert context.text == "" if style is Style.PLAIN else last in context.text
+    mark = f"[… L{index.nodes[0].span.start_line}-{index.nodes[-1].span.end_line}: "
+    assert context.text == "" if style is Style.PLAIN else mark in context.text
 
 
 # ---- every local strategy

@@ -36,8 +36,9 @@ def page(
 ) -> None:
     """Print the part of SKILL that QUERY needs.
 
-    Each omission has a mark that names the omitted lines and the command that prints them. --json
-    includes the selection that --explain prints; --json --explain adds the reasons for each node.
+    Each omission has a mark that names the omitted lines and their sections; the first line of the page
+    names the command that prints them. --json includes the selection that --explain prints; --json
+    --explain adds the reasons for each node.
 
     \b
     Examples:

@@ -109,8 +109,8 @@ class PageFields(_Fields):
     show: str = Field(
         "",
         max_length=MAX_SHOW_CHARS,
-        description="Command or tool of the client that reads omitted nodes when their ids follow it; the "
-        "page's marks name it.",
+        description="Command or tool of the client that reads omitted lines when their address follows it; "
+        "the first line of the page names it.",
     )
     known: list[Address] = Field(
         [],

@@ -46,7 +46,7 @@ class SkillTools:
         return "\n".join(lines) or "There are no skills."
 
     def load_skill(self, name: str, query: str) -> str:
-        """Load the part of a skill that a task needs. Marks such as [… L2-9 …] show which lines are left out.
+        """Load the part of a skill that a task needs. Marks such as [… L2-9] show which lines are left out.
 
         Args:
             name: Name of the skill.
@@ -62,7 +62,7 @@ class SkillTools:
 
         Args:
             name: Name of the skill.
-            nodes: Ids such as n12-n16 or lines such as L30-57, separated by commas.
+            nodes: Lines such as L30-57 or ids such as n12-n16, separated by commas.
         """
         path = self._library.skill(name).path
         return self._library.pager.expand(path, nodes, scope=self._options.scope).text

@@ -3,8 +3,12 @@
 A page is nodes and the joints between them. If two shown nodes are adjacent in the source, their joint
 is the source between them, so the page repeats the author's own text. Any other joint is a gap: a mark,
 the headings that the reader needs to see, and the lead-in if the next node is in the middle of a list.
-Omitted nodes that take at most `FILL_FACTOR` times the tokens of their mark are shown instead. A joint
-depends only on its two nodes, so `PageMeter` can count the tokens of a growing page without rendering it.
+Omitted nodes that take no more tokens than their gap are shown instead. A joint depends only on its two
+nodes, so `PageMeter` can count the tokens of a growing page without rendering it.
+
+A mark says where the omitted lines are and which sections they hold; how to read them is said once, in the
+legend. A heading is shown once, over the first node below it; a mark names the outermost sections of which
+nothing is shown. The title of a file, a heading over all of its nodes, is left out of both.
 
 Reference: paper §3.2, Context Assembly; contract 5 of `docs/design.md`.
 """
@@ -12,7 +16,7 @@ Reference: paper §3.2, Context Assembly; contract 5 of `docs/design.md`.
 import json
 import re
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
@@ -37,12 +41,7 @@ from skillpager.pages.gaps import (
     whole_text,
 )
 from skillpager.sections import heading_paths
-from skillpager.types import Node, Omission, Page, Selection, SkillIndex, Style, TokenCounter
-
-# a gap is filled if its source takes at most so many times the tokens of its mark, because text beside the
-# picks helps more than the mark saves: at 40 % of the tokens 36 % of pages suffice, with a factor of 1 only
-# 30 %; factors above 4 bring no further gain
-FILL_FACTOR = 3
+from skillpager.types import Heading, Node, Omission, Page, Selection, SkillIndex, Span, Style, TokenCounter
 
 # of all joints that the renderers of a pager cache; those of a page of 100 nodes take about 0.3 MB
 MAX_JOINT_BYTES = 48_000_000
@@ -84,8 +83,8 @@ class PageRenderer:
         index: The skill's index.
         counter: Counts tokens of the rendered text.
         style: `marked` or `xml` for marks in place of gaps, `plain` for the paper's concatenation.
-        show: Command that reads omitted nodes; their ids follow it, or replace `{ids}` in it. Empty for
-            none.
+        show: Command that reads omitted lines; their address follows it, or replaces `{ids}` in it. Empty
+            for none.
         known: Ordinals of nodes that the reader has already; marks of omitted ones say so.
         joints: The cache of its joints, to share one among renderers; default: a cache of its own.
     """
@@ -106,7 +105,7 @@ class PageRenderer:
         # a command that is no line of text, such as one with the path of an oddly named folder, breaks marks
         self._show = show if is_plain(show) else ""
         self._known = known
-        self._paths = heading_paths(index.headings, [node.span for node in index.nodes])
+        self._paths = _without_titles(index)
         self._joints = joint_cache() if joints is None else joints
         self._number = next(_numbers)  # of its joints in the cache
 
@@ -150,6 +149,11 @@ class PageRenderer:
         return "" if self.style is Style.PLAIN else skill_tag(self.index.skill)
 
     @cached_property
+    def _ordinals(self) -> Mapping[str, int]:
+        """Ordinals by id."""
+        return {node.id: node.ordinal for node in self.index.nodes}
+
+    @cached_property
     def node_tokens(self) -> Sequence[int]:
         """Tokens that the text of each node takes on a page."""
         nodes = self.index.nodes
@@ -159,8 +163,10 @@ class PageRenderer:
 
     @cached_property
     def gap_tokens(self) -> int:
-        """Tokens that a gap takes, about: those of the mark for all nodes but the first and last."""
-        total = len(self.index.nodes)
+        """Tokens that a gap takes, about: that of all nodes but the first and last of the first file."""
+        nodes = self.index.nodes
+        first = sum(node.span.file == nodes[0].span.file for node in nodes)
+        total = first if first >= MIN_GAP_NODES else len(nodes)
         return self.joint(0, total - 1).tokens if total >= MIN_GAP_NODES else 0
 
     def frame_tokens(self, covered: float | None = None) -> int:
@@ -205,20 +211,17 @@ class PageRenderer:
         """Return a page with its legend, its tags or both; with a notice if `covered` is low."""
         if self.style is Style.PLAIN:
             return body
-        name, total = self.index.skill.name, len(self.index.nodes)
-        legend, flag, rule = "", ' complete="true"', rule_of(self.tag)
-        quoted = json.dumps(name, ensure_ascii=False)  # a quote in the name does not end it
-        about = f"[Page{self.tag} of skill {quoted}:"
-        if self.tag:
-            legend = f"{about} all {total} parts, files intact.{rule}]\n\n"
-        if shown != total:
-            had = ', "already in context" for what was sent before (if it is gone, read it again)'
-            how = f"; read them with: {command_for(self._show, SAMPLE_ADDRESS)}"
-            legend = (
-                f'{about} {shown} of {total} parts, files intact.{rule} "[…{self.tag} L2-9 …]" stands for '
-                f"omitted lines{had if self._known else ''}{how if self._show else '.'}]\n\n"
-            )
+        name, rule = self.index.skill.name, rule_of(self.tag)
+        legend, flag = "", ' complete="true"'
+        quoted = f"skill {json.dumps(name, ensure_ascii=False)}"  # a quote in the name does not end it
+        if shown != len(self.index.nodes):
+            how = f"; read: {command_for(self._show, SAMPLE_ADDRESS)}" if self._show else ""
+            named = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", self._show)  # by the command
+            about = "a skill" if named else quoted
+            legend = f"[Page{self.tag} of {about}.{rule} […{self.tag}] = omitted lines{how}]\n\n"
             flag = ""
+        elif self.tag:
+            legend = f"[Page{self.tag} of {quoted}: the whole.{rule}]\n\n"
         if said := not_covered(covered):
             legend = f"[This skill{self.tag} {said}.]\n\n{legend}"
         if self.style is Style.MARKED:
@@ -237,16 +240,29 @@ class PageRenderer:
         lead = "\n\n" if before != START else ""
         opening = "" if after == END else f"\n{''.join(self._opening(before, after))}"
         marks = "\n\n".join(
-            mark_of(self.index, omission, show=self._show, exact=self.counter.exact, tag=self.tag)
+            mark_of(self.index, omission, self._titles(omission, before, after), self.tag)
             for omission in omitted
         )
         text = f"{lead}{marks}\n{opening}"
         gap = _Joint(text, self._count(text), omitted)
-        most = FILL_FACTOR * gap.tokens
-        if any(omission.known for omission in omitted) or sum(node.tokens for node in hidden) > most:
+        # pages with gaps of up to three times these tokens filled suffice as often at equal tokens
+        if any(omission.known for omission in omitted) or sum(node.tokens for node in hidden) > gap.tokens:
             return gap
         filled = self._filled_joint(before, after, tuple(node.ordinal for node in hidden))
-        return gap if filled.tokens > most else filled
+        return gap if filled.tokens > gap.tokens else filled
+
+    def _titles(self, omission: Omission, before: int, after: int) -> list[str]:
+        """Return the titles of the outermost sections in a gap whose headings the page does not show."""
+        previous = self.index.nodes[before] if before != START else None
+        below = {heading.span for heading in self._paths[after]} if after != END else ()
+        found: dict[Span, str] = {}
+        for node in omission.nodes:
+            for heading in self._paths[self._ordinals[node]]:
+                span = heading.span
+                if span not in below and not (previous and covers(previous, span.file, span.start)):
+                    found[span] = heading.title
+                    break
+        return [title for title in found.values() if title]
 
     def _filled_joint(self, before: int, after: int, filled: tuple[int, ...] = ()) -> _Joint:
         """Return the source between two nodes as a joint."""
@@ -275,6 +291,18 @@ class PageRenderer:
 
     def _count(self, text: str) -> int:
         return self.counter.count(self._escaped(text))
+
+
+def _without_titles(index: SkillIndex) -> list[tuple[Heading, ...]]:
+    """Return for each node the headings that contain it, outermost first, but not the title of its file."""
+    paths = heading_paths(index.headings, [node.span for node in index.nodes])
+    tops: dict[str, set[Span | None]] = {}
+    for node, path in zip(index.nodes, paths, strict=True):
+        tops.setdefault(node.span.file, set()).add(path[0].span if path else None)
+    return [
+        path[1:] if len(tops[node.span.file]) == 1 else path
+        for node, path in zip(index.nodes, paths, strict=True)
+    ]
 
 
 class PageMeter:

@@ -79,7 +79,7 @@ export class Picks {
     const skip = skipped.get(id);
     const numbers = skip ? ` Numbers: ${MEASURES.map((name) => `${name} ${skip[name].toFixed(2)}`).join(", ")}.` : "";
     if (ranks.has(id)) return `On the page: pick ${ranks.get(id) + 1} of ${this.reading.picks.length}.`;
-    if (shown.has(id)) return `On the page, though not picked: its text costs little more than a mark for the gap.${numbers}`;
+    if (shown.has(id)) return `On the page, though not picked: its text costs no more than a mark for the gap.${numbers}`;
     return skip ? `Left out: ${skipReason(skip.reason)}.${numbers}` : "Left out.";
   }
 
