@@ -69,7 +69,7 @@ def row_of(exam: Exam, query: QueryRecord, share: float | None, style: str) -> d
         query.query,
         max_nodes=limits[0],
         max_tokens=limits[1],
-        fill=True,
+        fill=share is not None,
         style=style,
         show=f"skillpager show {query.skill}",
     )
