@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 LOWEST ?= '.[test]'
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-system test-core test-lowest test-st torture check audit release fix golden docs bench train clean
+.PHONY: help demo test test-system test-core test-lowest test-st torture check audit release fix golden docs bench train encoders clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -94,8 +94,12 @@ train: $(VENV)/.dev ## make all models that ship: DATA="DIR…"; build/training 
 	$(BIN)/python training/train.py $(DATA)
 	$(BIN)/python training/evaluate.py $(DATA)
 	$(BIN)/python training/ablate.py $(DATA)
-	$(BIN)/python training/encoder_sizes.py $(DATA)
 	$(BIN)/python training/tables.py
+	$(BIN)/python docs/generate_models.py
+
+encoders: $(VENV)/.dev ## compare ways to train the encoder: LEARN="DIR…" TRY="DIR…"; about ten minutes each
+	$(PIP) install 'torch==2.13.0' --editable '.[bench,train]'
+	$(BIN)/python training/encoder_variants.py --learn $(LEARN) --try $(TRY) --out benchmarks/models/encoders.csv
 
 clean: ## remove the environments and all caches
 	rm -rf $(VENV) $(VENV)-core $(VENV)-lowest $(VENV)-st $(VENV)-mutate .mypy_cache .ruff_cache .hypothesis .import_linter_cache build dist

@@ -26,7 +26,7 @@ def measure(skill: Path, cache: Path) -> dict[str, object]:
     store = SqliteStore(cache)
     watch.on(pager, "read_skill", "read")
     watch.on(fragments, "split_skill", "split")
-    watch.on(encoder, "encode_documents", "embed")
+    watch.on(encoder, "encode_in_context", "embed")
     watch.on(classifier, "classify", "classify")
     watch.on(edges, "infer_edges", "edges")
     watch.on(counter, "count", "tokens")

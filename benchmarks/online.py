@@ -97,7 +97,7 @@ _NOTE = (
 def _watched(pager: SkillPager) -> Stopwatch:
     watch = Stopwatch()
     watch.on(pager.encoder, "encode_query", "query embedding")
-    watch.on(pager.encoder, "encode_queries", "query embedding")
+    watch.on(pager.encoder, "encode_query_parts", "query embedding")
     watch.on(Mmr, "select", "selection")
     watch.on(PageRenderer, "render", "context")
     return watch

@@ -13,11 +13,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from skillpager import SkillPager
+from skillpager.encoders.builtin import BuiltinEncoder
 from skillpager.strategies.navigator.features import IndexFeatures, features_of
 from skillpager.strategies.navigator.lexical import clauses_of
 from skillpager.strategies.navigator.model import shipped_model
 from skillpager.types import Query
 
+ENCODER = BuiltinEncoder()
 SAMPLES = Path(__file__).parents[1] / "examples" / "skills"
 QUERIES = [
     f"Step {number} of the release failed overnight. How do I undo only number {number}, which of the "
@@ -36,15 +38,11 @@ def median(work: Callable[[str], object]) -> float:
     return 1000 * statistics.median(times)
 
 
-def parts_of(query: str) -> list[str]:
-    """Return the texts that are embedded of a query."""
-    return [query, *clauses_of(query)]
-
-
-def asked(pager: SkillPager, query: str) -> Query:
+def asked(query: str) -> Query:
     """Return a query as the pager embeds it."""
-    clauses = tuple(Query(clause, pager.embed_query(clause)) for clause in clauses_of(query))
-    return Query(query, pager.embed_query(query), clauses)
+    clauses = clauses_of(query)
+    row, *rows = ENCODER.encode_query_parts(query, clauses)
+    return Query(query, row, tuple(map(Query, clauses, rows)))
 
 
 def stages(pager: SkillPager, skill: str) -> dict[str, float]:
@@ -56,8 +54,8 @@ def stages(pager: SkillPager, skill: str) -> dict[str, float]:
     model = shipped_model()
     for query in QUERIES:
         pager.page(index, f"{query} Warm up.")
-    embed = median(lambda query: [pager.encoder.encode_query(part) for part in parts_of(query)])
-    questions = [asked(pager, query) for query in QUERIES]
+    embed = median(lambda query: ENCODER.encode_query_parts(query, clauses_of(query)))
+    questions = [asked(query) for query in QUERIES]
     rows = iter(questions)
     features = median(lambda _: features_of(known, next(rows)))
     rows = iter(questions)

@@ -1,7 +1,8 @@
 """Quality of the shipped models on unseen skills: the rows of the README's quality table.
 
 `python benchmarks/unseen.py FOLDER…` runs `skillpager bench run` on folders of annotated documents and
-writes `unseen.csv`, a row for each data set, style and method. Documents that the manifest marks as near
+writes `unseen.csv`, a row for each data set, style and method; short queries, if a folder has any, are a data
+set of their own. Documents that the manifest marks as near
 copies of training documents are left out.
 """
 
@@ -12,6 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+SHORT = ".short.json"
 TARGET = Path(__file__).with_name("unseen.csv")
 COLUMNS = (
     "data",
@@ -45,11 +47,17 @@ def main(folders: list[Path]) -> None:
         writer.writeheader()
         for folder in folders:
             with tempfile.TemporaryDirectory() as scratch:
-                skills = link_unseen(folder, Path(scratch) / "data")
-                for style, methods in METHODS.items():
-                    for row in run(Path(scratch) / "data", style, methods):
-                        writer.writerow({"data": folder.name, "skills": skills, "style": style, **row})
-                        file.flush()
+                data = Path(scratch) / "data"
+                skills = link_unseen(folder, data)
+                sets = {folder.name: data}
+                if any(data.glob(f"*{SHORT}")):
+                    sets[f"{folder.name}, short"] = short = Path(scratch) / "short"
+                    skillpager("bench", "data", "evidence", data, "--short", "--out", short)
+                for name, queries in sets.items():
+                    for style, methods in METHODS.items():
+                        for row in run(queries, style, methods):
+                            writer.writerow({"data": name, "skills": skills, "style": style, **row})
+                            file.flush()
 
 
 def link_unseen(folder: Path, target: Path) -> int:
@@ -58,26 +66,23 @@ def link_unseen(folder: Path, target: Path) -> int:
     entries = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
     names = [entry["id"] for entry in entries if entry["annotated"] and "near_copy_of" not in entry]
     for name in names:
-        for suffix in (".md", ".ann.json"):
-            (target / f"{name}{suffix}").symlink_to((folder / f"{name}{suffix}").resolve())
+        for suffix in (".md", ".ann.json", SHORT):
+            if (folder / f"{name}{suffix}").exists():
+                (target / f"{name}{suffix}").symlink_to((folder / f"{name}{suffix}").resolve())
     return len(names)
+
+
+def skillpager(*arguments: str | Path) -> str:
+    """Return what a command prints."""
+    command = [sys.executable, "-m", "skillpager", *arguments]
+    return subprocess.run(command, stdout=subprocess.PIPE, check=True, encoding="utf-8").stdout
 
 
 def run(data: Path, style: str, methods: tuple[str, ...]) -> list[dict[str, object]]:
     """Return the summary of `skillpager bench run`, a row a method."""
-    command = [
-        sys.executable,
-        "-m",
-        "skillpager",
-        "bench",
-        "run",
-        "--data",
-        data,
-        "--out",
-        data.parent / style,
-    ]
+    out = data.parent / f"{data.name} {style}"
     options = ["--style", style, "--methods", ",".join(methods), "--no-contexts", "--quiet", "--json"]
-    done = subprocess.run([*command, *options], stdout=subprocess.PIPE, check=True, encoding="utf-8")
+    done = skillpager("bench", "run", "--data", data, "--out", out, *options)
     return [
         {
             "method": row["method"],
@@ -88,7 +93,7 @@ def run(data: Path, style: str, methods: tuple[str, ...]) -> list[dict[str, obje
             "coverage": row["coverage"],
             "token_reduction": row["token_reduction"],
         }
-        for row in json.loads(done.stdout)["methods"]
+        for row in json.loads(done)["methods"]
     ]
 
 

@@ -1,9 +1,9 @@
-"""Ablation of the navigator: its scores without each of its parts, by cross-validation over skills.
+"""Ablation of the navigator: its scores without each of its parts, by cross-validation over repositories.
 
     python training/ablate.py DATA... --work build/training --out benchmarks/models/ablation.csv
 
-Every variant is trained again, with one network for each fold instead of four, and pages the first five
-queries of every document in style `plain`. Needs the files that `train.py` wrote to WORK.
+Every variant is trained again, with one network for each fold instead of four, and pages the long and the
+short queries of every document in style `plain`. Needs the files that `train.py` wrote to WORK.
 """
 
 import argparse
@@ -12,17 +12,19 @@ import sys
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
+from itertools import groupby
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 import train_navigator
-from data import Example, embedded_queries, load, skill_folds
+from data import FURTHER, LONG, SHORT, UNANSWERED, Example, load
 from evaluate import REDUCTIONS
+from sequence_net import arrays_of
 from skillpager.bench.judge import judge_evidence
 from skillpager.bench.run.methods import ALL_NODES
-from skillpager.encoders.builtin import BuiltinEncoder
 from skillpager.pages.assemble import make_page
 from skillpager.pages.render import PageRenderer
 from skillpager.sequence_net import SequenceNet
@@ -31,11 +33,13 @@ from skillpager.strategies.navigator.model import NeedModel
 from skillpager.strategies.navigator.strategy import Navigator
 from skillpager.tokens import default_counter
 from skillpager.types import Budget, FloatArray, Query, Style
-from train import BASE, FOLD_SEED, FOLDS, Unseen, embedding, make_cases, read_unseen
+from train import Split, embedding, encode, make_cases, read_unseen, splits_of
 from train_navigator import Case
-from train_types import Encoded
 
 logger = logging.getLogger("ablate")
+
+# series of queries that are paged
+TRIED = (LONG, SHORT)
 
 
 @dataclass(frozen=True)
@@ -49,7 +53,7 @@ class Variant:
         fit: Changes of its training.
         walk: Changes of how nodes are picked.
         tuned: Whether the encoder is.
-        second_series: Whether it learns from the second series of queries.
+        learns: Series of queries that it learns from.
         calibrated: Whether the logits are.
     """
 
@@ -59,15 +63,18 @@ class Variant:
     fit: Mapping[str, object] = field(default_factory=dict)
     walk: Mapping[str, object] = field(default_factory=dict)
     tuned: bool = True
-    second_series: bool = True
+    learns: tuple[str, ...] = (LONG, FURTHER, SHORT, UNANSWERED)
     calibrated: bool = True
 
 
 VARIANTS = (
     Variant("everything"),
     Variant("untuned encoder", tuned=False),
-    Variant("first series of queries only", second_series=False),
+    Variant("long queries of the first series only", learns=(LONG,)),
+    Variant("no short queries", learns=(LONG, FURTHER, UNANSWERED)),
+    Variant("no unanswered queries", learns=(LONG, FURTHER, SHORT)),
     Variant("no words", without=("words", "heading")),
+    Variant("no names", without=("names",)),
     Variant("no clauses", without=("clauses",)),
     Variant("no section and neighbours", without=("section", "neighbours")),
     Variant("no types, form and place", without=("type", "form", "place")),
@@ -94,21 +101,26 @@ def networks_of(variant: Variant) -> Variant:
 CASES: dict[bool, list[Case]] = {}
 
 
-def predict(folds: np.ndarray, variant: Variant) -> Logits:
-    """Return out-of-fold logits of the first series."""
-    cases = CASES[variant.tuned]
+def predict(splits: Sequence[Split], variant: Variant) -> Logits:
+    """Return out-of-fold logits of the queries that are paged."""
+    cases = [without(case, variant.without) for case in CASES[variant.tuned]]
     shape = replace(train_navigator.SHAPE, **variant.shape)
     fit = replace(train_navigator.FIT, seeds=1, **variant.fit)
-    cases = [
-        without(case, variant.without) for case in cases if variant.second_series or case.asked.first_series
-    ]
     logits: Logits = {}
-    for fold in range(FOLDS):
-        nets = train_navigator.train([case for case in cases if folds[case.document] != fold], shape, fit)
-        tried = [case for case in cases if folds[case.document] == fold and case.asked.first_series]
-        found = train_navigator.predict(nets, tried)
-        logits |= {case.asked.query.id: values for case, values in zip(tried, found, strict=True)}
+    for split in splits:
+        learns = [case for case in of_documents(cases, split.learns) if case.asked.series in variant.learns]
+        net = SequenceNet(arrays_of(train_navigator.train(learns, shape, fit)))
+        for case in of_documents(cases, split.tried):
+            if case.asked.series in TRIED:
+                found = net.logits(case.example.features, case.example.sections)
+                logits[case.asked.query.id] = found[:, 0]
     return logits
+
+
+def of_documents(cases: Sequence[Case], places: Sequence[int]) -> list[Case]:
+    """Return the cases of the documents at some places."""
+    chosen = set(places)
+    return [case for case in cases if case.document in chosen]
 
 
 def without(case: Case, groups: Sequence[str]) -> Case:
@@ -125,7 +137,7 @@ def without(case: Case, groups: Sequence[str]) -> Case:
 
 @dataclass(frozen=True, eq=False)
 class Told(NeedModel):
-    """A model whose logits are known."""
+    """A model whose logits are known, by text: for the queries of one document."""
 
     known: Mapping[str, FloatArray] = field(default_factory=dict)
 
@@ -135,43 +147,36 @@ class Told(NeedModel):
 
 
 def measure(
-    examples: Sequence[Example], folds: np.ndarray, logits: Logits, variant: Variant
-) -> list[list[bool]]:
-    """Return for each reduction which queries are sufficient."""
-    cases = [case for case in CASES[variant.tuned] if case.asked.first_series]
-    found: list[list[bool]] = [[] for _ in REDUCTIONS]
-    by_fold: list[list[Case]] = [
-        [case for case in cases if folds[case.document] == fold] for fold in range(FOLDS)
-    ]
-    for fold, mine in enumerate(by_fold):
-        others = [case for number, group in enumerate(by_fold) if number != fold for case in group]
+    examples: Sequence[Example], splits: Sequence[Split], logits: Logits, variant: Variant
+) -> dict[str, list[list[bool]]]:
+    """Return which queries are sufficient: for each series and each reduction."""
+    cases = [case for case in CASES[variant.tuned] if case.asked.series in TRIED]
+    found: dict[str, list[list[bool]]] = {series: [[] for _ in REDUCTIONS] for series in TRIED}
+    for split in splits:
+        # those that the split learns from are tried by the others
+        others = of_documents(cases, split.learns)
         scale = train_navigator.fit_scale(others, [logits[case.asked.query.id] for case in others])
-        known = {case.query.text: logits[case.asked.query.id] for case in mine}
-        model = Told(
-            SequenceNet({}), embedding(), scale if variant.calibrated else (1.0, 0.0), None, 0.0, known
-        )
-        navigator = Navigator(model=model, **variant.walk)
-        for case in mine:
-            document = examples[case.document].document
-            renderer = PageRenderer(case.index, default_counter(), style=Style.PLAIN)
-            for row, reduction in zip(found, REDUCTIONS, strict=True):
-                limit = int((1 - reduction / 100) * case.index.full_tokens)
-                text = make_page(renderer, navigator, case.query, Budget(ALL_NODES, limit, fill=True)).text
-                row.append(judge_evidence(document, case.asked.query, text)[1])
+        for place, group in groupby(of_documents(cases, split.tried), lambda case: case.document):
+            mine = list(group)
+            navigator = Navigator(
+                model=Told(
+                    SequenceNet({}),
+                    embedding(),
+                    scale if variant.calibrated else (1.0, 0.0),
+                    chance=None,
+                    floor=0.0,
+                    known={case.query.text: logits[case.asked.query.id] for case in mine},
+                ),
+                **variant.walk,  # type: ignore[arg-type]
+            )
+            renderer = PageRenderer(mine[0].index, default_counter(), style=Style.PLAIN)
+            for case in mine:
+                for row, reduction in zip(found[case.asked.series], REDUCTIONS, strict=True):
+                    limit = int((1 - reduction / 100) * renderer.index.full_tokens)
+                    budget = Budget(ALL_NODES, limit, fill=True)
+                    text = make_page(renderer, navigator, case.query, budget).text
+                    row.append(judge_evidence(examples[place].document, case.asked.query, text)[1])
     return found
-
-
-def untuned(examples: Sequence[Example], work: Path) -> dict[int, Encoded]:
-    """Return what the base makes of the documents."""
-    encoder = BuiltinEncoder(folder=work / "encoders" / BASE)
-    return {
-        place: Encoded(
-            encoder.encode_documents(example.texts),
-            embedded_queries(encoder, [asked.query.query for asked in example.asked]),
-            np.zeros((len(example.texts), 0), np.float32),
-        )
-        for place, example in enumerate(examples)
-    }
 
 
 def main() -> None:
@@ -185,25 +190,31 @@ def main() -> None:
     options = parser.parse_args()
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(message)s")
     examples = load(options.data)
-    folds = skill_folds(examples, FOLDS, FOLD_SEED)
-    unseen = read_unseen(examples, options.work, "skill")
-    base = Unseen(untuned(examples, options.work), unseen.logits, unseen.types)
+    splits = [split for split in splits_of(examples) if split.tried]
+    unseen = read_unseen(examples, options.work, splits)
+    encoded = {
+        place: of
+        for split in splits
+        for place, of in encode(examples, options.work, split, tuned=False).items()
+    }
+    base = replace(unseen, encoded=encoded)
     CASES.update({True: make_cases(examples, unseen), False: make_cases(examples, base)})
     rows = []
-    with ProcessPoolExecutor() as pool:
+    with ProcessPoolExecutor(mp_context=get_context("fork")) as pool:
         nets = {
-            name: pool.submit(predict, folds, kind)
+            name: pool.submit(predict, splits, kind)
             for name, kind in {str(kind): kind for kind in map(networks_of, VARIANTS)}.items()
         }
         tasks = [
-            pool.submit(measure, examples, folds, nets[str(networks_of(variant))].result(), variant)
+            pool.submit(measure, examples, splits, nets[str(networks_of(variant))].result(), variant)
             for variant in VARIANTS
         ]
         for variant, task in zip(VARIANTS, tasks, strict=True):
-            rows.append([variant.name, *(f"{100 * np.mean(row):.1f}" for row in task.result())])
-            logger.info("%s", rows[-1])
+            for series, found in task.result().items():
+                rows.append([variant.name, series, *(f"{100 * np.mean(row):.1f}" for row in found)])
+                logger.info("%s", rows[-1])
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    headings = ["variant", *(f"sufficiency at {reduction} %" for reduction in REDUCTIONS)]
+    headings = ["variant", "series", *(f"sufficiency at {reduction} %" for reduction in REDUCTIONS)]
     pd.DataFrame(rows, columns=headings).to_csv(options.out, index=False, lineterminator="\n")
 
 

@@ -15,8 +15,10 @@ from torch.nn import functional
 
 from encoder_graph import EPSILON, HEADS, LAYERS, WIDTH
 
-# word pieces that run together
-PIECES_PER_BATCH = 4096
+# word pieces that run together: with more, the attention's logits leave the processor's cache, and a step
+# takes up to eight times as long
+PIECES_PER_BATCH = 800
+LENGTH_STEP = 64
 MASKED = -1e4
 
 # this module's names of the parts of a layer, and theirs
@@ -91,19 +93,25 @@ class Upper(nn.Module):
         self.layers = nn.ModuleList(Layer() for _ in range(layers))
         self.types = nn.Linear(WIDTH, outputs)
 
-    def forward(self, states: Sequence[Tensor]) -> Tensor:
-        """Return `(texts, 384)` unit rows of texts whose lower states are given."""
-        rows, order = [], []
+    def forward(self, states: Sequence[Tensor], spans: Sequence[Sequence[tuple[int, int]]]) -> Tensor:
+        """Return `(spans, 384)` unit rows: the mean of each span of texts whose lower states are given.
+
+        Args:
+            states: `(pieces, 384)` of each text.
+            spans: First piece and end of each span, by text.
+        """
+        rows: list[Tensor] = [torch.empty(0)] * len(states)
         for places in batches([len(text) for text in states]):
             x, held = _padded([states[place] for place in places])
             with torch.autocast("cpu", torch.bfloat16):
                 for layer in self.layers:
                     x = layer(x, _mask(held))
-            rows.append((x.float() * held[..., None]).sum(1))
-            order += places
-        back = torch.empty(len(order), dtype=torch.long)
-        back[torch.tensor(order)] = torch.arange(len(order))
-        return functional.normalize(torch.cat(rows)[back], dim=-1)
+            # a span is a difference of running sums
+            sums = functional.pad(x.float().cumsum(1), (0, 0, 1, 0))
+            for row, place in zip(sums, places, strict=True):
+                bounds = torch.tensor(spans[place])
+                rows[place] = row[bounds[:, 1]] - row[bounds[:, 0]]
+        return functional.normalize(torch.cat(rows), dim=-1)
 
 
 def batches(lengths: Sequence[int]) -> Iterator[list[int]]:
@@ -119,9 +127,13 @@ def batches(lengths: Sequence[int]) -> Iterator[list[int]]:
 
 
 def _padded(rows: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
-    padded = nn.utils.rnn.pad_sequence(list(rows), batch_first=True)
     lengths = torch.tensor([len(row) for row in rows])
-    return padded, torch.arange(padded.shape[1]) < lengths[:, None]
+    # kernels are compiled for each new shape, so there are few
+    longest = -(-int(lengths.max()) // LENGTH_STEP) * LENGTH_STEP
+    padded = rows[0].new_zeros(len(rows), longest, *rows[0].shape[1:])
+    for place, row in enumerate(rows):
+        padded[place, : len(row)] = row
+    return padded, torch.arange(longest) < lengths[:, None]
 
 
 def _mask(held: Tensor) -> Tensor | None:

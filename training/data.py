@@ -1,29 +1,38 @@
 """Reader of annotated documents for the training scripts."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from skillpager.bench.data.evidence import AnnotatedQuery, Document, read_documents, read_published
+from skillpager.bench.data.evidence import (
+    AnnotatedQuery,
+    Document,
+    ShortQuery,
+    read_documents,
+    read_published,
+    read_published_short,
+)
 from skillpager.bench.data.records import LineRange
 from skillpager.bench.validate.node_types import label_fragments
 from skillpager.classifiers.local import TYPES
-from skillpager.node_text import embedded_text
+from skillpager.encoders.builtin import BuiltinEncoder
 from skillpager.parsing.fragments import split_skill
 from skillpager.parsing.skill import skill_from_text
 from skillpager.strategies.navigator.lexical import clauses_of
-from skillpager.types import Encoder, FloatArray, Fragment, Heading, Query, Skill
+from skillpager.types import FloatArray, Fragment, Heading, Query, Skill
 
 TEXT_FORM = "context"
 # what a node that only helps is worth beside one that is needed; 0 would make it as wrong as any other
 SUPPORTING = 0.3
 # share of a label that goes to the second annotator's type where there is one
 SECOND_SHARE = 0.3
-SPLITS = ("train", "dev")
-# the queries that every document has; those after them are the second series
+SPLITS = ("train", "dev", "train2")
+# the long queries that every document has; those after them are further ones
 FIRST_SERIES = 5
+LONG, FURTHER, SHORT, UNANSWERED = "long", "further", "short", "unanswered"
 
 
 @dataclass(frozen=True)
@@ -33,12 +42,13 @@ class Asked:
     Attributes:
         query: As annotated.
         needs: `(n,)` 1 for nodes with a critical line, `SUPPORTING` for those with a supporting one, else 0.
-        first_series: Whether it is one of the five that every document has.
+        series: `long` for the five long ones that every document has, `further` for more of the kind,
+            `short`, or `unanswered` if the document does not answer it.
     """
 
-    query: AnnotatedQuery
+    query: AnnotatedQuery | ShortQuery
     needs: FloatArray
-    first_series: bool
+    series: str
 
 
 @dataclass(frozen=True)
@@ -50,22 +60,22 @@ class Example:
         skill: The skill that it is.
         fragments: Its nodes before typing.
         headings: Its headings.
-        texts: What of each node is embedded.
         types: `(n, 6)` shares of the types by the annotators, a row of zeros where there is no label.
         labels: `(n,)` the first annotator's type, -1 for none.
         second: `(n,)` the second annotator's type, -1 for none.
         asked: Its queries.
+        unanswered: Requests near its subject that it does not answer.
     """
 
     document: Document
     skill: Skill
     fragments: tuple[Fragment, ...]
     headings: tuple[Heading, ...]
-    texts: tuple[str, ...]
     types: FloatArray
     labels: np.ndarray
     second: np.ndarray
     asked: tuple[Asked, ...]
+    unanswered: tuple[str, ...]
 
     @property
     def name(self) -> str:
@@ -83,20 +93,32 @@ def load(folders: Iterable[Path]) -> list[Example]:
 
     Raises:
         BenchError: As `read_documents`.
-        SystemExit: No document has a node.
     """
     published = {record.sha256: record for split in SPLITS for record in read_published(split)}
+    short = read_published_short()
     examples = []
     for folder in folders:
         for document in read_documents(folder):
             record = published.get(document.provenance.sha256)
             annotation = record.annotation if record else document.annotation
-            examples.append(_example(document, annotation.queries, annotation.types_second))
+            further = document.short or short.get(document.provenance.sha256)
+            queries = [
+                *(
+                    (query, LONG if _number(query.id) <= FIRST_SERIES else FURTHER)
+                    for query in annotation.queries
+                ),
+                *((query, SHORT) for query in (further.queries if further else ())),
+            ]
+            unanswered = tuple(request.query for request in further.unanswered) if further else ()
+            examples.append(_example(document, queries, unanswered, annotation.types_second))
     return [example for example in examples if example.fragments]
 
 
 def _example(
-    document: Document, queries: Sequence[AnnotatedQuery], second: Sequence[tuple[int, int, str]]
+    document: Document,
+    queries: Sequence[tuple[AnnotatedQuery | ShortQuery, str]],
+    unanswered: tuple[str, ...],
+    second: Sequence[tuple[int, int, str]],
 ) -> Example:
     annotation = document.annotation
     skill = skill_from_text(document.text)
@@ -108,23 +130,22 @@ def _example(
         skill,
         fragments,
         tuple(tile for tile in tiles if isinstance(tile, Heading)),
-        tuple(embedded_text(fragment, TEXT_FORM) for fragment in fragments),
         _shares(labels, others),
         labels,
         others,
-        tuple(Asked(query, _needs(fragments, query), _number(query.id) <= FIRST_SERIES) for query in queries),
+        tuple(Asked(query, _needs(fragments, query), series) for query, series in queries),
+        unanswered,
     )
 
 
-def embedded_queries(encoder: Encoder, texts: Sequence[str]) -> tuple[Query, ...]:
+def embedded_queries(encoder: BuiltinEncoder, texts: Sequence[str]) -> tuple[Query, ...]:
     """Return queries as `SkillPager` embeds them for the navigator: each with its clauses."""
-    clauses = [clauses_of(text) for text in texts]
-    every = [*texts, *(clause for of_query in clauses for clause in of_query)]
-    rows = dict(zip(every, encoder.encode_documents(every), strict=True))
-    return tuple(
-        Query(text, rows[text], tuple(Query(clause, rows[clause]) for clause in of_query))
-        for text, of_query in zip(texts, clauses, strict=True)
-    )
+    queries = []
+    for text in texts:
+        clauses = clauses_of(text)
+        row, *rows = encoder.encode_query_parts(text, clauses)
+        queries.append(Query(text, row, tuple(map(Query, clauses, rows))))
+    return tuple(queries)
 
 
 def _numbers(fragments: Sequence[Fragment], ranges: Sequence[tuple[int, int, str]]) -> np.ndarray:
@@ -141,7 +162,7 @@ def _shares(first: np.ndarray, second: np.ndarray) -> FloatArray:
     return shares
 
 
-def _needs(fragments: Sequence[Fragment], query: AnnotatedQuery) -> FloatArray:
+def _needs(fragments: Sequence[Fragment], query: AnnotatedQuery | ShortQuery) -> FloatArray:
     return np.array(
         [
             1.0 if _touches(each, query.critical) else SUPPORTING if _touches(each, query.supporting) else 0.0
@@ -161,27 +182,12 @@ def _touches(fragment: Fragment, ranges: Iterable[LineRange]) -> bool:
     return any(span.start_line <= end and span.end_line >= start for start, end in ranges)
 
 
-def skill_folds(examples: Sequence[Example], folds: int, seed: int) -> np.ndarray:
-    """Return `(n,)` the fold of each document, drawn at random: cross-validation over skills."""
-    order = np.random.default_rng(seed).permutation(len(examples))
-    numbers = np.empty(len(examples), int)
-    numbers[order] = np.arange(len(examples)) % folds
-    return numbers
-
-
-def repository_folds(examples: Sequence[Example], smallest: int) -> tuple[np.ndarray, list[str]]:
-    """Return the fold of each document, and the folds' names: a repository each, small ones together.
-
-    Args:
-        examples: The documents.
-        smallest: Repositories with fewer documents than this share the last fold.
-    """
-    counts: dict[str, int] = {}
-    for example in examples:
-        counts[example.repository] = counts.get(example.repository, 0) + 1
-    large = sorted((name for name in counts if counts[name] >= smallest), key=lambda name: -counts[name])
-    small = sorted(name for name in counts if counts[name] < smallest)
-    numbers = [
-        large.index(example.repository) if example.repository in large else len(large) for example in examples
-    ]
-    return np.array(numbers), [*large, *([" + ".join(small)] if small else [])]
+def repository_folds(examples: Sequence[Example], folds: int) -> np.ndarray:
+    """Return `(n,)` the fold of each document: all of a repository in one, folds of about equal size."""
+    sizes = Counter(example.repository for example in examples)
+    held = [0] * folds
+    fold_of = {}
+    for name in sorted(sizes, key=lambda name: (-sizes[name], name)):
+        fold_of[name] = held.index(min(held))
+        held[fold_of[name]] += sizes[name]
+    return np.array([fold_of[example.repository] for example in examples])

@@ -1,4 +1,4 @@
-"""Builder of an ONNX graph of BERT with mean pooling, in floats or in 8-bit integers.
+"""Builder of an ONNX graph of BERT, in floats or in 8-bit integers.
 
 The graph is written operator by operator, not exported and quantised with stock tools, for three properties:
 
@@ -11,7 +11,6 @@ The graph is written operator by operator, not exported and quantised with stock
 
 References:
     Devlin et al. 2018, BERT, arXiv:1810.04805.
-    Reimers and Gurevych 2019, Sentence-BERT, arXiv:1908.10084, §3 (mean pooling).
     Xiao et al. 2022, SmoothQuant, arXiv:2211.10438, eq. 4 (evening out channels).
 """
 
@@ -24,11 +23,12 @@ import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
+from skillpager.encoders.builtin import MAX_PIECES
+
 Floats = NDArray[np.float32]
 Weights = Mapping[str, Floats]
 
 LAYERS, HEADS, WIDTH = 6, 12, 384
-MAX_PIECES = 256
 EPSILON = 1e-12
 # what onnxruntime 1.20, the oldest that is accepted, can read; and its own fused operators
 OPSET, IR_VERSION = 18, 9
@@ -153,7 +153,7 @@ def pair_peaks(weight: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def build_model(weights: Weights, linear: Linear) -> onnx.ModelProto:
-    """Return the model: `input_ids` (batch, sequence) int64 to `embedding` (batch, 384), unit rows."""
+    """Return the model: `input_ids` (batch, sequence) int64 to `states` (batch, sequence, 384)."""
     graph = Graph()
     x = _embed(graph, weights)
     _repeat_zero(graph, x)
@@ -161,7 +161,7 @@ def build_model(weights: Weights, linear: Linear) -> onnx.ModelProto:
         layer = f"encoder.layer.{number}"
         x = _attend(graph, weights, linear, x, layer)
         x = _feed_forward(graph, weights, linear, x, layer)
-    _pool(graph, x)
+    graph.node("Identity", _batched(graph, x, WIDTH), output="states")
     return _finish(graph)
 
 
@@ -223,23 +223,9 @@ def _batched(graph: Graph, x: str, width: int) -> str:
     return graph.node("Reshape", x, shape)
 
 
-def _pool(graph: Graph, x: str) -> None:
-    # a product with ones adds in one order for any batch, which ReduceMean does not; that it is a sum and
-    # no mean is undone by the scaling to unit length
-    length = graph.node("Shape", "input_ids", start=1, end=2)
-    ones = graph.node(
-        "ConstantOfShape",
-        graph.node("Concat", graph.integers(1), length, axis=0),
-        value=numpy_helper.from_array(np.ones(1, np.float32)),
-    )
-    total = graph.node("MatMul", ones, _batched(graph, x, WIDTH))
-    total = graph.node("Squeeze", total, graph.integers(1))
-    graph.node("LpNormalization", total, output="embedding", axis=-1, p=2)
-
-
 def _finish(graph: Graph) -> onnx.ModelProto:
     ids = helper.make_tensor_value_info("input_ids", TensorProto.INT64, ["batch", "sequence"])
-    rows = helper.make_tensor_value_info("embedding", TensorProto.FLOAT, ["batch", WIDTH])
+    rows = helper.make_tensor_value_info("states", TensorProto.FLOAT, ["batch", "sequence", WIDTH])
     constants = list(graph.constants.values())
     return helper.make_model(
         helper.make_graph(graph.nodes, "all-MiniLM-L6-v2", [ids], [rows], constants),

@@ -19,8 +19,9 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from data import TEXT_FORM, Example, load
+from data import LONG, SHORT, TEXT_FORM, Example, load
 from skillpager import SkillPager
+from skillpager.bench.data.evidence import AnnotatedQuery, ShortQuery
 from skillpager.bench.run.methods import ALL_NODES, Method
 from skillpager.bench.run.selecting import page_by, page_row
 from skillpager.classifiers.local import TYPES, LocalClassifier
@@ -35,7 +36,7 @@ logger = logging.getLogger("evaluate")
 
 # token reductions and promises that the tables show
 REDUCTIONS = (40, 50, 60, 70)
-PROMISES = (0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95)
+PROMISES = (0.5, 0.7, 0.8, 0.9, 0.95)
 DEFAULT = "default"
 CONCEPT = TYPES.index(NodeType.CONCEPT)
 
@@ -43,13 +44,11 @@ NAVIGATOR, UNTUNED = "navigator", ", untuned"
 BASELINES = {
     "mmr": Method(strategy="mmr"),
     "mmr λ 0.9": Method(strategy="mmr", mmr_lambda=0.9),
-    "hybrid": Method(strategy="hybrid"),
     "msd": Method(strategy="msd"),
-    "chunk_mmr": Method(strategy="chunk_mmr"),
     "sections": Method(strategy="sections"),
 }
 # what is also measured as users get it
-MARKED = ("mmr", "hybrid", "sections", NAVIGATOR)
+MARKED = ("mmr", "sections", NAVIGATOR)
 
 
 def budgets(method: Method) -> Iterator[tuple[str, Method]]:
@@ -68,12 +67,12 @@ def pages(
     style: Style,
     navigator: Strategy | None = None,
 ) -> Iterator[dict[str, object]]:
-    """Yield the pages of a document's first five queries by every method and budget."""
+    """Yield the pages of a document's long and short queries by every method and budget."""
     nodes = len(pager.index(example.skill).nodes)
     for name, method in methods.items():
         strategy = navigator if method.strategy == NAVIGATOR else None
         for budget, limited in budgets(method):
-            for asked in (asked for asked in example.asked if asked.first_series):
+            for asked in (asked for asked in example.asked if asked.series in (LONG, SHORT)):
                 query = asked.query
                 page, _ = page_by(pager, example.skill, query.query, limited, strategy=strategy, style=style)
                 needed = example.labels[asked.needs == 1]
@@ -82,7 +81,10 @@ def pages(
                     "query": query.id,
                     "skill": example.name,
                     "repository": example.repository,
-                    "difficulty": query.difficulty,
+                    "series": asked.series,
+                    # what only one of the two kinds of queries has
+                    "difficulty": query.difficulty if isinstance(query, AnnotatedQuery) else "",
+                    "wording": query.style if isinstance(query, ShortQuery) else "",
                     "concept": bool(len(needed)) and bool((needed == CONCEPT).all()),
                     "nodes": nodes,
                     "method": name,
@@ -95,15 +97,14 @@ def pages(
 
 
 def of_split(examples: Sequence[Example], work: Path, split: Split) -> Iterator[dict[str, object]]:
-    """Yield the pages of the documents that a split is tried on; over skills, before tuning too."""
+    """Yield the pages of the documents that a split is tried on; MMR also with the untuned encoder."""
     folder, encoders = work / "folds" / split.name, work / "encoders"
     classifier = LocalClassifier(folder / "types.npz")
     with np.load(folder / "navigator.npz") as arrays:
         navigator = Navigator(model=NeedModel.of({name: arrays[name] for name in arrays.files}))
-    kind = split.name.partition("-")[0]
     methods = {**BASELINES, NAVIGATOR: Method(strategy=NAVIGATOR)}
     marked = {name: methods[name] for name in MARKED}
-    untuned = {f"{name}{UNTUNED}": method for name, method in BASELINES.items()}
+    untuned = {f"mmr{UNTUNED}": BASELINES["mmr"]}
     with TemporaryDirectory() as store:
         settings = Settings(cache_dir=Path(store))
         tuned = SkillPager(
@@ -122,12 +123,9 @@ def of_split(examples: Sequence[Example], work: Path, split: Split) -> Iterator[
             settings=settings,
         )
         for place in split.tried:
-            rows = [pages(examples[place], tuned, methods, Style.PLAIN, navigator)]
-            if kind == "skill":
-                rows.append(pages(examples[place], tuned, marked, Style.MARKED, navigator))
-                rows.append(pages(examples[place], before, untuned, Style.PLAIN))
-            for row in (row for group in rows for row in group):
-                yield {"folds": kind, "fold": split.name, **row}
+            yield from pages(examples[place], tuned, methods, Style.PLAIN, navigator)
+            yield from pages(examples[place], tuned, marked, Style.MARKED, navigator)
+            yield from pages(examples[place], before, untuned, Style.PLAIN)
         tuned.close()
         before.close()
 
@@ -154,7 +152,7 @@ def main() -> None:
 
 
 def _rows(examples: Sequence[Example], work: Path, split: Split) -> list[dict[str, object]]:
-    return list(of_split(examples, work, split))
+    return [{"fold": split.name, **row} for row in of_split(examples, work, split)]
 
 
 if __name__ == "__main__":

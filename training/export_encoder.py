@@ -63,6 +63,12 @@ def read_weights(path: Path = SOURCE / "model.safetensors") -> Weights:
     return load_file(path)
 
 
+def unit(row: Floats) -> Floats:
+    """Return a row with length 1."""
+    scaled: Floats = row / np.linalg.norm(row)
+    return scaled
+
+
 def export(weights: Weights, target: Path) -> dict[str, float | str]:
     """Write model and tokenizer to a folder; return what the model card says of them.
 
@@ -78,7 +84,7 @@ def export(weights: Weights, target: Path) -> dict[str, float | str]:
     compact = json.dumps(json.loads(tokenizer.to_str()), ensure_ascii=False, separators=(",", ":"))
     (target / "tokenizer.json").write_text(compact, encoding="utf-8")
     rows, exact = (
-        np.concatenate([run[0] for run in run_model(each, tokenizer, COMPARISON_TEXTS)])
+        np.stack([unit(run[0][0].sum(0)) for run in run_model(each, tokenizer, COMPARISON_TEXTS)])
         for each in (model, build_model(weights, linear_float))
     )
     cosines = (rows * exact).sum(1)

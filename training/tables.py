@@ -2,7 +2,8 @@
 
     python training/tables.py --work build/training --out benchmarks/models
 
-Intervals are 95 % bootstrap intervals over skills. No model was trained on the documents that it paged here.
+Intervals are 95 % bootstrap intervals over skills. No model was trained on a document of the repositories
+that it paged here. Long and short queries are counted apart.
 """
 
 import argparse
@@ -13,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from skillpager.bench.data.evidence import read_published
+from data import LONG, SHORT
 from skillpager.bench.report.measures import COVERAGE, MICRO_REDUCTION, SUFFICIENCY
 from skillpager.output.palette import own_settings
 
@@ -22,6 +23,8 @@ BINS = 10
 SIZES = {30: "up to 30 nodes", 60: "31 to 60", 120: "61 to 120", 10**9: "over 120"}
 COMPARED = ("mmr", "sections", "navigator")
 BUDGETS = ("60 %", "default")
+# what queries and skills are grouped by; long queries alone have a difficulty, short ones alone a wording
+GROUPED_BY = ("difficulty", "wording", "size", "needs", "repository")
 
 
 def measured(rows: pd.DataFrame) -> dict[str, object]:
@@ -37,46 +40,51 @@ def measured(rows: pd.DataFrame) -> dict[str, object]:
     }
 
 
-def page_table(rows: pd.DataFrame, dev: set[str]) -> pd.DataFrame:
-    """Return every method at every budget: on `dev` and on all skills."""
-    names = ["folds", "style", "method", "budget"]
+def page_table(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return every method at every budget, by series of queries."""
+    names = ["series", "style", "method", "budget"]
     return pd.DataFrame(
-        {"skills": scope, **dict(zip(names, found, strict=True)), **measured(group)}
-        for scope, chosen in (("dev", rows[rows["skill"].isin(dev)]), ("all", rows))
-        for found, group in chosen.groupby(names, sort=False)
+        {**dict(zip(names, found, strict=True)), **measured(group)}
+        for found, group in rows.groupby(names, sort=False)
     )
 
 
 def group_table(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return some methods by difficulty, size of the skill, need of concepts alone, and repository."""
+    """Return some methods by series, and by what tells queries and skills apart (`GROUPED_BY`)."""
     wanted = rows["style"].eq("plain") & rows["method"].isin(COMPARED) & rows["budget"].isin(BUDGETS)
     chosen = rows[wanted].assign(
         size=lambda found: pd.cut(found["nodes"], [0, *SIZES], labels=list(SIZES.values())).astype(str),
         needs=lambda found: np.where(found["concept"], "concept nodes only", "other nodes too"),
     )
     return pd.DataFrame(
-        {"by": kind, "group": group, "method": method, "budget": budget, **measured(found)}
-        for kind in ("difficulty", "size", "needs", "repository")
-        for (group, method, budget), found in chosen[
-            chosen["folds"] == ("repository" if kind == "repository" else "skill")
-        ].groupby([kind, "method", "budget"])
+        {
+            "series": series,
+            "by": kind,
+            "group": group,
+            "method": method,
+            "budget": budget,
+            **measured(found),
+        }
+        for kind in GROUPED_BY
+        for (series, group, method, budget), found in chosen[chosen[kind] != ""].groupby(
+            ["series", kind, "method", "budget"]
+        )
     )
 
 
 def promise_table(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return promised and observed sufficiency of the navigator's pages, by tenth of the promise."""
+    """Return promised and observed sufficiency of the navigator, by series and tenth of the promise."""
     promising = rows[rows["style"].eq("plain") & rows["promised"].notna()]
     tenths = np.minimum((promising["promised"].astype(float) * BINS).astype(int), BINS - 1)
     return pd.DataFrame(
         {
-            "folds": folds,
+            "series": series,
             "promised_from": tenth / BINS,
             "pages": len(found),
             "promised": round(100 * float(found["promised"].mean()), 1),
             "observed": round(SUFFICIENCY.of(found), 1),
         }
-        for kind in ("skill", "repository")
-        for (folds, tenth), found in promising[promising["folds"] == kind].groupby(["folds", tenths])
+        for (series, tenth), found in promising.groupby(["series", tenths])
     )
 
 
@@ -87,10 +95,9 @@ def draw_promise(table: pd.DataFrame, types: Sequence[dict[str, float]], out: Pa
     with own_settings({}, extra="bench", purpose="the calibration picture"):
         figure = Figure(figsize=(8, 3.6), layout="constrained")
         left, right = figure.subplots(1, 2)
-        for folds, mark in (("skill", "o"), ("repository", "s")):
-            mine = table[table["folds"] == folds]
-            if len(mine):  # only some folds may have been evaluated
-                left.plot(mine["promised"], mine["observed"], marker=mark, label=f"unseen {folds}")
+        for series, mark in ((LONG, "o"), (SHORT, "s")):
+            mine = table[table["series"] == series]
+            left.plot(mine["promised"], mine["observed"], marker=mark, label=f"{series} queries")
         left.legend(frameon=False)
         right.plot(
             [100 * row["promised"] for row in types], [100 * row["observed"] for row in types], marker="o"
@@ -113,7 +120,7 @@ def main() -> None:
     rows = pd.DataFrame(map(json.loads, lines))
     promises = promise_table(rows)
     tables = {
-        "pages": page_table(rows, {record.skill for record in read_published("dev")}),
+        "pages": page_table(rows),
         "groups": group_table(rows),
         "promises": promises,
     }

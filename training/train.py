@@ -5,7 +5,7 @@
 
 DATA are folders of evidence data (docs/evidence-format.md), such as `skillpager bench data fetch` restores.
 WORK stores the output of each stage; an encoder whose settings and documents are unchanged is not trained
-again. A run takes about an hour on two cores.
+again. A run takes about an hour and a half on two cores.
 
 1. encoders: one for each fold of the documents, trained on the others; one on all documents, which ships.
 2. rows: embeddings of every document, by the encoder that was not trained on it.
@@ -13,35 +13,38 @@ again. A run takes about an hour on two cores.
 4. navigator: the selector of each fold and of all documents, and its calibration.
 5. models: the models that ship are written to `src/skillpager/models`, with a log of every stage.
 
-Folds are made in two ways: over skills, and over repositories. No model of a fold was trained on a document
-of that fold. Later stages also learn from embeddings by the encoders of folds, so that these embeddings are
-as good as those of an unseen document, and not better.
+Folds are over repositories: no model of a fold was trained on a document of a repository of that fold. Later
+stages learn from embeddings by the encoders of folds, so that these embeddings are as good as those of an
+unseen document, and not better.
 """
 
 import argparse
 import hashlib
 import json
 import logging
+import random
 import sys
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass
+from concurrent.futures import Future, ProcessPoolExecutor
+from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 import train_navigator
 import train_types
-from data import TEXT_FORM, Example, embedded_queries, load, repository_folds, skill_folds
+from data import FURTHER, LONG, SHORT, TEXT_FORM, Example, embedded_queries, load, repository_folds
 from export_encoder import PACKAGE, SOURCE, export, read_tokenizer, read_weights
 from sequence_net import Net, arrays_of
-from skillpager.encoders.builtin import ENCODER_ID, BuiltinEncoder
+from skillpager.encoders.builtin import DIM, ENCODER_ID, BuiltinEncoder
 from skillpager.sequence_net import SequenceNet
 from skillpager.strategies.navigator.features import NAMES
 from skillpager.strategies.navigator.model import NeedModel
-from skillpager.types import Encoder, FloatArray
+from skillpager.types import FloatArray
 from train_encoder import EncoderSettings, EncoderTrainer
 from train_navigator import Case
 from train_types import Encoded
@@ -49,13 +52,12 @@ from train_types import Encoded
 logger = logging.getLogger("training")
 
 MODELS = Path(__file__).parents[1] / "src" / "skillpager" / "models"
-FOLDS = 4
-FOLD_SEED = 0
-# repositories with fewer documents are held out together
-SMALLEST_REPOSITORY = 30
+FOLDS = 3
 ALL = "all"
 BASE = "base"
-TYPES_ID = "local-3"
+# queries of other skills that each skill is asked, to learn what it does not cover
+STRANGERS = 4
+TYPES_ID = "local-4"
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,7 @@ class Split:
     """One training run.
 
     Attributes:
-        name: `skill-0`, …, `repository-0`, … or `all`.
+        name: `fold-0`, … or `all`.
         learns: Places of the documents that it learns from.
         tried: Places of those that it is tried on.
     """
@@ -74,18 +76,19 @@ class Split:
 
 
 def splits_of(examples: Sequence[Example]) -> list[Split]:
-    """Return the folds over skills, all documents, and the folds over repositories."""
-    by_skill = skill_folds(examples, FOLDS, FOLD_SEED)
-    by_repository, _ = repository_folds(examples, SMALLEST_REPOSITORY)
-    splits = [_split(f"skill-{fold}", by_skill, fold) for fold in range(FOLDS)]
-    splits.append(Split(ALL, list(range(len(examples))), []))
-    return splits + [
-        _split(f"repository-{fold}", by_repository, fold) for fold in range(max(by_repository) + 1)
+    """Return the folds over repositories, and all documents."""
+    numbers = repository_folds(examples, FOLDS)
+    return [
+        *(
+            Split(
+                f"fold-{fold}",
+                np.flatnonzero(numbers != fold).tolist(),
+                np.flatnonzero(numbers == fold).tolist(),
+            )
+            for fold in range(FOLDS)
+        ),
+        Split(ALL, list(range(len(examples))), []),
     ]
-
-
-def _split(name: str, folds: np.ndarray, fold: int) -> Split:
-    return Split(name, np.flatnonzero(folds != fold).tolist(), np.flatnonzero(folds == fold).tolist())
 
 
 def digest(examples: Sequence[Example], places: Sequence[int], settings: EncoderSettings) -> str:
@@ -97,7 +100,7 @@ def digest(examples: Sequence[Example], places: Sequence[int], settings: Encoder
             [
                 example.document.provenance.sha256,
                 hashlib.sha256(example.types.tobytes()).hexdigest(),
-                hashlib.sha256("\0".join(example.texts).encode()).hexdigest(),
+                hashlib.sha256("\0".join(each.text for each in example.fragments).encode()).hexdigest(),
                 *(
                     hashlib.sha256(asked.needs.tobytes()).hexdigest() + asked.query.query
                     for asked in example.asked
@@ -113,88 +116,87 @@ def train_encoders(examples: Sequence[Example], work: Path, settings: EncoderSet
     folder.mkdir(parents=True, exist_ok=True)
     if not (folder / BASE).exists():
         export(read_weights(), folder / BASE)
-    trainer: EncoderTrainer | None = None
+    keys = {split.name: digest(examples, split.learns, settings) for split in splits_of(examples)}
+    missing = [split for split in splits_of(examples) if _logged(folder, split) != keys[split.name]]
+    if missing:
+        # one thread each: threads that share a step wait for each other more than they gain
+        torch.set_num_threads(1)
+        TRAINER[:] = [EncoderTrainer(SOURCE / "model.safetensors", read_tokenizer(), examples, settings)]
+        with ProcessPoolExecutor(mp_context=get_context("fork")) as pool:
+            tasks: dict[str, Future[dict[str, object]]] = {
+                split.name: pool.submit(_train_encoder, split, folder) for split in missing
+            }
+            for name, task in tasks.items():
+                write_json(folder / f"{name}.json", {"key": keys[name], **task.result()})
     for split in splits_of(examples):
-        key, log = digest(examples, split.learns, settings), folder / f"{split.name}.json"
-        weights = folder / f"{split.name}.safetensors"
-        if not log.exists() or json.loads(log.read_text(encoding="utf-8"))["key"] != key:
-            trainer = trainer or EncoderTrainer(
-                SOURCE / "model.safetensors", read_tokenizer(), examples, settings
-            )
-            logger.info("encoder %s: %d documents", split.name, len(split.learns))
-            write_json(log, {"key": key, **trainer.train(split.learns, weights)})
-        if not (folder / split.name / "facts.json").exists():
-            facts = export(read_weights(weights), folder / split.name)
+        if split in missing or not (folder / split.name / "facts.json").exists():
+            facts = export(read_weights(folder / f"{split.name}.safetensors"), folder / split.name)
             write_json(folder / split.name / "facts.json", facts)
 
 
-def encode(examples: Sequence[Example], work: Path, split: Split) -> dict[int, Encoded]:
-    """Return what the encoder of a split makes of the documents that it is tried on; kept on disk."""
-    path = work / "rows" / f"{split.name}.npz"
-    source = work / "encoders" / split.name
-    encoder = Remembering(BuiltinEncoder(folder=source, id=ENCODER_ID), source / "model.onnx", path)
-    weights = read_weights(source.with_suffix(".safetensors"))
+# trains the encoders; set before the processes start, which then share its states
+TRAINER: list[EncoderTrainer] = []
+
+
+def _train_encoder(split: Split, folder: Path) -> dict[str, object]:
+    logger.info("encoder %s: %d documents", split.name, len(split.learns))
+    return TRAINER[0].train(split.learns, folder / f"{split.name}.safetensors")
+
+
+def _logged(folder: Path, split: Split) -> object:
+    log = folder / f"{split.name}.json"
+    return json.loads(log.read_text(encoding="utf-8"))["key"] if log.exists() else None
+
+
+def encode(
+    examples: Sequence[Example], work: Path, split: Split, *, tuned: bool = True
+) -> dict[int, Encoded]:
+    """Return what the encoder of a split makes of the documents that it is tried on.
+
+    Args:
+        examples: All documents.
+        work: Folder of what is made.
+        split: The split.
+        tuned: Whether the encoder is that of the split, or else the base, which has no type head.
+    """
+    source = work / "encoders" / (split.name if tuned else BASE)
+    encoder = BuiltinEncoder(folder=source, id=ENCODER_ID)
+    head = _read_head(source.with_suffix(".safetensors")) if tuned else NO_HEAD
+    strangers = requests_of_others(examples, split)
     encoded = {}
     for place in split.tried:
         example = examples[place]
-        rows = encoder.encode_documents(example.texts)
-        queries = embedded_queries(encoder, [asked.query.query for asked in example.asked])
-        encoded[place] = Encoded(rows, queries, rows @ weights["types.weight"] + weights["types.bias"])
-    encoder.save()
+        rows = encoder.encode_in_context(example.fragments)
+        encoded[place] = Encoded(
+            rows,
+            embedded_queries(encoder, [asked.query.query for asked in example.asked]),
+            rows @ head[0] + head[1],
+            embedded_queries(encoder, [*example.unanswered, *strangers[place]]),
+        )
     return encoded
 
 
-class Remembering:
-    """An encoder that keeps its rows in a file, for as long as its weights are the same.
+# weights and bias of a type head without outputs
+NO_HEAD = np.zeros((DIM, 0), np.float32), np.zeros(0, np.float32)
 
-    Args:
-        encoder: Makes the rows.
-        weights: Its weights.
-        path: File of the rows.
-    """
 
-    def __init__(self, encoder: Encoder, weights: Path, path: Path) -> None:
-        self._encoder, self._path = encoder, path
-        self._key = hashlib.sha256(weights.read_bytes()).hexdigest()
-        self._rows: dict[str, FloatArray] = {}
-        self._fresh = False
-        if path.exists():
-            with np.load(path) as kept:
-                if str(kept["key"]) == self._key:
-                    self._rows = dict(zip(kept["digests"].tolist(), kept["rows"], strict=True))
+def _read_head(path: Path) -> tuple[FloatArray, FloatArray]:
+    weights = read_weights(path)
+    return weights["types.weight"], weights["types.bias"]
 
-    @property
-    def id(self) -> str:
-        """That of the encoder."""
-        return self._encoder.id
 
-    @property
-    def dim(self) -> int:
-        """That of the encoder."""
-        return self._encoder.dim
-
-    def encode_documents(self, texts: Sequence[str]) -> FloatArray:
-        """Return `(len(texts), dim)`, encoding what is not kept."""
-        digests = [hashlib.sha256(text.encode()).hexdigest() for text in texts]
-        new = {name: text for name, text in zip(digests, texts, strict=True) if name not in self._rows}
-        if new:
-            self._rows.update(zip(new, self._encoder.encode_documents(list(new.values())), strict=True))
-            self._fresh = True
-        rows: FloatArray = np.array([self._rows[name] for name in digests], np.float32)
-        return rows.reshape(-1, self.dim)
-
-    def encode_query(self, text: str) -> FloatArray:
-        """Return `(dim,)`, which is the row of the text as a document."""
-        row: FloatArray = self.encode_documents([text])[0]
-        return row
-
-    def save(self) -> None:
-        """Write the rows if there are new ones."""
-        if self._fresh:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            rows = np.stack(list(self._rows.values()))
-            np.savez(self._path, key=self._key, digests=np.array(list(self._rows)), rows=rows)
-            self._fresh = False
+def requests_of_others(examples: Sequence[Example], split: Split) -> dict[int, list[str]]:
+    """Return for each document that a split is tried on some queries of documents of other repositories."""
+    draw = random.Random(len(split.tried))
+    found = {}
+    for place in split.tried:
+        asking = [other for other in split.tried if other != place and examples[other].asked]
+        others = [other for other in asking if examples[other].repository != examples[place].repository]
+        # a fold of one repository has no others
+        others = others or asking
+        asked = [draw.choice(examples[draw.choice(others)].asked) for _ in range(STRANGERS)] if others else []
+        found[place] = [each.query.query for each in asked]
+    return found
 
 
 @dataclass(frozen=True)
@@ -212,29 +214,19 @@ class Unseen:
     types: dict[int, FloatArray]
 
 
-def of_folds(
-    examples: Sequence[Example], work: Path, splits: Sequence[Split], learnt: dict[int, Encoded]
-) -> Unseen:
-    """Return what the encoders and classifiers of some folds make of the documents these are tried on.
-
-    Args:
-        examples: All documents.
-        work: Folder of what is made.
-        splits: The folds.
-        learnt: What the classifiers learn from, by place; empty for what these encoders make.
-    """
+def of_folds(examples: Sequence[Example], work: Path, splits: Sequence[Split]) -> Unseen:
+    """Return what the encoders and classifiers of some folds make of the documents these are tried on."""
     encoded = {place: of for split in splits for place, of in encode(examples, work, split).items()}
-    learnt = learnt or encoded
     logits: dict[int, FloatArray] = {}
     types: dict[int, FloatArray] = {}
     for split in splits:
-        learns = train_types.examples_of(
-            [examples[place] for place in split.learns], [learnt[place] for place in split.learns]
+        learns, tried = (
+            train_types.examples_of(
+                [examples[place] for place in places], [encoded[place] for place in places]
+            )
+            for places in (split.learns, split.tried)
         )
         nets = train_types.train(learns)
-        tried = train_types.examples_of(
-            [examples[place] for place in split.tried], [encoded[place] for place in split.tried]
-        )
         logits |= dict(zip(split.tried, train_types.predict(nets, tried), strict=True))
         save_types(work / "folds" / split.name / "types.npz", nets, work, split.name, 1.0)
     for split in splits:
@@ -242,30 +234,25 @@ def of_folds(
         temperature = _temperature(examples, logits, others)
         types |= {place: train_types.probabilities(logits[place], temperature) for place in split.tried}
         _set(work / "folds" / split.name / "types.npz", temperature=np.float32(temperature))
-    kept = {f"{place}.logits": logits[place] for place in logits}
-    np.savez(
-        work / f"types-{splits[0].name.partition('-')[0]}.npz",
-        **kept,
-        **{f"{place}.types": types[place] for place in types},
-    )
     return Unseen(encoded, logits, types)
 
 
-def read_unseen(examples: Sequence[Example], work: Path, kind: str) -> Unseen:
-    """Return what `of_folds` made of all documents, from its files.
-
-    Args:
-        examples: All documents.
-        work: Folder of what is made.
-        kind: `skill` or `repository`.
-    """
-    splits = [split for split in splits_of(examples) if split.name.startswith(kind)]
-    encoded = {place: of for split in splits for place, of in encode(examples, work, split).items()}
-    with np.load(work / f"types-{kind}.npz") as arrays:
-        logits, types = (
-            {place: arrays[f"{place}.{name}"] for place in range(len(examples))}
-            for name in ("logits", "types")
-        )
+def read_unseen(examples: Sequence[Example], work: Path, splits: Sequence[Split]) -> Unseen:
+    """Return what `of_folds` made, by the encoders and classifiers that are there."""
+    encoded: dict[int, Encoded] = {}
+    logits: dict[int, FloatArray] = {}
+    types: dict[int, FloatArray] = {}
+    for split in splits:
+        encoded |= encode(examples, work, split)
+        with np.load(work / "folds" / split.name / "types.npz") as stored:
+            net = SequenceNet(
+                {name.removeprefix("net."): stored[name] for name in stored.files if name.startswith("net.")}
+            )
+            temperature = float(stored["temperature"])
+        for place in split.tried:
+            (read,) = train_types.examples_of([examples[place]], [encoded[place]])
+            logits[place] = net.logits(read.features, read.sections)
+            types[place] = train_types.probabilities(logits[place], temperature)
     return Unseen(encoded, logits, types)
 
 
@@ -302,62 +289,76 @@ def embedding() -> str:
 
 
 def train_navigators(
-    examples: Sequence[Example],
-    work: Path,
-    splits: Sequence[Split],
-    cases: Sequence[Case],
-    tried: Sequence[Case],
+    examples: Sequence[Example], work: Path, splits: Sequence[Split], cases: Sequence[Case]
 ) -> dict[str, object]:
-    """Train the navigator of every fold, calibrate it on the other folds, write it; return the scores.
-
-    Args:
-        examples: All documents.
-        work: Folder of what is made.
-        splits: The folds.
-        cases: What they learn from: cases of all documents.
-        tried: Cases of the documents as the folds' encoders and classifiers see them.
-    """
-    logits: dict[str, FloatArray] = {}
-    by_split = {split.name: [case for case in tried if case.document in set(split.tried)] for split in splits}
+    """Train the navigator of every fold, calibrated on the others; return calibration and scores of all."""
+    by_split = {split.name: [case for case in cases if case.document in set(split.tried)] for split in splits}
     CASES[:] = cases
-    with ProcessPoolExecutor() as pool:
+    with ProcessPoolExecutor(mp_context=get_context("fork")) as pool:
         tasks = {split.name: pool.submit(_train_navigator, split.learns) for split in splits}
-        nets = {name: task.result() for name, task in tasks.items()}
-    for split in splits:
-        mine = by_split[split.name]
-        found = train_navigator.predict(nets[split.name], mine)
-        logits |= {case.asked.query.id: values for case, values in zip(mine, found, strict=True)}
-    walks: dict[str, list[train_navigator.Walk]] = {}
-    scales = {}
-    for split in splits:
-        others = first_series(case for name in by_split if name != split.name for case in by_split[name])
-        scales[split.name] = train_navigator.fit_scale(
-            others, [logits[case.asked.query.id] for case in others]
-        )
-        model = NeedModel(
-            SequenceNet(arrays_of(nets[split.name])), embedding(), scales[split.name], None, 0.0
-        )
-        mine = first_series(by_split[split.name])
-        walks[split.name] = [train_navigator.walk(case, examples[case.document], model) for case in mine]
-    for split in splits:
-        others = [walk for name in walks if name != split.name for walk in walks[name]]
-        model = NeedModel(
-            SequenceNet(arrays_of(nets[split.name])),
-            embedding(),
-            scales[split.name],
-            train_navigator.fit_chance(others),
-            train_navigator.fit_floor(others),
-        )
-        np.savez_compressed(
-            work / "folds" / split.name / "navigator.npz", **train_navigator.file_arrays(model)
-        )
-    every = first_series(tried)
-    return {
-        "scale": train_navigator.fit_scale(every, [logits[case.asked.query.id] for case in every]),
-        "chance": train_navigator.fit_chance([walk for name in walks for walk in walks[name]]),
-        "floor": train_navigator.fit_floor([walk for name in walks for walk in walks[name]]),
-        "ranking": train_navigator.ranking(every, [logits[case.asked.query.id] for case in every]),
+        nets = {name: SequenceNet(arrays_of(task.result())) for name, task in tasks.items()}
+    logits = {
+        case.asked.query.id: net.logits(case.example.features, case.example.sections)[:, 0]
+        for name, net in nets.items()
+        for case in by_split[name]
     }
+    walks: dict[str, list[train_navigator.Walk]] = {}
+    models = {}
+    for name, net in nets.items():
+        others = [case for other in by_split if other != name for case in by_split[other]]
+        models[name] = _calibrated(net, others, logits)
+        walks[name] = [
+            train_navigator.walk(case, examples[case.document], models[name])
+            for case in by_split[name]
+            if case.asked.series in (LONG, SHORT)
+        ]
+    for name, model in models.items():
+        path = work / "folds" / name / "navigator.npz"
+        others = [walk for other in walks if other != name for walk in walks[other]]
+        np.savez_compressed(path, **train_navigator.file_arrays(_with_limits(model, others)))
+    # its network is left out: that of all documents ships
+    model = _with_limits(
+        _calibrated(next(iter(nets.values())), cases, logits), [walk for of in walks.values() for walk in of]
+    )
+    covered = {
+        case.asked.query.id: models[name].covered(
+            case.known, case.query, models[name].calibrated(logits[case.asked.query.id])
+        )
+        for name in models
+        for case in by_split[name]
+    }
+    return {
+        "scale": model.scale,
+        "chance": model.chance,
+        "floor": model.floor,
+        "short_floor": model.short_floor,
+        "coverage": [model.coverage[0].tolist(), model.coverage[1]] if model.coverage else None,
+        "ranking": {
+            series: train_navigator.ranking(of, [logits[case.asked.query.id] for case in of])
+            for series in (LONG, SHORT)
+            for of in [[case for case in cases if case.asked.series == series]]
+        },
+        "covered": train_navigator.score_coverage(cases, covered),
+    }
+
+
+def _calibrated(net: SequenceNet, cases: Sequence[Case], logits: dict[str, FloatArray]) -> NeedModel:
+    """Return a network as a model whose needs and coverage are calibrated on some cases."""
+    asked = [case for case in cases if case.asked.series in (LONG, SHORT)]
+    scale = train_navigator.fit_scale(asked, [logits[case.asked.query.id] for case in asked])
+    model = NeedModel(net, embedding(), scale, None, 0.0)
+    all_but_further = [case for case in cases if case.asked.series != FURTHER]
+    needs = [model.calibrated(logits[case.asked.query.id]) for case in all_but_further]
+    return replace(model, coverage=train_navigator.fit_coverage(all_but_further, needs))
+
+
+def _with_limits(model: NeedModel, walks: Sequence[train_navigator.Walk]) -> NeedModel:
+    floors = {
+        series: train_navigator.fit_floor([walk for walk in walks if walk.series == series], aim)
+        for series, aim in train_navigator.AIMS.items()
+    }
+    chance = train_navigator.fit_chance(walks)
+    return replace(model, chance=chance, floor=floors[LONG], short_floor=floors[SHORT])
 
 
 # what navigators learn from; set before the processes start, which then share it
@@ -367,11 +368,6 @@ CASES: list[Case] = []
 def _train_navigator(places: Sequence[int]) -> list[Net]:
     learns = set(places)
     return train_navigator.train([case for case in CASES if case.document in learns])
-
-
-def first_series(cases: "Sequence[Case] | object") -> list[Case]:
-    """Return the cases whose query is one of the five that every document has."""
-    return [case for case in cases if case.asked.first_series]  # type: ignore[attr-defined]
 
 
 def write_json(path: Path, content: object) -> None:
@@ -396,36 +392,26 @@ def main() -> None:
 def run(examples: Sequence[Example], work: Path, out: Path) -> None:
     """Make all models in `work`, and write those that ship to `out`."""
     train_encoders(examples, work, EncoderSettings())
-    splits = splits_of(examples)
-    by_skill = [split for split in splits if split.name.startswith("skill-")]
-    by_repository = [split for split in splits if split.name.startswith("repository-")]
-    unseen = of_folds(examples, work, by_skill, {})
-    folds = skill_folds(examples, FOLDS, FOLD_SEED)
+    splits = [split for split in splits_of(examples) if split.tried]
+    unseen = of_folds(examples, work, splits)
     write_json(
         work / "types.json",
         {
             "settings": train_types.settings(),
             "folds": FOLDS,
             "scores": train_types.score(
-                examples, [unseen.logits[place] for place in range(len(examples))], folds
+                examples,
+                [unseen.logits[place] for place in range(len(examples))],
+                repository_folds(examples, FOLDS),
             ),
         },
     )
     logger.info("types: %s", (work / "types.json").read_text(encoding="utf-8")[:600])
     cases = make_cases(examples, unseen)
-    of_skills = train_navigators(examples, work, by_skill, cases, cases)
-    logger.info("navigator: %s", of_skills)
-    foreign = of_folds(examples, work, by_repository, unseen.encoded)
-    of_repositories = train_navigators(examples, work, by_repository, cases, make_cases(examples, foreign))
-    write_json(
-        work / "navigator.json",
-        {
-            "settings": train_navigator.settings(),
-            "skills": of_skills,
-            "repositories": of_repositories,
-        },
-    )
-    ship(examples, work, out, unseen, cases, of_skills)
+    scores = train_navigators(examples, work, splits, cases)
+    logger.info("navigator: %s", scores)
+    write_json(work / "navigator.json", {"settings": train_navigator.settings(), **scores})
+    ship(examples, work, out, unseen, cases, scores)
 
 
 def make_cases(examples: Sequence[Example], unseen: Unseen) -> list[Case]:
@@ -457,6 +443,8 @@ def ship(
         calibration["scale"],  # type: ignore[arg-type]
         calibration["chance"],  # type: ignore[arg-type]
         calibration["floor"],  # type: ignore[arg-type]
+        (np.array(calibration["coverage"][0], np.float32), calibration["coverage"][1]),  # type: ignore[index]
+        calibration["short_floor"],  # type: ignore[arg-type]
     )
     (out / "navigator").mkdir(parents=True, exist_ok=True)
     np.savez_compressed(out / "navigator" / "navigator.npz", **train_navigator.file_arrays(model))
@@ -490,8 +478,9 @@ def write_cards(examples: Sequence[Example], out: Path, logs: dict[str, dict[str
     of_navigator = {
         "seeds": navigator["settings"]["fit"]["seeds"],
         "signals": len(NAMES),
-        "auc": navigator["skills"]["ranking"]["auc"],
-        "auc_repositories": navigator["repositories"]["ranking"]["auc"],
+        "auc": navigator["ranking"][LONG]["auc"],
+        "auc_short": navigator["ranking"][SHORT]["auc"],
+        "auc_covered": navigator["covered"]["auc"],
     }
     package = f"`{PACKAGE}` {version(PACKAGE)}"
     told = {"encoder": {**logs["encoder"], "package": package}, "types": of_types, "navigator": of_navigator}

@@ -1,9 +1,12 @@
 """Fine-tune the encoder on annotated documents: to find the nodes a query needs, and to separate node types.
 
-A step takes one document with all its nodes and queries. Two losses are added:
+A step takes one document, each of its nodes read as the shipped encoder reads it, and some of its queries.
+Three losses are added:
 
-- needs: for every needed node, the cross-entropy of picking it among the nodes that are not needed, from
-  cosines divided by a temperature (listwise, within the document); nodes that only help get a small weight.
+- needs: for every needed node, the cross-entropy of picking it among the nodes that are not needed, and
+  among nodes of other documents, from cosines divided by a temperature (listwise); nodes that only help get
+  a small weight.
+- clauses: the same, from the largest cosine of a node with the query or one of its clauses.
 - types: the cross-entropy of a linear head on the embedding.
 
 Lower layers and word embeddings are frozen: queries and nodes need no new words here, training takes a third
@@ -27,8 +30,13 @@ from torch.nn import functional
 from bert import Lower, Upper, read_base, tuned_weights
 from data import Example
 from skillpager.classifiers.local import TYPES
+from skillpager.encoders.builtin import clean, part_spans
+from skillpager.strategies.navigator.lexical import clauses_of
+from windows import windows_of
 
 logger = logging.getLogger(__name__)
+
+Span = tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -41,10 +49,12 @@ class EncoderSettings:
         head_rate: That of the type head.
         frozen: Lower layers that stay as they are.
         temperature: Divisor of the cosines.
+        clauses_weight: Weight of the loss over clauses.
         types_weight: Weight of the loss over types.
-        max_pieces: Word pieces of a text that count in training.
-        max_step_pieces: Word pieces of one step; of longer documents the unneeded nodes are sampled.
+        window: Word pieces of a window (`windows`); 0 for each node by itself, under its headings.
+        max_step_pieces: Word pieces of one step; of longer documents the windows are sampled.
         max_step_queries: Queries of one step.
+        others: Windows of other documents whose nodes a needed node is compared with, too.
         decay: Weight decay.
         seed: Of the order and the sampling.
     """
@@ -52,51 +62,73 @@ class EncoderSettings:
     epochs: int = 3
     rate: float = 1e-4
     head_rate: float = 1e-3
-    frozen: int = 3
+    frozen: int = 2
     temperature: float = 0.05
+    clauses_weight: float = 0.5
     types_weight: float = 1.0
-    max_pieces: int = 160
-    max_step_pieces: int = 5000
-    max_step_queries: int = 16
+    window: int = 0
+    max_step_pieces: int = 6000
+    max_step_queries: int = 20
+    others: int = 2
     decay: float = 0.01
     seed: int = 0
 
 
 @dataclass(frozen=True)
 class States:
-    """What the lower layers make of one document: of its nodes and of its queries."""
+    """What the lower layers make of one document: of its windows and of its queries.
 
-    nodes: list[Tensor]
+    Attributes:
+        windows: `(pieces, 384)` of each window.
+        spans: Where the nodes of each window are; one behind the other they are all nodes, in order.
+        queries: `(pieces, 384)` of each query.
+        parts: Of each query: where it is, and where its clauses are.
+        needs: `(queries, nodes)`.
+        types: `(nodes, 6)`.
+    """
+
+    windows: list[Tensor]
+    spans: list[list[Span]]
     queries: list[Tensor]
+    parts: list[list[Span]]
     needs: Tensor
     types: Tensor
 
 
-def lower_states(lower: Lower, tokenizer: Tokenizer, example: Example, max_pieces: int) -> States:
+def lower_states(lower: Lower, tokenizer: Tokenizer, example: Example, window: int) -> States:
     """Return the lower layers' states of a document."""
-
-    def pieces(texts: Sequence[str]) -> list[list[int]]:
-        encoded = [tokenizer.encode(text).ids for text in texts]
-        return [ids if len(ids) <= max_pieces else [*ids[: max_pieces - 1], ids[-1]] for ids in encoded]
-
+    first, last = tokenizer.token_to_id("[CLS]"), tokenizer.token_to_id("[SEP]")
+    windows = windows_of(tokenizer, example.fragments, most=window)
+    encoded = [tokenizer.encode(clean(asked.query.query)) for asked in example.asked]
+    parts = [
+        part_spans(of, asked.query.query, clauses_of(asked.query.query))
+        for of, asked in zip(encoded, example.asked, strict=True)
+    ]
     return States(
-        lower.states(pieces(example.texts)),
-        lower.states(pieces([asked.query.query for asked in example.asked])),
+        lower.states([[first, *each.pieces, last] for each in windows]),
+        # a node without pieces has the row of the piece behind it, as in the encoder that ships
+        [[(start + 1, max(end, start + 1) + 1) for _, start, end in each.spans] for each in windows],
+        lower.states([of.ids for of in encoded]),
+        parts,
         torch.from_numpy(
-            np.array([asked.needs for asked in example.asked], np.float32).reshape(-1, len(example.texts))
+            np.array([asked.needs for asked in example.asked], np.float32).reshape(-1, len(example.fragments))
         ),
         torch.from_numpy(example.types),
     )
 
 
-def listwise_loss(logits: Tensor, needs: Tensor) -> Tensor:
+def listwise_loss(logits: Tensor, needs: Tensor, strangers: Tensor | None = None) -> Tensor:
     """Return the mean loss of the queries.
 
     Args:
         logits: `(queries, nodes)` cosines over the temperature.
         needs: `(queries, nodes)` 1 for needed, less for helping, 0 for other nodes.
+        strangers: `(queries, others)` those of nodes of other documents.
     """
-    others = torch.logsumexp(logits.masked_fill(needs > 0, -1e9), 1, keepdim=True)
+    wrong = logits.masked_fill(needs > 0, -1e9)
+    if strangers is not None:
+        wrong = torch.cat([wrong, strangers], 1)
+    others = torch.logsumexp(wrong, 1, keepdim=True)
     losses = torch.logaddexp(logits, others) - logits
     shares = needs / needs.sum(1, keepdim=True).clamp(min=1e-6)
     asked = (needs == 1).any(1)
@@ -111,22 +143,26 @@ def type_loss(logits: Tensor, shares: Tensor) -> Tensor:
 
 
 def sample(states: States, settings: EncoderSettings, draw: random.Random) -> tuple[list[int], list[int]]:
-    """Return the nodes and queries of one step."""
+    """Return the windows and queries of one step."""
     queries = list(range(len(states.queries)))
     if len(queries) > settings.max_step_queries:
         queries = draw.sample(queries, settings.max_step_queries)
-    lengths = [len(node) for node in states.nodes]
+    lengths = [len(window) for window in states.windows]
     if sum(lengths) <= settings.max_step_pieces:
         return list(range(len(lengths))), queries
-    needed = (states.needs[queries] > 0).any(0).tolist()
-    order = sorted(range(len(lengths)), key=lambda node: (not needed[node], draw.random()))
-    kept, pieces = [], 0
-    for node in order:
+    needed = (states.needs[queries] == 1).any(0)
+    holds, start = [], 0
+    for spans in states.spans:
+        holds.append(bool(needed[start : start + len(spans)].any()))
+        start += len(spans)
+    order = sorted(range(len(lengths)), key=lambda window: (not holds[window], draw.random()))
+    taken, pieces = [], 0
+    for window in order:
         if pieces > settings.max_step_pieces:
             break
-        kept.append(node)
-        pieces += lengths[node]
-    return sorted(kept), queries
+        taken.append(window)
+        pieces += lengths[window]
+    return sorted(taken), queries
 
 
 def train(documents: Sequence[States], upper: Upper, settings: EncoderSettings) -> list[dict[str, float]]:
@@ -144,31 +180,59 @@ def train(documents: Sequence[States], upper: Upper, settings: EncoderSettings) 
     )
     epochs = []
     for epoch in range(settings.epochs):
-        started, sums = time.monotonic(), np.zeros(2)
+        started, sums = time.monotonic(), np.zeros(3)
         for place in draw.sample(range(len(documents)), len(documents)):
-            losses = _losses(documents[place], upper, settings, draw)
+            strangers = [draw.choice(documents) for _ in range(settings.others)]
+            needs, clauses, types = losses = _losses(documents[place], strangers, upper, settings, draw)
             optimiser.zero_grad(set_to_none=True)
-            (losses[0] + settings.types_weight * losses[1]).backward()
+            (needs + settings.clauses_weight * clauses + settings.types_weight * types).backward()
             nn.utils.clip_grad_norm_(upper.parameters(), 1.0)
             optimiser.step()
             schedule.step()
             sums += [float(loss.detach()) for loss in losses]
-        needs, types = (sums / len(documents)).round(4).tolist()
-        epochs.append({"needs": needs, "types": types, "seconds": round(time.monotonic() - started)})
+        names = ("needs", "clauses", "types")
+        means = dict(zip(names, (sums / len(documents)).round(4).tolist(), strict=True))
+        epochs.append({**means, "seconds": round(time.monotonic() - started)})
         logger.info("epoch %d of %d: %s", epoch + 1, settings.epochs, epochs[-1])
     return epochs
 
 
 def _losses(
-    states: States, upper: Upper, settings: EncoderSettings, draw: random.Random
-) -> tuple[Tensor, Tensor]:
-    nodes, queries = sample(states, settings, draw)
-    rows = upper([states.nodes[node] for node in nodes] + [states.queries[query] for query in queries])
-    of_nodes, of_queries = rows[: len(nodes)], rows[len(nodes) :]
+    states: States, strangers: Sequence[States], upper: Upper, settings: EncoderSettings, draw: random.Random
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the losses over needs, clauses and types of a document, beside a window each of some others."""
+    windows, queries = sample(states, settings, draw)
+    starts = np.cumsum([0, *map(len, states.spans)]).tolist()
+    nodes = [node for window in windows for node in range(starts[window], starts[window + 1])]
+    others = [(of, draw.randrange(len(of.windows))) for of in strangers if of is not states]
+    rows = upper(
+        [states.windows[window] for window in windows]
+        + [states.queries[query] for query in queries]
+        + [of.windows[window] for of, window in others],
+        [states.spans[window] for window in windows]
+        + [states.parts[query] for query in queries]
+        + [of.spans[window] for of, window in others],
+    )
+    counts = [len(states.parts[query]) for query in queries]
+    of_nodes, of_parts, of_others = rows.split(
+        [len(nodes), sum(counts), len(rows) - len(nodes) - sum(counts)]
+    )
+    first = torch.tensor([0, *counts[:-1]]).cumsum(0)
+    owner = torch.arange(len(queries)).repeat_interleave(torch.tensor(counts))
+    own, foreign = (of_parts @ of.T / settings.temperature for of in (of_nodes, of_others))
     needs = states.needs[queries][:, nodes]
-    logits = of_queries @ of_nodes.T / settings.temperature
+    of_queries = listwise_loss(own[first], needs, foreign[first])
+    # a query of one clause is its own
+    best_own, best_foreign = (_largest(part, owner, len(queries)) for part in (own, foreign))
+    of_clauses = listwise_loss(best_own, needs, best_foreign)
     types = upper.types(of_nodes * TYPE_SCALE)
-    return listwise_loss(logits, needs), type_loss(types, states.types[nodes])
+    return of_queries, of_clauses, type_loss(types, states.types[nodes])
+
+
+def _largest(values: Tensor, owner: Tensor, count: int) -> Tensor:
+    """Return `(count, columns)`: the largest value of the rows of each owner."""
+    index = owner[:, None].expand_as(values)
+    return values.new_full((count, values.shape[1]), -1e9).scatter_reduce(0, index, values, "amax")
 
 
 # the head reads unit rows, whose entries are about 0.05
@@ -188,7 +252,7 @@ class EncoderTrainer:
         self._base, self._settings = base, settings
         lower, _, _ = read_base(base, frozen=settings.frozen, outputs=len(TYPES))
         started = time.monotonic()
-        self.states = [lower_states(lower, tokenizer, example, settings.max_pieces) for example in examples]
+        self.states = [lower_states(lower, tokenizer, example, settings.window) for example in examples]
         logger.info("lower layers of %d documents: %.0f s", len(examples), time.monotonic() - started)
 
     def train(self, places: Sequence[int], target: Path) -> dict[str, object]:

@@ -6,35 +6,38 @@ the walk that ships, judged by the evidence measure. `train.py` calls this.
 """
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
+from sklearn.preprocessing import StandardScaler
 
-from data import Asked
+from data import LONG, SHORT, UNANSWERED, Asked
 from data import Example as Document
 from fitting import Fit, fit_nets
-from sequence_net import Example, Net, Shape, arrays_of
+from sequence_net import Example, Net, Shape
+from skillpager.bench.data.evidence import ShortQuery
 from skillpager.bench.judge import judge_evidence
 from skillpager.classifiers.local import TYPES
 from skillpager.pages.render import NodeMeter
-from skillpager.sequence_net import SequenceNet
-from skillpager.strategies.navigator.features import NAMES, IndexFeatures, features_of
+from skillpager.strategies.navigator.features import NAMES, IndexFeatures, coverage_signals, features_of
 from skillpager.strategies.navigator.model import NeedModel
 from skillpager.strategies.navigator.required_context import required_context
 from skillpager.strategies.navigator.strategy import COST_EXPONENT, OPENING_TOKENS, Navigator
 from skillpager.tokens import default_counter
 from skillpager.types import Budget, FloatArray, Node, Pick, Query, Recipe, SkillIndex
-from train_types import Encoded
+from train_types import Encoded, calibration_error, reliability
 
 SHAPE = Shape(outputs=1, width=48, blocks=2, dropout=0.2)
 FIT = Fit(epochs=4, rate=2e-3, batch=16, seeds=4, loss="needs")
 # shares of a document at which a walk is judged, to calibrate the chance
 JUDGED_SHARES = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5, 0.6, 0.7, 0.8)
 LEAST_LEFT = 1e-9
-# sufficiency that a page without limits has on average; a little above 90 %, which is what was aimed at
-AIM = 0.905
+# share of the pages without limits that are to suffice, by series: for short queries, which are often broad,
+# another point of it costs twice the tokens
+AIMS = {LONG: 0.90, SHORT: 0.80}
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,13 @@ def cases_of(number: int, document: Document, encoded: Encoded, types: FloatArra
     index = make_index(document, encoded.rows, types)
     known = IndexFeatures(index)
     cases = []
-    for asked, query in zip(document.asked, encoded.queries, strict=True):
+    nothing = np.zeros(len(document.fragments), np.float32)
+    requests = [
+        Asked(ShortQuery(f"{document.name}#u{place}", query.text), nothing, UNANSWERED)
+        for place, query in enumerate(encoded.unanswered)
+    ]
+    every = (*encoded.queries, *encoded.unanswered)
+    for asked, query in zip((*document.asked, *requests), every, strict=True):
         target = asked.needs[:, None].astype(np.float32)
         example = Example(features_of(known, query), known.section.member, target)
         cases.append(Case(number, asked, index, known, query, example))
@@ -97,14 +106,10 @@ def make_index(document: Document, rows: FloatArray, types: FloatArray) -> Skill
 
 def train(cases: Sequence[Case], shape: Shape = SHAPE, fit: Fit = FIT) -> list[Net]:
     """Return networks trained on some cases."""
-    usable = [case.example for case in cases if (case.asked.needs == 1).any()]
+    usable = [
+        case.example for case in cases if case.asked.series == UNANSWERED or (case.asked.needs == 1).any()
+    ]
     return fit_nets(usable, shape, fit)
-
-
-def predict(nets: Sequence[Net], cases: Sequence[Case]) -> list[FloatArray]:
-    """Return `(n,)` logits of each case, by the code that ships."""
-    net = SequenceNet(arrays_of(nets))
-    return [net.logits(case.example.features, case.example.sections)[:, 0] for case in cases]
 
 
 def fit_scale(cases: Sequence[Case], logits: Sequence[FloatArray]) -> tuple[float, float]:
@@ -124,12 +129,14 @@ class Walk:
         values: `(n,)` largest floor at which picking gets as far as each pick.
         shares: `(n,)` tokens up to and with each pick, as a share of the document.
         enough: How many picks suffice, by the evidence measure.
+        series: That of the query.
     """
 
     left: FloatArray
     values: FloatArray
     shares: FloatArray
     enough: int
+    series: str
 
 
 def walk(case: Case, document: Document, model: NeedModel) -> Walk:
@@ -152,6 +159,7 @@ def walk(case: Case, document: Document, model: NeedModel) -> Walk:
         np.minimum.accumulate(_values(picks, case.index.nodes)),
         np.array([pick.total_tokens for pick in picks]) / case.index.full_tokens,
         enough,
+        case.asked.series,
     )
 
 
@@ -172,6 +180,43 @@ def _values(picks: Sequence[Pick], nodes: Sequence[Node]) -> FloatArray:
     return np.array(values)
 
 
+def fit_coverage(cases: Sequence[Case], needs: Sequence[FloatArray]) -> tuple[FloatArray, float]:
+    """Return weights and bias of the log odds that a skill answers a query at all.
+
+    Long, short and unanswered queries count the same in total.
+    """
+    signals = np.stack(
+        [coverage_signals(case.known, case.query, of) for case, of in zip(cases, needs, strict=True)]
+    )
+    series = [case.asked.series for case in cases]
+    weights = np.array([1 / series.count(name) for name in series]) * len(cases)
+    scaler = StandardScaler().fit(signals)
+    model = LogisticRegression(C=1.0).fit(
+        scaler.transform(signals), [name != UNANSWERED for name in series], weights
+    )
+    weight = model.coef_[0] / scaler.scale_
+    return weight.astype(np.float32), float(model.intercept_[0] - weight @ scaler.mean_)
+
+
+def score_coverage(cases: Sequence[Case], covered: Mapping[str, float | None]) -> dict[str, object]:
+    """Return how well the chance of being covered tells which queries are answered, and its calibration."""
+    found: dict[str, object] = {}
+    known = {
+        series: np.array(
+            [covered[case.asked.query.id] for case in cases if case.asked.series == series], float
+        )
+        for series in (LONG, SHORT, UNANSWERED)
+    }
+    for name, series in (("auc", (LONG, SHORT)), ("auc_long", (LONG,)), ("auc_short", (SHORT,))):
+        yes, no = np.concatenate([known[each] for each in series]), known[UNANSWERED]
+        found[name] = round(float(roc_auc_score([1] * len(yes) + [0] * len(no), [*yes, *no])), 4)
+    chances = np.concatenate(list(known.values()))
+    truth = np.repeat([1, 1, 0], [len(of) for of in known.values()])
+    found["reliability"] = bins = reliability(chances, truth)
+    found["expected_calibration_error"] = calibration_error(bins)
+    return found
+
+
 def fit_chance(walks: Sequence[Walk]) -> tuple[float, float]:
     """Return slope and intercept of the log odds of sufficiency over the log of the weight left out."""
     left, sufficient = [], []
@@ -184,13 +229,13 @@ def fit_chance(walks: Sequence[Walk]) -> tuple[float, float]:
     return float(model.coef_[0, 0]), float(model.intercept_[0])
 
 
-def fit_floor(walks: Sequence[Walk]) -> float:
-    """Return the largest value at which pages that end there suffice for a share of `AIM` of the queries."""
+def fit_floor(walks: Sequence[Walk], aim: float) -> float:
+    """Return the largest value at which pages that end there suffice for a share of `aim` of the queries."""
     # a query is sufficient up to the floor that lets its last needed pick through
     bounds = [
         each.values[each.enough - 1] if 0 < each.enough <= len(each.values) else np.inf for each in walks
     ]
-    return float(np.quantile(bounds, 1 - AIM))
+    return float(np.quantile(bounds, 1 - aim))
 
 
 def file_arrays(model: NeedModel) -> dict[str, np.ndarray]:
@@ -201,6 +246,12 @@ def file_arrays(model: NeedModel) -> dict[str, np.ndarray]:
         "scale": np.array(model.scale),
         "chance": np.array(model.chance),
         "floor": np.array(model.floor),
+        "short_floor": np.array(model.short_floor),
+        **(
+            {"covered.weight": model.coverage[0], "covered.bias": np.array(model.coverage[1])}
+            if model.coverage
+            else {}
+        ),
         **{f"net.{name}": array for name, array in model.net.arrays.items()},
     }
 

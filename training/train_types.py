@@ -31,11 +31,13 @@ class Encoded:
         rows: `(n, 384)` of the nodes.
         queries: Its queries, embedded, with their clauses.
         head: `(n, 6)` logits of its type head.
+        unanswered: Requests that it does not answer, embedded.
     """
 
     rows: FloatArray
     queries: tuple[Query, ...]
     head: FloatArray
+    unanswered: tuple[Query, ...] = ()
 
 
 def examples_of(documents: Sequence[Document], encoded: Sequence[Encoded]) -> list[Example]:

@@ -189,10 +189,15 @@ class Builder:
 def embed(encoder: Encoder, fragments: list[Fragment], form: str) -> FloatArray:
     """Return `(len(fragments), encoder.dim)` float32, C-contiguous unit rows in the order of fragments.
 
+    In the form `context`, an encoder that can reads each fragment in its document.
+
     Raises:
         ValueError: The encoder returns the wrong number of rows, or rows of the wrong length.
     """
-    rows = encoder.encode_documents([embedded_text(fragment, form) for fragment in fragments])
+    if form == "context" and hasattr(encoder, "encode_in_context"):
+        rows: FloatArray = encoder.encode_in_context(fragments)
+    else:
+        rows = encoder.encode_documents([embedded_text(fragment, form) for fragment in fragments])
     if rows.shape != (len(fragments), encoder.dim):
         raise ValueError(f"{encoder.id} returned {rows.shape}, expected {(len(fragments), encoder.dim)}")
     return np.ascontiguousarray(rows, dtype=np.float32)

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Generic, TypeVar
 from weakref import WeakValueDictionary
 
+import numpy as np
+
 from skillpager.types import Encoder, FloatArray, Skill, SkillIndex
 
 # nodes of all indexes together, about 3 kB each
@@ -184,7 +186,7 @@ class ProcessMemory:
         self.store_pause = StorePause()
         self.indexes = LRUCache[IndexKey, SkillIndex](MAX_KEPT_NODES, lambda index: len(index.nodes))
         self._paths = LRUCache[tuple[str, str], tuple[FileStamps, IndexKey]](MAX_KEPT_PATHS)
-        self._queries = LRUCache[tuple[str, str], FloatArray](MAX_KEPT_QUERIES)
+        self._queries = LRUCache[tuple[str, ...], FloatArray](MAX_KEPT_QUERIES)
 
     def index_at(self, path: str, scope: str) -> SkillIndex | None:
         """Return the index of a path and scope while none of its files has changed."""
@@ -196,31 +198,22 @@ class ProcessMemory:
         if stamps is not None:
             self._paths.put((path, scope), (stamps, (index.key, index.skill.root)))
 
-    def embedding(self, text: str, encoder: Encoder) -> FloatArray:
-        """Return `(dim,)` float32, unit length: the embedding of a query, computed on first use."""
-        return self._queries.get_or_make((encoder.id, text), lambda: encoder.encode_query(text))
+    def embeddings(self, text: str, parts: Sequence[str], encoder: Encoder) -> FloatArray:
+        """Return `(1 + len(parts), dim)`: the rows of a query and of its parts, computed on first use.
 
-    def embeddings(self, texts: Sequence[str], encoder: Encoder) -> list[FloatArray]:
-        """Return the embedding of each text, at least one.
-
-        If the first is not in memory, all that are missing are computed together, if the encoder has
-        `encode_queries`.
+        An encoder with `encode_query_parts` computes them together.
         """
-        first, *others = texts
-        together: Callable[[Sequence[str]], FloatArray] | None = getattr(encoder, "encode_queries", None)
+        together: Callable[[str, Sequence[str]], FloatArray] | None = getattr(
+            encoder, "encode_query_parts", None
+        )
 
         def make() -> FloatArray:
-            if not others or together is None:
-                return encoder.encode_query(first)
-            missing = [text for text in others if self._queries.get((encoder.id, text)) is None]
-            rows = together([first, *missing])
-            for text, row in zip(missing, rows[1:], strict=True):
-                self._queries.put((encoder.id, text), row)
-            first_row: FloatArray = rows[0]
-            return first_row
+            if together is not None and parts:
+                return together(text, parts)
+            return np.stack([encoder.encode_query(each) for each in (text, *parts)])
 
-        row = self._queries.get_or_make((encoder.id, first), make)
-        return [row, *(self.embedding(text, encoder) for text in others)]
+        rows: FloatArray = self._queries.get_or_make((encoder.id, text, *parts), make)
+        return rows
 
 
 def _stamp(path: Path) -> Stamp:

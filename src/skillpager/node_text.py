@@ -17,6 +17,7 @@ def embedded_text(fragment: Fragment, form: str) -> str:
         fragment: The fragment.
         form: `bare` for its text; `heading` for its heading path, a line break and its text; `context`
             for the same with the lead-in of its list or table in between, unless the text contains it.
+            Encoders that read a document as a whole (`encode_in_context`) do not need this text.
 
     Raises:
         ValueError: `form` is unknown.

@@ -75,7 +75,8 @@ class SkillPager:
             store: A store, or its folder.
             token_counter: Counts tokens; default: o200k_base if rs-bpe is installed, else an estimate.
             embedded_text: Which text of a node is embedded: `bare` (its own), `heading` (with its heading
-                path), or `context` (with heading path and the lead-in of its list).
+                path), or `context` (with heading path and the lead-in of its list; the built-in encoder
+                reads it among the texts around it).
             settings: Settings; default: those of environment and configuration files.
             progress: Called with the number of finished batches and of all batches while a language model
                 types a skill.
@@ -274,7 +275,8 @@ class SkillPager:
             EncoderError: The encoder fails.
         """
         self._query(query, self._strategy(strategy, None))
-        return self._memory.embedding(query, self.encoder)
+        row: FloatArray = self._memory.embeddings(query, (), self.encoder)[0]
+        return row
 
     def expand(
         self,
@@ -370,7 +372,7 @@ class SkillPager:
     def _query(self, query: str, strategy: Strategy) -> Query:
         encoder = self._builder_for(strategy).encoder
         clauses = strategy.clauses(query) if estimates(strategy) else ()
-        row, *rows = self._memory.embeddings((query, *clauses), encoder)
+        row, *rows = self._memory.embeddings(query, clauses, encoder)
         return Query(query, row, tuple(map(Query, clauses, rows)))
 
     def _strategy(self, strategy: Strategy | str | None, mmr_lambda: float | None) -> Strategy:

@@ -491,8 +491,9 @@ Context = Page
 class Encoder(Protocol):
     """An embedding model: texts to rows of unit length.
 
-    It may also have `encode_queries(texts)`, which returns `(len(texts), dim)`, the rows of `encode_query`: a
-    query and its clauses are then encoded together.
+    It may also have `encode_in_context(fragments)`, which returns `(len(fragments), dim)`: the rows of all
+    fragments of a skill, each read among the others; and `encode_query_parts(text, parts)`, which returns
+    `(1 + len(parts), dim)`: the row of a query, then those of slices of it, read within the query.
     """
 
     @property

@@ -179,6 +179,40 @@ def test_a_line_of_two_megabytes_costs_no_more_than_its_beginning(encoder: Built
     np.testing.assert_array_equal(row, encoder.encode_query(line[: builtin.MAX_CHARACTERS]))
 
 
+def test_parts_of_a_query_are_read_within_it(encoder: BuiltinEncoder) -> None:
+    text = "restart the pod, then read its log"
+    rows = encoder.encode_query_parts(text, ["restart the pod", "read its log"])
+    np.testing.assert_array_equal(rows[0], encoder.encode_query(text))
+    np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-5)
+    alone = encoder.encode_documents(["restart the pod", "read its log"])
+    assert not np.array_equal(rows[1:], alone)
+    # each is nearer to itself than to the other
+    assert (np.argmax(rows[1:] @ alone.T, axis=1) == [0, 1]).all()
+
+
+def test_a_part_behind_the_last_piece_that_counts_has_the_row_of_the_query(encoder: BuiltinEncoder) -> None:
+    text = "logs " * builtin.MAX_PIECES + "read the manual"
+    rows = encoder.encode_query_parts(text, ["read the manual"])
+    np.testing.assert_array_equal(rows[1], rows[0])
+
+
+def test_a_node_is_read_under_its_headings_and_pooled_over_its_own_text(encoder: BuiltinEncoder) -> None:
+    nodes = [fragment("Run it again."), fragment("Run it again.", "Deploy"), fragment("Wait.", "Deploy")]
+    rows = encoder.encode_in_context(nodes)
+    np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-5)
+    np.testing.assert_array_equal(rows, BuiltinEncoder(threads=1).encode_in_context(nodes))
+    assert not np.array_equal(rows[0], rows[1])
+    np.testing.assert_array_equal(encoder.encode_in_context(nodes[1:2])[0], rows[1])
+    assert encoder.encode_in_context([]).shape == (0, encoder.dim)
+
+
+@pytest.mark.parametrize("text", [" ", "\u200b", "word " * 1000, "🙂"])
+def test_any_text_has_a_row_in_context(encoder: BuiltinEncoder, text: str) -> None:
+    titles = ["Title " * 300] * 6
+    rows = encoder.encode_in_context([fragment(text), fragment(text, *titles)])
+    np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-5)
+
+
 def test_many_threads_load_and_use_one_encoder() -> None:
     fresh = BuiltinEncoder(threads=2)
     with ThreadPoolExecutor(8) as pool:
@@ -187,7 +221,7 @@ def test_many_threads_load_and_use_one_encoder() -> None:
 
 
 def test_identity_and_length_are_known_before_the_model_is_loaded(tmp_path: Path) -> None:
-    assert BuiltinEncoder().id == "builtin:skills-MiniLM-L6-int8-1"
+    assert BuiltinEncoder().id == "builtin:skills-MiniLM-L6-int8-2"
     unloaded = BuiltinEncoder(folder=tmp_path, id="builtin:mine")
     assert unloaded.id == "builtin:mine"
     assert unloaded.dim == 384

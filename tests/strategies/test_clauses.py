@@ -28,7 +28,7 @@ from strategy_cases import index_with
         ),
         ("Set up port forwarding; then rotate the keys", ("Set up port forwarding", "rotate the keys")),
         # a part that says too little joins the next, the last one the one before
-        ("Stop, roll back the release, mend it, please", ("Stop roll back the release", "mend it please")),
+        ("Stop, roll back the release, mend it, please", ("Stop, roll back the release", "mend it, please")),
         ("How do I, on a Mac, install the linter? And hooks", ()),
         ("Reset the admin password. Why does v1.2.3 of tool.py fail?", ("Reset the admin password", "Why does v1.2.3 of tool.py fail")),
         ("数据库连接失败", ()),
@@ -51,6 +51,13 @@ def test_no_term_is_lost(text: str) -> None:
     if clauses:
         terms = [term for clause in clauses for term in terms_of(clause)]
         assert set(terms) >= set(terms_of(text)) - {"then", "plus", "also"}
+
+
+@given(st.text(max_size=200))
+def test_clauses_are_slices_of_the_query_in_order(text: str) -> None:
+    end = 0
+    for clause in clauses_of(text):
+        end = text.index(clause, end) + len(clause)
 
 
 def test_a_node_that_answers_one_clause_alone_is_best_of_it() -> None:
@@ -80,34 +87,29 @@ def test_the_pager_embeds_clauses_for_who_reads_them(pager: SkillPager) -> None:
     navigator, mmr = (pager._query(query, pager._strategy(name, None)) for name in ("navigator", "mmr"))
     assert mmr.clauses == ()
     assert [clause.text for clause in navigator.clauses] == list(parts)
-    for clause in navigator.clauses:
-        assert np.array_equal(clause.embedding, pager.embed_query(clause.text))
+    rows = BuiltinEncoder().encode_query_parts(query, parts)
+    assert np.array_equal(navigator.embedding, rows[0])
+    assert np.array_equal(np.stack([clause.embedding for clause in navigator.clauses]), rows[1:])
 
 
-def test_a_query_and_its_clauses_are_encoded_in_one_call(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_query_and_its_clauses_are_encoded_in_one_run(monkeypatch: pytest.MonkeyPatch) -> None:
     query = "Restore one table from the dump; rotate the keys, then list the snapshots of last week"
-    encoder, calls = BuiltinEncoder(threads=2), list[list[str]]()
-    together = encoder.encode_queries
+    encoder, calls = BuiltinEncoder(threads=2), list[tuple[str, Sequence[str]]]()
+    together, clauses = encoder.encode_query_parts, clauses_of(query)
 
-    def counted(texts: Sequence[str]) -> FloatArray:
-        calls.append(list(texts))
-        return together(texts)
+    def counted(text: str, parts: Sequence[str]) -> FloatArray:
+        calls.append((text, parts))
+        return together(text, parts)
 
-    monkeypatch.setattr(encoder, "encode_queries", counted)
+    monkeypatch.setattr(encoder, "encode_query_parts", counted)
     monkeypatch.setattr(encoder, "encode_query", None)  # would fail if it were called
-    memory, texts = ProcessMemory(), [query, *clauses_of(query)]
-    rows = memory.embeddings(texts, encoder)
-    assert calls == [texts]
-    assert len(texts) == 4
-    alone = BuiltinEncoder(threads=1)
-    for text, row in zip(texts, rows, strict=True):
-        assert np.array_equal(row, alone.encode_query(text))
-    # what is in memory already is not encoded again
-    memory.embeddings(texts, encoder)
-    memory.embeddings(["Upload the wheel", *texts[1:]], encoder)
-    assert calls[1:] == [["Upload the wheel"]]
+    memory = ProcessMemory()
+    rows = memory.embeddings(query, clauses, encoder)
+    assert calls == [(query, clauses)]
+    assert len(rows) == 1 + len(clauses) == 4
+    assert np.array_equal(rows[0], BuiltinEncoder(threads=1).encode_query(query))
+    memory.embeddings(query, clauses, encoder)
+    assert len(calls) == 1  # what is in memory is not encoded again
 
 
 def test_an_encoder_of_one_query_at_a_time_is_enough() -> None:
@@ -120,7 +122,7 @@ def test_an_encoder_of_one_query_at_a_time_is_enough() -> None:
         def encode_query(self, text: str) -> FloatArray:
             return np.array([len(text), 0], np.float32)
 
-    rows = ProcessMemory().embeddings(["whole query", "whole", "query"], Plain())
+    rows = ProcessMemory().embeddings("whole query", ["whole", "query"], Plain())
     assert [int(row[0]) for row in rows] == [11, 5, 5]
 
 

@@ -10,6 +10,7 @@ from conftest import SAMPLES
 from golden import QUERIES
 from skillpager import SkillPager
 from skillpager.pages.gaps import LEAST_COVERED
+from skillpager.parsing.skill import skill_from_text
 from skillpager.strategies.navigator.features import COVERAGE_NAMES, IndexFeatures, coverage_signals
 from skillpager.strategies.navigator.lexical import clauses_of, stems_of, terms_of
 from skillpager.strategies.navigator.model import NeedModel, shipped_model
@@ -101,7 +102,13 @@ def arrays_of(model: NeedModel) -> dict[str, np.ndarray]:
     net = {f"net.{name}": array for name, array in model.net.arrays.items()}
     chance = np.array(model.chance or (0.0, 0.0))
     told = {"signals": np.array(NAMES), "scale": np.array(model.scale), "chance": chance}
-    return {**net, **told, "embedding": np.array(model.embedding), "floor": np.array(model.floor)}
+    return {
+        **net,
+        **told,
+        "embedding": np.array(model.embedding),
+        "floor": np.array(model.floor),
+        "short_floor": np.array(model.short_floor),
+    }
 
 
 def test_a_file_may_hold_the_regression_but_no_other_signals() -> None:
@@ -180,3 +187,24 @@ def test_a_skill_that_forges_the_line_cannot_hold_its_tag(pager: SkillPager) -> 
     assert page.text.startswith(
         "[This skill#1 seems not to cover the query (chance 12 %).]\n\n[Page#1 of skill "
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "estimated"),
+    [
+        ("restore a table", True),
+        ("Überprüfe die Tabelle", True),
+        ("部署", False),
+        ("Как восстановить", False),
+        ("?", True),
+    ],
+)
+def test_coverage_is_estimated_for_scripts_that_the_model_reads(
+    text: str, estimated: bool, pager: SkillPager
+) -> None:
+    assert (pager.page(SKILL, text).covered is not None) is estimated
+
+
+def test_coverage_of_a_skill_of_few_nodes_is_not_estimated(pager: SkillPager) -> None:
+    few = skill_from_text("# One\n\n## A\n\nRun it.\n\n## B\n\nStop it.\n")
+    assert pager.page(few, "run it").covered is None

@@ -60,7 +60,7 @@ def naive_mmr(rows: FloatArray, query: FloatArray, k: int, weight: float) -> lis
                 continue
             redundancy = max((np.round(rows[node] @ rows[other], 6) for other in chosen), default=0.0)
             value = weight * np.round(rows[node] @ query, 6) - (1 - weight) * redundancy
-            if value > best_value + 1e-6:
+            if value > best_value + 1e-9:  # a fraction of the millionth to which cosines are rounded
                 best, best_value = node, value
         if best_value < 0:
             break

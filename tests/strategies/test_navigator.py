@@ -482,6 +482,7 @@ def model_of(**changed: object) -> NeedModel:
         "scale": [2.0, -1.0],
         "chance": [-0.1, 0.5],
         "floor": 0.25,
+        "short_floor": 0.5,
         "embedding": "e/bare",
         "signals": NAMES,
     }
@@ -490,7 +491,8 @@ def model_of(**changed: object) -> NeedModel:
 
 def test_a_file_holds_networks_and_calibration() -> None:
     model, shipped = model_of(), shipped_model()
-    assert (model.embedding, model.scale, model.chance, model.floor) == ("e/bare", (2, -1), (-0.1, 0.5), 0.25)
+    assert (model.embedding, model.scale, model.chance) == ("e/bare", (2, -1), (-0.1, 0.5))
+    assert (model.floor, model.short_floor) == (0.25, 0.5)
     assert {name: array.tolist() for name, array in model.net.arrays.items()} == {
         name: array.tolist() for name, array in shipped.net.arrays.items()
     }
@@ -541,12 +543,28 @@ def test_the_card_tells_what_training_found() -> None:
     folder = Path(module.__file__).parents[2] / Path(module.MODEL).parent
     scores = json.loads((folder / "training.json").read_text(encoding="utf-8"))
     card = " ".join((folder / "README.md").read_text(encoding="utf-8").split())
-    assert "skills" in scores
-    for way in sorted(scores.keys() - {"settings"}):
-        assert f"over {way}" in card
-        assert f"{scores[way]['ranking']['auc']:.3f}" in card
-        assert scores[way]["ranking"]["auc"] >= 0.85
+    for series in ("long", "short"):
+        assert f"{scores['ranking'][series]['auc']:.3f}" in card
+        assert scores["ranking"][series]["auc"] >= 0.9
+    assert f"{scores['covered']['auc']:.3f}" in card
     model = shipped_model()
-    assert [*model.scale, *(model.chance or ()), model.floor] == pytest.approx(
-        [*scores["skills"]["scale"], *scores["skills"]["chance"], scores["skills"]["floor"]], rel=1e-4
+    assert [*model.scale, *(model.chance or ()), model.floor, model.short_floor] == pytest.approx(
+        [*scores["scale"], *scores["chance"], scores["floor"], scores["short_floor"]], rel=1e-4
     )
+
+
+@pytest.mark.parametrize(("terms", "floor"), [(1, 0.5), (5, 0.5), (27, 0.25), (100, 0.25)])
+def test_a_page_for_a_short_query_ends_at_a_floor_of_its_own(terms: int, floor: float) -> None:
+    words = [first * 3 + second * 3 for first in "bcdfgpqr" for second in "hjklmnvwxyztu"]
+    query = Query(" ".join(words[:terms]), np.zeros(2, np.float32))
+    assert model_of().floor_of(query) == pytest.approx(floor)
+
+
+def test_between_short_and_long_queries_the_floor_falls_steadily() -> None:
+    words = [first * 3 + second * 3 for first in "bcdfg" for second in "hjklmn"]
+    floors = [
+        model_of().floor_of(Query(" ".join(words[:count]), np.zeros(2, np.float32))) for count in range(5, 28)
+    ]
+    assert floors[0] == pytest.approx(0.5)
+    assert floors[-1] == pytest.approx(0.25)
+    assert all(higher > lower for higher, lower in pairwise(floors))

@@ -11,7 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import cache
+from itertools import accumulate, pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -29,14 +31,17 @@ import torch  # noqa: E402
 import ablate  # noqa: E402
 import bert  # noqa: E402
 import data  # noqa: E402
+import encoder_variants  # noqa: E402
 import evaluate  # noqa: E402
 import export_encoder  # noqa: E402
 import fitting  # noqa: E402
 import tables  # noqa: E402
 import train  # noqa: E402
 import train_encoder  # noqa: E402
-from data import SECOND_SHARE, SUPPORTING, TEXT_FORM  # noqa: E402
-from encoder_graph import LAYERS  # noqa: E402
+import train_navigator  # noqa: E402
+import train_types  # noqa: E402
+from data import FURTHER, LONG, SECOND_SHARE, SHORT, SUPPORTING, TEXT_FORM, UNANSWERED  # noqa: E402
+from encoder_graph import LAYERS, WIDTH  # noqa: E402
 from encoder_texts import COMPARISON_TEXTS  # noqa: E402
 from evidence_folder import SAMPLES, write_evidence_folder  # noqa: E402
 from fitting import Fit, fit_nets  # noqa: E402
@@ -44,13 +49,14 @@ from sequence_net import Batch, Example, Net, Shape, arrays_of  # noqa: E402
 from skillpager import SkillPager  # noqa: E402
 from skillpager.classifiers.local import TYPES, LocalClassifier  # noqa: E402
 from skillpager.encoders.builtin import ENCODER_ID, BuiltinEncoder  # noqa: E402
-from skillpager.encoders.hashing import HashingEncoder  # noqa: E402
 from skillpager.sequence_net import SequenceNet  # noqa: E402
 from skillpager.settings import Settings  # noqa: E402
+from skillpager.strategies.navigator.features import COVERAGE_NAMES  # noqa: E402
 from skillpager.strategies.navigator.lexical import clauses_of  # noqa: E402
 from skillpager.strategies.navigator.model import NeedModel  # noqa: E402
 from skillpager.strategies.navigator.strategy import Navigator  # noqa: E402
 from skillpager.types import FloatArray, NodeType  # noqa: E402
+from train import Split  # noqa: E402
 from train_encoder import EncoderSettings, States  # noqa: E402
 
 pytestmark = [
@@ -242,13 +248,16 @@ def test_the_loss_of_needs_equals_a_loop_over_nodes(number: int, sizes: list[lis
 # ---- losses and steps of the encoder
 
 
-def naive_listwise_loss(logits: FloatArray, needs: FloatArray) -> float:
+def naive_listwise_loss(logits: FloatArray, needs: FloatArray, strangers: FloatArray) -> float:
     """Return the listwise loss query by query and node by node."""
     losses = []
-    for row, needed in zip(logits.astype(float), needs.astype(float), strict=True):
+    for row, needed, others in zip(
+        logits.astype(float), needs.astype(float), strangers.astype(float), strict=True
+    ):
         if 1 not in needed:
             continue
         rest = sum(np.exp(value) for value, need in zip(row, needed, strict=True) if need == 0)
+        rest += sum(np.exp(value) for value in others)
         terms = [
             need / needed.sum() * -np.log(np.exp(value) / (np.exp(value) + rest))
             for value, need in zip(row, needed, strict=True)
@@ -264,16 +273,22 @@ def random_needs(draw: np.random.Generator, queries: int, nodes: int) -> FloatAr
     return needs
 
 
-@given(number=st.integers(0, 999), queries=st.integers(1, 5), nodes=st.integers(1, 8))
+@given(
+    number=st.integers(0, 999), queries=st.integers(1, 5), nodes=st.integers(1, 8), others=st.integers(0, 4)
+)
 @settings(max_examples=60)
 def test_the_listwise_loss_equals_a_loop_over_queries_and_nodes(
-    number: int, queries: int, nodes: int
+    number: int, queries: int, nodes: int, others: int
 ) -> None:
     draw = np.random.default_rng(number)
     logits = draw.uniform(-20, 20, (queries, nodes)).astype(np.float32)
+    strangers = draw.uniform(-20, 20, (queries, others)).astype(np.float32)
     needs = random_needs(draw, queries, nodes)
-    found = float(train_encoder.listwise_loss(torch.from_numpy(logits), torch.from_numpy(needs)))
-    assert found == pytest.approx(naive_listwise_loss(logits, needs), rel=1e-4, abs=1e-4)
+    tensors = [torch.from_numpy(array) for array in (logits, needs, strangers)]
+    expected = naive_listwise_loss(logits, needs, strangers)
+    assert float(train_encoder.listwise_loss(*tensors)) == pytest.approx(expected, rel=1e-4, abs=1e-4)
+    if not others:
+        assert float(train_encoder.listwise_loss(*tensors[:2])) == pytest.approx(expected, rel=1e-4, abs=1e-4)
 
 
 @pytest.mark.parametrize("helping", [0, SUPPORTING])
@@ -310,48 +325,122 @@ def test_the_loss_of_types_is_the_mean_cross_entropy_of_labelled_nodes(number: i
     assert found == pytest.approx(expected, rel=1e-4)
 
 
+def states_of(windows: Sequence[Sequence[int]], needs: FloatArray, /, **changes: Any) -> States:
+    """Return states of zeros: windows of nodes with these lengths, and queries of two pieces."""
+    made = States(
+        [torch.zeros(sum(lengths), 1) for lengths in windows],
+        [list(pairwise([0, *accumulate(lengths)])) for lengths in windows],
+        [torch.zeros(2, 1)] * len(needs),
+        [[(0, 2)]] * len(needs),
+        torch.from_numpy(needs),
+        torch.zeros(needs.shape[1], len(TYPES)),
+    )
+    return replace(made, **changes)
+
+
 @given(
-    lengths=st.lists(st.integers(1, 30), min_size=1, max_size=20),
+    windows=st.lists(st.lists(st.integers(1, 15), min_size=1, max_size=4), min_size=1, max_size=12),
     queries=st.integers(1, 6),
     limit=st.integers(1, 200),
     number=st.integers(0, 99),
 )
-def test_a_step_keeps_needed_nodes_and_ends_with_the_node_that_reaches_the_limit(
-    lengths: list[int], queries: int, limit: int, number: int
+def test_a_step_keeps_windows_with_needed_nodes_and_ends_with_the_window_that_reaches_the_limit(
+    windows: list[list[int]], queries: int, limit: int, number: int
 ) -> None:
     draw = np.random.default_rng(number)
-    needs = draw.choice(np.float32([0, 0, 0, SUPPORTING, 1]), (queries, len(lengths)))
-    states = States(
-        [torch.zeros(length, 1) for length in lengths],
-        [torch.zeros(2, 1)] * queries,
-        torch.from_numpy(needs),
-        torch.zeros(len(lengths), len(TYPES)),
-    )
+    nodes = sum(map(len, windows))
+    needs = draw.choice(np.float32([0, 0, 0, 0, SUPPORTING, 1]), (queries, nodes))
+    states = states_of(windows, needs)
     options = EncoderSettings(max_step_pieces=limit, max_step_queries=4)
-    nodes, asked = train_encoder.sample(states, options, random.Random(number))
-    assert nodes == sorted(set(nodes))
+    found, asked = train_encoder.sample(states, options, random.Random(number))
+    assert found == sorted(set(found))
     assert len(set(asked)) == len(asked) == min(queries, 4)
-    kept = [lengths[node] for node in nodes]
+    lengths = [sum(each) for each in windows]
+    kept = [lengths[window] for window in found]
     assert sum(kept) - max(kept) <= limit
-    assert len(nodes) == len(lengths) or sum(kept) > limit
-    needed = np.flatnonzero((needs[asked] > 0).any(0))
-    if sum(lengths[node] for node in needed) <= limit:
-        assert set(needed.tolist()) <= set(nodes)
+    assert len(found) == len(windows) or sum(kept) > limit
+    owner = np.repeat(np.arange(len(windows)), [len(each) for each in windows])
+    needed = set(owner[(needs[asked] == 1).any(0)].tolist())
+    if sum(lengths[window] for window in needed) <= limit:
+        assert needed <= set(found)
+    else:
+        assert needed >= set(found)
 
 
-def test_the_nodes_that_are_not_needed_change_from_step_to_step() -> None:
-    states = States(
-        [torch.zeros(10, 1)] * 20,
-        [torch.zeros(2, 1)],
-        torch.eye(20)[7:8],
-        torch.zeros(20, len(TYPES)),
-    )
+def test_the_windows_that_are_not_needed_change_from_step_to_step() -> None:
+    states = states_of([[4, 6]] * 20, np.eye(40, dtype=np.float32)[15:16])
     draw = random.Random(0)
     steps = [
         tuple(train_encoder.sample(states, EncoderSettings(max_step_pieces=45), draw)[0]) for _ in range(5)
     ]
-    assert all(7 in nodes for nodes in steps)
+    assert all(7 in windows for windows in steps)
     assert len(set(steps)) > 1
+
+
+def unit_means(states: torch.Tensor, spans: Sequence[tuple[int, int]]) -> FloatArray:
+    """Return the mean of each span, scaled to length 1."""
+    means = np.stack([states.numpy()[start:end].mean(0) for start, end in spans])
+    rows: FloatArray = means / np.linalg.norm(means, axis=1, keepdims=True)
+    return rows
+
+
+def random_states(draw: np.random.Generator, windows: Sequence[Sequence[int]], queries: int) -> States:
+    """Return states of random numbers: of windows, and of queries of two clauses, but the first of none."""
+
+    def numbers(length: int) -> torch.Tensor:
+        return torch.from_numpy(draw.standard_normal((length, WIDTH)).astype(np.float32))
+
+    needs = random_needs(draw, queries, sum(map(len, windows)))
+    shares = np.eye(len(TYPES), dtype=np.float32)[draw.integers(0, len(TYPES), needs.shape[1])]
+    return states_of(
+        windows,
+        needs,
+        windows=[numbers(sum(lengths)) for lengths in windows],
+        queries=[numbers(7) for _ in range(queries)],
+        parts=[[(0, 7), (1, 3), (4, 6)][: 1 if number == 0 else 3] for number in range(queries)],
+        types=torch.from_numpy(shares),
+    )
+
+
+@given(number=st.integers(0, 99), queries=st.integers(1, 4), others=st.integers(0, 2))
+@settings(max_examples=30)
+def test_the_losses_of_a_step_compare_nodes_with_those_of_strangers_by_query_and_by_best_clause(
+    number: int, queries: int, others: int
+) -> None:
+    draw = np.random.default_rng(number)
+    states = random_states(draw, [[2, 3], [4]], queries)
+    strangers = [random_states(draw, [[3, 1]], 1) for _ in range(others)]
+    upper = bert.Upper(0, len(TYPES))  # without layers a row is the mean of its span
+    options = EncoderSettings(temperature=0.1)
+    # a document is no stranger to itself
+    with torch.no_grad():
+        found = train_encoder._losses(states, [states, *strangers], upper, options, random.Random(0))
+    nodes, foreign = (
+        [
+            unit_means(window, spans)
+            for each in of
+            for window, spans in zip(each.windows, each.spans, strict=True)
+        ]
+        for of in ([states], strangers)
+    )
+    parts = [unit_means(query, spans) for query, spans in zip(states.queries, states.parts, strict=True)]
+    own, wrong = (
+        [part @ np.concatenate([np.zeros((0, WIDTH), np.float32), *rows]).T / 0.1 for part in parts]
+        for rows in (nodes, foreign)
+    )
+    needs = states.needs.numpy()
+    by_query, by_clause = (
+        naive_listwise_loss(
+            np.stack([pick(each) for each in own]), needs, np.stack([pick(each) for each in wrong])
+        )
+        for pick in (lambda values: values[0], lambda values: values.max(0))
+    )
+    with torch.no_grad():
+        logits = upper.types(torch.from_numpy(np.concatenate(nodes)) * train_encoder.TYPE_SCALE)
+    by_type = float(train_encoder.type_loss(logits, states.types))
+    assert [float(loss) for loss in found] == pytest.approx(
+        [by_query, by_clause, by_type], rel=1e-3, abs=1e-4
+    )
 
 
 # ---- the encoder in torch and as it ships
@@ -376,19 +465,78 @@ def torch_rows(pieces: Sequence[Sequence[int]], *, frozen: int = 3) -> FloatArra
     """Return the rows of the base in torch."""
     lower, upper = base_in_torch(frozen)
     with torch.no_grad():
-        rows: FloatArray = upper(lower.states(pieces)).numpy()
+        rows: FloatArray = upper(lower.states(pieces), [[(0, len(text))] for text in pieces]).numpy()
     return rows
 
 
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> tuple[BuiltinEncoder, dict[str, float | str]]:
+    """The base as it would ship, and what is said of it."""
+    folder = tmp_path_factory.mktemp("base")
+    facts = export_encoder.export(export_encoder.read_weights(), folder)
+    return BuiltinEncoder(folder=folder), facts
+
+
 def test_the_exported_encoder_gives_the_rows_of_the_torch_network(
-    pieces: list[list[int]], tmp_path: Path
+    pieces: list[list[int]], exported: tuple[BuiltinEncoder, dict[str, float | str]]
 ) -> None:
-    facts = export_encoder.export(export_encoder.read_weights(), tmp_path)
-    ships = BuiltinEncoder(folder=tmp_path).encode_documents(TEXTS)
-    rows = torch_rows(pieces)
+    encoder, facts = exported
+    ships, rows = encoder.encode_documents(TEXTS), torch_rows(pieces)
     np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, rtol=1e-5)
     assert (ships * rows).sum(1).min() > 0.99
-    assert facts["least_cosine"] > 0.98
+    assert float(facts["least_cosine"]) > 0.98
+
+
+def test_training_reads_documents_and_queries_as_the_encoder_that_ships(
+    bisect: data.Example, exported: tuple[BuiltinEncoder, dict[str, float | str]]
+) -> None:
+    query = "Restore one table from the dump; rotate the keys, then list the snapshots of last week"
+    asked = replace(bisect.asked[0], query=replace(bisect.asked[0].query, query=query))
+    nothing = replace(bisect.fragments[3], text="\u200b")  # which has no word piece
+    fragments = (*bisect.fragments[:3], nothing, *bisect.fragments[4:])
+    example = replace(bisect, asked=(asked, *bisect.asked[1:]), fragments=fragments)
+    lower, upper = base_in_torch(3)
+    tokenizer = export_encoder.read_tokenizer()
+    states = train_encoder.lower_states(lower, tokenizer, example, EncoderSettings().window)
+    with torch.no_grad():
+        nodes = upper(states.windows, states.spans).numpy()
+        parts = upper(states.queries, states.parts).numpy()
+    encoder, _ = exported
+    assert (nodes * encoder.encode_in_context(fragments)).sum(1).min() > 0.98
+    ships = [
+        encoder.encode_query_parts(each.query.query, clauses_of(each.query.query)) for each in example.asked
+    ]
+    assert [len(rows) for rows in ships] == [len(spans) for spans in states.parts] == [4, 1, 1]
+    assert (parts * np.concatenate(ships)).sum(1).min() > 0.98
+
+
+@given(
+    lengths=st.lists(st.integers(2, 90), min_size=1, max_size=8), number=st.integers(0, 99), drawn=st.data()
+)
+@settings(max_examples=40)
+def test_a_row_is_the_mean_of_its_span_and_rows_stand_in_the_order_of_spans(
+    lengths: list[int], number: int, drawn: st.DataObject
+) -> None:
+    draw = np.random.default_rng(number)
+    states = [
+        torch.from_numpy(draw.standard_normal((length, WIDTH)).astype(np.float32)) for length in lengths
+    ]
+    spans = [
+        drawn.draw(
+            st.lists(
+                st.tuples(st.integers(0, length - 2), st.integers(1, length)).filter(
+                    lambda of: of[0] < of[1]
+                ),
+                min_size=1,
+                max_size=3,
+            )
+        )
+        for length in lengths
+    ]
+    with torch.no_grad():
+        found = bert.Upper(0, 1)(states, spans).numpy()
+    expected = [unit_means(text, of) for text, of in zip(states, spans, strict=True)]
+    np.testing.assert_allclose(found, np.concatenate(expected), atol=1e-4)
 
 
 @pytest.mark.parametrize("frozen", [0, LAYERS])
@@ -428,10 +576,12 @@ KINDS = (
     (r".*\b(if|when|wenn)\b", "error_handling"),
 )
 SECOND_SERIES = "And once more, in short: "
+# a request that no sample answers
+UNRELATED = "bake a loaf of bread"
 
 
 def annotate(folder: Path, repositories: Mapping[str, str]) -> Path:
-    """Write sample skills with types of all kinds by two annotators, a sixth query, and their origins."""
+    """Write sample skills with types of all kinds by two annotators, queries of every series, and their origins."""
     write_evidence_folder(folder, *repositories)
     manifest = []
     for name, repository in repositories.items():
@@ -450,9 +600,26 @@ def annotate(folder: Path, repositories: Mapping[str, str]) -> Path:
             annotation["queries"].append({**first, "query": SECOND_SERIES + first["query"]})
             for number, query in enumerate(annotation["queries"], 1):
                 query["id"] = f"{name}#{6 if query['query'].startswith(SECOND_SERIES) else number}"
+            write_short(folder, name, annotation["queries"])
         manifest.append({"id": name, "repo": repository, "sha256": hashlib.sha256(content).hexdigest()})
     (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
     return folder
+
+
+def write_short(folder: Path, name: str, queries: Sequence[Mapping[str, Any]]) -> None:
+    """Write short queries, which are the last words of long ones, and a request that is not answered."""
+    short = [
+        {
+            "id": f"{name}#s{number}",
+            "query": " ".join(query["query"].split()[-4:]),
+            "style": ("keyword", "command")[number % 2],
+            "critical": query["critical"],
+        }
+        for number, query in enumerate(queries[:3])
+    ]
+    unanswered = [{"id": f"{name}#n1", "query": UNRELATED}]
+    content = {"skill": name, "queries": short, "unanswered": unanswered}
+    (folder / f"{name}.short.json").write_text(json.dumps(content), encoding="utf-8")
 
 
 @contextmanager
@@ -475,6 +642,7 @@ def bisect(tmp_path: Path) -> data.Example:
             {"id": "git-bisect#5", "query": "a", "critical": [[18, 20], [47, 47]], "supporting": [[17, 25]]},
             {"id": "git-bisect#6", "query": "b", "critical": [[14, 16]], "supporting": [[14, 14]]},
         ]
+    write_short(folder, "git-bisect", [{"query": "how to c", "critical": [[30, 31]]}])
     (example,) = data.load([folder])
     return example
 
@@ -489,13 +657,21 @@ def at_lines(example: data.Example, values: Sequence[object]) -> dict[int, objec
 def test_nodes_with_a_critical_line_are_needed_and_those_with_a_supporting_one_help(
     bisect: data.Example,
 ) -> None:
-    first, second = bisect.asked
+    first, second, third = bisect.asked
     assert {line for line, need in at_lines(bisect, first.needs).items() if need == 1} == {18, 46}
     helping = {line for line, need in at_lines(bisect, first.needs).items() if 0 < need < 1}
     assert helping == {24}
     assert set(first.needs.tolist()) == {0, np.float32(SUPPORTING), 1}
     assert {line for line, need in at_lines(bisect, second.needs).items() if need} == {13}
-    assert (first.first_series, second.first_series) == (True, False)
+    assert {line for line, need in at_lines(bisect, third.needs).items() if need} == {30}
+
+
+def test_long_further_and_short_queries_are_told_apart_and_requests_without_an_answer_are_kept(
+    bisect: data.Example,
+) -> None:
+    assert [asked.query.query for asked in bisect.asked] == ["a", "b", "how to c"]
+    assert [asked.series for asked in bisect.asked] == [LONG, FURTHER, SHORT]
+    assert bisect.unanswered == (UNRELATED,)
 
 
 def test_labels_are_those_of_the_annotators(bisect: data.Example) -> None:
@@ -527,32 +703,57 @@ def test_the_second_annotator_has_a_share_of_labels_that_both_gave(bisect: data.
 def test_a_document_is_split_as_the_pager_splits_it(bisect: data.Example, pager: SkillPager) -> None:
     index = pager.index(SAMPLES / "git-bisect")
     assert [fragment.text for fragment in bisect.fragments] == [node.text for node in index.nodes]
-    rows = pager.encoder.encode_documents(bisect.texts)
+    assert isinstance(pager.encoder, BuiltinEncoder)
+    rows = pager.encoder.encode_in_context(bisect.fragments)
     np.testing.assert_array_equal(rows, index.embeddings)
     assert pager.recipe.embedded_text == TEXT_FORM
 
 
 def test_queries_are_embedded_as_the_pager_embeds_them(pager: SkillPager) -> None:
     texts = ["restore one table from a dump; rotate the encryption keys", "What is it?", "What is it?"]
+    assert isinstance(pager.encoder, BuiltinEncoder)
     found = data.embedded_queries(pager.encoder, texts)
     assert [query.text for query in found] == texts
     assert [[clause.text for clause in query.clauses] for query in found] == [
         list(clauses_of(text)) for text in texts
     ]
     assert len(found[0].clauses) == 2
-    for query in (*found, *found[0].clauses):
-        np.testing.assert_array_equal(query.embedding, pager.encoder.encode_query(query.text))
+    for query in found:
+        expected = pager._query(query.text, pager._strategy("navigator", None))
+        np.testing.assert_array_equal(query.embedding, expected.embedding)
+        for clause, other in zip(query.clauses, expected.clauses, strict=True):
+            np.testing.assert_array_equal(clause.embedding, other.embedding)
 
 
-@given(count=st.integers(0, 60), folds=st.integers(1, 6), seed=st.integers(0, 9))
-def test_folds_over_skills_are_of_one_size_and_the_same_each_time(count: int, folds: int, seed: int) -> None:
-    examples = [object()] * count
-    numbers = data.skill_folds(examples, folds, seed)  # type: ignore[arg-type]
+def folds_of(repositories: Sequence[str], folds: int) -> list[int]:
+    """Return the folds of documents of these repositories."""
+    examples = [SimpleNamespace(repository=name) for name in repositories]
+    numbers: list[int] = data.repository_folds(examples, folds).tolist()  # type: ignore[arg-type]
+    return numbers
+
+
+@given(
+    repositories=st.lists(st.sampled_from("abcdefghijklmnopqrstuvwxyz"), max_size=60),
+    folds=st.integers(1, 6),
+    number=st.integers(0, 9),
+)
+def test_no_repository_is_in_two_folds_and_folds_differ_by_one_repository_at_most(
+    repositories: list[str], folds: int, number: int
+) -> None:
+    numbers = folds_of(repositories, folds)
+    fold_of = dict(zip(repositories, numbers, strict=True))
+    assert [fold_of[name] for name in repositories] == numbers
     sizes = np.bincount(numbers, minlength=folds)
     assert len(sizes) == folds
-    assert sizes.sum() == count
-    assert sizes.max() - sizes.min() <= 1
-    np.testing.assert_array_equal(data.skill_folds(examples, folds, seed), numbers)  # type: ignore[arg-type]
+    assert sizes.max() - sizes.min() <= max(map(repositories.count, repositories), default=0)
+    shuffled = random.Random(number).sample(repositories, len(repositories))
+    assert folds_of(shuffled, folds) == [fold_of[name] for name in shuffled]
+
+
+@given(names=st.integers(1, 30), each=st.integers(1, 3), folds=st.integers(1, 6))
+def test_folds_over_repositories_of_one_size_are_of_one_size(names: int, each: int, folds: int) -> None:
+    sizes = np.bincount(folds_of([f"r{name}" for name in range(names)] * each, folds), minlength=folds)
+    assert sizes.max() - sizes.min() <= each
 
 
 def of_repositories(example: data.Example, repositories: str) -> list[data.Example]:
@@ -565,20 +766,37 @@ def of_repositories(example: data.Example, repositories: str) -> list[data.Examp
 
 
 @pytest.mark.parametrize(
-    ("repositories", "numbers", "names"),
+    ("repositories", "folds", "numbers"),
     [
-        ("abacdbbad", [1, 0, 1, 2, 2, 0, 0, 1, 2], ["b", "a", "c + d"]),
-        ("aabbb", [1, 1, 0, 0, 0], ["b", "a"]),
-        ("xyz", [0, 0, 0], ["x + y + z"]),
+        # the largest first, those of one size by name: a, b and d, then c beside b
+        ("abaacdbad", 3, [0, 1, 0, 0, 1, 2, 1, 0, 2]),
+        ("aabbb", 2, [1, 1, 0, 0, 0]),
+        ("xyz", 2, [0, 1, 0]),
+        ("xx", 3, [0, 0]),
     ],
 )
-def test_repositories_are_folds_and_small_ones_share_the_last(
-    bisect: data.Example, repositories: str, numbers: list[int], names: list[str]
+def test_a_repository_goes_to_the_fold_that_holds_least(
+    repositories: str, folds: int, numbers: list[int]
 ) -> None:
-    smallest = 2 if "aabbb" in repositories else 3
-    found, named = data.repository_folds(of_repositories(bisect, repositories), smallest)
-    assert sorted(named) == sorted(names)
-    assert [named[number] for number in found] == [names[number] for number in numbers]
+    assert folds_of(repositories, folds) == numbers
+
+
+def test_requests_that_a_document_does_not_answer_come_from_other_repositories(bisect: data.Example) -> None:
+    examples = [
+        replace(example, asked=(replace(asked, query=replace(asked.query, query=f"{place}")),))
+        for place, (example, asked) in enumerate(
+            zip(of_repositories(bisect, "aabbc"), [bisect.asked[0]] * 5, strict=True)
+        )
+    ]
+    examples.append(replace(of_repositories(bisect, "d")[0], asked=()))
+    found = train.requests_of_others(examples, Split("fold-0", [], list(range(6))))
+    for place, requests in found.items():
+        assert len(requests) == train.STRANGERS
+        assert all(examples[int(name)].repository != examples[place].repository for name in requests)
+    # a fold of one repository asks its other documents, one of one document nothing
+    alone = train.requests_of_others(examples, Split("fold-0", [], [0, 1]))
+    assert alone == {0: ["1"] * train.STRANGERS, 1: ["0"] * train.STRANGERS}
+    assert train.requests_of_others(examples, Split("fold-0", [], [0])) == {0: []}
 
 
 # ---- all stages
@@ -593,7 +811,7 @@ REPOSITORIES = {
     "http-status-reference": "three/small",
     "postgres-backup": "three/small",
 }
-SMALL = EncoderSettings(epochs=1, frozen=LAYERS - 1, max_pieces=24, max_step_pieces=300, max_step_queries=4)
+SMALL = EncoderSettings(epochs=1, frozen=LAYERS - 1, max_step_pieces=300, max_step_queries=4)
 
 
 @dataclass(frozen=True)
@@ -609,10 +827,14 @@ class Trained:
         """The documents."""
         return data.load([self.samples])
 
+    @property
+    def splits(self) -> list[Split]:
+        """The folds."""
+        return [split for split in train.splits_of(self.examples) if split.tried]
+
     def navigator(self) -> Navigator:
         """Return the navigator that ships."""
-        with np.load(self.out / "navigator" / "navigator.npz") as arrays:
-            return Navigator(model=NeedModel.of({name: arrays[name] for name in arrays.files}))
+        return Navigator(model=read_navigator(self.out / "navigator" / "navigator.npz"))
 
     def parts(self) -> tuple[BuiltinEncoder, LocalClassifier]:
         """Return the encoder and the classifier that ship."""
@@ -620,15 +842,19 @@ class Trained:
         return encoder, LocalClassifier(self.out / "types" / "types.npz")
 
 
+def read_navigator(path: Path) -> NeedModel:
+    """Return the model of a file."""
+    with np.load(path) as arrays:
+        return NeedModel.of({name: arrays[name] for name in arrays.files})
+
+
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trained]:
-    """All stages run on eight samples, in two folds of each kind."""
+    """All stages run on eight samples, in two folds."""
     folder = tmp_path_factory.mktemp("training")
     made = Trained(annotate(folder / "samples", REPOSITORIES), folder / "work", folder / "out")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(train, "FOLDS", 2)
-        patch.setattr(ablate, "FOLDS", 2)
-        patch.setattr(train, "SMALLEST_REPOSITORY", 3)
         patch.setattr(train, "EncoderSettings", lambda: SMALL)
         train.run(made.examples, made.work, made.out)
         yield made
@@ -644,11 +870,65 @@ def files_below(folder: Path) -> dict[str, Path]:
 def test_no_fold_learns_from_what_it_is_tried_on(trained: Trained) -> None:
     examples = trained.examples
     splits = train.splits_of(examples)
-    assert [split.name for split in splits] == ["skill-0", "skill-1", "all", "repository-0", "repository-1"]
+    assert [split.name for split in splits] == ["fold-0", "fold-1", "all"]
     for split in splits:
         assert sorted(split.learns + split.tried) == list(range(len(examples)))
-    origins = [{examples[place].repository for place in split.tried} for split in splits[-2:]]
-    assert origins == [{"one/large"}, {"two/small", "three/small"}]
+        learns, tried = ({examples[place].repository for place in of} for of in (split.learns, split.tried))
+        assert not learns & tried
+        log = json.loads((trained.work / "encoders" / f"{split.name}.json").read_text(encoding="utf-8"))
+        assert log["documents"] == len(split.learns)
+    origins = [{examples[place].repository for place in split.tried} for split in splits]
+    assert origins == [{"one/large"}, {"two/small", "three/small"}, set()]
+
+
+def test_classifier_and_navigator_of_a_fold_learn_from_other_repositories(
+    trained: Trained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What unseen models make of a document is the same when it is read from what the folds wrote."""
+    examples, splits = trained.examples, trained.splits
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "encoders").symlink_to(trained.work / "encoders")
+    learnt = []
+
+    def learn_types(known: Sequence[Example]) -> list[Net]:
+        learnt.append([len(each.target) for each in known])
+        return fit_nets(known, train_types.SHAPE, replace(train_types.FIT, seeds=1, epochs=1))
+
+    monkeypatch.setattr(train_types, "train", learn_types)
+    made = train.of_folds(examples, work, splits)
+    sizes = [[len(examples[place].fragments) for place in split.learns] for split in splits]
+    assert learnt == sizes
+    read = train.read_unseen(examples, work, splits)
+    assert sorted(read.encoded) == sorted(read.logits) == sorted(read.types) == list(range(len(examples)))
+    for place in read.encoded:
+        np.testing.assert_array_equal(read.encoded[place].rows, made.encoded[place].rows)
+        for one, other in zip(read.encoded[place].unanswered, made.encoded[place].unanswered, strict=True):
+            assert one.text == other.text
+        np.testing.assert_allclose(read.logits[place], made.logits[place], rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(read.types[place], made.types[place], rtol=1e-4, atol=1e-5)
+
+    cases = train.make_cases(examples, made)
+    monkeypatch.setattr(train, "CASES", cases)
+    monkeypatch.setattr(train_navigator, "train", lambda known: known)
+    for split in splits:
+        known = train._train_navigator(split.learns)
+        assert {case.document for case in known} == set(split.learns)  # type: ignore[attr-defined]
+
+
+def test_a_document_is_asked_its_queries_and_those_that_it_does_not_answer(trained: Trained) -> None:
+    examples = trained.examples
+    cases = train.make_cases(examples, train.read_unseen(examples, trained.work, trained.splits))
+    for place, example in enumerate(examples):
+        mine = [case for case in cases if case.document == place]
+        answered = [case for case in mine if case.asked.series != UNANSWERED]
+        assert [case.asked for case in answered] == list(example.asked)
+        requests = [case for case in mine if case.asked.series == UNANSWERED]
+        assert len(requests) == 1 + train.STRANGERS
+        assert requests[0].query.text == UNRELATED
+        assert not any(case.asked.needs.any() or case.example.target.any() for case in requests)
+    # logits are known by id
+    assert len({case.asked.query.id for case in cases}) == len(cases)
 
 
 def test_training_writes_all_that_ships(trained: Trained) -> None:
@@ -678,12 +958,36 @@ def test_cards_and_logs_tell_of_the_run(trained: Trained) -> None:
     assert scores["documents"] == len(REPOSITORIES)
     assert 0 < scores["annotators_agree"] < 1
     assert scores["accuracy"] > 0.1
-    for folds in ("skills", "repositories"):
-        assert 0 < logs["navigator"][folds]["ranking"]["auc"] <= 1
+    for series in (LONG, SHORT):
+        assert 0 < logs["navigator"]["ranking"][series]["auc"] <= 1
+    covered = logs["navigator"]["covered"]
+    assert all(0 < covered[name] <= 1 for name in ("auc", "auc_long", "auc_short"))
+    asked = sum(asked.series != FURTHER for example in trained.examples for asked in example.asked)
+    unanswered = len(REPOSITORIES) * (1 + train.STRANGERS)
+    assert sum(row["count"] for row in covered["reliability"]) == asked + unanswered
     for name in logs:
         card = (trained.out / name / "README.md").read_text(encoding="utf-8")
         assert "{" not in card
         assert f"{len(REPOSITORIES)} public skills" in card
+
+
+def test_the_chance_that_a_skill_answers_a_query_is_written_and_read_back(trained: Trained) -> None:
+    log = json.loads((trained.out / "navigator" / "training.json").read_text(encoding="utf-8"))
+    weights, bias = log["coverage"]
+    found = read_navigator(trained.out / "navigator" / "navigator.npz").coverage
+    assert found is not None
+    np.testing.assert_allclose(found[0], weights, rtol=1e-6)
+    assert found[1] == pytest.approx(bias)
+    assert len(weights) == len(COVERAGE_NAMES)
+    of_folds = [
+        read_navigator(trained.work / "folds" / split.name / "navigator.npz") for split in trained.splits
+    ]
+    assert all(model.coverage is not None for model in of_folds)
+    # a fold is calibrated on the others
+    assert len({model.coverage[1] for model in of_folds if model.coverage}) == len(of_folds)
+    without = replace(of_folds[0], coverage=None)
+    assert not any(name.startswith("covered") for name in train_navigator.file_arrays(without))
+    assert NeedModel.of(train_navigator.file_arrays(without)).coverage is None
 
 
 def test_what_ships_pages_a_skill(trained: Trained, tmp_path: Path) -> None:
@@ -713,7 +1017,6 @@ def test_a_second_run_trains_no_encoder_and_ships_the_same(
 
     monkeypatch.setattr(train, "export", export)
     monkeypatch.setattr(train, "EncoderTrainer", refuse)
-    monkeypatch.setattr(BuiltinEncoder, "encode_documents", refuse)
     train.run(trained.examples, trained.work, tmp_path / "out")
     assert exported == [tmp_path / "out" / "encoder"]
     after = {name: path.stat().st_mtime_ns for name, path in files_below(trained.work / "encoders").items()}
@@ -736,32 +1039,10 @@ def test_an_encoder_is_trained_anew_when_settings_or_annotations_change(bisect: 
         train.digest([bisect], [0], replace(SMALL, seed=1)),
         train.digest([replace(bisect, asked=(asked, *bisect.asked[1:]))], [0], SMALL),
         train.digest([replace(bisect, types=bisect.types / 2)], [0], SMALL),
-        train.digest([replace(bisect, texts=bisect.texts[::-1])], [0], SMALL),
+        train.digest([replace(bisect, fragments=bisect.fragments[::-1])], [0], SMALL),
     ]
     assert len(set(changes)) == len(changes)
     assert train.digest([bisect, bisect], [1], SMALL) == changes[0]
-
-
-def test_rows_are_kept_for_as_long_as_the_weights_are_the_same(tmp_path: Path) -> None:
-    weights, path, encoder = tmp_path / "model.onnx", tmp_path / "rows" / "rows.npz", HashingEncoder()
-    weights.write_bytes(b"one")
-    made = train.Remembering(encoder, weights, path)
-    rows = made.encode_documents(["a b", "c", "a b"])
-    np.testing.assert_array_equal(rows, encoder.encode_documents(["a b", "c", "a b"]))
-    made.save()
-
-    class Silent(HashingEncoder):
-        """Encodes nothing."""
-
-        def encode_documents(self, texts: Sequence[str]) -> FloatArray:
-            raise AssertionError(texts)
-
-    kept = train.Remembering(Silent(), weights, path)
-    np.testing.assert_array_equal(kept.encode_documents(["c", "a b"]), rows[[1, 0]])
-    np.testing.assert_array_equal(kept.encode_query("c"), rows[1])
-    weights.write_bytes(b"two")
-    with pytest.raises(AssertionError, match="c"):
-        train.Remembering(Silent(), weights, path).encode_documents(["c"])
 
 
 def table(path: Path) -> list[dict[str, str]]:
@@ -773,7 +1054,7 @@ def table(path: Path) -> list[dict[str, str]]:
 def test_unseen_documents_are_paged_and_the_tables_tell_of_it(
     trained: Trained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    baselines = {name: evaluate.BASELINES[name] for name in ("mmr", "chunk_mmr", "sections")}
+    baselines = {name: evaluate.BASELINES[name] for name in ("mmr", "msd", "sections")}
     monkeypatch.setattr(evaluate, "BASELINES", baselines)
     monkeypatch.setattr(evaluate, "MARKED", ("mmr", "navigator"))
     monkeypatch.setattr(evaluate, "REDUCTIONS", (60,))
@@ -785,36 +1066,55 @@ def test_unseen_documents_are_paged_and_the_tables_tell_of_it(
         json.loads(line) for line in (trained.work / "pages.jsonl").read_text(encoding="utf-8").splitlines()
     ]
     examples = trained.examples
-    tried = {
-        split.name: {examples[place].name for place in split.tried} for split in train.splits_of(examples)
+    queries = {
+        asked.query.id: asked.series
+        for example in examples
+        for asked in example.asked
+        if asked.series in (LONG, SHORT)
     }
+    assert {row["query"]: row["series"] for row in rows} == queries
+    tried = {split.name: {examples[place].name for place in split.tried} for split in trained.splits}
     assert all(row["skill"] in tried[row["fold"]] for row in rows)
-    queries = {asked.query.id for example in examples for asked in example.asked if asked.first_series}
-    assert {row["query"] for row in rows} == queries
     # at two budgets each, the navigator for a promise besides
-    plain, marked, untuned = 3 * 2 + 3, 2 + 3, 3 * 2
-    assert len(rows) == len(queries) * (plain + marked + untuned + plain)
+    plain, marked, untuned = 3 * 2 + 3, 2 + 3, 2
+    assert len(rows) == len(queries) * (plain + marked + untuned)
     assert {row["promised"] is None for row in rows if row["method"] == "navigator"} == {False}
 
     monkeypatch.setattr(sys, "argv", ["tables.py", *options, "--out", str(tmp_path)])
     tables.main()
     pages = table(tmp_path / "pages.csv")
-    assert {(row["skills"], row["folds"], row["queries"]) for row in pages} == {
-        ("all", "skill", str(len(queries))),
-        ("all", "repository", str(len(queries))),
-    }
+    counts = {series: list(queries.values()).count(series) for series in (LONG, SHORT)}
+    assert {(row["series"], int(row["queries"])) for row in pages} == set(counts.items())
     assert all(float(row["low"]) <= float(row["sufficiency"]) <= float(row["high"]) for row in pages)
     groups = table(tmp_path / "groups.csv")
-    assert {row["by"] for row in groups} == {"difficulty", "size", "needs", "repository"}
+    of_both = {(series, by) for series in (LONG, SHORT) for by in ("size", "needs", "repository")}
+    assert {(row["series"], row["by"]) for row in groups} == {
+        (LONG, "difficulty"),
+        (SHORT, "wording"),
+        *of_both,
+    }
     assert {row["group"] for row in groups if row["by"] == "repository"} == set(REPOSITORIES.values())
-    assert {row["folds"] for row in table(tmp_path / "promises.csv")} == {"skill", "repository"}
+    assert {row["group"] for row in groups if row["by"] == "wording"} == {"keyword", "command"}
+    for (series, by), count in {(series, by): counts[series] for series, by in of_both}.items():
+        mine = [row for row in groups if (row["series"], row["by"]) == (series, by)]
+        assert (
+            sum(int(row["queries"]) for row in mine if (row["method"], row["budget"]) == ("mmr", "60 %"))
+            == count
+        )
+    assert {row["series"] for row in table(tmp_path / "promises.csv")} == {LONG, SHORT}
     assert (tmp_path / "calibration.svg").read_text(encoding="utf-8").rstrip().endswith("</svg>")
 
 
 def test_the_ablation_measures_every_variant(
     trained: Trained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    chosen = ("everything", "untuned encoder", "first series of queries only", "no words", "no calibration")
+    chosen = (
+        "everything",
+        "untuned encoder",
+        "long queries of the first series only",
+        "no names",
+        "no calibration",
+    )
     variants = [variant for variant in ablate.VARIANTS if variant.name in chosen]
     monkeypatch.setattr(ablate, "VARIANTS", variants)
     out = tmp_path / "tables" / "ablation.csv"
@@ -823,5 +1123,38 @@ def test_the_ablation_measures_every_variant(
     )
     ablate.main()
     rows = table(out)
-    assert tuple(row["variant"] for row in rows) == chosen
-    assert all(0 <= float(value) <= 100 for row in rows for value in list(row.values())[1:])
+    assert [(row["variant"], row["series"]) for row in rows] == [
+        (name, series) for name in chosen for series in (LONG, SHORT)
+    ]
+    assert all(0 <= float(value) <= 100 for row in rows for value in list(row.values())[2:])
+
+
+def test_encoders_are_compared_and_rows_of_others_stay(
+    trained: Trained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ways = {
+        (variant.tuned, replace(EncoderSettings(), **variant.changes))  # type: ignore[arg-type]
+        for variant in encoder_variants.VARIANTS.values()
+    }
+    assert len(ways) == len(encoder_variants.VARIANTS)
+    small = {name: value for name, value in asdict(SMALL).items() if name != "epochs"}
+    variants = {
+        name: replace(encoder_variants.VARIANTS[name], changes={**small, **changes})
+        for name, changes in {"windows": {"window": 128}, "no-others": {"others": 0}, "untuned": {}}.items()
+    }
+    monkeypatch.setattr(encoder_variants, "VARIANTS", variants)
+    for name, samples in (("learn", ["git-bisect", "csv-cleaning"]), ("try", ["release-checklist"])):
+        annotate(tmp_path / name, {sample: REPOSITORIES[sample] for sample in samples})
+    out = tmp_path / "tables" / "encoders.csv"
+    folders = ["--learn", str(tmp_path / "learn"), "--try", str(tmp_path / "try"), "--out", str(out)]
+    encoder_variants.main([*folders, "--epochs", "1"])
+    rows = table(out)
+    assert [row["encoder"] for row in rows] == [variant.name for variant in variants.values()]
+    assert [row["epochs"] for row in rows] == ["1", "1", "0"]
+    scores = ("auc_long", "auc_short", "nearest_long", "nearest_short", "types")
+    assert all(0 <= float(row[name]) <= 100 for row in rows for name in scores)
+    encoder_variants.main([*folders, "--epochs", "1", "--variants", "windows"])
+    again = table(out)
+    assert sorted(row["encoder"] for row in again) == sorted(row["encoder"] for row in rows)
+    timeless = [{**row, "seconds": ""} for row in rows]
+    assert all({**row, "seconds": ""} in timeless for row in again)

@@ -1,4 +1,8 @@
-"""The default encoder: all-MiniLM-L6-v2, tuned on skills, 8-bit; no network, no torch."""
+"""The default encoder: all-MiniLM-L6-v2, tuned on skills, 8-bit; no network, no torch.
+
+The row of a node is the mean over its own word pieces, read under its headings; that of a clause is the mean
+over its pieces in the query, which is read once.
+"""
 
 import hashlib
 import os
@@ -12,20 +16,25 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from skillpager.errors import EncoderError, panics_as, reinstall_command
-from skillpager.types import FloatArray
+from skillpager.types import FloatArray, Fragment
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
-    from tokenizers import Tokenizer
+    from tokenizers import Encoding, Tokenizer
 
 MODEL_FOLDER = Path(__file__).parents[1] / "models" / "encoder"
 FILES = ("model.onnx", "tokenizer.json")
-ENCODER_ID = "builtin:skills-MiniLM-L6-int8-1"
+ENCODER_ID = "builtin:skills-MiniLM-L6-int8-2"
 DIM = 384
-MAX_PIECES = 256  # word pieces of the longest text that the model was trained on
-# a bound on tokenising; 256 word pieces of prose are about 1,100 characters, of an indented table 3,000
+MAX_PIECES = 384  # word pieces that are read together, with [CLS] and [SEP]
+# of a fragment, so that a listing takes no longer than a page of prose; of each heading above it; and of the
+# sentence that introduces its list
+MAX_TEXT_PIECES, MAX_TITLE_PIECES, MAX_LEAD_IN_PIECES = 160, 24, 48
+# a bound on tokenising; 384 word pieces of prose are about 1,700 characters, of an indented table 4,500
 MAX_CHARACTERS = 8192
 PIECES_PER_RUN = 256  # word pieces that run together: the activations then fit a core's cache
+
+Span = tuple[int, int]  # of word pieces: the first, and the end
 
 
 class BuiltinEncoder:
@@ -74,52 +83,93 @@ class BuiltinEncoder:
         if not texts:
             return np.empty((0, DIM), np.float32)
         places = {text: place for place, text in enumerate(dict.fromkeys(texts))}
-        rows = self._encode(list(places))
+        encodings = self._tokenize(list(places))
+        pieces = [encoding.ids for encoding in encodings]
+        rows = self._pooled(pieces, [[(0, len(ids))] for ids in pieces])
         return rows if len(places) == len(texts) else rows[[places[text] for text in texts]]
 
     def encode_query(self, text: str) -> FloatArray:
         """Return `(384,)` float32, unit length: the row that `encode_documents` gives."""
-        row: FloatArray = self._encode([text])[0]
+        row: FloatArray = self.encode_documents([text])[0]
         return row
 
-    def encode_queries(self, texts: Sequence[str]) -> FloatArray:
-        """Return `(len(texts), 384)`: the rows that `encode_query` gives, computed together."""
-        return self.encode_documents(texts)
+    def encode_query_parts(self, text: str, parts: Sequence[str]) -> FloatArray:
+        """Return `(1 + len(parts), 384)`: the row of a query, then those of its parts as they stand in it.
 
-    def _encode(self, texts: Sequence[str]) -> FloatArray:
+        Args:
+            text: The query.
+            parts: Slices of it, in order; none overlaps another.
+        """
+        (encoding,) = self._tokenize([text])
+        return self._pooled([encoding.ids], [part_spans(encoding, text, parts)])
+
+    def encode_in_context(self, fragments: Sequence[Fragment]) -> FloatArray:
+        """Return `(len(fragments), 384)` unit rows: each fragment is read under its headings and lead-in.
+
+        The row is the mean over the fragment's own word pieces, so that headings, which many share, do not
+        bring the rows of a section together.
+        """
+        if not fragments:
+            return np.empty((0, DIM), np.float32)
+        tokenizer, _ = self._loaded()
+        with panics_as(EncoderError, "tokenizers"):
+            first, last = tokenizer.encode("").ids
+            found = pieces_in_context(tokenizer, fragments)
+        return self._pooled(
+            [[first, *pieces, last] for pieces, _ in found],
+            [[(1 + before, 1 + max(len(pieces), before + 1))] for pieces, before in found],
+        )
+
+    def _loaded(self) -> "tuple[Tokenizer, InferenceSession]":
         with self._lock:
             if self._model is None:
                 self._model = _load(self._folder)
-            tokenizer, session = self._model
-        # the tokenizer refuses half a character, as a command line in another encoding can contain
-        clean = (text[:MAX_CHARACTERS].encode("utf-8", "replace").decode("utf-8") for text in texts)
+            return self._model
+
+    def _tokenize(self, texts: Sequence[str]) -> "list[Encoding]":
+        tokenizer, _ = self._loaded()
         with panics_as(EncoderError, "tokenizers"):
-            pieces: list[list[int]] = [tokenizer.encode(text).ids for text in clean]
-        rows = np.empty((len(texts), DIM), np.float32)
+            return [tokenizer.encode(clean(text)) for text in texts]
+
+    def _pooled(self, texts: Sequence[Sequence[int]], spans: Sequence[Sequence[Span]]) -> FloatArray:
+        """Return a unit row for each span of each text, one text behind the other.
+
+        Args:
+            texts: Word pieces, with [CLS] and [SEP].
+            spans: Of each text: the first piece and the end of each span.
+        """
+        _, session = self._loaded()
+        starts = np.cumsum([0, *map(len, spans)])
+        rows = np.empty((starts[-1], DIM), np.float32)
 
         def run(places: list[int]) -> None:
-            together = np.array([pieces[place] for place in places], np.int64)
-            rows[places] = session.run(None, {"input_ids": together})[0]
+            together = np.array([texts[place] for place in places], np.int64)
+            states: FloatArray = session.run(None, {"input_ids": together})[0]
+            for place, of_text in zip(places, states, strict=True):
+                for number, (first, end) in enumerate(spans[place], starts[place]):
+                    # that it is a sum and no mean is undone by the scaling to unit length
+                    of_text[first:end].sum(0, out=rows[number])
 
-        waiting = deque(_runs(pieces))
+        waiting = deque(_runs(texts))
 
         def work() -> None:
             with suppress(IndexError):
                 while True:
                     run(waiting.popleft())
 
-        # this thread works too: a query and its clauses then start one thread on two processors
+        # this thread works too
         helpers = min(self._threads, len(waiting)) - 1
         if helpers < 1:
             work()
         else:
-            from concurrent.futures import ThreadPoolExecutor  # a query of one clause is one run
+            from concurrent.futures import ThreadPoolExecutor  # a query is one run
 
             with ThreadPoolExecutor(helpers) as pool:
                 busy = [pool.submit(work) for _ in range(helpers)]
                 work()
                 for helper in busy:
                     helper.result()
+        rows /= np.sqrt(np.einsum("ij,ij->i", rows, rows))[:, None]
         return rows
 
 
@@ -181,3 +231,51 @@ def _remedy(folder: Path) -> str:
     if folder == MODEL_FOLDER:
         return f"the installation is damaged, so run `{reinstall_command()}`"
     return "training/train.py makes one, of model.onnx and tokenizer.json"
+
+
+def clean(text: str) -> str:
+    """Return what of a text is read; the tokenizer refuses half a character, as a command line can hold."""
+    return text[:MAX_CHARACTERS].encode("utf-8", "replace").decode("utf-8")
+
+
+def pieces_in_context(tokenizer: "Tokenizer", fragments: Sequence[Fragment]) -> list[tuple[list[int], int]]:
+    """Return for each fragment the word pieces that are read, and how many of them stand before its own.
+
+    These are its headings, or only the innermost if they are too long, and the lead-in of its list.
+    """
+    known: dict[str, list[int]] = {}
+
+    def pieces(text: str) -> list[int]:
+        if text not in known:
+            known[text] = tokenizer.encode(clean(text), add_special_tokens=False).ids
+        return known[text]
+
+    found = []
+    for fragment in fragments:
+        own = pieces(fragment.text)[:MAX_TEXT_PIECES]
+        titles = [pieces(title)[:MAX_TITLE_PIECES] for title in fragment.heading_path]
+        room = MAX_PIECES - 2 - len(own) - MAX_LEAD_IN_PIECES
+        if sum(map(len, titles)) > room:
+            titles = titles[-1:]
+        lead_in = pieces(fragment.list_context.lead_in)[-MAX_LEAD_IN_PIECES:] if fragment.list_context else []
+        before = [piece for part in (*titles, lead_in) for piece in part]
+        found.append(([*before, *own], len(before)))
+    return found
+
+
+def part_spans(encoding: "Encoding", text: str, parts: Sequence[str]) -> list[Span]:
+    """Return the first word piece and the end of a text and of its parts, which follow each other in it.
+
+    A part behind the last word piece that counts gets the whole text.
+    """
+    whole = (0, len(encoding.ids))
+    found, start = [whole], 0
+    offsets = encoding.offsets
+    inner = [piece for piece, (begin, end) in enumerate(offsets) if end > begin]
+    for part in parts:
+        start = text.index(part, start)
+        end = start + len(part)
+        mine = [piece for piece in inner if offsets[piece][0] < end and offsets[piece][1] > start]
+        found.append((mine[0], mine[-1] + 1) if mine else whole)
+        start = end
+    return found

@@ -1,9 +1,9 @@
 """The features that the navigator reads: one row for each node, given a query.
 
-They come in groups (`GROUPS`): the meaning of the texts (cosines of embeddings), the words they share, how
-well the node answers a single clause of the query, the section, list and neighbours of the node, and the
-form of the node and of the query. Everything that does not depend on the query is computed once for an
-index.
+They come in groups (`GROUPS`): the meaning of the texts (cosines of embeddings), the words they share, the
+rarest of these words, how well the node answers a single clause of the query, the section, list and
+neighbours of the node, and the form of the node and of the query. Everything that does not depend on the
+query is computed once for an index.
 
 Reference: paper §3.2 has one feature, the cosine; the others are this package's.
 """
@@ -20,6 +20,7 @@ from skillpager.strategies.navigator.lexical import IntArray, TermIndex, stems_o
 from skillpager.strategies.picking import cosines
 from skillpager.types import FloatArray, Node, NodeType, Query, SkillIndex, TileKind
 
+RARE = 0.6  # share of the greatest rarity from which on a word says where to look
 FEEDBACK_NODES = 3  # whose mean represents the query's subject (pseudo-relevance feedback)
 MAX_CHARS = 4000  # of a node that are read for words and cues
 BLOCK_ROWS = 1024  # whose cosines with all others are computed at once
@@ -61,6 +62,7 @@ _NODE_CUES = tuple(re.compile(pattern, re.IGNORECASE | re.MULTILINE) for pattern
 GROUPS: dict[str, tuple[str, ...]] = {
     "meaning": ("cosine", "cosine_z", "below_best", "rank", "feedback_z"),
     "words": ("bm25", "bm25_share", "coverage", "stem_share", "stem_coverage", "lead_in_coverage"),
+    "names": ("rarest_term", "rarest_in_heading", "rarest_in_section", "named_nodes"),
     "clauses": (
         "clause_cosine", "clause_z", "clause_rank", "clause_below_best", "clause_section_z",
         "clause_section_best", "clause_section_mean", "clause_bm25", "clause_coverage",
@@ -207,6 +209,7 @@ def features_of(known: IndexFeatures, query: Query) -> FloatArray:
         _share(stem_bm25),
         stem_coverage,
         known.lead_ins.score(stems)[1],
+        *_of_names(known, terms, stems),
         *_of_clauses(known, query.clauses or (query,)),
         *_of_section(known, query, cosine, bm25_share, stems),
         *(headings.score(stems)[1][known.section.member] for headings in (known.headings, known.paths)),
@@ -271,6 +274,18 @@ def coverage_signals(known: IndexFeatures, query: Query, needs: FloatArray) -> F
         float(cosine.max() - cosine.mean()) / max(spread, 1e-6),
     ]
     return np.array(signals, np.float32)
+
+
+def _of_names(known: IndexFeatures, terms: Sequence[str], stems: Sequence[str]) -> list[FloatArray]:
+    """Return features of names: a word of the query that stands in few places brings its place."""
+    member = known.section.member
+    rarest = known.words.rarest(terms)
+    return [
+        rarest,
+        known.headings.rarest(stems)[member],
+        known.in_section.rarest(stems)[member],
+        np.full(len(rarest), math.log1p(int((rarest >= RARE).sum()))),
+    ]
 
 
 def _of_clauses(known: IndexFeatures, clauses: Sequence[Query]) -> list[FloatArray]:

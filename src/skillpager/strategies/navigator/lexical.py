@@ -4,7 +4,7 @@ import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, lru_cache
 from itertools import pairwise
 
@@ -42,6 +42,7 @@ MAX_CLAUSE_CHARS = 4_000
 # a match begins at the beginning of a run, or the search would take time by the square of its length
 _STOP = r"(?<![.?!;:,])[.?!;:,]+\s+|(?<!\s)\s+[-—–]\s+"
 _CLAUSE_SEAM = re.compile(rf"(?:{_STOP}|(?<!\s)\s+)(?:and|but|or|then|plus|also)\s+|{_STOP}", re.IGNORECASE)
+_EDGES = " .?!,;:"
 # words of questions and requests, which say nothing about a skill; stop words are never terms
 _ASKING = frozenset(
     """
@@ -97,25 +98,37 @@ def stems_of(terms: Iterable[str]) -> list[str]:
 def clauses_of(text: str) -> tuple[str, ...]:
     """Return the clauses of a query in order, at most `MOST_CLAUSES`; none if it is one clause.
 
-    The parts of a question can then be searched one by one: a single embedding represents mostly what most of
-    the text is about (docs/models.md, "a clause is drowned").
+    Each is a slice of the text, and no two overlap. The parts of a question can then be searched one by one:
+    a single embedding represents mostly what most of the text is about (docs/models.md, "a clause is
+    drowned").
     """
-    clauses: list[str] = []
-    waiting, terms = "", 0
-    for part in _CLAUSE_SEAM.split(text[:MAX_CLAUSE_CHARS]):
-        part = part.strip(" .?!,;:")
-        waiting = f"{waiting} {part}".strip()
-        terms += sum(term not in _ASKING for term in terms_of(part))
+    clauses: list[tuple[int, int]] = []
+    start, terms = -1, 0  # of the clause that is being read
+    for first, last in _parts(text[:MAX_CLAUSE_CHARS]):
+        start = first if start < 0 else start
+        terms += sum(term not in _ASKING for term in terms_of(text[first:last]))
         if terms >= LEAST_TERMS:
-            clauses.append(waiting)
-            waiting, terms = "", 0
-    if waiting and clauses:
-        clauses[-1] += f" {waiting}"
+            clauses.append((start, last))
+            start, terms = -1, 0
+        end = last
+    if start >= 0 and clauses:
+        clauses[-1] = (clauses[-1][0], end)
     while len(clauses) > MOST_CLAUSES:
-        lengths = [len(one) + len(next_one) for one, next_one in pairwise(clauses)]
+        lengths = [right[1] - left[0] for left, right in pairwise(clauses)]
         shortest = lengths.index(min(lengths))
-        clauses[shortest : shortest + 2] = [", ".join(clauses[shortest : shortest + 2])]
-    return tuple(clauses) if len(clauses) > 1 else ()
+        clauses[shortest : shortest + 2] = [(clauses[shortest][0], clauses[shortest + 1][1])]
+    return tuple(text[first:last] for first, last in clauses) if len(clauses) > 1 else ()
+
+
+def _parts(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where the parts between the seams of clauses begin and end, without punctuation around them."""
+    bounds = [0, *(edge for seam in _CLAUSE_SEAM.finditer(text) for edge in seam.span()), len(text)]
+    for first, last in zip(bounds[::2], bounds[1::2], strict=True):
+        part = text[first:last]
+        inner = part.strip(_EDGES)
+        if inner:
+            start = first + len(part) - len(part.lstrip(_EDGES))
+            yield start, start + len(inner)
 
 
 class TermIndex:
@@ -152,3 +165,15 @@ class TermIndex:
                 scores[ordinals] += weights
                 held[ordinals] += rarity
         return scores, held / np.float32(total or 1.0)
+
+    def rarest(self, terms: Iterable[str]) -> FloatArray:
+        """Return `(n,)`: the largest rarity among the terms that each text holds, as a share of the greatest.
+
+        A name that stands in a single text counts 1 there, however long the query is.
+        """
+        found = np.zeros(self._count, np.float32)
+        for term in terms:
+            if term in self._weights:
+                ordinals = self._weights[term][0]
+                found[ordinals] = np.maximum(found[ordinals], np.float32(self.rarity[term]))
+        return found / np.float32(math.log1p((self._count - 0.5) / 1.5))

@@ -1,5 +1,6 @@
 """The trained model of the navigator: from features to needs, and to chances of sufficiency and coverage."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -18,9 +19,15 @@ from skillpager.strategies.navigator.features import (
     coverage_signals,
     features_of,
 )
+from skillpager.strategies.navigator.lexical import terms_of
 from skillpager.types import FloatArray, Query
 
 MODEL = "models/navigator/navigator.npz"
+# least nodes of a skill, and the first letter that is not Latin: the models learned from English skills, few
+# of them smaller
+LEAST_NODES, FIRST_NOT_LATIN = 6, "\u0250"
+# terms of a short and of a long query: the medians of those that the model learned from
+SHORT_TERMS, LONG_TERMS = 5, 27
 
 # a probability stays below 1, whose weight is infinite, and is rounded to millionths, where machines agree
 LARGEST_NEED = 1 - 1e-6
@@ -37,7 +44,8 @@ class NeedModel:
         scale: Slope and intercept that calibrate its logits.
         chance: Slope and intercept of the log odds of sufficiency over the log of the weight left out;
             None for exp(-left), which holds if needs are independent of each other.
-        floor: Value per token below which a page ends.
+        floor: Value per token below which a page for a long query ends.
+        short_floor: That for a short query, whose needs are less certain; None for the same.
         coverage: Weights `(len(COVERAGE_NAMES),)` and bias of the log odds that a skill answers a query; None
             if they were not trained.
     """
@@ -48,6 +56,7 @@ class NeedModel:
     chance: tuple[float, float] | None
     floor: float
     coverage: tuple[FloatArray, float] | None = None
+    short_floor: float | None = None
 
     @classmethod
     def of(cls, arrays: Mapping[str, np.ndarray]) -> "NeedModel":
@@ -69,7 +78,8 @@ class NeedModel:
             if weight.shape != (len(COVERAGE_NAMES),):
                 raise ValueError("its coverage was trained on other signals")
             coverage = weight, float(arrays["covered.bias"])
-        return cls(net, embedding, (slope, intercept), (rise, start), floor, coverage)
+        short_floor = float(arrays["short_floor"])
+        return cls(net, embedding, (slope, intercept), (rise, start), floor, coverage, short_floor)
 
     def needs(self, known: IndexFeatures, query: Query) -> FloatArray:
         """Return `(n,)`: the chance that the query needs each node, to a millionth."""
@@ -82,6 +92,16 @@ class NeedModel:
         needs: FloatArray = (np.rint(chances * STEPS) / STEPS).clip(0, LARGEST_NEED)
         return needs
 
+    def floor_of(self, query: Query) -> float:
+        """Return the value per token below which a page ends: between both floors, by length of query."""
+        if self.short_floor is None:
+            return self.floor
+        terms = max(1, len(set(terms_of(query.text))))
+        share = math.log(terms / SHORT_TERMS) / math.log(LONG_TERMS / SHORT_TERMS)
+        share = min(1.0, max(0.0, share))
+        floor: float = self.short_floor ** (1 - share) * self.floor**share
+        return floor
+
     def sufficiency(self, left: float) -> float:
         """Return the chance that nothing is missing when nodes of this total weight are left out."""
         if self.chance is None:
@@ -92,9 +112,12 @@ class NeedModel:
     def covered(self, known: IndexFeatures, query: Query, needs: FloatArray) -> float | None:
         """Return the chance that the skill answers the query at all, to a millionth.
 
-        None if the model was not trained to estimate it. `needs` are those of the query.
+        None if the model cannot estimate it: it was not trained to, or not on skills this small or queries in
+        this script. `needs` are those of the query.
         """
-        if self.coverage is None:
+        letters = [letter for letter in query.text if letter.isalpha()]
+        latin = sum(letter < FIRST_NOT_LATIN for letter in letters)
+        if self.coverage is None or len(needs) < LEAST_NODES or 2 * latin < len(letters):
             return None
         weight, bias = self.coverage
         odds = float(coverage_signals(known, query, needs).astype(np.float64) @ weight) + bias

@@ -115,7 +115,7 @@ class Navigator:
         picker.marginal, covered = prepared.estimates(self._model, query)
         walk = _Walk(self, self._model, prepared, picker)
         by_itself = budget.sufficiency is None and not budget.fill
-        reason = walk.run(floor=self._model.floor if by_itself else 0.0)
+        reason = walk.run(floor=self._model.floor_of(query) if by_itself else 0.0)
         return picker.selection(self.name, reason=reason, covered=covered)
 
     def clauses(self, query: str) -> Sequence[str]:

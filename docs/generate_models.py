@@ -1,0 +1,173 @@
+"""Write the tables of docs/models.md from the measurements: `python docs/generate_models.py`.
+
+Each block stands between `<!-- NAME -->` and `<!-- /NAME -->`. `training/tables.py` and
+`training/encoder_variants.py` write the rows in `benchmarks/models`, `training/train.py` the logs beside
+the models.
+"""
+
+import csv
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+PAGE = ROOT / "docs" / "models.md"
+KEPT = ROOT / "benchmarks" / "models"
+MODELS = ROOT / "src" / "skillpager" / "models"
+REDUCTIONS = ("40 %", "50 %", "60 %", "70 %")
+# strategies by their names in the tables
+STRATEGIES = {
+    "mmr, untuned": "mmr, untuned",
+    "mmr": "mmr",
+    "mmr λ 0.9": "mmr λ 0.9",
+    "msd": "msd",
+    "sections": "sections",
+    "navigator": "**navigator**",
+}
+MARKED = ("mmr", "sections", "navigator")
+PROMISES = ("0.5", "0.7", "0.8", "0.9", "0.95")
+
+
+def main() -> None:
+    """Replace the blocks of the page."""
+    text = PAGE.read_text(encoding="utf-8")
+    for name, block in blocks().items():
+        before, begin, rest = text.partition(f"<!-- {name} -->\n")
+        _, end, behind = rest.partition(f"<!-- /{name} -->")
+        text = before + begin + block + end + behind
+    PAGE.write_text(text, encoding="utf-8")
+
+
+def blocks() -> dict[str, str]:
+    """Return the Markdown of each block by its name."""
+    return {
+        "fixed": fixed(),
+        "unlimited": unlimited(),
+        "groups": groups("difficulty", "size", "needs"),
+        "repositories": groups("repository"),
+        "promises": promises(),
+        "covered": covered(),
+        "types": types(),
+        "encoders": encoders(),
+    }
+
+
+def rows(name: str) -> list[dict[str, str]]:
+    """Return the rows of a measurement."""
+    with (KEPT / f"{name}.csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def log_of(model: str) -> Any:
+    """Return the training log of a model."""
+    return json.loads((MODELS / model / "training.json").read_text(encoding="utf-8"))
+
+
+def table(head: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
+    """Return a Markdown table."""
+    every = [head, ["---"] * len(head), *lines]
+    return "".join(f"| {' | '.join(map(str, line))} |\n" for line in every).replace("|  |", "| |")
+
+
+def interval(row: dict[str, str]) -> str:
+    """Return sufficiency with its interval."""
+    return f"{row['sufficiency']} ({row['low']}–{row['high']})"
+
+
+def pages() -> dict[tuple[str, str, str, str], dict[str, str]]:
+    """Return the rows of pages by series of queries, style, method and budget."""
+    return {(row["series"], row["style"], row["method"], row["budget"]): row for row in rows("pages")}
+
+
+def fixed() -> str:
+    """Return sufficiency of plain pages of long queries at fixed shares."""
+    found = pages()
+    return table(
+        ["strategy", *(f"{reduction} saved" for reduction in REDUCTIONS)],
+        [
+            [label, *(interval(found["long", "plain", name, reduction]) for reduction in REDUCTIONS)]
+            for name, label in STRATEGIES.items()
+        ],
+    )
+
+
+def unlimited() -> str:
+    """Return pages without a limit, of long and short queries, plain and marked."""
+    found = pages()
+    budgets = [(name, name, "default") for name in MARKED]
+    budgets += [(f"`--sufficiency {promise}`", "navigator", f"P {promise}") for promise in PROMISES]
+    lines = []
+    for label, method, budget in budgets:
+        cells = [label]
+        for series in ("long", "short"):
+            for style in ("plain", "marked"):
+                row = found[series, style, method, budget]
+                cells += [interval(row), row["token_reduction"]]
+        lines.append(cells)
+    kinds = [f"{series}, {style}" for series in ("long", "short") for style in ("plain", "marked")]
+    return table(["", *(head for kind in kinds for head in (kind, "saved"))], lines)
+
+
+def groups(*kinds: str) -> str:
+    """Return plain pages without a limit, of long queries, by groups of queries and skills."""
+    kept = {
+        (row["by"], row["group"], row["method"]): row
+        for row in rows("groups")
+        if (row["series"], row["budget"]) == ("long", "default")
+    }
+    lines = []
+    for kind in kinds:
+        for by, group, method in kept:
+            if by == kind and method == "navigator":
+                ours, theirs = kept[by, group, method], kept[by, group, "sections"]
+                lines.append(
+                    [
+                        group,
+                        ours["queries"],
+                        interval(ours),
+                        ours["token_reduction"],
+                        interval(theirs),
+                        theirs["token_reduction"],
+                    ]
+                )
+    return table(["", "queries", "navigator (%)", "saved (%)", "sections (%)", "saved (%)"], lines)
+
+
+def promises() -> str:
+    """Return promised and observed sufficiency."""
+    names = ("series", "promised", "observed")
+    lines = [[*(row[name] for name in names), f"{int(row['pages']):,}"] for row in rows("promises")]
+    return table(["queries", "promised (%)", "observed (%)", "pages"], lines)
+
+
+def covered() -> str:
+    """Return promised and observed coverage of queries."""
+    lines = [
+        [_percent(row["promised"]), _percent(row["observed"]), f"{row['count']:,}"]
+        for row in log_of("navigator")["covered"]["reliability"]
+    ]
+    return table(["`covered` (%)", "answered by the skill (%)", "queries"], lines)
+
+
+def types() -> str:
+    """Return F1 of the node types."""
+    scores = log_of("types")["scores"]
+    head = ["accuracy", "macro-F1", *scores["f1"]]
+    values = [scores["accuracy"], scores["macro_f1"], *scores["f1"].values()]
+    return table(["", *head], [["%", *map(_percent, values)]])
+
+
+def encoders() -> str:
+    """Return the ways to train the encoder."""
+    head = ["encoder", "passes", "AUC, long", "short", "nearest is needed, long", "short", "types"]
+    names = ("encoder", "epochs", "auc_long", "auc_short", "nearest_long", "nearest_short", "types")
+    return table(head, [[row[name] for name in names] for row in rows("encoders")])
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f}"
+
+
+if __name__ == "__main__":
+    main()
