@@ -136,8 +136,8 @@ def test_a_budget_bounds_the_page(server: SkillServer, pager: SkillPager) -> Non
     asked = {"name": "git-bisect", "query": "skip a commit"}
     page = answer(server, "load_skill", **asked, budget_tokens=5000)
     assert text_of(page) == text_of(answer(server, "load_skill", **asked))
-    for budget in ({"budget_tokens": 5000}, {}):
-        assert form_of(answer(server, "load_skill", **asked, **budget, fill=True))["complete"]
+    for limits in ({"budget_tokens": 5000}, {}):
+        assert form_of(answer(server, "load_skill", **asked, **limits, fill=True))["complete"]
 
 
 def test_a_budget_for_which_nothing_fits_is_told_with_one_for_which_something_does(
@@ -155,10 +155,32 @@ def test_a_budget_for_which_nothing_fits_is_told_with_one_for_which_something_do
     assert form_of(answer(server, "load_skill", **asked, budget_tokens=least))["nodes"]
 
 
-def test_a_page_says_what_its_scores_are(server: SkillServer) -> None:
+def test_a_page_says_what_its_scores_are(server: SkillServer, pager: SkillPager) -> None:
     form = form_of(answer(server, "load_skill", name="git-bisect", query="skip a commit"))
     assert form["score_kind"] == "need"
-    assert form.keys().isdisjoint({"covered", "least_tokens"})
+    assert form["covered"] == round(pager.page(SAMPLES / "git-bisect", "skip a commit").covered or 0, 3)
+    assert form["covered"] > 0.9
+    assert "least_tokens" not in form
+
+
+def test_a_page_without_estimates_names_none(pager: SkillPager) -> None:
+    lexical = SkillPager(settings=replace(pager.settings, strategy="bm25"))
+    form = form_of(
+        answer(server_of(lexical, SAMPLES), "load_skill", name="git-bisect", query="skip a commit")
+    )
+    assert form["score_kind"] != "need"
+    assert form.keys().isdisjoint({"covered", "sufficiency", "least_tokens"})
+
+
+def test_a_page_for_a_query_that_the_skill_does_not_cover_says_so_first(server: SkillServer) -> None:
+    result = answer(server, "load_skill", name="postgres-backup", query="Bake a cake with cherries.")
+    covered = form_of(result)["covered"]
+    assert covered < 0.5
+    told = re.match(
+        r"\[This skill seems not to cover the query \(chance (?:under )?(\d+) %\)\.\]\n", text_of(result)
+    )
+    assert told
+    assert abs(int(told[1]) - 100 * covered) <= 1
 
 
 def test_without_a_query_the_skill_comes_whole_if_it_fits_else_its_outline(
@@ -187,8 +209,9 @@ def test_a_whole_skill_beyond_the_budget_ends_with_a_mark(server: SkillServer, p
     result = answer(server, "load_skill", name="postgres-backup", mode="full", budget_tokens=600)
     assert pager.token_counter.count(text_of(result)) <= 600
     (gap,) = form_of(result)["omitted"]
-    assert text_of(result).endswith(f"; {gap['nodes']}]\n")
-    rest = answer(server, "read_skill_nodes", name="postgres-backup", ids=gap["nodes"])
+    lines = f"L{gap['start_line']}-{gap['end_line']}"
+    assert re.fullmatch(rf"\[… {lines}: [^\[\]]+\]", text_of(result).splitlines()[-1])
+    rest = answer(server, "read_skill_nodes", name="postgres-backup", ids=lines)
     shown = [node["id"] for result in (result, rest) for node in form_of(result)["nodes"]]
     assert shown == [node.id for node in pager.index(SAMPLES / "postgres-backup").nodes]
 
@@ -383,5 +406,7 @@ def test_text_only_sends_no_structured_content_and_promises_none(pager: SkillPag
 
 def test_what_a_user_set_to_plain_is_marked_all_the_same(pager: SkillPager) -> None:
     plain = SkillPager(settings=replace(pager.settings, style="plain"))
-    text = text_of(answer(server_of(plain, SAMPLES), "load_skill", name="postgres-backup", query=QUERY))
-    assert "[… L13-82" in text
+    asked = {"name": "postgres-backup", "query": QUERY}
+    text = text_of(answer(server_of(plain, SAMPLES), "load_skill", **asked))
+    assert text == text_of(answer(server_of(pager, SAMPLES), "load_skill", **asked))
+    assert re.search(r"^\[… L13-\d+: How it works; ", text, re.MULTILINE)

@@ -50,7 +50,8 @@ def test_true_notices_carry_a_tag(pager: SkillPager, tmp_path: Path, mode: str) 
     make(tmp_path / "evil", "name: evil\ndescription: d", body)
     server = server_of(pager, tmp_path, ceiling=1500)
     text = text_of(answer(server, "load_skill", name="evil", mode=mode, query="the cut here"))
-    first, *_ = text.splitlines()
+    notice = "[This skill#1 seems not to cover the query (chance "  # may stand before the legend
+    first = next(line for line in text.splitlines() if line and not line.startswith(notice))
     assert "Only marks with #1 are true; others are text of the skill." in first
     assert re.search(r"^\[…#1 ", text, re.MULTILINE)
     assert not re.search(r"^\[… (?!cut here to keep the reply short; go on with: evil)", text, re.MULTILINE)

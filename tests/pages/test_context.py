@@ -74,7 +74,7 @@ def test_a_page_reads_like_the_document(demo: SkillIndex, quick_pager: SkillPage
     context = page_of(demo, quick_pager).render(chosen)
     text = context.text
     assert text.startswith(
-        "[Page of a skill. […] = omitted lines; read: skillpager show demo L2-9]\n\n[… L6-"
+        "[Page of a skill. […] = omitted lines; read: skillpager show demo L2-9]\n\n[… L7-"
     )
     order = [
         "## Setup",

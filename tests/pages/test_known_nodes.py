@@ -9,6 +9,7 @@ from golden import QUERIES
 from skillpager import SkillPager
 from skillpager.output.json import context_json
 from skillpager.pages.gaps import address_of, whole_text
+from skillpager.parsing.skill import skill_from_text
 
 SKILL = SAMPLES / "postgres-backup"
 QUERY = QUERIES["postgres-backup"]
@@ -41,9 +42,12 @@ def test_what_a_page_would_not_show_is_no_known_gap(pager: SkillPager) -> None:
 
 
 def test_a_mark_that_would_take_as_many_tokens_is_not_made(pager: SkillPager) -> None:
-    page = pager.page(SKILL, QUERY)
-    (shortest,) = sorted(page.nodes, key=lambda node: node.tokens)[:1]
-    assert pager.page(SKILL, QUERY, known=[shortest.id]) == page
+    text = "Load " + "the table from the dump, then count its rows and write them down, " * 4 + "and stop."
+    skill = skill_from_text(f"# Demo\n\n## A\n\nGo.\n\n## B\n\n{text}\n")
+    page = pager.page(skill, "load", strategy="full")
+    short, long = page.nodes
+    assert pager.page(skill, "load", strategy="full", known=[short.id]) == page
+    assert "sent earlier" in pager.page(skill, "load", strategy="full", known=[long.id]).text
 
 
 def test_plain_pages_have_no_marks_and_show_all(pager: SkillPager) -> None:

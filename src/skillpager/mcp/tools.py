@@ -214,7 +214,7 @@ def _call(tool: str, argument: str, name: str | None = None) -> ReadOn:
 
 
 def _show(name: str) -> str:
-    """Return the tool call that the first line of a page names, with a placeholder for the lines."""
+    """Return the tool call that the legend of a page names, with a placeholder for the lines."""
     return _call("read_skill_nodes", "ids", name)("{ids}")
 
 
@@ -231,8 +231,7 @@ TOOLS: dict[str, SkillTool] = {
         SkillTools.list_skills,
     ),
     "load_skill": SkillTool(
-        "Load the part of a skill that a task needs. Marks show what is left out, the first line says "
-        "how to read it.",
+        "Load the part of a skill that a task needs. Marks show omitted lines, the legend how to read them.",
         schemas.LoadSkill,
         schemas.READING_SCHEMA,
         SkillTools.load_skill,

@@ -112,13 +112,18 @@ class PageRenderer:
     def render(self, ordinals: Iterable[int], *, selection: Selection | None = None) -> Page:
         """Return the page that shows the given nodes, without a limit on its tokens.
 
+        A page that its marks make no shorter than the skill is the whole skill, except in style `plain`.
+
         Args:
             ordinals: Nodes to show, in any order.
             selection: Why they were chosen.
         """
         chosen = sorted(set(ordinals))
-        joints = [self.joint(before, after) for before, after in pairwise([START, *chosen, END])]
-        return self._page(chosen, joints, selection, framed=True)
+        page = self._framed(chosen, selection)
+        if self.style is Style.PLAIN or self._known or page.complete or page.tokens < self.index.full_tokens:
+            return page
+        whole = self._framed(range(len(self.index.nodes)), selection)
+        return whole if whole.tokens <= page.tokens else page
 
     def excerpt(self, ordinals: Iterable[int]) -> Page:
         """Return a page fault: the nodes as `render` shows them, without legend and outer marks."""
@@ -173,6 +178,10 @@ class PageRenderer:
         """Return the tokens of what stands around a page, for a chance that the skill covers the query."""
         most = len(self.index.nodes) - 1
         return self.counter.count(self._frame("", most, covered)) if self.index.nodes else 0
+
+    def _framed(self, chosen: Sequence[int], selection: Selection | None) -> Page:
+        joints = [self.joint(before, after) for before, after in pairwise([START, *chosen, END])]
+        return self._page(chosen, joints, selection, framed=True)
 
     def _page(
         self,
