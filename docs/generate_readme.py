@@ -11,7 +11,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
-DATA = {"skillsbench": "SkillsBench", "test": "four more repositories"}
+DATA = {
+    "skillsbench": "SkillsBench",
+    "test": "four more repositories",
+    "test, short": "the same, short queries",
+}
 ROWS = {
     ("marked", "navigator"): "as printed by default",
     ("marked", "navigator@sufficiency=0.95"): "`--sufficiency 0.95`",

@@ -23,7 +23,7 @@ QUERY = "Restore a single table from last night's dump."
 CALLS = [
     ("list_skills", {}),
     ("load_skill", {"name": "postgres-backup", "query": QUERY}),
-    ("read_skill_nodes", {"name": "postgres-backup", "nodes": "n35-n36"}),
+    ("read_skill_nodes", {"name": "postgres-backup", "nodes": "n49-n52"}),
 ]
 
 

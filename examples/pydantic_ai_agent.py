@@ -21,7 +21,7 @@ QUERY = "Restore a single table from last night's dump."
 CALLS = [
     ToolCallPart("list_skills", {}),
     ToolCallPart("load_skill", {"name": "postgres-backup", "query": QUERY}),
-    ToolCallPart("read_skill_nodes", {"name": "postgres-backup", "nodes": "n35-n36"}),
+    ToolCallPart("read_skill_nodes", {"name": "postgres-backup", "nodes": "n49-n52"}),
 ]
 
 

@@ -93,7 +93,7 @@ MISTAKES = {
     "builtin encoder in a folder without one": Mistake(
         ("page", BISECT, "q", "--encoder", "builtin:{files}"), ("{files}", "model.onnx")
     ),
-    "nothing fits": Mistake(("page", BISECT, "q", "--max-tokens", "10"), ("--max-tokens", "has")),
+    "nothing fits": Mistake(("page", BISECT, "skip a commit", "--max-tokens", "10"), ("--max-tokens", "has")),
     "negative ceiling": Mistake(("page", BISECT, "q", "--max-tokens", "-1"), ("max_tokens", "-1")),
     "picture of an unknown kind": Mistake(("graph", BISECT, "--png", "a.gif"), (".svg or .png",)),
     "picture in no folder": Mistake(("graph", BISECT, "--svg", "no/where.svg"), ("no/where.svg",)),

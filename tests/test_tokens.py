@@ -79,14 +79,6 @@ def test_without_the_extra_the_estimate_is_used_and_named(monkeypatch: pytest.Mo
         O200kCounter()
 
 
-def test_estimates_are_labelled_in_the_page_itself(tmp_path: object) -> None:
-    pager = SkillPager(encoder="hashing", token_counter=EstimatedCounter(), store=tmp_path)  # type: ignore[arg-type]
-    context = pager.page(SAMPLES / "postgres-backup", "restore a table")
-    assert not context.tokens_exact
-    assert "about " in context.text
-    pager.close()
-
-
 def test_a_counter_of_ones_own_plugs_in(tmp_path: object) -> None:
     class Words:
         id = "words"

@@ -313,4 +313,4 @@ def test_a_file_that_no_address_can_name_is_marked_without_one(
 def test_without_a_command_a_marker_of_chunks_names_lines(plain_pager: SkillPager) -> None:
     text = page_of(plain_pager, KUBERNETES, QUERIES[0], 64, max_nodes=3).text
     assert not re.search(r"\bc\d+\b", text)
-    assert re.search(r"; L\d+-\d+\]", text)
+    assert re.search(r"^\[… L\d+-\d+", text, re.MULTILINE)

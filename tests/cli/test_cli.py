@@ -125,7 +125,6 @@ def test_estimates_are_labelled(warm_cache: Path, tmp_path: Path) -> None:
     env = environment(tmp_path / "cache", PYTHONPATH=hide(tmp_path / "hidden", "rs_bpe"))
     done = run("page", POSTGRES, QUERY, "-k", "8", env=env)
     assert re.search(r"nodes, about [\d,]+ tokens, about [\d.]+ % saved; holds all .* \d+ %\n$", done.err)
-    assert ", about " in done.out
     outline = run("outline", POSTGRES, env=env)
     assert f"estimates: `{install_command('tokens')}`" in outline.err
 
@@ -675,7 +674,7 @@ def test_output_is_utf8_in_any_locale(skillpager: Run) -> None:
         "page", "examples/skills/zhongwen-boke-fabu", "部署", LC_ALL="C", PYTHONIOENCODING="ascii"
     )
     assert done.code == 0
-    assert "博客" in done.out
+    assert "常见问题" in done.out
 
 
 def test_without_arguments_help_is_shown(warm_cache: Path) -> None:

@@ -3,10 +3,11 @@
 import re
 import subprocess
 import tomllib
+from pathlib import Path
 
 import pytest
 
-from cli_process import environment
+from cli_process import SAMPLES, environment, run
 from conftest import ROOT
 from documents import blocks, paste, path_with_skillpager, run_python, stands_in
 
@@ -55,8 +56,17 @@ def test_the_page_is_the_page_that_is_printed(followed: Followed) -> None:
 
 
 def test_the_marker_of_the_concepts_is_one_that_is_printed(followed: Followed) -> None:
-    (shown,) = blocks(CONCEPTS, "text")
+    shown, _ = blocks(CONCEPTS, "text")
+    assert shown.startswith("[… L")
     assert stands_in(shown, output_of(followed, 'postgres-backup "Restore'))
+
+
+def test_the_line_about_coverage_of_the_concepts_is_one_that_is_printed(tmp_path: Path) -> None:
+    _, shown = blocks(CONCEPTS, "text")
+    uncovered = re.search(r'best that a skill has for "(.+?)"', CONCEPTS.read_text(encoding="utf-8"))
+    assert uncovered is not None
+    ran = run("page", SAMPLES / "postgres-backup", uncovered[1], env=environment(tmp_path / "cache"))
+    assert (ran.code, ran.out.partition("\n\n")[0] + "\n") == (0, shown)
 
 
 def test_the_command_that_reads_a_marker_is_the_one_the_page_names(followed: Followed) -> None:

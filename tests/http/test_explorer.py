@@ -135,7 +135,7 @@ def test_a_skill_is_shown_and_a_query_makes_its_page(browser: Browser, url: str,
         assert lit.get_attribute("data-label") == f"1 {first.type}".replace("_", " ")
         assert lit.get_attribute("data-type") == first.type
         expect(page.locator(".figures")).to_contain_text(
-            f"of {expected.full_tokens:,} tokens{expected.tokens}"
+            f"of {expected.full_tokens:,} tokens{expected.tokens:,}"
         )
         page.get_by_role("tab", name="Page", exact=True).click()
         assert page.locator("#page-text").text_content() == expected.text

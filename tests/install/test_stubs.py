@@ -94,7 +94,7 @@ def test_command_of_a_stub_pages_the_original_and_runs_nothing_else(
     code, page = render(text, NASTY[name], env=warm, cwd=tmp_path)
     assert code == 0, page
     assert "[Page of a skill. " in page
-    assert "postgres-backup" in page.partition("]\n")[0]
+    assert "postgres-backup" in next(line for line in page.splitlines() if line.startswith("[Page"))
     assert not (tmp_path / "hacked").exists()
 
 

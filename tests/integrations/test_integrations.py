@@ -33,18 +33,26 @@ ADAPTERS = [
 # what the output of each example must show
 EXAMPLES = {
     "langchain_retriever": [
-        "n32 example L106-112 PostgreSQL backup and restore > Restore one table",
+        "n32 step L106-112 PostgreSQL backup and restore > Restore one table",
         "from wiki:",
     ],
-    "llama_index_retriever": ["n32 example", "53 nodes; joined they are the document: True"],
+    "llama_index_retriever": ["n32 step", "53 nodes; joined they are the document: True"],
     "haystack_pipeline": [
         "Task: Restore a single table",
         "it is the same pipeline: True",
         "omitted lines; read: read_skill_file kubernetes-debugging",
         "## Ground rules",
     ],
-    "pydantic_ai_agent": ["omitted lines; read: read_skill_nodes postgres-backup", "I know what to do."],
-    "openai_agents_agent": ["omitted lines; read: read_skill_nodes postgres-backup", "I know what to do."],
+    "pydantic_ai_agent": [
+        "omitted lines; read: read_skill_nodes postgres-backup",
+        "duplicate key value",  # in the nodes that were omitted
+        "I know what to do.",
+    ],
+    "openai_agents_agent": [
+        "omitted lines; read: read_skill_nodes postgres-backup",
+        "duplicate key value",  # in the nodes that were omitted
+        "I know what to do.",
+    ],
 }
 
 DOCUMENT = (ROOT / "docs" / "adapters.md").read_text(encoding="utf-8")

@@ -52,10 +52,10 @@ def test_documents_are_the_nodes_of_the_page_in_document_order(pager: SkillPager
 
 
 def test_picks_are_told_from_small_gaps_that_are_shown(pager: SkillPager) -> None:
-    documents = SkillPagerRetriever(skill=SKILL, pager=pager, max_nodes=MAX_NODES, strategy="mmr").invoke(
-        QUERY
-    )
-    context = pager.page(SKILL, QUERY, max_nodes=MAX_NODES, strategy="mmr")
+    skill, query = SAMPLES / "odd-markdown", QUERIES["odd-markdown"]  # whose page has such a gap
+    retriever = SkillPagerRetriever(skill=skill, pager=pager, max_nodes=MAX_NODES, strategy="mmr")
+    documents = retriever.invoke(query)
+    context = pager.page(skill, query, max_nodes=MAX_NODES, strategy="mmr")
     assert context.selection is not None
     ranks = {document.metadata["id"]: document.metadata.get("rank") for document in documents}
     assert len(documents) > len(context.selection.picks)
