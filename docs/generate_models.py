@@ -26,6 +26,8 @@ STRATEGIES = {
     "navigator": "**navigator**",
 }
 MARKED = ("mmr", "sections", "navigator")
+# groups that are not in alphabetical order
+ORDER = ("easy", "medium", "hard", "up to 30 nodes", "31 to 60", "61 to 120", "over 120")
 PROMISES = ("0.5", "0.7", "0.8", "0.9", "0.95")
 
 
@@ -118,7 +120,7 @@ def groups(*kinds: str) -> str:
     }
     lines = []
     for kind in kinds:
-        for by, group, method in kept:
+        for by, group, method in sorted(kept, key=lambda key: (ORDER + key[1:2]).index(key[1])):
             if by == kind and method == "navigator":
                 ours, theirs = kept[by, group, method], kept[by, group, "sections"]
                 lines.append(
