@@ -359,6 +359,8 @@ def highlight(code: str, language: str, clock: Clock) -> str:
         if clock.left < 0:
             return escape(code)
         parts.append(part)
+    if "".join(text for _, text in parts) != code:  # the lexer of HCL repeats lines of an open heredoc
+        return escape(code)
     formatter: HtmlFormatter[str] = HtmlFormatter(nowrap=True, classprefix="hl-")
     colored = StringIO()
     formatter.format(parts, colored)
