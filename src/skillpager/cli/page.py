@@ -49,10 +49,8 @@ def page(
       cat examples/skills/git-bisect/SKILL.md | skillpager page - "skip a commit" -k 3
     """
     from skillpager.cli import session
-    from skillpager.cli.views import page_note
     from skillpager.output.json import context_json
     from skillpager.output.outline import format_reasons, trace
-    from skillpager.pages.gaps import not_covered
 
     query = session.read_query(query, skill=skill)
     pager = session.open_pager(options)
@@ -70,20 +68,27 @@ def page(
     if as_json:
         form = context_json(made)
         print_json({**form, "reasons": reasons} if reasons else form)
-        _check_content(made)
-        return
-    print_text(made.text)
-    if explain and selection:
-        print_trace(trace(selection))
-        if reasons:
-            print_trace(format_reasons(selection, reasons))
-    # a strategy may pick from other pieces than the index's nodes
-    pieces = len(selection.picks) + len(selection.skipped) if selection else len(index.nodes)
+    else:
+        print_text(made.text)
+        if explain and selection:
+            print_trace(trace(selection))
+            if reasons:
+                print_trace(format_reasons(selection, reasons))
+        _print_notes(made, len(index.nodes))
+    _check_content(made)
+
+
+def _print_notes(made: "Page", nodes: int) -> None:
+    """Print what a page holds, of a skill with so many nodes, and whether the skill covers the query."""
+    from skillpager.cli.views import page_note
+    from skillpager.pages.gaps import not_covered
+
     if made.least_tokens is None:
-        note(page_note(made, pieces))
+        selection = made.selection
+        # a strategy may pick from other pieces than the index's nodes
+        note(page_note(made, len(selection.picks) + len(selection.skipped) if selection else nodes))
     if said := not_covered(made.covered):
         note(f"the skill {said}")
-    _check_content(made)
 
 
 def _check_content(made: "Page") -> None:

@@ -254,9 +254,8 @@ def coverage_signals(known: IndexFeatures, query: Query, needs: FloatArray) -> F
     of_clauses = cosines(known.rows, rows).max(0)
     terms = list(dict.fromkeys(terms_of(query.text)))
     stems = list(dict.fromkeys(stems_of(terms)))
-    rarity, unknown = known.stems.rarity, math.log1p(len(cosine) + 0.5)  # as in `TermIndex.score`
-    weights = [rarity.get(stem, unknown) for stem in stems]
-    held = sum(weight for stem, weight in zip(stems, weights, strict=True) if stem in rarity)
+    rarities = [known.stems.rarity_of(stem) for stem in stems]
+    held = sum(known.stems.rarity_of(stem) for stem in stems if stem in known.stems.rarity)
     best, spread = max(float(needs.max()), LEAST_NEED), float(cosine.std())
     signals = [
         math.log(best / (1 - best)),
@@ -265,7 +264,7 @@ def coverage_signals(known: IndexFeatures, query: Query, needs: FloatArray) -> F
         float(cosine.max()),
         float(of_clauses.mean()),
         float(of_clauses.min()),
-        held / (sum(weights) or 1.0),
+        held / (sum(rarities) or 1.0),
         float(known.in_section.score(stems)[1].max()),
         float(known.headings.score(stems)[1].max()),
         math.log1p(len(terms)),

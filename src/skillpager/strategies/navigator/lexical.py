@@ -156,15 +156,18 @@ class TermIndex:
         """Return `(n,)` BM25 scores, and `(n,)` shares of the terms' rarity that each text holds."""
         scores, held = np.zeros((2, self._count), np.float32)
         total = 0.0
-        unknown = math.log1p(self._count + 0.5)
         for term in terms:
-            rarity = self.rarity.get(term, unknown)
+            rarity = self.rarity_of(term)
             total += rarity
             if term in self._weights:
                 ordinals, weights = self._weights[term]
                 scores[ordinals] += weights
                 held[ordinals] += rarity
         return scores, held / np.float32(total or 1.0)
+
+    def rarity_of(self, term: str) -> float:
+        """Return the rarity of a term; that of one that no text holds is the greatest."""
+        return self.rarity.get(term, math.log1p(self._count + 0.5))
 
     def rarest(self, terms: Iterable[str]) -> FloatArray:
         """Return `(n,)`: the largest rarity among the terms that each text holds, as a share of the greatest.

@@ -23,9 +23,9 @@ from skillpager.strategies.navigator.lexical import terms_of
 from skillpager.types import FloatArray, Query
 
 MODEL = "models/navigator/navigator.npz"
-# least nodes of a skill, and the first letter that is not Latin: the models learned from English skills, few
-# of them smaller
-LEAST_NODES, FIRST_NOT_LATIN = 6, "\u0250"
+# the models learned from English skills, few of which have fewer nodes; a chance for others would be a guess
+LEAST_NODES = 6
+FIRST_NOT_LATIN = "\u0250"  # letters from here on are of other scripts
 # terms of a short and of a long query: the medians of those that the model learned from
 SHORT_TERMS, LONG_TERMS = 5, 27
 
