@@ -81,8 +81,6 @@ VARIANTS = (
     Variant("cosines of the node only", without=tuple(name for name in GROUPS if name != "meaning")),
     Variant("no sequence context", shape={"blocks": 0}),
     Variant("no calibration", calibrated=False),
-    Variant("redundancy: twins count half", walk={"twin_share": 0.5}),
-    Variant("redundancy ignored", walk={"twin_share": 1.0}),
     Variant("no whole units", walk={"closure": False}),
     Variant("no price of opening a gap", walk={"opening_tokens": 0.0}),
     Variant("price ignored", walk={"cost_exponent": 0.0}),
@@ -164,7 +162,7 @@ def measure(
                     embedding(),
                     scale if variant.calibrated else (1.0, 0.0),
                     chance=None,
-                    floor=0.0,
+                    price=(0.0, 0.0),
                     known={case.query.text: logits[case.asked.query.id] for case in mine},
                 ),
                 **variant.walk,  # type: ignore[arg-type]

@@ -13,7 +13,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 from torch.nn import functional
 
-from encoder_graph import EPSILON, HEADS, LAYERS, WIDTH
+from encoder_graph import EPSILON, HEADS, WIDTH
 
 # word pieces that run together: with more, the attention's logits leave the processor's cache, and a step
 # takes up to eight times as long
@@ -145,7 +145,7 @@ def _mask(held: Tensor) -> Tensor | None:
 def read_base(path: Path, *, frozen: int, outputs: int) -> tuple[Lower, Upper, dict[str, Tensor]]:
     """Return both parts with the weights of a sentence-transformers BERT, and those weights."""
     weights = load_file(path)
-    lower, upper = Lower(frozen), Upper(LAYERS - frozen, outputs)
+    lower, upper = Lower(frozen), Upper(layers_of(weights) - frozen, outputs)
     lower.words = nn.Embedding.from_pretrained(weights["embeddings.word_embeddings.weight"])
     # of the two token types a single text has the first
     types = weights["embeddings.token_type_embeddings.weight"]
@@ -159,6 +159,11 @@ def read_base(path: Path, *, frozen: int, outputs: int) -> tuple[Lower, Upper, d
     return lower, upper, weights
 
 
+def layers_of(weights: Mapping[str, Tensor]) -> int:
+    """Return the number of layers that some weights have."""
+    return sum(name.endswith(PARTS["narrow"] + ".bias") and ".attention." not in name for name in weights)
+
+
 def _layer(weights: Mapping[str, Tensor], number: int) -> dict[str, Tensor]:
     return {
         f"{ours}.{part}": weights[f"encoder.layer.{number}.{theirs}.{part}"]
@@ -170,7 +175,7 @@ def _layer(weights: Mapping[str, Tensor], number: int) -> dict[str, Tensor]:
 def tuned_weights(base: Mapping[str, Tensor], upper: Upper) -> dict[str, np.ndarray]:
     """Return the base's weights with those of the upper layers in their places."""
     tuned = {name: tensor.numpy() for name, tensor in base.items() if tensor.is_floating_point()}
-    first = LAYERS - len(upper.layers)
+    first = layers_of(base) - len(upper.layers)
     for number, layer in enumerate(upper.layers, first):
         state = layer.state_dict()
         for ours, theirs in PARTS.items():

@@ -81,11 +81,15 @@ def score(examples: Sequence[Example], states: Sequence[States], upper: Upper) -
 
 
 def run(
-    variant: Variant, learns: Sequence[Example], tried: Sequence[Example], settings: EncoderSettings
+    variant: Variant,
+    base: Path,
+    learns: Sequence[Example],
+    tried: Sequence[Example],
+    settings: EncoderSettings,
 ) -> dict[str, object]:
-    """Train a variant and return its row of the table."""
+    """Train a variant from the weights `base` and return its row of the table."""
     settings = replace(settings, **variant.changes)  # type: ignore[arg-type]
-    base, examples = SOURCE / "model.safetensors", [*learns, *tried]
+    examples = [*learns, *tried]
     states = EncoderTrainer(base, read_tokenizer(), examples, settings).states
     torch.manual_seed(settings.seed)
     _, upper, _ = read_base(base, frozen=settings.frozen, outputs=len(TYPES))
@@ -108,6 +112,14 @@ def main(arguments: Iterable[str] | None = None) -> None:
     parser.add_argument("--learn", nargs="+", type=Path, required=True, help="folders to learn from")
     parser.add_argument("--try", nargs="+", type=Path, required=True, dest="tried", help="folders to try on")
     parser.add_argument("--variants", default=",".join(VARIANTS), help=", ".join(VARIANTS))
+    parser.add_argument(
+        "--base",
+        type=Path,
+        default=SOURCE / "model.safetensors",
+        help="weights to start from, of any number of layers",
+    )
+    parser.add_argument("--label", default="", help="name of the base in the table")
+    parser.add_argument("--frozen", type=int, default=EncoderSettings.frozen, help="lower layers that stay")
     parser.add_argument("--epochs", type=int, default=EncoderSettings.epochs)
     parser.add_argument("--out", type=Path, required=True, help="table to write or add to")
     options = parser.parse_args(arguments if arguments is None else list(arguments))
@@ -116,12 +128,14 @@ def main(arguments: Iterable[str] | None = None) -> None:
     torch.set_num_threads(1)
     learns, tried = load(options.learn), load(options.tried)
     for name in options.variants.split(","):
-        settings = EncoderSettings(epochs=options.epochs)
-        row = pd.DataFrame([run(VARIANTS[name], learns, tried, settings)])
+        settings = EncoderSettings(epochs=options.epochs, frozen=options.frozen)
+        row = pd.DataFrame([run(VARIANTS[name], options.base, learns, tried, settings)])
+        if options.label:
+            row["encoder"] = options.label + ", " + row["encoder"]
         logger.info("%s", row.to_dict("records"))
         if options.out.exists():
             known = pd.read_csv(options.out)
-            row = pd.concat([known[known["encoder"] != VARIANTS[name].name], row])
+            row = pd.concat([known[known["encoder"] != row["encoder"].item()], row])
         row.to_csv(options.out, index=False, lineterminator="\n")
 
 

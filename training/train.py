@@ -329,9 +329,8 @@ def train_navigators(
     }
     return {
         "scale": model.scale,
-        "chance": model.chance,
-        "floor": model.floor,
-        "short_floor": model.short_floor,
+        "chance": [part.tolist() for part in model.chance] if model.chance else None,
+        "price": model.price,
         "coverage": [model.coverage[0].tolist(), model.coverage[1]] if model.coverage else None,
         "ranking": {
             series: train_navigator.ranking(of, [logits[case.asked.query.id] for case in of])
@@ -346,19 +345,19 @@ def _calibrated(net: SequenceNet, cases: Sequence[Case], logits: dict[str, Float
     """Return a network as a model whose needs and coverage are calibrated on some cases."""
     asked = [case for case in cases if case.asked.series in (LONG, SHORT)]
     scale = train_navigator.fit_scale(asked, [logits[case.asked.query.id] for case in asked])
-    model = NeedModel(net, embedding(), scale, None, 0.0)
+    model = NeedModel(net, embedding(), scale, None, (0.0, 0.0))
     all_but_further = [case for case in cases if case.asked.series != FURTHER]
     needs = [model.calibrated(logits[case.asked.query.id]) for case in all_but_further]
     return replace(model, coverage=train_navigator.fit_coverage(all_but_further, needs))
 
 
 def _with_limits(model: NeedModel, walks: Sequence[train_navigator.Walk]) -> NeedModel:
-    floors = {
-        series: train_navigator.fit_floor([walk for walk in walks if walk.series == series], aim)
-        for series, aim in train_navigator.AIMS.items()
-    }
     chance = train_navigator.fit_chance(walks)
-    return replace(model, chance=chance, floor=floors[LONG], short_floor=floors[SHORT])
+    short, long = (
+        train_navigator.fit_price(walks, chance, series, train_navigator.AIMS[series])
+        for series in (SHORT, LONG)
+    )
+    return replace(model, chance=chance, price=(short, long))
 
 
 # what navigators learn from; set before the processes start, which then share it
@@ -441,10 +440,9 @@ def ship(
         SequenceNet(arrays_of(train_navigator.train(cases))),
         embedding(),
         calibration["scale"],  # type: ignore[arg-type]
-        calibration["chance"],  # type: ignore[arg-type]
-        calibration["floor"],  # type: ignore[arg-type]
+        tuple(np.array(part) for part in calibration["chance"]),  # type: ignore[arg-type, attr-defined]
+        calibration["price"],  # type: ignore[arg-type]
         (np.array(calibration["coverage"][0], np.float32), calibration["coverage"][1]),  # type: ignore[index]
-        calibration["short_floor"],  # type: ignore[arg-type]
     )
     (out / "navigator").mkdir(parents=True, exist_ok=True)
     np.savez_compressed(out / "navigator" / "navigator.npz", **train_navigator.file_arrays(model))

@@ -23,21 +23,21 @@ from skillpager.bench.judge import judge_evidence
 from skillpager.classifiers.local import TYPES
 from skillpager.pages.render import NodeMeter
 from skillpager.strategies.navigator.features import NAMES, IndexFeatures, coverage_signals, features_of
-from skillpager.strategies.navigator.model import NeedModel
-from skillpager.strategies.navigator.required_context import required_context
-from skillpager.strategies.navigator.strategy import COST_EXPONENT, OPENING_TOKENS, Navigator
+from skillpager.strategies.navigator.model import LEAST_SIGNAL, NeedModel, query_signals
+from skillpager.strategies.navigator.strategy import Navigator
 from skillpager.tokens import default_counter
-from skillpager.types import Budget, FloatArray, Node, Pick, Query, Recipe, SkillIndex
+from skillpager.types import Budget, FloatArray, Node, Query, Recipe, SkillIndex
 from train_types import Encoded, calibration_error, reliability
 
 SHAPE = Shape(outputs=1, width=48, blocks=2, dropout=0.2)
 FIT = Fit(epochs=4, rate=2e-3, batch=16, seeds=4, loss="needs")
-# shares of a document at which a walk is judged, to calibrate the chance
-JUDGED_SHARES = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5, 0.6, 0.7, 0.8)
-LEAST_LEFT = 1e-9
+# about so many pages of a walk calibrate the chance; every query counts the same
+JUDGED_PAGES = 25
 # share of the pages without limits that are to suffice, by series: for short queries, which are often broad,
 # another point of it costs twice the tokens
-AIMS = {LONG: 0.90, SHORT: 0.80}
+AIMS = {LONG: 0.90, SHORT: 0.87}
+# prices of a token that are tried: least, largest, how many
+PRICES = (1e-5, 1e-2, 200)
 
 
 @dataclass(frozen=True)
@@ -125,23 +125,22 @@ class Walk:
     """All nodes of a query in the order of picking.
 
     Attributes:
-        left: `(n,)` weight that is left out after each pick.
-        values: `(n,)` largest floor at which picking gets as far as each pick.
-        shares: `(n,)` tokens up to and with each pick, as a share of the document.
+        signals: `(n, len(CHANCE_SIGNALS))` signals of sufficiency after each pick.
+        shown: `(n,)` tokens up to and with each pick.
+        full_tokens: Tokens of the document.
         enough: How many picks suffice, by the evidence measure.
         series: That of the query.
     """
 
-    left: FloatArray
-    values: FloatArray
-    shares: FloatArray
+    signals: FloatArray
+    shown: FloatArray
+    full_tokens: int
     enough: int
     series: str
 
 
 def walk(case: Case, document: Document, model: NeedModel) -> Walk:
     """Return the whole walk of one query; its pages only grow, so that one count says which suffice."""
-    # told that needs are independent, the navigator says what is left out: exp(-left)
     navigator = Navigator(model=replace(model, chance=None))
     everything = Budget(fill=True)
     picks = navigator.select(
@@ -154,30 +153,19 @@ def walk(case: Case, document: Document, model: NeedModel) -> Walk:
         return judge_evidence(document.document, case.asked.query, text)[1]
 
     enough = bisect_left(range(len(picks) + 1), True, key=suffices)
-    return Walk(
-        -np.log([max(pick.sufficiency or 0.0, 1e-300) for pick in picks]),
-        np.minimum.accumulate(_values(picks, case.index.nodes)),
-        np.array([pick.total_tokens for pick in picks]) / case.index.full_tokens,
-        enough,
-        case.asked.series,
-    )
+    shown = np.array([pick.total_tokens for pick in picks])
+    signals = _signals(case, np.array([pick.marginal for pick in picks]), shown)
+    return Walk(signals, shown, case.index.full_tokens, enough, case.asked.series)
 
 
-def _values(picks: Sequence[Pick], nodes: Sequence[Node]) -> FloatArray:
-    """Return the value that each pick had when it was picked; infinity for what completes another one."""
-    required = required_context(nodes)
-    shown: set[int] = set()
-    completed: set[int] = set()
-    values = []
-    for pick in picks:
-        ordinal = pick.node.ordinal
-        beside = (ordinal - 1 in shown) + (ordinal + 1 in shown)
-        cost = max(max(1, pick.node.tokens) + OPENING_TOKENS * (1 - beside), 1.0)
-        value = -np.log1p(-pick.marginal) / cost**COST_EXPONENT
-        values.append(np.inf if ordinal in completed else value)
-        shown.add(ordinal)
-        completed.update(required.get(ordinal, ()))
-    return np.array(values)
+def _signals(case: Case, needs: FloatArray, shown: FloatArray) -> FloatArray:
+    """Return the signals of sufficiency after each pick of a whole walk, as the navigator counts them."""
+    weights = -np.log1p(-needs)
+    left = weights.sum() - weights.cumsum()
+    largest = np.append(np.maximum.accumulate(weights[::-1])[::-1][1:], 0.0)
+    growing = np.log(np.maximum([left, largest, shown], LEAST_SIGNAL)).T
+    fixed = query_signals(case.query, needs, case.index.full_tokens)
+    return np.hstack([growing, np.broadcast_to(fixed, (len(needs), len(fixed)))])
 
 
 def fit_coverage(cases: Sequence[Case], needs: Sequence[FloatArray]) -> tuple[FloatArray, float]:
@@ -217,25 +205,42 @@ def score_coverage(cases: Sequence[Case], covered: Mapping[str, float | None]) -
     return found
 
 
-def fit_chance(walks: Sequence[Walk]) -> tuple[float, float]:
-    """Return slope and intercept of the log odds of sufficiency over the log of the weight left out."""
-    left, sufficient = [], []
-    for each in walks:
-        for count in np.searchsorted(each.shares, JUDGED_SHARES, side="right"):
-            if 0 < count < len(each.left):
-                left.append(np.log(max(each.left[count - 1], LEAST_LEFT)))
-                sufficient.append(count >= each.enough)
-    model = LogisticRegression(C=1e6).fit(np.array(left)[:, None], sufficient)
-    return float(model.coef_[0, 0]), float(model.intercept_[0])
+def fit_chance(walks: Sequence[Walk]) -> tuple[FloatArray, FloatArray]:
+    """Return weights and biases of the log odds of sufficiency, of short and of long queries."""
+    weights, biases = [], []
+    for series in (SHORT, LONG):
+        signals, sufficient, shares = [], [], []
+        for each in (each for each in walks if each.series == series):
+            places = np.arange(len(each.signals))[:: max(1, len(each.signals) // JUDGED_PAGES)]
+            signals.append(each.signals[places])
+            sufficient.append(places + 1 >= each.enough)
+            shares.append(np.full(len(places), JUDGED_PAGES / len(places)))
+        scaler = StandardScaler().fit(np.concatenate(signals))
+        fitted = LogisticRegression(C=1.0).fit(
+            scaler.transform(np.concatenate(signals)), np.concatenate(sufficient), np.concatenate(shares)
+        )
+        weight = fitted.coef_[0] / scaler.scale_
+        weights.append(weight)
+        biases.append(fitted.intercept_[0] - weight @ scaler.mean_)
+    return np.stack(weights), np.array(biases)
 
 
-def fit_floor(walks: Sequence[Walk], aim: float) -> float:
-    """Return the largest value at which pages that end there suffice for a share of `aim` of the queries."""
-    # a query is sufficient up to the floor that lets its last needed pick through
-    bounds = [
-        each.values[each.enough - 1] if 0 < each.enough <= len(each.values) else np.inf for each in walks
+def fit_price(walks: Sequence[Walk], chance: tuple[FloatArray, FloatArray], series: str, aim: float) -> float:
+    """Return the largest price of a token at which pages suffice for a share of `aim` of the queries."""
+    place = (SHORT, LONG).index(series)
+    of = [
+        (1 / (1 + np.exp(-(each.signals @ chance[0][place] + chance[1][place]))), each)
+        for each in walks
+        if each.series == series
     ]
-    return float(np.quantile(bounds, 1 - aim))
+
+    def suffice(price: float) -> float:
+        return float(
+            np.mean([np.argmax(chances - price * each.shown) + 1 >= each.enough for chances, each in of])
+        )
+
+    prices = np.geomspace(*PRICES)
+    return float(max((price for price in prices if suffice(price) >= aim), default=prices[0]))
 
 
 def file_arrays(model: NeedModel) -> dict[str, np.ndarray]:
@@ -244,9 +249,8 @@ def file_arrays(model: NeedModel) -> dict[str, np.ndarray]:
         "signals": np.array(NAMES),
         "embedding": np.array(model.embedding),
         "scale": np.array(model.scale),
-        "chance": np.array(model.chance),
-        "floor": np.array(model.floor),
-        "short_floor": np.array(model.short_floor),
+        **({"chance.weight": model.chance[0], "chance.bias": model.chance[1]} if model.chance else {}),
+        "price": np.array(model.price),
         **(
             {"covered.weight": model.coverage[0], "covered.bias": np.array(model.coverage[1])}
             if model.coverage

@@ -100,14 +100,14 @@ def arrays_of(model: NeedModel) -> dict[str, np.ndarray]:
     from skillpager.strategies.navigator.features import NAMES
 
     net = {f"net.{name}": array for name, array in model.net.arrays.items()}
-    chance = np.array(model.chance or (0.0, 0.0))
-    told = {"signals": np.array(NAMES), "scale": np.array(model.scale), "chance": chance}
+    assert model.chance is not None
+    chance = {"chance.weight": model.chance[0], "chance.bias": model.chance[1]}
+    told = {"signals": np.array(NAMES), "scale": np.array(model.scale), **chance}
     return {
         **net,
         **told,
         "embedding": np.array(model.embedding),
-        "floor": np.array(model.floor),
-        "short_floor": np.array(model.short_floor),
+        "price": np.array(model.price),
     }
 
 

@@ -22,10 +22,10 @@ from skillpager.strategies.navigator import model as module
 from skillpager.strategies.navigator.features import GROUPS, NAMES, IndexFeatures, features_of
 from skillpager.strategies.navigator.model import NeedModel, shipped_model
 from skillpager.strategies.navigator.required_context import required_context
-from skillpager.strategies.navigator.strategy import TWIN_COSINE, Navigator
+from skillpager.strategies.navigator.strategy import Navigator
 from skillpager.strategies.picking import cosines
 from skillpager.types import Budget, FloatArray, ListContext, Query, SkillIndex, SkipReason
-from strategy_cases import index_with, indifferent, near, ordinals, reasons, run
+from strategy_cases import index_with, indifferent, ordinals, reasons, run
 
 SAMPLE = SAMPLES / "postgres-backup"
 QUERY = "restore one table from a dump"
@@ -146,14 +146,17 @@ def test_same_inputs_same_selection(pager: SkillPager) -> None:
 # ---- the walk, step by step
 
 
-class Told(NeedModel):
-    """The shipped model with needs, floor and calibration that a test tells."""
+# weights and bias of a chance that falls with what is left and rises with what is shown
+CHANCE = np.array([-1.5, -0.5, 0.4, 0.2, -0.1, 0.1, 0.3]), 0.5
 
-    def __init__(
-        self, known: FloatArray, *, chance: tuple[float, float] | None = None, floor: float = 0.0
-    ) -> None:
+
+class Told(NeedModel):
+    """The shipped model with needs, price and calibration that a test tells."""
+
+    def __init__(self, known: FloatArray, *, chance: bool = False, price: float = 0.0) -> None:
         shipped = shipped_model()
-        super().__init__(shipped.net, shipped.embedding, shipped.scale, chance, floor)
+        both = (np.stack([CHANCE[0]] * 2), np.array([CHANCE[1]] * 2)) if chance else None
+        super().__init__(shipped.net, shipped.embedding, shipped.scale, both, (price, price))
         object.__setattr__(self, "known", known)
 
     def needs(self, known: IndexFeatures, query: Query) -> FloatArray:
@@ -171,28 +174,41 @@ class PlainWalk:
     needs: FloatArray
     gap: float
     limits: Budget
+    calibrated: bool
     picks: list[tuple[int, float]] = field(default_factory=list)
     refused: set[int] = field(default_factory=set)
     counted: int = 0
 
     def run(self) -> SkipReason:
         """Pick, and return why the walk ends."""
-        model, limits = self.navigator._model, self.limits
+        limits, most = self.limits, len(self.needs)
         self.weights = [-math.log1p(-need) for need in self.needs.tolist()]
         self.required = required_context(self.index.nodes)
-        self.cosines = cosines(self.index.embeddings, self.index.embeddings.T)
+        if limits.sufficiency is None and not limits.fill:
+            most = self.best_length()
         while left := [node for node in range(len(self.weights)) if self.is_open(node)]:
             best = max(left, key=lambda node: (self.value(node), -node))
-            chance = model.sufficiency(self.left())
             if limits.max_nodes is not None and self.counted >= limits.max_nodes:
                 return SkipReason.MAX_NODES
-            if limits.sufficiency is not None and self.picks and chance >= limits.sufficiency:
+            if limits.sufficiency is not None and self.picks and self.chance() >= limits.sufficiency:
                 return SkipReason.SUFFICIENCY
-            by_itself = limits.sufficiency is None and not limits.fill
-            if by_itself and self.picks and self.value(best) < model.floor:
+            if self.picks and len(self.picks) + len(self.refused) >= most:
                 return SkipReason.BELOW_THRESHOLD
             self.pick(best, counts=True)
         return SkipReason.MAX_TOKENS
+
+    def best_length(self) -> int:
+        """Return how many picks are worth most: the chance less the price of the tokens."""
+        whole = PlainWalk(
+            self.navigator, self.index, self.needs, self.gap, Budget(fill=True), self.calibrated
+        )
+        worths: dict[int, float] = {}
+        price = self.navigator._model.price[0]
+        whole.weights, whole.required = self.weights, self.required
+        while left := [node for node in range(len(self.weights)) if whole.is_open(node)]:
+            whole.pick(max(left, key=lambda node: (whole.value(node), -node)), counts=True)
+            worths[len(whole.picks)] = round(whole.chance() - price * whole.size(), 9)
+        return max(worths, key=lambda length: (worths[length], -length))
 
     def is_open(self, node: int) -> bool:
         return node not in self.refused and node not in self.shown()
@@ -200,8 +216,22 @@ class PlainWalk:
     def shown(self) -> list[int]:
         return [node for node, _ in self.picks]
 
-    def left(self) -> float:
-        return sum(weight for node, weight in enumerate(self.weights) if node not in self.shown())
+    def tokens(self) -> int:
+        return sum(self.index.nodes[node].tokens for node in self.shown())
+
+    def size(self) -> int:
+        # a node counts as one token at least
+        return sum(max(1, self.index.nodes[node].tokens) for node in self.shown())
+
+    def chance(self) -> float:
+        left = [weight for node, weight in enumerate(self.weights) if node not in self.shown()]
+        if not self.calibrated:
+            return math.exp(-sum(left))
+        of_page = (sum(left), max(left, default=0.0), self.size())
+        of_query = (max(self.weights), sum(self.weights), self.index.full_tokens, 2)
+        signals = [math.log(max(signal, 1e-6)) for signal in of_page + of_query]
+        odds = CHANCE[1] + sum(weight * signal for weight, signal in zip(CHANCE[0], signals, strict=True))
+        return 1 / (1 + math.exp(-min(30.0, max(-30.0, odds))))
 
     def value(self, node: int) -> float:
         beside = len({node - 1, node + 1} & set(self.shown()))
@@ -210,16 +240,13 @@ class PlainWalk:
         return value
 
     def pick(self, node: int, *, counts: bool) -> None:
-        tokens = sum(self.index.nodes[each].tokens for each in [node, *self.shown()])
+        tokens = self.tokens() + self.index.nodes[node].tokens
         if self.limits.max_tokens is not None and tokens > self.limits.max_tokens:
             self.refused.add(node)
             return
         self.picks.append((node, 0.0))
-        self.picks[-1] = (node, self.navigator._model.sufficiency(self.left()))
+        self.picks[-1] = (node, self.chance())
         self.counted += counts
-        for other in filter(self.is_open, range(len(self.weights))):
-            if self.cosines[node, other] >= TWIN_COSINE:
-                self.weights[other] *= self.navigator.twin_share
         for other in self.required.get(node, ()) if self.navigator.closure else ():
             if self.is_open(other):
                 self.pick(other, counts=False)
@@ -249,9 +276,8 @@ LIMITS = st.builds(
     limits=LIMITS | st.just(Budget()),
     gap=st.integers(0, 20),
     opening=st.sampled_from([0.0, 12.0]),
-    share=st.sampled_from([0.0, 0.4, 1.0]),
-    chance=st.none() | st.just((-1.5, 0.5)),
-    floor=st.sampled_from([0.0, 0.02, 0.2]),
+    chance=st.booleans(),
+    price=st.sampled_from([0.0, 0.0009, 0.0037, 0.021, 0.37]),
     closure=st.booleans(),
 )
 @settings(max_examples=80, deadline=None)
@@ -260,9 +286,8 @@ def test_the_walk_takes_what_is_worth_most_per_token_with_what_it_needs(
     limits: Budget,
     gap: int,
     opening: float,
-    share: float,
-    chance: tuple[float, float] | None,
-    floor: float,
+    chance: bool,
+    price: float,
     closure: bool,
 ) -> None:
     needs = np.array([need for need, *_ in nodes], np.float64)
@@ -276,12 +301,11 @@ def test_the_walk_takes_what_is_worth_most_per_token_with_what_it_needs(
     index = replace(index, nodes=tuple(listed))
     navigator = Navigator(
         "navigator",
-        Told(needs, chance=chance, floor=floor),
+        Told(needs, chance=chance, price=price),
         opening_tokens=opening,
-        twin_share=share,
         closure=closure,
     )
-    walk = PlainWalk(navigator, index, needs, max(float(gap), opening), limits)
+    walk = PlainWalk(navigator, index, needs, max(float(gap), opening), limits, chance)
     reason = walk.run()
     meter = NodeMeter(index.nodes, gap_tokens=gap)
     selection = navigator.select(index, Query("q", kinds[0]), budget=limits, meter=meter)
@@ -293,30 +317,31 @@ def test_the_walk_takes_what_is_worth_most_per_token_with_what_it_needs(
         reasons(selection)
         == {node: reason for node in range(len(nodes)) if node not in walk.shown()} | expected
     )
-    shown = walk.shown()
+    shown, found = walk.shown(), cosines(index.embeddings, index.embeddings.T)
     for rank, pick in enumerate(selection.picks):
-        before = [walk.cosines[node, pick.node.ordinal] for node in shown[:rank]]
+        before = [found[node, pick.node.ordinal] for node in shown[:rank]]
         assert pick.redundancy == pytest.approx(max([0.0, *before]), abs=2e-6)
 
 
-def test_a_target_and_a_floor_that_are_just_reached_are_reached() -> None:
+def test_a_target_that_is_just_reached_is_reached() -> None:
     index = index_with(tokens=[1] * 4)
-    needs = np.array([0.9, 0.8, 0.7, 0.5])
-    navigator = Navigator(model=Told(needs, floor=-math.log1p(-0.5)), opening_tokens=0.0)
+    navigator = Navigator(model=Told(np.array([0.9, 0.8, 0.7, 0.5])), opening_tokens=0.0)
     chance = run(navigator, index, max_nodes=4).picks[1].sufficiency
     assert ordinals(run(navigator, index, sufficiency=chance)) == [0, 1]
-    assert ordinals(run(navigator, index)) == [0, 1, 2, 3]
-    higher = replace(navigator, model=Told(needs, floor=-1.01 * math.log1p(-0.5)))
-    assert ordinals(run(higher, index)) == [0, 1, 2]
+
+
+def test_a_page_ends_where_more_tokens_cost_more_than_they_add() -> None:
+    index = index_with(tokens=[10] * 4)
+    needs = np.array([0.9, 0.8, 0.7, 0.5])
+
+    def picked(price: float) -> list[int]:
+        return ordinals(run(Navigator(model=Told(needs, price=price), opening_tokens=0.0), index))
+
+    # the chance is 0.03 with one node and 1 with all: thirty tokens more add 0.97
+    assert picked(0.0323) == [0, 1, 2, 3]
+    assert picked(0.0324) == [0]
     # the best node is picked whatever it is worth
-    assert ordinals(run(replace(navigator, model=Told(needs, floor=9.0)), index)) == [0]
-
-
-@pytest.mark.parametrize(("cosine", "order"), [(0.92, [0, 2, 1]), (0.91999, [0, 1, 2])])
-def test_twins_are_nodes_of_a_cosine_of_at_least_92_hundredths(cosine: float, order: list[int]) -> None:
-    index = index_with(near(1.0, cosine, 0.1)[0], tokens=[5] * 3)
-    navigator = Navigator(model=Told(np.array([0.6, 0.5, 0.3])), opening_tokens=0.0, twin_share=0.0)
-    assert ordinals(run(navigator, index, max_nodes=3)) == order
+    assert picked(9.0) == [0]
 
 
 # ---- redundancy, units, price
@@ -357,16 +382,6 @@ def test_what_a_pick_needs_is_not_counted() -> None:
     )
     navigator = Navigator(model=Told(np.array([0.1, 0.9, 0.5])), opening_tokens=0.0)
     assert ordinals(run(navigator, index, max_nodes=2)) == [1, 0, 2]
-
-
-def test_what_a_twin_says_is_worth_less(pager: SkillPager) -> None:
-    line = "Run `pg_restore --table=orders` to restore one table from a dump."
-    text = f"---\nname: t\ndescription: t\n---\n# A\n\n{line}\n\n# A\n\n{line}\n\n# B\n\nTables are nice.\n"
-    index, query = pager.index(text), asked(pager)
-    discounted = run(Navigator(twin_share=0.0), index, query.embedding, text=QUERY, fill=True)
-    assert discounted.picks[1].sufficiency == pytest.approx(discounted.picks[-1].sufficiency, abs=0.2)
-    kept = run(Navigator(twin_share=1.0), index, query.embedding, text=QUERY, fill=True)
-    assert (discounted.picks[0].sufficiency or 0) >= (kept.picks[0].sufficiency or 0)
 
 
 def test_a_pick_brings_what_it_cannot_be_read_without(pager: SkillPager) -> None:
@@ -480,9 +495,9 @@ def model_of(**changed: object) -> NeedModel:
     net = {f"net.{name}": array for name, array in shipped_model().net.arrays.items()}
     numbers = {
         "scale": [2.0, -1.0],
-        "chance": [-0.1, 0.5],
-        "floor": 0.25,
-        "short_floor": 0.5,
+        "chance.weight": np.stack([CHANCE[0], -CHANCE[0]]),
+        "chance.bias": [0.5, -0.5],
+        "price": [0.5, 0.25],
         "embedding": "e/bare",
         "signals": NAMES,
     }
@@ -491,8 +506,12 @@ def model_of(**changed: object) -> NeedModel:
 
 def test_a_file_holds_networks_and_calibration() -> None:
     model, shipped = model_of(), shipped_model()
-    assert (model.embedding, model.scale, model.chance) == ("e/bare", (2, -1), (-0.1, 0.5))
-    assert (model.floor, model.short_floor) == (0.25, 0.5)
+    assert (model.embedding, model.scale, model.price) == ("e/bare", (2, -1), (0.5, 0.25))
+    assert model.chance is not None
+    assert [model.chance[0].tolist(), model.chance[1].tolist()] == [
+        [CHANCE[0].tolist(), (-CHANCE[0]).tolist()],
+        [0.5, -0.5],
+    ]
     assert {name: array.tolist() for name, array in model.net.arrays.items()} == {
         name: array.tolist() for name, array in shipped.net.arrays.items()
     }
@@ -508,21 +527,31 @@ def test_needs_are_calibrated_in_millionths_and_never_certain() -> None:
     assert needs.tolist() == pytest.approx([0.5, 0.268941, 0.731059, 0.999999, 0], abs=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("chance", "left", "expected"),
-    [
-        (None, 0.0, 1.0),
-        (None, 1.5, math.exp(-1.5)),
-        ((-0.1, 0.5), 1.0, 1 / (1 + math.exp(-0.5))),
-        ((-1.5, 0.5), 0.2, 1 / (1 + math.exp(-0.5 + 1.5 * math.log(0.2)))),
-        # nothing left counts as a billionth
-        ((-0.1, 0.5), 0.0, 1 / (1 + math.exp(-0.5 + 0.1 * math.log(1e-9)))),
-    ],
-)
-def test_the_chance_of_sufficiency_follows_from_the_weight_that_is_left_out(
-    chance: tuple[float, float] | None, left: float, expected: float
-) -> None:
-    assert replace(model_of(), chance=chance).sufficiency(left) == pytest.approx(expected, rel=1e-12)
+def test_the_chance_of_sufficiency_follows_from_what_is_left_out_and_shown() -> None:
+    query, needs = Query("restart the server", np.zeros(2, np.float32)), np.array([0.5, 0.9, 0.1])
+    independent = replace(model_of(), chance=None).odds_of(query, needs, 400)
+    assert independent.chance(1.5, 1.0, 80) == pytest.approx(math.exp(-1.5), rel=1e-12)
+    total = -np.log1p(-needs).sum()
+    signals = np.log([0.2, 0.1, 80, -math.log1p(-0.9), total, 400, 3])
+    odds = model_of().odds_of(query, needs, 400)
+    assert odds.chance(0.2, 0.1, 80) == pytest.approx(
+        1 / (1 + math.exp(-0.5 - CHANCE[0] @ signals)), rel=1e-9
+    )
+    # a weight of nothing counts as a millionth
+    assert odds.chance(0.0, 0.0, 80) == odds.chance(1e-6, 1e-6, 80)
+    assert 0 < odds.chance(1e9, 1e9, 0) < odds.chance(1e-6, 1e-6, 10**9) < 1
+
+
+def test_the_odds_of_long_queries_have_weights_of_their_own() -> None:
+    query, needs = Query(words_of(27), np.zeros(2, np.float32)), np.array([0.5, 0.9, 0.1])
+    assert model_of().odds_of(query, needs, 400).left == -CHANCE[0][0]
+    middle = model_of().odds_of(Query(words_of(12), np.zeros(2, np.float32)), needs, 400).left
+    assert CHANCE[0][0] < middle < -CHANCE[0][0]
+
+
+def test_chances_of_other_signals_are_refused() -> None:
+    with raises(ValueError):
+        model_of(**{"chance.weight": np.zeros((2, 3))})
 
 
 def test_a_damaged_model_says_how_to_mend_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -548,23 +577,24 @@ def test_the_card_tells_what_training_found() -> None:
         assert scores["ranking"][series]["auc"] >= 0.9
     assert f"{scores['covered']['auc']:.3f}" in card
     model = shipped_model()
-    assert [*model.scale, *(model.chance or ()), model.floor, model.short_floor] == pytest.approx(
-        [*scores["scale"], *scores["chance"], scores["floor"], scores["short_floor"]], rel=1e-4
-    )
+    assert model.chance is not None
+    assert [*model.scale, *model.price] == pytest.approx([*scores["scale"], *scores["price"]], rel=1e-4)
+    for part, logged in zip(model.chance, scores["chance"], strict=True):
+        assert part.tolist() == [pytest.approx(row, rel=1e-4) for row in logged]
 
 
-@pytest.mark.parametrize(("terms", "floor"), [(1, 0.5), (5, 0.5), (27, 0.25), (100, 0.25)])
-def test_a_page_for_a_short_query_ends_at_a_floor_of_its_own(terms: int, floor: float) -> None:
-    words = [first * 3 + second * 3 for first in "bcdfgpqr" for second in "hjklmnvwxyztu"]
-    query = Query(" ".join(words[:terms]), np.zeros(2, np.float32))
-    assert model_of().floor_of(query) == pytest.approx(floor)
+def words_of(count: int) -> str:
+    """Return so many different words."""
+    return " ".join([first * 3 + second * 3 for first in "bcdfgpqr" for second in "hjklmnvwxyztu"][:count])
 
 
-def test_between_short_and_long_queries_the_floor_falls_steadily() -> None:
-    words = [first * 3 + second * 3 for first in "bcdfg" for second in "hjklmn"]
-    floors = [
-        model_of().floor_of(Query(" ".join(words[:count]), np.zeros(2, np.float32))) for count in range(5, 28)
-    ]
-    assert floors[0] == pytest.approx(0.5)
-    assert floors[-1] == pytest.approx(0.25)
-    assert all(higher > lower for higher, lower in pairwise(floors))
+@pytest.mark.parametrize(("terms", "price"), [(1, 0.5), (5, 0.5), (27, 0.25), (100, 0.25)])
+def test_tokens_of_a_page_for_a_short_query_have_a_price_of_their_own(terms: int, price: float) -> None:
+    assert model_of().price_of(Query(words_of(terms), np.zeros(2, np.float32))) == pytest.approx(price)
+
+
+def test_between_short_and_long_queries_the_price_falls_steadily() -> None:
+    prices = [model_of().price_of(Query(words_of(count), np.zeros(2, np.float32))) for count in range(5, 28)]
+    assert prices[0] == pytest.approx(0.5)
+    assert prices[-1] == pytest.approx(0.25)
+    assert all(higher > lower for higher, lower in pairwise(prices))

@@ -8,6 +8,7 @@ from pathlib import Path
 from zipfile import BadZipFile
 
 import numpy as np
+from numpy.typing import NDArray
 
 from skillpager.errors import StrategyError, reinstall_command
 from skillpager.sequence_net import SequenceNet
@@ -29,9 +30,64 @@ FIRST_NOT_LATIN = "\u0250"  # letters from here on are of other scripts
 # terms of a short and of a long query: the medians of those that the model learned from
 SHORT_TERMS, LONG_TERMS = 5, 27
 
+# logarithms; of a page: weight of the nodes that are left out, the largest of them, tokens of those shown;
+# of a query: the largest weight, all weights, tokens of the skill, terms of the query
+CHANCE_SIGNALS = ("left", "largest left", "shown", "largest", "total", "full", "terms")
+LEAST_SIGNAL = 1e-6
+LARGEST_ODDS = 30.0  # beyond which a chance is 0 or 1
+
 # a probability stays below 1, whose weight is infinite, and is rounded to millionths, where machines agree
 LARGEST_NEED = 1 - 1e-6
 STEPS = 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class Odds:
+    """Log odds that a page suffices, as it grows.
+
+    Attributes:
+        base: What the query and the skill add; None if the chance is exp(-left).
+        left: Factor of the log of the weight that is left out.
+        largest: Factor of the log of the largest weight that is left out.
+        shown: Factor of the log of the page's tokens.
+    """
+
+    base: float | None
+    left: float
+    largest: float
+    shown: float
+
+    def chance(self, left: float, largest: float, shown: int) -> float:
+        """Return the chance that nothing is missing.
+
+        Args:
+            left: Weight of all nodes that are left out.
+            largest: The largest of them.
+            shown: Tokens of the nodes that are shown.
+        """
+        if self.base is None:
+            return math.exp(-left)
+        odds = self.base + self.left * _log(left) + self.largest * _log(largest) + self.shown * _log(shown)
+        return 1 / (1 + math.exp(-min(LARGEST_ODDS, max(-LARGEST_ODDS, odds))))
+
+
+def query_signals(query: Query, needs: FloatArray, full_tokens: int) -> FloatArray:
+    """Return the signals of sufficiency that are the same for every page of a query."""
+    weights = -np.log1p(-needs)
+    terms = len(set(terms_of(query.text)))
+    signals = (float(weights.max()), float(weights.sum()), full_tokens, terms + 1)
+    return np.array([_log(signal) for signal in signals])
+
+
+def _log(value: float) -> float:
+    return math.log(max(value, LEAST_SIGNAL))
+
+
+def _length(query: Query) -> float:
+    """Return 0 for a short query, 1 for a long one, and a share between them."""
+    terms = max(1, len(set(terms_of(query.text))))
+    share = math.log(terms / SHORT_TERMS) / math.log(LONG_TERMS / SHORT_TERMS)
+    return min(1.0, max(0.0, share))
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,10 +98,9 @@ class NeedModel:
         net: Estimates needs.
         embedding: The embeddings that it reads: encoder id, `/` and text form.
         scale: Slope and intercept that calibrate its logits.
-        chance: Slope and intercept of the log odds of sufficiency over the log of the weight left out;
-            None for exp(-left), which holds if needs are independent of each other.
-        floor: Value per token below which a page for a long query ends.
-        short_floor: That for a short query, whose needs are less certain; None for the same.
+        chance: Weights `(2, len(CHANCE_SIGNALS))` and biases `(2,)` of the log odds that a page suffices, for
+            short and for long queries; None for exp(-left), which holds if needs are independent.
+        price: Chance of sufficiency that a token of the page must be worth, for short and for long queries.
         coverage: Weights `(len(COVERAGE_NAMES),)` and bias of the log odds that a skill answers a query; None
             if they were not trained.
     """
@@ -53,10 +108,9 @@ class NeedModel:
     net: SequenceNet
     embedding: str
     scale: tuple[float, float]
-    chance: tuple[float, float] | None
-    floor: float
+    chance: tuple[NDArray[np.float64], NDArray[np.float64]] | None
+    price: tuple[float, float]
     coverage: tuple[FloatArray, float] | None = None
-    short_floor: float | None = None
 
     @classmethod
     def of(cls, arrays: Mapping[str, np.ndarray]) -> "NeedModel":
@@ -70,16 +124,17 @@ class NeedModel:
             raise ValueError("it was trained on other features")
         net = SequenceNet({name[4:]: arrays[name] for name in arrays if name.startswith("net.")})
         slope, intercept = arrays["scale"].tolist()
-        rise, start = arrays["chance"].tolist()
-        floor = float(arrays["floor"])
+        chance = arrays["chance.weight"].astype(np.float64), arrays["chance.bias"].astype(np.float64)
+        if chance[0].shape != (2, len(CHANCE_SIGNALS)):
+            raise ValueError("its chances were trained on other signals")
+        short, long = arrays["price"].tolist()
         embedding, coverage = str(arrays["embedding"]), None
         if "covered.weight" in arrays:
             weight = arrays["covered.weight"].astype(np.float32)
             if weight.shape != (len(COVERAGE_NAMES),):
                 raise ValueError("its coverage was trained on other signals")
             coverage = weight, float(arrays["covered.bias"])
-        short_floor = float(arrays["short_floor"])
-        return cls(net, embedding, (slope, intercept), (rise, start), floor, coverage, short_floor)
+        return cls(net, embedding, (slope, intercept), chance, (short, long), coverage)
 
     def needs(self, known: IndexFeatures, query: Query) -> FloatArray:
         """Return `(n,)`: the chance that the query needs each node, to a millionth."""
@@ -92,22 +147,27 @@ class NeedModel:
         needs: FloatArray = (np.rint(chances * STEPS) / STEPS).clip(0, LARGEST_NEED)
         return needs
 
-    def floor_of(self, query: Query) -> float:
-        """Return the value per token below which a page ends: between both floors, by length of query."""
-        if self.short_floor is None:
-            return self.floor
-        terms = max(1, len(set(terms_of(query.text))))
-        share = math.log(terms / SHORT_TERMS) / math.log(LONG_TERMS / SHORT_TERMS)
-        share = min(1.0, max(0.0, share))
-        floor: float = self.short_floor ** (1 - share) * self.floor**share
-        return floor
+    def price_of(self, query: Query) -> float:
+        """Return the chance that a token must be worth: between both prices, by length of query."""
+        share, (short, long) = _length(query), self.price
+        price: float = short ** (1 - share) * long**share
+        return price
 
-    def sufficiency(self, left: float) -> float:
-        """Return the chance that nothing is missing when nodes of this total weight are left out."""
+    def odds_of(self, query: Query, needs: FloatArray, full_tokens: int) -> Odds:
+        """Return the odds that pages for a query suffice.
+
+        Args:
+            query: The query.
+            needs: `(n,)` its needs.
+            full_tokens: Tokens of the whole skill.
+        """
         if self.chance is None:
-            return float(np.exp(-left))
-        rise, start = self.chance
-        return float(1 / (1 + np.exp(-(start + rise * np.log(max(left, 1e-9))))))
+            return Odds(None, 0.0, 0.0, 0.0)
+        share = _length(query)
+        weights, bias = ((1 - share) * both[0] + share * both[1] for both in self.chance)
+        fixed = query_signals(query, needs, full_tokens)
+        left, largest, shown = weights[:3].tolist()
+        return Odds(float(bias) + float(weights[3:] @ fixed), left, largest, shown)
 
     def covered(self, known: IndexFeatures, query: Query, needs: FloatArray) -> float | None:
         """Return the chance that the skill answers the query at all, to a millionth.

@@ -1,31 +1,33 @@
 """Nodes by estimated need instead of similarity: a small network says what the query needs.
 
     p(n)      = chance that the query needs node n (a network over `features`)
-    weight(n) = −log(1 − p(n)), less for a node whose twin is picked
+    weight(n) = −log(1 − p(n))
     value(n)  = weight(n) / cost(n)^COST_EXPONENT; the cost is its tokens and those of opening a gap
     next      = the node of the largest value, with its `required_context`
-    chance    = calibrated from the weight that is left out: exp(−left) if needs were independent
+    chance    = that nothing is missing, from the weight that is left out and how large the page is (`model`)
 
-MMR's two ideas stay: a node counts for what it adds to the picks, and nodes of every type are in the pool.
-Picking stops when the best value falls below a fixed threshold, or, if the budget has a `sufficiency`, when
-the chance that nothing is missing reaches it. A fixed threshold gives more sufficiency per token than a fixed
-target chance, because it spends less where doubt remains anyway. `max_nodes` and `max_tokens` may end it
-earlier; only a budget with `fill` goes on to them.
+As in MMR, nodes of every type are in the pool. Redundancy counts for nothing: to discount near-copies of the
+picks helped no page in cross-validation.
+The page ends where its chance less the price of its tokens is largest, or, if the budget has a `sufficiency`,
+where the chance reaches it. A fixed price of a token gives more sufficiency per token than a fixed target
+chance, because it spends less where doubt remains anyway. `max_nodes` and `max_tokens` may end it earlier;
+only a budget with `fill` goes on to them.
 
 Reference: paper §3.2 for the ideas; the estimate is this package's (docs/models.md).
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
 from skillpager.memory import LRUCache
 from skillpager.strategies.navigator.features import IndexFeatures
 from skillpager.strategies.navigator.lexical import clauses_of
-from skillpager.strategies.navigator.model import NeedModel, shipped_model
+from skillpager.strategies.navigator.model import NeedModel, Odds, shipped_model
 from skillpager.strategies.navigator.required_context import required_context
-from skillpager.strategies.picking import KeptCosines, PerIndex, Picker
+from skillpager.strategies.picking import KeptCosines, PerIndex, Picker, falling
 from skillpager.types import (
     Budget,
     FloatArray,
@@ -40,8 +42,7 @@ from skillpager.types import (
 # chosen by cross-validation over skills (training/train_navigator.py)
 COST_EXPONENT = 0.6  # of the tokens that a node costs
 OPENING_TOKENS = 12.0  # surcharge of a node that is not beside a shown one: neighbours are missed most
-TWIN_COSINE = 0.92  # nodes closer than this say the same thing
-TWIN_SHARE = 1.0  # of its weight that a node retains once its twin is picked
+WORTH_DIGITS = 9
 # for one index: the same query often comes again with another budget
 MAX_CACHED_QUERIES = 32
 MAX_CACHED_COLUMNS = 200  # for one index: 800 bytes a node
@@ -80,7 +81,6 @@ class Navigator:
         model: Estimates needs; None for the shipped one.
         cost_exponent: Exponent of the tokens that a node costs.
         opening_tokens: Surcharge of a node that is not beside a shown one; its mark if that costs more.
-        twin_share: Share of its weight that a node retains once its twin is picked; 1 ignores redundancy.
         closure: Whether a pick adds its required context.
     """
 
@@ -88,7 +88,6 @@ class Navigator:
     model: NeedModel | None = None
     cost_exponent: float = COST_EXPONENT
     opening_tokens: float = OPENING_TOKENS
-    twin_share: float = TWIN_SHARE
     closure: bool = True
     prepared: PerIndex[_Prepared] = field(default_factory=PerIndex, repr=False, compare=False)
 
@@ -98,7 +97,7 @@ class Navigator:
         return self._model.embedding
 
     def select(self, index: SkillIndex, query: Query, *, budget: Budget, meter: TokenMeter) -> Selection:
-        """Return the nodes of the largest value, down to the model's floor or as the budget says.
+        """Return the nodes of the largest value while they are worth their tokens, or as the budget says.
 
         `max_nodes` bounds the picks if it is given; their required context comes on top. The default is the
         number of all nodes.
@@ -112,11 +111,14 @@ class Navigator:
         if not index.nodes:
             return picker.selection(self.name, reason=SkipReason.NOT_REACHED)
         prepared = self.prepared.of(index, _Prepared)
-        picker.marginal, covered = prepared.estimates(self._model, query)
-        walk = _Walk(self, self._model, prepared, picker)
+        model = self._model
+        picker.marginal, covered = prepared.estimates(model, query)
+        odds = model.odds_of(query, picker.marginal, index.full_tokens)
+        gap = max(float(meter.gap_tokens), self.opening_tokens)
+        begin = partial(_Walk, self, prepared, picker.marginal, odds, gap)
         by_itself = budget.sufficiency is None and not budget.fill
-        reason = walk.run(floor=self._model.floor_of(query) if by_itself else 0.0)
-        return picker.selection(self.name, reason=reason, covered=covered)
+        most = _best_length(begin(), model.price_of(query)) if by_itself else len(index.nodes)
+        return picker.selection(self.name, reason=begin().run(picker, most), covered=covered)
 
     def clauses(self, query: str) -> Sequence[str]:
         """Return the clauses of a query, which are embedded in addition to the whole."""
@@ -138,59 +140,78 @@ class Navigator:
 
 
 class _Walk:
-    """One selection in progress: which nodes are open or shown, and the weight and value of each."""
+    """Nodes in the order of picking: which are open or shown, and the weight and value of each.
 
-    def __init__(self, navigator: Navigator, model: NeedModel, prepared: _Prepared, picker: Picker) -> None:
-        self._navigator, self._model, self._prepared, self._picker = navigator, model, prepared, picker
-        count = len(picker.marginal)
-        self._weight = -np.log1p(-picker.marginal)
-        self._open = np.ones(count, bool)
+    Attributes:
+        steps: How many nodes were picked or refused.
+        shown: Tokens of the nodes that are shown.
+        chance: That the shown nodes suffice.
+    """
+
+    def __init__(
+        self, navigator: Navigator, prepared: _Prepared, needs: FloatArray, odds: Odds, gap: float
+    ) -> None:
+        self._navigator, self._prepared, self._odds = navigator, prepared, odds
+        self._weight = -np.log1p(-needs)
+        self._open = np.ones(len(needs), bool)
+        self._shown_nodes = np.zeros(len(needs), bool)
         self._left = float(self._weight.sum())
+        # the largest weight first; the first that is not shown is the largest that is left out
+        self._largest = falling(self._weight)
+        self._place = 0
         # shown neighbours of each node
-        self._beside = np.zeros(count, np.intp)
-        gap = max(float(picker.meter.gap_tokens), navigator.opening_tokens)
+        self._beside = np.zeros(len(needs), np.intp)
         costs = prepared.features.tokens.astype(np.float64) + gap * np.array([[1.0], [0.0], [-1.0]])
         # by number of shown neighbours
         self._divisor = np.maximum(costs, 1.0) ** navigator.cost_exponent
         self._values = self._weight / self._divisor[0]
+        self.steps, self.shown, self.chance = 0, 0, 0.0
 
-    def run(self, *, floor: float) -> SkipReason:
-        """Pick until the budget ends, no node is left or the best value is below `floor`; return why."""
-        picker, target = self._picker, self._picker.budget.sufficiency
+    def run(self, picker: Picker, most: int) -> SkipReason:
+        """Pick until the budget ends, no node is left or `most` were tried; return why it ended."""
+        target = picker.budget.sufficiency
         while True:
-            best = int(self._values.argmax())
-            # values of open nodes are 0 or more, those of others -1
-            if not self._open[best]:
+            best = self.best()
+            if best is None:
                 return SkipReason.MAX_TOKENS
             if picker.room <= 0:
                 return SkipReason.MAX_NODES
-            if target is not None and picker.picks and self._model.sufficiency(self._left) >= target:
+            if target is not None and picker.picks and self.chance >= target:
                 return SkipReason.SUFFICIENCY
-            if self._values[best] < floor and picker.picks:
+            if self.steps >= most and picker.picks:
                 return SkipReason.BELOW_THRESHOLD
-            self._pick(best, completes=False)
+            self.pick(best, picker)
 
-    def _pick(self, ordinal: int, *, completes: bool) -> None:
-        """Pick an open node if it fits, with its required context; lower the weight of its twins."""
+    def best(self) -> int | None:
+        """Return the open node of the largest value; None if no node is open."""
+        best = int(self._values.argmax())
+        # values of open nodes are 0 or more, those of others -1
+        return best if self._open[best] else None
+
+    def pick(self, ordinal: int, picker: Picker | None, *, completes: bool = False) -> None:
+        """Pick an open node with its required context.
+
+        Args:
+            ordinal: The node.
+            picker: Records the pick, or refuses it if it does not fit; None to see what would be picked.
+            completes: Whether another node required it.
+        """
         if not self._open[ordinal]:
             return
-        picker, share = self._picker, self._navigator.twin_share
         self._open[ordinal], self._values[ordinal] = False, -1.0
-        left = max(0.0, self._left - float(self._weight[ordinal]))
-        if not picker.admit(ordinal, sufficiency=self._model.sufficiency(left)):
+        self.steps += 1
+        before = self._left, self.shown, self._place
+        self._show(ordinal)
+        if picker is not None and not picker.admit(ordinal, sufficiency=self.chance):
+            self._left, self.shown, self._place = before
+            self._shown_nodes[ordinal] = False
+            self.chance = self._chance()
             return
-        if completes:
-            picker.completions.add(ordinal)
-        self._left = left
-        cosine = self._prepared.cosines.with_row(ordinal)
-        np.maximum(picker.redundancy, cosine, out=picker.redundancy)
-        if share != 1:
-            twins = np.flatnonzero((cosine >= TWIN_COSINE) & self._open)
-            if len(twins):
-                weight = self._weight[twins]
-                self._weight[twins] = weight * share
-                self._left = max(0.0, self._left - float(weight.sum()) * (1 - share))
-                self._values[twins] = self._weight[twins] / self._divisor[self._beside[twins], twins]
+        if picker is not None:
+            cosine = self._prepared.cosines.with_row(ordinal)
+            np.maximum(picker.redundancy, cosine, out=picker.redundancy)
+            if completes:
+                picker.completions.add(ordinal)
         for near in (ordinal - 1, ordinal + 1):
             if 0 <= near < len(self._open):
                 self._beside[near] += 1
@@ -198,4 +219,30 @@ class _Walk:
                     self._values[near] = self._weight[near] / self._divisor[self._beside[near], near]
         if self._navigator.closure:
             for needed in self._prepared.required.get(ordinal, ()):
-                self._pick(needed, completes=True)
+                self.pick(needed, picker, completes=True)
+
+    def _show(self, ordinal: int) -> None:
+        self._shown_nodes[ordinal] = True
+        self._left = max(0.0, self._left - float(self._weight[ordinal]))
+        self.shown += int(self._prepared.features.tokens[ordinal])
+        while self._place < len(self._largest) and self._shown_nodes[self._largest[self._place]]:
+            self._place += 1
+        self.chance = self._chance()
+
+    def _chance(self) -> float:
+        ended = self._place == len(self._largest)
+        largest = 0.0 if ended else float(self._weight[self._largest[self._place]])
+        return self._odds.chance(self._left, largest, self.shown)
+
+
+def _best_length(walk: _Walk, price: float) -> int:
+    """Return after how many steps of a walk its chance less the price of its tokens is largest."""
+    length, largest = 1, -np.inf
+    # no chance is above 1, so beyond this many tokens nothing can be worth its price
+    while price * walk.shown < 1 - max(largest, 0.0) and (ordinal := walk.best()) is not None:
+        walk.pick(ordinal, None)
+        # rounded, so that machines whose logarithms differ in the last bits agree
+        worth = round(walk.chance - price * walk.shown, WORTH_DIGITS)
+        if worth > largest:
+            length, largest = walk.steps, worth
+    return length
