@@ -68,7 +68,7 @@ def skillrouter(
     Examples:
       skillpager bench data skillrouter eval_core --out skillrouter --download
       skillpager bench data skillrouter eval_core --out tasks --queries tasks
-      skillpager bench data skillrouter SkillRouter/data --bodies Skill-Usage --pool skills.zip --out public
+      skillpager bench data skillrouter eval_core --bodies Skill-Usage --pool skills.zip --out public
     """
     from skillpager.bench.data.composition import check_composition
     from skillpager.bench.data.fetch import download_skillrouter

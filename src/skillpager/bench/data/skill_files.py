@@ -91,8 +91,10 @@ def read_files(source: Path, is_wanted: Callable[[str], bool]) -> Iterator[tuple
             found = _read_folder(source, is_wanted)
         elif zipfile.is_zipfile(source):
             found = _read_zip(source, is_wanted)
-        else:
+        elif tarfile.is_tarfile(source):
             found = _read_tar(source, is_wanted)
+        else:
+            raise BenchError(f"{source} is no folder, zip file or tar archive: name one of these.")
         for path, data in found:
             if len(data) > MAX_SKILL_BYTES:
                 logger.warning(
@@ -101,10 +103,8 @@ def read_files(source: Path, is_wanted: Callable[[str], bool]) -> Iterator[tuple
             else:
                 yield path, data.decode(errors="replace")
     except (OSError, EOFError, tarfile.TarError, zipfile.BadZipFile, zlib.error, RuntimeError) as error:
-        raise BenchError(
-            f"{source} cannot be read as a folder, a zip file or a tar archive ({error}): check the path, or "
-            "get the archive anew."
-        ) from error
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise BenchError(f"{source} cannot be read ({reason}): check the path, or get it anew.") from error
 
 
 def _read_folder(folder: Path, is_wanted: Callable[[str], bool]) -> Iterator[tuple[str, bytes]]:

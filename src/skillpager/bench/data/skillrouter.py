@@ -173,7 +173,8 @@ def draw_skills(
     Raises:
         BenchError: A source is of another layout or damaged, or repeats an id.
     """
-    parts = sorted((folder / PARTITION).glob("part-*.jsonl.gz"))
+    # a clone of the public repository may hold Git LFS pointers in place of parts
+    parts = [] if bodies and pool else sorted((folder / PARTITION).glob("part-*.jsonl.gz"))
     if not parts and bodies is None:
         raise BenchError(
             f"{folder} is not laid out as {DATASET}, it has no {PARTITION}/part-*.jsonl.gz: name the folder "
