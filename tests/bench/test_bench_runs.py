@@ -97,7 +97,6 @@ def test_verdicts_are_the_measure_on_the_contexts(done: BenchFolder, data: Path)
     assert all(record.sufficient for record in done.judgments("evidence", "full"))
 
 
-@pytest.mark.parametrize("label", ["bm25@tokens=40%", "navigator@tokens=40%"])
 def test_stage_1_is_recorded_with_its_edges_and_its_time(done: BenchFolder, data: Path, plan: Plan) -> None:
     pager = SkillPager(settings=plan.settings)
     assert [record.skill for record in done.indexes()] == [skill.id for skill in done.skills()]
@@ -119,6 +118,7 @@ def test_an_index_that_was_stored_before_has_no_time(
     assert folder.indexes() == [replace(record, seconds=None) for record in done.indexes()]
 
 
+@pytest.mark.parametrize("label", ["bm25@tokens=40%", "navigator@tokens=40%"])
 def test_token_budgets_are_kept(done: BenchFolder, label: str) -> None:
     for record in done.selections(label):
         assert 0 < record.tokens <= int(0.4 * record.full_tokens)
