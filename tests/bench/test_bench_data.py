@@ -541,6 +541,17 @@ def test_bodies_need_the_relevance_and_a_pool_needs_bodies(tmp_path: Path) -> No
         draw_skills(tmp_path / "empty", pool=_write_tree(tmp_path / "p", POOL))
 
 
+@pytest.mark.parametrize("kind", ["zip", "gztar", "xztar"])
+def test_a_damaged_archive_is_refused(tmp_path: Path, kind: str) -> None:
+    text = random.Random(1).randbytes(9_999).hex()
+    archive = PACKED[kind](_write_tree(tmp_path / "p", {"a/SKILL.md": text}))
+    data = bytearray(archive.read_bytes())
+    data[4_000:4_100] = bytes(100)
+    archive.write_bytes(data)
+    with raises(BenchError):
+        list(read_pool(archive))
+
+
 def test_a_cut_archive_is_refused(tmp_path: Path) -> None:
     whole = PACKED["gztar"](
         _write_tree(tmp_path / "p", {"a/SKILL.md": random.Random(1).randbytes(9_999).hex()})
@@ -580,6 +591,7 @@ def test_a_skill_in_two_languages_is_mixed() -> None:
     [
         "",
         "```sh\nkubectl get pods\n```\n",
+        "1. Use the tool.\n\n   ```\n   部署之前必须检查\n   ```\n",
         "Use the tool.\n\n~~~\n设置 = 部署之前必须检查所有的配置文件\n~~~\n",
         "Call `die` and `der`, then `das` or `und`: α + β ≤ γ, per DOS.",
     ],

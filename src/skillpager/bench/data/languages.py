@@ -19,7 +19,9 @@ MIN_STOP_WORDS = 4
 # a Chinese or Japanese word has about so many characters; they are written without spaces
 CHARACTERS_A_WORD = 1.7
 
-_CODE = re.compile(r"^(?P<fence>`{3,}|~{3,}).*?^(?P=fence)|`[^`\n]*`|https?://\S+", re.DOTALL | re.MULTILINE)
+_CODE = re.compile(
+    r"^[ \t]*(?P<fence>`{3,}|~{3,}).*?^[ \t]*(?P=fence)|`[^`\n]*`|https?://\S+", re.DOTALL | re.MULTILINE
+)
 _LATIN = re.compile(r"[a-z\u00c0-\u024f\u1e00-\u1eff]+", re.IGNORECASE)
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
 # Cyrillic to the last script before Greek Extended, and Hangul; Greek letters are symbols in English formulas

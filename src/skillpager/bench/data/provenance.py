@@ -2,13 +2,13 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from statistics import median
+from statistics import fmean, median
 
 from skillpager.bench.data.records import QueryRecord
 from skillpager.bench.judge.evidence_judge import EVIDENCE
 from skillpager.bench.report import paper
 from skillpager.bench.report.measures import AVERAGE_NODES
-from skillpager.bench.report.results import Results
+from skillpager.bench.report.results import GROUND_TRUTH, Results
 from skillpager.bench.report.tables.table import MISSING, Table
 from skillpager.parsing.lines import LINE_END
 
@@ -88,8 +88,29 @@ def differences(results: Results) -> Table:
         ),
     )
     headings = ("What", "Paper", "Here", "What it does to the numbers")
-    cells = [dict(zip(headings, row, strict=True)) for row in rows]
+    cells = [dict(zip(headings, row, strict=True)) for row in (*rows, *_splitter(results))]
     return Table("differences", "Why numbers differ from the paper's", cells)
+
+
+def _splitter(results: Results) -> list[tuple[str, str, str, str]]:
+    """Return the row of the splitter, which data with the paper's ground-truth skills alone can tell."""
+    counts = [results.node_counts[skill.id] for skill in results.skills if skill.subset in GROUND_TRUTH]
+    if not any(counts):
+        return []
+    there, here = paper.GROUND_TRUTH_NODES_MEAN, fmean(counts)
+    effect = (
+        f"A node holds {there / here:.1f} times the text of the paper's, so that the same k shows as much "
+        "more of a skill and saves less: compare tokens, not nodes."
+    )
+    version = _part(results, "splitter")
+    return [
+        (
+            "Splitter",
+            f"{there:.1f} nodes a ground-truth skill",
+            f"version {version}: {here:.1f} nodes a ground-truth skill",
+            effect,
+        )
+    ]
 
 
 def _on_encoder(results: Results) -> str:

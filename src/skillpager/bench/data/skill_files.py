@@ -8,6 +8,7 @@ Archives are read as they are, nothing is unpacked.
 """
 
 import logging
+import lzma
 import os
 import re
 import tarfile
@@ -26,6 +27,11 @@ logger = logging.getLogger(__name__)
 REPOSITORY = "UCSB-NLP-Chang/Skill-Usage"
 # folders that hold no skills of their own
 SKIPPED_FOLDERS = frozenset({".git", "node_modules"})
+# what readers of damaged or encrypted archives raise
+_DAMAGES = (
+    *(OSError, EOFError, RuntimeError, tarfile.TarError, zipfile.BadZipFile),
+    *(zlib.error, lzma.LZMAError),
+)
 
 # archives of GitHub have a folder around everything
 _TASK_SKILL = re.compile(
@@ -102,7 +108,7 @@ def read_files(source: Path, is_wanted: Callable[[str], bool]) -> Iterator[tuple
                 )
             else:
                 yield path, data.decode(errors="replace")
-    except (OSError, EOFError, tarfile.TarError, zipfile.BadZipFile, zlib.error, RuntimeError) as error:
+    except _DAMAGES as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
         raise BenchError(f"{source} cannot be read ({reason}): check the path, or get it anew.") from error
 

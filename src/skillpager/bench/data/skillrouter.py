@@ -17,7 +17,7 @@ import hashlib
 import json
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import nsmallest
 from itertools import chain
@@ -185,8 +185,29 @@ def draw_skills(
         return hashlib.sha256(f"{seed}\n{record.skill_id}".encode()).digest()
 
     census = Census(len(parts))
+    held = _hold(_read_records(folder, parts, bodies, pool), census, pool_skills, rank)
+    shares = allocate(pool_skills, {name: census.namespaces[name] for name in NAMESPACES})
+    drawn = [nsmallest(shares[name], held[name].values(), key=rank) for name in NAMESPACES]
+    skills = [
+        _skill(record, subset)
+        for subset, records in ((GROUND_TRUTH, held[GROUND_TRUTH].values()), (POOL, chain(*drawn)))
+        for record in sorted(records, key=lambda record: record.skill_id)
+    ]
+    if not skills:
+        raise BenchError(f"{folder}: no record of {PARTITION}/ is a ground-truth or pool skill with a body.")
+    origins = (REPOSITORY if bodies else "", pool.name if pool else "")
+    return Draw(tuple(skills), census, shares, seed, *origins)
+
+
+def _hold(
+    records: Iterable[tuple[str, RouterSkill]],
+    census: Census,
+    pool_skills: int,
+    rank: Callable[[RouterSkill], bytes],
+) -> dict[str, dict[str, RouterSkill]]:
+    """Count records in `census`; return by subset or namespace, then id, those that may be drawn."""
     held: dict[str, dict[str, RouterSkill]] = {name: {} for name in (GROUND_TRUTH, *NAMESPACES)}
-    for place, record in _read_records(folder, parts, bodies, pool):
+    for place, record in records:
         is_truth, has_body = record.prefix == GROUND_TRUTH, bool(record.body and record.body.strip())
         census.records[GROUND_TRUTH if is_truth else POOL] += 1
         if not is_truth:
@@ -204,17 +225,7 @@ def draw_skills(
         if not is_truth and len(stratum) > 2 * pool_skills + 1:
             smallest = nsmallest(pool_skills, stratum.values(), key=rank)
             held[record.prefix] = {kept.skill_id: kept for kept in smallest}
-    shares = allocate(pool_skills, {name: census.namespaces[name] for name in NAMESPACES})
-    drawn = [nsmallest(shares[name], held[name].values(), key=rank) for name in NAMESPACES]
-    skills = [
-        _skill(record, subset)
-        for subset, records in ((GROUND_TRUTH, held[GROUND_TRUTH].values()), (POOL, chain(*drawn)))
-        for record in sorted(records, key=lambda record: record.skill_id)
-    ]
-    if not skills:
-        raise BenchError(f"{folder}: no record of {PARTITION}/ is a ground-truth or pool skill with a body.")
-    origins = (REPOSITORY if bodies else "", pool.name if pool else "")
-    return Draw(tuple(skills), census, shares, seed, *origins)
+    return held
 
 
 def allocate(total: int, sizes: Mapping[str, int]) -> dict[str, int]:
