@@ -35,9 +35,9 @@ _STOP_WORDS = {
     "spanish": "el los las y es una para por del se lo como más pero está si cada sus",
     "portuguese": "os uma não são você para ou mais quando ao pela pelo isso seu está também das",
     "italian": "il di che è non della sono gli nel alla più anche questo dei delle una ed",
-    "dutch": "het een van en niet dat zijn voor te wordt deze naar ook bij als worden je",
+    "dutch": "het een van en niet dat zijn voor te wordt deze naar ook bij worden je",
     "polish": "nie jest się na że jak lub dla są przez oraz tylko po przy tym może być tego od",
-    "turkish": "ve bir bu için ile olarak da de daha veya gibi olan çok ne kadar sonra ise değil",
+    "turkish": "ve bir için ile olarak da de daha veya gibi olan çok ne kadar sonra ise değil",
     "vietnamese": "và của là các có được cho không một những với khi này để trong từ theo hoặc đã",
     "indonesian": "yang dan untuk dengan dari ini adalah tidak pada atau dalam akan oleh itu juga ke",
 }
