@@ -3,8 +3,9 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from skillpager.bench.data.folder import NODES, QUERIES, SKILLS, BenchFolder, write_records
+from skillpager.bench.data.folder import INDEXES, NODES, QUERIES, SKILLS, BenchFolder, write_records
 from skillpager.bench.data.records import (
+    IndexRecord,
     JudgmentRecord,
     NodeRecord,
     QueryRecord,
@@ -50,6 +51,12 @@ def node_records(skill: str, count: int) -> list[NodeRecord]:
         NodeRecord(skill, f"n{i}", kinds[i % 3], 0.9, "SKILL.md", 6, 6, 40 + i % 40, 41 + i % 40, 5)
         for i in range(count)
     ]
+
+
+def index_record(skill: str, count: int, *, seconds: float | None = 0.5) -> IndexRecord:
+    """Return a chain of nodes, with a reference from the first to the last one."""
+    chain = [(f"n{i}", f"n{i + 1}", "sequence", 1.0) for i in range(count - 1)]
+    return IndexRecord(skill, seconds, (*chain, ("n0", f"n{count - 1}", "reference", 1.0)))
 
 
 def selection(query: str, method: str, **changes: object) -> SelectionRecord:
@@ -123,6 +130,7 @@ def write_results(
     write_records(
         path / NODES, [node for place in places for node in node_records(f"s{place}", nodes[place])]
     )
+    write_records(path / INDEXES, [index_record(f"s{place}", nodes[place]) for place in places])
     for method, given in verdicts.items():
         ids = [query.id for query in queries]
         judged = [given[i % len(given)] for i in range(len(ids))]

@@ -24,6 +24,7 @@ DATA = """
 skillpager bench data evidence dev --out bench-dev
 skillpager bench data evidence dev --short --out bench-dev-short
 skillpager bench data skillrouter eval_core --out tasks --queries tasks
+skillpager bench data skillrouter eval_core --bodies Skill-Usage --pool skills.zip --out public
 skillpager bench data skillrouter eval_core --out skillrouter
 skillpager bench data evals ~/.claude/skills/csv-analyzer --out evals
 skillpager bench data skills examples/skills --queries examples/queries.jsonl --out samples
@@ -65,7 +66,13 @@ SESSION = DATA + QUERIES + RUNS + JUDGES + SAMPLING + ANSWERED
 ELSEWHERE = ("bench data fetch", "--download", "bench validate serve")
 
 
-SOURCES = {"bench-dev": "evidence", "skillrouter": "skillrouter", "evals": "evals", "samples": "skills"}
+SOURCES = {
+    "bench-dev": "evidence",
+    "skillrouter": "skillrouter",
+    "public": "skillrouter",
+    "evals": "evals",
+    "samples": "skills",
+}
 
 
 class Session:
@@ -114,7 +121,11 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
     text = json.dumps({"skill": "git-bisect", "queries": [short]})
     (folder / "dev" / "git-bisect.short.json").write_text(text, encoding="utf-8")
     lines = [truth(f"tool-{number}") for number in range(3)]
-    write_skillrouter_folder(folder / "eval_core", [*lines, *pool_of({"devops": 2})])
+    relevance = {"a": {"gt_skill_ids": ["gt/csv"]}}
+    write_skillrouter_folder(folder / "eval_core", [*lines, *pool_of({"devops": 2})], relevance=relevance)
+    skills = folder / "Skill-Usage" / "tasks" / "a" / "environment" / "skills"
+    shutil.copytree(Path("examples/skills/csv-cleaning").resolve(), skills / "csv")
+    shutil.make_archive(str(folder / "skills"), "zip", Path("examples/skills").resolve())
     skill = folder / "home" / ".claude" / "skills" / "csv-analyzer"
     shutil.copytree(Path("examples/skills/csv-cleaning").resolve(), skill)
     (skill / "evals").mkdir()

@@ -8,7 +8,7 @@ import random
 import shutil
 import tracemalloc
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,10 +23,13 @@ from messages import raises
 from skillpager.bench import BenchFolder, QueryRecord, SkillRecord
 from skillpager.bench.data import load_data, read_evidence, to_skill, write_data
 from skillpager.bench.data.composition import check_composition
+from skillpager.bench.data.languages import Language, name_language, share_of_other_languages
+from skillpager.bench.data.skill_files import read_pool
 from skillpager.bench.data.skillrouter import Census, Draw, allocate, draw_skills, read_task_queries
 from skillpager.bench.data.skills import read_evals, read_queries, read_skills
 from skillpager.errors import BenchError, SkillError
 from skillpager.parsing.skill import read_skill
+from skillpager.settings import MAX_SKILL_BYTES
 from skillrouter_folder import NAMESPACES, Line, pool, pool_of, truth, write_skillrouter_folder
 
 SIZES = {"other": 60, "development": 30, "data": 12, "design": 9, "devops": 7, "testing": 2, "documents": 1}
@@ -401,6 +404,206 @@ def test_shares_are_proportional_to_within_one(total: int, sizes: dict[str, int]
 
 def test_of_equal_remainders_the_earlier_namespace_gains() -> None:
     assert allocate(2, {"other": 5, "data": 5, "design": 5}) == {"other": 1, "data": 1, "design": 0}
+
+
+# ---- SkillRouter's ids with texts from elsewhere
+
+FRONT = "---\nname: {name}\ndescription: About {name}.\n---\n"
+TREE = {
+    "tasks/b-task/environment/skills/pdf/SKILL.md": FRONT.format(name="PDF") + "# Second\n",
+    "tasks/a-task/environment/skills/pdf/SKILL.md": FRONT.format(name="PDF") + "# First\n",
+    "tasks/a-task/environment/skills/pdf/reference/SKILL.md": "# Not this one\n",
+    "tasks/a-task/environment/skills/licenses/obspy.LICENSE": "MIT\n",
+    "tasks/a-task/environment/skills/README.md": "# Read me\n",
+    "tasks/a-task/environment/skills/unknown/SKILL.md": "# Not asked for\n",
+    "tasks/a-task/tests/SKILL.md": "# A test\n",
+    "README.md": "# The repository\n",
+}
+POOL = {
+    "design/icons/SKILL.md": FRONT.format(name="icons") + "# Icons\n",
+    "design/icons/notes.md": "# No skill\n",
+    "owner/repo/skills/data/csv/SKILL.md": "# CSV\n",
+    "owner/repo/skills/data/SKILL.md": "# A skill called data\n",
+    "owner/repo/node_modules/x/SKILL.md": "# Another one\n",
+}
+TRUTHS: dict[str, Line] = {
+    "a": {"gt_skill_ids": ["gt/pdf", "gt/licenses"]},
+    "b": {"gt_skill_ids": ["gt/pdf", "gt/README.md", "gt/gone"]},
+}
+
+
+def _write_tree(folder: Path, files: Mapping[str, str]) -> Path:
+    for path, text in files.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text, encoding="utf-8")
+    return folder
+
+
+def _relevance_alone(folder: Path) -> Path:
+    folder.mkdir()
+    (folder / "relevance.json").write_text(json.dumps(TRUTHS))
+    return folder
+
+
+PACKED: dict[str, Callable[[Path], Path]] = {
+    "folder": lambda folder: folder,
+    **{
+        kind: lambda folder, kind=kind: Path(  # type: ignore[misc]
+            shutil.make_archive(str(folder), kind, folder.parent, folder.name)
+        )
+        for kind in ("zip", "tar", "gztar", "xztar")
+    },
+}
+
+
+@pytest.mark.parametrize("pack", PACKED.values(), ids=PACKED.keys())
+def test_bodies_and_pool_come_from_a_folder_or_an_archive(
+    tmp_path: Path, pack: Callable[[Path], Path]
+) -> None:
+    # archives of GitHub have a folder around everything, as these have
+    bodies = pack(_write_tree(tmp_path / "Skill-Usage-main", TREE))
+    pool_source = pack(_write_tree(tmp_path / "skills", POOL))
+    draw = draw_skills(_relevance_alone(tmp_path / "data"), bodies=bodies, pool=pool_source)
+    found = {skill.id.replace("/skills/", "/", 1): skill for skill in draw.skills}
+    first, [readme, pdf] = draw.census, [skill for skill in draw.skills if skill.subset == "gt"]
+    assert (pdf.id, pdf.name, pdf.description, pdf.text) == ("gt/pdf", "PDF", "About PDF.", "# First\n")
+    assert pdf.source["source"] == ("UCSB-NLP-Chang/Skill-Usage/tasks/a-task/environment/skills/pdf/SKILL.md")
+    assert (readme.id, readme.text) == ("gt/README.md", "# Read me\n")
+    assert sorted(first.empty) == ["gt/gone", "gt/licenses"]
+    assert first.records["gt"] == 4
+    icons = found["design/design/icons"]
+    assert (icons.namespace, icons.description, icons.text) == ("design", "About icons.", "# Icons\n")
+    assert icons.source["dataset"] == pool_source.name
+    namespaces = Counter(skill.namespace for skill in draw.skills if skill.subset == "pool")
+    # a pool in a folder leaves out node_modules, in which package managers put copies
+    assert namespaces == {"design": 1, "data": 1, "other": 1 if pool_source.is_dir() else 2}
+    assert draw.details["bodies"] == "UCSB-NLP-Chang/Skill-Usage"
+    assert draw.details["pool"] == pool_source.name
+
+
+def test_what_comes_from_elsewhere_replaces_that_part_of_the_data_set_alone(tmp_path: Path) -> None:
+    folder = write_skillrouter_folder(tmp_path / "data", _lines(), relevance=TRUTHS)
+    own = draw_skills(folder, pool_skills=5).skills
+    bodies = draw_skills(folder, bodies=_write_tree(tmp_path / "b", TREE), pool_skills=5).skills
+    assert [skill.id for skill in bodies if skill.subset == "gt"] == ["gt/README.md", "gt/pdf"]
+    assert [skill for skill in bodies if skill.subset == "pool"] == [
+        skill for skill in own if skill.subset == "pool"
+    ]
+    pooled = draw_skills(folder, pool=_write_tree(tmp_path / "p", POOL), pool_skills=5).skills
+    assert [skill for skill in pooled if skill.subset == "gt"] == [
+        skill for skill in own if skill.subset == "gt"
+    ]
+    assert len(pooled) == 2 + 3
+
+
+def test_why_other_sources_differ_from_the_paper_is_told(tmp_path: Path) -> None:
+    folder = _relevance_alone(tmp_path / "data")
+    bodies, pool_source = _write_tree(tmp_path / "b", TREE), _write_tree(tmp_path / "my-pool", POOL)
+    checks = check_composition(draw_skills(folder, bodies=bodies, pool=pool_source), folder)
+    told = {check.measure: check.reason for check in checks if not check.agrees}
+    assert told["gt records without a body"] == "UCSB-NLP-Chang/Skill-Usage has no such skill"
+    assert told["pool records"] == "the pool is my-pool"
+    assert not any("manifest" in check.measure for check in checks)
+
+
+def test_large_files_are_left_out_and_links_are_not_followed(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = _write_tree(tmp_path / "pool", {"large/SKILL.md": "x" * (MAX_SKILL_BYTES + 1)})
+    _write_tree(folder, {"fine/SKILL.md": "# Fine\n"})
+    secret = _write_tree(tmp_path, {"secret.md": "secret"}) / "secret.md"
+    (folder / "link").mkdir()
+    (folder / "link" / "SKILL.md").symlink_to(secret)
+    assert list(read_pool(folder)) == [("fine/SKILL.md", "# Fine\n")]
+    assert "large/SKILL.md" in caplog.text
+
+
+SOURCES: dict[str, Callable[[Path], Path]] = {
+    "missing": lambda folder: folder / "none.zip",
+    "no archive": lambda folder: _write_tree(folder, {"a.zip": "text"}) / "a.zip",
+    "another repository": lambda folder: _write_tree(folder / "x", {"tasks/README.md": "# None\n"}),
+}
+
+
+@pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES.keys())
+def test_other_sources_that_cannot_be_used_are_refused(
+    tmp_path: Path, source: Callable[[Path], Path]
+) -> None:
+    with raises(BenchError):
+        draw_skills(_relevance_alone(tmp_path / "data"), bodies=source(tmp_path))
+
+
+def test_bodies_need_the_relevance_and_a_pool_needs_bodies(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    with raises(BenchError):
+        draw_skills(tmp_path / "empty", bodies=_write_tree(tmp_path / "b", TREE))
+    with raises(BenchError):
+        draw_skills(tmp_path / "empty", pool=_write_tree(tmp_path / "p", POOL))
+
+
+@pytest.mark.parametrize("kind", ["zip", "gztar", "xztar"])
+def test_a_damaged_archive_is_refused(tmp_path: Path, kind: str) -> None:
+    text = random.Random(1).randbytes(9_999).hex()
+    archive = PACKED[kind](_write_tree(tmp_path / "p", {"a/SKILL.md": text}))
+    data = bytearray(archive.read_bytes())
+    data[4_000:4_100] = bytes(100)
+    archive.write_bytes(data)
+    # the reason is worded by the library that unpacks, which differs between systems
+    with pytest.raises(BenchError, match="cannot be read"):
+        list(read_pool(archive))
+
+
+def test_a_cut_archive_is_refused(tmp_path: Path) -> None:
+    whole = PACKED["gztar"](
+        _write_tree(tmp_path / "p", {"a/SKILL.md": random.Random(1).randbytes(9_999).hex()})
+    )
+    whole.write_bytes(whole.read_bytes()[:5_000])
+    with raises(BenchError):
+        list(read_pool(whole))
+
+
+# ---- languages
+
+
+@pytest.mark.parametrize(
+    ("name", "language"),
+    [
+        ("git-bisect", Language.ENGLISH),
+        ("http-status-reference", Language.ENGLISH),
+        ("konfiguration-pruefen", Language.OTHER),
+        ("zhongwen-boke-fabu", Language.OTHER),
+    ],
+)
+def test_the_language_of_the_sample_skills_is_known(name: str, language: Language) -> None:
+    assert name_language((SAMPLES / name / "SKILL.md").read_text(encoding="utf-8")) is language
+
+
+def test_a_skill_in_two_languages_is_mixed() -> None:
+    english, german = (
+        (SAMPLES / name / "SKILL.md").read_text(encoding="utf-8")
+        for name in ("git-bisect", "konfiguration-pruefen")
+    )
+    assert name_language(english * 3 + german) is Language.MIXED
+    assert name_language(english + "\n\n部署之前必须检查所有的配置文件。" * 8) is Language.MIXED
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "```sh\nkubectl get pods\n```\n",
+        "1. Use the tool.\n\n   ```\n   部署之前必须检查\n   ```\n",
+        "Use the tool.\n\n~~~\n设置 = 部署之前必须检查所有的配置文件\n~~~\n",
+        "Call `die` and `der`, then `das` or `und`: α + β ≤ γ, per DOS.",
+    ],
+)
+def test_code_and_symbols_have_no_language(text: str) -> None:
+    assert share_of_other_languages(text) == 0
+
+
+@given(st.text())
+def test_shares_of_languages_are_shares(text: str) -> None:
+    assert 0 <= share_of_other_languages(text) <= 1
 
 
 def test_memory_does_not_grow_with_the_pool(tmp_path: Path) -> None:

@@ -97,6 +97,27 @@ def test_verdicts_are_the_measure_on_the_contexts(done: BenchFolder, data: Path)
     assert all(record.sufficient for record in done.judgments("evidence", "full"))
 
 
+def test_stage_1_is_recorded_with_its_edges_and_its_time(done: BenchFolder, data: Path, plan: Plan) -> None:
+    pager = SkillPager(settings=plan.settings)
+    assert [record.skill for record in done.indexes()] == [skill.id for skill in done.skills()]
+    for record in done.indexes():
+        index = pager.index(data / f"{record.skill}.md")
+        assert record.edges == tuple(
+            (f"n{edge.source}", f"n{edge.target}", edge.kind, edge.weight) for edge in index.edges
+        )
+        assert record.seconds is not None
+        assert 0 < record.seconds < 60
+    pager.close()
+
+
+def test_an_index_that_was_stored_before_has_no_time(
+    done: BenchFolder, data: Path, plan: Plan, tmp_path: Path
+) -> None:
+    folder = open_run(data, tmp_path / "run", plan)
+    run_suites(folder, {"chosen": ("full",)}, plan, jobs=1)
+    assert folder.indexes() == [replace(record, seconds=None) for record in done.indexes()]
+
+
 @pytest.mark.parametrize("label", ["bm25@tokens=40%", "navigator@tokens=40%"])
 def test_token_budgets_are_kept(done: BenchFolder, label: str) -> None:
     for record in done.selections(label):

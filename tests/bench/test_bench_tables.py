@@ -10,19 +10,23 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from bench_results import FULL_TOKENS, SUITES, TOKENS, results_of, whole_run, write_results
+from bench_results import FULL_TOKENS, SUITES, TOKENS, node_records, results_of, whole_run, write_results
+from messages import raises
 from skillpager.bench.data.evidence import Published
-from skillpager.bench.data.folder import write_records
+from skillpager.bench.data.folder import INDEXES, write_records
 from skillpager.bench.data.provenance import differences, run_facts
+from skillpager.bench.data.records import QueryRecord
 from skillpager.bench.report import paper
 from skillpager.bench.report import results as reading
 from skillpager.bench.report.figures.tradeoffs import Point, frontier
 from skillpager.bench.report.report import find_out
 from skillpager.bench.report.results import Results
 from skillpager.bench.report.statistics import Interval
-from skillpager.bench.report.tables import Table, budgets, claims, compared, data, methods
+from skillpager.bench.report.tables import Table, budgets, claims, compared, data, methods, topology
 from skillpager.bench.report.tables.budgets import read_curves, without_budget
 from skillpager.bench.report.tables.claims import CLAIMS, Expectation, Verdict, check_claims, judge_claim
 from skillpager.bench.report.tables.methods import MEANINGS, compare_methods, default_methods, glossary
@@ -39,6 +43,9 @@ from skillpager.bench.run.methods import METHOD_STRATEGIES
 from skillpager.bench.run.suites import SUITES as REAL_SUITES
 from skillpager.classifiers.local import LocalClassifier
 from skillpager.encoders.builtin import ENCODER_ID
+from skillpager.errors import BenchError
+from skillpager.tokens import default_counter
+from skillpager.types import EdgeKind
 
 HOSTILE = '<script>alert(1)</script> | *a* `b` [c](d) _e_ \\ & "f"'
 
@@ -212,10 +219,181 @@ def test_data_is_counted(results: Results) -> None:
     assert cells(table, "Skills in all") == [395, 4]
     assert cells(table, "Other skills: dev") == [None, 4]
     assert cells(table, "Nodes in all") == [22_774, 234]
-    assert cells(table, "… most")[1] in (120, max(len(skill.text) for skill in results.skills))
+    assert cells(table, "Nodes of a skill, least") == [1, 12]
+    assert cells(table, "… English-dominant") == [383, 4]
+    assert cells(table, "… other language dominant") == [1, 0]
     kinds = data.node_types(results)
     assert cells(kinds, "concept") == pytest.approx([11_369, 49.9, 78, 100 / 3])
     assert cells(kinds, "total")[2:] == [234, 100.0]
+
+
+@pytest.mark.parametrize("subset", ["gt", "skillsbench"])
+def test_the_ground_truth_is_counted_under_either_name(tmp_path: Path, subset: str) -> None:
+    found = results_of(tmp_path, {"mmr": [True]}, subsets=(subset, subset, "pool", "own"))
+    table = data.composition(found)
+    assert cells(table, "Ground-truth skills") == [195, 2]
+    assert cells(table, "Pool skills") == [200, 1]
+    assert cells(table, "Other skills: own") == [None, 1]
+    assert cells(table, "… mean of ground-truth skills") == [47.87, 27]
+    assert found.ablation_skills == {"s0", "s1"}
+
+
+def test_characters_are_those_of_the_bodies(results: Results) -> None:
+    body = "# Skill 0\n\nRun `make` in folder 0 now.\n\nA folder is a place 0.\n"
+    assert cells(data.composition(results), "Characters of a skill, least") == [166, len(body)]
+
+
+def test_costs_are_of_the_skills_that_were_timed(tmp_path: Path) -> None:
+    folder = write_results(tmp_path, {"mmr": [True]})
+    times = (2.0, None, 4.0, 9.0)
+    records = [replace(each, seconds=time) for each, time in zip(folder.indexes(), times, strict=True)]
+    write_records(folder.path / INDEXES, records)
+    table = data.costs(Results(folder, "evidence"))
+    assert cells(table, "Stage 1 of a skill, median (seconds)") == [pytest.approx(192), 4.0]
+    assert cells(table, "… all skills, work of all workers (minutes)") == [pytest.approx(2359.2), 0.25]
+    assert cells(table, "Skills whose stage 1 was timed") == [395, 3]
+    assert cells(table, "Tokens of a query, mean") == [498, default_counter().count("How to do 0?")]
+    assert cells(table, "Selection and page by mmr, median (ms)") == [None, 2]
+    assert table is not None
+    assert "1 of 4 indexes were stored before" in table.note
+
+
+def test_tables_of_stage_1_are_left_out_where_it_was_not_recorded(tmp_path: Path) -> None:
+    folder = write_results(tmp_path, {"mmr": [True], "greedy_graph": [True]})
+    (folder.path / INDEXES).unlink()
+    found = Results(folder, "evidence")
+    for make in (data.costs, topology.edge_kinds, topology.topology, topology.entry_bias):
+        assert make(found) is None
+
+
+def test_confusions_are_counted_by_both_types(tmp_path: Path) -> None:
+    folder = write_results(tmp_path, {"mmr": [True]}, nodes=(3, 1, 1, 1))
+    table = data.parser_confusion(Results(folder, "evidence"))
+    # line 6, of which all nodes are a part, was annotated as step; nodes are step, param, concept, step, step, step
+    assert table is not None
+    assert table.headings == [
+        "Annotated as",
+        *(f"Parsed as: {kind}" for kind in ("step", "param", "concept")),
+        "Nodes",
+        "Recall (%)",
+    ]
+    assert cells(table, "step") == [4, 1, 1, 6, pytest.approx(400 / 6)]
+    assert cells(table, "param") == [0, 0, 0, 0, None]
+    assert cells(table, "precision (%)") == [100, 0, 0, None, None]
+    assert cells(table, "nodes") == [4, 1, 1, 6, None]
+
+
+# ---- graphs
+
+
+def graph_of(count: int, **edges: list[tuple[int, int]]) -> topology.SkillGraph:
+    """Return the graph of a skill with nodes on lines 1, 2, 3 and so on."""
+    lines = [
+        replace(node, start_line=line, end_line=line)
+        for line, node in enumerate(node_records("s0", count), 1)
+    ]
+    return topology.SkillGraph("s0", lines, edges)
+
+
+def test_ways_follow_the_direction_of_edges_and_components_do_not() -> None:
+    graph = graph_of(6, sequence=[(0, 1), (1, 2)], reference=[(0, 2), (4, 3)], semantic=[(0, 2)])
+    assert graph.hops(EdgeKind).tolist() == [0, 1, 1, math.inf, math.inf, math.inf]
+    assert graph.hops([EdgeKind.SEQUENCE]).tolist()[:3] == [0, 1, 2]
+    assert sorted(graph.components(EdgeKind)) == [1, 2, 3]
+    assert graph.components([EdgeKind.CONDITION]) == [1] * 6
+    assert graph_of(1).hops(EdgeKind).tolist() == [0]
+
+
+@given(
+    st.integers(1, 12).flatmap(
+        lambda size: st.tuples(
+            st.just(size), st.lists(st.tuples(st.integers(0, size - 1), st.integers(0, size - 1)))
+        )
+    )
+)
+def test_hops_are_those_of_a_breadth_first_search(case: tuple[int, list[tuple[int, int]]]) -> None:
+    size, edges = case
+    hops, frontier = {0: 0}, [0]
+    for place in frontier:
+        for source, target in edges:
+            if source == place and target not in hops:
+                hops[target] = hops[place] + 1
+                frontier.append(target)
+    graph = graph_of(size, sequence=edges[::2], semantic=edges[1::2])
+    assert graph.hops(EdgeKind).tolist() == [hops.get(place, math.inf) for place in range(size)]
+    assert sum(graph.components(EdgeKind)) == size
+
+
+def test_needed_nodes_share_a_line_with_the_evidence() -> None:
+    graph = graph_of(4)
+    queries = [
+        QueryRecord("a", "s0", "?", "annotator", critical=((2, 3), (9, 9))),
+        QueryRecord("b", "s0", "?", "annotator"),
+        QueryRecord("c", "other", "?", "annotator", critical=((1, 1),)),
+    ]
+    [needed] = topology.find_needed(queries, [graph])
+    assert (needed.query, needed.places.tolist()) == ("a", [1, 2])
+    linked = replace(graph.nodes[2], file="reference.md")
+    nodes = [*graph.nodes[:2], linked]
+    [needed] = topology.find_needed(queries, [topology.SkillGraph("s0", nodes, {})])
+    assert needed.places.tolist() == [1]
+
+
+def test_edges_are_counted_by_kind(results: Results) -> None:
+    table = topology.edge_kinds(results)
+    nodes = 12 + 42 + 120 + 60
+    assert cells(table, "sequence") == [
+        nodes - 4,
+        pytest.approx(100 * (nodes - 4) / nodes),
+        pytest.approx((nodes - 4) / nodes),
+        100,
+    ]
+    assert cells(table, "reference")[0] == 4
+    assert cells(table, "condition") == [0, 0, 0, 0]
+    assert cells(table, "total") == [nodes, 100, 1, 100]
+
+
+def test_topology_is_measured_with_and_without_sequence_edges(results: Results) -> None:
+    table = topology.topology(results)
+    assert cells(table, "Connected components of a skill, mean") == [1, nodes_without_last() / 4]
+    assert cells(table, "Nodes that a way from the entry leads to (%)") == [100, pytest.approx(100 * 4 / 230)]
+    assert cells(table, "… hops to these, median")[1] == 1
+    assert cells(table, "Needed nodes") == [0, 0]  # the queries of the fixture have no critical lines
+    assert cells(table, "… hops to needed nodes, median") == [None, None]
+
+
+def nodes_without_last() -> int:
+    """Return the nodes of the fixture but for one of each skill, which an edge joins to the first."""
+    return 11 + 41 + 119 + 59
+
+
+def test_the_entry_bias_is_the_share_of_needed_nodes_by_distance(tmp_path: Path) -> None:
+    folder = write_results(
+        tmp_path, {"greedy_graph": [True], "mmr": [True], "bm25": [True]}, nodes=(12, 42, 20, 60)
+    )
+    found = Results(folder, "evidence")
+    assert topology.entry_bias(found) is None
+    # all nodes stand on line 6, so that each query needs all; selections show the first ten
+    found.queries = [replace(query, critical=((6, 6),)) for query in found.queries]
+    table = topology.entry_bias(found)
+    assert table is not None
+    assert table.headings == ["Hops from the entry", "Needed nodes", "greedy_graph (%)", "mmr (%)"]
+    near, middle, far = (cells(table, name) for name in ("0 to 2", "3 to 8", "9 to 32"))
+    assert near[0] == 5 * 4 * 4  # of each skill the first three, and the last, to which the first refers
+    assert isinstance(near[1], Interval)
+    assert near[1].value == 75
+    assert middle[1] == Interval(100, 100, 100)
+    assert isinstance(far[1], Interval)
+    assert 0 < far[1].value < 10
+    assert "no way" not in {row["Hops from the entry"] for row in table.rows}
+
+
+def test_edges_to_nowhere_are_told(tmp_path: Path) -> None:
+    folder = write_results(tmp_path, {"mmr": [True]})
+    [first, *others] = folder.indexes()
+    write_records(folder.path / INDEXES, [replace(first, edges=(("n0", "n99", "sequence", 1.0),)), *others])
+    with raises(BenchError):
+        topology.edge_kinds(Results(folder, "evidence"))
 
 
 def test_a_scored_validation_is_shown(tmp_path: Path) -> None:
@@ -413,7 +591,24 @@ def test_the_frontier_is_what_no_other_beats() -> None:
 def test_a_claim_holds_when_all_of_the_interval_says_so(
     low: float, high: float, expectation: Expectation, verdict: Verdict
 ) -> None:
-    assert judge_claim(Interval((low + high) / 2, low, high), expectation) is verdict
+    claim = claims.Claim("a claim", "a", "b", None, expectation)
+    assert judge_claim(Interval((low + high) / 2, low, high), claim) is verdict
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "verdict"),
+    [(-0.4, 0.4, Verdict.HOLDS), (-0.4, 0.6, Verdict.OPEN), (0.6, 4, Verdict.FAILS)],
+)
+def test_a_claim_may_say_how_small_a_difference_is(low: float, high: float, verdict: Verdict) -> None:
+    claim = claims.Claim("a claim", "a", "b", None, Expectation.ALIKE, margin=0.5)
+    assert judge_claim(Interval((low + high) / 2, low, high), claim) is verdict
+
+
+def test_the_boundary_of_the_budget_is_among_the_claims(results: Results) -> None:
+    table = claims.claims_table(results)
+    below = cells(table, "A boundary of 80 nodes changes sufficiency by less than 0.5 points")
+    assert below[:2] == ["mmr@boundary=80 − mmr@boundary=100", None]
+    assert "of 120 nodes" in to_markdown(table) if table else False
 
 
 def test_the_papers_differences_are_those_of_its_text() -> None:
@@ -423,10 +618,8 @@ def test_the_papers_differences_are_those_of_its_text() -> None:
     assert gaps["mmr@lambda=0.7", "mmr@lambda=0.5", "Suff."] == pytest.approx(31.90)
     assert gaps["mmr@lambda=0.9", "mmr@lambda=0.7", "Suff."] == pytest.approx(0.10)
     assert gaps["mmr@k=30", "mmr@k=20", "Suff."] == pytest.approx(0.71)
-    assert all(
-        judge_claim(Interval(claim.paper, claim.paper, claim.paper), claim.expectation) is Verdict.HOLDS
-        for claim in CLAIMS
-    )
+    there = [(claim, 0.0 if claim.paper is None else claim.paper) for claim in CLAIMS]
+    assert all(judge_claim(Interval(gap, gap, gap), claim) is Verdict.HOLDS for claim, gap in there)
 
 
 def test_claims_are_about_methods_of_the_suites() -> None:
@@ -478,7 +671,27 @@ def test_facts_and_differences_come_from_the_folder(results: Results) -> None:
     assert facts["Data"] == "dev; queries by annotator"
     table = differences(results)
     assert "100 % by construction" in str(cells(table, "Judge")[2])
-    assert "10.0 nodes a context here, 24.7 there" in str(cells(table, "Encoder")[2])
+    assert "mmr shows 10.0 nodes here, 24.7 there" in str(cells(table, "Encoder")[2])
+    assert "mmr@lambda=0.5 shows 10.0 nodes here, 4.0 there" in str(cells(table, "Encoder")[2])
+    assert str(cells(table, "Queries")[1]) == "20, by annotator; 4 words in the median"
+
+
+def test_how_much_of_a_skill_a_query_needs_is_told(tmp_path: Path) -> None:
+    found = results_of(tmp_path, {"mmr": [True]})
+    assert "of the lines of its skill" not in str(cells(differences(found), "Queries")[2])
+    found.queries = [replace(query, critical=((5, 6),)) for query in found.queries]
+    # one of the six lines that are not blank: the heading, two sentences and the front matter
+    assert "needs 17 % of the lines of its skill" in str(cells(differences(found), "Queries")[2])
+
+
+def test_fragments_are_compared_on_the_papers_own_skills(tmp_path: Path) -> None:
+    own = differences(results_of(tmp_path / "own", {"mmr": [True]}))
+    assert "Splitter" not in [row["What"] for row in own.rows]
+    found = results_of(tmp_path / "gt", {"mmr": [True]}, subsets=("gt", "pool", "pool", "gt"))
+    there, here, effect = cells(differences(found), "Splitter")
+    assert there == "47.9 nodes a ground-truth skill"
+    assert "36.0 nodes" in str(here)
+    assert "holds 1.3 times the text" in str(effect)
 
 
 def test_another_judge_is_not_called_strict(tmp_path: Path) -> None:

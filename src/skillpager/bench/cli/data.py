@@ -35,6 +35,17 @@ def skillrouter(
         Path, typer.Argument(metavar="DIR", help="SkillRouter-Eval-Core: manifest.json, tasks.jsonl, easy/ …")
     ],
     out: Out,
+    bodies: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PATH",
+            help="Read the ground-truth skills from a checkout or archive of UCSB-NLP-Chang/Skill-Usage.",
+        ),
+    ] = None,
+    pool: Annotated[
+        Path | None,
+        typer.Option(metavar="PATH", help="Draw the pool from a folder, zip or tar archive of skills."),
+    ] = None,
     download: Annotated[
         bool, typer.Option("--download", help="First download it into DIR, from Hugging Face.")
     ] = False,
@@ -50,10 +61,14 @@ def skillrouter(
     These are all ground-truth skills with a body, and 200 of the pool, drawn with seed 42 in proportion to
     the seven namespaces. Where data and paper differ is a warning.
 
+    With --bodies, DIR needs relevance.json alone, and tasks.jsonl for --queries; there is then no pool
+    without --pool, unless DIR has one.
+
     \b
     Examples:
       skillpager bench data skillrouter eval_core --out skillrouter --download
       skillpager bench data skillrouter eval_core --out tasks --queries tasks
+      skillpager bench data skillrouter eval_core --bodies Skill-Usage --pool skills.zip --out public
     """
     from skillpager.bench.data.composition import check_composition
     from skillpager.bench.data.fetch import download_skillrouter
@@ -61,7 +76,7 @@ def skillrouter(
 
     if download:
         download_skillrouter(folder, revision=revision, bars=are_notes_heard() and sys.stderr.isatty())
-    draw = draw_skills(folder)
+    draw = draw_skills(folder, bodies=bodies, pool=pool)
     checks = check_composition(draw, folder)
     records = read_task_queries(folder, draw.skills) if queries == "tasks" else []
     more: JsonObject = {"composition": [check.json for check in checks]}

@@ -54,11 +54,18 @@ def check_composition(draw: Draw, folder: Path) -> tuple[Check, ...]:
     listed = sorted(+census.namespaces)
     if len(listed) > MAX_LISTED:
         listed = [*listed[:MAX_LISTED], f"{len(listed) - MAX_LISTED} more"]
+    other_bodies = f"{draw.bodies} has no such skill" if draw.bodies else ""
+    other_pool = f"the pool is {draw.pool}" if draw.pool else ""
     checks = [
         _number("gt records", paper.GROUND_TRUTH_RECORDS, census.records[GROUND_TRUTH]),
-        Check("gt records without a body", paper.EMPTY_RECORD, ", ".join(sorted(census.empty)) or "none"),
-        _number("gt skills", paper.GROUND_TRUTH_SKILLS, subsets.count(GROUND_TRUTH)),
-        _number("pool records", paper.POOL_RECORDS, census.records[POOL]),
+        Check(
+            "gt records without a body",
+            paper.EMPTY_RECORD,
+            ", ".join(sorted(census.empty)) or "none",
+            other_bodies,
+        ),
+        _number("gt skills", paper.GROUND_TRUTH_SKILLS, subsets.count(GROUND_TRUTH), other_bodies),
+        _number("pool records", paper.POOL_RECORDS, census.records[POOL], other_pool),
         _number("pool skills", paper.POOL_SKILLS, subsets.count(POOL)),
         _number("skills", paper.SKILLS, len(subsets)),
         Check("namespaces", ", ".join(sorted(NAMESPACES)), ", ".join(listed), "others are not drawn from"),
@@ -66,6 +73,8 @@ def check_composition(draw: Draw, folder: Path) -> tuple[Check, ...]:
         _number("longest skill, characters", paper.CHARACTERS_MAX, max(sizes), _OTHER_DRAW),
         _number("median skill, characters", paper.CHARACTERS_MEDIAN, median(sizes), _OTHER_DRAW),
     ]
+    if not census.parts:  # the manifest describes the parts
+        return tuple(checks)
     path = folder / MANIFEST
     try:
         described = json.loads(path.read_bytes())[PARTITION]

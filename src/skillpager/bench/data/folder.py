@@ -1,6 +1,6 @@
 """The folder of a benchmark: one JSONL file for each kind of record, and a manifest.
 
-    skills.jsonl  queries.jsonl  nodes.jsonl
+    skills.jsonl  queries.jsonl  nodes.jsonl  indexes.jsonl
     selections/<method>.jsonl    judgments/<judge>/<method>.jsonl
     queries/<skill>.json         votes/<judge>.jsonl    what models and people answered
     manifest.json                seeds, ids of models and prompts, versions, digests of the data
@@ -24,6 +24,7 @@ from urllib.parse import quote, unquote
 from skillpager.atomic_write import write_file
 from skillpager.bench.data.evidence import ANNOTATION, read_evidence
 from skillpager.bench.data.records import (
+    IndexRecord,
     JudgmentRecord,
     NodeRecord,
     QueryRecord,
@@ -40,7 +41,7 @@ logger = logging.getLogger(__name__)
 
 AnyRecord = TypeVar("AnyRecord", bound=Record)
 
-SKILLS, QUERIES, NODES = "skills.jsonl", "queries.jsonl", "nodes.jsonl"
+SKILLS, QUERIES, NODES, INDEXES = "skills.jsonl", "queries.jsonl", "nodes.jsonl", "indexes.jsonl"
 MANIFEST = "manifest.json"
 # entry of the manifest
 DATA = "data"
@@ -79,6 +80,10 @@ class BenchFolder:
     def nodes(self) -> list[NodeRecord]:
         """Return the nodes; none before a run."""
         return list(read_records(self.path / NODES, NodeRecord))
+
+    def indexes(self) -> list[IndexRecord]:
+        """Return the edges and times of the offline stage; none before a run."""
+        return list(read_records(self.path / INDEXES, IndexRecord))
 
     def selections_file(self, method: str) -> Path:
         """Return the path of the selections of a method."""

@@ -1,7 +1,8 @@
 """The records of IntraSkill-Bench, one JSON object a line, linked by ids.
 
     SkillRecord ──< QueryRecord ──< SelectionRecord (one for each method) ──< JudgmentRecord
-         └──< NodeRecord
+         ├──< NodeRecord
+         └─── IndexRecord
 
 Field names are those of the files; fields are only ever added.
 """
@@ -141,6 +142,20 @@ class NodeRecord(Record):
     start: int
     end: int
     tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class IndexRecord(Record):
+    """What the offline stage made of a skill, apart from its nodes.
+
+    Attributes:
+        seconds: Time of parsing, embedding, typing and linking; None where the index was stored before.
+        edges: Source and target (ids of nodes), kind and weight of each edge, sorted by the nodes' order.
+    """
+
+    skill: str
+    seconds: float | None
+    edges: tuple[tuple[str, str, str, float], ...]
 
 
 @dataclass(frozen=True, slots=True)

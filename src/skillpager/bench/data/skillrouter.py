@@ -4,7 +4,8 @@
 
 A line of a part is a skill: `skill_id`, `name`, `description`, `body`, `source`. Ids of ground-truth skills
 begin with `gt/`, those of the pool with their namespace, such as `devops/`. The parts are read once, line by
-line; only records that may still be drawn are held in memory.
+line; only records that may still be drawn are held in memory. Bodies and pool may also come from elsewhere
+(`skill_files`).
 
 Reference: paper §4.1. It says neither how the 200 are divided among the namespaces nor how they are drawn, so
 both rules are ours: `allocate`, and the smallest SHA-256 of seed and id, which is a uniform draw without
@@ -16,16 +17,17 @@ import hashlib
 import json
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import nsmallest
 from itertools import chain
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from pydantic import TypeAdapter, ValidationError
 
 from skillpager.bench.data.folder import read_records
 from skillpager.bench.data.records import QueryRecord, Record, SkillRecord, first_fault
+from skillpager.bench.data.skill_files import REPOSITORY, read_pool, read_task_skills, split_text
 from skillpager.errors import BenchError
 from skillpager.json_types import JsonObject
 from skillpager.parsing.skill import ENTRY_FILE
@@ -59,6 +61,7 @@ class RouterSkill(Record):
     description: str | None = None
     body: str | None = None
     source: object = None
+    dataset: str = DATASET
 
     @property
     def prefix(self) -> str:
@@ -91,12 +94,16 @@ class Draw:
         skills: Ground truth, then pool, each sorted by id.
         allocation: Pool skills by namespace.
         seed: Of the sample.
+        bodies: Repository of the ground truth's bodies; empty for the data set's own.
+        pool: Name of the folder or archive of the pool; empty for the data set's own.
     """
 
     skills: tuple[SkillRecord, ...]
     census: Census
     allocation: Mapping[str, int]
     seed: int
+    bodies: str = ""
+    pool: str = ""
 
     @property
     def details(self) -> JsonObject:
@@ -108,6 +115,8 @@ class Draw:
             "records": dict(sorted(self.census.records.items())),
             "namespaces": {name: self.census.namespaces[name] for name in self.allocation},
             "allocation": dict(self.allocation),
+            **({"bodies": self.bodies} if self.bodies else {}),
+            **({"pool": self.pool} if self.pool else {}),
         }
 
 
@@ -144,25 +153,61 @@ class Relevance:
         return self.gt_skill_ids if self.core_gt_ids is None else self.core_gt_ids
 
 
-def draw_skills(folder: Path, *, pool_skills: int = POOL_SKILLS, seed: int = SEED) -> Draw:
+def draw_skills(
+    folder: Path,
+    *,
+    bodies: Path | None = None,
+    pool: Path | None = None,
+    pool_skills: int = POOL_SKILLS,
+    seed: int = SEED,
+) -> Draw:
     """Return all ground-truth skills with a body, and a stratified sample of the pool (all of a small one).
 
+    Args:
+        folder: The data set; with `bodies` its relevance suffices, and there is no pool unless one is given.
+        bodies: Checkout or archive of `REPOSITORY`, for the ground truth.
+        pool: Folder or archive of skills, for the pool.
+        pool_skills: Size of the sample.
+        seed: Of the sample.
+
     Raises:
-        BenchError: The folder is of another layout, or a line is damaged or repeats an id.
+        BenchError: A source is of another layout or damaged, or repeats an id.
     """
-    parts = sorted((folder / PARTITION).glob("part-*.jsonl.gz"))
-    if not parts:
+    # a clone of the public repository may hold Git LFS pointers in place of parts
+    parts = [] if bodies and pool else sorted((folder / PARTITION).glob("part-*.jsonl.gz"))
+    if not parts and bodies is None:
         raise BenchError(
             f"{folder} is not laid out as {DATASET}, it has no {PARTITION}/part-*.jsonl.gz: name the folder "
-            "that holds the data set, or fetch it with --download."
+            "that holds the data set, fetch it with --download, or name other bodies with --bodies."
         )
 
     def rank(record: RouterSkill) -> bytes:
         return hashlib.sha256(f"{seed}\n{record.skill_id}".encode()).digest()
 
     census = Census(len(parts))
+    held = _hold(_read_records(folder, parts, bodies, pool), census, pool_skills, rank)
+    shares = allocate(pool_skills, {name: census.namespaces[name] for name in NAMESPACES})
+    drawn = [nsmallest(shares[name], held[name].values(), key=rank) for name in NAMESPACES]
+    skills = [
+        _skill(record, subset)
+        for subset, records in ((GROUND_TRUTH, held[GROUND_TRUTH].values()), (POOL, chain(*drawn)))
+        for record in sorted(records, key=lambda record: record.skill_id)
+    ]
+    if not skills:
+        raise BenchError(f"{folder}: no record of {PARTITION}/ is a ground-truth or pool skill with a body.")
+    origins = (REPOSITORY if bodies else "", pool.name if pool else "")
+    return Draw(tuple(skills), census, shares, seed, *origins)
+
+
+def _hold(
+    records: Iterable[tuple[str, RouterSkill]],
+    census: Census,
+    pool_skills: int,
+    rank: Callable[[RouterSkill], bytes],
+) -> dict[str, dict[str, RouterSkill]]:
+    """Count records in `census`; return by subset or namespace, then id, those that may be drawn."""
     held: dict[str, dict[str, RouterSkill]] = {name: {} for name in (GROUND_TRUTH, *NAMESPACES)}
-    for place, record in (entry for part in parts for entry in _read_part(part)):
+    for place, record in records:
         is_truth, has_body = record.prefix == GROUND_TRUTH, bool(record.body and record.body.strip())
         census.records[GROUND_TRUTH if is_truth else POOL] += 1
         if not is_truth:
@@ -180,16 +225,7 @@ def draw_skills(folder: Path, *, pool_skills: int = POOL_SKILLS, seed: int = SEE
         if not is_truth and len(stratum) > 2 * pool_skills + 1:
             smallest = nsmallest(pool_skills, stratum.values(), key=rank)
             held[record.prefix] = {kept.skill_id: kept for kept in smallest}
-    shares = allocate(pool_skills, {name: census.namespaces[name] for name in NAMESPACES})
-    drawn = [nsmallest(shares[name], held[name].values(), key=rank) for name in NAMESPACES]
-    skills = [
-        _skill(record, subset)
-        for subset, records in ((GROUND_TRUTH, held[GROUND_TRUTH].values()), (POOL, chain(*drawn)))
-        for record in sorted(records, key=lambda record: record.skill_id)
-    ]
-    if not skills:
-        raise BenchError(f"{folder}: no record of {PARTITION}/ is a ground-truth or pool skill with a body.")
-    return Draw(tuple(skills), census, shares, seed)
+    return held
 
 
 def allocate(total: int, sizes: Mapping[str, int]) -> dict[str, int]:
@@ -206,6 +242,41 @@ def allocate(total: int, sizes: Mapping[str, int]) -> dict[str, int]:
     for name in sorted(remainders, key=lambda name: -remainders[name])[:left]:
         shares[name] += 1
     return shares
+
+
+def _read_records(
+    folder: Path, parts: Sequence[Path], bodies: Path | None, pool: Path | None
+) -> Iterator[tuple[str, RouterSkill]]:
+    """Yield each record with its place: of the parts, except for what comes from elsewhere."""
+    if bodies:
+        yield from _read_bodies(folder, bodies)
+    for place, record in chain.from_iterable(map(_read_part, parts)):
+        if not (bodies if record.prefix == GROUND_TRUTH else pool):
+            yield place, record
+    if pool:
+        yield from _read_pool(pool)
+
+
+def _read_bodies(folder: Path, bodies: Path) -> Iterator[tuple[str, RouterSkill]]:
+    """Yield a record for each ground-truth id of the relevance, without a body where there is none."""
+    relevance = _read_relevance(folder)
+    ids = sorted({identifier for each in relevance.values() for identifier in each.gt_skill_ids})
+    names = {identifier.rpartition("/")[2]: identifier for identifier in ids}
+    found = read_task_skills(bodies, names)
+    for short, identifier in names.items():
+        path, text = found.get(short, ("", ""))
+        name, description, body = split_text(text, short)
+        yield f"{bodies}:{path}", RouterSkill(identifier, name, description, body, f"{REPOSITORY}/{path}")
+
+
+def _read_pool(pool: Path) -> Iterator[tuple[str, RouterSkill]]:
+    """Yield a record for each skill of a folder or archive, in the namespace that its path names."""
+    for path, text in read_pool(pool):
+        folder = PurePosixPath(path).parent
+        namespace = next((part for part in folder.parts[:-1] if part in NAMESPACES), NAMESPACES[0])
+        identifier = f"{namespace}/{folder if folder.parts else pool.stem}"
+        name, description, body = split_text(text, folder.name or pool.stem)
+        yield f"{pool}:{path}", RouterSkill(identifier, name, description, body, path, pool.name)
 
 
 def _read_part(part: Path) -> Iterator[tuple[str, RouterSkill]]:
@@ -247,8 +318,8 @@ def _skill(record: RouterSkill, subset: str) -> SkillRecord:
         subset=subset,
         namespace=record.prefix if subset == POOL else "",
         source={
-            "dataset": DATASET,
-            "partition": PARTITION,
+            "dataset": record.dataset,
+            **({"partition": PARTITION} if record.dataset == DATASET else {}),
             "skill_id": record.skill_id,
             "source": source,
             "sha256": hashlib.sha256(body.encode()).hexdigest(),
@@ -265,14 +336,9 @@ def read_task_queries(folder: Path, skills: Sequence[SkillRecord]) -> list[Query
     Raises:
         BenchError: A file is missing or damaged.
     """
-    for name in (TASKS, RELEVANCE):
-        if not (folder / name).is_file():
-            raise BenchError(f"{folder} has no {name}, where the queries of the tasks are: download it.")
-    path = folder / RELEVANCE
-    try:
-        relevance = TypeAdapter(dict[str, Relevance]).validate_json(path.read_bytes())
-    except ValidationError as error:
-        raise BenchError(f"{path} cannot be read ({first_fault(error)}): download it anew.") from error
+    if not (folder / TASKS).is_file():
+        raise BenchError(f"{folder} has no {TASKS}, where the queries of the tasks are: download it.")
+    relevance = _read_relevance(folder)
     known = {skill.id for skill in skills}
     return [
         QueryRecord(
@@ -288,3 +354,20 @@ def read_task_queries(folder: Path, skills: Sequence[SkillRecord]) -> list[Query
         for skill in relevance[task.task_id].skills
         if skill in known
     ]
+
+
+def _read_relevance(folder: Path) -> dict[str, Relevance]:
+    """Return the relevance of each task.
+
+    Raises:
+        BenchError: The file is missing or damaged.
+    """
+    path = folder / RELEVANCE
+    try:
+        return TypeAdapter(dict[str, Relevance]).validate_json(path.read_bytes())
+    except FileNotFoundError as error:
+        raise BenchError(
+            f"{folder} has no {RELEVANCE}, which says which skills solve a task: download it."
+        ) from error
+    except ValidationError as error:
+        raise BenchError(f"{path} cannot be read ({first_fault(error)}): download it anew.") from error

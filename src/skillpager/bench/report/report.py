@@ -18,7 +18,16 @@ from skillpager.bench.data.provenance import differences, run_facts
 from skillpager.bench.report.figures import Picture, paper_figures, tradeoffs
 from skillpager.bench.report.measures import LATENCY_MEDIAN, MICRO_REDUCTION, SUFFICIENCY
 from skillpager.bench.report.results import Results
-from skillpager.bench.report.tables import Table, budgets, claims, compared, data, methods, table
+from skillpager.bench.report.tables import (
+    Table,
+    budgets,
+    claims,
+    compared,
+    data,
+    methods,
+    table,
+    topology,
+)
 from skillpager.bench.report.tables.budgets import compare_curves, read_curves, without_budget
 from skillpager.bench.report.tables.methods import ALPHA, BASELINE, compare_methods, default_methods
 from skillpager.bench.report.tables.table import escape_markdown, format_cell
@@ -248,6 +257,7 @@ def _curves(make: Callable[..., Block | None], results: Results) -> Block | None
 
 
 _ANY = _run("main")
+_OLD = "the run was made before edges and times were recorded: run again with another --out"
 
 # name, title, text and parts of each section
 _SECTIONS: tuple[tuple[str, str, str, tuple[_Part, ...]], ...] = (
@@ -266,7 +276,19 @@ _SECTIONS: tuple[tuple[str, str, str, tuple[_Part, ...]], ...] = (
             ("Node types", data.node_types, _ANY),
             ("Losslessness", data.preservation, _ANY),
             ("Parser quality", data.parser_agreement, "the skills carry no node types by annotators"),
+            ("Confusion of types", data.parser_confusion, "the skills carry no node types by annotators"),
+            ("Cost", data.costs, _OLD),
+        ),
+    ),
+    (
+        "graphs",
+        "Graphs",
+        "The graph that stage 1 infers, which only the graph methods read.",
+        (
             ("Node graph", None, _ANY),
+            ("Edges by kind", topology.edge_kinds, _OLD),
+            ("Topology", topology.topology, _OLD),
+            ("Entry bias", topology.entry_bias, f"{_run('main')}; the queries need critical lines"),
         ),
     ),
     (

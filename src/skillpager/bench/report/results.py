@@ -26,8 +26,9 @@ logger = logging.getLogger(__name__)
 # another method, is easier or harder than the whole
 MIN_JUDGED = 0.9
 
-# the paper's ablations and sweeps are on the skills with curated answers (§5.2.2)
-GROUND_TRUTH = "gt"
+# the paper's ablations and sweeps are on the skills with curated answers (§5.2.2): the subset of the paper's
+# data, and the evidence data that annotates the same skills
+GROUND_TRUTH = frozenset({"gt", "skillsbench"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,7 @@ class Results:
     @cached_property
     def ablation_skills(self) -> frozenset[str]:
         """The skills of ablations and sweeps: the ground truth where the data has it, else all."""
-        ground_truth = frozenset(skill.id for skill in self.skills if skill.subset == GROUND_TRUTH)
+        ground_truth = frozenset(skill.id for skill in self.skills if skill.subset in GROUND_TRUTH)
         return ground_truth or frozenset(skill.id for skill in self.skills)
 
     @cached_property

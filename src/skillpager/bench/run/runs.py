@@ -14,8 +14,15 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from skillpager.bench.data.folder import NODES, BenchFolder, append_records, write_records
-from skillpager.bench.data.records import JudgmentRecord, QueryRecord, SelectionRecord, SkillRecord
+from skillpager.bench.data.folder import INDEXES, NODES, BenchFolder, append_records, write_records
+from skillpager.bench.data.records import (
+    IndexRecord,
+    JudgmentRecord,
+    NodeRecord,
+    QueryRecord,
+    SelectionRecord,
+    SkillRecord,
+)
 from skillpager.bench.judge.evidence_judge import EVIDENCE
 from skillpager.bench.run.methods import parse_method
 from skillpager.bench.run.selecting import Cases, Made, Plan, select_all
@@ -64,19 +71,20 @@ def run_methods(
     folder.update_manifest({"methods": {**(known if isinstance(known, Mapping) else {}), **knobs}})
     total, done = sum(_contexts(cases) for _, cases in left), 0
     failures: dict[str, SkillPagerError] = {}
-    parsed = {record.skill for record in folder.nodes()}
+    parsed, indexed = ({record.skill for record in records} for records in (folder.nodes(), folder.indexes()))
     for skill, cases, outcome in _outcomes(left, plan, jobs):
         if isinstance(outcome, SkillPagerError):
             failures[skill.id] = outcome
             logger.warning("%s: %s", skill.id, outcome)
         else:
-            nodes, selections, judgments = outcome
+            if skill.id not in indexed:
+                append_records(folder.path / INDEXES, [outcome.index])
             if skill.id not in parsed:
-                append_records(folder.path / NODES, nodes)
+                append_records(folder.path / NODES, outcome.nodes)
             for label in methods:
                 # verdicts first, because a selection without one is made again
-                _append(folder.judgments_file(EVIDENCE, label), judgments, label)
-                _append(folder.selections_file(label), selections, label)
+                _append(folder.judgments_file(EVIDENCE, label), outcome.judgments, label)
+                _append(folder.selections_file(label), outcome.selections, label)
         done += _contexts(cases)
         if progress:
             progress(done, total)
@@ -174,6 +182,10 @@ def _put_in_order(
             if ordered != records:
                 write_records(path, ordered)
     places = {skill.id: place for place, skill in enumerate(skills)}
-    nodes = folder.nodes()
-    if nodes != (by_skill := sorted(nodes, key=lambda record: places[record.skill])):
-        write_records(folder.path / NODES, by_skill)
+    stages: tuple[tuple[str, Sequence[NodeRecord] | Sequence[IndexRecord]], ...] = (
+        (NODES, folder.nodes()),
+        (INDEXES, folder.indexes()),
+    )
+    for name, made in stages:
+        if made != (by_skill := sorted(made, key=lambda record: places[record.skill])):
+            write_records(folder.path / name, by_skill)

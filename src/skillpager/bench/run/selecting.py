@@ -14,6 +14,7 @@ from functools import cache
 from skillpager.bench.data import to_skill
 from skillpager.bench.data.evidence import AnnotatedQuery, Document
 from skillpager.bench.data.records import (
+    IndexRecord,
     JudgmentRecord,
     NodeRecord,
     QueryRecord,
@@ -24,7 +25,7 @@ from skillpager.bench.judge.evidence_judge import EVIDENCE, judge_evidence
 from skillpager.bench.run.methods import LABELS, Method, parse_method
 from skillpager.bench.run.windows import chunk_tokens_of, window_index
 from skillpager.bench.validate.node_types import LabelClassifier
-from skillpager.indexing import Builder
+from skillpager.indexing import Builder, index_key
 from skillpager.memory import LRUCache
 from skillpager.pager import SkillPager
 from skillpager.settings import Settings
@@ -116,17 +117,26 @@ class Plan:
 
 # the queries about a skill, each with the labels of the methods to run
 Cases = Sequence[tuple[QueryRecord, Sequence[str]]]
-Made = tuple[list[NodeRecord], list[SelectionRecord], list[JudgmentRecord]]
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What the work on one skill makes: records of the offline stage, and of its contexts."""
+
+    index: IndexRecord
+    nodes: list[NodeRecord]
+    selections: list[SelectionRecord]
+    judgments: list[JudgmentRecord]
 
 
 def select_all(record: SkillRecord, cases: Cases, plan: Plan) -> Made:
-    """Return the nodes of one skill, its contexts in the order of the cases, and the verdicts on them.
+    """Return the nodes and edges of one skill, its contexts in the order of the cases, and their verdicts.
 
     Raises:
         SkillPagerError: The skill cannot be indexed, or a strategy fails.
     """
     skill = to_skill(record)
-    index = _pager(record, plan.settings, None, None).index(skill)
+    index, seconds_to_build = _build_index(_pager(record, plan.settings, None, None), skill)
     pool_tokens = sum(node.tokens for node in index.nodes)
     selections: list[SelectionRecord] = []
     judgments: list[JudgmentRecord] = []
@@ -163,7 +173,19 @@ def select_all(record: SkillRecord, cases: Cases, plan: Plan) -> Made:
         )
         for node in index.nodes
     ]
-    return nodes, selections, judgments
+    edges = tuple(
+        (index.nodes[edge.source].id, index.nodes[edge.target].id, str(edge.kind), edge.weight)
+        for edge in index.edges
+    )
+    return Made(IndexRecord(record.id, seconds_to_build, edges), nodes, selections, judgments)
+
+
+def _build_index(pager: SkillPager, skill: Skill) -> tuple[SkillIndex, float | None]:
+    """Return the index of a skill, and the seconds that it took; None if it was stored before."""
+    is_stored = pager.store.load(index_key(skill, pager.recipe), skill) is not None
+    start = time.perf_counter()
+    index = pager.index(skill)
+    return index, None if is_stored else round(time.perf_counter() - start, 6)
 
 
 def _selection(

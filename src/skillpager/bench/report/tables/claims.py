@@ -49,9 +49,12 @@ class Claim:
     text: str
     first: str
     second: str
-    paper: float  # the paper's difference, first minus second, points
+    paper: (
+        float | None
+    )  # the paper's difference, first minus second, points; None where it gives a bound only
     expectation: Expectation
     measure: Measure = SUFFICIENCY  # or token reduction
+    margin: float = MARGIN  # differences of less count as none, points
     scope: Scope = Scope.ALL
 
 
@@ -81,19 +84,19 @@ def check_claims(results: Results) -> list[CheckedClaim]:
         wholes = None if measure.wholes is None else measure.wholes(first)
         difference = bootstrap(parts, wholes, clusters=list(first["skill"])).scaled(100)
         saved = FRAGMENT_REDUCTION.of(first) - FRAGMENT_REDUCTION.of(second)
-        checked.append(CheckedClaim(claim, difference, saved, judge_claim(difference, claim.expectation)))
+        checked.append(CheckedClaim(claim, difference, saved, judge_claim(difference, claim)))
     return checked
 
 
-def judge_claim(difference: Interval, expectation: Expectation) -> Verdict:
-    """Return whether a difference in points meets an expectation, with all of its interval."""
-    low, high = difference.low, difference.high
+def judge_claim(difference: Interval, claim: Claim) -> Verdict:
+    """Return whether a difference in points meets a claim, with all of its interval."""
+    low, high, margin = difference.low, difference.high, claim.margin
     holds, fails = {
         Expectation.HIGHER: (low > 0, high < 0),
         Expectation.LOWER: (high < 0, low > 0),
-        Expectation.ALIKE: (low > -MARGIN and high < MARGIN, low > MARGIN or high < -MARGIN),
-        Expectation.NO_HIGHER: (high < MARGIN, low > MARGIN),
-    }[expectation]
+        Expectation.ALIKE: (low > -margin and high < margin, low > margin or high < -margin),
+        Expectation.NO_HIGHER: (high < margin, low > margin),
+    }[claim.expectation]
     return Verdict.HOLDS if holds else Verdict.FAILS if fails else Verdict.OPEN
 
 
@@ -105,8 +108,9 @@ def claims_table(results: Results) -> Table | None:
     note = (
         "A claim holds, or does not, when all of the interval says so; else it is open. Intervals draw "
         "skills and are not corrected for the number of claims. “As often”, “nearly” and “adds little” mean "
-        f"a difference of less than {MARGIN:.0f} points. The fifth column is how much more the first method "
-        "saves: sufficiency that is bought with tokens does not make a better method."
+        f"a difference of less than {MARGIN:.0f} points, unless the claim says how much. The fifth column is "
+        "how much more the first method saves: sufficiency that is bought with tokens does not make a better "
+        "method."
     )
     by_construction = " Under the evidence judge the full document is sufficient by construction."
     return Table(
@@ -186,5 +190,16 @@ CLAIMS = (
         paper.LARGE_AT_60 - paper.LARGE_AT_20,
         _HIGHER,
         scope=Scope.LARGE,
+    ),
+    *(
+        Claim(
+            f"A boundary of {nodes} nodes changes sufficiency by less than {paper.BOUNDARY_CHANGE} points",
+            f"mmr@boundary={nodes}",
+            f"mmr@boundary={paper.SIZE_BOUNDARY}",
+            None,
+            _ALIKE,
+            margin=paper.BOUNDARY_CHANGE,
+        )
+        for nodes in (80, 120)
     ),
 )

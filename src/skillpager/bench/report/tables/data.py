@@ -8,32 +8,38 @@ from statistics import fmean, median
 
 import numpy as np
 
+from skillpager.bench.data.languages import MIXED_SHARE, OTHER_SHARE, Language, name_language
 from skillpager.bench.data.records import NodeRecord, SkillRecord
+from skillpager.bench.data.skillrouter import POOL
 from skillpager.bench.report import paper
-from skillpager.bench.report.results import Results
+from skillpager.bench.report.measures import LATENCY_MEDIAN
+from skillpager.bench.report.results import GROUND_TRUTH, Results
 from skillpager.bench.report.tables.table import Cell, Table
 from skillpager.bench.validate.node_types import parser_quality
 from skillpager.errors import BenchError
 from skillpager.parsing.frontmatter import find_body
 from skillpager.parsing.lines import Lines
 from skillpager.parsing.markdown import parse_blocks
+from skillpager.tokens import default_counter
 
 
 def composition(results: Results) -> Table:
-    """Return the composition of the benchmark: skills, queries, characters and nodes."""
+    """Return the composition of the benchmark: skills, languages, queries, characters and nodes."""
     subsets = Counter(skill.subset for skill in results.skills)
     asked = Counter(query.skill for query in results.queries)
-    lengths = [sum(len(text) for _, text in skill.files) for skill in results.skills]
-    curated = ("gt", "pool")
+    bodies = ["".join(text[find_body(text) :] for _, text in skill.files) for skill in results.skills]
+    lengths, languages = list(map(len, bodies)), Counter(map(name_language, bodies))
+    curated = GROUND_TRUTH | {POOL}
     numbers: list[tuple[str, Cell, Cell]] = [
-        ("Ground-truth skills", paper.GROUND_TRUTH_SKILLS, subsets["gt"]),
-        ("Pool skills", paper.POOL_SKILLS, subsets["pool"]),
+        ("Ground-truth skills", paper.GROUND_TRUTH_SKILLS, sum(map(subsets.__getitem__, GROUND_TRUTH))),
+        ("Pool skills", paper.POOL_SKILLS, subsets[POOL]),
         *(
             (f"Other skills: {subset}" if subset else "Other skills", None, count)
             for subset, count in subsets.items()
             if subset not in curated
         ),
         ("Skills in all", paper.SKILLS, len(results.skills)),
+        *((f"… {kind}", paper.LANGUAGES[kind], languages[kind]) for kind in Language),
         ("Queries per skill, mean", float(paper.QUERIES_PER_SKILL), fmean(asked.values()) if asked else None),
         ("Queries in all", paper.QUERIES, len(results.queries)),
         ("Characters of a skill, least", paper.CHARACTERS_MIN, min(lengths)),
@@ -41,12 +47,14 @@ def composition(results: Results) -> Table:
         ("… most", paper.CHARACTERS_MAX, max(lengths)),
     ]
     if counts := list(results.node_counts.values()):
+        truth = [results.node_counts[skill.id] for skill in results.skills if skill.subset in GROUND_TRUTH]
         small = 100 * sum(count <= paper.SIZE_BOUNDARY for count in counts) / len(counts)
         numbers += [
             ("Nodes in all", paper.NODES, sum(counts)),
             ("Nodes of a skill, least", paper.NODES_MIN, min(counts)),
             ("… median", paper.NODES_MEDIAN, int(median(counts))),
             ("… mean", paper.NODES_MEAN, fmean(counts)),
+            ("… mean of ground-truth skills", paper.GROUND_TRUTH_NODES_MEAN, fmean(truth) if truth else None),
             ("… most", paper.NODES_MAX, max(counts)),
             (f"Skills of at most {paper.SIZE_BOUNDARY} nodes (%)", paper.SMALL_SKILLS, small),
         ]
@@ -54,7 +62,9 @@ def composition(results: Results) -> Table:
         "dataset-composition",
         "Composition of the benchmark",
         [{"Component": name, "Paper": there, "Here": here} for name, there, here in numbers],
-        note="Characters are counted with front matter.",
+        note="Characters are those of the bodies, without front matter. A skill is English-dominant if less "
+        f"than {MIXED_SHARE:.0%} of its words are in another language, mixed if less than {OTHER_SHARE:.0%}; "
+        "the paper's rule is not published.",
         reference="paper §4.1, table tab:dataset-composition",
         digits={"Paper": 1, "Here": 1},
         strong={"Skills in all", "Queries in all", "Nodes in all"},
@@ -81,6 +91,50 @@ def node_types(results: Results) -> Table | None:
         reference="paper §4.1, table tab:node-dist",
         digits={"Paper: Share (%)": 1, "Here: Share (%)": 1},
         strong={"total"},
+    )
+
+
+# ---- cost
+
+
+def costs(results: Results) -> Table | None:
+    """Return the time of stage 1 and what a query costs, beside the paper's; None if stage 1 was not run."""
+    indexes = results.folder.indexes()
+    if not indexes:
+        return None
+    seconds = [each.seconds for each in indexes if each.seconds is not None]
+    minutes = paper.STAGE_1_HOURS * 60 * paper.STAGE_1_WORKERS / paper.SKILLS
+    count = default_counter().count
+    tokens = [count(query.query) for query in results.queries]
+    pages = [results.rows(label) for label in ("mmr",) if results.has(label)]
+    numbers: list[tuple[str, Cell, Cell]] = [
+        (
+            "Stage 1 of a skill, median (seconds)",
+            60 * paper.STAGE_1_MINUTES,
+            median(seconds) if seconds else None,
+        ),
+        ("… mean, of one worker (seconds)", 60 * minutes, fmean(seconds) if seconds else None),
+        ("… all skills, work of all workers (minutes)", minutes * paper.SKILLS, sum(seconds) / 60),
+        ("Skills whose stage 1 was timed", paper.SKILLS, len(seconds)),
+        ("Tokens of a query, mean", paper.QUERY_TOKENS, fmean(tokens)),
+        ("… median", None, float(median(tokens))),
+        ("Selection and page by mmr, median (ms)", None, LATENCY_MEDIAN.of(pages[0]) if pages else None),
+    ]
+    stored = len(indexes) - len(seconds)
+    remark = (
+        f" {stored:,} of {len(indexes):,} indexes were stored before: SKILLPAGER_CACHE_DIR names a new store."
+        if stored
+        else ""
+    )
+    return Table(
+        "costs",
+        "Cost: stage 1, once for a skill, and a query",
+        [{"": name, "Paper": there, "Here": here} for name, there, here in numbers],
+        note="Stage 1 is parsing, embedding, typing and linking; the first skill of a process also loads the "
+        f"models. The paper types nodes by a language model, with {paper.STAGE_1_WORKERS} workers. Its "
+        "tokens are those of the embedding call: more than its queries, of one to three sentences, can hold."
+        f"{remark}",
+        reference="paper §3.1, Caching; §3.2, Computational Cost",
     )
 
 
@@ -204,6 +258,59 @@ def parser_agreement(results: Results) -> Table | None:
         f"{quality.unlabelled}. A second annotator is held against the first, as the parser is. "
         f"{results.classifier_note()}".rstrip(),
         reference="paper §5.1",
+    )
+
+
+def parser_confusion(results: Results) -> Table | None:
+    """Return which types the parser gives to the nodes of each annotated type; None without annotations."""
+    quality = parser_quality(results.skills, results.nodes)
+    if quality is None:
+        return None
+    agreement = quality.parser
+    scores = {score.label: score for score in agreement.scores}
+    labels = list(scores)
+    places = [agreement.labels.index(label) for label in labels]
+    rows: list[dict[str, Cell]] = [
+        {
+            "Annotated as": label,
+            **{
+                f"Parsed as: {other}": agreement.confusion[row][column]
+                for other, column in zip(labels, places, strict=True)
+            },
+            "Nodes": scores[label].reference,
+            "Recall (%)": 100 * scores[label].recall if scores[label].reference else None,
+        }
+        for label, row in zip(labels, places, strict=True)
+    ]
+    precision, parsed = "precision (%)", "nodes"
+    rows.append(
+        {
+            "Annotated as": parsed,
+            **{f"Parsed as: {label}": scores[label].rated for label in labels},
+            "Nodes": agreement.cases,
+            "Recall (%)": None,
+        }
+    )
+    rows.append(
+        {
+            "Annotated as": precision,
+            **{
+                f"Parsed as: {label}": 100 * scores[label].precision if scores[label].rated else None
+                for label in labels
+            },
+            "Nodes": None,
+            "Recall (%)": None,
+        }
+    )
+    return Table(
+        "parser-confusion",
+        "Confusion of node types: annotators' labels and the parser's",
+        rows,
+        note="Cells count nodes. The paper gives no matrix; it names concept, param and example as the types "
+        f"that are confused most. {results.classifier_note()}".rstrip(),
+        reference="paper §5.1.1",
+        digits={f"Parsed as: {label}": 1 for label in labels} | {"Recall (%)": 1},
+        strong={parsed, precision},
     )
 
 
