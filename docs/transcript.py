@@ -16,7 +16,7 @@ from mcp import Client
 from skillpager import SkillPager
 from skillpager.library import Library
 from skillpager.mcp.server import make_server
-from skillpager.mcp.tools import ToolOptions
+from skillpager.mcp.options import ToolOptions
 
 SKILLS = Path(__file__).parent.parent / "examples" / "skills"
 NAME = "postgres-backup"

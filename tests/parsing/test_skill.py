@@ -189,13 +189,15 @@ def test_links_are_followed_through_each_other_but_never_out_of_the_folder(tmp_p
     assert len(read_skill(root).files) == 1
 
 
-def test_links_that_lead_nowhere_are_no_problem(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_links_that_lead_nowhere_are_warned_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     write(tmp_path, f"[a](no.md) [b](../no.md) [c](d%00e.md) [f]({'g' * 5_000}.md) [h](i.md)\n")
     write(tmp_path, "# I\n", "i.md")
     with caplog.at_level("DEBUG", logger="skillpager"):
         skill = read_skill(tmp_path)
     assert [file.path for file in skill.files] == ["SKILL.md", "i.md"]
-    assert skill.warnings == ()
+    assert [warning.partition(",")[0] for warning in skill.warnings] == [
+        f"SKILL.md links to {path}" for path in ("no.md", "../no.md", "d\ufffde.md", f"{'g' * 59}…")
+    ]
     assert caplog.messages[0] == "SKILL.md names no.md, which is not in the skill"
 
 

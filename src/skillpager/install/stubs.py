@@ -39,16 +39,19 @@ _END = re.compile(r"<<'(SKILLPAGER_[0-9a-f]{32})'")
 # characters that a shell, an agent or Markdown would not read as part of a path
 _MISREAD = re.compile(r"[$`\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
+# Claude Code refuses a command with a brace that a quote follows, also in a here-document, where both mean
+# nothing; it then shows the block and not the text behind it, so the comment says what to do
 _BODY = """\
 ```!
+# If this is refused (a brace and quotes in the task): run it in a shell, or start the skill without them.
 skillpager page {path} -{ceiling} --or-outline --quiet <<'{end}'
 $ARGUMENTS
 {end}
 ```
 
-If the block above is a command: run it in a shell, its second line replaced by the task at hand, and work
+If the block above is a command: run it in a shell, its third line replaced by the task at hand, and work
 by what it prints. If it is an outline, or for another task: `skillpager page {path} -`, with the task on
-stdin.
+stdin. The base directory of this skill is {folder}.
 """
 
 
@@ -100,7 +103,7 @@ def stub_text(skill: Skill, entry: Path, *, end: str, max_tokens: int | None) ->
     }
     front = yaml.safe_dump(fields, sort_keys=False, allow_unicode=True, width=float("inf"))
     ceiling = "" if max_tokens is None else f" --max-tokens {max_tokens}"
-    body = _BODY.format(path=shlex.quote(original), ceiling=ceiling, end=end)
+    body = _BODY.format(path=shlex.quote(original), folder=entry.parent, ceiling=ceiling, end=end)
     return f"---\n{front}---\n\n{body}"
 
 

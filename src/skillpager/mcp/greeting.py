@@ -22,7 +22,6 @@ VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 # what the server offers, as the SDK says it
 CAPABILITIES = {
     "completions": {},
-    "experimental": {},
     "prompts": {"listChanged": False},
     "resources": {"listChanged": False, "subscribe": False},
     "tools": {"listChanged": False},

@@ -219,7 +219,7 @@ class SkillTool:
     description: str
     arguments: type[schemas.Arguments]
     output_schema: JsonObject
-    answer: Callable[[SkillTools, Any, Memory], Reply]
+    answer: Callable[[SkillTools, Any, Caller], Reply]
 
     @property
     def input_schema(self) -> JsonObject:

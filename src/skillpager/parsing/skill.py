@@ -42,8 +42,9 @@ NAMELESS = "skill"
 
 # targets of links to files of the skill, roughly: without scheme, anchor or place in the file system, with
 # a dot or slash, unlike the `url` of an example
-_IS_TARGET = r"(?![a-z][\w+.-]*:|[/#?{$])(?=[^\s()<>#?]*[./])"
-_MAY_BE_TARGET = re.compile(rf"\](?:\(|:)\s*<?({_IS_TARGET}[^\s()<>#?]+)", re.IGNORECASE)
+_MAY_BE_TARGET = re.compile(
+    r"\](?:\(|:)\s*<?(?![a-z][\w+.-]*:|[/#?{$])(?=[^\s()<>#?]*[./])([^\s()<>#?]+)", re.IGNORECASE
+)
 # missing targets that are warned of, each once
 MAX_MISSING = 5
 
@@ -262,7 +263,7 @@ class _Reader:
                 missing |= {
                     target: source.path
                     for target in link_targets(body, file=source.path)
-                    if target not in missing and re.match(_IS_TARGET, target, re.IGNORECASE)
+                    if target not in missing and ("." in target or "/" in target)
                     if not self._exists(target, source)
                 }
         shown = list(missing.items())[:MAX_MISSING]
@@ -275,13 +276,9 @@ class _Reader:
             self.warnings.append(f"{more} more links lead to files that are not there")
 
     def _exists(self, target: str, source: SourceFile) -> bool:
-        """Return whether a link's target is there, beside its file or below the root, or cannot be told."""
+        """Return whether a link's target is there, beside its file or below the root."""
         path = unquote(target)
-        bases = ((self._root / source.path).parent, self._root)
-        try:
-            return any(os.path.lexists(base / path) for base in bases)
-        except (OSError, ValueError):  # a path that cannot be
-            return True
+        return any(os.path.lexists(base / path) for base in ((self._root / source.path).parent, self._root))
 
     def _resolve(self, target: str, *, source: SourceFile) -> Path | None:
         """Return the file that `source` names as `target`; None if it is not in the skill.
