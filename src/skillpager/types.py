@@ -11,13 +11,18 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, ForwardRef, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
 from typing_extensions import TypedDict
 
-FloatArray = NDArray[np.float32]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    FloatArray = NDArray[np.float32]
+else:
+    # the import of numpy takes 70 ms, for which the commands without arrays need not wait
+    FloatArray = ForwardRef("NDArray[np.float32]")
 
 # the variable by which a skill names its root, see https://code.claude.com/docs/en/skills
 SKILL_DIR = "CLAUDE_SKILL_DIR"

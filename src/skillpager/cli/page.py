@@ -126,7 +126,7 @@ def outline(
 
     pager = session.open_pager(options)
     index = session.load_skill(pager, skill)
-    session.report_estimates(pager)
+    session.report_estimates(pager.token_counter)
     if nodes and not as_json:
         print_nodes(index, exact=pager.token_counter.exact)
     else:
