@@ -271,8 +271,8 @@ def test_the_estimate_is_told_in_the_text_where_there_is_room(server: SkillServe
     chance = round(100 * form_of(result)["sufficiency"])
     last = text_of(result).splitlines()[-1]
     assert last in (
-        f"[Page holds all that is needed with a chance of {chance} %]",
-        "[Page holds all that is needed with a chance of over 99 %]",
+        f"[Page holds all that is needed with an estimated chance of {chance} %]",
+        "[Page holds all that is needed with an estimated chance of over 99 %]",
     )
     tight = text_of(answer(server, "load_skill", **asked, budget_tokens=form_of(result)["tokens"] - 1))
     assert "chance of" not in tight

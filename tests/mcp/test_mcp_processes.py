@@ -74,7 +74,7 @@ def test_a_child_process_answers_as_the_library_does(pager: SkillPager, tmp_path
 
 def test_a_child_process_sends_the_map_and_every_node_on_request(pager: SkillPager, tmp_path: Path) -> None:
     name, tool = "kubernetes-debugging", "get_skill_outline"
-    server = child(SAMPLES, cache=tmp_path)
+    server = child(SAMPLES, "--ceiling", "20000", cache=tmp_path)  # the JSON form of every node is long
     short, every, read = answers(
         server,
         (tool, {"name": name}),

@@ -100,7 +100,7 @@ def page_reply(
     tokens = page.tokens
     if page.nodes and not page.complete and page.sufficiency is not None:
         tag = skill_tag(index.skill)
-        told = f"\n[Page{tag} holds all that is needed with a chance of {chance_words(page.sufficiency)}]\n"
+        told = f"\n[Page{tag} holds all that is needed with an estimated chance of {chance_words(page.sufficiency)}]\n"
         longer = counter.count(text + told)
         if longer <= limit:
             text, tokens = text + told, longer
