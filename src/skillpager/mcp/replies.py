@@ -99,8 +99,8 @@ def page_reply(
     text = page.text if index.nodes else "This skill has no text besides its description.\n"
     tokens = page.tokens
     if page.nodes and not page.complete and page.sufficiency is not None:
-        tag = skill_tag(index.skill)
-        told = f"\n[Page{tag} holds all that is needed with an estimated chance of {chance_words(page.sufficiency)}]\n"
+        tag, words = skill_tag(index.skill), chance_words(page.sufficiency)
+        told = f"\n[Page{tag} holds all that is needed with an estimated chance of {words}]\n"
         longer = counter.count(text + told)
         if longer <= limit:
             text, tokens = text + told, longer
