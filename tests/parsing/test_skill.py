@@ -478,6 +478,7 @@ QUOTED = "read after quoting values with colons"
         ("a: b: cX \t\nd-e: f\u00a0\ng: x: y\u00a0", {"a": "b: cX", "d-e": "f\u00a0", "g": "x: y\u00a0"}, 2, NO_VALUES, QUOTED),
         ("a: [b\nd: cX \t\ne: f\u00a0", {"d": "cX", "e": "f\u00a0"}, 3, "expected ',' or ']', but got ':'", LINES),
         ("a: b\n\n\nc: d: e", {"a": "b", "c": "d: e"}, 5, NO_VALUES, QUOTED),
+        ("a: [b] [c]\nd: e", {"a": "[b] [c]", "d": "e"}, 2, "expected <block end>, but found '['", QUOTED),
         ("a: b\nc: *d", {"a": "b"}, 1, "aliases are not allowed in front matter", LINES),
         ("a: !x y", {}, 1, "the tag !x is not allowed in front matter", LINES),
         ("- a", {}, 1, "the block is not a mapping", LINES),

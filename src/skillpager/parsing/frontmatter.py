@@ -31,7 +31,7 @@ _KEY = re.compile(r"[\w\"'.-]+[ \t]*:(?:[ \t]|$)")
 # a plain `key: value` line whose value is not quoted and has no syntax of YAML; two stars are bold text, and
 # brackets with more behind them, such as `[file] [format]`, no list
 _FIELD = re.compile(
-    r"^([A-Za-z_][\w.-]*):[ \t]+(?![\"'|>{&!#]|\[(?![^\]\n]*\][ \t]*[^\s#])|\*(?!\*))(.*)$", re.MULTILINE
+    r"^([A-Za-z_][\w.-]*):[ \t]+(?![\"'|>{&!#]|\[(?![^\[\]\n]*\][ \t]+[^\s#])|\*(?!\*))(.*)$", re.MULTILINE
 )
 
 
