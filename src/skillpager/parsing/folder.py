@@ -25,7 +25,7 @@ _SKIPPED = frozenset({"__pycache__", "node_modules"})
 def own_files(root: Path) -> Iterator[str]:
     """Yield the paths of the files below a skill's folder, those of a folder before those of its folders.
 
-    Links to folders are not followed; hidden files and folders, and those that cannot be read, are left out.
+    Links, hidden files and folders, and those that cannot be read are left out.
     """
     return islice(_walk(root, "", 0), MAX_FILES)
 
@@ -33,13 +33,14 @@ def own_files(root: Path) -> Iterator[str]:
 def _walk(folder: Path, prefix: str, depth: int) -> Iterator[str]:
     try:
         with os.scandir(folder) as entries:
-            found = sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries)
+            shown = [entry for entry in entries if not entry.name.startswith(".") and is_plain(entry.name)]
+            files = sorted(entry.name for entry in shown if entry.is_file(follow_symlinks=False))
+            folders = sorted(entry.name for entry in shown if entry.is_dir(follow_symlinks=False))
     except OSError:
         return
-    shown = [(name, is_folder) for name, is_folder in found if not name.startswith(".") and is_plain(name)]
-    yield from (prefix + name for name, is_folder in shown if not is_folder)
-    if depth < MAX_DEPTH:
-        for name in (name for name, is_folder in shown if is_folder and name not in _SKIPPED):
+    yield from (prefix + name for name in files)
+    for name in folders if depth < MAX_DEPTH else ():
+        if name not in _SKIPPED:
             yield from _walk(folder / name, f"{prefix}{name}/", depth + 1)
 
 
