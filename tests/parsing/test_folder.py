@@ -34,7 +34,7 @@ def root(tmp_path: Path) -> Path:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(text.encode())
     (folder / "assets" / "picture.png").write_bytes(b"\x89PNG\0")
-    (folder / "assets" / "latin.txt").write_bytes(b"caf\xe9")
+    (folder / "assets" / "latin.txt").write_bytes(b"\xe9t\xe9")
     (folder / "assets" / "large.csv").write_bytes(b"x" * (MAX_FILE_BYTES + 1))
     (folder / "assets" / "link.sh").symlink_to("../scripts/run.sh")
     (folder / "assets" / "out.txt").symlink_to("../../secret.txt")
