@@ -15,8 +15,8 @@ from mcp.types import TextContent
 from mcp import Client
 from skillpager import SkillPager
 from skillpager.library import Library
+from skillpager.mcp.options import ToolOptions
 from skillpager.mcp.server import make_server
-from skillpager.mcp.tools import ToolOptions
 
 SKILLS = Path(__file__).parent.parent / "examples" / "skills"
 NAME = "postgres-backup"

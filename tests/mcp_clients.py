@@ -16,8 +16,8 @@ from cli_process import ROOT, command, environment
 from mcp import Client, StdioServerParameters
 from skillpager import SkillPager
 from skillpager.library import Library
+from skillpager.mcp.options import ToolOptions
 from skillpager.mcp.server import SkillServer, address_of, http_config, make_server
-from skillpager.mcp.tools import ToolOptions
 
 # the handshake of most hosts, and the protocol without sessions
 ERAS = ("legacy", "2026-07-28")

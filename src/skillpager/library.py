@@ -10,10 +10,10 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -191,14 +191,16 @@ class Library:
     meanwhile the others get the result of the search before.
 
     Args:
-        pager: Indexes and pages the skills.
+        pager: Indexes and pages the skills; or makes the pager when it is first needed.
         folders: Folders to search, nearest first; default: those of the pager's settings and the
             conventional ones.
     """
 
-    def __init__(self, pager: "SkillPager", folders: Sequence[Path] | None = None) -> None:
-        self.pager = pager
-        self.folders = tuple(search_folders(pager.settings.skills_dir) if folders is None else folders)
+    def __init__(
+        self, pager: "SkillPager | Callable[[], SkillPager]", folders: Sequence[Path] | None = None
+    ) -> None:
+        self._pager = pager
+        self.folders = tuple(search_folders(self.pager.settings.skills_dir) if folders is None else folders)
         self._searching = threading.Lock()
         self._searched = -RESCAN_SECONDS
         self._found: list[FoundSkill] | None = None
@@ -206,6 +208,11 @@ class Library:
         self._readings: dict[Path, Reading] = {}
         # names of folders that turned out to contain no skill of that name
         self._misnamed: set[str] = set()
+
+    @cached_property
+    def pager(self) -> "SkillPager":
+        """Indexes and pages the skills."""
+        return self._pager() if callable(self._pager) else self._pager
 
     def found(self, *, fresh: bool = False) -> list[FoundSkill]:
         """Return every found skill, shadowed and unreadable ones included.

@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Generic, TypeVar
 from weakref import WeakValueDictionary
 
-import numpy as np
-
 from skillpager.types import Encoder, FloatArray, Skill, SkillIndex
 
 # nodes of all indexes together, about 3 kB each
@@ -210,6 +208,8 @@ class ProcessMemory:
         def make() -> FloatArray:
             if together is not None and parts:
                 return together(text, parts)
+            import numpy as np  # not with this module, which discovery needs without arrays
+
             return np.stack([encoder.encode_query(each) for each in (text, *parts)])
 
         rows: FloatArray = self._queries.get_or_make((encoder.id, text, *parts), make)

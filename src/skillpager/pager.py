@@ -19,8 +19,9 @@ from skillpager.memory import MAX_KEPT_NODES, LRUCache, ProcessMemory, stamp_ski
 from skillpager.output import outline as explain
 from skillpager.pages.addresses import find_nodes
 from skillpager.pages.assemble import choose_budget, estimates, leave_out, longest, make_page, make_whole
+from skillpager.pages.gaps import folder_line
 from skillpager.pages.render import PageRenderer, joint_cache
-from skillpager.parsing.skill import SCOPES, read_skill, skill_from_text
+from skillpager.parsing.skill import SCOPES, own_folder, read_skill, skill_from_text
 from skillpager.settings import Settings, load_settings
 from skillpager.stores import SqliteStore
 from skillpager.strategies.baselines.simple import Full
@@ -92,7 +93,7 @@ class SkillPager:
         self._embedded_text = embedded_text or self.settings.embedded_text
         self._progress = progress
         self._memory = ProcessMemory()
-        self._renderers = LRUCache[tuple[int, Style, str], PageRenderer](
+        self._renderers = LRUCache[tuple[int, Style, str, str], PageRenderer](
             MAX_KEPT_NODES, lambda renderer: max(MIN_RENDERER_NODES, len(renderer.index.nodes))
         )
         self._joints = joint_cache()
@@ -202,7 +203,9 @@ class SkillPager:
         strategy = self._strategy(options.get("strategy"), options.get("mmr_lambda"))
         budget = choose_budget(options, self.settings, strategy)
         pool = self._pool(self.index(skill, scope=options.get("scope")), strategy)
-        renderer = self._renderer(pool, options.get("style"), options.get("show", ""))
+        renderer = self._renderer(
+            pool, options.get("style"), options.get("show", ""), folder=options.get("folder", False)
+        )
         passes = allows_all(budget, len(pool.nodes), estimating=estimates(strategy))
         asked = self._query(query, strategy)
         page = make_page(renderer, strategy, asked, budget, whole=Full() if passes else None)
@@ -216,6 +219,7 @@ class SkillPager:
         scope: str | None = None,
         style: Style | str | None = None,
         show: str = "",
+        folder: bool = False,
         known: Collection[str] = (),
     ) -> Page:
         """Return the whole skill as a page, or as much of its beginning as `max_tokens` allows.
@@ -226,7 +230,8 @@ class SkillPager:
             SettingsError: The scope or style is not valid.
             SkillPagerError: As for `index`.
         """
-        return make_whole(self._renderer(self.index(skill, scope=scope), style, show), known, max_tokens)
+        renderer = self._renderer(self.index(skill, scope=scope), style, show, folder=folder)
+        return make_whole(renderer, known, max_tokens)
 
     def reasons(
         self,
@@ -313,6 +318,7 @@ class SkillPager:
         nodes: bool = False,
         show: str = "",
         list_nodes: str = "",
+        folder: bool = False,
         scope: str | None = None,
     ) -> str:
         """Return a map of a skill: each section's title, lines, tokens, and number of nodes by type.
@@ -325,6 +331,7 @@ class SkillPager:
             nodes: Return all headings and nodes instead: id, type, confidence, lines, tokens, first words.
             show: Command that reads lines. The map names it, the lines follow it or replace `{ids}` in it.
             list_nodes: Command that lists every node, for the map to name.
+            folder: As for `page`; a list of all nodes names no folder.
             scope: As for `page`.
 
         Raises:
@@ -333,7 +340,10 @@ class SkillPager:
         index = self.index(skill, scope=scope)
         if nodes:
             return explain.node_outline(index)
-        return explain.outline_map(index, self.token_counter, show=show, list_nodes=list_nodes).text
+        line = folder_line(index.skill, own_folder(index.skill)) if folder else ""
+        return explain.outline_map(
+            index, self.token_counter, show=show, list_nodes=list_nodes, folder=line
+        ).text
 
     @cached_property
     def _builder(self) -> Builder:
@@ -342,12 +352,17 @@ class SkillPager:
     def _get_or_build(self, skill: Skill, builder: Builder) -> SkillIndex:
         return get_or_build(skill, builder, memory=self._memory, store=self.store)
 
-    def _renderer(self, index: SkillIndex, style: Style | str | None, show: str) -> PageRenderer:
+    def _renderer(
+        self, index: SkillIndex, style: Style | str | None, show: str, *, folder: bool = False
+    ) -> PageRenderer:
         chosen = Style(_one_of("style", str(style or self.settings.style), tuple(Style)))
+        line = folder_line(index.skill, own_folder(index.skill)) if folder else ""
         # a renderer holds its index, so that no other index gets the same id
         return self._renderers.get_or_make(
-            (id(index), chosen, show),
-            lambda: PageRenderer(index, self.token_counter, style=chosen, show=show, joints=self._joints),
+            (id(index), chosen, show, line),
+            lambda: PageRenderer(
+                index, self.token_counter, style=chosen, show=show, folder=line, joints=self._joints
+            ),
         )
 
     def _pool(self, index: SkillIndex, strategy: Strategy) -> SkillIndex:

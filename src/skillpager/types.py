@@ -11,13 +11,21 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, ForwardRef, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
 from typing_extensions import TypedDict
 
-FloatArray = NDArray[np.float32]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    FloatArray = NDArray[np.float32]
+else:
+    # the import of numpy takes 70 ms, for which the commands without arrays need not wait
+    FloatArray = ForwardRef("NDArray[np.float32]")
+
+# the variable by which a skill names its root, see https://code.claude.com/docs/en/skills
+SKILL_DIR = "CLAUDE_SKILL_DIR"
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,6 +311,8 @@ class PageOptions(TypedDict, total=False):
         style: `marked` (the default), `plain` or `xml`.
         show: Command that reads omitted lines. The first line of a page names it; the lines follow it, or
             replace `{ids}` in it.
+        folder: Whether a line names the skill's folder, if it has other files than those that pages show or
+            its text names the folder as `${CLAUDE_SKILL_DIR}`; style `plain` has no such line.
         known: Ids of nodes that the reader has already. A mark replaces them on the page if it takes fewer
             tokens; style `plain` shows them.
     """
@@ -316,6 +326,7 @@ class PageOptions(TypedDict, total=False):
     scope: str | None
     style: Style | str | None
     show: str
+    folder: bool
     known: Collection[str]
 
 

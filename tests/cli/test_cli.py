@@ -324,8 +324,12 @@ def test_outline_is_a_map_and_its_commands_print_what_they_say(skillpager: Run, 
     source = SAMPLES / "kubernetes-debugging"
     read, every = re.findall(r"`skillpager (.*?)`", text)
     assert text == library.outline(
-        source, show=f"skillpager show {KUBERNETES} --scope skill", list_nodes=f"skillpager {every}"
+        source,
+        show=f"skillpager show {KUBERNETES} --scope skill",
+        list_nodes=f"skillpager {every}",
+        folder=True,
     )
+    assert text.endswith(f"\n[Skill folder: {source}]\n")
     assert library.token_counter.count(text) <= library.index(source).full_tokens / 10
     command, *words = shlex.split(read)
     assert skillpager(command, *words).out.rstrip() == library.expand(source, words[-1]).text.rstrip()

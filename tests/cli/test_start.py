@@ -119,7 +119,7 @@ def test_the_mcp_server_loads_no_model_before_it_can_answer(env: dict[str, str])
     program = f"""
 import skillpager.cli.mcp as command
 import skillpager.mcp.server as server
-command._warm = server.serve_pipe = lambda _: None
+command._warm = server.serve_pipe = lambda *_: None
 {COMMAND}
 """
     loaded = modules(program, "mcp", SAMPLES, env=env)

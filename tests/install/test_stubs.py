@@ -16,7 +16,7 @@ from cli_process import SAMPLES, environment, run
 from messages import raises
 from skillpager import SkillPager
 from skillpager.errors import SkillError
-from skillpager.install.stubs import stub_text, write_stub
+from skillpager.install.stubs import OWN_TOOLS, stub_text, write_stub
 from skillpager.library import STUB_OF, Library, discover, stub_of
 from skillpager.parsing.skill import read_skill
 from skillpager.types import Skill
@@ -67,10 +67,70 @@ def test_stub_is_a_valid_skill_of_the_same_name_and_description(tmp_path: Path) 
     assert (stub.name, stub.description, stub.warnings) == (original.name, original.description, ())
     front = yaml.safe_load(file.read_text().split("---")[1])
     assert set(front) <= SPECIFIED
-    assert front["metadata"] == {STUB_OF: str(POSTGRES)}
+    assert front["metadata"] == {"version": "1.2", "topic": "operations", STUB_OF: str(POSTGRES)}
     assert stub_of(stub.metadata) == str(POSTGRES)
     assert stub_of(original.metadata) is None
     assert len(file.read_text()) < 2500
+
+
+STEERING = """\
+disable-model-invocation: true
+user-invocable: false
+argument-hint: [issue] [branch]
+allowed-tools: Read, Bash(git log:*, --all)
+context: fork
+agent: Explore
+model: opus
+paths: ["src/**/*.ts", "*.md"]
+hooks:
+  PreToolUse:
+    - command: ${CLAUDE_SKILL_DIR}/guard.sh
+shell: powershell
+license: MIT
+metadata:
+  author: somebody
+"""
+
+
+def test_stub_keeps_the_fields_that_steer_a_host(tmp_path: Path) -> None:
+    original = tmp_path / "guarded"
+    original.mkdir()
+    (original / "SKILL.md").write_text(f"---\nname: guarded\ndescription: d\n{STEERING}---\n\nText.\n")
+    file = write_stub(original, tmp_path / "out")
+    front = yaml.safe_load(file.read_text().split("---")[1])
+    assert front.pop("allowed-tools") == f"Read, Bash(git log:*, --all), {', '.join(OWN_TOOLS)}"
+    assert front == {
+        "name": "guarded",
+        "description": "d",
+        "disable-model-invocation": True,
+        "user-invocable": False,
+        "argument-hint": "[issue] [branch]",
+        "context": "fork",
+        "agent": "Explore",
+        "model": "opus",
+        "paths": ["src/**/*.ts", "*.md"],
+        "hooks": {"PreToolUse": [{"command": f"{original}/guard.sh"}]},
+        "license": "MIT",
+        "metadata": {"author": "somebody", STUB_OF: str(original)},
+    }
+
+
+@pytest.mark.parametrize(
+    ("allowed", "kept"),
+    [
+        ("allowed-tools: Read Grep\n", f"Read Grep {' '.join(OWN_TOOLS)}"),
+        ("allowed-tools: Bash(a, b)\n", f"Bash(a, b) {' '.join(OWN_TOOLS)}"),
+        ("allowed-tools: [Read, Grep]\n", ["Read", "Grep", *OWN_TOOLS]),
+        ("allowed-tools:\n", " ".join(OWN_TOOLS)),
+        ("", " ".join(OWN_TOOLS)),
+    ],
+)
+def test_stub_adds_its_commands_to_the_allowed_tools(
+    allowed: str, kept: str | list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "SKILL.md").write_text(f"---\nname: fine\ndescription: d\n{allowed}---\n\nText.\n")
+    file = write_stub(tmp_path, tmp_path / "out")
+    assert yaml.safe_load(file.read_text().split("---")[1])["allowed-tools"] == kept
 
 
 NASTY = {

@@ -38,7 +38,9 @@ def test_four_tools_with_exact_schemas_and_short_descriptions(server: SkillServe
             assert len(tool.description) < 100
             assert tool.annotations is not None
             assert tool.annotations.read_only_hint
+            assert tool.meta == {"anthropic/maxResultSizeChars": 160_000}
         load = tools["load_skill"].input_schema
+        assert load["properties"]["name"]["enum"] == sorted(path.name for path in SAMPLES.iterdir())
         assert load["required"] == ["name"]
         assert {name: form["type"] for name, form in load["properties"].items()} == {
             "name": "string",
@@ -50,26 +52,27 @@ def test_four_tools_with_exact_schemas_and_short_descriptions(server: SkillServe
         }
         assert load["properties"]["mode"]["enum"] == ["auto", "page", "outline", "full"]
         read = tools["read_skill_nodes"].input_schema
-        assert list(read["properties"]) == ["name", "ids", "section", "lines"]
+        assert list(read["properties"]) == ["name", "ids", "section", "lines", "file"]
 
     for era in ERAS:
         with_client(server, ask, era=era)
 
 
-def test_only_tools_are_offered_and_their_use_is_told(server: SkillServer) -> None:
+def test_the_use_of_the_tools_is_told_with_the_names_of_the_skills(server: SkillServer) -> None:
     async def ask(client: Client) -> None:
-        capabilities = client.server_capabilities
-        assert capabilities.tools is not None
-        assert (capabilities.resources, capabilities.prompts) == (None, None)
         assert client.instructions is not None
-        assert set(re.findall(r"\w+_\w+", client.instructions)) <= set(TOOLS)
+        use, _, listed = client.instructions.partition("\n\nSkills:")
+        assert set(re.findall(r"\w+_\w+", use)) <= set(TOOLS)
+        assert re.findall(r"^- ([\w-]+): \w", listed, re.MULTILINE) == sorted(
+            path.name for path in SAMPLES.iterdir()
+        )
 
     with_client(server, ask)
 
 
-def test_no_schema_takes_a_path() -> None:
+def test_no_schema_takes_a_path_but_that_of_a_file_within_a_skill() -> None:
     names = {name for tool in TOOLS.values() for name in tool.input_schema["properties"]}  # type: ignore[union-attr]
-    reading = {"nodes", "start", "ids", "section", "lines"}
+    reading = {"nodes", "start", "ids", "section", "lines", "file"}
     assert names == {"name", "query", "budget_tokens", "fill", "mode", "resend", *reading}
 
 
@@ -92,6 +95,10 @@ def test_pages_are_the_golden_ones_but_for_how_to_read_on(pager: SkillPager, nam
     text = text_of(answer(server_of(limited, SAMPLES), "load_skill", name=name, query=QUERIES[name]))
     call = f'read_skill_nodes(name="{name}", ids="L2-9")'
     as_golden = text.replace(call, f"skillpager show examples/skills/{name} L2-9")
+    as_golden = as_golden.replace(f"[Skill folder: {SAMPLES / name}]\n", "")
+    as_golden = re.sub(
+        r"\n\[Page holds all that is needed with an estimated chance of [^\]]+\]\n\Z", "", as_golden
+    )
     golden = (FOLDER / f"{name}.page.md").read_text(encoding="utf-8")
     assert as_golden == golden
     assert (call in text) == ("skillpager show" in golden)
@@ -252,6 +259,7 @@ def test_an_outline_is_the_map_and_names_calls_that_read_on(server: SkillServer,
             SAMPLES / name,
             show=f'{read}"{{ids}}")',
             list_nodes=f'get_skill_outline(name="{name}", nodes=true)',
+            folder=True,
         )
         (address,) = re.findall(rf'`{re.escape(read)}"(\S+)"\)`', text)
         assert form_of(answer(server, "read_skill_nodes", name=name, ids=address))["nodes"]
@@ -308,7 +316,12 @@ def test_unknown_arguments_are_refused(server: SkillServer, tool: str, era: str)
     [
         ("load_skill", {}, "The argument 'name' is missing. The arguments are name, query, "),
         ("load_skill", {"name": 3}, "Name is 3, but it must be a valid string"),
-        ("load_skill", {"name": "git-bisect", "budget_tokens": "9"}, "Budget_tokens is '9', but it must be"),
+        (
+            "load_skill",
+            {"name": "git-bisect", "budget_tokens": "9k"},
+            "Budget_tokens is '9k', but it must be",
+        ),
+        ("load_skill", {"name": "git-bisect", "fill": "perhaps"}, "Fill is 'perhaps', but it must be"),
         (
             "load_skill",
             {"name": "git-bisect", "budget_tokens": 0},
@@ -337,7 +350,7 @@ def test_unknown_arguments_are_refused(server: SkillServer, tool: str, era: str)
             {"name": "git-bisect", "mode": "outline", "budget_tokens": 5},
             "Nothing fits into",
         ),
-        ("read_skill_nodes", {"name": "git-bisect"}, "Give exactly one of ids, section and lines"),
+        ("read_skill_nodes", {"name": "git-bisect"}, "Give exactly one of ids, section, lines"),
         ("read_skill_nodes", {"name": "git-bisect", "ids": "n1", "lines": "3"}, "Give exactly one of"),
         (
             "read_skill_nodes",
@@ -370,7 +383,7 @@ def test_a_fault_of_ours_is_told_without_its_traceback(
     pager: SkillPager, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     server = server_of(pager, SAMPLES)
-    monkeypatch.setattr("skillpager.mcp.replies.map_reply", lambda *_: 1 / 0)
+    monkeypatch.setattr("skillpager.mcp.replies.map_reply", lambda *_, **__: 1 / 0)
     told = error_of(answer(server, "get_skill_outline", name="git-bisect"))
     assert told == "This is a fault of SkillPager; its log says more."
     assert "ZeroDivisionError" in caplog.text

@@ -15,8 +15,8 @@ from mcp_clients import answer, error_of, form_of, server_of, text_of
 from messages import raises
 from skillpager import NodeType, SkillPager
 from skillpager.errors import SettingsError
+from skillpager.mcp.options import DEFAULT_CEILING, LEAST_CEILING
 from skillpager.mcp.server import SkillServer
-from skillpager.mcp.tools import DEFAULT_CEILING, LEAST_CEILING
 from skillpager.settings import Settings
 from skillpager.tokens import default_counter
 from skillpager.types import Classification, FloatArray, Fragment

@@ -74,7 +74,7 @@ def test_a_child_process_answers_as_the_library_does(pager: SkillPager, tmp_path
 
 def test_a_child_process_sends_the_map_and_every_node_on_request(pager: SkillPager, tmp_path: Path) -> None:
     name, tool = "kubernetes-debugging", "get_skill_outline"
-    server = child(SAMPLES, cache=tmp_path)
+    server = child(SAMPLES, "--ceiling", "20000", cache=tmp_path)  # the JSON form of every node is long
     short, every, read = answers(
         server,
         (tool, {"name": name}),
@@ -83,7 +83,7 @@ def test_a_child_process_sends_the_map_and_every_node_on_request(pager: SkillPag
     )
     show = f'read_skill_nodes(name="{name}", ids="{{ids}}")'
     list_nodes = f'{tool}(name="{name}", nodes=true)'
-    assert text_of(short) == pager.outline(SAMPLES / name, show=show, list_nodes=list_nodes)
+    assert text_of(short) == pager.outline(SAMPLES / name, show=show, list_nodes=list_nodes, folder=True)
     assert (form_of(short)["nodes"], form_of(short)["complete"]) == ([], False)
     assert text_of(every) == pager.outline(SAMPLES / name, nodes=True)
     (node,) = form_of(read)["nodes"]

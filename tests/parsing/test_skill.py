@@ -189,13 +189,15 @@ def test_links_are_followed_through_each_other_but_never_out_of_the_folder(tmp_p
     assert len(read_skill(root).files) == 1
 
 
-def test_links_that_lead_nowhere_are_no_problem(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_links_that_lead_nowhere_are_warned_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     write(tmp_path, f"[a](no.md) [b](../no.md) [c](d%00e.md) [f]({'g' * 5_000}.md) [h](i.md)\n")
     write(tmp_path, "# I\n", "i.md")
     with caplog.at_level("DEBUG", logger="skillpager"):
         skill = read_skill(tmp_path)
     assert [file.path for file in skill.files] == ["SKILL.md", "i.md"]
-    assert skill.warnings == ()
+    assert [warning.partition(",")[0] for warning in skill.warnings] == [
+        f"SKILL.md links to {path}" for path in ("no.md", "../no.md", "d\ufffde.md", f"{'g' * 59}…")
+    ]
     assert caplog.messages[0] == "SKILL.md names no.md, which is not in the skill"
 
 
@@ -476,6 +478,7 @@ QUOTED = "read after quoting values with colons"
         ("a: b: cX \t\nd-e: f\u00a0\ng: x: y\u00a0", {"a": "b: cX", "d-e": "f\u00a0", "g": "x: y\u00a0"}, 2, NO_VALUES, QUOTED),
         ("a: [b\nd: cX \t\ne: f\u00a0", {"d": "cX", "e": "f\u00a0"}, 3, "expected ',' or ']', but got ':'", LINES),
         ("a: b\n\n\nc: d: e", {"a": "b", "c": "d: e"}, 5, NO_VALUES, QUOTED),
+        ("a: [b] [c]\nd: e", {"a": "[b] [c]", "d": "e"}, 2, "expected <block end>, but found '['", QUOTED),
         ("a: b\nc: *d", {"a": "b"}, 1, "aliases are not allowed in front matter", LINES),
         ("a: !x y", {}, 1, "the tag !x is not allowed in front matter", LINES),
         ("- a", {}, 1, "the block is not a mapping", LINES),

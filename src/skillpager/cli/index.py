@@ -57,7 +57,7 @@ def index(
 
     pager = open_pager(options, show_batches=False)
     outcomes = index_all(pager, find_targets(paths or [], pager.settings), jobs=jobs)
-    report_estimates(pager)
+    report_estimates(pager.token_counter)
     print_outcomes(outcomes, exact=pager.token_counter.exact, as_json=as_json)
     if not all(outcome.stored for outcome in outcomes):
         raise typer.Exit(FAILED)

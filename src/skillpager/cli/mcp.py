@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from importlib.util import find_spec
 from threading import Thread
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,6 +16,7 @@ from skillpager.cli.options import OfferedFolders, PagerOptions
 from skillpager.errors import SkillPagerError, require_extra
 
 if TYPE_CHECKING:
+    from skillpager.mcp.greeting import Greeting
     from skillpager.pager import SkillPager
 
 
@@ -33,7 +35,9 @@ class McpOptions:
     ceiling: Annotated[
         int | None,
         typer.Option(
-            "--ceiling", metavar="N", help="Most tokens in one reply, including its JSON. [default: 20000]"
+            "--ceiling",
+            metavar="N",
+            help="Most tokens in one reply, including its JSON. [default: 12000; 20000 for Claude Code]",
         ),
     ] = None
     text_only: Annotated[
@@ -54,8 +58,8 @@ def mcp(folders: OfferedFolders = None, *, served: McpOptions, options: PagerOpt
     """Offer skills to agents as an MCP server.
 
     An agent starts this command itself and talks to it over stdin and stdout. Tools: list_skills,
-    load_skill, read_skill_nodes, get_skill_outline. With --http one server is shared by all agents on
-    this machine.
+    load_skill, read_skill_nodes, get_skill_outline; each skill is a prompt and a resource, too. With
+    --http one server is shared by all agents on this machine.
 
     \b
     Examples:
@@ -64,32 +68,47 @@ def mcp(folders: OfferedFolders = None, *, served: McpOptions, options: PagerOpt
     """
     if served.port is not None and not served.http:
         raise UsageError("--port needs --http: add --http, or leave --port out.")
-    require_extra("mcp", extra="mcp", purpose="`skillpager mcp`")
+    if find_spec("mcp") is None:
+        _require_sdk()
     with _no_collection():
         from skillpager.cli.session import open_library
+        from skillpager.mcp.options import ToolOptions
 
+        tools = ToolOptions(served.ceiling, not served.text_only, served.resend, options.scope)
         library = open_library(folders or [], options)
-        from skillpager.mcp import server as mcp_server
-        from skillpager.mcp.tools import DEFAULT_CEILING, ToolOptions
+        from skillpager.mcp import greeting
 
-        ceiling = DEFAULT_CEILING if served.ceiling is None else served.ceiling
-        tools = ToolOptions(ceiling, not served.text_only, served.resend, options.scope)
+        greeted = None if served.http else _greet(greeting.instructions_of(library))
+        _require_sdk()
+        from skillpager.mcp import server as mcp_server
+
         server = mcp_server.make_server(library, tools)
-    # Agents wait for `initialize`, and ask for a page later: the model is loaded between the two.
+    # agents list the tools, and ask for a page later: the model is loaded between the two
     warming = Thread(target=_warm, args=[library.pager])
     warming.start()
     try:
-        if served.http:
+        if greeted is None:
             listening = mcp_server.open_port(mcp_server.DEFAULT_PORT if served.port is None else served.port)
             note(f"MCP server at {mcp_server.address_of(listening)}; Ctrl-C stops it")
             mcp_server.serve_http(server, listening)
         else:
-            if sys.stdin.isatty():
-                note("waiting for an MCP client on stdin; agents start this command themselves (docs/mcp.md)")
-            mcp_server.serve_pipe(server)
+            mcp_server.serve_pipe(server, greeted)
     finally:
         # an exit in the middle of it ends in a traceback
         warming.join()
+
+
+def _require_sdk() -> None:
+    require_extra("mcp", extra="mcp", purpose="`skillpager mcp`")
+
+
+def _greet(instructions: str) -> "Greeting":
+    """Answer the first line of stdin, for which agents wait, before the SDK is imported."""
+    from skillpager.mcp.greeting import greet
+
+    if sys.stdin.isatty():
+        note("waiting for an MCP client on stdin; agents start this command themselves (docs/mcp.md)")
+    return greet(instructions)
 
 
 def _warm(pager: "SkillPager") -> None:

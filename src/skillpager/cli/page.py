@@ -58,7 +58,8 @@ def page(
         _print_map(pager, session.load_skill(pager, skill), skill, options, as_json=as_json)
         return
     source = session.find_source(skill, pager.settings)
-    made = pager.page(source, query, **asdict(picked), style=style, show=session.show_command(skill, options))
+    show = session.show_command(skill, options)
+    made = pager.page(source, query, **asdict(picked), style=style, show=show, folder=True)
     selection = made.selection
     # a strategy that estimates no needs, or a skill that fits the budget, has no reasons to give
     estimated = selection is not None and any(pick.sufficiency is not None for pick in selection.picks)
@@ -125,7 +126,7 @@ def outline(
 
     pager = session.open_pager(options)
     index = session.load_skill(pager, skill)
-    session.report_estimates(pager)
+    session.report_estimates(pager.token_counter)
     if nodes and not as_json:
         print_nodes(index, exact=pager.token_counter.exact)
     else:
@@ -142,7 +143,7 @@ def _print_map(
         print_json(index_json(index))
         return
     show, list_nodes = session.show_command(skill, options), session.nodes_command(skill, options)
-    print_text(pager.outline(index, show=show, list_nodes=list_nodes))
+    print_text(pager.outline(index, show=show, list_nodes=list_nodes, folder=True))
 
 
 @reported

@@ -13,9 +13,10 @@ from skillpager.cli.list import check_folders
 from skillpager.cli.messages import UsageError, are_notes_heard, note, warn
 from skillpager.cli.options import PagerOptions
 from skillpager.errors import SettingsError, SkillError, install_command
-from skillpager.factories import cache_folder
 from skillpager.library import Library, locate, search_folders
 from skillpager.settings import Settings, load_settings
+from skillpager.tokens import default_counter
+from skillpager.types import TokenCounter
 
 if TYPE_CHECKING:
     from skillpager.pager import SkillPager
@@ -33,6 +34,7 @@ def choose_settings(options: PagerOptions) -> Settings:
 
 def open_store(settings: Settings) -> "SqliteStore":
     """Return the store of these settings."""
+    from skillpager.factories import cache_folder
     from skillpager.stores import SqliteStore
 
     return SqliteStore(cache_folder(settings), max_bytes=settings.max_cache_bytes)
@@ -52,11 +54,13 @@ def open_pager(options: PagerOptions, *, show_batches: bool = True) -> "SkillPag
 
 
 def open_library(folders: Sequence[Path], options: PagerOptions) -> Library:
-    """Return the skills that a server offers, with the options applied."""
+    """Return the skills that a server offers, with the options applied; their pager is made when needed."""
     check_folders(folders)
-    pager = open_pager(options, show_batches=False)
-    report_estimates(pager)
-    library = Library(pager, folders or None)
+    settings = choose_settings(options)
+    report_estimates(default_counter())
+    library = Library(
+        lambda: open_pager(options, show_batches=False), folders or search_folders(settings.skills_dir)
+    )
     if not library.skills():
         note(f"no skills in {', '.join(map(str, library.folders))}")
     return library
@@ -142,7 +146,7 @@ def report_warnings(index: "SkillIndex") -> None:
         warn(f"{index.skill.name}: {warning}")
 
 
-def report_estimates(pager: "SkillPager") -> None:
+def report_estimates(counter: TokenCounter) -> None:
     """Print a note if token counts are estimates."""
-    if not pager.token_counter.exact:
+    if not counter.exact:
         note(f"Token counts are estimates: `{install_command('tokens')}` makes them exact.")

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from skillpager.types import Page, SkillIndex
 
 KILO = 1000
-# an estimate is never shown as certain
-LARGEST_CHANCE = 0.99
 SNIPPET_CHARS = 200
 UNITS = ("B", "kB", "MB", "GB", "TB")
 
@@ -99,7 +97,7 @@ def print_nodes(index: "SkillIndex", *, exact: bool) -> None:
 
 def page_note(page: "Page", total: int) -> str:
     """Return one line about a page of a skill of `total` nodes: nodes, tokens and the share that it saves."""
-    from skillpager.output.formatting import percent
+    from skillpager.output.formatting import chance_words, percent
     from skillpager.output.json import token_reduction
     from skillpager.types import SkipReason
 
@@ -111,9 +109,7 @@ def page_note(page: "Page", total: int) -> str:
     words = f"{percent(abs(share), digits=1)} {'saved' if share >= 0 else 'longer than the whole skill'}"
     line = f"{len(page.nodes)} of {counted(total, 'node')}, {tokens}, {about}{words}"
     if page.sufficiency is not None:
-        over = page.sufficiency > LARGEST_CHANCE
-        chance = f"over {percent(LARGEST_CHANCE)}" if over else percent(page.sufficiency)
-        line += f"; holds all that is needed with an estimated chance of {chance}"
+        line += f"; holds all that is needed with an estimated chance of {chance_words(page.sufficiency)}"
     skipped = page.selection.skipped if page.selection else ()
     if any(skip.reason is SkipReason.NEGATIVE_MARGINAL for skip in skipped):
         # the selection ended before its budget, because the rest repeats the page

@@ -2,9 +2,11 @@
 
 An agent that runs commands in a skill before it shows the skill, such as Claude Code, gets the page in place
 of the command. Other agents read in the body which command to run. The stub names its original by path, so
-that a stub of the same name never leads to itself.
+that a stub of the same name never leads to itself. It keeps the other fields of the original's front matter,
+because they steer the agent: a skill that only the user may start must not be started through its stub.
 """
 
+import json
 import re
 import secrets
 import shlex
@@ -24,20 +26,32 @@ from skillpager.types import Skill
 # (https://code.claude.com/docs/en/skills#skill-content-lifecycle), by a tokenizer that counts more than ours
 MAX_KEPT_TOKENS = 4000
 
+# the commands of the stub's body that an agent may run without asking
+OWN_TOOLS = ("Bash(skillpager page:*)", "Bash(skillpager show:*)", "Bash(skillpager outline:*)")
+TOOLS = "allowed-tools"
+# fields of the original that its stub does not repeat as they are: those that it writes itself, and `shell`,
+# which would run the stub's command in another shell than the one that it is written for
+OWN_FIELDS = frozenset({"name", "description", "metadata", TOOLS, "shell"})
+# stands for the skill's folder in values, where an agent would put the stub's
+SKILL_DIR = "${CLAUDE_SKILL_DIR}"
+
 _END = re.compile(r"<<'(SKILLPAGER_[0-9a-f]{32})'")
 # characters that a shell, an agent or Markdown would not read as part of a path
 _MISREAD = re.compile(r"[$`\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
+# Claude Code refuses a command with a brace that a quote follows, also in a here-document, where both mean
+# nothing; it then shows the block and not the text behind it, so the comment says what to do
 _BODY = """\
 ```!
+# If this is refused (a brace and quotes in the task): run it in a shell, or start the skill without them.
 skillpager page {path} -{ceiling} --or-outline --quiet <<'{end}'
 $ARGUMENTS
 {end}
 ```
 
-If the block above is a command: run it in a shell, its second line replaced by the task at hand, and work
+If the block above is a command: run it in a shell, its third line replaced by the task at hand, and work
 by what it prints. If it is an outline, or for another task: `skillpager page {path} -`, with the task on
-stdin.
+stdin. The base directory of this skill is {folder}.
 """
 
 
@@ -79,16 +93,43 @@ def write_stub(source: Path, folder: Path, *, max_tokens: int | None = None, for
 def stub_text(skill: Skill, entry: Path, *, end: str, max_tokens: int | None) -> str:
     """Return the SKILL.md of a stub of `skill`, whose file is `entry`; no query contains the line `end`."""
     original = str(entry.parent if entry.name.lower() == ENTRY_FILE.lower() else entry)
+    values = {name: _value(text, entry.parent) for name, text in skill.metadata.items()}
     fields = {
         "name": skill.name,
         "description": skill.description,
-        "allowed-tools": "Bash(skillpager page:*) Bash(skillpager show:*) Bash(skillpager outline:*)",
-        "metadata": {STUB_OF: original},
+        **{name: value for name, value in values.items() if name not in OWN_FIELDS},
+        TOOLS: _with_own_tools(values.get(TOOLS)),
+        "metadata": {**_mapping(values.get("metadata")), STUB_OF: original},
     }
     front = yaml.safe_dump(fields, sort_keys=False, allow_unicode=True, width=float("inf"))
     ceiling = "" if max_tokens is None else f" --max-tokens {max_tokens}"
-    body = _BODY.format(path=shlex.quote(original), ceiling=ceiling, end=end)
+    body = _BODY.format(path=shlex.quote(original), folder=entry.parent, ceiling=ceiling, end=end)
     return f"---\n{front}---\n\n{body}"
+
+
+def _value(text: str, folder: Path) -> object:
+    """Return the value of a front-matter field, which `Skill.metadata` has as text, for a stub elsewhere."""
+    text = text.replace(SKILL_DIR, str(folder))
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    # lists, mappings and booleans are JSON there; a number is the text that it was
+    return value if isinstance(value, bool | list | dict) else text
+
+
+def _with_own_tools(allowed: object) -> object:
+    """Return the tools that the original allows and those of the stub, in the form of the original."""
+    if isinstance(allowed, list):
+        return [*allowed, *OWN_TOOLS]
+    before = allowed.strip().rstrip(",") if isinstance(allowed, str) else ""
+    # agents separate tools by commas or blanks; a comma within brackets separates nothing
+    separator = ", " if "," in re.sub(r"\([^()]*\)", "", before) else " "
+    return separator.join(filter(None, [before, *OWN_TOOLS]))
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, dict) else {}
 
 
 def _check(skill: Skill, entry: Path) -> None:

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from skillpager.errors import SettingsError
 from skillpager.library import FoundSkill
-from skillpager.output.formatting import nothing_fits, snippet
+from skillpager.mcp.options import Ceiling
+from skillpager.output.formatting import chance_words, nothing_fits, snippet
 from skillpager.output.json import node_json, omission_json
 from skillpager.output.outline import outline_lines, outline_map, summary
 from skillpager.pages.gaps import notice_of, omissions_of, skill_tag, tag_of
@@ -45,23 +46,26 @@ class Reply:
     key: str = ""
 
 
-def within(make: Callable[[int], Reply], ceiling: int, counter: TokenCounter, *, structured: bool) -> Reply:
-    """Return a reply of at most `ceiling` tokens, with its JSON form if that is sent (`structured`).
+def within(
+    make: Callable[[int], Reply], ceiling: Ceiling, counter: TokenCounter, *, structured: bool
+) -> Reply:
+    """Return a reply that is within `ceiling`, with its JSON form if that is sent (`structured`).
 
     Args:
         make: Makes a reply whose text has at most about the given number of tokens.
-        ceiling: Most tokens.
+        ceiling: Most tokens and characters.
         counter: Counts them.
         structured: Whether the JSON form is sent with the text.
     """
-    limit = ceiling
+    limit = ceiling.tokens
     while True:
         reply = make(limit)
         text = counter.count(reply.text)
-        tokens = text + (counter.count(json.dumps(reply.form, ensure_ascii=False)) if structured else 0)
-        if tokens <= ceiling:
+        form = json.dumps(reply.form, ensure_ascii=False) if structured else ""
+        excess = ceiling.excess(text + counter.count(form), len(reply.text) + len(form))
+        if excess <= 1:
             return reply
-        limit = int(min(limit, text) * ceiling / tokens * TRIM)
+        limit = int(min(limit, text) / excess * TRIM)
 
 
 def cut_mark(call: str, tag: str) -> str:
@@ -69,13 +73,18 @@ def cut_mark(call: str, tag: str) -> str:
     return f"[…{tag} cut here to keep the reply short; go on with: {call}]\n"
 
 
-def page_reply(page: Page, index: SkillIndex, kind: str, *, asked: bool) -> Reply:
+def page_reply(
+    page: Page, index: SkillIndex, kind: str, *, limit: int, counter: TokenCounter, asked: bool
+) -> Reply:
     """Return a page, or a whole skill, as a reply.
 
     Args:
         page: The page.
         index: The skill's index.
         kind: `page` or `full`.
+        limit: Most tokens of the text. A page says in its last line with what chance it suffices, if that
+            is within the limit.
+        counter: Counts them.
         asked: Whether the caller chose the limit, and can choose another one if nothing fits.
 
     Raises:
@@ -88,7 +97,14 @@ def page_reply(page: Page, index: SkillIndex, kind: str, *, asked: bool) -> Repl
     picks = page.selection.picks if page.selection else ()
     scores = {pick.node.id: pick.marginal for pick in picks}
     text = page.text if index.nodes else "This skill has no text besides its description.\n"
-    form = _form(kind, index, text, page.tokens, complete=page.complete)
+    tokens = page.tokens
+    if page.nodes and not page.complete and page.sufficiency is not None:
+        tag, words = skill_tag(index.skill), chance_words(page.sufficiency)
+        told = f"\n[Page{tag} holds all that is needed with an estimated chance of {words}]\n"
+        longer = counter.count(text + told)
+        if longer <= limit:
+            text, tokens = text + told, longer
+    form = _form(kind, index, text, tokens, complete=page.complete)
     form |= {"nodes": _nodes(page.nodes, scores), "omitted": _gaps(page.omitted)}
     for name, chance in (("sufficiency", page.sufficiency), ("covered", page.covered)):
         if chance is not None:
@@ -112,6 +128,41 @@ def nodes_reply(
     form = _form("nodes", index, text, counter.count(text), complete=not left)
     form |= {"nodes": _nodes(page.nodes, {}), "omitted": _gaps((*page.omitted, *left))}
     return Reply(text, form, page.nodes, bool(left))
+
+
+def file_reply(
+    name: str, path: str, text: str, lines: range, *, limit: int, counter: TokenCounter, read_on: ReadOn
+) -> Reply:
+    """Return lines of a file of a skill's folder, as many as fit, and the call that reads the rest.
+
+    Args:
+        name: Name of the skill.
+        path: Path of the file.
+        text: Its text.
+        lines: Numbers of the lines to return, from 1.
+        limit: Most tokens.
+        counter: Counts them.
+        read_on: Makes the call that reads a range of lines.
+    """
+    rows = text.splitlines(keepends=True)[lines.start - 1 : lines.stop - 1]
+    last = lines.start + len(rows) - 1
+    tag = tag_of(path, text)
+
+    def render(shown: int) -> str:
+        part = "".join(rows[:shown])
+        if not shown and rows:
+            shown = 1  # skip a line that is too long, so that the next call makes progress
+            part = f"[line{tag} {lines.start} is too long for one reply: work on the file with a program]\n"
+        if shown < len(rows):
+            part += f"\n{cut_mark(read_on(f'{lines.start + shown}-{last}'), tag)}"
+        return notice_of(tag) + (part or "The file is empty.\n")
+
+    shown, part = _most(render, len(rows), limit, counter)
+    cut = shown < len(rows)
+    gap = {"nodes": "", "file": path, "start_line": lines.start + shown, "end_line": last, "tokens": 0}
+    form: dict[str, object] = {"text": part, "skill": name, "kind": "file", "complete": not cut}
+    form |= {"tokens": counter.count(part), "full_tokens": counter.count(text), "nodes": []}
+    return Reply(part, form | {"omitted": [{**gap, "known": False}] if cut else []}, cut=cut)
 
 
 def long_node_reply(
@@ -154,9 +205,11 @@ def long_node_reply(
     return Reply(text, form, cut=True)
 
 
-def map_reply(index: SkillIndex, limit: int, counter: TokenCounter, show: str, list_nodes: str) -> Reply:
-    """Return the map of a skill; `show` and `list_nodes` are the calls that it names."""
-    made = outline_map(index, counter, show=show, list_nodes=list_nodes, max_tokens=limit)
+def map_reply(
+    index: SkillIndex, limit: int, counter: TokenCounter, *, show: str, list_nodes: str, folder: str
+) -> Reply:
+    """Return the map of a skill; it names the calls `show` and `list_nodes`, and has the line `folder`."""
+    made = outline_map(index, counter, show=show, list_nodes=list_nodes, folder=folder, max_tokens=limit)
     tokens = counter.count(made.text)
     if tokens > limit:
         raise _nothing_fits(limit)

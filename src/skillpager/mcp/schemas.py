@@ -1,9 +1,9 @@
 """Arguments of MCP tools as pydantic models, and the JSON schemas of arguments and replies."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from skillpager.errors import SettingsError
 from skillpager.json_types import JsonObject
@@ -17,6 +17,29 @@ Form = TypeVar("Form", bound="Arguments")
 
 # longest quotation of a value in an error
 SHOWN_VALUE = 80
+
+
+# digits of a number that a model may write as text
+MAX_DIGITS = 9
+
+
+def _number(value: object) -> object:
+    """Return the number that a text such as `"200"` or a float such as 200.0 stands for."""
+    if isinstance(value, str) and value.strip().isdecimal() and len(value.strip()) <= MAX_DIGITS:
+        return int(value)
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _flag(value: object) -> object:
+    """Return the truth value that the text `"true"` or `"false"` stands for."""
+    return (
+        {"true": True, "false": False}.get(value.strip().lower(), value) if isinstance(value, str) else value
+    )
+
+
+# models write numbers and truth values as text, too, and hosts pass them on
+Number = Annotated[int | None, BeforeValidator(_number)]
+Flag = Annotated[bool, BeforeValidator(_flag)]
 
 
 class Arguments(BaseModel):
@@ -39,29 +62,30 @@ class LoadSkill(Arguments):
 
     name: SkillName
     query: str | None = Field(None, description="What you are about to do, in a sentence.")
-    budget_tokens: int | None = Field(None, ge=1, description="Most tokens of the text.")
-    fill: bool = Field(False, description="Use budget_tokens up, beyond what the query needs.")
+    budget_tokens: Number = Field(None, ge=1, description="Most tokens of the text.")
+    fill: Flag = Field(False, description="Use budget_tokens up, beyond what the query needs.")
     mode: Mode = Field(
         "auto",
         description="auto: a page for the query; without a query the whole skill if it fits, else outline.",
     )
-    resend: bool = Field(False, description="Also send parts that you were sent before.")
+    resend: Flag = Field(False, description="Also send parts that you were sent before.")
 
 
 class ReadNodes(Arguments):
-    """Arguments of `read_skill_nodes`: one of `ids`, `section` and `lines`."""
+    """Arguments of `read_skill_nodes`: one of `ids`, `section`, `lines`, `file`; `file` may have `lines`."""
 
     name: SkillName
     ids: str | None = Field(None, description='Ids, ranges and lines, such as "n3-n5, n9, L30-57".')
     section: str | None = Field(None, description="Title of a heading.")
     lines: str | None = Field(None, description='Such as "30-57" or "references/api.md:30-57".')
+    file: str | None = Field(None, description='Another text file of the skill, as "scripts/run.sh".')
 
 
 class GetOutline(Arguments):
     """Arguments of `get_skill_outline`."""
 
     name: SkillName
-    nodes: bool = Field(False, description="List every node instead: id, type, lines, tokens, first words.")
+    nodes: Flag = Field(False, description="List every node instead: id, type, lines, tokens, first words.")
     start: str | None = Field(None, description='To read on in that list: begin with this node, as "n120".')
 
 
@@ -90,8 +114,11 @@ def _fault(fault: "ErrorDetails") -> str:
     return f"{name} is {value}, but {fault['msg'].replace('Input should be', 'it must be')}"
 
 
-def input_schema(form: type[Arguments]) -> JsonObject:
-    """Return the JSON schema of a tool's arguments, without what a model need not read, such as titles."""
+def input_schema(form: type[Arguments], names: Sequence[str] = ()) -> JsonObject:
+    """Return the JSON schema of a tool's arguments, without what a model need not read, such as titles.
+
+    With `names` the argument `name` must be one of them.
+    """
     schema = form.model_json_schema()
     properties: JsonObject = {}
     for name, value in schema["properties"].items():
@@ -104,6 +131,8 @@ def input_schema(form: type[Arguments]) -> JsonObject:
         for choice in value.get("anyOf", ()):
             plain |= choice if choice != {"type": "null"} else {}
         properties[name] = plain
+    if names and "name" in properties:
+        properties["name"] = {"type": "string", "enum": list(names)}
     return _object(properties, properties.keys() - schema.get("required", []))
 
 
@@ -129,7 +158,7 @@ READING_SCHEMA = _object(
     {
         "text": _TEXT,
         "skill": _TEXT,
-        "kind": {"enum": ["page", "full", "outline", "nodes"]},
+        "kind": {"enum": ["page", "full", "outline", "nodes", "file"]},
         "complete": _FLAG,
         "tokens": _COUNT,
         "full_tokens": _COUNT,

@@ -7,10 +7,13 @@ HTTP what `initialize` opened. HTTP requests of protocol 2026-07-28 have no sess
 import json
 import logging
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from importlib.metadata import version
-from typing import TYPE_CHECKING
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+from urllib.parse import quote, unquote
 
 import anyio
 from anyio.lowlevel import checkpoint_if_cancelled
@@ -18,13 +21,33 @@ from anyio.to_thread import run_sync
 from mcp.server import Server, ServerRequestContext
 from mcp.server.stdio import stdio_server
 from mcp.server.transport_security import TransportSecuritySettings
+from mcp.shared.exceptions import MCPError
 from mcp.shared.message import SessionMessage
 from mcp.types import (
+    INVALID_PARAMS,
     CallToolRequestParams,
     CallToolResult,
+    CompleteRequestParams,
+    CompleteResult,
+    Completion,
+    GetPromptRequestParams,
+    GetPromptResult,
+    JSONRPCError,
+    JSONRPCResponse,
+    ListPromptsResult,
+    ListResourcesResult,
+    ListResourceTemplatesResult,
     ListToolsResult,
     PaginatedRequestParams,
+    Prompt,
+    PromptArgument,
+    PromptMessage,
+    ReadResourceRequestParams,
+    ReadResourceResult,
+    Resource,
+    ResourceTemplate,
     TextContent,
+    TextResourceContents,
     Tool,
     ToolAnnotations,
     jsonrpc_message_adapter,
@@ -34,14 +57,18 @@ from pydantic import ValidationError
 
 from skillpager.display_text import encodable
 from skillpager.errors import SettingsError, SkillPagerError
-from skillpager.library import Library
+from skillpager.library import FoundSkill, Library
+from skillpager.mcp import schemas
+from skillpager.mcp.greeting import NAME, Greeting, instructions_of
 from skillpager.mcp.memory import Memory, Sessions
+from skillpager.mcp.options import ToolOptions
 from skillpager.mcp.replies import Reply
-from skillpager.mcp.tools import TOOLS, SkillTools, ToolOptions
+from skillpager.mcp.tools import TOOLS, Caller, SkillTools
 from skillpager.output.formatting import snippet
 
 if TYPE_CHECKING:
     import uvicorn
+    from mcp.shared._stream_protocols import WriteStream
     from starlette.types import ASGIApp, Receive, Scope, Send
 
 logger = logging.getLogger(__name__)
@@ -59,61 +86,142 @@ SESSION_SECONDS = 30 * 60
 MAX_OPEN_SESSIONS = 1_000
 # longest error: it quotes the request, which may have any length
 ERROR_CHARS = 2_000
-INSTRUCTIONS = (
-    "Skills are instructions for tasks. Before a task for which there is a skill, call load_skill and say in "
-    "query what you are about to do: you get the part that is needed. [… marks …] show what is left out; "
-    "read it with read_skill_nodes when you need it."
-)
+# skills among which a model may choose by the schema of a tool: each takes some tokens of every request
+MAX_NAMED = 64
+# prompts or resources in one answer, and names that complete one
+PAGE_SKILLS = 200
+MAX_COMPLETIONS = 100
+DESCRIPTION_CHARS = 300
+SCHEME = "skill://"
+MARKDOWN = "text/markdown"
+# argument of a prompt
+TASK = "task"
 
 SkillServer = Server[Sessions]
 RequestContext = ServerRequestContext[Sessions]
 
 
 def make_server(library: Library, options: ToolOptions | None = None) -> SkillServer:
-    """Return a server that offers the skills of a library.
-
-    Raises:
-        SettingsError: An option is not valid.
-    """
+    """Return a server that offers the skills of a library."""
     options = options or ToolOptions()
     tools = SkillTools(library, options)
-    listed = ListToolsResult(
-        tools=[
-            Tool(
-                name=name,
-                description=tool.description,
-                input_schema=dict(tool.input_schema),
-                output_schema=dict(tool.output_schema) if options.structured else None,
-                annotations=ToolAnnotations(read_only_hint=True, open_world_hint=False),
-            )
-            for name, tool in TOOLS.items()
-        ]
-    )
 
     async def list_tools(_: RequestContext, __: PaginatedRequestParams | None) -> ListToolsResult:
-        return listed
+        skills = await run_sync(library.skills)
+        return _tools([skill.name for skill in skills], options)
 
     async def call_tool(context: RequestContext, params: CallToolRequestParams) -> CallToolResult:
-        memory = _memory(context)
-        result, reply = await run_sync(_answer, tools, params, memory, options.structured)
+        caller = _caller(context, options)
+        result, reply = await run_sync(_answer, tools, params, caller, options.structured)
         # a thread cannot be cancelled: if the client cancelled the call meanwhile, it ends here unanswered
         await checkpoint_if_cancelled()
         if reply is not None and not await _has_left(context):
-            memory.add(reply.key, (node.id for node in reply.nodes))
+            caller.memory.add(reply.key, (node.id for node in reply.nodes))
         return result
+
+    async def list_prompts(_: RequestContext, params: PaginatedRequestParams | None) -> ListPromptsResult:
+        skills, following = _part(await run_sync(library.skills), params)
+        return ListPromptsResult(prompts=[_prompt(skill) for skill in skills], next_cursor=following)
+
+    async def get_prompt(context: RequestContext, params: GetPromptRequestParams) -> GetPromptResult:
+        asked = {"name": params.name, "query": (params.arguments or {}).get(TASK)}
+        text = await run_sync(_text, tools, asked, _new_caller(context, options))
+        message = PromptMessage(role="user", content=TextContent(type="text", text=text))
+        return GetPromptResult(messages=[message])
+
+    async def list_resources(_: RequestContext, params: PaginatedRequestParams | None) -> ListResourcesResult:
+        skills, following = _part(await run_sync(library.skills), params)
+        return ListResourcesResult(resources=[_resource(skill) for skill in skills], next_cursor=following)
+
+    async def list_templates(
+        _: RequestContext, __: PaginatedRequestParams | None
+    ) -> ListResourceTemplatesResult:
+        template = ResourceTemplate(name="skill", uri_template=f"{SCHEME}{{name}}", mime_type=MARKDOWN)
+        return ListResourceTemplatesResult(resource_templates=[template])
+
+    async def read_resource(context: RequestContext, params: ReadResourceRequestParams) -> ReadResourceResult:
+        if not params.uri.startswith(SCHEME):
+            raise MCPError(INVALID_PARAMS, f"{params.uri[:80]!r} is no skill: the form is {SCHEME}NAME.")
+        asked = {"name": unquote(params.uri.removeprefix(SCHEME)), "mode": "full"}
+        text = await run_sync(_text, tools, asked, _new_caller(context, options))
+        contents = TextResourceContents(uri=params.uri, mime_type=MARKDOWN, text=text)
+        return ReadResourceResult(contents=[contents])
+
+    async def complete(_: RequestContext, params: CompleteRequestParams) -> CompleteResult:
+        skills = await run_sync(library.skills) if params.argument.name == "name" else []
+        names = [skill.name for skill in skills if skill.name.startswith(params.argument.value)]
+        shown, more = names[:MAX_COMPLETIONS], len(names) > MAX_COMPLETIONS
+        return CompleteResult(completion=Completion(values=shown, total=len(names), has_more=more))
 
     @asynccontextmanager
     async def sessions(_: SkillServer) -> AsyncIterator[Sessions]:
         yield Sessions()
 
     return Server(
-        "skillpager",
-        version=version("skillpager"),
-        instructions=INSTRUCTIONS,
+        NAME,
+        version=version(NAME),
+        instructions=instructions_of(library),
         lifespan=sessions,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
+        on_list_prompts=list_prompts,
+        on_get_prompt=get_prompt,
+        on_list_resources=list_resources,
+        on_list_resource_templates=list_templates,
+        on_read_resource=read_resource,
+        on_completion=complete,
     )
+
+
+def _tools(names: Sequence[str], options: ToolOptions) -> ListToolsResult:
+    """Return the tools; `load_skill` takes one of the given names, if they are few."""
+    choices = {"load_skill": names if len(names) <= MAX_NAMED else ()}
+    tools = [
+        Tool(
+            name=name,
+            description=tool.description,
+            input_schema=schemas.input_schema(tool.arguments, choices.get(name, ())),
+            output_schema=dict(tool.output_schema) if options.structured else None,
+            annotations=ToolAnnotations(read_only_hint=True, open_world_hint=False),
+            _meta=options.meta,
+        )
+        for name, tool in TOOLS.items()
+    ]
+    return ListToolsResult(tools=tools)
+
+
+def _part(
+    skills: Sequence[FoundSkill], params: PaginatedRequestParams | None
+) -> tuple[Sequence[FoundSkill], str | None]:
+    """Return the skills of one answer to a list request, and the cursor of the next: a name."""
+    cursor = (params.cursor if params else None) or ""
+    rest = [skill for skill in skills if skill.name >= cursor]
+    return rest[:PAGE_SKILLS], rest[PAGE_SKILLS].name if len(rest) > PAGE_SKILLS else None
+
+
+def _prompt(skill: FoundSkill) -> Prompt:
+    """Return a skill as a prompt, which a user starts, as a command in many hosts."""
+    task = PromptArgument(name=TASK, description="What you are about to do, in a sentence.", required=False)
+    description = snippet(skill.description, DESCRIPTION_CHARS)
+    return Prompt(name=skill.name, description=description, arguments=[task])
+
+
+def _resource(skill: FoundSkill) -> Resource:
+    uri, description = SCHEME + quote(skill.name, safe=""), snippet(skill.description, DESCRIPTION_CHARS)
+    return Resource(uri=uri, name=skill.name, description=description, mime_type=MARKDOWN)
+
+
+def _caller(context: RequestContext, options: ToolOptions) -> Caller:
+    """Return who a request is from: the session's memory, and the ceiling for its host."""
+    client = context.session.client_params
+    info = client.client_info if client else None
+    ceiling = options.ceiling_for(info.name, info.version) if info else options.ceiling_for()
+    return Caller(_memory(context), ceiling)
+
+
+def _new_caller(context: RequestContext, options: ToolOptions) -> Caller:
+    """Return the same without a memory: hosts show prompts and resources where tools do not see it."""
+    return replace(_caller(context, options), memory=Memory())
 
 
 def _memory(context: RequestContext) -> Memory:
@@ -133,11 +241,11 @@ async def _has_left(context: RequestContext) -> bool:
 
 
 def _answer(
-    tools: SkillTools, params: CallToolRequestParams, memory: Memory, structured: bool
+    tools: SkillTools, params: CallToolRequestParams, caller: Caller, structured: bool
 ) -> tuple[CallToolResult, Reply | None]:
     """Return the answer to a call, and the reply in it, or None if it is an error."""
     try:
-        reply = tools.call(params.name, params.arguments or {}, memory)
+        reply = tools.call(params.name, params.arguments or {}, caller)
     except (KeyboardInterrupt, SystemExit):
         raise
     except SkillPagerError as error:
@@ -153,8 +261,16 @@ def _answer(
     return CallToolResult(content=[content], is_error=True), None
 
 
-def serve_pipe(server: SkillServer) -> None:
-    """Answer the client at stdin and stdout until it closes them."""
+def _text(tools: SkillTools, asked: Mapping[str, object], caller: Caller) -> str:
+    """Return the text that `load_skill` answers; errors are those of the protocol."""
+    try:
+        return tools.call("load_skill", asked, caller).text
+    except SkillPagerError as error:
+        raise MCPError(INVALID_PARAMS, snippet(str(error), ERROR_CHARS)) from error
+
+
+def serve_pipe(server: SkillServer, greeting: Greeting) -> None:
+    """Answer the client at stdin and stdout until it closes them, after its first line."""
 
     async def serve() -> None:
         async with stdio_server() as (incoming, outgoing), anyio.create_task_group() as tasks:
@@ -162,15 +278,59 @@ def serve_pipe(server: SkillServer) -> None:
 
             async def repair() -> None:
                 async with incoming, repaired:
+                    if greeting.line:
+                        await repaired.send(_repaired(_message(greeting.line)))
                     async for message in incoming:
                         await repaired.send(_repaired(message))
 
             tasks.start_soon(repair)
+            answers = outgoing if greeting.answered is None else _Ungreeted(outgoing, greeting.answered)
             async with messages:
-                await server.run(messages, outgoing, server.create_initialization_options())
+                await server.run(messages, answers, server.create_initialization_options())
             tasks.cancel_scope.cancel()
 
     anyio.run(serve)
+
+
+class _Ungreeted:
+    """A stream of answers without the first, to a request that `greet` has answered."""
+
+    def __init__(self, outgoing: "WriteStream[SessionMessage]", answered: int | str) -> None:
+        self._outgoing = outgoing
+        self._answered: int | str | None = answered
+
+    async def send(self, item: SessionMessage, /) -> None:
+        message = item.message
+        if isinstance(message, JSONRPCResponse | JSONRPCError) and message.id == self._answered:
+            self._answered = None
+            if isinstance(message, JSONRPCError):
+                logger.warning("the first request is not valid: %s", snippet(message.error.message))
+        else:
+            await self._outgoing.send(item)
+
+    async def aclose(self) -> None:
+        await self._outgoing.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_val: BaseException | None,
+        exc_tb: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+
+def _message(line: bytes) -> SessionMessage | Exception:
+    """Return a line of stdin as a message, or as the error that the SDK makes of it."""
+    try:
+        return SessionMessage(
+            jsonrpc_message_adapter.validate_json(line.decode(errors="replace"), by_name=False)
+        )
+    except ValueError as error:
+        return error
 
 
 def _repaired(message: SessionMessage | Exception) -> SessionMessage | Exception:

@@ -15,60 +15,39 @@ from skillpager.json_types import JsonObject
 from skillpager.library import Library
 from skillpager.mcp import replies, schemas
 from skillpager.mcp.memory import Memory
+from skillpager.mcp.options import Ceiling, ToolOptions
 from skillpager.mcp.replies import ReadOn, Reply
 from skillpager.pages.addresses import find_nodes, find_section
-from skillpager.parsing.skill import SCOPES
+from skillpager.pages.gaps import folder_line
+from skillpager.parsing.folder import read_own_file
+from skillpager.parsing.skill import own_folder
 from skillpager.types import SkillIndex, Style
-
-# Claude Code cuts a result off at 25,000 tokens (claude-code#10456); its tokenizer may count more than ours
-DEFAULT_CEILING = 20_000
-# the marks alone of a page with many gaps take some hundred tokens
-LEAST_CEILING = 1_000
 
 _LINES = re.compile(r"((?:[^\s:,]+:)?)L?(\d+)(?:-L?(\d+))?", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class ToolOptions:
-    """Options of the server.
+class Caller:
+    """Who a reply is for: what the session was sent, and how much its host shows of a reply."""
 
-    Attributes:
-        ceiling: Most tokens of a reply, its JSON form included.
-        structured: Whether the JSON form is sent with the text.
-        resend: Whether to send again the nodes that a session was sent.
-        scope: `skill` or `body`; None for that of the settings.
-    """
-
-    ceiling: int = DEFAULT_CEILING
-    structured: bool = True
-    resend: bool = False
-    scope: str | None = None
+    memory: Memory
+    ceiling: Ceiling
 
 
 class SkillTools:
-    """The tools over the skills of a library. Thread-safe.
-
-    Raises:
-        SettingsError: The ceiling is too low for a page, or the scope is unknown.
-    """
+    """The tools over the skills of a library. Thread-safe."""
 
     def __init__(self, library: Library, options: ToolOptions) -> None:
-        if options.ceiling < LEAST_CEILING:
-            raise SettingsError(
-                f"The ceiling is {options.ceiling} tokens: it must be {LEAST_CEILING} or more."
-            )
-        if options.scope not in (None, *SCOPES):
-            raise SettingsError(f"Unknown scope {options.scope!r}: choose one of {', '.join(SCOPES)}.")
         self._library = library
         self._pager = library.pager
         self._options = options
         # gaps must be marked, and the style `plain` has no marks
         self._style = Style.XML if library.pager.settings.style == Style.XML else Style.MARKED
 
-    def call(self, name: str, values: Mapping[str, object], memory: Memory) -> Reply:
+    def call(self, name: str, values: Mapping[str, object], caller: Caller) -> Reply:
         """Return the reply of a tool of `TOOLS` to its arguments.
 
-        `memory` is that of the session; the caller adds to it what the reply holds, once that is on its way.
+        The server adds what the reply holds to the session's memory, once that is on its way.
 
         Raises:
             SettingsError: The tool is unknown, or an argument is not valid.
@@ -77,32 +56,37 @@ class SkillTools:
         if name not in TOOLS:
             raise SettingsError(f"There is no tool {name[:80]!r}: there are {', '.join(TOOLS)}.")
         tool = TOOLS[name]
-        return tool.answer(self, schemas.checked(tool.arguments, values), memory)
+        return tool.answer(self, schemas.checked(tool.arguments, values), caller)
 
-    def list_skills(self, asked: schemas.ListSkills, _memory: Memory) -> Reply:
+    def list_skills(self, asked: schemas.ListSkills, caller: Caller) -> Reply:
         """Return the skills on offer, by name."""
         skills = [skill for skill in self._library.skills() if skill.name >= (asked.start or "")]
         counter, read_on = self._pager.token_counter, _call("list_skills", "start")
-        return self._within(lambda limit: replies.list_reply(skills, limit, counter, read_on))
+        return self._within(lambda limit: replies.list_reply(skills, limit, counter, read_on), caller)
 
-    def load_skill(self, asked: schemas.LoadSkill, memory: Memory) -> Reply:
+    def load_skill(self, asked: schemas.LoadSkill, caller: Caller) -> Reply:
         """Return the page of a skill for a query, the whole skill, or its outline."""
         index = self._index(asked.name)
         query = (asked.query or "").strip()
         if asked.mode == "page" and not query:
             raise SettingsError('The mode "page" needs a query: say what you are about to do.')
         if query and asked.mode in ("page", "auto"):
-            return self._page(asked, query, index, memory)
-        whole = None if asked.mode == "outline" else self._whole(asked, index, memory)
+            return self._page(asked, query, index, caller)
+        whole = None if asked.mode == "outline" else self._whole(asked, index, caller)
         if whole is None or (whole.cut and asked.mode == "auto"):
-            return self._map(asked.name, index, asked.budget_tokens)
+            return self._map(asked.name, index, asked.budget_tokens, caller)
         return replace(whole, key=index.key)
 
-    def read_skill_nodes(self, asked: schemas.ReadNodes, _memory: Memory) -> Reply:
+    def read_skill_nodes(self, asked: schemas.ReadNodes, caller: Caller) -> Reply:
         """Return nodes of a skill, including those that the session was sent before."""
+        if asked.file is not None and asked.ids is asked.section is None:
+            return self._file(asked, asked.file, caller)
         index = self._index(asked.name)
-        if [asked.ids, asked.section, asked.lines].count(None) != 2:
-            raise SettingsError("Give exactly one of ids, section and lines: it says which nodes to read.")
+        if asked.file is not None or [asked.ids, asked.section, asked.lines].count(None) != 2:
+            raise SettingsError(
+                "Give exactly one of ids, section, lines and file: it says what to read. Only file may have "
+                "lines beside it."
+            )
         first_line = 0
         if asked.section is not None:
             ordinals = find_section(index, asked.section)
@@ -130,20 +114,46 @@ class SkillTools:
                 index, nodes, first_line, limit, counter, read_lines=read_lines, read_nodes=read_nodes
             )
 
-        return replace(self._within(make), key=index.key)
+        return replace(self._within(make, caller), key=index.key)
 
-    def get_skill_outline(self, asked: schemas.GetOutline, _memory: Memory) -> Reply:
+    def _file(self, asked: schemas.ReadNodes, path: str, caller: Caller) -> Reply:
+        """Return a file of a skill's folder, or lines of it."""
+        text = read_own_file(self._library.skill(asked.name).path, path)
+        count = len(text.splitlines())
+        lines = range(1, count + 1)
+        if asked.lines is not None:
+            match = _LINES.fullmatch(asked.lines.strip())
+            first = int(match[2]) if match and not match[1] else 0
+            if match is None or not 1 <= first <= count:
+                raise NodeNotFoundError(
+                    f"{asked.lines[:80]!r} are no lines of {path[:80]!r}, which has {count}: name lines "
+                    f'such as "1-{count}".'
+                )
+            lines = range(first, min(int(match[3] or first), count) + 1)
+        counter = self._pager.token_counter
+        read_on = _call("read_skill_nodes", "lines", asked.name, path)
+        return self._within(
+            lambda limit: replies.file_reply(
+                asked.name, path, text, lines, limit=limit, counter=counter, read_on=read_on
+            ),
+            caller,
+        )
+
+    def get_skill_outline(self, asked: schemas.GetOutline, caller: Caller) -> Reply:
         """Return a map of a skill, or all its headings and nodes."""
         index = self._index(asked.name)
         if not asked.nodes and asked.start is None:
-            return self._map(asked.name, index, None)
+            return self._map(asked.name, index, None, caller)
         start = find_nodes(index, [asked.start])[0] if asked.start else 0
         counter, read_on = self._pager.token_counter, _call("get_skill_outline", "start", asked.name)
-        return self._within(lambda limit: replies.nodes_outline_reply(index, start, limit, counter, read_on))
+        return self._within(
+            lambda limit: replies.nodes_outline_reply(index, start, limit, counter, read_on), caller
+        )
 
-    def _page(self, asked: schemas.LoadSkill, query: str, index: SkillIndex, memory: Memory) -> Reply:
+    def _page(self, asked: schemas.LoadSkill, query: str, index: SkillIndex, caller: Caller) -> Reply:
         key = self._pager.pool(index).key
-        style, show, known = self._style, _show(asked.name), self._known(asked, key, memory)
+        style, show, known = self._style, _show(asked.name), self._known(asked, key, caller.memory)
+        counter, ceiling = self._pager.token_counter, caller.ceiling.tokens
 
         def page(limit: int | None) -> Reply:
             made = self._pager.page(
@@ -153,40 +163,50 @@ class SkillTools:
                 fill=asked.fill or None,
                 style=style,
                 show=show,
+                folder=True,
                 known=known,
             )
-            return replies.page_reply(made, index, "page", asked=limit == asked.budget_tokens)
+            by_caller = limit == asked.budget_tokens
+            most = ceiling if limit is None else limit
+            return replies.page_reply(made, index, "page", limit=most, counter=counter, asked=by_caller)
 
         def make(limit: int) -> Reply:
             if asked.budget_tokens is not None:
                 return page(min(limit, asked.budget_tokens))
             free = page(None)  # under a limit, strategies that do not stop by themselves would fill the page
-            return free if self._pager.token_counter.count(free.text) <= limit else page(limit)
+            return free if counter.count(free.text) <= limit else page(limit)
 
-        return replace(self._within(make), key=key)
+        return replace(self._within(make, caller), key=key)
 
-    def _whole(self, asked: schemas.LoadSkill, index: SkillIndex, memory: Memory) -> Reply:
-        style, show, known = self._style, _show(asked.name), self._known(asked, index.key, memory)
+    def _whole(self, asked: schemas.LoadSkill, index: SkillIndex, caller: Caller) -> Reply:
+        style, show, known = self._style, _show(asked.name), self._known(asked, index.key, caller.memory)
 
         def make(limit: int) -> Reply:
             most = min(limit, asked.budget_tokens or limit)
-            made = self._pager.whole(index, max_tokens=most, style=style, show=show, known=known)
-            return replies.page_reply(made, index, "full", asked=asked.mode == "full" and most != limit)
+            made = self._pager.whole(index, max_tokens=most, style=style, show=show, folder=True, known=known)
+            by_caller = asked.mode == "full" and most != limit
+            return replies.page_reply(
+                made, index, "full", limit=most, counter=self._pager.token_counter, asked=by_caller
+            )
 
-        return self._within(make)
+        return self._within(make, caller)
 
-    def _map(self, name: str, index: SkillIndex, budget: int | None) -> Reply:
+    def _map(self, name: str, index: SkillIndex, budget: int | None, caller: Caller) -> Reply:
         counter, show, list_nodes = self._pager.token_counter, _show(name), _list_nodes(name)
-        return self._within(
-            lambda limit: replies.map_reply(index, min(limit, budget or limit), counter, show, list_nodes)
-        )
+        folder = folder_line(index.skill, own_folder(index.skill))
+
+        def make(limit: int) -> Reply:
+            most = min(limit, budget or limit)
+            return replies.map_reply(index, most, counter, show=show, list_nodes=list_nodes, folder=folder)
+
+        return self._within(make, caller)
 
     def _index(self, name: str) -> SkillIndex:
         return self._library.index(name, scope=self._options.scope)
 
-    def _within(self, make: Callable[[int], Reply]) -> Reply:
-        options = self._options
-        return replies.within(make, options.ceiling, self._pager.token_counter, structured=options.structured)
+    def _within(self, make: Callable[[int], Reply], caller: Caller) -> Reply:
+        counter = self._pager.token_counter
+        return replies.within(make, caller.ceiling, counter, structured=self._options.structured)
 
     def _known(self, asked: schemas.LoadSkill, key: str, memory: Memory) -> Collection[str]:
         return () if self._options.resend or asked.resend else memory.sent(key)
@@ -199,7 +219,7 @@ class SkillTool:
     description: str
     arguments: type[schemas.Arguments]
     output_schema: JsonObject
-    answer: Callable[[SkillTools, Any, Memory], Reply]
+    answer: Callable[[SkillTools, Any, Caller], Reply]
 
     @property
     def input_schema(self) -> JsonObject:
@@ -207,9 +227,10 @@ class SkillTool:
         return schemas.input_schema(self.arguments)
 
 
-def _call(tool: str, argument: str, name: str | None = None) -> ReadOn:
+def _call(tool: str, argument: str, name: str | None = None, file: str | None = None) -> ReadOn:
     """Return a function from an address to the tool call that reads it."""
     skill = "" if name is None else f"name={json.dumps(name, ensure_ascii=False)}, "
+    skill += "" if file is None else f"file={json.dumps(file, ensure_ascii=False)}, "
     return lambda address: f"{tool}({skill}{argument}={json.dumps(address, ensure_ascii=False)})"
 
 
@@ -237,7 +258,7 @@ TOOLS: dict[str, SkillTool] = {
         SkillTools.load_skill,
     ),
     "read_skill_nodes": SkillTool(
-        "Read parts of a skill verbatim; give one of ids, section or lines.",
+        "Read parts of a skill verbatim, or a file of its folder; give one of ids, section, lines, file.",
         schemas.ReadNodes,
         schemas.READING_SCHEMA,
         SkillTools.read_skill_nodes,

@@ -3,6 +3,8 @@
 from skillpager.display_text import one_line
 from skillpager.types import Node, Page
 
+# an estimate is never shown as certain
+LARGEST_CHANCE = 0.99
 # characters of a node's text in a line of output
 SNIPPET_CHARS = 72
 
@@ -15,6 +17,11 @@ def snippet(text: str, width: int = SNIPPET_CHARS) -> str:
 def percent(share: float, *, digits: int = 0) -> str:
     """Return a share as text, such as `64 %`."""
     return f"{100 * share:.{digits}f} %"
+
+
+def chance_words(chance: float) -> str:
+    """Return an estimated chance as text, such as `87 %`."""
+    return f"over {percent(LARGEST_CHANCE)}" if chance > LARGEST_CHANCE else percent(chance)
 
 
 def nothing_fits(page: Page, limit: str = "max_tokens") -> str:

@@ -94,6 +94,7 @@ def outline_map(
     *,
     show: str = "",
     list_nodes: str = "",
+    folder: str = "",
     max_tokens: int | None = None,
 ) -> SkillMap:
     """Return a map of the skill: for each section its title, lines, tokens and number of nodes by type.
@@ -107,6 +108,7 @@ def outline_map(
         counter: Counts the tokens.
         show: Command that reads lines. The map names it, the lines follow it or replace `{ids}` in it.
         list_nodes: Command that lists every node, for the map to name.
+        folder: Line that names the skill's folder, see `gaps.folder_line`; empty for none.
         max_tokens: A lower ceiling.
     """
     ceiling = max(MAP_TOKENS, int(index.full_tokens * MAP_SHARE))
@@ -117,6 +119,7 @@ def outline_map(
     def render(shown: Sequence[_Part], *, guide: bool) -> str:
         lines = [summary(index), *(_part_line(part, index) for part in shown)]
         lines += [_guide(shown, index, show, list_nodes, tag)] if guide and shown else []
+        lines += [folder] if folder else []
         return notice_of(tag) + "\n".join(lines) + "\n"
 
     for guide in (True, False):  # a command may be longer than the ceiling

@@ -4,10 +4,11 @@ import re
 from collections import Counter
 from collections.abc import Collection, Sequence
 from itertools import accumulate, count, groupby
+from pathlib import Path
 
-from skillpager.display_text import one_line
+from skillpager.display_text import is_plain, one_line
 from skillpager.memory import LRUCache
-from skillpager.types import Node, Omission, Skill, SkillIndex
+from skillpager.types import SKILL_DIR, Node, Omission, Skill, SkillIndex
 
 # tags of skills that are cached, some hundred bytes each
 MAX_KEPT_TAGS = 1_000
@@ -38,7 +39,7 @@ _IMITATION = re.compile(
     r"(?:[…⋯]|\.\.\.(?=[^\w\]]|L\d))[^\[\]]{0,200}?"
     r"\b(?:L\s?\d|(?:lines?|tokens?|omitted|in context|sent (?:earlier|before)|cut here|go on|read on)\b)"
     r"|(?:page|parts)\W{0,3}\d*\s*of\s+(?:a\s+)?skill|file\W{0,3}\d*\s*:|line\s+\d+\s+of\b"
-    r"|this\s+skill\W{0,3}\d*\s*seems\b)",
+    r"|page\W{0,3}\d*\s*holds\b|this\s+skill\W{0,3}\d*\s*seems\b|skill\s+folder\b)",
     re.IGNORECASE,
 )
 # tags of skills by name, paths and digests: finding one takes a pass over the source
@@ -74,6 +75,18 @@ def rule_of(tag: str) -> str:
 def notice_of(tag: str) -> str:
     """Return the first line of a text that has marks but no legend; empty without a tag."""
     return f"[{tag}:{rule_of(tag)}]\n\n" if tag else ""
+
+
+def folder_line(skill: Skill, folder: Path | None) -> str:
+    """Return the line that says where relative paths of a skill lead; empty without a folder.
+
+    An agent that reads a page elsewhere, such as through a stub, would look for them beside what it read.
+    """
+    if folder is None or not is_plain(str(folder)):
+        return ""
+    # without braces, because an agent would put another folder in the place of `${CLAUDE_SKILL_DIR}`
+    also = f" ({SKILL_DIR})" if any(SKILL_DIR in file.text for file in skill.files) else ""
+    return f"[Skill folder{skill_tag(skill)}{also}: {folder}]"
 
 
 def not_covered(covered: float | None) -> str:

@@ -85,6 +85,7 @@ class PageRenderer:
         style: `marked` or `xml` for marks in place of gaps, `plain` for the paper's concatenation.
         show: Command that reads omitted lines; their address follows it, or replaces `{ids}` in it. Empty
             for none.
+        folder: Line that names the skill's folder, see `gaps.folder_line`; empty for none.
         known: Ordinals of nodes that the reader has already; marks of omitted ones say so.
         joints: The cache of its joints, to share one among renderers; default: a cache of its own.
     """
@@ -96,6 +97,7 @@ class PageRenderer:
         *,
         style: Style = Style.MARKED,
         show: str = "",
+        folder: str = "",
         known: frozenset[int] = frozenset(),
         joints: JointCache | None = None,
     ) -> None:
@@ -104,6 +106,7 @@ class PageRenderer:
         self.style = style
         # a command that is no line of text, such as one with the path of an oddly named folder, breaks marks
         self._show = show if is_plain(show) else ""
+        self._folder = folder
         self._known = known
         self._paths = _without_titles(index)
         self._joints = joint_cache() if joints is None else joints
@@ -141,7 +144,9 @@ class PageRenderer:
 
     def knowing(self, known: frozenset[int]) -> "PageRenderer":
         """Return a renderer of the same index for a reader who has these nodes already."""
-        return PageRenderer(self.index, self.counter, style=self.style, show=self._show, known=known)
+        return PageRenderer(
+            self.index, self.counter, style=self.style, show=self._show, folder=self._folder, known=known
+        )
 
     def joint(self, before: int, after: int) -> _Joint:
         """Return the joint of two shown nodes; `START` and `END` are the ends of the page."""
@@ -231,6 +236,8 @@ class PageRenderer:
             flag = ""
         elif self.tag:
             legend = f"[Page{self.tag} of {quoted}: the whole.{rule}]\n\n"
+        if self._folder:
+            legend = f"{legend.rstrip()}\n{self._folder}\n\n".lstrip()
         if said := not_covered(covered):
             legend = f"[This skill{self.tag} {said}.]\n\n{legend}"
         if self.style is Style.MARKED:

@@ -28,8 +28,11 @@ _BLOCK = re.compile(
     r"---[ \t]*(?:\r\n|\r|\n)(?P<body>.*?)(?<=[\r\n])(?:---|\.\.\.)[ \t]*(?:\r\n|\r|\n|\Z)", re.DOTALL
 )
 _KEY = re.compile(r"[\w\"'.-]+[ \t]*:(?:[ \t]|$)")
-# a plain `key: value` line whose value is not quoted and has no syntax of YAML; two stars are bold text
-_FIELD = re.compile(r"^([A-Za-z_][\w.-]*):[ \t]+(?![\"'|>\[{&!#]|\*(?!\*))(.*)$", re.MULTILINE)
+# a plain `key: value` line whose value is not quoted and has no syntax of YAML; two stars are bold text, and
+# brackets with more behind them, such as `[file] [format]`, no list
+_FIELD = re.compile(
+    r"^([A-Za-z_][\w.-]*):[ \t]+(?![\"'|>{&!#]|\[(?![^\[\]\n]*\][ \t]+[^\s#])|\*(?!\*))(.*)$", re.MULTILINE
+)
 
 
 class _Loader(yaml.SafeLoader):

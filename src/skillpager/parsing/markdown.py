@@ -314,6 +314,36 @@ def linked_paths(text: str, *, file: str = "The text", first_line: int = 1) -> l
     Raises:
         SkillError: A block has too many parts.
     """
+    found: list[str] = []
+    for child in _inline_tokens(text, file, first_line):
+        if child.type in ("text", "code_inline"):
+            found += _MARKDOWN_PATH.findall(child.content)
+        elif child.type == "link_open" and (path := _target(child)).lower().endswith((".md", ".markdown")):
+            found.append(path)
+    return list(dict.fromkeys(path for path in found if not path.startswith("/")))
+
+
+def link_targets(text: str, *, file: str = "The text", first_line: int = 1) -> list[str]:
+    """Return the relative paths that the links and images of a text lead to, in order, each once.
+
+    The arguments and errors are those of `linked_paths`.
+    """
+    tokens = _inline_tokens(text, file, first_line)
+    found = [_target(child) for child in tokens if child.type in ("link_open", "image")]
+    return list(dict.fromkeys(path for path in found if path and not path.startswith("/")))
+
+
+def _target(token: Token) -> str:
+    """Return the path that a link or image leads to; empty if that is no file beside the text."""
+    try:
+        target = urlsplit(str(token.attrGet("href") or token.attrGet("src") or ""))
+    except ValueError:
+        return ""
+    return "" if target.scheme or target.netloc else unquote(target.path)
+
+
+def _inline_tokens(text: str, file: str, first_line: int) -> Iterator[Token]:
+    """Yield the inline tokens of a text: words, code, links."""
     parser, env = _parser(), dict[str, Any]()
     inline = [
         part
@@ -324,19 +354,8 @@ def linked_paths(text: str, *, file: str = "The text", first_line: int = 1) -> l
         if part
     ]
     parser.options["maxNesting"] = MAX_INLINE_NESTING
-    found: list[str] = []
-    for child in (child for part in inline for child in _parse_inline(part, parser, env)):
-        if child.type in ("text", "code_inline"):
-            found += _MARKDOWN_PATH.findall(child.content)
-        elif child.type == "link_open":
-            try:
-                target = urlsplit(str(child.attrGet("href") or ""))
-            except ValueError:
-                continue
-            path = unquote(target.path)
-            if not target.scheme and not target.netloc and path.lower().endswith((".md", ".markdown")):
-                found.append(path)
-    return list(dict.fromkeys(path for path in found if not path.startswith("/")))
+    for part in inline:
+        yield from _parse_inline(part, parser, env)
 
 
 def _parse_inline(text: str, parser: MarkdownIt, env: dict[str, Any]) -> list[Token]:

@@ -13,13 +13,15 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from urllib.parse import unquote
 
 from skillpager.display_text import is_plain, one_line
 from skillpager.errors import SkillError
 from skillpager.parsing import frontmatter
+from skillpager.parsing.folder import own_files
 from skillpager.parsing.lines import Lines
 from skillpager.settings import MAX_SKILL_BYTES, read_bounded
-from skillpager.types import Skill, SourceFile
+from skillpager.types import SKILL_DIR, Skill, SourceFile
 
 logger = logging.getLogger(__name__)
 
@@ -37,6 +39,14 @@ NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 MAX_SHOWN_NAME = 200
 # name of a skill whose other names have no visible character
 NAMELESS = "skill"
+
+# targets of links to files of the skill, roughly: without scheme, anchor or place in the file system, with
+# a dot or slash, unlike the `url` of an example
+_MAY_BE_TARGET = re.compile(
+    r"\](?:\(|:)\s*<?(?![a-z][\w+.-]*:|[/#?{$])(?=[^\s()<>#?]*[./])([^\s()<>#?]+)", re.IGNORECASE
+)
+# missing targets that are warned of, each once
+MAX_MISSING = 5
 
 # without one of these a text links to no file: `.md`, or what may stand for it in a link
 MAY_LINK = re.compile(r"\.m(?:d|arkdown)|%[2-7][\da-f]|&(?:#|period;|percnt;)", re.IGNORECASE)
@@ -72,6 +82,7 @@ def read_skill(path: Path | str, *, scope: str = DEFAULT_SCOPE, max_bytes: int =
         raise SkillError(f"{entry} is empty: a skill needs at least one line of Markdown.")
     if scope == "skill" and in_folder:
         reader.add_linked(files)
+        reader.warn_of_missing(files)
     name = entry.resolve().parent.name if in_folder else entry.stem
     return _skill(files, fallback=name, root=entry.parent.resolve(), notes=reader.warnings)
 
@@ -238,6 +249,37 @@ class _Reader:
                 except SkillError as error:
                     self.warnings.append(f"left out: {error}")
 
+    def warn_of_missing(self, files: Sequence[SourceFile]) -> None:
+        """Add a warning for each link of `files` to a file that is not there, up to `MAX_MISSING`."""
+        missing: dict[str, str] = {}
+        for source in files:
+            body = source.text[source.body_start :]
+            absent = {target for target in _MAY_BE_TARGET.findall(body) if not self._exists(target, source)}
+            if absent:
+                # few skills have dead links, and most of what looks like one is code: so the parser, which
+                # takes 25 ms to import, decides only about these
+                from skillpager.parsing.markdown import link_targets
+
+                missing |= {
+                    target: source.path
+                    for target in link_targets(body, file=source.path)
+                    if target not in missing and ("." in target or "/" in target)
+                    if not self._exists(target, source)
+                }
+        shown = list(missing.items())[:MAX_MISSING]
+        self.warnings += [
+            f"{path} links to {one_line(target, SHOWN_PATH)}, which is not there: mend the link or add the "
+            "file"
+            for target, path in shown
+        ]
+        if more := len(missing) - len(shown):
+            self.warnings.append(f"{more} more links lead to files that are not there")
+
+    def _exists(self, target: str, source: SourceFile) -> bool:
+        """Return whether a link's target is there, beside its file or below the root."""
+        path = unquote(target)
+        return any(os.path.lexists(base / path) for base in ((self._root / source.path).parent, self._root))
+
     def _resolve(self, target: str, *, source: SourceFile) -> Path | None:
         """Return the file that `source` names as `target`; None if it is not in the skill.
 
@@ -257,6 +299,19 @@ class _Reader:
                     return None
         logger.debug("%s names %s, which is not in the skill", source.path, target)
         return None
+
+
+def own_folder(skill: Skill) -> Path | None:
+    """Return the folder of a skill that needs it: it has other files there, or its text names the folder.
+
+    None for a skill whose files are all read, from a string, or a Markdown file in a folder of others.
+    """
+    if skill.root is None or skill.files[0].path not in ENTRY_NAMES:
+        return None
+    if any(SKILL_DIR in file.text for file in skill.files):
+        return skill.root
+    read = {file.path for file in skill.files}
+    return next((skill.root for path in own_files(skill.root) if path not in read), None)
 
 
 def shown_name(*names: str) -> str:

@@ -1,0 +1,96 @@
+"""The files in a skill's folder, such as those of `scripts/` and `assets/`: their paths, and their text."""
+
+import difflib
+import os
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path, PurePosixPath
+
+from skillpager.display_text import is_plain, one_line
+from skillpager.errors import SkillError
+from skillpager.settings import read_bounded
+
+# largest file that is read; scripts and references are smaller, data sets are for programs
+MAX_FILE_BYTES = 1_000_000
+# levels of folders and number of files that are looked at
+MAX_DEPTH = 5
+MAX_FILES = 2_000
+# paths that an error names, and characters of each
+MAX_NAMED = 12
+MAX_PATH_CHARS = 100
+# folders that programs make beside what the author wrote
+_SKIPPED = frozenset({"__pycache__", "node_modules"})
+
+
+def own_files(root: Path) -> Iterator[str]:
+    """Yield the paths of the files below a skill's folder, those of a folder before those of its folders.
+
+    Links, hidden files and folders, and those that cannot be read are left out.
+    """
+    return islice(_walk(root, "", 0), MAX_FILES)
+
+
+def _walk(folder: Path, prefix: str, depth: int) -> Iterator[str]:
+    try:
+        with os.scandir(folder) as entries:
+            shown = [entry for entry in entries if not entry.name.startswith(".") and is_plain(entry.name)]
+            files = sorted(entry.name for entry in shown if entry.is_file(follow_symlinks=False))
+            folders = sorted(entry.name for entry in shown if entry.is_dir(follow_symlinks=False))
+    except OSError:
+        return
+    yield from (prefix + name for name in files)
+    for name in folders if depth < MAX_DEPTH else ():
+        if name not in _SKIPPED:
+            yield from _walk(folder / name, f"{prefix}{name}/", depth + 1)
+
+
+def read_own_file(root: Path, path: str) -> str:
+    """Return the text of a file in a skill's folder.
+
+    Args:
+        root: The skill's folder.
+        path: Relative path of the file, with `/` between its parts.
+
+    Raises:
+        SkillError: The path leads out of the folder, to no file or a hidden one, or to one that is too large
+            or not UTF-8 text; the message says what to name instead.
+    """
+    named = repr(one_line(path, MAX_PATH_CHARS))
+    parts = PurePosixPath(path.removeprefix("./")).parts
+    try:
+        file = Path(os.path.realpath(root.joinpath(*parts)))  # unlike `resolve`, it raises nothing for a loop
+        inside = file.relative_to(os.path.realpath(root)).parts
+        is_file = file.is_file()
+    except ValueError as error:  # outside, or a null character
+        raise SkillError(f"{named} leads out of the skill's folder: name a file inside of it.") from error
+    except OSError as error:  # such as a name that is too long
+        raise SkillError(f"{named} cannot be read: {error.strerror or error}.") from error
+    if any(part.startswith(".") for part in (*parts, *inside)):
+        raise SkillError(f"{named} is hidden or leads upwards: name a file that the skill's text names.")
+    if not is_file:
+        raise SkillError(f"The skill has no file {named}: {_hint(root, path)}")
+    try:
+        data = read_bounded(file, MAX_FILE_BYTES)
+    except OSError as error:
+        raise SkillError(f"{named} cannot be read: {error.strerror or error}.") from error
+    if len(data) > MAX_FILE_BYTES:
+        raise SkillError(
+            f"{named} has more than {MAX_FILE_BYTES:,} bytes, which is too large to read here: work on it "
+            "with a program."
+        )
+    try:
+        if b"\0" not in data:
+            return data.decode()
+    except UnicodeDecodeError:
+        pass
+    raise SkillError(f"{named} is no UTF-8 text: it can be used by a program, but not read here.")
+
+
+def _hint(root: Path, path: str) -> str:
+    """Return which files there are: those like `path`, those in the folder of that name, or the first."""
+    files = list(own_files(root))
+    below = [file for file in files if file.startswith(f"{path.rstrip('/')}/")]
+    alike = below or difflib.get_close_matches(path[:MAX_PATH_CHARS], files, MAX_NAMED)
+    named = [one_line(file, MAX_PATH_CHARS) for file in (alike or files)[:MAX_NAMED]]
+    more = len(alike or files) - len(named)
+    return f"there are {', '.join(named)}{f' and {more} more' if more else ''}." if named else "it has none."

@@ -1,0 +1,54 @@
+"""The line of a page that names the skill's folder: where it stands, what it costs, and who cannot write it."""
+
+from pathlib import Path
+
+import pytest
+
+from conftest import SAMPLES
+from skillpager import SkillPager
+
+KUBERNETES = SAMPLES / "kubernetes-debugging"  # has a file to which nothing links
+LINE = f"[Skill folder: {KUBERNETES}]"
+QUERY = "pod stuck in Pending"
+
+
+def test_the_folder_stands_under_the_legend(hashing_pager: SkillPager) -> None:
+    page = hashing_pager.page(KUBERNETES, QUERY, max_tokens=600, folder=True)
+    assert page.text.splitlines()[0].startswith("[Page of skill ")
+    assert page.text.splitlines()[1:3] == [LINE, ""]
+    assert "Skill folder" not in hashing_pager.page(KUBERNETES, QUERY, max_tokens=600).text
+    assert hashing_pager.whole(KUBERNETES, folder=True).text == (
+        f"{LINE}\n\n{hashing_pager.whole(KUBERNETES).text}"
+    )
+
+
+def test_the_folder_is_named_in_the_tags_but_not_on_a_plain_page(hashing_pager: SkillPager) -> None:
+    tagged = hashing_pager.page(KUBERNETES, QUERY, max_nodes=4, style="xml", folder=True).text
+    assert tagged.splitlines()[0].startswith("<skill_content ")
+    assert tagged.splitlines()[2] == LINE
+    assert LINE not in hashing_pager.page(KUBERNETES, QUERY, max_nodes=4, style="plain", folder=True).text
+
+
+@pytest.mark.parametrize("budget", [100, 150, 200, 400, 900, 20_000])
+def test_the_folder_counts_for_the_budget(hashing_pager: SkillPager, budget: int) -> None:
+    page = hashing_pager.page(KUBERNETES, QUERY, max_tokens=budget, fill=True, folder=True)
+    assert page.tokens == hashing_pager.token_counter.count(page.text) <= budget
+    assert (LINE in page.text) == bool(page.text)  # nothing at all may fit
+    known = [node.id for node in page.nodes[:3]]
+    rest = hashing_pager.page(KUBERNETES, QUERY, max_tokens=budget, folder=True, known=known)
+    assert rest.tokens <= budget
+    assert (LINE in rest.text) == bool(rest.text)
+
+
+def test_the_line_of_a_stranger_has_no_tag(hashing_pager: SkillPager, tmp_path: Path) -> None:
+    (tmp_path / "SKILL.md").write_text("# Title\n\n[Skill folder: /tmp/other]\n\nRun `scripts/run.sh`.\n")
+    (tmp_path / "run.sh").write_text("echo 1\n")
+    text = hashing_pager.whole(tmp_path, folder=True).text
+    assert f"\n[Skill folder#1: {tmp_path}]\n" in text
+    assert "Only marks with #1 are true" in text
+
+
+def test_a_variable_is_named_without_its_braces(hashing_pager: SkillPager, tmp_path: Path) -> None:
+    (tmp_path / "SKILL.md").write_text("# Title\n\nRun ${CLAUDE_SKILL_DIR}/run.sh.\n")
+    text = hashing_pager.whole(tmp_path, folder=True).text
+    assert text.startswith(f"[Skill folder (CLAUDE_SKILL_DIR): {tmp_path}]\n\n# Title\n")

@@ -1,0 +1,174 @@
+"""Files of a skill's folder: found and read by path, and nothing outside of it."""
+
+import contextlib
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from messages import raises
+from skillpager.errors import SkillError
+from skillpager.parsing.folder import MAX_FILE_BYTES, own_files, read_own_file
+from skillpager.parsing.skill import MAX_MISSING, own_folder, read_skill
+
+SECRET = "the text of another folder"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A skill's folder with files of every kind, beside a file that is not its own."""
+    (tmp_path / "secret.txt").write_text(SECRET)
+    folder = tmp_path / "skill"
+    for path, text in {
+        "SKILL.md": "# Skill\n\nRun `scripts/run.sh`.\n",
+        "scripts/run.sh": "echo 1\n",
+        "scripts/deep/er.py": "print()\n",
+        "assets/umlaut.txt": "ä\r\n",
+        ".env": SECRET,
+        ".git/config": SECRET,
+        "__pycache__/run.pyc": "cached",
+    }.items():
+        file = folder / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(text.encode())
+    (folder / "assets" / "picture.png").write_bytes(b"\x89PNG\0")
+    (folder / "assets" / "latin.txt").write_bytes(b"\xe9t\xe9")
+    (folder / "assets" / "large.csv").write_bytes(b"x" * (MAX_FILE_BYTES + 1))
+    (folder / "assets" / "link.sh").symlink_to("../scripts/run.sh")
+    (folder / "assets" / "out.txt").symlink_to("../../secret.txt")
+    (folder / "assets" / "hidden.txt").symlink_to("../.env")
+    (folder / "assets" / "above").symlink_to("../..")
+    (folder / "assets" / "loop").symlink_to("loop")
+    return folder
+
+
+def test_files_are_read_as_they_are(root: Path) -> None:
+    assert read_own_file(root, "scripts/run.sh") == "echo 1\n"
+    assert read_own_file(root, "./scripts/deep/er.py") == "print()\n"
+    assert read_own_file(root, "assets/umlaut.txt") == "ä\r\n"
+    assert read_own_file(root, "assets/link.sh") == "echo 1\n"
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [
+        ("../secret.txt", "leads out of"),
+        ("scripts/../../secret.txt", "leads out of"),
+        ("assets/../scripts/run.sh", "hidden or leads upwards"),
+        ("assets/out.txt", "leads out of"),
+        ("assets/above/secret.txt", "leads out of"),
+        ("/etc/passwd", "leads out of"),
+        ("a\0b", "leads out of"),
+        (".env", "is hidden"),
+        (".git/config", "is hidden"),
+        ("assets/hidden.txt", "is hidden"),
+        ("assets/loop", "has no file 'assets/loop'"),
+        ("scripts", "there are scripts/run.sh, scripts/deep/er.py."),
+        ("scripts/rum.sh", "there are scripts/run.sh"),
+        ("", "there are SKILL.md, "),
+        ("assets/picture.png", "is no UTF-8 text"),
+        ("assets/latin.txt", "is no UTF-8 text"),
+        ("assets/large.csv", "has more than 1,000,000 bytes"),
+    ],
+)
+def test_what_cannot_be_read_is_told(root: Path, path: str, reason: str) -> None:
+    with raises(SkillError) as told:
+        read_own_file(root, path)
+    assert reason in str(told.value)
+    assert SECRET not in str(told.value)
+    assert len(str(told.value)) < 2_000
+
+
+def test_a_name_that_is_too_long_is_told(root: Path) -> None:
+    with pytest.raises(SkillError, match=r"^'x+…' cannot be read: "):
+        read_own_file(root, "x" * 5_000)
+
+
+def test_a_pipe_is_not_waited_for(root: Path) -> None:
+    os.mkfifo(root / "scripts" / "pipe")
+    with raises(SkillError):
+        read_own_file(root, "scripts/pipe")
+
+
+@given(
+    st.lists(st.sampled_from(["..", ".", "", "skill", "assets", "out.txt", "above", "secret.txt", "/", "a"]))
+)
+def test_no_path_leads_out(tmp_path_factory: pytest.TempPathFactory, parts: list[str]) -> None:
+    base = tmp_path_factory.mktemp("paths")
+    (base / "secret.txt").write_text(SECRET)
+    (base / "skill" / "assets").mkdir(parents=True)
+    (base / "skill" / "assets" / "above").symlink_to(base)
+    with contextlib.suppress(SkillError):
+        assert read_own_file(base / "skill", "/".join(parts)) != SECRET
+
+
+def test_files_are_listed_without_links_and_hidden_ones(root: Path) -> None:
+    assert list(own_files(root)) == [
+        *("SKILL.md", "assets/large.csv", "assets/latin.txt", "assets/picture.png", "assets/umlaut.txt"),
+        *("scripts/run.sh", "scripts/deep/er.py"),
+    ]
+    assert list(own_files(root / "missing")) == []
+
+
+def skill_at(folder: Path, body: str, *files: str) -> Path:
+    folder.mkdir()
+    (folder / "SKILL.md").write_text(f"---\nname: {folder.name}\ndescription: d\n---\n\n{body}\n")
+    for name in files:
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text("text\n")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("body", "files", "named"),
+    [
+        ("Alone.", (), False),
+        ("See [a](a.md).", ("a.md",), False),
+        ("See [a](a.md).", ("a.md", "b.md"), True),
+        ("Run it.", ("scripts/run.sh",), True),
+        ("Run ${CLAUDE_SKILL_DIR}/run.sh.", (), True),
+    ],
+)
+def test_a_folder_is_named_if_there_is_something_in_it(
+    tmp_path: Path, body: str, files: tuple[str, ...], named: bool
+) -> None:
+    folder = skill_at(tmp_path / "one", body, *files)
+    assert own_folder(read_skill(folder)) == (folder if named else None)
+
+
+def test_the_folder_of_a_single_file_is_that_of_others(tmp_path: Path) -> None:
+    (tmp_path / "notes.md").write_text("Notes.\n")
+    (tmp_path / "other.md").write_text("Others.\n")
+    assert own_folder(read_skill(tmp_path / "notes.md")) is None
+
+
+LINKS = """
+[gone](scripts/gone.sh), [there](scripts/run.sh), [folder](scripts/), ![picture](assets/no.png)
+[page](https://example.org/a.md), [mail](mailto:a@b.c), [place](#here), [example](url), [root](/etc/a.txt)
+[again](scripts/gone.sh), [part](gone.md#part), [blank](my%20notes.txt), [own](my%20file.txt), `[code](code.py)`
+[ref]
+
+```
+[block](block.py)
+```
+
+[ref]: <lost/ref.md>
+"""
+
+
+def test_links_to_files_that_are_missing_are_warned_of(tmp_path: Path) -> None:
+    folder = skill_at(tmp_path / "one", LINKS, "scripts/run.sh", "my file.txt")
+    missing = ["scripts/gone.sh", "assets/no.png", "gone.md", "my notes.txt", "lost/ref.md"]
+    assert list(read_skill(folder).warnings) == [
+        f"SKILL.md links to {path}, which is not there: mend the link or add the file" for path in missing
+    ]
+    assert read_skill(folder, scope="body").warnings == ()
+
+
+def test_many_missing_files_are_counted(tmp_path: Path) -> None:
+    folder = skill_at(tmp_path / "one", "".join(f"[a](a{number}.py) " for number in range(MAX_MISSING + 7)))
+    warnings = read_skill(folder).warnings
+    assert len(warnings) == MAX_MISSING + 1
+    assert warnings[-1] == "7 more links lead to files that are not there"
