@@ -1,5 +1,6 @@
 """Nothing is reported on what was learned from: which methods read which models, and what runs refuse."""
 
+import csv
 import hashlib
 import json
 from collections.abc import Sequence
@@ -207,6 +208,9 @@ def test_allowed_methods_run_and_every_table_and_picture_says_so(seen: Path) -> 
     shown = [*Path("results/report/tables").iterdir(), *Path("results/report/figures").glob("*.svg")]
     assert len(shown) > 10
     assert text.count(note) == len(shown) + 2  # the facts and the findings
+    for path in Path("results/report/tables").iterdir():
+        with path.open(encoding="utf-8", newline="") as file:
+            assert all(row["Note"].endswith(note) for row in csv.DictReader(file))
     refused = invoke("bench", "report", "results", "--out", "honest")
     assert refused.code == 0
     honest = Path("honest/report.md").read_text(encoding="utf-8")

@@ -64,6 +64,7 @@ class Report:
     findings: list[Fact]
     sections: list[Section]
     absent: list[Fact]  # title of each table or figure that could not be made, and why
+    note: str = ""  # on every table and picture: who has learned from the skills
 
 
 def write_report(
@@ -93,7 +94,9 @@ def write_report(
     files = {"report.html": to_page(report).encode(), "report.md": to_text(report).encode()}
     for block in (block for section in report.sections for block in section.blocks):
         if isinstance(block, Table):
-            files[f"{TABLES}/{block.name}.csv"] = table.to_csv(block).encode()
+            # a file is read without the report, so that the note is a column of it
+            rows = [{**row, "Note": report.note} for row in block.rows] if report.note else block.rows
+            files[f"{TABLES}/{block.name}.csv"] = table.to_csv(replace(block, rows=rows)).encode()
         else:
             files[f"{FIGURES}/{block.name}.png"] = block.png
             files[f"{FIGURES}/{block.name}.svg"] = block.svg
@@ -136,6 +139,7 @@ def make_report(results: Results, pager: SkillPager) -> Report:
         findings=[*noted, *find_out(results)],
         sections=sections,
         absent=absent,
+        note=note,
     )
 
 

@@ -94,7 +94,7 @@ SUMMARY_COLUMNS = (
     "method",
     "queries",
     "suff. %",
-    "95 % CI",
+    "95 % CI over queries",
     "coverage %",
     "nodes",
     "token red. %",
