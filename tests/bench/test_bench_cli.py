@@ -21,8 +21,8 @@ SAMPLES = ("git-bisect", "csv-cleaning")
 
 # in parts, because some answer what others ask
 DATA = """
-skillpager bench data evidence dev --out bench-dev
-skillpager bench data evidence dev --short --out bench-dev-short
+skillpager bench data evidence test --out bench-test
+skillpager bench data evidence test --short --out bench-test-short
 skillpager bench data skillrouter eval_core --out tasks --queries tasks
 skillpager bench data skillrouter eval_core --bodies Skill-Usage --pool skills.zip --out public
 skillpager bench data skillrouter eval_core --out skillrouter
@@ -36,15 +36,15 @@ skillpager bench queries skillrouter --price-in 0.28 --price-out 0.42 --max-cost
 """
 RUNS = """
 skillpager bench run --data skillrouter --judge none --methods main
-skillpager bench run --data dev --out results --methods offline
+skillpager bench run --data skillsbench --out results --methods offline
 skillpager bench run --out results --methods mmr@lambda=0.9,hybrid@tokens=40%
 skillpager bench run --out results --methods mmr --judge llm --price-in 0.28 --price-out 0.42
-skillpager bench sweep lambda --data dev --out results
+skillpager bench sweep lambda --data skillsbench --out results
 skillpager bench sweep budget --out results
-skillpager bench ablate concept --data dev --out results
+skillpager bench ablate concept --data skillsbench --out results
 skillpager bench ablate encoder --out results --with openai:bge-m3
 skillpager bench report results
-skillpager bench reproduce --data dev --out results
+skillpager bench reproduce --data skillsbench --out results
 """
 JUDGES = """
 skillpager bench judge results
@@ -67,7 +67,7 @@ ELSEWHERE = ("bench data fetch", "--download", "bench validate serve")
 
 
 SOURCES = {
-    "bench-dev": "evidence",
+    "bench-test": "evidence",
     "skillrouter": "skillrouter",
     "public": "skillrouter",
     "evals": "evals",
@@ -116,10 +116,11 @@ def _answer(sheet: Path, copy: Path, column: str, answer: str) -> None:
 @pytest.fixture(scope="module")
 def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
     folder = tmp_path_factory.mktemp("session")
-    write_evidence_folder(folder / "dev", *SAMPLES)
+    write_evidence_folder(folder / "skillsbench", *SAMPLES)
+    write_evidence_folder(folder / "test", *SAMPLES)
     short = {"id": "short", "query": "skip a commit", "style": "keyword", "critical": [[1, 1]]}
     text = json.dumps({"skill": "git-bisect", "queries": [short]})
-    (folder / "dev" / "git-bisect.short.json").write_text(text, encoding="utf-8")
+    (folder / "test" / "git-bisect.short.json").write_text(text, encoding="utf-8")
     lines = [truth(f"tool-{number}") for number in range(3)]
     relevance = {"a": {"gt_skill_ids": ["gt/csv"]}}
     write_skillrouter_folder(folder / "eval_core", [*lines, *pool_of({"devops": 2})], relevance=relevance)
@@ -168,11 +169,11 @@ def test_data_of_each_kind_was_built(session: Session) -> None:
         query.origin.partition(":")[0] for query in BenchFolder(session.folder / "skillrouter").queries()
     }
     assert origins == {"llm"}
-    assert [query.id for query in BenchFolder(session.folder / "bench-dev-short").queries()] == ["short"]
+    assert [query.id for query in BenchFolder(session.folder / "bench-test-short").queries()] == ["short"]
 
 
 def test_a_run_prints_a_row_for_each_method(session: Session) -> None:
-    said = session.said["skillpager bench run --data dev --out results --methods offline"].out
+    said = session.said["skillpager bench run --data skillsbench --out results --methods offline"].out
     rows = [line.split("\t") for line in said.splitlines()]
     assert [row[0] for row in rows[1:]] == list(SUITES["offline"])
     full = dict(zip(rows[0], rows[1], strict=True))
@@ -206,16 +207,16 @@ def test_a_run_judged_by_a_model_asks_it(session: Session) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [
-        (["run", "--methods", "nosuch", "--data", "dev", "--out", "x"], 1, "Unknown method 'nosuch'"),
+        (["run", "--methods", "nosuch", "--data", "test", "--out", "x"], 1, "Unknown method 'nosuch'"),
         (["run", "--data", "nowhere", "--out", "x"], 1, "nowhere holds no data"),
         (["run"], 1, "There is no data"),
-        (["run", "--data", "dev"], 1, "name a folder for the results with --out"),
-        (["run", "--data", "dev", "--out", "x", "--judge", "me"], 2, "Unknown judge 'me'"),
+        (["run", "--data", "test"], 1, "name a folder for the results with --out"),
+        (["run", "--data", "test", "--out", "x", "--judge", "me"], 2, "Unknown judge 'me'"),
         (["run", "--out", "results", "--style", "marked"], 1, "style plain, now marked"),
         (["sweep", "size-of-node", "--out", "results"], 2, "Unknown sweep"),
         (["ablate", "queries", "--out", "results"], 2, "Unknown ablation"),
         (["ablate", "graph", "--out", "results", "--with", "x"], 1, "takes no further parts: x"),
-        (["report", "dev"], 1, "dev holds no verdicts of the judge 'evidence'"),
+        (["report", "test"], 1, "test holds no verdicts of the judge 'evidence'"),
         (
             ["report", "results", "--judge", "nobody"],
             1,

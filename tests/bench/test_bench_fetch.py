@@ -22,6 +22,7 @@ from messages import raises
 from skillpager.bench.data import fetch, read_evidence
 from skillpager.bench.data.evidence import (
     SUFFIX,
+    TRAINING_SPLITS,
     AnnotatedQuery,
     Annotation,
     Published,
@@ -36,7 +37,13 @@ from skillpager.settings import MAX_SKILL_BYTES
 from skillpager.types import NodeType
 from skillrouter_folder import pool_of, truth, write_skillrouter_folder
 
-SIZES = {"train": (155, 3565), "train2": (122, 610), "dev": (40, 200)}
+SIZES = {
+    "skillsbench": (174, 870),
+    "test": (48, 240),
+    "train": (155, 3565),
+    "train2": (122, 610),
+    "dev": (40, 200),
+}
 ANNOTATIONS = Path(read_evidence.__code__.co_filename).parents[1] / "annotations"
 # places of the first series of queries and of the two parts of the second
 SERIES = ((0, 5), (5, 13), (13, None))
@@ -338,10 +345,10 @@ def test_the_package_carries_annotations_without_documents(split: str) -> None:
 
 def test_the_published_files_are_small_and_hold_no_text() -> None:
     files = sorted(ANNOTATIONS.glob(f"*{SUFFIX}"))
-    assert [file.stem for file in files] == ["dev", "short", "train", "train2"]
-    assert sum(file.stat().st_size for file in files) < 2_600_000
+    assert [file.stem for file in files] == ["dev", "short", "skillsbench", "test", "train", "train2"]
+    assert sum(file.stat().st_size for file in files) < 3_000_000
     fields = {"skill", "repo", "commit", "path", "sha256", "license", "types", "types_second", "queries"}
-    for file in files[:1] + files[2:]:
+    for file in (file for file in files if file.stem != "short"):
         assert {frozenset(json.loads(line)) for line in file.read_text(encoding="utf-8").splitlines()} == {
             frozenset(fields)
         }
@@ -381,15 +388,18 @@ def test_no_document_is_in_two_splits() -> None:
     assert len(set(digests)) == len(digests)
 
 
-def test_every_document_has_short_queries_in_several_styles_and_two_that_it_does_not_answer() -> None:
+def test_short_queries_come_in_several_styles_and_with_two_that_a_training_document_does_not_answer() -> None:
     documents = {document.sha256: document for split in SIZES for document in read_published(split)}
     short = read_published_short()
-    assert short.keys() == documents.keys()
+    without = {document.sha256 for document in read_published("skillsbench")}
+    learned = {document.sha256 for split in TRAINING_SPLITS for document in read_published(split)}
+    assert short.keys() == documents.keys() - without
     for digest, asked in short.items():
         skill = documents[digest].skill
         assert asked.skill == skill
         assert [query.id for query in asked.queries] == [f"{skill}#s{number}" for number in range(1, 6)]
-        assert [query.id for query in asked.unanswered] == [f"{skill}#n1", f"{skill}#n2"]
+        unanswered = [f"{skill}#n1", f"{skill}#n2"] if digest in learned else []
+        assert [query.id for query in asked.unanswered] == unanswered
         assert all(2 <= len(query.query.split()) <= 12 and query.critical for query in asked.queries)
         styles = {query.style for query in asked.queries}
         assert styles <= {"keyword", "question", "command", "symptom"}
@@ -424,8 +434,8 @@ def test_the_command_reports_what_is_missing(tmp_path: Path) -> None:
             "bench", "data", "fetch", "--out", tmp_path / "dev", "--mirror", server.url, "--json", env=env
         )
     assert ran.code == told.code == 1
-    assert len(ran.out.splitlines()) == 41
-    assert f"0 of 40 documents are in {tmp_path / 'dev'}" in ran.err
+    assert len(ran.out.splitlines()) == 175
+    assert f"0 of 174 documents are in {tmp_path / 'dev'}" in ran.err
     assert told.json["documents"] == 0
     assert {"skill", "repo", "commit", "path", "problem"} == set(told.json["missing"][0])
 

@@ -1,7 +1,6 @@
 """Tables: their forms, the paper's beside ours, our own, and the paper's claims."""
 
 import csv
-import hashlib
 import io
 import math
 import re
@@ -16,12 +15,10 @@ from markdown_it import MarkdownIt
 
 from bench_results import FULL_TOKENS, SUITES, TOKENS, node_records, results_of, whole_run, write_results
 from messages import raises
-from skillpager.bench.data.evidence import Published
 from skillpager.bench.data.folder import INDEXES, write_records
 from skillpager.bench.data.provenance import differences, run_facts
 from skillpager.bench.data.records import QueryRecord
 from skillpager.bench.report import paper
-from skillpager.bench.report import results as reading
 from skillpager.bench.report.figures.tradeoffs import Point, frontier
 from skillpager.bench.report.report import find_out
 from skillpager.bench.report.results import Results
@@ -41,8 +38,6 @@ from skillpager.bench.report.tables.table import (
 )
 from skillpager.bench.run.methods import METHOD_STRATEGIES
 from skillpager.bench.run.suites import SUITES as REAL_SUITES
-from skillpager.classifiers.local import LocalClassifier
-from skillpager.encoders.builtin import ENCODER_ID
 from skillpager.errors import BenchError
 from skillpager.tokens import default_counter
 from skillpager.types import EdgeKind
@@ -414,71 +409,6 @@ def test_the_parser_is_measured_against_labels(results: Results) -> None:
     assert cells(table, "Nodes compared")[0] == 96
     assert table is not None
     assert len(table.headings) == 3  # there is no second annotator
-
-
-# ---- skills that the shipped models were made from
-
-
-def results_with(path: Path, **parts: str) -> Results:
-    """Return results of a run with other parts."""
-    folder = write_results(path, {"mmr": [True], "greedy_graph": [False]})
-    folder.update_manifest({"run": {"encoder": "hashing-256", "classifier": "local-1", **parts}})
-    return Results(folder, "evidence")
-
-
-def publish(monkeypatch: pytest.MonkeyPatch, results: Results, *skills: int) -> None:
-    """Make these skills of the results the published ones: the first of `train`, the others of `dev`."""
-    digests = [hashlib.sha256(results.skills[place].text.encode()).hexdigest() for place in skills]
-    published = [Published("s", "o/n", "c", "p", digest, "MIT", (), (), ()) for digest in digests]
-    parts = {"train": published[:1], "dev": published[1:]}
-    monkeypatch.setattr(reading, "read_published", parts.__getitem__)
-
-
-def test_results_on_skills_of_the_training_say_whom_they_flatter(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    found = results_with(tmp_path, encoder=ENCODER_ID)
-    publish(monkeypatch, found, 0, 2, 3)
-    note = found.encoder_note()
-    assert "flatter every method that uses the built-in encoder" in note
-    assert "it and the navigator were trained on 3 of these 4 skills" in note
-    assert "cross-validation, see docs/models.md" in note
-    for table in (compared.main_results(found), methods.all_methods(found)):
-        assert table is not None
-        assert table.note.endswith(f" {note}")
-        assert note in to_markdown(table)
-
-
-def test_results_on_other_skills_or_by_another_encoder_say_nothing_of_training(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    unseen = results_with(tmp_path / "unseen", encoder=ENCODER_ID)  # no document of the tests is published
-    hashing = results_with(tmp_path / "hashing")
-    without_run = results_with(tmp_path / "without")
-    del without_run.manifest["run"]
-    for found in (unseen, hashing, without_run):
-        assert found.encoder_note() == ""
-        for table in (compared.main_results(found), methods.all_methods(found)):
-            assert table is not None
-            assert "trained" not in table.note
-            assert table.note == table.note.strip()
-        publish(monkeypatch, found, 0)
-
-
-def test_types_of_skills_that_the_classifier_was_fitted_on_say_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    found = results_with(tmp_path / "seen", classifier=LocalClassifier().id)
-    assert found.classifier_note() == ""
-    publish(monkeypatch, found, 1)
-    note = found.classifier_note()
-    assert "the shipped classifier was fitted on 1 of these 4 skills" in note
-    assert re.search(r"its accuracy is [5-9]\d\.\d % and its macro-F1 [5-9]\d\.\d\.$", note)
-    table = data.parser_agreement(found)
-    assert table is not None
-    assert table.note.endswith(f" {note}")
-    assert found.encoder_note() == ""
-    assert results_with(tmp_path / "other").classifier_note() == ""
 
 
 # ---- our own

@@ -47,6 +47,7 @@ from evidence_folder import SAMPLES, write_evidence_folder  # noqa: E402
 from fitting import Fit, fit_nets  # noqa: E402
 from sequence_net import Batch, Example, Net, Shape, arrays_of  # noqa: E402
 from skillpager import SkillPager  # noqa: E402
+from skillpager.bench.run.learned import read_learned_from  # noqa: E402
 from skillpager.classifiers.local import TYPES, LocalClassifier  # noqa: E402
 from skillpager.encoders.builtin import ENCODER_ID, BuiltinEncoder  # noqa: E402
 from skillpager.sequence_net import SequenceNet  # noqa: E402
@@ -936,14 +937,39 @@ def test_training_writes_all_that_ships(trained: Trained) -> None:
         "encoder/README.md",
         "encoder/model.onnx",
         "encoder/tokenizer.json",
+        "encoder/learned_from.txt",
         "encoder/training.json",
         "navigator/README.md",
         "navigator/navigator.npz",
+        "navigator/learned_from.txt",
         "navigator/training.json",
         "types/README.md",
+        "types/learned_from.txt",
         "types/training.json",
         "types/types.npz",
     }
+
+
+def test_every_model_lists_the_documents_that_it_learned_from(trained: Trained) -> None:
+    digests = [example.document.provenance.sha256 for example in trained.examples]
+    for name in ("encoder", "types", "navigator"):
+        assert read_learned_from(trained.out / name) == set(digests)
+    for split in trained.splits:
+        folder = trained.work / "encoders" / split.name
+        assert read_learned_from(folder) == {digests[place] for place in split.learns}
+
+
+def test_one_command_writes_the_untuned_encoder(
+    exported: tuple[BuiltinEncoder, dict[str, float | str]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["export_encoder.py", str(tmp_path / "base")])
+    export_encoder.main()
+    assert str(exported[1]["sha256"]) in capsys.readouterr().out
+    assert read_learned_from(tmp_path / "base") == frozenset()
+    assert BuiltinEncoder(folder=tmp_path / "base").id == exported[0].id
 
 
 def test_cards_and_logs_tell_of_the_run(trained: Trained) -> None:

@@ -14,6 +14,7 @@ from skillpager.bench.cli.options import (
     LLM,
     NO_JUDGE,
     VOTES,
+    AllowTrained,
     ModelOptions,
     PlaceOptions,
     RunOptions,
@@ -21,7 +22,7 @@ from skillpager.bench.cli.options import (
 )
 from skillpager.bench.cli.validate import app as validate_app
 from skillpager.bench.run.suites import ABLATIONS, SUITES, SWEEPS, suite
-from skillpager.cli.messages import UsageError, note, print_json, print_text, reported
+from skillpager.cli.messages import UsageError, note, print_json, print_text, reported, warn
 from skillpager.cli.options import AsJson, CacheDir, PagerOptions, Without
 from skillpager.cli.views import print_table, progress_bar
 
@@ -60,7 +61,7 @@ def run(
 
     \b
     Examples:
-      skillpager bench run --data dev --out results --methods offline
+      skillpager bench run --data skillsbench --out results --methods offline
       skillpager bench run --out results --methods mmr@lambda=0.9,hybrid@tokens=40%
       skillpager bench run --data skillrouter --judge none --methods main
     """
@@ -90,7 +91,7 @@ def sweep(
 
     \b
     Examples:
-      skillpager bench sweep lambda --data dev --out results
+      skillpager bench sweep lambda --data skillsbench --out results
       skillpager bench sweep budget --out results
     """
     if knob not in SWEEPS:
@@ -118,7 +119,7 @@ def ablate(
 
     \b
     Examples:
-      skillpager bench ablate concept --data dev --out results
+      skillpager bench ablate concept --data skillsbench --out results
       skillpager bench ablate encoder --out results --with openai:bge-m3
     """
     if part not in ABLATIONS:
@@ -142,6 +143,7 @@ def report(
         Path | None, typer.Option(metavar="DIR", help="Folder to write. [default: RUN/report]")
     ] = None,
     cache_dir: CacheDir = None,
+    allow_trained: AllowTrained = False,
 ) -> None:
     """Write tables and figures of a run: report.html, report.md, tables/, figures/.
 
@@ -151,7 +153,7 @@ def report(
     """
     from skillpager.bench.data.folder import BenchFolder
 
-    _write_report(BenchFolder(folder), judge, out, cache_dir)
+    _write_report(BenchFolder(folder), judge, out, cache_dir, allow_trained=allow_trained)
 
 
 @app.command()
@@ -164,10 +166,11 @@ def reproduce(
 
     \b
     Examples:
-      skillpager bench data fetch --split dev --out dev
-      skillpager bench reproduce --data dev --out results
+      skillpager bench data fetch --split skillsbench --out skillsbench
+      skillpager bench reproduce --data skillsbench --out results
     """
-    _write_report(_make_contexts(SUITES, place, how), EVIDENCE, None, how.cache_dir)
+    folder = _make_contexts(SUITES, place, how)
+    _write_report(folder, EVIDENCE, None, how.cache_dir, allow_trained=how.allow_trained)
 
 
 def _run_and_judge(
@@ -179,18 +182,23 @@ def _run_and_judge(
     from skillpager.bench.run.methods import parse_method
 
     folder = _make_contexts(suites, place, how)
-    labels = [label for name in suites for label in suites[name]]
+    asked_for = dict.fromkeys(parse_method(label).label for name in suites for label in suites[name])
+    # those that have learned from the skills were left out
+    labels = [label for label in asked_for if label in folder.methods()]
     if how.judge == NO_JUDGE:
         note(f"not judged yet: `skillpager bench judge {folder.path}`")
         return
     if how.judge == LLM:
         judge_by_model(folder, ",".join(labels), VOTES, asked)
         return
-    rows = summarise(Results(folder, EVIDENCE), dict.fromkeys(parse_method(label).label for label in labels))
+    results = Results(folder, EVIDENCE, allow_trained=how.allow_trained)
+    rows = summarise(results, labels)
     if asked.as_json:
         print_json({"out": str(folder.path), "methods": [row.to_json() for row in rows]})
     else:
         print_table(SUMMARY_COLUMNS, [row.cells for row in rows], right=SUMMARY_COLUMNS[1:])
+    if results.trained_note:
+        warn(results.trained_note)
 
 
 def _make_contexts(
@@ -205,7 +213,11 @@ def _make_contexts(
     if how.judge not in JUDGES:
         raise UsageError(f"Unknown judge {how.judge!r}: choose one of {', '.join(JUDGES)}.")
     settings = choose_settings(PagerOptions(None, how.encoder, how.classifier, how.cache_dir))
-    plan = Plan(run_settings(settings, style=how.style or "plain"), keep_contexts=how.contexts)
+    plan = Plan(
+        run_settings(settings, style=how.style or "plain"),
+        keep_contexts=how.contexts,
+        allow_trained=how.allow_trained,
+    )
     if how.judge != EVIDENCE:
         # later judges read the texts
         plan = replace(plan, keep_contexts=True, judge_evidence=False)
@@ -216,13 +228,19 @@ def _make_contexts(
     return folder
 
 
-def _write_report(folder: "BenchFolder", judge: str, out: Path | None, cache_dir: Path | None) -> None:
+def _write_report(
+    folder: "BenchFolder", judge: str, out: Path | None, cache_dir: Path | None, *, allow_trained: bool
+) -> None:
     """Write a report, and print the files."""
     from skillpager.bench.report.report import write_report
     from skillpager.cli.session import open_pager
 
     pager = open_pager(PagerOptions(cache_dir=cache_dir))
     written = write_report(
-        folder, judge=folder.find_judge(judge), out=out or folder.path / "report", pager=pager
+        folder,
+        judge=folder.find_judge(judge),
+        out=out or folder.path / "report",
+        pager=pager,
+        allow_trained=allow_trained,
     )
     print_text("\n".join(map(str, written)))

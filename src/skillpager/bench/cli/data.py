@@ -107,9 +107,9 @@ def evidence(
 
     \b
     Examples:
-      skillpager bench data fetch --split dev --out dev
-      skillpager bench data evidence dev --out bench-dev
-      skillpager bench data evidence dev --short --out bench-dev-short
+      skillpager bench data fetch --split test --out test
+      skillpager bench data evidence test --out bench-test
+      skillpager bench data evidence test --short --out bench-test-short
     """
     from skillpager.bench.data.evidence import read_evidence
 
@@ -188,8 +188,11 @@ def skills(
 def fetch(
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder of evidence data to write.")],
     split: Annotated[
-        Literal["dev", "train", "train2"], typer.Option(help="Part of the annotations.")
-    ] = "dev",
+        Literal["skillsbench", "test", "dev", "train", "train2"],
+        typer.Option(
+            help="Part of the annotations: skillsbench and test to report on; from the others models learned."
+        ),
+    ] = "skillsbench",
     mirror: Annotated[
         str | None,
         typer.Option(
@@ -211,8 +214,8 @@ def fetch(
 
     \b
     Examples:
-      skillpager bench data fetch --split dev --out dev
-      skillpager bench data fetch --split train --out train --git ~/clones
+      skillpager bench data fetch --split skillsbench --out skillsbench
+      skillpager bench data fetch --split test --out test --git ~/clones
     """
     from skillpager.bench.data.evidence import read_published
     from skillpager.bench.data.fetch import GITHUB_RAW, Clones, RawFiles, fetch_documents

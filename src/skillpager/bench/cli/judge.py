@@ -144,7 +144,7 @@ def judge(
         docket = _collect(run, methods)
         with progress_bar("contexts") as progress:
             judging = judge_cases(run, docket, EvidenceJudge(), progress=progress)
-        _print_judging(judging, as_json=options.as_json)
+        _print_judging(run, judging, as_json=options.as_json)
 
 
 def judge_by_model(run: "BenchFolder", methods: str | None, votes: int, options: ModelOptions) -> None:
@@ -158,7 +158,7 @@ def judge_by_model(run: "BenchFolder", methods: str | None, votes: int, options:
         return
     with progress_bar("cases") as progress:
         judging = judge_cases(run, docket, judge, jobs=options.jobs, halt=chat.halt, progress=progress)
-    _print_judging(judging, as_json=options.as_json, spent=chat.spending.bill)
+    _print_judging(run, judging, as_json=options.as_json, spent=chat.spending.bill)
     note(_bill_text(chat.spending.bill))
     left, total = len(docket.cases) - len(judging.verdicts), len(docket.cases)
     what = f"{left:,} of {total:,} cases are not judged"
@@ -216,15 +216,23 @@ def _import_answers(
     new, judging = import_answers(run, docket, answers, judge=judge, votes=needed)
     for place in answers.unanswered:
         warn(f"{place}; left unjudged")
-    _print_judging(judging, as_json=options.as_json)
+    _print_judging(run, judging, as_json=options.as_json)
     note(
         f"{new:,} of {len(answers.votes):,} votes are new, by {judge}; {len(judging.verdicts):,} of "
         f"{len(docket.cases):,} cases have a verdict"
     )
 
 
-def _print_judging(judging: "Judging", *, as_json: bool, spent: "Bill | None" = None) -> None:
+def _print_judging(
+    run: "BenchFolder", judging: "Judging", *, as_json: bool, spent: "Bill | None" = None
+) -> None:
     """Print, for each method, how many contexts were judged and how many suffice."""
+    from skillpager.bench.run.learned import noted_learned, trained_note
+
+    learned = noted_learned(run.manifest())
+    seen = {method: learned[method] for method in judging.judgments if method in learned}
+    if seen:
+        warn(trained_note(seen, len(run.skills())))
     methods: list[JsonObject] = []
     rows = []
     for method, records in judging.judgments.items():

@@ -69,6 +69,15 @@ class PlaceOptions:
     ] = None
 
 
+AllowTrained = Annotated[
+    bool,
+    typer.Option(
+        "--allow-trained",
+        help="Also show methods that have learned from the skills; every table and picture then says so.",
+    ),
+]
+
+
 @dataclass(frozen=True, slots=True)
 class RunOptions:
     """The options of how methods are run and judged."""
@@ -91,6 +100,7 @@ class RunOptions:
     encoder: EncoderName = None
     classifier: ClassifierName = None
     cache_dir: CacheDir = None
+    allow_trained: AllowTrained = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ The package contains the project's own annotations without the documents, which 
 """
 
 import hashlib
+import logging
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from importlib.resources import files
@@ -18,12 +19,17 @@ from skillpager.parsing.lines import LINE_END
 from skillpager.parsing.skill import ENTRY_FILE, skill_from_files
 from skillpager.types import NodeType
 
+logger = logging.getLogger(__name__)
+
 DOCUMENT, ANNOTATION, SHORT, MANIFEST = ".md", ".ann.json", ".short.json", "manifest.json"
 ANNOTATOR = "annotator"
 SUFFIX = ".jsonl"
 
 TypedRange = tuple[int, int, NodeType]
-Split = Literal["train", "train2", "dev"]
+Split = Literal["skillsbench", "test", "train", "train2", "dev"]
+# what the shipped models learned from, and what nothing was trained, tuned or chosen on
+TRAINING_SPLITS: tuple[Split, ...] = ("train", "dev", "train2")
+REPORT_SPLITS: tuple[Split, ...] = ("skillsbench", "test")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +98,8 @@ class Provenance(Record):
         repo: Owner and name on GitHub.
         sha256: SHA-256 of the file's bytes, hexadecimal.
         license: SPDX identifier.
+        near_copy_of: A document that it is an edited copy of, and that models have learned from; nothing is
+            reported on such a copy.
     """
 
     id: str
@@ -100,6 +108,7 @@ class Provenance(Record):
     path: str = ""
     sha256: str = ""
     license: str = ""
+    near_copy_of: str = ""
 
 
 Note = TypeVar("Note", Annotation, ShortQueries)
@@ -178,8 +187,9 @@ def read_evidence(
 ) -> tuple[list[SkillRecord], list[QueryRecord]]:
     """Return the skills and queries of a folder of evidence data, in the order of file names.
 
-    The folder holds `<id>.md` with `<id>.ann.json`, and `manifest.json` where provenance is known. With
-    `short` the queries are those of `<id>.short.json`, their style as `angle`.
+    The folder holds `<id>.md` with `<id>.ann.json`, and `manifest.json` where provenance is known; documents
+    that it calls near copies of others (`near_copy_of`) are left out. With `short` the queries are those of
+    `<id>.short.json`, their style as `angle`.
 
     Raises:
         BenchError: A file is missing or damaged, a line range is not in its document, an id is there
@@ -189,6 +199,9 @@ def read_evidence(
     queries: list[QueryRecord] = []
     for document in read_documents(folder):
         note, origin = document.annotation, document.provenance
+        if origin.near_copy_of:
+            logger.warning("%s is left out: it is a near copy of %s", note.skill, origin.near_copy_of)
+            continue
         files = ((PurePosixPath(origin.path).name or ENTRY_FILE, document.text),)
         try:
             skill = skill_from_files(files, name=note.skill)

@@ -8,7 +8,7 @@ import base64
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from skillpager.atomic_write import write_file
 from skillpager.bench.data.folder import BenchFolder
 from skillpager.bench.data.provenance import differences, run_facts
 from skillpager.bench.report.figures import Picture, paper_figures, tradeoffs
+from skillpager.bench.report.figures.drawing import stamped
 from skillpager.bench.report.measures import LATENCY_MEDIAN, MICRO_REDUCTION, SUFFICIENCY
 from skillpager.bench.report.results import Results
 from skillpager.bench.report.tables import (
@@ -31,6 +32,7 @@ from skillpager.bench.report.tables import (
 from skillpager.bench.report.tables.budgets import compare_curves, read_curves, without_budget
 from skillpager.bench.report.tables.methods import ALPHA, BASELINE, compare_methods, default_methods
 from skillpager.bench.report.tables.table import escape_markdown, format_cell
+from skillpager.bench.run.learned import refusal
 from skillpager.bench.run.methods import parse_method
 from skillpager.errors import SkillPagerError
 from skillpager.pager import SkillPager
@@ -71,10 +73,16 @@ class Report:
     findings: list[Fact]
     sections: list[Section]
     absent: list[Fact]  # title of each table or figure that could not be made, and why
+    note: str = ""  # on every table and picture: who has learned from the skills
 
 
 def write_report(
-    folder: BenchFolder, *, judge: str, out: Path, pager: SkillPager | None = None
+    folder: BenchFolder,
+    *,
+    judge: str,
+    out: Path,
+    pager: SkillPager | None = None,
+    allow_trained: bool = False,
 ) -> list[Path]:
     """Write the report of a run and return its files, the HTML file first.
 
@@ -83,16 +91,21 @@ def write_report(
         judge: Id of the judge whose verdicts count.
         out: Where to write; files of the same names are replaced.
         pager: Indexes the skill whose graph is drawn; one of the default parts by default.
+        allow_trained: Whether methods that have learned from the skills are shown, each table and picture
+            with a note, or left out.
 
     Raises:
-        BenchError: The folder holds no verdicts of this judge, or is damaged.
+        BenchError: The folder holds no verdicts of this judge, or is damaged, or all methods have learned
+            from its skills.
         MissingExtraError: A package of the extra `bench` is not installed.
     """
-    report = make_report(Results(folder, judge), pager or SkillPager())
+    report = make_report(Results(folder, judge, allow_trained=allow_trained), pager or SkillPager())
     files = {"report.html": to_page(report).encode(), "report.md": to_text(report).encode()}
     for block in (block for section in report.sections for block in section.blocks):
         if isinstance(block, Table):
-            files[f"{TABLES}/{block.name}.csv"] = table.to_csv(block).encode()
+            # a file is read without the report, so that the note is a column of it
+            rows = [{**row, "Note": report.note} for row in block.rows] if report.note else block.rows
+            files[f"{TABLES}/{block.name}.csv"] = table.to_csv(replace(block, rows=rows)).encode()
         else:
             files[f"{FIGURES}/{block.name}.png"] = block.png
             files[f"{FIGURES}/{block.name}.svg"] = block.svg
@@ -104,30 +117,48 @@ def write_report(
 def make_report(results: Results, pager: SkillPager) -> Report:
     """Return the report of results."""
     sections: list[Section] = []
-    absent: list[Fact] = []
+    absent: list[Fact] = [("Methods", results.refused_note)] if results.refused_note else []
+    note, total = results.trained_note, len(results.skills)
     for name, title, text, parts in _SECTIONS:
         blocks: list[Block] = []
         for part_title, make, reason in parts:
+            made: Block | None = None
+            if part_title in _OF_TYPES and results.types_learned and not results.allow_trained:
+                absent.append((part_title, refusal({"the classifier": results.types_learned}, total)))
+                continue
             try:
-                made = paper_figures.graph_figure(results, pager) if make is None else make(results)
+                with stamped(note):
+                    made = paper_figures.graph_figure(results, pager) if make is None else make(results)
             except SkillPagerError as error:  # a report without one figure is better than none
                 logger.warning("%s: %s", part_title, error)
-                made, reason = None, str(error)
+                reason = str(error)
             if made is None:
-                absent.append((part_title, reason))
+                left_out = ", or its methods have learned from these skills" if results.refused_note else ""
+                absent.append((part_title, reason + left_out))
             else:
-                blocks.append(made)
+                blocks.append(_with_note(made, note))
         if blocks:
             sections.append(Section(name, title, text, blocks))
     subsets = ", ".join(dict.fromkeys(skill.subset for skill in results.skills if skill.subset))
+    noted = [("Learned from", note)] if note else []
     return Report(
         title=f"{TITLE}: {subsets}" if subsets else TITLE,
         lead=LEAD.format(skills=len(results.skills), queries=len(results.queries)),
-        facts=run_facts(results),
-        findings=list(find_out(results)),
+        facts=[*run_facts(results), *noted],
+        findings=[*noted, *find_out(results)],
         sections=sections,
         absent=absent,
+        note=note,
     )
+
+
+def _with_note(block: Block, note: str) -> Block:
+    """Return a table or picture with a note behind its own, if there is one."""
+    if not note:
+        return block
+    if isinstance(block, Table):
+        return replace(block, note=f"{block.note} {note}".lstrip())
+    return replace(block, caption=f"{block.caption} {note}")
 
 
 # ---- findings: the main results as labels and numbers
@@ -258,6 +289,18 @@ def _curves(make: Callable[..., Block | None], results: Results) -> Block | None
 
 _ANY = _run("main")
 _OLD = "the run was made before edges and times were recorded: run again with another --out"
+# parts that show the types of the run's classifier, or the edges that are made of them
+_OF_TYPES = frozenset(
+    {
+        "Node types",
+        "Parser quality",
+        "Confusion of types",
+        "Node graph",
+        "Edges by kind",
+        "Topology",
+        "Entry bias",
+    }
+)
 
 # name, title, text and parts of each section
 _SECTIONS: tuple[tuple[str, str, str, tuple[_Part, ...]], ...] = (

@@ -1,22 +1,25 @@
 """The results of a benchmark folder under one judge, read once and without the texts of the pages."""
 
-import hashlib
-import json
 import logging
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.resources import files
 
 import pandas as pd
 
-from skillpager.bench.data.evidence import read_published
 from skillpager.bench.data.folder import BenchFolder, read_records
 from skillpager.bench.data.records import NodeRecord, QueryRecord, SelectionRecord, SkillRecord
 from skillpager.bench.report.measures import join
-from skillpager.classifiers.local import LocalClassifier
-from skillpager.encoders.builtin import ENCODER_ID
+from skillpager.bench.run.learned import (
+    classifier_folders,
+    count_learned,
+    count_seen,
+    noted_learned,
+    read_learned_from,
+    refusal,
+    trained_note,
+)
 from skillpager.errors import BenchError
 from skillpager.json_types import JsonObject
 
@@ -43,12 +46,19 @@ class JudgeAgreement:
 class Results:
     """The verdicts of one judge on the methods of a benchmark folder."""
 
-    def __init__(self, folder: BenchFolder, judge: str) -> None:
+    def __init__(self, folder: BenchFolder, judge: str, *, allow_trained: bool = False) -> None:
         """Read data and manifest; the rows of a method are read when they are first asked for.
 
+        Args:
+            folder: Results of a run.
+            judge: Id of the judge.
+            allow_trained: Whether methods that have learned from the skills have rows.
+
         Raises:
-            BenchError: The folder is none, or the judge has judged nothing in it.
+            BenchError: The folder is none, the judge has judged nothing in it, or all methods have learned
+                from its skills.
         """
+        self.allow_trained = allow_trained
         self.folder = folder
         self.judge = judge
         self.manifest: JsonObject = folder.manifest()
@@ -60,6 +70,8 @@ class Results:
                 f"{folder.path} holds no verdicts of the judge {judge!r} on a method that was run: "
                 "judge with `skillpager bench judge`, or name another with --judge."
             )
+        if self.refused_note and set(self.labels) <= self.learned.keys():
+            raise BenchError(self.refused_note)
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
@@ -98,10 +110,12 @@ class Results:
     def rows(self, label: str, skills: Collection[str] | None = None) -> pd.DataFrame:
         """Return the rows of a method, in the order of the queries; of the queries about `skills` if given.
 
-        There are none if it was not run, or if less than `MIN_JUDGED` of its pages were judged.
+        There are none if it was not run, if less than `MIN_JUDGED` of its pages were judged, or if it has
+        learned from the skills and that is not allowed.
         """
         if label not in self._rows:
-            self._rows[label] = self._read(label)
+            refused = label in self.learned and not self.allow_trained
+            self._rows[label] = join((), {}, ()) if refused else self._read(label)
         rows = self._rows[label]
         return rows if skills is None else rows[rows["skill"].isin(skills)]
 
@@ -133,34 +147,31 @@ class Results:
         entry = self.manifest.get(name)
         return entry if isinstance(entry, Mapping) else {}
 
-    # ---- skills that the shipped models were trained on: there the models look better than they are
+    # ---- skills that methods have learned from: there they look better than they are
 
-    def classifier_note(self) -> str:
-        """Return a sentence for a table of types; empty unless the classifier was fitted on skills here."""
-        if self._entry("run").get("classifier") != LocalClassifier().id:
-            return ""
-        if not (shared := self._count_published()):
-            return ""
-        card = json.loads(files("skillpager").joinpath("models/types/training.json").read_bytes())
-        scores = card["scores"]
-        return (
-            f"The parser's numbers flatter it: the shipped classifier was fitted on {shared} of these "
-            f"{len(self.skills)} skills. On skills left out of the fit ({card['folds']} folds by skill, the "
-            f"published train and dev skills) its accuracy is {100 * scores['accuracy']:.1f} % and its "
-            f"macro-F1 {100 * scores['macro_f1']:.1f}."
-        )
+    @cached_property
+    def learned(self) -> Mapping[str, int]:
+        """How many of the skills each method has learned from, without those that learned from none."""
+        run = self._entry("run")
+        parts = {name: str(run.get(name, "")) for name in ("encoder", "classifier")}
+        # the run has noted what its encoder learned from; of shipped models it is known without it
+        return {**count_learned(self.labels, self.skills, **parts), **noted_learned(self.manifest)}
 
-    def encoder_note(self) -> str:
-        """Return a sentence for a table of methods; empty unless the encoder was trained on skills here."""
-        if self._entry("run").get("encoder") != ENCODER_ID or not (shared := self._count_published()):
-            return ""
-        return (
-            "The numbers flatter every method that uses the built-in encoder: it and the navigator were "
-            f"trained on {shared} of these {len(self.skills)} skills. For numbers on skills left out of the "
-            "training, by cross-validation, see docs/models.md."
-        )
+    @cached_property
+    def types_learned(self) -> int:
+        """From how many of the skills the run's classifier has learned."""
+        folders = classifier_folders(str(self._entry("run").get("classifier", "")))
+        return count_seen(self.skills, frozenset[str]().union(*map(read_learned_from, folders)))
 
-    def _count_published(self) -> int:
-        """Return how many skills of the run are published ones, from which every shipped model is made."""
-        known = {document.sha256 for split in ("train", "dev") for document in read_published(split)}
-        return sum(hashlib.sha256(skill.text.encode()).hexdigest() in known for skill in self.skills)
+    @cached_property
+    def trained_note(self) -> str:
+        """A sentence for every table and picture if methods are shown that have learned from the skills."""
+        if not self.allow_trained:
+            return ""
+        of_types = {"the classifier": self.types_learned} if self.types_learned else {}
+        return trained_note({**of_types, **self.learned}, len(self.skills))
+
+    @cached_property
+    def refused_note(self) -> str:
+        """Why methods are left out; empty if none is."""
+        return "" if self.allow_trained or not self.learned else refusal(self.learned, len(self.skills))

@@ -3,6 +3,7 @@
 Reference: paper §4 and §5, every table and figure.
 """
 
+import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
@@ -11,12 +12,16 @@ from pathlib import Path
 
 from skillpager.bench.data import load_data
 from skillpager.bench.data.folder import DATA, QUERIES, SKILLS, BenchFolder, data_entry, write_records
+from skillpager.bench.run.learned import LEARNED, count_learned, noted_learned, refusal
+from skillpager.bench.run.methods import parse_method
 from skillpager.bench.run.runs import run_methods
 from skillpager.bench.run.selecting import Plan
 from skillpager.bench.run.suites import SUITES
 from skillpager.errors import BenchError
 from skillpager.json_types import JsonObject
 from skillpager.pager import SkillPager
+
+logger = logging.getLogger(__name__)
 
 SEED = 42  # paper §4.1, §5.3.1
 # the facts by which the manifest distinguishes data sets
@@ -90,7 +95,8 @@ def run_suites(
 ) -> int:
     """Run the methods of suites, each once; return how many contexts were made.
 
-    The manifest notes which suite has which methods. By default there is a process for each processor.
+    The manifest notes which suite has which methods. Methods that have learned from skills of the folder are
+    left out unless the plan allows them. By default there is a process for each processor.
 
     Args:
         folder: A folder that `open_run` returned.
@@ -100,8 +106,9 @@ def run_suites(
         progress: Called with the contexts done and all contexts to do.
 
     Raises:
-        BenchError: A method is unknown, or some skills failed.
+        BenchError: A method is unknown, or some skills failed, or all methods have learned from the skills.
     """
+    suites = _without_trained(folder, suites, plan)
     labels = [label for name in suites for label in suites[name]]
     made = run_methods(folder, labels, plan, jobs=jobs or os.cpu_count() or 1, progress=progress)
     known = folder.manifest().get("suites")
@@ -113,3 +120,32 @@ def run_suites(
         {"suites": {n: merged[n] for n in sorted(merged, key=lambda n: order.get(n, len(order)))}}
     )
     return made
+
+
+def _without_trained(
+    folder: BenchFolder, suites: Mapping[str, Sequence[str]], plan: Plan
+) -> dict[str, list[str]]:
+    """Return suites without the methods that have learned from skills of the folder, unless they are allowed.
+
+    The manifest notes how many skills each of those that stay has learned from.
+
+    Raises:
+        BenchError: A method is unknown, or none would be left.
+    """
+    given = {name: [parse_method(label).label for label in labels] for name, labels in suites.items()}
+    skills = folder.skills()
+    learned = count_learned(
+        (label for labels in given.values() for label in labels),
+        skills,
+        encoder=plan.settings.encoder,
+        classifier=plan.settings.classifier,
+    )
+    if learned and plan.allow_trained:
+        folder.update_manifest({LEARNED: {**noted_learned(folder.manifest()), **learned}})
+    if not learned or plan.allow_trained:
+        return given
+    left = {name: [label for label in labels if label not in learned] for name, labels in given.items()}
+    if not any(left.values()):
+        raise BenchError(refusal(learned, len(skills)))
+    logger.warning("Methods are left out: %s", refusal(learned, len(skills)))
+    return {name: labels for name, labels in left.items() if labels}

@@ -108,11 +108,15 @@ def page_row(
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Settings of a run: how its pagers are set up, and how much of each context is written."""
+    """Settings of a run: how its pagers are set up, and how much of each context is written.
+
+    `allow_trained` also runs methods on skills that they have learned from (`learned`).
+    """
 
     settings: Settings
     keep_contexts: bool = True
     judge_evidence: bool = True
+    allow_trained: bool = False
 
 
 # the queries about a skill, each with the labels of the methods to run

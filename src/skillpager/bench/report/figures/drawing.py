@@ -1,7 +1,10 @@
 """The common style of all figures; `save` gives the same bytes each time."""
 
 import io
-from contextlib import AbstractContextManager
+import textwrap
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -78,8 +81,26 @@ def new_figure(height: float, width: float = WIDTH) -> "Figure":
     return Figure(figsize=(width, height), layout="constrained", dpi=DPI)
 
 
+# a warning that stands in each picture, because pictures are copied without their captions
+_STAMP = ContextVar("stamp", default="")
+STAMP_CHARACTERS = 110  # of a line, at `SMALL` and `WIDTH`
+
+
+@contextmanager
+def stamped(note: str) -> Iterator[None]:
+    """Write a note into the pictures that are saved in this context, above what they show."""
+    token = _STAMP.set(note)
+    try:
+        yield
+    finally:
+        _STAMP.reset(token)
+
+
 def save(figure: "Figure", *, name: str, title: str, caption: str, alt: str) -> Picture:
     """Return a figure as PNG and SVG, without dates; the same figure gives the same bytes."""
+    if note := _STAMP.get():
+        lines = textwrap.fill(note, STAMP_CHARACTERS)
+        figure.suptitle(lines, x=0.01, ha="left", fontsize=SMALL, color=RED)
     png, svg = io.BytesIO(), io.BytesIO()
     figure.savefig(png, format="png", dpi=DPI, metadata={"Software": None})
     figure.savefig(svg, format="svg", metadata={"Date": None})

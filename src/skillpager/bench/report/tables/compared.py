@@ -29,7 +29,7 @@ CHUNKS = "chunk_mmr:"
 def main_results(results: Results) -> Table | None:
     """Return the comparison with the baselines; None if none of them was run."""
     title = "Main results: SkillPager and its baselines"
-    return _compared(results, paper.MAIN, title, results.encoder_note())
+    return _compared(results, paper.MAIN, title)
 
 
 def graph_augmentation(results: Results) -> Table | None:

@@ -255,8 +255,7 @@ def parser_agreement(results: Results) -> Table | None:
         [{"": name, "Paper": there, **here} for name, there, here in numbers],
         note="Paper: a sample balanced over types, sources and sizes, labelled by people. Here: all labelled "
         f"nodes of {quality.skills} skills, in the proportions in which they occur; nodes without a label: "
-        f"{quality.unlabelled}. A second annotator is held against the first, as the parser is. "
-        f"{results.classifier_note()}".rstrip(),
+        f"{quality.unlabelled}. A second annotator is held against the first, as the parser is.",
         reference="paper §5.1",
     )
 

@@ -53,8 +53,7 @@ def all_methods(results: Results) -> Table | None:
     note = (
         "Methods spend different amounts: read sufficiency and token reduction together, or see the "
         "matched budgets. The first interval draws queries, as the paper does; the second draws skills. "
-        "Queries about one skill are not independent, so that the second is the one to trust. "
-        f"{results.encoder_note()}".rstrip()
+        "Queries about one skill are not independent, so that the second is the one to trust."
     )
     title = "All methods at their default budgets"
     costs = (AVERAGE_NODES, FRAGMENT_REDUCTION, MICRO_REDUCTION, MACRO_REDUCTION, LATENCY_MEDIAN, LATENCY_95)
@@ -95,7 +94,7 @@ SUMMARY_COLUMNS = (
     "method",
     "queries",
     "suff. %",
-    "95 % CI",
+    "95 % CI over queries",
     "coverage %",
     "nodes",
     "token red. %",
