@@ -32,8 +32,9 @@ ASK_SECONDS = 90
 TRIES = 3
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 # kinds of answers: what the agent says about the server
-CONNECTED = re.compile(r"connected|✔|ready", re.IGNORECASE)
-WAITING = re.compile(r"connecting", re.IGNORECASE)
+AGREED = re.compile(r"\bconnected|^listed", re.IGNORECASE)
+# on a busy machine some agents do not wait for the server: they are asked again
+WAITING = re.compile(r"connecting|disconnected|failed", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,24 +77,36 @@ def trust_in_codex(home: Path, project: Path) -> None:
         config.write(f'\n[projects."{project}"]\ntrust_level = "trusted"\n')
 
 
-def trust_in_claude_code(_: Path, project: Path) -> None:
-    """Write what Claude Code writes when its user approves a server of the project."""
-    file = project / ".claude" / "settings.local.json"
-    file.parent.mkdir()
-    file.write_text(json.dumps({"enabledMcpjsonServers": ["skillpager"]}))
+def trust_in_claude_code(home: Path, project: Path) -> None:
+    """Write what Claude Code writes when its user trusts a folder and approves its server."""
+    file = home / ".claude.json"
+    data = json.loads(file.read_text()) if file.exists() else {}
+    agreed = {"hasTrustDialogAccepted": True, "enabledMcpjsonServers": ["skillpager"]}
+    data.setdefault("projects", {}).setdefault(str(project), {}).update(agreed)
+    file.write_text(json.dumps(data))
+
+
+def trust_in_copilot(home: Path, project: Path) -> None:
+    """Write the list in which Copilot CLI has the folders that its user trusts."""
+    file = home / ".copilot" / "config.json"
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(json.dumps({"trusted_folders": [str(project)]}))
 
 
 LINE = r"skillpager: .* - (?P<state>.+)"
 PROGRAMS = (
-    Program("claude-code", "@anthropic-ai/claude-code", "2.1.197", "claude", ("mcp", "list"), LINE),
-    Program("codex", "@openai/codex", "0.169.0", "codex", ("app-server",), "(?P<state>connected)"),
+    Program(
+        *("claude-code", "@anthropic-ai/claude-code", "2.1.197", "claude", ("mcp", "list"), LINE),
+        trust=trust_in_claude_code,
+    ),
+    Program("codex", "@openai/codex", "0.169.0", "codex", ("app-server",), "", trust=trust_in_codex),
     Program("gemini", "@google/gemini-cli", "0.61.0", "gemini", ("mcp", "list"), LINE, trust=trust_in_gemini),
     Program("qwen", "@qwen-code/qwen-code", "0.15.10", "qwen", ("mcp", "list"), LINE),
     Program("opencode", "opencode-ai", "1.18.33", "opencode", ("mcp", "list"), r"skillpager (?P<state>\w+)"),
     Program("droid", "droid", "0.215.0", "droid", ("mcp", "list"), r"skillpager\s+stdio\s+(?P<state>\w+)"),
     Program(
         *("copilot", "@github/copilot", "1.0.102", "copilot", ("mcp", "list")),
-        *(r"(?P<state>skillpager) \(local\)", False),
+        *(r"(?P<state>skillpager) \(local\)", False, trust_in_copilot),
     ),
     Program(
         *("auggie", "@augmentcode/auggie", "0.36.0", "auggie", ("mcp", "list")),
@@ -161,7 +174,9 @@ def check(program: Program, prefix: Path, *, latest: bool = False, sessions: boo
             result.version = result.version or version_of(command, home)
             install(program.agent, scope, home, project)
             result.answers[scope] = ask(program, command, home, project)
-            if program.trust and not CONNECTED.search(result.answers[scope]):
+            if "no answer" in result.answers[scope]:
+                break
+            if program.trust and not AGREED.search(result.answers[scope]):
                 program.trust(home, project)
                 answer = ask(program, command, home, project)
                 result.answers[scope] += f"; once it is approved: {answer}"
@@ -223,7 +238,7 @@ def install(agent: str, scope: str, home: Path, project: Path) -> None:
 
 def version_of(command: Path, home: Path) -> str:
     """Return the version that a program says it has."""
-    said = run([str(command), "--version"], home, home)
+    said = run([str(command), "--version"], home, home) or ""
     found = re.search(r"\d+\.\d+\.\d+(?:-\w+)?", said)
     return found[0] if found else ""
 
@@ -231,19 +246,22 @@ def version_of(command: Path, home: Path) -> str:
 def ask(program: Program, command: Path, home: Path, project: Path) -> str:
     """Return what an agent says about the server."""
     if program.agent == "codex":
-        return ask_codex(command, home, project)
+        answer = ask_codex(command, home, project)
+        listed = re.search(r"^skillpager\s", run([str(command), "mcp", "list"], home, project) or "", re.M)
+        # it starts the servers of a project only in a conversation
+        return "listed" if answer == "not listed" and listed else answer
     if not program.ask:
         return compare_cline(command, home, project)
-    said = ""
     for attempt in range(TRIES):
         said = run([str(command), *program.ask], home, project)
+        if said is None:
+            return f"no answer within {ASK_SECONDS} s"
         found = re.search(program.answer, said)
         state = found["state"].strip() if found else ""
         if state and not WAITING.search(state):
             return state if program.connects else "listed"
         time.sleep(attempt)
-    lines = [line for line in said.splitlines() if line.strip()]
-    return "does not list it" if lines or not said else "no answer"
+    return state or "not listed"
 
 
 def ask_codex(command: Path, home: Path, project: Path) -> str:
@@ -272,7 +290,7 @@ def ask_codex(command: Path, home: Path, project: Path) -> str:
                 if answer.get("id") == 2:
                     servers = answer.get("result", {}).get("data", [])
                     tools = [tool for server in servers for tool in server.get("tools", {})]
-                    return f"connected, {len(tools)} tools" if tools else "does not list it"
+                    return f"connected, {len(tools)} tools" if tools else "not listed"
         finally:
             process.kill()
     return "no answer"
@@ -288,8 +306,8 @@ def compare_cline(command: Path, home: Path, project: Path) -> str:
     return "not asked; its own command writes the same file and form" if same else "writes another form"
 
 
-def run(command: Sequence[str], home: Path, project: Path) -> str:
-    """Return what a program prints, without colors; what it has printed when its time is up."""
+def run(command: Sequence[str], home: Path, project: Path) -> str | None:
+    """Return what a program prints, without colors; None if it does not end in time."""
     try:
         done = subprocess.run(
             command,
@@ -301,10 +319,9 @@ def run(command: Sequence[str], home: Path, project: Path) -> str:
             timeout=ASK_SECONDS,
             check=False,
         )
-        data = done.stdout
-    except subprocess.TimeoutExpired as late:
-        data = late.stdout or b""
-    return ANSI.sub("", data.decode(errors="replace"))
+    except subprocess.TimeoutExpired:
+        return None
+    return ANSI.sub("", done.stdout.decode(errors="replace"))
 
 
 def hosts_table(results: Sequence[Result]) -> str:
@@ -343,7 +360,7 @@ def _row(name: str, cells: Sequence[str]) -> str:
 
 
 def _cell(text: str) -> str:
-    return re.sub(r"\s*[✔✓●⏸✗✘!]\s*", "", text).replace("|", "\\|").strip()
+    return re.sub(r"[✔✓●⏸✗✘!]\s*", "", text).replace("|", "\\|").strip()
 
 
 def write_blocks(blocks: Mapping[str, str]) -> None:

@@ -68,6 +68,8 @@ RESCAN_SECONDS = 2.0
 # longest name that is compared with others, to say which are similar
 MAX_COMPARED_CHARS = 100
 MAX_FAULT_CHARS = 200
+# folders that a message names, of those that were searched in vain
+MAX_SHOWN_FOLDERS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +204,13 @@ def _installed_plugins(file: Path) -> list[Path] | None:
         return [Path(version["installPath"]) for version in versions]
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return None
+
+
+def shown_folders(folders: Sequence[Path]) -> str:
+    """Return the first folders of a search as text, and the number of the others."""
+    others = len(folders) - MAX_SHOWN_FOLDERS
+    text = ", ".join(map(str, folders[:MAX_SHOWN_FOLDERS]))
+    return f"{text} and {others} more (`skillpager list --help`)" if others > 0 else text
 
 
 @contextmanager

@@ -407,7 +407,6 @@ def added(host: Host, entry: JsonValue) -> JsonValue:
         words: [*held, "--resend", "/my skills"],
         variables: {"SKILLPAGER_SKILLS_DIR": "/mine", "KEY": "x", "a.b": "y"},
         "timeout": 60,
-        "startup_timeout_sec": 12.5,
         "trust": True,
         "tools": ["load_skill"],
     }
@@ -425,10 +424,26 @@ def test_second_install_keeps_what_its_owner_added_to_the_entry(name: str, confi
     write(plan_install(host, config, moved), keep=True)
     expected = added(host, server_entry(host, ["/py", "-m", "skillpager"]))
     again = installed_entry(host, config)
-    assert json.dumps(again, sort_keys=True).replace('"12.5"', "12.5") == json.dumps(expected, sort_keys=True)
+    assert again == expected
     folders = server_entry(host, COMMAND, skills_dirs=[Path("/new")], now=again)
     assert '"SKILLPAGER_SKILLS_DIR": "/new"' in json.dumps(folders)
     assert '"KEY": "x"' in json.dumps(folders)
+
+
+def test_second_install_keeps_numbers_and_dates_as_they_are_written(config: Path) -> None:
+    host = BY_NAME["codex"]
+    config.write_text(
+        '[mcp_servers.skillpager]\ncommand = "old"\nstartup_timeout_sec = 12.50\nsince = 2026-11-22\n'
+        '[mcp_servers.skillpager.env]\n"a.b" = "c"\n[mcp_servers.skillpager.tools.load_skill]\n'
+        'approval_mode = "approve"\n'
+    )
+    install_again = server_entry(host, COMMAND, now=installed_entry(host, config))
+    write(plan_install(host, config, install_again), keep=True)
+    assert config.read_text() == (
+        '[mcp_servers.skillpager]\ncommand = "/opt/bin/skillpager"\nargs = ["mcp", "--text-only"]\n'
+        'startup_timeout_sec = 12.50\nsince = 2026-11-22\nenv = { "a.b" = "c" }\n'
+        'tools = { load_skill = { approval_mode = "approve" } }\n'
+    )
 
 
 def test_entry_of_an_address_becomes_one_of_a_command() -> None:
