@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
 from host_sessions import Session, claude_code, codex, private_environment, run_session
 from skillpager.install.hosts import HOSTS, SCOPES, Places, file_of, find_host
@@ -29,7 +30,9 @@ PAGE = ROOT / "docs" / "hosts.md"
 INSTALL_SECONDS = 600
 # an agent starts the server to ask it; on a busy machine that takes a while
 ASK_SECONDS = 90
-TRIES = 3
+TRIES = 5
+# a row of the sessions: characters of the call, its result and what the host puts beside them
+CALLED = "characters that the first call added to the conversation"
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 # kinds of answers: what the agent says about the server
 AGREED = re.compile(r"\bconnected|^listed", re.IGNORECASE)
@@ -139,7 +142,7 @@ def main() -> None:
     """Run, print, and write if asked."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--prefix", type=Path, help="folder for the programs; default: a temporary one")
-    parser.add_argument("--only", default="", help="agents, with commas")
+    parser.add_argument("--only", default="", help="agents, with commas; other rows stay")
     parser.add_argument("--latest", action="store_true", help="the newest versions instead of those checked")
     parser.add_argument("--sessions", action="store_true", help="run a page end to end, too")
     parser.add_argument("--write", action="store_true", help="write the tables of docs/hosts.md")
@@ -152,12 +155,12 @@ def main() -> None:
             if not wanted or program.agent in wanted:
                 results.append(check(program, prefix, latest=options.latest, sessions=options.sessions))
                 print(f"{program.agent}: {results[-1].version} {results[-1].answers}", file=sys.stderr)
-    blocks = {"hosts": hosts_table(results)}
-    if options.sessions:
+    blocks = {"hosts": hosts_table(results, rows_now() if wanted else {})}
+    if options.sessions and sum(result.session is not None for result in results) == len(SESSIONS):
         blocks["sessions"] = sessions_table(results)
     for block in blocks.values():
         print(block)
-    if options.write and not wanted:
+    if options.write:
         write_blocks(blocks)
 
 
@@ -324,8 +327,14 @@ def run(command: Sequence[str], home: Path, project: Path) -> str | None:
     return ANSI.sub("", done.stdout.decode(errors="replace"))
 
 
-def hosts_table(results: Sequence[Result]) -> str:
-    """Return the table of what happened, every known agent in it."""
+def rows_now() -> dict[str, str]:
+    """Return the rows of the table in docs/hosts.md, by the title of the agent."""
+    table = PAGE.read_text(encoding="utf-8").partition("<!-- hosts -->\n")[2].partition("<!--")[0]
+    return {line.split("|")[1].strip(): line for line in table.splitlines()}
+
+
+def hosts_table(results: Sequence[Result], others: Mapping[str, str] = MappingProxyType({})) -> str:
+    """Return the table of what happened, every known agent in it; `others` are rows of agents not run now."""
     by_agent = {result.agent: result for result in results}
     ask_by = {program.agent: program for program in PROGRAMS}
     lines = [
@@ -335,7 +344,7 @@ def hosts_table(results: Sequence[Result]) -> str:
     for host in HOSTS:
         result, program = by_agent.get(host.name), ask_by.get(host.name)
         if result is None or program is None:
-            lines.append(f"| {host.title} | | not run | | |")
+            lines.append(others.get(host.title, f"| {host.title} | | not run | | |"))
             continue
         asked = f"`{' '.join((program.program, *program.ask))}`" if program.ask else ""
         user, project = (result.answers.get(scope, "") for scope in SCOPES)
@@ -349,7 +358,7 @@ def sessions_table(results: Sequence[Result]) -> str:
     titles = [f"{find_host(result.agent).title} {result.version}" for result, _ in ran]
     lines = ["| | " + " | ".join(titles) + " |", "|---|" + "---|" * len(titles)]
     lines.append(_row("requests before the tools were there", [str(each.waits) for _, each in ran]))
-    lines.append(_row("characters that the page added", [f"{each.page_chars:,}" for _, each in ran]))
+    lines.append(_row(CALLED, [f"{each.page_chars:,}" for _, each in ran]))
     steps = ran[0][1].steps if ran else {}
     lines += [_row(step, ["yes" if each.steps[step] else "no" for _, each in ran]) for step in steps]
     return "\n".join(lines) + "\n"
