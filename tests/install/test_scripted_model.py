@@ -149,8 +149,8 @@ def test_session_is_judged_by_what_the_agent_sent() -> None:
 @pytest.mark.parametrize(("agent", "program"), [("claude-code", "claude"), ("codex", "codex")])
 def test_page_end_to_end_in_an_agent_that_is_installed(agent: str, program: str, tmp_path: Path) -> None:
     found = shutil.which(program)
-    if found is None or "SKILLPAGER_RUN_AGENTS" not in os.environ:
-        pytest.skip(f"needs {program} on the PATH, and SKILLPAGER_RUN_AGENTS: it takes half a minute")
+    if found is None or "RUN_AGENTS" not in os.environ:
+        pytest.skip(f"needs {program} on the PATH, and RUN_AGENTS: it takes half a minute")
     hosts = runpy.run_path(str(BENCHMARKS / "hosts.py"), run_name="hosts")
     with hosts["private_home"]() as (home, project):
         hosts["install"](agent, "user", home, project)
