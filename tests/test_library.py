@@ -1,6 +1,7 @@
 """Discovery in the conventional folders, shadowing, and what a name means."""
 
 import errno
+import json
 import os
 import shutil
 import threading
@@ -21,7 +22,7 @@ from skillpager import SkillPager
 from skillpager.classifiers.local import LocalClassifier
 from skillpager.cli.index import find_targets, index_all
 from skillpager.errors import SkillError, UnknownSkillError
-from skillpager.library import Library, discover, locate, search_folders
+from skillpager.library import Library, discover, locate, plugin_folders, search_folders
 from skillpager.parsing.skill import read_skill
 from skillpager.settings import Settings
 from skillpager.types import Classification, FloatArray, Fragment, Skill
@@ -38,18 +39,91 @@ def make(folder: Path, name: str, description: str = "d") -> Path:
 
 
 def test_project_folders_come_before_the_users(tmp_path: Path) -> None:
-    folders = search_folders([tmp_path / "own"], project=tmp_path / "p", home=tmp_path / "h")
-    assert [str(folder.relative_to(tmp_path)) for folder in folders] == [
-        "own",
-        "p/.agents/skills",
-        "p/.claude/skills",
-        "h/.agents/skills",
-        "h/.claude/skills",
-    ]
+    folders = search_folders(
+        [tmp_path / "own"], project=tmp_path / "p", home=tmp_path / "h", environ={"CODEX_HOME": "/c"}
+    )
+    names = [str(folder).removeprefix(f"{tmp_path}/") for folder in folders]
+    assert names[:4] == ["own", "p/.agents/skills", "p/.claude/skills", "p/.github/skills"]
+    users = ["h/.agents/skills", "h/.claude/skills", "/c/skills", "h/.copilot/skills"]
+    assert names[names.index(users[0]) :][:4] == users
+    assert {"h/.gemini/skills", "h/.config/opencode/skills", "p/.opencode/skill"} <= set(names)
+    assert len(names) == len(set(names))
+    assert [name.startswith("p/") for name in names[1:]] == sorted(
+        (name.startswith("p/") for name in names[1:]), reverse=True
+    )
+
+
+def test_skills_of_every_agent_are_found(tmp_path: Path) -> None:
+    folders = search_folders(project=tmp_path / "p", home=tmp_path / "h", environ={})
+    for number, folder in enumerate(folders):
+        make(folder, f"skill-{number}")
+    assert [skill.path.parent for skill in discover(folders)] == folders
+
+
+def test_variables_move_the_folders_of_agents(tmp_path: Path) -> None:
+    environ = {"CLAUDE_CONFIG_DIR": "/cc", "COPILOT_HOME": "/co", "XDG_CONFIG_HOME": "/x"}
+    folders = {str(folder) for folder in search_folders(home=tmp_path, environ=environ)}
+    assert {"/cc/skills", "/co/skills", "/x/opencode/skills"} <= folders
+    assert str(tmp_path / ".claude" / "skills") not in folders
+
+
+def test_plugins_have_their_skills_found_below_any_folder(tmp_path: Path) -> None:
+    plugins = tmp_path / ".claude" / "plugins"
+    make(plugins / "cache" / "market" / "tool" / "1.0" / "skills", "cached")
+    make(plugins / "marketplaces" / "market" / "plugins" / "other" / "skills", "offered")
+    make(plugins / "docs", "beside")
+    make(plugins / "node_modules" / "package" / "skills", "package")
+    (plugins / "cache" / "loop").symlink_to(plugins)
+    found = discover(search_folders(project=tmp_path / "p", home=tmp_path, environ={}))
+    assert [skill.name for skill in found] == ["cached", "offered"]
+
+
+def test_list_of_plugins_leaves_out_those_that_are_not_installed(tmp_path: Path) -> None:
+    plugins = tmp_path / ".claude" / "plugins"
+    versions = [plugins / "cache" / "market" / "tool" / version for version in ("1.0", "1.1")]
+    for version in versions:
+        make(version / "skills", "tool", description=version.name)
+    make(plugins / "marketplaces" / "market" / "plugins" / "other" / "skills", "offered")
+    listed = {"version": 2, "plugins": {"tool@market": [{"scope": "user", "installPath": str(versions[1])}]}}
+    (plugins / "installed_plugins.json").write_text(json.dumps(listed))
+    assert plugin_folders(plugins) == [versions[1] / "skills"]
+    for damaged in ("", "[]", '{"plugins": [1]}', '{"plugins": {"a": 1}}', "[" * 100_000, "\udcff"):
+        (plugins / "installed_plugins.json").write_text(damaged, errors="surrogateescape")
+        assert len(plugin_folders(plugins)) == 3
+
+
+def test_search_for_plugins_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(skillpager.library, "MAX_PLUGIN_FOLDERS", 10)
+    make(tmp_path / "a" / "skills", "near")
+    for number in range(30):
+        make(tmp_path / "many" / str(number) / "skills", "far")
+    assert 1 <= len(plugin_folders(tmp_path)) < 10
+    assert "more than 10 folders" in caplog.text
+
+
+def test_a_library_notices_a_new_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("CLAUDE_CONFIG_DIR", raising=False)
+    monkeypatch.chdir(tmp_path)
+    library = Library(SkillPager())
+    assert library.skills() == []
+    make(tmp_path / ".claude" / "plugins" / "cache" / "m" / "p" / "1" / "skills", "new")
+    assert [skill.name for skill in library.found(fresh=True)] == ["new"]
+
+
+def test_a_copy_is_found_once_and_another_skill_of_its_name_is_shadowed(tmp_path: Path) -> None:
+    first = make(tmp_path / "a", "same")
+    make(tmp_path / "b", "same")
+    other = make(tmp_path / "c", "same", description="another")
+    make(tmp_path / "d", "same", description="another")
+    found = discover(tmp_path / name for name in "abcd")
+    assert [(skill.path, skill.shadowed_by) for skill in found] == [(first, None), (other, first)]
 
 
 def test_a_nearer_skill_shadows_a_farther_one(tmp_path: Path) -> None:
-    near, far = make(tmp_path / "near", "same"), make(tmp_path / "far", "same")
+    near, far = make(tmp_path / "near", "same"), make(tmp_path / "far", "same", "another")
     make(tmp_path / "far", "other")
     found = discover([tmp_path / "near", tmp_path / "far", tmp_path / "missing"])
     assert [(skill.name, skill.path, skill.shadowed_by) for skill in found] == [

@@ -1,7 +1,8 @@
 """Skill discovery: find skills in folders, and by name.
 
-Folders are searched in this order: those of the settings, then `.agents/skills` and `.claude/skills` of the
-project, then of the user. The first skill of a name shadows later ones.
+Folders are searched in this order: those of the settings, then those in which agents look for skills, of the
+project, of the user, and of the plugins of Claude Code. The first skill of a name shadows later ones; a copy
+of a skill is passed over.
 """
 
 import difflib
@@ -22,6 +23,7 @@ from skillpager.errors import SkillError, SkillPagerError, UnknownSkillError, is
 from skillpager.json_types import SkillJson
 from skillpager.memory import FileStamps, take_stamps
 from skillpager.parsing.skill import ENTRY_FILE, read_skill, shown_name
+from skillpager.settings import read_bounded
 
 if TYPE_CHECKING:
     from skillpager.pager import SkillPager
@@ -29,11 +31,34 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-SKILL_FOLDERS = (".agents/skills", ".claude/skills")
+# the folders of several agents first, then those of one agent, by its name
+_SHARED = (".agents/skills", ".claude/skills")
+_OWN = tuple(
+    f".{agent}/skills"
+    for agent in (
+        *("augment", "cline", "codex", "copilot", "cursor", "factory", "gemini", "kilo", "kilocode", "kiro"),
+        *("opencode", "qwen", "windsurf"),
+    )
+)
+PROJECT_FOLDERS = (*_SHARED, ".github/skills", *_OWN, ".opencode/skill")
+# where a variable moves a folder, its name is in braces
+USER_FOLDERS = (
+    *("{home}/.agents/skills", "{claude}/skills", "{codex}/skills", "{copilot}/skills"),
+    *(f"{{home}}/{folder}" for folder in _OWN if folder not in (".codex/skills", ".copilot/skills")),
+    *(f"{{config}}/{folder}" for folder in ("agents/skills", "amp/skills", "kilo/skills")),
+    *("{config}/opencode/skills", "{config}/opencode/skill", "{home}/.codeium/windsurf/skills"),
+)
+# Claude Code lists its plugins in this file of their folder
+PLUGINS_FILE = "installed_plugins.json"
+MAX_PLUGINS_BYTES = 1_000_000
 SKIPPED_FOLDERS = frozenset({".git", "node_modules", "__pycache__", ".venv"})
 # front-matter field by which a stub, a small file in place of a skill, names its original
 STUB_OF = "skillpager.stub-of"
 
+# levels of folders that are searched for `skills` below the plugins: cache/MARKETPLACE/PLUGIN/VERSION/skills,
+# or marketplaces/MARKETPLACE/plugins/PLUGIN/skills
+MAX_PLUGIN_DEPTH = 5
+MAX_PLUGIN_FOLDERS = 2_000
 # levels of folders that are searched below a search folder
 MAX_DEPTH = 4
 # folders without a skill that are searched below a search folder
@@ -43,6 +68,8 @@ RESCAN_SECONDS = 2.0
 # longest name that is compared with others, to say which are similar
 MAX_COMPARED_CHARS = 100
 MAX_FAULT_CHARS = 200
+# folders that a message names, of those that were searched in vain
+MAX_SHOWN_FOLDERS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +98,12 @@ class Reading:
 
     Attributes:
         found: The skill; None for a stub.
+        digest: That of its SKILL.md; empty if it cannot be read.
         stamps: The state of its files; None if they are too new to tell whether they change again.
     """
 
     found: FoundSkill | None
+    digest: str
     stamps: FileStamps | None
 
 
@@ -104,13 +133,84 @@ def stub_of(metadata: Mapping[str, str]) -> str | None:
 
 
 def search_folders(
-    extra: Sequence[Path] = (), *, project: Path | None = None, home: Path | None = None
+    extra: Sequence[Path] = (),
+    *,
+    project: Path | None = None,
+    home: Path | None = None,
+    environ: Mapping[str, str] = os.environ,
 ) -> list[Path]:
-    """Return the folders to search for skills, nearest first; some may not exist."""
+    """Return the folders to search for skills, nearest first; some may not exist.
+
+    Args:
+        extra: Folders that come first.
+        project: Folder of the project; default: the current folder.
+        home: The user's home folder.
+        environ: Variables, of which some move an agent's folder.
+    """
     project = Path.cwd() if project is None else project
     home = Path.home() if home is None else home
-    conventional = [base / folder for base in (project, home) for folder in SKILL_FOLDERS]
-    return list(dict.fromkeys([*extra, *conventional]))
+
+    def moved(variable: str, default: str) -> Path:
+        return Path(environ.get(variable) or home / default)
+
+    places = {
+        "home": home,
+        "claude": moved("CLAUDE_CONFIG_DIR", ".claude"),
+        "codex": moved("CODEX_HOME", ".codex"),
+        "copilot": moved("COPILOT_HOME", ".copilot"),
+        "config": moved("XDG_CONFIG_HOME", ".config"),
+    }
+    own = [project / folder for folder in PROJECT_FOLDERS]
+    users = [Path(folder.format(**places)) for folder in USER_FOLDERS]
+    return list(dict.fromkeys([*extra, *own, *users, *plugin_folders(places["claude"] / "plugins")]))
+
+
+def plugin_folders(root: Path) -> list[Path]:
+    """Return the folders of skills in the plugins of Claude Code.
+
+    Its list of plugins tells which are installed: `root` also holds old versions, and whole marketplaces.
+    Without a list that can be read, these are all folders named `skills` below `root`.
+    """
+    installed = _installed_plugins(root / PLUGINS_FILE)
+    if installed is not None:
+        return [plugin / "skills" for plugin in installed]
+    found: list[Path] = []
+    seen: set[Hashable] = set()
+    level = [root]
+    for _ in range(MAX_PLUGIN_DEPTH):
+        below: list[Path] = []
+        for parent in level:
+            try:
+                if (identity := _identity(parent)) in seen:
+                    continue
+                names = sorted(name for name, is_folder in _entries(parent).items() if is_folder)
+            except OSError:  # as if it were empty
+                continue
+            seen.add(identity)
+            if len(seen) > MAX_PLUGIN_FOLDERS:
+                _warn_of_size(root, MAX_PLUGIN_FOLDERS)
+                return found
+            found += [parent / name for name in names if name == "skills"]
+            below += [parent / name for name in names if name not in SKIPPED_FOLDERS and name != "skills"]
+        level = below
+    return found
+
+
+def _installed_plugins(file: Path) -> list[Path] | None:
+    """Return the folders of the plugins that a list names; None if it cannot be read."""
+    try:
+        listed = json.loads(read_bounded(file, MAX_PLUGINS_BYTES))["plugins"]
+        versions = [version for found in listed.values() for version in found]
+        return [Path(version["installPath"]) for version in versions]
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return None
+
+
+def shown_folders(folders: Sequence[Path]) -> str:
+    """Return the first folders of a search as text, and the number of the others."""
+    others = len(folders) - MAX_SHOWN_FOLDERS
+    text = ", ".join(map(str, folders[:MAX_SHOWN_FOLDERS]))
+    return f"{text} and {others} more (`skillpager list --help`)" if others > 0 else text
 
 
 @contextmanager
@@ -137,7 +237,8 @@ def skill_faults(path: Path) -> Iterator[None]:
 def discover(folders: Iterable[Path], readings: dict[Path, Reading] | None = None) -> list[FoundSkill]:
     """Return the skills below the folders, in the order of the folders, then by path; without stubs.
 
-    A skill that cannot be read is listed with its problem, whatever that is.
+    A skill that cannot be read is listed with its problem, whatever that is. A copy of a skill, one of the
+    same name with the same SKILL.md, is left out: people have a skill in the folders of several agents.
 
     Args:
         folders: Folders to search.
@@ -148,6 +249,7 @@ def discover(folders: Iterable[Path], readings: dict[Path, Reading] | None = Non
     now: dict[Path, Reading] = {}
     found: list[FoundSkill] = []
     first: dict[str, Path] = {}
+    texts: set[tuple[str, str]] = set()
     seen: set[Hashable] = set()
     for path, identity in (each for folder in folders for each in _skill_folders(folder)):
         if identity in seen:
@@ -160,6 +262,9 @@ def discover(folders: Iterable[Path], readings: dict[Path, Reading] | None = Non
         skill = reading.found
         if skill is None:
             continue  # a stub: its original is the skill to page
+        if reading.digest and (skill.name, reading.digest) in texts:
+            continue
+        texts.add((skill.name, reading.digest))
         if skill.problem is None and (nearest := first.setdefault(skill.name, path)) != path:
             skill = replace(skill, shadowed_by=nearest)
         found.append(skill)
@@ -175,12 +280,15 @@ def _read(path: Path) -> Reading:
             skill = read_skill(path, scope="body")
             found = FoundSkill(skill.name, skill.description, path, None, None)
             entry = path / skill.files[0].path
-            return Reading(found if stub_of(skill.metadata) is None else None, take_stamps([entry, path]))
+            digest = skill.files[0].digest
+            return Reading(
+                found if stub_of(skill.metadata) is None else None, digest, take_stamps([entry, path])
+            )
     except SkillPagerError as error:
         broken = FoundSkill(shown_name(path.name), "", path, None, one_line(str(error)))
         # the system may allow tomorrow what it refuses now
         passing = isinstance(error.__cause__, (OSError, MemoryError))
-        return Reading(broken, None if passing else take_stamps([path / ENTRY_FILE, path]))
+        return Reading(broken, "", None if passing else take_stamps([path / ENTRY_FILE, path]))
 
 
 class Library:
@@ -200,7 +308,8 @@ class Library:
         self, pager: "SkillPager | Callable[[], SkillPager]", folders: Sequence[Path] | None = None
     ) -> None:
         self._pager = pager
-        self.folders = tuple(search_folders(self.pager.settings.skills_dir) if folders is None else folders)
+        self._named = None if folders is None else tuple(folders)
+        self.folders = self._search_folders()
         self._searching = threading.Lock()
         self._searched = -RESCAN_SECONDS
         self._found: list[FoundSkill] | None = None
@@ -234,8 +343,13 @@ class Library:
                 self._searching.release()
         return list(found)
 
+    def _search_folders(self) -> tuple[Path, ...]:
+        """Return the folders to search; plugins come and go while a server runs."""
+        return tuple(search_folders(self.pager.settings.skills_dir)) if self._named is None else self._named
+
     def _search(self) -> list[FoundSkill]:
         started = time.monotonic()
+        self.folders = self._search_folders()
         found = discover(self.folders, self._readings)
         usable = {each.name: each for each in found if each.problem is None and each.shadowed_by is None}
         self._found, self._usable, self._searched = found, usable, started
@@ -333,12 +447,10 @@ def _skill_folders(folder: Path) -> Iterator[tuple[Path, Hashable]]:
     def search(parent: Path, depth: int) -> Iterator[tuple[Path, Hashable]]:
         nonlocal bare
         try:
-            status = parent.stat()
-            identity = (status.st_dev, status.st_ino) if status.st_ino else os.path.realpath(parent)
+            identity = _identity(parent)
             if depth >= depths.get(identity, MAX_DEPTH + 1):
                 return
-            with os.scandir(parent) as entries:
-                are_folders = {entry.name: _is_folder(entry) for entry in entries}
+            are_folders = _entries(parent)
         except OSError:  # as if it were empty
             return
         depths[identity] = depth
@@ -347,13 +459,25 @@ def _skill_folders(folder: Path) -> Iterator[tuple[Path, Hashable]]:
             return
         bare += 1
         if bare > MAX_FOLDERS:
-            _warn_of_size(folder)
+            _warn_of_size(folder, MAX_FOLDERS)
         elif depth < MAX_DEPTH:
             for name in sorted(name for name, is_folder in are_folders.items() if is_folder):
                 if name not in SKIPPED_FOLDERS:
                     yield from search(parent / name, depth + 1)
 
     return search(folder, 0)
+
+
+def _identity(folder: Path) -> Hashable:
+    """Return what tells a folder from others on the disk, whatever links lead to it."""
+    status = folder.stat()
+    return (status.st_dev, status.st_ino) if status.st_ino else os.path.realpath(folder)
+
+
+def _entries(folder: Path) -> dict[str, bool]:
+    """Return the names in a folder, and whether each is a folder."""
+    with os.scandir(folder) as entries:
+        return {entry.name: _is_folder(entry) for entry in entries}
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:
@@ -364,10 +488,10 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 
 
 @lru_cache
-def _warn_of_size(folder: Path) -> None:
+def _warn_of_size(folder: Path, most: int) -> None:
     """Log once that a folder is not searched completely."""
     logger.warning(
         "%s has more than %d folders without a skill, and some are not searched: name folders nearer to "
         "the skills.",
-        *(folder, MAX_FOLDERS),
+        *(folder, most),
     )

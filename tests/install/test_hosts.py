@@ -17,7 +17,7 @@ import pytest
 from cli_process import ROOT, environment, hide, run, run_on_terminal
 from messages import raises
 from skillpager.errors import SettingsError
-from skillpager.install.changes import diff, is_installed, plan_install, plan_uninstall, write
+from skillpager.install.changes import diff, installed_entry, plan_install, plan_uninstall, write
 from skillpager.install.hosts import (
     HOSTS,
     Host,
@@ -28,6 +28,7 @@ from skillpager.install.hosts import (
     own_command,
     server_entry,
 )
+from skillpager.install.jsonc import JsonValue
 from test_host_formats import CLAUDE, CODEX, VSCODE, ZED
 
 COMMAND = ["/opt/bin/skillpager"]
@@ -42,6 +43,15 @@ EXISTING = {
     "cursor": '{"mcpServers":{"docs":{"command":"npx","args":["-y","docs"]}}}',
     "windsurf": '{\r\n\t"mcpServers": {}\r\n}\r\n',
     "claude-desktop": "\ufeff" + '{\n    "mcpServers": {\n    }\n}',
+    "amp": '{\n  "amp.showCosts": true,\n  "amp.mcpServers": {"docs": {"url": "https://example.com"}}\n}\n',
+    "auggie": '{\n  "model": "x"\n}\n',
+    "cline": '{\n  "mcpServers": {\n    "a": {"transport": {"type": "stdio", "command": "a"}}\n  }\n}\n',
+    "copilot": '{\n  "mcpServers": {"a": {"type": "http", "url": "https://example.com", "tools": ["b"]}}\n}\n',
+    "droid": '{"mcpServers":{"a":{"type":"stdio","command":"a","disabled":true}}}\n',
+    "kilo": '{\n  "$schema": "https://app.kilo.ai/config.json"\n}',
+    "kiro": '{\n  "mcpServers": {"a": {"command": "a", "autoApprove": ["b"]}}\n}\n',
+    "opencode": '{\n  // mine\n  "mcp": {\n    "a": {"type": "local", "command": ["a"],},\n  },\n}\n',
+    "qwen": '{\n  "$version": 3,\n  "mcpServers": {"a": {"command": "a", "trust": true}}\n}\n',
 }
 
 
@@ -87,7 +97,7 @@ def test_install_and_uninstall_give_back_the_same_bytes(name: str, remembered: b
     before = EXISTING[name].encode()
     config.write_bytes(before)
     install(host, config)
-    assert is_installed(host, config)
+    assert installed_entry(host, config) == server_entry(host, COMMAND)
     assert config.read_bytes() != before
     if not remembered:
         forget()
@@ -256,7 +266,7 @@ def test_file_that_cannot_be_read_is_told_with_its_place_and_left_alone(
         assert f"{config}{says}" in str(raised.value)
         assert "nothing was changed" in str(raised.value)
     assert config.read_bytes() == data
-    assert not is_installed(BY_NAME[name], config)
+    assert installed_entry(BY_NAME[name], config) is None
 
 
 def test_folder_in_place_of_the_file_is_told(tmp_path: Path) -> None:
@@ -278,6 +288,15 @@ FILES = {
     ("linux", "vscode"): ("/home/me/.config/Code/User/mcp.json", "/p/.vscode/mcp.json"),
     ("darwin", "vscode"): ("/home/me/Library/Application Support/Code/User/mcp.json", "/p/.vscode/mcp.json"),
     ("win32", "vscode"): ("/home/me/AppData/Roaming/Code/User/mcp.json", "/p/.vscode/mcp.json"),
+    ("linux", "amp"): ("/home/me/.config/amp/settings.json", "/p/.amp/settings.json"),
+    ("linux", "auggie"): ("/home/me/.augment/settings.json", "/p/.augment/settings.json"),
+    ("linux", "cline"): ("/home/me/.cline/data/settings/cline_mcp_settings.json", ""),
+    ("linux", "copilot"): ("/home/me/.copilot/mcp-config.json", "/p/.github/mcp.json"),
+    ("linux", "droid"): ("/home/me/.factory/mcp.json", "/p/.factory/mcp.json"),
+    ("win32", "kilo"): ("/home/me/.config/kilo/kilo.jsonc", "/p/kilo.jsonc"),
+    ("linux", "kiro"): ("/home/me/.kiro/settings/mcp.json", "/p/.kiro/settings/mcp.json"),
+    ("darwin", "opencode"): ("/home/me/.config/opencode/opencode.jsonc", "/p/opencode.jsonc"),
+    ("linux", "qwen"): ("/home/me/.qwen/settings.json", "/p/.qwen/settings.json"),
     ("linux", "windsurf"): ("/home/me/.codeium/windsurf/mcp_config.json", None),
     ("darwin", "zed"): ("/home/me/.config/zed/settings.json", None),
     ("win32", "zed"): ("/home/me/AppData/Roaming/zed/settings.json", None),
@@ -293,11 +312,13 @@ def test_files_are_where_the_documentation_says(platform: str, name: str) -> Non
     places = Places(home=Path("/home/me"), project=Path("/p"), platform=platform, environ={})
     user, project = FILES[platform, name]
     assert str(file_of(BY_NAME[name], "user", places)) == user
-    if project is not None:
+    if project:
         assert str(file_of(BY_NAME[name], "project", places)) == project
-    else:
+    elif project is None:
         with raises(SettingsError):
             file_of(BY_NAME[name], "project", places)
+    else:  # a message like the others
+        assert BY_NAME[name].project is None
 
 
 def test_documentation_lists_each_host_as_it_is() -> None:
@@ -360,6 +381,95 @@ def test_entry_names_transport_and_folders_of_skills() -> None:
     assert server_entry(BY_NAME["zed"], COMMAND) == {"command": COMMAND[0], "args": ["mcp", "--text-only"]}
 
 
+def test_entry_of_each_form() -> None:
+    folders = [Path("/a")]
+    assert server_entry(BY_NAME["opencode"], COMMAND, skills_dirs=folders) == {
+        "type": "local",
+        "command": [COMMAND[0], "mcp", "--text-only"],
+        "environment": {"SKILLPAGER_SKILLS_DIR": "/a"},
+    }
+    plain = {"type": "stdio", "command": COMMAND[0], "args": ["mcp", "--text-only"]}
+    assert server_entry(BY_NAME["cline"], COMMAND) == {"transport": plain}
+    assert server_entry(BY_NAME["copilot"], COMMAND) == {**plain, "type": "local", "tools": ["*"]}
+
+
+def added(host: Host, entry: JsonValue) -> JsonValue:
+    """Return an entry with what its owner may add to it, in the form of the agent."""
+    assert isinstance(entry, dict)
+    if host.form == "nested":
+        return {**entry, "transport": added(BY_NAME["droid"], entry["transport"]), "disabled": False}
+    variables = "environment" if host.form == "list" else "env"
+    words = "command" if host.form == "list" else "args"
+    held = entry[words]
+    assert isinstance(held, list)
+    return {
+        **entry,
+        words: [*held, "--resend", "/my skills"],
+        variables: {"SKILLPAGER_SKILLS_DIR": "/mine", "KEY": "x", "a.b": "y"},
+        "timeout": 60,
+        "trust": True,
+        "tools": ["load_skill"],
+    }
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_second_install_keeps_what_its_owner_added_to_the_entry(name: str, config: Path) -> None:
+    host = BY_NAME[name]
+    config.write_text(EXISTING[name])
+    mine = added(host, server_entry(host, COMMAND))
+    write(plan_install(host, config, mine), keep=True)
+    now = installed_entry(host, config)
+    assert plan_install(host, config, server_entry(host, COMMAND, now=now)).is_none
+    moved = server_entry(host, ["/py", "-m", "skillpager"], now=now)
+    write(plan_install(host, config, moved), keep=True)
+    expected = added(host, server_entry(host, ["/py", "-m", "skillpager"]))
+    again = installed_entry(host, config)
+    assert again == expected
+    folders = server_entry(host, COMMAND, skills_dirs=[Path("/new")], now=again)
+    assert '"SKILLPAGER_SKILLS_DIR": "/new"' in json.dumps(folders)
+    assert '"KEY": "x"' in json.dumps(folders)
+
+
+def test_second_install_keeps_numbers_and_dates_as_they_are_written(config: Path) -> None:
+    host = BY_NAME["codex"]
+    config.write_text(
+        '[mcp_servers.skillpager]\ncommand = "old"\nstartup_timeout_sec = 12.50\nsince = 2026-11-22\n'
+        '[mcp_servers.skillpager.env]\n"a.b" = "c"\n[mcp_servers.skillpager.tools.load_skill]\n'
+        'approval_mode = "approve"\n'
+    )
+    install_again = server_entry(host, COMMAND, now=installed_entry(host, config))
+    write(plan_install(host, config, install_again), keep=True)
+    assert config.read_text() == (
+        '[mcp_servers.skillpager]\ncommand = "/opt/bin/skillpager"\nargs = ["mcp", "--text-only"]\n'
+        'startup_timeout_sec = 12.50\nsince = 2026-11-22\nenv = { "a.b" = "c" }\n'
+        'tools = { load_skill = { approval_mode = "approve" } }\n'
+    )
+
+
+def test_entry_of_an_address_becomes_one_of_a_command() -> None:
+    now: JsonValue = {"type": "http", "url": "http://127.0.0.1:8642/mcp", "headers": {"a": "b"}, "timeout": 9}
+    plain = {"type": "stdio", "command": COMMAND[0], "args": ["mcp", "--text-only"]}
+    assert server_entry(BY_NAME["claude-code"], COMMAND, now=now) == {**plain, "timeout": 9}
+    nested: JsonValue = {"disabled": True, "transport": now}
+    assert server_entry(BY_NAME["cline"], COMMAND, now=nested) == {"disabled": True, "transport": plain}
+    other: JsonValue = {"command": "npx", "args": ["mcp", "docs"], "env": {"A": "b"}}
+    assert server_entry(BY_NAME["zed"], COMMAND, now=other) == {
+        "command": COMMAND[0],
+        "args": ["mcp", "--text-only"],
+        "env": {"A": "b"},
+    }
+
+
+def test_file_of_another_name_is_changed_if_it_is_the_only_one(tmp_path: Path) -> None:
+    places = Places(home=tmp_path, project=tmp_path / "p", platform="linux", environ={})
+    folder = tmp_path / ".config" / "opencode"
+    folder.mkdir(parents=True)
+    (folder / "opencode.json").touch()
+    assert file_of(BY_NAME["opencode"], "user", places) == folder / "opencode.json"
+    (folder / "opencode.jsonc").touch()
+    assert file_of(BY_NAME["opencode"], "user", places) == folder / "opencode.jsonc"
+
+
 def test_command_starts_this_package_whatever_is_in_the_current_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -419,6 +529,27 @@ def test_command_line_without_agent_lists_agents(tmp_path: Path) -> None:
         ("gemini", True),
         ("zed", False),
     }
+
+
+def test_new_file_of_the_user_is_private_and_that_of_a_project_is_not(tmp_path: Path) -> None:
+    env = environment(tmp_path / "cache", XDG_STATE_HOME=str(tmp_path / "state"))
+    args = ("install", "--agent", "claude-code", "--yes")
+    assert "has an entry for SkillPager too" not in run(*args, env=env, cwd=tmp_path).err
+    file = tmp_path / "home" / ".claude.json"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    both = run(*args, "--scope", "project", env=env, cwd=tmp_path)
+    assert f"{file} has an entry for SkillPager too" in both.err
+    assert "uninstall --agent claude-code --scope user" in both.err
+    assert stat.S_IMODE((tmp_path / ".mcp.json").stat().st_mode) == 0o666 & ~umask()
+    left = run("uninstall", "--agent", "claude-code", "--yes", env=env, cwd=tmp_path)
+    assert f"{tmp_path / '.mcp.json'} has an entry for SkillPager too" in left.err
+
+
+def umask() -> int:
+    """Return the mask of new files."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
 
 
 def test_command_line_names_the_missing_extra(tmp_path: Path) -> None:

@@ -87,7 +87,7 @@ def find_targets(texts: Sequence[str], settings: "Settings") -> list[Path | Outc
         SkillError: There are no arguments, and no skill is found anywhere.
     """
     from skillpager.cli.session import find_skill
-    from skillpager.library import discover, search_folders
+    from skillpager.library import discover, search_folders, shown_folders
 
     targets: list[Path | Outcome] = []
     for text in texts:
@@ -103,7 +103,7 @@ def find_targets(texts: Sequence[str], settings: "Settings") -> list[Path | Outc
         targets += [skill.path for skill in discover(folders) if skill.shadowed_by is None]
         if not targets:
             raise SkillError(
-                f"No skills found in {', '.join(map(str, folders))}: name skill folders, Markdown files or "
+                f"No skills found in {shown_folders(folders)}: name skill folders, Markdown files or "
                 "folders that contain skills."
             )
     first: dict[str, Path | Outcome] = {}

@@ -26,8 +26,9 @@ class InstallOptions:
         typer.Option(
             "--agent",
             metavar="NAME",
-            help="claude-code, claude-desktop, codex, cursor, gemini, vscode, windsurf or zed. [default: "
-            "list the agents and change nothing]",
+            help="amp, auggie, claude-code, claude-desktop, cline, codex, copilot, cursor, droid, gemini, "
+            "kilo, kiro, opencode, qwen, vscode, windsurf or zed. [default: list the agents and change "
+            "nothing]",
             autocompletion=completion("skillpager.install.hosts", "AGENTS"),
         ),
     ] = None
@@ -59,7 +60,8 @@ def install(
     """Add SkillPager's MCP server to an agent.
 
     Prints the change to the agent's configuration file and asks before making it. Everything else in the
-    file, comments and formatting included, stays as it is. Without --agent it lists the known agents.
+    file, comments and formatting included, stays as it is. Run again, it renews the command and keeps what
+    you added to the entry. Without --agent it lists the known agents.
 
     \b
     Examples:
@@ -67,7 +69,7 @@ def install(
       skillpager install --agent claude-code --dry-run
       skillpager install --agent vscode --scope project --skills-dir examples/skills --yes
     """
-    from skillpager.install.changes import plan_install
+    from skillpager.install.changes import installed_entry, plan_install
     from skillpager.install.hosts import Places, file_of, find_host, own_command, server_entry
 
     if options.agent is None:
@@ -79,8 +81,11 @@ def install(
     for folder in skills_dirs or []:
         if not folder.is_dir():
             raise SettingsError(f"{folder} is not a folder: name folders that contain skills.")
-    entry = server_entry(host, command, skills_dirs=[folder.resolve() for folder in skills_dirs or []])
-    _make_change(plan_install(host, file, entry), host, options, keep=True)
+    folders = [folder.resolve() for folder in skills_dirs or []]
+    entry = server_entry(host, command, skills_dirs=folders, now=installed_entry(host, file))
+    change = plan_install(host, file, entry, private=options.scope == "user")
+    _make_change(change, host, options, keep=True)
+    _tell_other_scope(host, options.scope)
     if options.scope == "project" and Path(command[0]).is_absolute():
         warn(f"{file} names {command[0]}, a path that other members of the project do not have.")
     if find_spec("mcp") is None:
@@ -109,6 +114,7 @@ def uninstall(options: InstallOptions) -> None:
     host = find_host(options.agent)
     change = plan_uninstall(host, file_of(host, options.scope, Places()))
     _make_change(change, host, options, keep=False)
+    _tell_other_scope(host, options.scope)
 
 
 @reported
@@ -179,10 +185,27 @@ def _make_change(change: "Change", host: "Host", options: InstallOptions, *, kee
         note(f"{change.path} changed: restart {host.title} if it is running.")
 
 
+def _tell_other_scope(host: "Host", scope: str) -> None:
+    """Warn if the agent's other file has an entry too."""
+    from skillpager.install.changes import installed_entry
+    from skillpager.install.hosts import SCOPES, Places, file_of
+
+    (other,) = (each for each in SCOPES if each != scope)
+    try:
+        file = file_of(host, other, Places())
+    except SettingsError:
+        return
+    if installed_entry(host, file) is not None:
+        warn(
+            f"{file} has an entry for SkillPager too, and an agent starts one of the two, most agents the "
+            f"project's: `skillpager uninstall --agent {host.name} --scope {other}` removes it."
+        )
+
+
 def _print_hosts(*, as_json: bool) -> None:
     """Print the known agents: whether they are on this machine, and whether they have SkillPager."""
     from skillpager.cli.views import print_table
-    from skillpager.install.changes import is_installed
+    from skillpager.install.changes import installed_entry
     from skillpager.install.hosts import HOSTS, SCOPES, Places, file_of, is_used
 
     places = Places()
@@ -193,7 +216,7 @@ def _print_hosts(*, as_json: bool) -> None:
                 file = file_of(host, scope, places)
             except SettingsError:
                 continue
-            state = {"found": is_used(host, places), "installed": is_installed(host, file)}
+            state = {"found": is_used(host, places), "installed": installed_entry(host, file) is not None}
             rows.append({"agent": host.name, "scope": scope, "file": str(file), **state})
     if as_json:
         print_json({"agents": rows})

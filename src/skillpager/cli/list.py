@@ -27,9 +27,10 @@ def list_skills(
 ) -> None:
     """List the skills in and below folders.
 
-    Without DIR these folders are searched, in this order: those of SKILLPAGER_SKILLS_DIR, .agents/skills
-    and .claude/skills in the current folder, then the same two in your home folder. If two skills have
-    the same name, the first one found is used.
+    Without DIR these folders are searched, in this order: those of SKILLPAGER_SKILLS_DIR; those in which
+    agents look for skills in the current folder (.agents/skills, .claude/skills, .github/skills and more);
+    the same in your home folder; and those of Claude Code's plugins. docs/hosts.md names them all. If two
+    skills have the same name, the first one found is used. Copies of a skill are listed once.
 
     \b
     Examples:
@@ -37,7 +38,7 @@ def list_skills(
       skillpager list --json
     """
     from skillpager.cli.views import print_table
-    from skillpager.library import discover, found_json, search_folders
+    from skillpager.library import discover, found_json, search_folders, shown_folders
     from skillpager.output.formatting import snippet
     from skillpager.settings import load_settings
 
@@ -45,7 +46,7 @@ def list_skills(
     places = folders or search_folders(load_settings().skills_dir)
     found = discover(places)
     if not found:
-        note(f"no skills in {', '.join(map(str, places))}")
+        note(f"no skills in {shown_folders(places)}")
     if as_json:
         print_json({"skills": [found_json(skill) for skill in found]})
     elif found:

@@ -41,6 +41,7 @@ class Change:
         after: Its text after the change; None if it is deleted.
         origin: Its text without SkillPager, for a later `uninstall`; None if it did not exist.
         folders: Folders created for it, or deleted with it if they are empty; inner ones first.
+        private: Whether only the user may read it if it is new.
     """
 
     path: Path
@@ -48,6 +49,7 @@ class Change:
     after: str | None
     origin: str | None
     folders: tuple[Path, ...] = ()
+    private: bool = False
 
     @property
     def is_none(self) -> bool:
@@ -64,8 +66,15 @@ class _Record:
     folders: tuple[Path, ...]
 
 
-def plan_install(host: Host, file: Path, entry: JsonValue) -> Change:
-    """Return the change that adds the entry; a file that cannot be read or parsed is a `SettingsError`."""
+def plan_install(host: Host, file: Path, entry: JsonValue, *, private: bool = False) -> Change:
+    """Return the change that adds the entry; a file that cannot be read or parsed is a `SettingsError`.
+
+    Args:
+        host: The agent.
+        file: Its file.
+        entry: The entry, in place of any that is there.
+        private: Make a new file readable for the user alone: agents keep keys in the user's file.
+    """
     path, before = _current(file)
     with _located(path):
         text, mark = _unmarked(before or "")
@@ -75,7 +84,7 @@ def plan_install(host: Host, file: Path, entry: JsonValue) -> Change:
         record = _load(path)
         if before is None:
             missing = [folder for folder in path.parents if not folder.exists()]
-            return Change(path, None, after, None, tuple(missing))
+            return Change(path, None, after, None, tuple(missing), private)
         if record is None:
             return Change(path, before, after, before)
         origin = record.before if record.digest == _digest(before) else _without(host, before, record)
@@ -95,13 +104,13 @@ def plan_uninstall(host: Host, file: Path) -> Change:
     return Change(path, before, after, None, record.folders if record is not None else ())
 
 
-def is_installed(host: Host, file: Path) -> bool:
-    """Return True if the file has an entry named `skillpager`; False if it cannot be read."""
+def installed_entry(host: Host, file: Path) -> JsonValue:
+    """Return the entry named `skillpager` of the file; None if there is none, or the file cannot be read."""
     try:
         _, before = _current(file)
-        return host.editor.read_entry(_unmarked(before or "")[0], host.container, SERVER) is not None
+        return host.editor.read_entry(_unmarked(before or "")[0], host.container, SERVER)
     except SettingsError:
-        return False
+        return None
 
 
 def diff(change: Change) -> str:
@@ -125,8 +134,13 @@ def write(change: Change, *, keep: bool) -> None:
         SettingsError: The file is read-only, or another program has changed it since.
         OSError: It cannot be written; the old content is still there.
     """
-    mode = stat.S_IMODE(change.path.stat().st_mode) if change.path.exists() else None
-    if mode is not None and (not mode & 0o222 or not os.access(change.path, os.W_OK)):
+    mode = PRIVATE if change.private else None
+    if change.path.exists():
+        mode = stat.S_IMODE(change.path.stat().st_mode)
+        writable = mode & 0o222 and os.access(change.path, os.W_OK)
+    else:
+        writable = True
+    if not writable:
         raise SettingsError(
             f"{change.path} is read-only: make it writable, or add the lines by hand; nothing was changed."
         )

@@ -1,7 +1,6 @@
 """The agents that `skillpager install` knows: which file lists their MCP servers, and in which form.
 
-Each row follows the documentation that it cites. An agent whose documentation leaves file or form open is
-not here.
+Each row follows the documentation that it cites; `benchmarks/hosts.py` asks the programs themselves.
 """
 
 import os
@@ -11,7 +10,7 @@ import sysconfig
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol, TypeAlias
 
 from skillpager.errors import SettingsError
 from skillpager.install import jsonc, toml
@@ -21,6 +20,11 @@ SERVER = "skillpager"
 # several agents show their model the structured content instead of the text, at twice the tokens
 SERVER_ARGUMENTS = ("mcp", "--text-only")
 SCOPES = ("user", "project")
+STDIO: Mapping[str, JsonValue] = {"type": "stdio"}
+# the members of an entry that reach a server in another way than by a command
+REMOTE = frozenset({"url", "httpUrl", "serverUrl", "headers", "http_headers", "bearer_token_env_var"})
+
+Form: TypeAlias = Literal["plain", "list", "nested"]
 
 
 class Editor(Protocol):
@@ -57,9 +61,12 @@ class Host:
         traces: Files or folders that exist if the agent has been used.
         user: The user's file; `Places` replaces the names in braces.
         project: The project's file; None if there is none.
+        also: Other names of these files; a file of such a name is changed if there is none of the first.
         container: Key in the file under which servers are listed by name.
         editor: Reads and changes the file.
-        typed: Whether an entry names its transport.
+        fixed: Members that every entry has, such as the name of its transport.
+        form: Shape of an entry: `plain`; `list`, a command with its arguments in one list and variables under
+            `environment`; or `nested`, under `transport`.
         platforms: Values of `sys.platform` that it runs on; empty for all.
     """
 
@@ -70,12 +77,31 @@ class Host:
     user: str
     project: str | None = None
     container: str = "mcpServers"
+    also: tuple[str, ...] = ()
     editor: Editor = jsonc
-    typed: bool = False
+    fixed: Mapping[str, JsonValue] = field(default_factory=dict)
+    form: Form = "plain"
     platforms: tuple[str, ...] = ()
 
 
 HOSTS = (
+    Host(
+        name="amp",
+        title="Amp",
+        container="amp.mcpServers",
+        documentation="https://ampcode.com/manual",
+        user="{xdg}/amp/settings.json",
+        project="{project}/.amp/settings.json",
+        traces=("{xdg}/amp",),
+    ),
+    Host(
+        name="auggie",
+        title="Auggie",
+        documentation="https://docs.augmentcode.com/cli/integrations",
+        user="{home}/.augment/settings.json",
+        project="{project}/.augment/settings.json",
+        traces=("{home}/.augment",),
+    ),
     Host(
         name="claude-code",
         title="Claude Code",
@@ -83,7 +109,7 @@ HOSTS = (
         user="{claude}/.claude.json",
         project="{project}/.mcp.json",
         traces=("{claude}/.claude.json", "{home}/.claude"),
-        typed=True,
+        fixed=STDIO,
     ),
     Host(
         name="claude-desktop",
@@ -92,6 +118,15 @@ HOSTS = (
         user="{programs}/Claude/claude_desktop_config.json",
         traces=("{programs}/Claude",),
         platforms=("darwin", "win32"),
+    ),
+    Host(
+        name="cline",
+        title="Cline CLI",
+        documentation="https://docs.cline.bot/mcp/configuring-mcp-servers",
+        user="{home}/.cline/data/settings/cline_mcp_settings.json",
+        traces=("{home}/.cline",),
+        fixed=STDIO,
+        form="nested",
     ),
     Host(
         name="codex",
@@ -104,13 +139,31 @@ HOSTS = (
         editor=toml,
     ),
     Host(
+        name="copilot",
+        title="Copilot CLI",
+        documentation="https://docs.github.com/en/copilot/how-tos/copilot-cli/customize-copilot/add-mcp-servers",
+        user="{copilot}/mcp-config.json",
+        project="{project}/.github/mcp.json",
+        traces=("{copilot}",),
+        fixed={"type": "local", "tools": ["*"]},
+    ),
+    Host(
         name="cursor",
         title="Cursor",
         documentation="https://cursor.com/docs/mcp",
         user="{home}/.cursor/mcp.json",
         project="{project}/.cursor/mcp.json",
         traces=("{home}/.cursor",),
-        typed=True,
+        fixed=STDIO,
+    ),
+    Host(
+        name="droid",
+        title="Droid",
+        documentation="https://docs.factory.ai/cli/configuration/mcp",
+        user="{home}/.factory/mcp.json",
+        project="{project}/.factory/mcp.json",
+        traces=("{home}/.factory",),
+        fixed=STDIO,
     ),
     Host(
         name="gemini",
@@ -121,6 +174,46 @@ HOSTS = (
         traces=("{home}/.gemini",),
     ),
     Host(
+        name="kilo",
+        title="Kilo CLI",
+        container="mcp",
+        documentation="https://kilo.ai/docs/automate/mcp/using-in-kilo-code",
+        user="{xdg}/kilo/kilo.jsonc",
+        project="{project}/kilo.jsonc",
+        also=("kilo.json",),
+        traces=("{xdg}/kilo",),
+        fixed={"type": "local"},
+        form="list",
+    ),
+    Host(
+        name="kiro",
+        title="Kiro",
+        documentation="https://kiro.dev/docs/mcp/configuration/",
+        user="{home}/.kiro/settings/mcp.json",
+        project="{project}/.kiro/settings/mcp.json",
+        traces=("{home}/.kiro",),
+    ),
+    Host(
+        name="opencode",
+        title="opencode",
+        container="mcp",
+        documentation="https://opencode.ai/docs/mcp-servers/",
+        user="{xdg}/opencode/opencode.jsonc",
+        project="{project}/opencode.jsonc",
+        also=("opencode.json",),
+        traces=("{xdg}/opencode",),
+        fixed={"type": "local"},
+        form="list",
+    ),
+    Host(
+        name="qwen",
+        title="Qwen Code",
+        documentation="https://qwenlm.github.io/qwen-code-docs/en/users/features/mcp/",
+        user="{home}/.qwen/settings.json",
+        project="{project}/.qwen/settings.json",
+        traces=("{home}/.qwen",),
+    ),
+    Host(
         name="vscode",
         title="Visual Studio Code",
         container="servers",
@@ -128,7 +221,7 @@ HOSTS = (
         user="{programs}/Code/User/mcp.json",
         project="{project}/.vscode/mcp.json",
         traces=("{programs}/Code",),
-        typed=True,
+        fixed=STDIO,
     ),
     Host(
         name="windsurf",
@@ -174,6 +267,8 @@ class Places:
             "project": self.project,
             "claude": folder("CLAUDE_CONFIG_DIR", self.home),
             "codex": folder("CODEX_HOME", self.home / ".codex"),
+            "copilot": folder("COPILOT_HOME", self.home / ".copilot"),
+            "xdg": folder("XDG_CONFIG_HOME", self.home / ".config"),
             "programs": programs.get(self.platform, settings),
             "settings": {"darwin": self.home / ".config", "win32": roaming}.get(self.platform, settings),
         }
@@ -200,7 +295,9 @@ def file_of(host: Host, scope: str, places: Places) -> Path:
     template = host.user if scope == "user" else host.project
     if template is None:
         raise SettingsError(f"{host.title} has no project configuration: use --scope user.")
-    return places.path(template)
+    path = places.path(template)
+    others = (path.with_name(name) for name in host.also)
+    return path if path.exists() else next((other for other in others if other.exists()), path)
 
 
 def is_used(host: Host, places: Places) -> bool:
@@ -209,20 +306,49 @@ def is_used(host: Host, places: Places) -> bool:
     return runs and any(places.path(trace).exists() for trace in host.traces)
 
 
-def server_entry(host: Host, command: Sequence[str], *, skills_dirs: Sequence[Path] = ()) -> JsonValue:
+def server_entry(
+    host: Host, command: Sequence[str], *, skills_dirs: Sequence[Path] = (), now: JsonValue = None
+) -> JsonValue:
     """Return the entry that makes the agent start the server.
 
     Args:
         host: The agent.
         command: Program and arguments that start SkillPager.
-        skills_dirs: Further folders of skills that the server offers.
+        skills_dirs: Further folders of skills that the server offers; without any, those of `now` stay.
+        now: The entry that is there, whose other members stay: variables, trust, time limits, and arguments
+            for the server. Members that reach a server by an address go.
     """
-    program, *arguments = command
-    entry: dict[str, JsonValue] = {"type": "stdio"} if host.typed else {}
-    entry |= {"command": program, "args": [*arguments, *SERVER_ARGUMENTS]}
+    held = {key: value for key, value in now.items() if key not in REMOTE} if isinstance(now, dict) else {}
+    nested = held.get("transport")
+    outer = held if host.form == "nested" else None
+    if outer is not None:
+        held = dict(nested) if isinstance(nested, dict) and nested.get("type") == "stdio" else {}
+    words: list[JsonValue] = [*command, *SERVER_ARGUMENTS, *_further_arguments(held)]
+    entry: dict[str, JsonValue] = {**host.fixed}
+    if host.form == "list":
+        entry["command"] = words
+    else:
+        entry |= {"command": words[0], "args": words[1:]}
+    # what the user chose of the other fixed members stays, such as a shorter list of tools
+    entry = {**entry, **{key: value for key, value in held.items() if key not in ("type", "command", "args")}}
     if skills_dirs:
-        entry["env"] = {"SKILLPAGER_SKILLS_DIR": os.pathsep.join(str(folder) for folder in skills_dirs)}
-    return entry
+        variables = "environment" if host.form == "list" else "env"
+        known = held.get(variables)
+        folders = os.pathsep.join(str(folder) for folder in skills_dirs)
+        entry[variables] = {**(known if isinstance(known, dict) else {}), "SKILLPAGER_SKILLS_DIR": folders}
+    return entry if outer is None else {**outer, "transport": entry}
+
+
+def _further_arguments(entry: Mapping[str, JsonValue]) -> list[JsonValue]:
+    """Return the arguments of an entry that its owner gave `skillpager mcp`, such as folders."""
+    words: list[JsonValue] = []
+    for member in ("command", "args"):
+        value = entry.get(member, [])
+        words += value if isinstance(value, list) else [value]
+    if not any(SERVER in str(word) for word in words) or SERVER_ARGUMENTS[0] not in words:
+        return []
+    own = words[words.index(SERVER_ARGUMENTS[0]) + 1 :]
+    return [word for word in own if word not in SERVER_ARGUMENTS]
 
 
 def own_command(scope: str) -> list[str]:

@@ -8,10 +8,12 @@ import json
 import re
 import tomllib
 from collections.abc import Iterator
+from datetime import date, time
 from itertools import pairwise
 
 from skillpager.install.jsonc import EditError, JsonValue
 
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _PLACE = re.compile(r"\(at line (\d+), column (\d+)\)|\(at end of document\)")
 # strings and comments first: a line break or bracket in one of them has no meaning
 _TOKEN = re.compile(
@@ -38,7 +40,7 @@ def with_entry(text: str, container: str, name: str, entry: JsonValue) -> str:
     gap = "" if not base else newline if base.endswith("\n") else newline * 2
     lines = [f"[{container}.{name}]"]
     if isinstance(entry, dict):
-        lines += [f"{key} = {_rendered(value)}" for key, value in entry.items()]
+        lines += [f"{_key(key)} = {_rendered(value)}" for key, value in entry.items()]
     changed = base + gap + "".join(line + newline for line in lines)
     if not _holds(changed, {**data, container: {**held, name: entry}}):
         raise EditError(
@@ -86,7 +88,7 @@ def _read(text: str, container: str | None) -> tuple[dict[str, JsonValue], dict[
     """Return the data of the text, and the container in it, which is empty if it is missing."""
     try:
         # numbers as text, so that even one that is not a number equals itself
-        data = tomllib.loads(text, parse_float=str)
+        data = tomllib.loads(text, parse_float=_Number)
     except (ValueError, RecursionError) as error:
         place = _PLACE.search(str(error))
         line, column = (int(place[1]), int(place[2])) if place and place[1] else (text.count("\n") + 1, 1)
@@ -120,7 +122,23 @@ def _headers(text: str) -> Iterator[tuple[int, tuple[str, ...]]]:
         begins = token[0] == "\n" or (begins and token[0].isspace())
 
 
+class _Number(str):
+    """A number as it is written in the file."""
+
+    __slots__ = ()
+
+
+def _key(key: str) -> str:
+    return key if _BARE_KEY.fullmatch(key) else json.dumps(key, ensure_ascii=False)
+
+
 def _rendered(value: JsonValue) -> str:
+    if isinstance(value, _Number):
+        return str(value)
     if isinstance(value, dict):
-        return "{ " + ", ".join(f"{key} = {_rendered(item)}" for key, item in value.items()) + " }"
+        return "{ " + ", ".join(f"{_key(key)} = {_rendered(item)}" for key, item in value.items()) + " }"
+    if isinstance(value, list):
+        return "[" + ", ".join(_rendered(item) for item in value) + "]"
+    if isinstance(value, (date, time)):  # TOML has dates, and writes them as ISO 8601 does
+        return value.isoformat()
     return json.dumps(value, ensure_ascii=False)

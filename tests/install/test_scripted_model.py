@@ -1,0 +1,175 @@
+"""The server that plays a model's API, and with it a page end to end in the agents that are installed here."""
+
+import json
+import os
+import re
+import runpy
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from cli_process import ROOT
+
+BENCHMARKS = ROOT / "benchmarks"
+TOOLS = {
+    "/v1/messages": [{"name": "mcp__skillpager__load_skill", "input_schema": {}}],
+    "/v1/responses": [{"type": "namespace", "name": "mcp__skillpager", "tools": [{"name": "load_skill"}]}],
+}
+
+
+@pytest.fixture(autouse=True)
+def _path(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+
+
+def events(text: str) -> Iterator[tuple[str, Any]]:
+    """Yield the events of a stream: name and data."""
+    for block in text.strip().split("\n\n"):
+        name, data = block.split("\n")
+        assert name.startswith("event: ")
+        assert data.startswith("data: ")
+        yield name.removeprefix("event: "), json.loads(data.removeprefix("data: "))
+
+
+def say(path: str, text: str, **more: object) -> dict[str, object]:
+    """Return a request with one message."""
+    messages = [{"role": "user", "content": text}]
+    return {("input" if "responses" in path else "messages"): messages, "stream": True, **more}
+
+
+@pytest.mark.parametrize("path", TOOLS)
+def test_turns_of_a_script_are_streamed_in_the_form_of_the_interface(path: str) -> None:
+    from scripted_model import Call, Request, Say, ScriptedModel, Turn
+
+    def script(requests: list[Request]) -> Turn:
+        return Call("load_skill", {"name": "a"}, 5_000) if len(requests) == 1 else Say("done")
+
+    model = ScriptedModel(script, "load_skill")
+    with model.serve() as url:
+        first, second = (
+            dict(events(httpx.post(url + path, json=say(path, "task", tools=TOOLS[path])).text))
+            for _ in range(2)
+        )
+    assert [request.conversation for request in model.requests] == ["task", "task"]
+    if "responses" in path:
+        call = first["response.output_item.done"]["item"]
+        assert (call["type"], call["namespace"], call["name"]) == (
+            *("function_call", "mcp__skillpager", "load_skill"),
+        )
+        assert json.loads(call["arguments"]) == {"name": "a"}
+        assert first["response.completed"]["response"]["usage"]["input_tokens"] == 5_000
+        assert second["response.output_item.done"]["item"]["content"][0]["text"] == "done"
+    else:
+        call = first["content_block_start"]["content_block"]
+        assert (call["type"], call["name"]) == ("tool_use", "mcp__skillpager__load_skill")
+        assert json.loads(first["content_block_delta"]["delta"]["partial_json"]) == {"name": "a"}
+        assert first["message_start"]["message"]["usage"]["input_tokens"] == 5_000
+        assert first["message_delta"]["delta"]["stop_reason"] == "tool_use"
+        assert second["content_block_delta"]["delta"]["text"] == "done"
+        assert second["message_delta"]["delta"]["stop_reason"] == "end_turn"
+
+
+@pytest.mark.parametrize("path", TOOLS)
+def test_requests_aside_and_for_a_summary_do_not_move_the_script(path: str) -> None:
+    from scripted_model import ASIDE, SUMMARY, SUMMARY_WORDS, Say, ScriptedModel
+
+    model = ScriptedModel(lambda requests: Say(f"turn {len(requests)}"), "load_skill")
+    with model.serve() as url:
+
+        def post(text: str, **more: object) -> str:
+            return httpx.post(url + path, json=say(path, text, **more)).text
+
+        assert f'"{ASIDE}"' in post("a title for this conversation", tools=[])
+        assert '"turn 1"' in post("task", tools=TOOLS[path])
+        for words in SUMMARY_WORDS:
+            assert json.dumps(SUMMARY) in post(f"Write a {words}.", tools=TOOLS[path])
+        assert '"turn 2"' in post("task", tools=TOOLS[path])
+    assert (len(model.requests), len(model.summaries)) == (2, len(SUMMARY_WORDS))
+
+
+def test_model_waits_for_a_server_that_is_not_there_yet() -> None:
+    from scripted_model import MAX_WAITS, Say, ScriptedModel
+
+    model = ScriptedModel(lambda _: Say("done"), "load_skill")
+    path = "/v1/messages"
+    tools = [{"name": "WaitForMcpServers"}]
+    with model.serve() as url:
+        texts = [
+            httpx.post(url + path, json=say(path, "task", tools=tools)).text for _ in range(MAX_WAITS + 1)
+        ]
+    assert all('"name": "WaitForMcpServers"' in text for text in texts[:-1])
+    assert "tool_use" not in texts[-1]
+    assert model.waits == MAX_WAITS
+
+
+def test_answers_that_are_not_streamed_and_other_addresses() -> None:
+    from scripted_model import Call, ScriptedModel
+
+    model = ScriptedModel(lambda _: Call("load_skill", {"name": "a"}), "load_skill")
+    with model.serve() as url:
+        for path, tools in TOOLS.items():
+            body = say(path, "task", tools=tools) | {"stream": False}
+            whole = httpx.post(url + path, json=body).json()
+            block = whole["output" if "responses" in path else "content"][0]
+            arguments = block.get("input") or json.loads(block["arguments"])
+            assert arguments == {"name": "a"}
+        counted = httpx.post(f"{url}/v1/messages/count_tokens?beta=true", json={})
+        assert counted.json()["input_tokens"] > 0
+        assert httpx.get(f"{url}/v1/models").json()["data"] == []
+        assert httpx.post(f"{url}/v1/messages", content=b"{").status_code == 400
+    with pytest.raises(httpx.ConnectError):
+        httpx.get(url)
+
+
+PAGE = (
+    "[Page of a skill.]\n[… L13-102: How it works]\npg_restore --dbname=scratch --table=orders --no-owner\n"
+)
+
+
+def test_session_is_judged_by_what_the_agent_sent() -> None:
+    from host_sessions import QUERY, SKILL, follow_script, judge, omitted_lines
+    from scripted_model import Call, Request, Say
+
+    lines = "\n".join((SKILL / "SKILL.md").read_text(encoding="utf-8").splitlines()[12:20])
+    told = [QUERY, QUERY + PAGE, "summary" + lines, "summary[… L106-122, sent earlier]", "summary" + PAGE]
+    requests = [Request("/v1/messages", say("/v1/messages", text)) for text in told]
+    assert omitted_lines(requests[1]) == "13-20"
+    turns = [follow_script(requests[: number + 1]) for number in range(5)]
+    assert [type(turn) for turn in turns] == [Call, Call, Call, Call, Say]
+    assert set(judge(requests, requests[:1]).values()) == {True}
+    assert judge(requests, [])["the conversation is compacted"] is False
+    assert set(judge(requests[:1], []).values()) == {False}
+    assert judge([*requests[:2], requests[0]], [])["omitted lines are read, word for word"] is False
+
+
+@pytest.mark.parametrize(("agent", "program"), [("claude-code", "claude"), ("codex", "codex")])
+def test_page_end_to_end_in_an_agent_that_is_installed(agent: str, program: str, tmp_path: Path) -> None:
+    found = shutil.which(program)
+    if found is None or "RUN_AGENTS" not in os.environ:
+        pytest.skip(f"needs {program} on the PATH, and RUN_AGENTS: it takes half a minute")
+    hosts = runpy.run_path(str(BENCHMARKS / "hosts.py"), run_name="hosts")
+    with hosts["private_home"]() as (home, project):
+        hosts["install"](agent, "user", home, project)
+        session = hosts["run_session"](*hosts["SESSIONS"][agent](Path(found), home), project)
+    assert set(session.steps.values()) == {True}, session
+
+
+def test_tables_of_the_documentation_are_those_of_the_script() -> None:
+    hosts = runpy.run_path(str(BENCHMARKS / "hosts.py"), run_name="hosts")
+    text = (ROOT / "docs" / "hosts.md").read_text(encoding="utf-8")
+    written = text.partition("<!-- hosts -->\n")[2].partition("<!-- /hosts -->")[0]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in written.splitlines()]
+    empty = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in hosts["hosts_table"]([]).splitlines()
+    ]
+    assert [row[0] for row in rows] == [row[0] for row in empty]
+    versions = {program.agent: program.version for program in hosts["PROGRAMS"]}
+    titles = {host.title: host.name for host in hosts["HOSTS"]}
+    for title, version, asked, *_ in rows[2:]:
+        if asked != "not run":
+            assert re.match(re.escape(version), versions[titles[title]]), title
