@@ -144,12 +144,10 @@ def seeds_for(recipe: Recipe, fits: Sequence[FittedBaselines] | None = None) -> 
 
 
 def describe_fit(recipe: Recipe, fits: Sequence[FittedBaselines] | None = None) -> str:
-    """Return in words which threshold and k apply to an index, and where they come from."""
-    fit = find_fit(recipe, fits)
-    if fit is None:
-        return f"greedy_graph without threshold, topk_dependency k = {DEFAULT_SEEDS} (not fitted)"
-    values = f"greedy_graph threshold {fit.threshold:g}, topk_dependency k = {fit.seeds}"
-    return f"{values} (fitted on {fit.skills} skills)"
+    """Return the settings that apply to an index, as the labels of methods that have them."""
+    if fit := find_fit(recipe, fits):
+        return f"greedy_graph:{fit.threshold:g} and topk_dependency@k={fit.seeds}"
+    return f"not fitted: greedy_graph:{NO_THRESHOLD:g} and topk_dependency@k={DEFAULT_SEEDS}"
 
 
 @cache
