@@ -62,7 +62,7 @@ class Settings:
     Attributes:
         cache_dir: Folder of the index store and of paid LLM answers.
         skills_dir: Folders that are searched for skills before the conventional ones.
-        encoder: `builtin`, `builtin:<folder>`, `hashing`, `sentence-transformers:<model>` or
+        encoder: `builtin`, `builtin:<folder>`, `onnx:<folder>`, `hashing`, `sentence-transformers:<model>` or
             `openai:<model>`.
         classifier: `local` or `llm`.
         embedded_text: Which text of a node is embedded: `context`, `heading` or `bare`.

@@ -152,3 +152,7 @@ def test_a_fit_that_cannot_reach_the_papers_numbers_says_so(tmp_path: Path) -> N
     assert ("greedy_graph: no threshold comes nearer" in said.err) == (
         abs(fit.greedy_nodes - GREEDY_NODES) > 1
     )
+    as_json = invoke(
+        *words[:-2], "--json", SKILLPAGER_CACHE_DIR=str(tmp_path), SKILLPAGER_EMBEDDED_TEXT="bare"
+    )
+    assert FittedBaselines(**json.loads(as_json.out)) == fit
