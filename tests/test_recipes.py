@@ -15,6 +15,7 @@ from skillpager.cli.options import StrategyName, complete_strategy
 from skillpager.errors import MissingExtraError, SettingsError
 from skillpager.factories import STRATEGIES, make_strategy
 from skillpager.settings import PROJECT_STRATEGIES, Settings, load_settings
+from skillpager.strategies.baselines.fitted import read_fits
 from skillpager.strategies.registry import FAMILIES, LOCAL_STRATEGIES, is_local
 
 BISECT = SAMPLES / "git-bisect"
@@ -159,5 +160,8 @@ def test_the_documentation_tells_the_default_of_every_argument(name: str, field:
     section = page.partition(f"### `{name}`\n")[2].partition("\n##")[0]
     assert f"`{name}:" in section
     if name not in REMOTE:
-        default = f"{getattr(made(name), field):g}".replace("-", "−")
-        assert re.search(rf"(?<![\d.]){re.escape(default)}(?![\d])", section)
+        default = getattr(made(name), field)
+        # the threshold of greedy_graph is that of the encoder
+        for value in [fit.threshold for fit in read_fits()] if default is None else [default]:
+            told = f"{value:g}".replace("-", "−")
+            assert re.search(rf"(?<![\d.]){re.escape(told)}(?![\d])", section)

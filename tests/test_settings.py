@@ -96,6 +96,17 @@ def test_lists_of_folders_and_home(tmp_path: Path) -> None:
     assert settings.cache_dir == Path.home() / "c"
 
 
+def test_limits_of_a_language_model_and_a_file_of_fits(tmp_path: Path) -> None:
+    variables = {
+        "SKILLPAGER_LLM_BATCH_SIZE": "5",
+        "SKILLPAGER_LLM_TIMEOUT": "0.5",
+        "SKILLPAGER_BASELINES": "~/f",
+    }
+    settings = load(tmp_path, user="llm_concurrency = 8", **variables)
+    assert (settings.llm_batch_size, settings.llm_concurrency, settings.llm_timeout) == (5, 8, 0.5)
+    assert settings.baselines == Path.home() / "f"
+
+
 def test_keys_never_show(tmp_path: Path) -> None:
     shown = repr(load(tmp_path, SKILLPAGER_LLM_API_KEY="sk-secret", SKILLPAGER_EMBED_API_KEY="sk-other"))
     assert "sk-" not in shown
@@ -111,6 +122,13 @@ def test_keys_never_show(tmp_path: Path) -> None:
         'mmr_lambda = "high"',
         'sufficiency = "sure"',
         'fill = "yes"',
+        "llm_batch_size = 0",
+        "llm_batch_size = 2.5",
+        "llm_concurrency = true",
+        "llm_concurrency = 1001",
+        "llm_timeout = 0",
+        "llm_timeout = nan",
+        'llm_timeout = "soon"',
     ],
 )
 def test_a_wrong_file_names_the_place_and_the_value(tmp_path: Path, content: str) -> None:

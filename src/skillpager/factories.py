@@ -1,16 +1,19 @@
 """Factories: make the encoder, classifier or strategy that a setting names."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 
 from skillpager.errors import SettingsError
 from skillpager.settings import Settings
 from skillpager.strategies.registry import FAMILIES
-from skillpager.types import Classifier, Encoder, Strategy
+from skillpager.types import Classification, Classifier, Encoder, Fragment, Strategy
 
 STRATEGIES = tuple(FAMILIES)
-ENCODERS = ("builtin", "builtin:<folder>", "hashing", "sentence-transformers:<model>", "openai:<model>")
+ENCODERS = (
+    *("builtin", "builtin:<folder>", "onnx:<folder>"),
+    *("hashing", "sentence-transformers:<model>", "openai:<model>"),
+)
 CLASSIFIERS = ("local", "llm")
 
 
@@ -19,7 +22,7 @@ def make_encoder(name: str, settings: Settings) -> Encoder:
 
     Raises:
         SettingsError: The name is unknown, or its model is missing.
-        EncoderError: The folder of `builtin:<folder>` does not contain an encoder.
+        EncoderError: The folder of `builtin:<folder>` or `onnx:<folder>` does not contain an encoder.
         MissingExtraError: Its package is not installed.
     """
     family, _, model = name.partition(":")
@@ -27,6 +30,10 @@ def make_encoder(name: str, settings: Settings) -> Encoder:
         from skillpager.encoders.builtin import MODEL_FOLDER, BuiltinEncoder
 
         return BuiltinEncoder(folder=Path(model).expanduser() if model else MODEL_FOLDER)
+    if family == "onnx" and model:
+        from skillpager.encoders.onnx import OnnxEncoder
+
+        return OnnxEncoder(Path(model).expanduser())
     if name == "hashing":
         from skillpager.encoders.hashing import HashingEncoder
 
@@ -43,14 +50,20 @@ def make_encoder(name: str, settings: Settings) -> Encoder:
 
 
 def make_classifier(
-    name: str, settings: Settings, *, progress: Callable[[int, int], None] | None = None
+    name: str,
+    settings: Settings,
+    *,
+    progress: Callable[[int, int], None] | None = None,
+    sleep: Callable[[float], object] | None = None,
 ) -> Classifier:
     """Return the classifier called `name`.
 
     Args:
         name: `local` or `llm`.
-        settings: Endpoint, key and model of `llm`, and the folder where its paid answers are saved.
+        settings: Endpoint, key, model and limits of `llm`, and the folder where its paid answers are saved.
         progress: Called by `llm` with the number of finished batches and of all batches of a skill.
+        sleep: Waits the given seconds before `llm` repeats a request; None for a wait that an interruption
+            ends.
 
     Raises:
         SettingsError: The name is unknown, or the LLM's model is not set.
@@ -72,10 +85,23 @@ def make_classifier(
             settings.llm_model,
             base_url=settings.llm_base_url,
             api_key=settings.llm_api_key,
+            batch_size=settings.llm_batch_size,
+            concurrency=settings.llm_concurrency,
+            timeout=settings.llm_timeout,
+            fallback=type_locally,
             cache_dir=settings.cache_dir / "llm",
             progress=progress,
+            sleep=sleep,
         )
     raise SettingsError(f"Unknown classifier {name!r}: choose one of {', '.join(CLASSIFIERS)}.")
+
+
+def type_locally(fragments: Sequence[Fragment]) -> list[Classification]:
+    """Return the types that the shipped classifier gives all fragments of a skill."""
+    from skillpager.classifiers.local import LocalClassifier
+    from skillpager.encoders.builtin import BuiltinEncoder
+
+    return LocalClassifier().classify(fragments, BuiltinEncoder().encode_in_context(fragments))
 
 
 def make_strategy(name: str, settings: Settings, *, mmr_lambda: float) -> Strategy:

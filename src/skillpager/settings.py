@@ -30,6 +30,9 @@ MAX_SETTINGS_BYTES = 64 * 1024
 # largest number of a setting; beyond it arithmetic could overflow
 MAX_NUMBER = 10**15
 MAX_SHOWN_CHARS = 80
+# largest batch and most requests at a time of a language model; larger is a slip of the hand
+MAX_REQUESTS = 1_000
+MAX_SECONDS = 86_400  # a day
 
 # settings that an untrusted project file may set, and strategies that it may name: they load no model except
 # the shipped ones and call no endpoint
@@ -59,15 +62,21 @@ class Settings:
     Attributes:
         cache_dir: Folder of the index store and of paid LLM answers.
         skills_dir: Folders that are searched for skills before the conventional ones.
-        encoder: `builtin`, `builtin:<folder>`, `hashing`, `sentence-transformers:<model>` or
+        encoder: `builtin`, `builtin:<folder>`, `onnx:<folder>`, `hashing`, `sentence-transformers:<model>` or
             `openai:<model>`.
         classifier: `local` or `llm`.
         embedded_text: Which text of a node is embedded: `context`, `heading` or `bare`.
         llm_base_url: Chat endpoint, OpenAI-compatible.
         llm_api_key: Its key.
         llm_model: Its model.
+        llm_batch_size: Nodes in one request of the `llm` classifier.
+        llm_concurrency: Most requests of the `llm` classifier at a time.
+        llm_timeout: Seconds after which a request of the `llm` classifier or of `llm_outline` that is not
+            answered has failed.
         embed_base_url: Embeddings endpoint, OpenAI-compatible.
         embed_api_key: Its key.
+        baselines: File of settings of `greedy_graph` and `topk_dependency` that `skillpager bench fit` has
+            fitted for other encoders; None for those that ship.
         max_bytes: Largest skill, all files together, in bytes.
         max_cache_bytes: Size of the index store above which the least recently used indexes are evicted.
         scope: Default of `page`: `skill` or `body`.
@@ -90,8 +99,12 @@ class Settings:
     llm_base_url: str | None = None
     llm_api_key: str | None = None
     llm_model: str | None = None
+    llm_batch_size: int = 20  # paper §3.1
+    llm_concurrency: int = 4
+    llm_timeout: float = 120.0
     embed_base_url: str | None = None
     embed_api_key: str | None = None
+    baselines: Path | None = None
     max_bytes: int = MAX_SKILL_BYTES
     max_cache_bytes: int = DEFAULT_MAX_CACHE_BYTES
     scope: str = "skill"
@@ -293,13 +306,25 @@ def _convert(name: str, value: object, place: str) -> object:
             if int(str(value)) > MAX_NUMBER:
                 raise ValueError(f"it must be at most {MAX_NUMBER:,}")
             return int(str(value))
+        if name in ("llm_batch_size", "llm_concurrency"):
+            if (
+                isinstance(value, bool)
+                or not str(value).isdigit()
+                or not 1 <= int(str(value)) <= MAX_REQUESTS
+            ):
+                raise ValueError(f"it must be a whole number from 1 to {MAX_REQUESTS:,}")
+            return int(str(value))
+        if name == "llm_timeout":
+            if isinstance(value, bool) or not 0 < float(str(value)) <= MAX_SECONDS:
+                raise ValueError(f"it must be a number of seconds, above 0 and at most {MAX_SECONDS:,}")
+            return float(str(value))
         if name in ("mmr_lambda", "sufficiency"):
             return float(str(value))
         if name == "fill":
             if str(value).lower() not in ("true", "false", "1", "0"):
                 raise ValueError("it must be true or false")
             return str(value).lower() in ("true", "1")
-        if name == "cache_dir":
+        if name in ("cache_dir", "baselines"):
             return Path(str(value)).expanduser()
         if name == "skills_dir":
             parts = value if isinstance(value, list) else str(value).split(os.pathsep)

@@ -39,6 +39,8 @@ skillpager bench run --data skillrouter --judge none --methods main
 skillpager bench run --data skillsbench --out results --methods offline
 skillpager bench run --out results --methods mmr@lambda=0.9,hybrid@tokens=40%
 skillpager bench run --out results --methods mmr --judge llm --price-in 0.28 --price-out 0.42
+skillpager bench fit --data train
+skillpager bench fit --data train --encoder openai:bge-m3 --out fitted.json
 skillpager bench sweep lambda --data skillsbench --out results
 skillpager bench sweep budget --out results
 skillpager bench ablate concept --data skillsbench --out results
@@ -118,6 +120,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
     folder = tmp_path_factory.mktemp("session")
     write_evidence_folder(folder / "skillsbench", *SAMPLES)
     write_evidence_folder(folder / "test", *SAMPLES)
+    write_evidence_folder(folder / "train", *SAMPLES)
     short = {"id": "short", "query": "skip a commit", "style": "keyword", "critical": [[1, 1]]}
     text = json.dumps({"skill": "git-bisect", "queries": [short]})
     (folder / "test" / "git-bisect.short.json").write_text(text, encoding="utf-8")

@@ -36,9 +36,11 @@ from skillpager.bench.report.tables.table import (
     to_html,
     to_markdown,
 )
-from skillpager.bench.run.methods import METHOD_STRATEGIES
+from skillpager.bench.run.methods import METHOD_STRATEGIES, parse_method
 from skillpager.bench.run.suites import SUITES as REAL_SUITES
+from skillpager.encoders.builtin import ENCODER_ID
 from skillpager.errors import BenchError
+from skillpager.strategies.registry import FAMILIES
 from skillpager.tokens import default_counter
 from skillpager.types import EdgeKind
 
@@ -466,8 +468,35 @@ def test_the_area_under_a_curve_is_its_mean_height(tmp_path: Path) -> None:
     assert other.used == pytest.approx((0.4, 0.4, 0.4))
     table = budgets.matched_budgets([best, other])
     assert table is not None
-    assert [row["Method"] for row in table.rows] == ["mmr@lambda=0.9", "head"]
-    assert cells(table, "head")[3:] == [None, None, 0, pytest.approx(40), None, None]
+    assert [row["Method"] for row in table.rows][:2] == ["mmr@lambda=0.9", "head"]
+    assert cells(table, "head")[3:] == [None, None, 0, pytest.approx(40), None, None, None]
+
+
+def test_a_strategy_without_a_curve_is_named_with_the_reason(tmp_path: Path) -> None:
+    run = {
+        f"{name}@tokens={share}%": [True] for name in ("mmr", "reranker:own/weights") for share in (10, 90)
+    }
+    table = budgets.matched_budgets(read_curves(results_of(tmp_path, run)))
+    assert table is not None
+    reasons = {row["Method"]: row["Not run"] for row in table.rows}
+    assert reasons["mmr"] is reasons["reranker:own/weights"] is None
+    # every strategy has a row, but the whole document, which has no budget
+    assert {str(name).partition(":")[0] for name in reasons} == {*METHOD_STRATEGIES} - {"full"}
+    assert "weights of LLMLingua-2" in str(reasons["llmlingua2"])
+    assert reasons["sections"] == "not in this run: skillpager bench sweep budget"
+    assert all(
+        value is None
+        for row in table.rows
+        if row["Not run"]
+        for heading, value in row.items()
+        if heading not in ("Method", "Not run")
+    )
+
+
+def test_the_budget_sweep_runs_every_strategy_with_shipped_models() -> None:
+    swept = {parse_method(label).strategy.partition(":")[0] for label in REAL_SUITES["budget"]}
+    assert {*METHOD_STRATEGIES} - swept == {"full", *budgets.NO_MODEL}
+    assert {*budgets.NO_MODEL} == {name for name, family in FAMILIES.items() if not family.local}
 
 
 def test_a_curve_uses_the_queries_that_all_its_budgets_have(tmp_path: Path) -> None:
@@ -568,7 +597,49 @@ def test_claims_are_checked_on_their_part_of_the_data(tmp_path: Path) -> None:
     small, large = check_claims(found)
     assert (small.claim.scope, large.claim.scope) == (claims.Scope.SMALL, claims.Scope.LARGE)
     assert (small.difference.value, large.difference.value) == (0, 100)
-    assert (small.verdict, large.verdict) == (Verdict.HOLDS, Verdict.HOLDS)
+    assert (small.outcome, large.outcome) == (Verdict.HOLDS, Verdict.HOLDS)
+
+
+@pytest.mark.parametrize(
+    ("encoder", "text", "parts"),
+    [
+        ("sentence-transformers:BAAI/bge-m3", "bare", 0),
+        ("openai:localhost:11434/bge-m3:latest", "bare", 0),
+        ("openai:api.siliconflow.cn/BAAI/BGE-M3", "bare", 0),
+        ("sentence-transformers:BAAI/bge-m3", "context", 1),
+        ("sentence-transformers:BAAI/bge-m3-retromae", "bare", 1),
+        (ENCODER_ID, "context", 2),
+        ("onnx:0123456789abcdef", "bare", 1),
+    ],
+)
+def test_a_claim_is_judged_only_with_the_papers_encoder_and_text(
+    tmp_path: Path, encoder: str, text: str, parts: int
+) -> None:
+    folder = write_results(tmp_path, {"mmr@k=20": [True], "mmr@k=60": [False], "mmr@k=5": [True]})
+    recipe = {"encoder": encoder, "embedded_text": text, "classifier": "local-1", "style": "plain"}
+    folder.update_manifest({"run": recipe})
+    found = Results(folder, "evidence")
+    assert len(claims.differing_parts(found)) == parts
+    checked = check_claims(found)
+    # one claim comes out as in the paper, one the other way round; neither says anything of the paper then
+    assert {each.outcome for each in checked} == {Verdict.HOLDS, Verdict.FAILS, Verdict.OPEN}
+    table = claims.claims_table(found)
+    assert table is not None
+    if parts:
+        assert {row["Verdict"] for row in table.rows} == {"not comparable"}
+        assert "cannot tell whether a claim of the paper holds" in table.note
+        assert encoder in table.note or text in table.note
+        assert "does not hold" not in to_markdown(table).replace(table.note, "")
+        (fact,) = [
+            fact for label, fact in find_out(found) if label.startswith("Claims of the paper, not comp")
+        ]
+    else:
+        assert [row["Verdict"] for row in table.rows] == [str(each.outcome) for each in checked]
+        (fact,) = [
+            fact for label, fact in find_out(found) if label == "Claims of the paper that were checked"
+        ]
+    assert fact.startswith(f"{len(checked)}: 1 ")
+    assert [row["Here"] for row in table.rows] == [claims.OUTCOMES[each.outcome] for each in checked]
 
 
 def test_findings_name_the_best_and_say_whether_it_is_sure(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from pathlib import Path
@@ -29,9 +29,14 @@ from openai_server import (
     openai_server,
     verdicts,
 )
-from skillpager.classifiers.llm import PROMPT_VERSION, RENDERING, LLMClassifier
+from skillpager.classifiers.llm import (
+    FALLBACK_CONFIDENCE,
+    PROMPT_VERSION,
+    RENDERING,
+    LLMClassifier,
+)
 from skillpager.errors import ClassifierError, MissingExtraError, SettingsError
-from skillpager.types import Classifier, Fragment, ListContext, NodeType, Span, TileKind
+from skillpager.types import Classification, Classifier, Fragment, ListContext, NodeType, Span, TileKind
 
 __all__ = ["openai_server"]
 
@@ -257,6 +262,137 @@ def test_the_retries_end(openai_server: OpenAIServer) -> None:
     assert len(openai_server.asked) == 3
 
 
+# ---- answers that are cut off
+
+
+CUT_OFF = completion('{"answers": [', finish_reason="length")
+
+
+def room_for(count: int) -> Callable[[Asked], Reply]:
+    """Answer well up to `count` fragments; a longer answer is cut off, however often it is asked."""
+    return lambda asked: good_reply(asked) if len(asked.texts) <= count else CUT_OFF
+
+
+def test_a_batch_whose_answer_is_cut_off_is_halved_instead_of_repeated(
+    openai_server: OpenAIServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    openai_server.respond = room_for(3)
+    waits: list[float] = []
+    classifier = classifier_of(
+        openai_server, batch_size=10, concurrency=1, cache_dir=tmp_path, sleep=waits.append
+    )
+    found = classifier.classify(fragments(13), None)
+    assert [verdict.type for verdict in found] == [TYPES[ordinal % 6] for ordinal in range(13)]
+    assert [len(asked.texts) for asked in openai_server.asked] == [10, 5, 2, 3, 5, 2, 3, 3]
+    assert waits == []
+    assert "asking for each half" in caplog.text
+    # the whole batch is saved too: it is not asked again in order to be halved again
+    openai_server.asked.clear()
+    assert classifier.classify(fragments(13), None) == found
+    assert openai_server.asked == []
+
+
+def test_halves_that_are_paid_for_are_kept_when_the_rest_fails(
+    openai_server: OpenAIServer, tmp_path: Path
+) -> None:
+    def respond(asked: Asked) -> Reply:
+        return error(401) if len(asked.texts) == 2 and "number 2" in asked.texts[0] else room_for(2)(asked)
+
+    openai_server.respond = respond
+    failure_of(openai_server, 4, cache_dir=tmp_path)
+    openai_server.asked.clear()
+    openai_server.respond = room_for(2)
+    classifier_of(openai_server, cache_dir=tmp_path).classify(fragments(4), None)
+    assert [len(asked.texts) for asked in openai_server.asked] == [4, 2]
+
+
+def test_one_fragment_whose_answer_is_cut_off_fails_without_a_repetition(openai_server: OpenAIServer) -> None:
+    openai_server.respond = room_for(0)
+    message = failure_of(openai_server, 2, concurrency=1)
+    assert "it was cut off at the model's length limit" in message
+    assert [len(asked.texts) for asked in openai_server.asked] == [2, 1]
+
+
+# ---- another classifier for a batch that fails
+
+
+def all_concepts(found: Sequence[Fragment]) -> list[Classification]:
+    """Type every fragment of a skill as another classifier would."""
+    return [Classification(NodeType.CONCEPT, 0.75) for _ in found]
+
+
+UNUSABLE = {
+    "a bad answer": completion("Sure! Here you go."),
+    "a refusal": completion(None, refusal="I cannot do that"),
+    "a filter": completion(None, finish_reason="content_filter"),
+    "a context that is too long": error(400, "context too long"),
+    "an error of the server": error(500),
+    "no answer in time": Reply(hang=True),
+    "a reset connection": Reply(reset=True),
+    "an answer that is cut off": CUT_OFF,
+}
+
+
+@pytest.mark.parametrize("name", UNUSABLE)
+@pytest.mark.parametrize("concurrency", [1, 3])
+def test_a_batch_that_fails_among_good_ones_is_typed_by_another_classifier(
+    openai_server: OpenAIServer, caplog: pytest.LogCaptureFixture, name: str, concurrency: int
+) -> None:
+    openai_server.respond = fail_on("number 4", UNUSABLE[name])
+    classifier = classifier_of(
+        openai_server,
+        batch_size=2,
+        concurrency=concurrency,
+        max_retries=1,
+        timeout=0.3,
+        fallback=all_concepts,
+    )
+    found = classifier.classify(fragments(8), None)
+    mark = Classification(NodeType.CONCEPT, FALLBACK_CONFIDENCE)
+    assert found[4:6] == [mark, mark]
+    assert [verdict.type for verdict in found[:4] + found[6:]] == [TYPES[n % 6] for n in (0, 1, 2, 3, 6, 7)]
+    assert all(verdict.confidence >= 0.5 for verdict in found[:4] + found[6:])
+    assert "batch 3 of 4 (SKILL.md:5 to SKILL.md:6) could not be typed" in caplog.text
+    assert "with the confidence 0" in caplog.text
+
+
+def test_the_answer_of_another_classifier_is_not_saved_as_the_models(
+    openai_server: OpenAIServer, tmp_path: Path
+) -> None:
+    openai_server.respond = fail_on("number 4", error(500))
+    settings = {"batch_size": 2, "max_retries": 0, "fallback": all_concepts, "cache_dir": tmp_path}
+    classifier_of(openai_server, **settings).classify(fragments(8), None)
+    openai_server.asked.clear()
+    openai_server.respond = good_reply
+    found = classifier_of(openai_server, **settings).classify(fragments(8), None)
+    assert [asked.texts[0] for asked in openai_server.asked] == [f"{TYPES[4]} number 4"]
+    assert found[4].confidence > FALLBACK_CONFIDENCE
+
+
+@pytest.mark.parametrize("name", [name for name in UNUSABLE if name != "no answer in time"])
+def test_a_skill_of_which_most_batches_fail_is_not_typed_by_another_classifier(
+    openai_server: OpenAIServer, name: str
+) -> None:
+    openai_server.respond = lambda asked: (
+        good_reply(asked) if "number 0" in asked.texts[0] else UNUSABLE[name]
+    )
+    settings = {"batch_size": 1, "concurrency": 1, "max_retries": 0, "fallback": all_concepts}
+    message = failure_of(openai_server, 6, **settings)
+    assert message.startswith("Batch 2 of 6 (SKILL.md:2 to SKILL.md:2)")
+    # nothing more is paid for once more than half of the batches have failed
+    assert len(openai_server.asked) == 5
+    openai_server.respond = always(UNUSABLE[name])
+    assert failure_of(openai_server, 1, **settings).startswith("Batch 1 of 1 ")
+
+
+@pytest.mark.parametrize("reply", [error(401), error(403), error(404), error(429, code="insufficient_quota")])
+def test_an_endpoint_that_cannot_be_used_fails_the_skill(openai_server: OpenAIServer, reply: Reply) -> None:
+    openai_server.respond = fail_on("number 4", reply)
+    settings = {"batch_size": 2, "concurrency": 1, "fallback": all_concepts}
+    assert failure_of(openai_server, 20, **settings).startswith("Batch 3 of 10 ")
+    assert len(openai_server.asked) == 3
+
+
 # ---- failures in words
 
 
@@ -354,7 +490,6 @@ BAD_ANSWERS = {
     "confidence no number": (answers([ONE, TWO | {"confidence": float("nan")}]), "confidence nan"),
     "text index": (answers([ONE, TWO | {"index": "1"}]), "without index, type and confidence"),
     "refusal": (completion(None, refusal="I cannot do that"), 'the model refused: "I cannot do that"'),
-    "cut off": (completion('{"answers": [', finish_reason="length"), "smaller batch size"),
     "filtered": (completion(None, finish_reason="content_filter"), "content filter"),
     "no content": (completion(None), "no message in it"),
     "no choices": (Reply(body={"choices": []}), "no message in it"),

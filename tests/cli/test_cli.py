@@ -569,7 +569,7 @@ def test_completion_script(skillpager: Run, shell: str) -> None:
         ("skillpager page git-b", ["git-bisect"]),
         ("skillpager page git-bisect x --style m", ["marked"]),
         ("skillpager graph git-bisect --kind s", ["sequence", "semantic"]),
-        ("skillpager page git-bisect x --encoder o", ["openai:"]),
+        ("skillpager page git-bisect x --encoder o", ["onnx:", "openai:"]),
         ("skillpager outline git-bisect --classifier l", ["local", "llm"]),
         ("skillpager outline git-bisect --scope b", ["body"]),
         ("skillpager bench rep", ["report", "reproduce"]),

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from sklearn.metrics import cohen_kappa_score
 
+from skillpager.bench.report.tables.claims import OUTCOMES
+
 ROOT = Path(__file__).parents[2]
 RUN = ROOT / "benchmarks" / "intraskill" / "dev"
 DOCUMENT = (ROOT / "docs" / "benchmark.md").read_text(encoding="utf-8")
@@ -19,9 +21,9 @@ def shown(heading: str) -> dict[str, list[str]]:
     return {row[0]: row[1:] for row in rows[1:]}
 
 
-def measured(name: str) -> dict[str, dict[str, str]]:
-    """Return the rows of a table of the run, by their first cell."""
-    with (RUN / "tables" / f"{name}.csv").open(encoding="utf-8", newline="") as file:
+def measured(name: str, folder: Path = RUN / "tables") -> dict[str, dict[str, str]]:
+    """Return the rows of a table of a run, by their first cell."""
+    with (folder / f"{name}.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     return {next(iter(row.values())): row for row in rows}
 
@@ -54,11 +56,16 @@ def test_methods_at_equal_budgets() -> None:
 
 
 def test_claims_are_counted() -> None:
-    verdicts = [row["Verdict"] for row in measured("claims").values()]
-    counts = re.search(r"Of (\d+) claims .*?, (\d+) hold on .*?, (\d+) do not, and (\d+) are open", DOCUMENT)
+    rows = measured("claims").values()
+    assert {row["Verdict"] for row in rows} == {"not comparable"}
+    came_out = [row["Here"] for row in rows]
+    counts = re.search(
+        r"of (\d+) claims .*?, (\d+) came out as in the paper, (\d+) did not, and (\d+) are open", DOCUMENT
+    )
     assert counts
-    expected = [len(verdicts), *(verdicts.count(verdict) for verdict in ("holds", "does not hold", "open"))]
-    assert list(map(int, counts.groups())) == expected
+    assert list(map(int, counts.groups())) == [len(came_out), *map(came_out.count, OUTCOMES.values())]
+    table = shown("The paper's claims")
+    assert {cells[-1] for cells in table.values()} <= set(OUTCOMES.values())
 
 
 def test_the_readers_of_the_sample_agree_as_told() -> None:
@@ -92,3 +99,18 @@ def test_the_readers_of_types_agree_as_told() -> None:
     told = re.search(r"each other on ([\d.]+) %.*?classifier on ([\d.]+) and ([\d.]+) %", section, re.DOTALL)
     assert told
     assert list(map(float, told.groups())) == pytest.approx(agreement, abs=0.06)
+
+
+@pytest.mark.parametrize(("table", "prefix"), [("lambda-sweep", "λ = "), ("k-sweep", "k = ")])
+def test_the_sweeps_with_two_encoders(table: str, prefix: str) -> None:
+    told = shown("With an encoder of high cosines")
+    bge, minilm = (measured(table, RUN.parent / name) for name in ("bge-small", "minilm"))
+    assert set(bge) == set(minilm)
+    for method in bge:
+        ours = [
+            run[method][heading]
+            for run in (bge, minilm)
+            for heading in ("Here: Suff. (%) [95 % CI]", "Here: Nodes")
+        ]
+        papers = [bge[method][heading] for heading in ("Paper: Suff. (%) [95 % CI]", "Paper: Nodes")]
+        assert told[method.removeprefix(prefix).lower()] == rounded(*papers, *ours)

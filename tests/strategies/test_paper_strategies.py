@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,7 +20,15 @@ from skillpager.pages.render import NodeMeter, PageRenderer
 from skillpager.settings import Settings
 from skillpager.strategies import Mmr, TopK
 from skillpager.strategies.baselines.concepts import ConceptOnly, Density, ExecOnly
-from skillpager.strategies.baselines.dependencies import DEFAULT_SEEDS, MmrGraph, TopKDependency
+from skillpager.strategies.baselines.dependencies import MmrGraph, TopKDependency
+from skillpager.strategies.baselines.fitted import (
+    DEFAULT_SEEDS,
+    FittedBaselines,
+    find_fit,
+    fits_of,
+    read_fits,
+    write_fit,
+)
 from skillpager.strategies.baselines.greedy_graph import GreedyGraph
 from skillpager.strategies.navigator.strategy import Navigator
 from skillpager.strategies.registry import LOCAL_STRATEGIES, is_local
@@ -81,6 +90,11 @@ LINKS = st.lists(
     st.tuples(st.integers(0, 11), st.integers(0, 11)).filter(lambda link: link[0] != link[1]), max_size=40
 )
 SEEDS = st.integers(0, 500)
+
+
+def encoded_as(fit: FittedBaselines, index: SkillIndex) -> SkillIndex:
+    """Return an index as if the encoder of a fit had made it."""
+    return replace(index, recipe=replace(index.recipe, encoder=fit.encoder, embedded_text=fit.embedded_text))
 
 
 # ---- greedy_graph
@@ -148,22 +162,56 @@ def test_the_threshold_of_a_walk_is_a_cosine(threshold: float) -> None:
             GreedyGraph(threshold)
 
 
-def test_by_default_the_walk_ends_just_below_unrelated() -> None:
-    rows, query = near(0.5, -0.029, -0.031, -0.2)
-    index = replace(index_with([(0, 1), (0, 2), (0, 3)], n_nodes=4), embeddings=rows)
+@pytest.mark.parametrize("fit", read_fits(), ids=lambda fit: fit.encoder)
+def test_by_default_the_walk_ends_at_the_threshold_of_the_encoder(fit: FittedBaselines) -> None:
+    rows, query = near(0.5, fit.threshold + 0.001, fit.threshold - 0.001, -0.9)
+    index = encoded_as(fit, replace(index_with([(0, 1), (0, 2), (0, 3)], n_nodes=4), embeddings=rows))
     for strategy in (GreedyGraph(), make_strategy("greedy_graph", Settings(), mmr_lambda=0.7)):
         selection = select(strategy, index, Query("q", query))
         assert ordinals(selection) == [0, 1]
         assert reasons(selection) == {2: SkipReason.BELOW_THRESHOLD, 3: SkipReason.BELOW_THRESHOLD}
 
 
+def test_with_another_encoder_the_walk_has_no_threshold_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    rows, query = near(0.5, -0.9, -1.0, 0.9)
+    index = replace(index_with([(0, 1), (1, 2)], n_nodes=4), embeddings=rows)
+    index = replace(index, recipe=replace(index.recipe, encoder="somebody's", embedded_text="heading"))
+    for _ in range(2):
+        assert ordinals(select(GreedyGraph(), index, Query("q", query))) == [0, 1, 2]
+    (record,) = caplog.records
+    assert "no threshold for the encoder somebody's (text heading)" in record.message
+
+
+def test_a_file_of_the_user_has_the_threshold_and_k_of_other_encoders(tmp_path: Path) -> None:
+    own = FittedBaselines("mine", "bare", 0.4, 2, 21.0, 15.0, 10, 50, 50.0, "0")
+    write_fit(tmp_path / "fitted.json", own)
+    settings = Settings(baselines=tmp_path / "fitted.json")
+    rows, query = near(0.5, 0.41, 0.39, 0.1)
+    index = encoded_as(own, replace(index_with([(0, 1), (0, 2), (0, 3)], n_nodes=4), embeddings=rows))
+    for name in ("greedy_graph", "topk_dependency"):
+        selection = select(make_strategy(name, settings, mmr_lambda=0.7), index, Query("q", query))
+        assert ordinals(selection) == [0, 1]
+    # an argument or a limit goes before it, and those that ship are still known
+    walk = make_strategy("greedy_graph:0.2", settings, mmr_lambda=0.7)
+    assert ordinals(select(walk, index, Query("q", query))) == [0, 1, 2]
+    picked = select(
+        make_strategy("topk_dependency", settings, mmr_lambda=0.7), index, Query("q", query), max_nodes=1
+    )
+    assert ordinals(picked) == [0]
+    shipped = read_fits()[0]
+    assert find_fit(encoded_as(shipped, index).recipe, fits_of(settings)) == shipped
+
+
 # ---- topk_dependency and mmr_graph
 
 
-def test_by_default_the_nine_most_relevant_nodes_are_completed() -> None:
-    rows, query = near(*(0.9 - place / 100 for place in range(20)))
-    index = replace(index_with([(19, 8), (18, 9)], n_nodes=20), embeddings=rows)
-    assert ordinals(select(TopKDependency(), index, Query("q", query))) == [*range(9), 19]
+@pytest.mark.parametrize("fit", [None, *read_fits()], ids=lambda fit: fit.encoder if fit else "another")
+def test_by_default_the_k_of_the_encoder_is_completed(fit: FittedBaselines | None) -> None:
+    rows, query = near(*(0.9 - place / 100 for place in range(40)))
+    seeds = fit.seeds if fit else DEFAULT_SEEDS
+    index = replace(index_with([(39, seeds - 1), (38, seeds)], n_nodes=40), embeddings=rows)
+    selection = select(TopKDependency(), encoded_as(fit, index) if fit else index, Query("q", query))
+    assert ordinals(selection) == [*range(seeds), 39]
 
 
 def completed(seeds: Sequence[int], links: Links, gain: FloatArray) -> list[int]:

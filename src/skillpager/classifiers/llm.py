@@ -1,7 +1,9 @@
 """A classifier that asks a chat model at any OpenAI-compatible endpoint.
 
 Fragments are sent in batches, in document order. Every finished batch is saved in a file, so that an
-interrupted or failed run resumes where it stopped and no batch is paid for twice.
+interrupted or failed run resumes where it stopped and no batch is paid for twice. A batch whose answer is
+cut off is asked again in halves. A batch that the model cannot type, beside others that it can, is typed by
+another classifier, with the confidence 0 as its mark.
 
 Reference: paper §3.1, Node Classification (there with batches of 20).
 """
@@ -13,7 +15,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from skillpager.atomic_write import write_file
@@ -29,6 +31,10 @@ CONCURRENCY = 4
 TIMEOUT = 120.0
 MAX_RETRIES = 5
 KEY_VARIABLE = "SKILLPAGER_LLM_API_KEY"
+# marks a type that is not the model's
+FALLBACK_CONFIDENCE = 0.0
+# a skill of which the model could not type more batches fails: its index would not be the model's
+MAX_FAILED_SHARE = 0.5
 
 # beginning and end show the role of a long code block; limits a batch to about 10k tokens
 MAX_TEXT_CHARS = 2000
@@ -90,12 +96,39 @@ PROMPT_VERSION = hashlib.sha256(_PROMPT.encode()).hexdigest()[:12]
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
-    """Some neighbouring fragments; `number` is 1-based, `message` is the user message about them."""
+    """Some neighbouring fragments of a skill, `document[start:end]`; `number` is 1-based."""
 
     number: int
     total: int
-    fragments: Sequence[Fragment]
-    message: str
+    document: Sequence[Fragment]
+    start: int
+    end: int
+
+    @property
+    def fragments(self) -> Sequence[Fragment]:
+        """The fragments to type."""
+        return self.document[self.start : self.end]
+
+    @property
+    def message(self) -> str:
+        """The user message about them."""
+        return batch_message(self.document, self.start, self.end)
+
+    @property
+    def place(self) -> str:
+        """Which batch it is and its lines, for messages."""
+        lines = f"{_place(self.document[self.start])} to {_place(self.document[self.end - 1])}"
+        return f"{self.number} of {self.total} ({lines})"
+
+    def halves(self) -> "tuple[_Batch, _Batch]":
+        """Return the first half and the rest."""
+        middle = (self.start + self.end) // 2
+        return replace(self, end=middle), replace(self, start=middle)
+
+
+Fallback = Callable[[Sequence[Fragment]], Sequence[Classification]]
+Finished = dict[int, list[Classification]]
+Failures = dict[int, tuple[_Batch, EndpointError]]
 
 
 class LLMClassifier:
@@ -108,6 +141,8 @@ class LLMClassifier:
         batch_size: Fragments per request.
         concurrency: Most requests at a time.
         timeout: Seconds after which a request without an answer fails.
+        fallback: Types all fragments of a skill when the model cannot type a batch of it; its types of that
+            batch get the confidence 0. None to fail then.
         max_retries: Most repetitions of one request; waits in between double from 1 s to 30 s.
         cache_dir: Folder where finished batches are saved, created if needed; None to save none.
         progress: Called in the calling thread with the number of finished batches and of all batches, at
@@ -132,6 +167,7 @@ class LLMClassifier:
         batch_size: int = BATCH_SIZE,
         concurrency: int = CONCURRENCY,
         timeout: float = TIMEOUT,
+        fallback: Fallback | None = None,
         max_retries: int = MAX_RETRIES,
         cache_dir: Path | None = None,
         progress: Callable[[int, int], None] | None = None,
@@ -150,6 +186,7 @@ class LLMClassifier:
             sleep=sleep,
         )
         self._batch_size = batch_size
+        self._fallback = fallback
         self._concurrency = concurrency
         self._cache_dir = cache_dir
         self._report = progress or (lambda *_: None)
@@ -167,20 +204,15 @@ class LLMClassifier:
         """Return one verdict per fragment, in order; `rows` are not read.
 
         Raises:
-            ClassifierError: A batch failed after all repetitions, or `cache_dir` cannot be written. Requests
-                that are running are awaited and saved first.
+            ClassifierError: A batch failed after all repetitions and nothing else may type it, or `cache_dir`
+                cannot be written. Requests that are running are awaited and saved first.
             MissingExtraError: The `httpx` package is not installed.
 
         Reference: paper §3.1, Node Classification.
         """
         starts = range(0, len(fragments), self._batch_size)
         batches = [
-            _Batch(
-                number,
-                len(starts),
-                fragments[start : start + self._batch_size],
-                batch_message(fragments, start, start + self._batch_size),
-            )
+            _Batch(number, len(starts), fragments, start, min(start + self._batch_size, len(fragments)))
             for number, start in enumerate(starts, 1)
         ]
         finished = {batch.number: saved for batch in batches if (saved := self._saved(batch)) is not None}
@@ -188,34 +220,35 @@ class LLMClassifier:
         self._report(len(finished), len(batches))
         if missing:
             self._check_cache_dir()
-            self._ask_all(missing, finished)
+            failures = self._ask_all(missing, finished)
+            if failures:
+                self._fall_back(failures, finished)
         return [verdict for batch in batches for verdict in finished[batch.number]]
 
-    def _ask_all(self, missing: Sequence[_Batch], finished: dict[int, list[Classification]]) -> None:
-        """Add the verdicts on `missing` to `finished`; raise for failed batches once the others are saved."""
+    def _ask_all(self, missing: Sequence[_Batch], finished: Finished) -> Failures:
+        """Add the verdicts on `missing` to `finished`, and return the batches that failed.
+
+        Once the skill cannot succeed any more no batch is begun; those that are running are awaited.
+        """
         # once `halt` is set no batch is begun; once `abandon` is, no failed call is repeated
-        halt, abandon = threading.Event(), threading.Event()
-        failures: dict[int, tuple[_Batch, EndpointError]] = {}
+        halt, abandon, lock = threading.Event(), threading.Event(), threading.Lock()
+        failures: Failures = {}
 
         def ask(batch: _Batch) -> list[Classification] | None:
             """Return and save the verdicts on a batch; None if the run was stopped."""
             if halt.is_set():
                 return None
             try:
-                verdicts, _ = chat_json(
-                    self._endpoint,
-                    [Message("system", SYSTEM_PROMPT), Message("user", batch.message)],
-                    schema=ANSWER_SCHEMA,
-                    schema_name="node_types",
-                    read=lambda data: read_verdicts(data, len(batch.fragments)),
-                    cut_off_hint="a smaller batch size shortens it",
-                    abandoned=abandon,
-                )
+                return self._ask(batch, abandon)
+            except EndpointError as error:
+                with lock:
+                    failures[batch.number] = batch, error
+                    if self._is_lost(failures):
+                        halt.set()
+                raise
             except BaseException:
                 halt.set()
                 raise
-            self._save(batch, verdicts)
-            return verdicts
 
         with ThreadPoolExecutor(min(self._concurrency, len(missing)), "skillpager-llm") as pool:
             try:
@@ -224,8 +257,7 @@ class LLMClassifier:
                     batch = pending[future]
                     try:
                         verdicts = future.result()
-                    except EndpointError as error:
-                        failures[batch.number] = batch, error
+                    except EndpointError:
                         continue
                     if verdicts is not None:
                         finished[batch.number] = verdicts
@@ -235,8 +267,45 @@ class LLMClassifier:
                 halt.set()
                 abandon.set()
                 raise
-        if failures:
-            batch, cause = failures[min(failures)]
+        return failures
+
+    def _ask(self, batch: _Batch, abandon: threading.Event) -> list[Classification]:
+        """Return and save the verdicts on a batch; one whose answer is cut off is asked in halves."""
+        try:
+            verdicts, _ = chat_json(
+                self._endpoint,
+                [Message("system", SYSTEM_PROMPT), Message("user", batch.message)],
+                schema=ANSWER_SCHEMA,
+                schema_name="node_types",
+                read=lambda data: read_verdicts(data, batch.end - batch.start),
+                repeat_cut_off=False,
+                abandoned=abandon,
+            )
+        except EndpointError as error:
+            # a single fragment cannot be halved; after Ctrl-C nothing more is paid for
+            if not error.cut_off or batch.end - batch.start == 1 or abandon.is_set():
+                raise
+            logger.warning("batch %s: %s; asking for each half of it", batch.place, error)
+            halves = [self._saved(half) or self._ask(half, abandon) for half in batch.halves()]
+            verdicts = [verdict for half in halves for verdict in half]
+        self._save(batch, verdicts)
+        return verdicts
+
+    def _is_lost(self, failures: Failures) -> bool:
+        """Return whether a skill with these failures cannot be typed any more."""
+        return self._fallback is None or any(
+            not error.about_this or len(failures) > MAX_FAILED_SHARE * batch.total
+            for batch, error in failures.values()
+        )
+
+    def _fall_back(self, failures: Failures, finished: Finished) -> None:
+        """Add the types of another classifier for the failed batches to `finished`.
+
+        Raises:
+            ClassifierError: There is no other classifier, the endpoint cannot be used, or too much failed.
+        """
+        batch, cause = failures[min(failures)]
+        if self._fallback is None or self._is_lost(failures):
             outcome = (
                 f"are saved in {self._cache_dir} and will not be asked again: correct the cause and "
                 "repeat the command."
@@ -244,10 +313,21 @@ class LLMClassifier:
                 else "are lost, because there is no cache folder to save them in."
             )
             raise ClassifierError(
-                f"Batch {batch.number} of {batch.total} ({_place(batch.fragments[0])} to "
-                f"{_place(batch.fragments[-1])}) could not be typed by the model "
-                f'"{self._endpoint.model}": {cause}. Finished batches ({len(finished)}) {outcome}'
+                f'Batch {batch.place} could not be typed by the model "{self._endpoint.model}": {cause}. '
+                f"Finished batches ({len(finished)}) {outcome}"
             ) from None
+        types = self._fallback(batch.document)
+        for batch, cause in failures.values():
+            finished[batch.number] = [
+                replace(verdict, confidence=FALLBACK_CONFIDENCE) for verdict in types[batch.start : batch.end]
+            ]
+            logger.warning(
+                'batch %s could not be typed by the model "%s": %s. Its nodes have the types of another '
+                "classifier, with the confidence 0.",
+                batch.place,
+                self._endpoint.model,
+                cause,
+            )
 
     def _file(self, batch: _Batch, folder: Path) -> Path:
         content = [self._endpoint.model, self._endpoint.address, PROMPT_VERSION, batch.message]

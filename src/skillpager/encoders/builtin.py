@@ -193,10 +193,11 @@ def _content_id(folder: Path) -> str:
     return f"builtin:{hashlib.sha256(b''.join(digests)).hexdigest()[:16]}"
 
 
-def open_session(model: str | bytes) -> "InferenceSession":
+def open_session(model: str | bytes, *, optimize: bool = False) -> "InferenceSession":
     """Return a session that runs `model`, the path or the bytes of an ONNX file, in one thread.
 
-    Nothing else may import onnxruntime: here its telemetry is switched off first.
+    `optimize` is for graphs that are not optimised as they are stored; the shipped ones are. Nothing else may
+    import onnxruntime: here its telemetry is switched off first.
     """
     # From 1.31 on it records its use in ~/.cache/Microsoft and reports to Microsoft, unless this is set when
     # it is first imported; its own `disable_telemetry_events` comes too late.
@@ -207,7 +208,8 @@ def open_session(model: str | bytes) -> "InferenceSession":
     # the runs have threads of their own: faster than dividing each run, and nothing spins
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     # the graph is optimised as shipped; these make loading 20 ms shorter and runs no slower
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    if not optimize:
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.enable_mem_reuse = options.enable_mem_pattern = False
     options.log_severity_level = 3
     return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])

@@ -46,7 +46,7 @@ def chat_json(
     read: Callable[[object], Value],
     post: Callable[[Mapping[str, object]], object] | None = None,
     correct: bool = False,
-    cut_off_hint: str = "",
+    repeat_cut_off: bool = True,
     abandoned: threading.Event | None = None,
 ) -> tuple[Value, object]:
     """Return what `read` makes of a chat model's JSON answer, and the decoded answer that it was read from.
@@ -62,7 +62,7 @@ def chat_json(
         read: Makes the value of the decoded JSON. Raises `ValueError` for JSON that cannot be used.
         post: Sends the body of one request and returns the decoded answer; None for the endpoint's own.
         correct: Whether the model sees its bad answer, and the fault in it, when it is asked again.
-        cut_off_hint: Advice for the error of an answer that was too long for the model.
+        repeat_cut_off: Whether such a question is asked again, as it was. False for a caller that asks less.
         abandoned: When set, nothing is asked again.
 
     Raises:
@@ -83,9 +83,11 @@ def chat_json(
             if correct and content.strip() and len(content) <= MAX_REPEATED_CHARS:
                 asked_again = CORRECTION.format(reason=error)
                 correction.extend([Message("assistant", content), Message("user", asked_again)])
-            hint = f" ({cut_off_hint})" if cut_off_hint and isinstance(error, CutOffError) else ""
+            cut_off = isinstance(error, CutOffError)
             refusal = str(error) if isinstance(error, RefusedError) else ""
-            raise endpoint.bad_answer(f"{error}{hint}", complaint=refusal) from None
+            failure = endpoint.bad_answer(error, complaint=refusal, cut_off=cut_off)
+            failure.retryable = repeat_cut_off or not cut_off
+            raise failure from None
 
     return endpoint.persist(attempt, abandoned=abandoned)
 

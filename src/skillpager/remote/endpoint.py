@@ -51,12 +51,23 @@ class EndpointError(Exception):
         retryable: Whether the same call may succeed later.
         retry_after: Seconds the endpoint asked to wait, 0 when it did not ask.
         complaint: The objection to this very request (status 400, 413, 422, or the model's refusal), else "".
+        about_this: Whether it says something of this question alone: a bad answer, a passing failure or an
+            objection to it, and not that the endpoint cannot be used at all.
+        cut_off: Whether the answer ended at the model's length limit.
     """
 
     def __init__(
-        self, message: str, *, retryable: bool = False, retry_after: float = 0.0, complaint: str = ""
+        self,
+        message: str,
+        *,
+        retryable: bool = False,
+        retry_after: float = 0.0,
+        complaint: str = "",
+        cut_off: bool = False,
     ) -> None:
         super().__init__(message)
+        self.about_this = retryable or bool(complaint)
+        self.cut_off = cut_off
         self.retryable = retryable
         self.retry_after = retry_after
         self.complaint = complaint
@@ -190,9 +201,11 @@ class Endpoint:
             failure.args = (f"{failure} (tried {attempts} times)",)
         raise failure
 
-    def bad_answer(self, reason: object, *, complaint: str = "") -> EndpointError:
+    def bad_answer(self, reason: object, *, complaint: str = "", cut_off: bool = False) -> EndpointError:
         """Return the failure of an answer that came but cannot be used."""
-        return self._passing(f"gave a bad answer: {self._scrubbed(str(reason))}", complaint=complaint)
+        failure = self._passing(f"gave a bad answer: {self._scrubbed(str(reason))}", complaint=complaint)
+        failure.cut_off = cut_off
+        return failure
 
     def _wait(self, delay: float, gone: threading.Event) -> None:
         """Wait `delay` seconds, or longer if the pause that the endpoint asked for is longer."""

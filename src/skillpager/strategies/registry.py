@@ -52,9 +52,11 @@ FAMILIES = {
     "full": Family("baselines.simple:Full"),
     # baselines and ablations of the paper
     "greedy_graph": Family(
-        "baselines.greedy_graph:GreedyGraph", argument=Argument("threshold", float, "a number", "0.1")
+        "baselines.greedy_graph:GreedyGraph",
+        argument=Argument("threshold", float, "a number", "0.1"),
+        settings=True,
     ),
-    "topk_dependency": Family("baselines.dependencies:TopKDependency"),
+    "topk_dependency": Family("baselines.dependencies:TopKDependency", settings=True),
     "mmr_graph": Family("baselines.dependencies:MmrGraph", weighs=True),
     "exec_only": Family("baselines.concepts:ExecOnly", weighs=True),
     "concept_only": Family("baselines.concepts:ConceptOnly", weighs=True),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from skillpager.bench.cli.data import app as data_app
+from skillpager.bench.cli.fit import fit
 from skillpager.bench.cli.judge import judge, judge_by_model, queries
 from skillpager.bench.cli.options import (
     EVIDENCE,
@@ -34,6 +35,7 @@ JUDGES = (EVIDENCE, LLM, NO_JUDGE)
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 app.add_typer(data_app, name="data")
 app.command()(queries)
+app.command()(fit)
 
 
 @app.command()

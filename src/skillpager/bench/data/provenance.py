@@ -24,7 +24,7 @@ def run_facts(results: Results) -> list[tuple[str, str]]:
     """Return name and value of everything that the results depend on."""
     manifest = results.manifest
     data = {**_entry(manifest, "run_data"), **_entry(manifest, "data")}
-    parts = ("encoder", "embedded_text", "classifier", "splitter", "token_counter")
+    parts = ("encoder", "embedded_text", "classifier", "splitter", "token_counter", "baselines")
     return [
         ("Data", _data(results)),
         ("Skills, queries", f"{len(results.skills):,}, {len(results.queries):,}"),

@@ -198,5 +198,6 @@ PARSER_ACCURACY, PARSER_MACRO_F1 = 79.17, 79.27
 # ---- §4.4
 
 ENCODER = "BAAI/bge-m3"
+EMBEDDED_TEXT = "bare"  # the node's text alone
 CLASSIFIER = "DeepSeek-V4-Flash"
 JUDGE = "DeepSeek-V4-Pro, majority of three votes"

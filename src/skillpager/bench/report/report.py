@@ -194,10 +194,15 @@ def find_out(results: Results) -> Iterator[Fact]:
             f"{LATENCY_MEDIAN.of(rows):.1f} ms for a page (median)",
         )
     if checked := claims.check_claims(results):
-        counts = Counter(each.verdict for each in checked)
-        holds, fails, open_ = (counts[verdict] for verdict in claims.Verdict)
-        verdicts = f"{holds} hold, {fails} do not hold, {open_} open"
-        yield "Claims of the paper that were checked", f"{len(checked)}: {verdicts}"
+        counts = Counter(each.outcome for each in checked)
+        if parts := claims.differing_parts(results):
+            outcomes = ", ".join(f"{counts[each]} {words}" for each, words in claims.OUTCOMES.items())
+            label = f"Claims of the paper, not comparable with this run ({'; '.join(parts)})"
+            yield label, f"{len(checked)}: {outcomes}"
+        else:
+            holds, fails, open_ = (counts[each] for each in claims.OUTCOMES)
+            verdicts = f"{holds} hold, {fails} do not hold, {open_} open"
+            yield "Claims of the paper that were checked", f"{len(checked)}: {verdicts}"
 
 
 def _at_half(results: Results) -> Iterator[Fact]:
@@ -306,7 +311,7 @@ _OF_TYPES = frozenset(
 _SECTIONS: tuple[tuple[str, str, str, tuple[_Part, ...]], ...] = (
     (
         "claims",
-        "Where the paper's claims hold",
+        "The paper's claims",
         "Each claim compares two methods on the same queries.",
         (("The paper's claims", claims.claims_table, _ANY),),
     ),

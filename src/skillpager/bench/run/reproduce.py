@@ -20,6 +20,7 @@ from skillpager.bench.run.suites import SUITES
 from skillpager.errors import BenchError
 from skillpager.json_types import JsonObject
 from skillpager.pager import SkillPager
+from skillpager.strategies.baselines.fitted import describe_fit, fits_of
 
 logger = logging.getLogger(__name__)
 
@@ -60,7 +61,12 @@ def open_run(data: Path | None, out: Path | None, plan: Plan) -> BenchFolder:
         said = {"source": "evidence", "subset": source.resolve().name}
     described = {**said, **data_entry(skills, queries, source=str(said["source"]), details={})}
     # what the contexts depend on, apart from data and methods
-    parts: JsonObject = {**asdict(SkillPager(settings=plan.settings).recipe), "style": plan.settings.style}
+    recipe = SkillPager(settings=plan.settings).recipe
+    parts: JsonObject = {
+        **asdict(recipe),
+        "style": plan.settings.style,
+        "baselines": describe_fit(recipe, fits_of(plan.settings)),
+    }
     folder = BenchFolder(out or source)
     _check_kind(folder, {"run": parts, DATA: {name: described[name] for name in DATA_IDENTITY}})
     for name, records in ((SKILLS, skills), (QUERIES, queries)):

@@ -6,15 +6,15 @@ picks became 28.1 nodes. `max_tokens` bounds both.
 Reference: paper §3.3, Graph Augmentation at Query Time, table 1; §4.3, Top-k + dependency completion.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
+from skillpager.settings import Settings
+from skillpager.strategies.baselines.fitted import FittedBaselines, fits_of, seeds_for
 from skillpager.strategies.mmr import Mmr
 from skillpager.strategies.picking import Picker, cosines, falling
 from skillpager.types import Budget, FloatArray, Query, Selection, SkillIndex, TokenMeter
-
-# the paper gives no k; chosen on 155 skills with the built-in encoder to match the paper's 14.80 nodes of
-# 57.43, seeds and predecessors together: 15.3 of 53.6 nodes
-DEFAULT_SEEDS = 9
 
 
 def predecessors(index: SkillIndex, relevance: FloatArray) -> dict[int, list[int]]:
@@ -52,14 +52,28 @@ class MmrGraph(Mmr):
 class TopKDependency:
     """The top k nodes by relevance, each followed by its predecessors.
 
-    `max_nodes` is k, `DEFAULT_SEEDS` unless given, for skills of any size.
+    `max_nodes` is k for skills of any size, else `seeds`; None for the number that was fitted for the encoder
+    of the index, of `fits` or of those that ship.
     """
 
+    seeds: int | None = None
+    fits: Sequence[FittedBaselines] | None = None
     name: str = "topk_dependency"
+
+    @classmethod
+    def from_settings(cls, settings: Settings) -> Self:
+        """Return the strategy with the fits of the settings.
+
+        Raises:
+            SettingsError: The file of fits cannot be read.
+        """
+        return cls(fits=fits_of(settings))
 
     def select(self, index: SkillIndex, query: Query, *, budget: Budget, meter: TokenMeter) -> Selection:
         """Return up to `max_nodes` nodes by falling relevance, each with its predecessors."""
-        seeds = DEFAULT_SEEDS if budget.max_nodes is None else budget.max_nodes
+        seeds = budget.max_nodes
+        if seeds is None:
+            seeds = seeds_for(index.recipe, self.fits) if self.seeds is None else self.seeds
         picker = Picker(index, query, budget=Budget(seeds, budget.max_tokens), meter=meter)
         sources = predecessors(index, picker.relevance)
         picker.fill(falling(picker.relevance), compare=False, completions=sources)

@@ -107,7 +107,12 @@ class LLMOutline:
                 "The strategy llm_outline needs a model: set SKILLPAGER_LLM_MODEL (and "
                 "SKILLPAGER_LLM_BASE_URL, SKILLPAGER_LLM_API_KEY for another endpoint than OpenAI's)."
             )
-        return cls(settings.llm_model, base_url=settings.llm_base_url, api_key=settings.llm_api_key)
+        return cls(
+            settings.llm_model,
+            base_url=settings.llm_base_url,
+            api_key=settings.llm_api_key,
+            timeout=settings.llm_timeout,
+        )
 
     def select(self, index: SkillIndex, query: Query, *, budget: Budget, meter: TokenMeter) -> Selection:
         """Return the nodes that the model names and that fit; the marginal value is 1 / rank, 0 for the rest.

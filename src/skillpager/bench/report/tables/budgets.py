@@ -10,10 +10,20 @@ from skillpager.bench.report.results import Results
 from skillpager.bench.report.statistics import Interval, Numbers, bootstrap, bootstrap_p, holm
 from skillpager.bench.report.tables.methods import BASELINE, CI
 from skillpager.bench.report.tables.table import Cell, PValue, Table
-from skillpager.bench.run.methods import parse_method
+from skillpager.bench.run.methods import METHOD_STRATEGIES, parse_method
 
 # budgets at which the table shows the curves
 SHOWN = (0.3, 0.5, 0.7)
+
+
+NOT_RUN = "Not run"
+# why the strategies without shipped weights have no row, unless a run names a model
+NO_MODEL = {
+    "reranker": "no cross-encoder was named: skillpager bench run --methods reranker:MODEL@tokens=50%",
+    "llmlingua2": "no weights of LLMLingua-2 were named: … --methods llmlingua2:MODEL@tokens=50%",
+    "openprovence": "no weights of OpenProvence were named: … --methods openprovence:MODEL@tokens=50%",
+    "llm_outline": "no chat model was asked: set SKILLPAGER_LLM_MODEL, … --methods llm_outline@tokens=50%",
+}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,6 +99,13 @@ def compare_curves(curves: Sequence[Curve], base: Curve) -> dict[str, tuple[Inte
     return {name: (found[name][0], p) for name, p in zip(found, corrected, strict=True)}
 
 
+def not_run(curves: Sequence[Curve]) -> dict[str, str]:
+    """Return each strategy that takes a budget and has no curve, with the reason in words."""
+    present = {parse_method(curve.method).strategy.partition(":")[0] for curve in curves}
+    missing = [name for name in METHOD_STRATEGIES if name not in {*present, "full"}]
+    return {name: NO_MODEL.get(name, "not in this run: skillpager bench sweep budget") for name in missing}
+
+
 def matched_budgets(curves: Sequence[Curve]) -> Table | None:
     """Return the areas under matched-budget curves, in their order; None without curves."""
     if not curves:
@@ -110,6 +127,12 @@ def matched_budgets(curves: Sequence[Curve]) -> Table | None:
             row[f"{group}: Suff. (%)"] = None if place is None else curve.sufficiency[place]
             row[f"{group}: used (%)"] = None if place is None else 100 * curve.used[place]
         rows.append(row)
+    absent = not_run(curves)
+    if absent:
+        rows = [row | {NOT_RUN: None} for row in rows]
+        rows += [
+            dict.fromkeys(rows[0]) | {"Method": name, NOT_RUN: reason} for name, reason in absent.items()
+        ]
     low, high = 100 * curves[0].shares[0], 100 * curves[0].shares[-1]
     return Table(
         "matched-budgets",
@@ -118,7 +141,8 @@ def matched_budgets(curves: Sequence[Curve]) -> Table | None:
         note=f"Area: under the curve of sufficiency over budgets from {low:.0f} to {high:.0f} % of a skill's "
         "tokens, by the trapezoid rule, divided by that range: the mean sufficiency over budgets. Its "
         "interval draws queries. Interval and p of the difference draw skills; p is corrected for "
-        f"{len(tests)} tests. A budget is a ceiling: “used” is what the contexts take in fact.",
+        f"{len(tests)} tests. A budget is a ceiling: “used” is what the contexts take in fact. A strategy "
+        "whose model was not at hand has no numbers, because other weights would make another method.",
         digits={"p, Holm": 4} | {heading: 1 for heading in rows[0] if heading.startswith("Budget")},
         strong={BASELINE},
     )

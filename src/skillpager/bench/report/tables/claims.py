@@ -1,5 +1,7 @@
-"""The paper's claims about pairs of methods, and whether each holds on a run."""
+"""The paper's claims about pairs of methods, and whether each holds on a run that can be compared with it."""
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -31,6 +33,15 @@ class Verdict(StrEnum):
     HOLDS = "holds"
     FAILS = "does not hold"
     OPEN = "open"
+    NOT_COMPARABLE = "not comparable"
+
+
+# what came out here, in words that say nothing of the paper's own experiment
+OUTCOMES = {Verdict.HOLDS: "as in the paper", Verdict.FAILS: "not as in the paper", Verdict.OPEN: "open"}
+
+
+# the paper's model by its own name, as the id of an encoder has it: on the hub, in a folder, of Ollama
+_PAPER_ENCODER = re.compile(r"(^|[/:])bge-m3($|:)", re.IGNORECASE)
 
 
 class Scope(StrEnum):
@@ -65,7 +76,8 @@ class CheckedClaim:
     claim: Claim
     difference: Interval  # first minus second, points; the interval draws skills
     saved: float  # by how many points the first reduces tokens more than the second
-    verdict: Verdict
+    outcome: Verdict  # of this run, whatever its encoder
+    verdict: Verdict  # on the paper's claim
 
 
 def check_claims(results: Results) -> list[CheckedClaim]:
@@ -73,6 +85,7 @@ def check_claims(results: Results) -> list[CheckedClaim]:
     ablation, counts = results.ablation_skills, results.node_counts
     small = {skill for skill in ablation if counts.get(skill, 0) <= paper.SIZE_BOUNDARY}
     scopes = {Scope.ALL: None, Scope.ABLATION: ablation, Scope.SMALL: small, Scope.LARGE: ablation - small}
+    comparable = not differing_parts(results)
     checked = []
     for claim in CLAIMS:
         first, second = results.common(claim.first, claim.second, skills=scopes[claim.scope])
@@ -84,8 +97,27 @@ def check_claims(results: Results) -> list[CheckedClaim]:
         wholes = None if measure.wholes is None else measure.wholes(first)
         difference = bootstrap(parts, wholes, clusters=list(first["skill"])).scaled(100)
         saved = FRAGMENT_REDUCTION.of(first) - FRAGMENT_REDUCTION.of(second)
-        checked.append(CheckedClaim(claim, difference, saved, judge_claim(difference, claim)))
+        outcome = judge_claim(difference, claim)
+        verdict = outcome if comparable else Verdict.NOT_COMPARABLE
+        checked.append(CheckedClaim(claim, difference, saved, outcome, verdict))
     return checked
+
+
+def differing_parts(results: Results) -> list[str]:
+    """Return in words how encoder and embedded text of a run differ from the paper's; empty if they do not.
+
+    Every claim compares methods that rank nodes by the encoder's cosines. With other cosines the same λ, k
+    and threshold are other methods.
+    """
+    entry = results.manifest.get("run")
+    run = entry if isinstance(entry, Mapping) else {}
+    found = []
+    encoder, text = (str(run.get(part, "unknown")) for part in ("encoder", "embedded_text"))
+    if not _PAPER_ENCODER.search(encoder):
+        found.append(f"the encoder {encoder} instead of {paper.ENCODER}")
+    if text != paper.EMBEDDED_TEXT:
+        found.append(f"the embedded text {text} instead of {paper.EMBEDDED_TEXT}")
+    return found
 
 
 def judge_claim(difference: Interval, claim: Claim) -> Verdict:
@@ -112,6 +144,11 @@ def claims_table(results: Results) -> Table | None:
         "how much more the first method saves: sufficiency that is bought with tokens does not make a better "
         "method."
     )
+    if parts := differing_parts(results):
+        note += (
+            f" This run has {' and '.join(parts)}, so that it cannot tell whether a claim of the paper "
+            "holds: the last column says how it came out here."
+        )
     by_construction = " Under the evidence judge the full document is sufficient by construction."
     return Table(
         "claims",
@@ -124,6 +161,7 @@ def claims_table(results: Results) -> Table | None:
                 "Here (points) [95 % CI]": each.difference,
                 "Fragment red., here (points)": each.saved,
                 "Verdict": str(each.verdict),
+                "Here": OUTCOMES[each.outcome],
             }
             for each in checked
         ],
