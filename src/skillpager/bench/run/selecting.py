@@ -22,8 +22,10 @@ from skillpager.bench.data.records import (
 )
 from skillpager.bench.judge.evidence_judge import EVIDENCE, judge_evidence
 from skillpager.bench.run.methods import LABELS, Method, parse_method
+from skillpager.bench.run.own_parts import has_own_parts
 from skillpager.bench.run.windows import chunk_tokens_of, window_index
 from skillpager.bench.validate.node_types import LabelClassifier
+from skillpager.errors import SkillPagerError
 from skillpager.indexing import Builder
 from skillpager.memory import LRUCache
 from skillpager.pager import SkillPager
@@ -116,11 +118,14 @@ class Plan:
 
 # the queries about a skill, each with the labels of the methods to run
 Cases = Sequence[tuple[QueryRecord, Sequence[str]]]
-Made = tuple[list[NodeRecord], list[SelectionRecord], list[JudgmentRecord]]
+# the last are contexts that code of others did not make: method, query, skill and reason
+Made = tuple[list[NodeRecord], list[SelectionRecord], list[JudgmentRecord], list[str]]
 
 
 def select_all(record: SkillRecord, cases: Cases, plan: Plan) -> Made:
     """Return the nodes of one skill, its contexts in the order of the cases, and the verdicts on them.
+
+    If a method has parts of others, a failure of one context stops none of the rest.
 
     Raises:
         SkillPagerError: The skill cannot be indexed, or a strategy fails.
@@ -130,10 +135,17 @@ def select_all(record: SkillRecord, cases: Cases, plan: Plan) -> Made:
     pool_tokens = sum(node.tokens for node in index.nodes)
     selections: list[SelectionRecord] = []
     judgments: list[JudgmentRecord] = []
+    failed: list[str] = []
     for query, labels in cases:
         for method in map(parse_method, labels):
-            pager = _pager(record, plan.settings, method.encoder, method.classifier)
-            page, seconds = page_by(pager, skill, query.query, method)
+            try:
+                pager = _pager(record, plan.settings, method.encoder, method.classifier)
+                page, seconds = page_by(pager, skill, query.query, method)
+            except SkillPagerError as error:
+                if not has_own_parts(method):
+                    raise
+                failed.append(f"{method.label} on query {query.id} of skill {record.id}. {error}")
+                continue
             made = _selection(query, method.label, page, pool_tokens, seconds)
             selections.append(made if plan.keep_contexts else replace(made, context=None))
             if not plan.judge_evidence:
@@ -163,7 +175,7 @@ def select_all(record: SkillRecord, cases: Cases, plan: Plan) -> Made:
         )
         for node in index.nodes
     ]
-    return nodes, selections, judgments
+    return nodes, selections, judgments, failed
 
 
 def _selection(
