@@ -12,10 +12,9 @@ import sys
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from skillpager.errors import (
     ClassifierError,
@@ -27,6 +26,9 @@ from skillpager.errors import (
 from skillpager.settings import BUILT_IN, Settings
 from skillpager.strategies.registry import FAMILIES
 from skillpager.types import Classifier, Encoder, Selection, SkillIndex, Strategy
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoints
 
 STRATEGIES = tuple(FAMILIES)
 ENCODERS = ("builtin", "builtin:<folder>", "hashing", "sentence-transformers:<model>", "openai:<model>")
@@ -215,7 +217,14 @@ def unknown_part(kind: PartKind, name: str, known: tuple[str, ...]) -> SettingsE
 
 def is_installed(kind: PartKind, name: str) -> bool:
     """Return whether an installed package has an entry point of that name."""
-    return bool(entry_points(group=kind.group, name=name))
+    return bool(_entry_points(kind, name))
+
+
+def _entry_points(kind: PartKind, name: str) -> "EntryPoints":
+    # imported here: slow to import, and rarely needed
+    from importlib.metadata import entry_points
+
+    return entry_points(group=kind.group, name=name)
 
 
 def load_part(kind: PartKind, name: str, known: tuple[str, ...], **options: object) -> Any:
@@ -234,21 +243,12 @@ def load_part(kind: PartKind, name: str, known: tuple[str, ...], **options: obje
         SettingsError: There is no such module or name, it cannot be imported or made, or it lacks what the
             Protocol of its kind needs.
     """
-    if ":" in name:
-        found = _import_named(kind, name, known)
-    else:
-        entries = list(entry_points(group=kind.group, name=name))
-        if not entries:
-            raise unknown_part(kind, name, known)
-        if len({entry.value for entry in entries}) > 1:
-            values = " and ".join(entry.value for entry in entries)
-            raise SettingsError(f"Two installed packages have a {kind.noun} {name}: name {values} instead.")
-        found = _guarded_load(kind, name, entries[0])
+    find = _import_named if ":" in name else _load_entry_point
+    found = find(kind, name, known)
     try:
         part = _make_part(found, options)
-        _check_part(
-            ESTIMATING_STRATEGY if kind is STRATEGY and hasattr(part, "reasons") else kind, name, part
-        )
+        estimates = kind is STRATEGY and hasattr(part, "reasons")
+        _check_part(ESTIMATING_STRATEGY if estimates else kind, name, part)
     except SkillPagerError:
         raise
     except Exception as error:
@@ -303,12 +303,18 @@ def _import_named(kind: PartKind, name: str, known: tuple[str, ...]) -> object:
     return found
 
 
-def _guarded_load(kind: PartKind, name: str, entry: EntryPoint) -> object:
-    """Return what an entry point names."""
+def _load_entry_point(kind: PartKind, name: str, known: tuple[str, ...]) -> object:
+    """Return what the entry point of that name stands for."""
+    entries = list(_entry_points(kind, name))
+    if not entries:
+        raise unknown_part(kind, name, known)
+    if len({entry.value for entry in entries}) > 1:
+        values = " or ".join(entry.value for entry in entries)
+        raise SettingsError(f"Several installed packages have a {kind.noun} {name}: name {values} instead.")
     try:
-        found: object = entry.load()
+        found: object = entries[0].load()
     except (Exception, SystemExit) as error:
-        raise _not_imported(kind, f"{name} ({entry.value})", error) from error
+        raise _not_imported(kind, f"{name} ({entries[0].value})", error) from error
     return found
 
 
