@@ -146,7 +146,9 @@ def test_the_command_line_takes_a_strategy_of_the_folder(tmp_path: Path) -> None
     )
     assert said.code == 0, said.err
     assert "2 of" in said.err
-    said = invoke("page", BISECT, "FAIL", "--strategy", "strangers:Fails", "--cache-dir", tmp_path / "c")
+    said = invoke(
+        "page", BISECT, "FAIL", "--strategy", "strangers:Fails", "-k", "3", "--cache-dir", tmp_path / "c"
+    )
     assert (said.code, said.out) == (1, "")
     assert (
         "The strategy strangers:Fails failed: KeyError: 'no such thing' (strangers.py, line 30)." in said.err
