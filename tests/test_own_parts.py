@@ -66,7 +66,7 @@ def test_a_class_gets_the_weight_that_it_asks_for() -> None:
     [
         "nowhere:Last",
         "nowhere.deep:Last",
-        "navigater:Last",
+        "navigatr:Last",
         "strangers.deep:Last",
         "strangers:Lost",
         "strangers:Space.Lost",
