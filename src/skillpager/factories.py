@@ -1,13 +1,34 @@
-"""Factories: make the encoder, classifier or strategy that a setting names."""
+"""Factories: make the encoder, classifier or strategy that a name stands for.
 
-from collections.abc import Callable, Sequence
-from importlib import import_module
+A part that is not ours is named `MODULE:NAME`, or by the entry point of an installed package. Loading it runs
+its code, so that such a name may come from a command line or a call, never from a file, variable or request.
+"""
+
+import difflib
+import functools
+import importlib
+import inspect
+import sys
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from skillpager.errors import SettingsError
-from skillpager.settings import Settings
+from skillpager.errors import (
+    ClassifierError,
+    EncoderError,
+    SettingsError,
+    SkillPagerError,
+    StrategyError,
+)
+from skillpager.settings import BUILT_IN, Settings
 from skillpager.strategies.registry import FAMILIES
-from skillpager.types import Classification, Classifier, Encoder, Fragment, Strategy
+from skillpager.types import Classification, Classifier, Encoder, Fragment, Selection, SkillIndex, Strategy
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoints
 
 STRATEGIES = tuple(FAMILIES)
 ENCODERS = (
@@ -15,13 +36,59 @@ ENCODERS = (
     *("hashing", "sentence-transformers:<model>", "openai:<model>"),
 )
 CLASSIFIERS = ("local", "llm")
+PACKAGE = Path(__file__).parent
+MAX_SHOWN_NAMES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class PartKind:
+    """A kind of parts that others can write.
+
+    Attributes:
+        noun: Its name in messages.
+        group: The group of its entry points.
+        identity: The attribute that names a part, a text.
+        attributes: Further attributes that its Protocol asks for.
+        methods: The methods that its Protocol asks for.
+        error: Makes, from a message, the error that stands for an exception in one of them.
+        passed: Exceptions that are errors already.
+        results: The classes of what methods return, where they are checked.
+    """
+
+    noun: str
+    group: str
+    identity: str
+    attributes: tuple[str, ...]
+    methods: tuple[str, ...]
+    error: Callable[[str], Exception]
+    passed: tuple[type[Exception], ...] = (SkillPagerError,)
+    results: Mapping[str, type] = field(default_factory=dict)
+
+
+STRATEGY = PartKind(
+    *("strategy", "skillpager.strategies", "name", (), ("select",), StrategyError),
+    results={"select": Selection},
+)
+# a strategy that can say `reasons` estimates sufficiency (`types.EstimatingStrategy`)
+ESTIMATING_STRATEGY = replace(
+    STRATEGY,
+    noun="strategy that estimates sufficiency",
+    attributes=("embedding",),
+    methods=("select", "clauses", "reasons"),
+)
+ENCODER = PartKind(
+    "encoder", "skillpager.encoders", "id", ("dim",), ("encode_documents", "encode_query"), EncoderError
+)
+CLASSIFIER = PartKind(
+    "classifier", "skillpager.classifiers", "id", ("embedding",), ("classify",), ClassifierError
+)
 
 
 def make_encoder(name: str, settings: Settings) -> Encoder:
     """Return the encoder called `name`; weights are loaded on first use.
 
     Raises:
-        SettingsError: The name is unknown, or its model is missing.
+        SettingsError: The name is unknown, its model is missing, or code of that name is no encoder.
         EncoderError: The folder of `builtin:<folder>` or `onnx:<folder>` does not contain an encoder.
         MissingExtraError: Its package is not installed.
     """
@@ -46,7 +113,10 @@ def make_encoder(name: str, settings: Settings) -> Encoder:
         from skillpager.encoders.openai import OpenAIEncoder
 
         return OpenAIEncoder(model, base_url=settings.embed_base_url, api_key=settings.embed_api_key)
-    raise SettingsError(f"Unknown encoder {name!r}: choose one of {', '.join(ENCODERS)}.")
+    if family in BUILT_IN["encoder"]:
+        raise unknown_part(ENCODER, name, ENCODERS)
+    encoder: Encoder = load_part(ENCODER, name, ENCODERS)
+    return encoder
 
 
 def make_classifier(
@@ -59,14 +129,14 @@ def make_classifier(
     """Return the classifier called `name`.
 
     Args:
-        name: `local` or `llm`.
+        name: `local`, `llm`, `MODULE:NAME` or an entry point.
         settings: Endpoint, key, model and limits of `llm`, and the folder where its paid answers are saved.
         progress: Called by `llm` with the number of finished batches and of all batches of a skill.
         sleep: Waits the given seconds before `llm` repeats a request; None for a wait that an interruption
             ends.
 
     Raises:
-        SettingsError: The name is unknown, or the LLM's model is not set.
+        SettingsError: The name is unknown, the LLM's model is not set, or code of that name is no classifier.
         MissingExtraError: Its package is not installed.
     """
     if name == "local":
@@ -93,7 +163,8 @@ def make_classifier(
             progress=progress,
             sleep=sleep,
         )
-    raise SettingsError(f"Unknown classifier {name!r}: choose one of {', '.join(CLASSIFIERS)}.")
+    classifier: Classifier = load_part(CLASSIFIER, name, CLASSIFIERS)
+    return classifier
 
 
 def type_locally(fragments: Sequence[Fragment]) -> list[Classification]:
@@ -108,8 +179,8 @@ def make_strategy(name: str, settings: Settings, *, mmr_lambda: float) -> Strate
     """Return the strategy called `name` or `name:ARGUMENT`; models are loaded on first use.
 
     Raises:
-        SettingsError: The name is unknown, its argument is missing or wrong, or `mmr_lambda`
-            is outside 0 to 1.
+        SettingsError: The name is unknown, its argument is missing or wrong, code of that name is no
+            strategy, or `mmr_lambda` is outside 0 to 1.
         MissingExtraError: A package is not installed.
     """
     if not 0.0 <= mmr_lambda <= 1.0:
@@ -121,29 +192,13 @@ def make_strategy(name: str, settings: Settings, *, mmr_lambda: float) -> Strate
             f"strategy of pages. Use `skillpager bench run --methods {name}`, or another strategy."
         )
     if base not in FAMILIES:
-        raise SettingsError(f"Unknown strategy {name!r}: choose one of {', '.join(STRATEGIES)}.")
+        own: Strategy = load_part(STRATEGY, name, STRATEGIES, mmr_lambda=mmr_lambda)
+        return own
     family = FAMILIES[base]
-    argument = family.argument
     values: dict[str, object] = {"mmr_lambda": mmr_lambda} if family.weighs else {}
-    if argument is None:
-        if text:
-            raise SettingsError(
-                f"The strategy {base} takes no argument such as {text!r}: write {base} alone; max_nodes and "
-                "max_tokens set how much a page may hold."
-            )
-    else:
-        sample = f"{base}:{argument.sample or argument.field.upper()}"
-        if argument.required and not text:
-            raise SettingsError(f"The strategy {base} needs {argument.kind}: write {sample}.")
-        try:
-            values |= {argument.field: argument.read(text)} if text else {}
-        except ValueError as error:
-            raise SettingsError(
-                f"The strategy {base} takes {argument.kind} as its {argument.field}, not {text!r}: "
-                f"write {sample}."
-            ) from error
+    values |= _read_argument(base, text)
     module, _, kind = family.place.partition(":")
-    make = getattr(import_module(f"skillpager.strategies.{module}"), kind)
+    make = getattr(importlib.import_module(f"skillpager.strategies.{module}"), kind)
     try:
         strategy: Strategy = make.from_settings(settings, **values) if family.settings else make(**values)
     except ValueError as error:
@@ -151,6 +206,234 @@ def make_strategy(name: str, settings: Settings, *, mmr_lambda: float) -> Strate
     return strategy
 
 
+def _read_argument(base: str, text: str) -> dict[str, object]:
+    """Return the field that the argument of a strategy sets; empty without one."""
+    argument = FAMILIES[base].argument
+    if argument is None:
+        if text:
+            raise SettingsError(
+                f"The strategy {base} takes no argument such as {text!r}: write {base} alone; max_nodes and "
+                "max_tokens set how much a page may hold."
+            )
+        return {}
+    sample = f"{base}:{argument.sample or argument.field.upper()}"
+    if argument.required and not text:
+        raise SettingsError(f"The strategy {base} needs {argument.kind}: write {sample}.")
+    try:
+        return {argument.field: argument.read(text)} if text else {}
+    except ValueError as error:
+        raise SettingsError(
+            f"The strategy {base} takes {argument.kind} as its {argument.field}, not {text!r}: "
+            f"write {sample}."
+        ) from error
+
+
 def cache_folder(settings: Settings) -> Path:
     """Return the folder of the index store."""
     return settings.cache_dir / "indexes"
+
+
+# ---- parts that others write
+
+
+def unknown_part(kind: PartKind, name: str, known: tuple[str, ...]) -> SettingsError:
+    """Return the error for a name that no part has."""
+    return SettingsError(f"Unknown {kind.noun} {name!r}: choose one of {', '.join(known)}.")
+
+
+def is_installed(kind: PartKind, name: str) -> bool:
+    """Return whether an installed package has an entry point of that name."""
+    return bool(_entry_points(kind, name))
+
+
+def _entry_points(kind: PartKind, name: str) -> "EntryPoints":
+    # imported here: slow to import, and rarely needed
+    from importlib.metadata import entry_points
+
+    return entry_points(group=kind.group, name=name)
+
+
+def load_part(kind: PartKind, name: str, known: tuple[str, ...], **options: object) -> Any:
+    """Return the part that `MODULE:NAME` or an entry point names; this runs code.
+
+    A class or function is called, with those of the options that it has parameters for; any other object is
+    the part. Exceptions in its methods become errors of its kind.
+
+    Args:
+        kind: The kind of the part.
+        name: Its name.
+        known: The names of our own parts, for errors.
+        options: Keyword arguments, such as `mmr_lambda` of strategies.
+
+    Raises:
+        SettingsError: There is no such module or name, it cannot be imported or made, or it lacks what the
+            Protocol of its kind needs.
+    """
+    find = _import_named if ":" in name else _load_entry_point
+    found = find(kind, name, known)
+    try:
+        part = _make_part(found, options)
+        estimates = kind is STRATEGY and hasattr(part, "reasons")
+        _check_part(ESTIMATING_STRATEGY if estimates else kind, name, part)
+    except SkillPagerError:
+        raise
+    except Exception as error:
+        raise SettingsError(f"The {kind.noun} {name} cannot be made: {describe(error)}.") from error
+    return GuardedPart(kind, name, part)
+
+
+def _make_part(found: object, options: Mapping[str, object]) -> object:
+    """Return what a class or function makes; any other object is the part."""
+    if not (inspect.isclass(found) or inspect.isroutine(found) or isinstance(found, functools.partial)):
+        return found
+    taken = inspect.signature(found).parameters
+    return found(**{option: value for option, value in options.items() if option in taken})
+
+
+def _import_named(kind: PartKind, name: str, known: tuple[str, ...]) -> object:
+    """Return what `MODULE:NAME` names; a module of the current folder is found if no installed one is."""
+    place, _, path = name.partition(":")
+    parts, inner = place.split("."), path.split(".")
+    if not all(part.isidentifier() for part in (*parts, *inner)):
+        raise unknown_part(kind, name, known)
+    folder = str(Path.cwd())
+    importlib.invalidate_caches()  # the file may be new
+    if parts[0] not in sys.modules and find_spec(parts[0]) is None and folder not in sys.path:
+        sys.path.append(folder)  # last, so that it hides no installed module
+    try:
+        found: object = importlib.import_module(place)
+    except ModuleNotFoundError as error:
+        if error.name is None or f"{place}.".startswith(f"{error.name}."):
+            close = difflib.get_close_matches(place, [entry.partition(":")[0] for entry in known], 1)
+            meant = f" Did you mean {close[0]}?" if close else ""
+            raise SettingsError(
+                f"There is no module {error.name or place} for the {kind.noun} {name}: it is neither "
+                f"installed nor in {folder}.{meant}"
+            ) from error
+        raise _not_imported(kind, name, error) from error
+    except (Exception, SystemExit) as error:
+        raise _not_imported(kind, name, error) from error
+    for number, part in enumerate(inner):
+        if not hasattr(found, part):
+            owner = ".".join([place, *inner[:number]])
+            there = [
+                each
+                for each, value in getattr(found, "__dict__", {}).items()
+                if getattr(value, "__module__", "") == place
+            ]
+            hint = f" It has {', '.join(there[:MAX_SHOWN_NAMES])}." if there else ""
+            if close := difflib.get_close_matches(part, there, 1):
+                hint = f" Did you mean {close[0]}?"
+            raise SettingsError(f"{owner} has no {part}, which the {kind.noun} {name} names.{hint}")
+        found = getattr(found, part)
+    return found
+
+
+def _load_entry_point(kind: PartKind, name: str, known: tuple[str, ...]) -> object:
+    """Return what the entry point of that name stands for."""
+    entries = list(_entry_points(kind, name))
+    if not entries:
+        raise unknown_part(kind, name, known)
+    if len({entry.value for entry in entries}) > 1:
+        values = " or ".join(entry.value for entry in entries)
+        raise SettingsError(f"Several installed packages have a {kind.noun} {name}: name {values} instead.")
+    try:
+        found: object = entries[0].load()
+    except (Exception, SystemExit) as error:
+        raise _not_imported(kind, f"{name} ({entries[0].value})", error) from error
+    return found
+
+
+def _not_imported(kind: PartKind, name: str, error: BaseException) -> SettingsError:
+    return SettingsError(f"The {kind.noun} {name} cannot be imported: {describe(error)}.")
+
+
+def _check_part(kind: PartKind, name: str, part: object) -> None:
+    """Raise `SettingsError` if a part lacks something that the Protocol of its kind needs."""
+    # a class says what its objects have, and reading a property might load a model
+    missing = [
+        each
+        for each in (kind.identity, *kind.attributes, *kind.methods)
+        if not hasattr(type(part), each) and not hasattr(part, each)
+    ]
+    if missing:
+        raise SettingsError(
+            f"{name} is no {kind.noun}: its class {type(part).__name__} has no {' and no '.join(missing)}. "
+            "What it needs is in docs/strategies.md."
+        )
+    for method in kind.methods:
+        if not callable(getattr(part, method)):
+            raise SettingsError(f"{name} is no {kind.noun}: its {method} is no method.")
+    identity = getattr(part, kind.identity)
+    if not isinstance(identity, str) or not identity.strip():
+        raise SettingsError(
+            f"{name} is no {kind.noun}: its {kind.identity} is {identity!r}, and must be text."
+        )
+
+
+def describe(error: BaseException) -> str:
+    """Return kind and message of an exception in code of others, and its last line in their file."""
+    told = f"{type(error).__name__}: {error}".rstrip(". :")
+    ours = (str(PACKAGE), "<frozen ", str(Path(importlib.__file__).parent))
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(ours)]
+    # a syntax error names the place itself
+    if isinstance(error, SyntaxError) or not frames:
+        return told
+    line = [frame.lineno for frame in frames if frame.filename == frames[0].filename][-1]
+    return f"{told} ({Path(frames[0].filename).name}, line {line})"
+
+
+class GuardedPart:
+    """A part that others wrote, whose exceptions become errors that name the part and the line.
+
+    Attributes:
+        __wrapped__: The part itself.
+    """
+
+    def __init__(self, kind: PartKind, name: str, part: object) -> None:
+        self._kind, self._name, self.__wrapped__ = kind, name, part
+
+    def __getattr__(self, attribute: str) -> object:
+        # copies and pickles ask before there is a part
+        if attribute.startswith("_"):
+            raise AttributeError(attribute)
+        try:
+            value = getattr(self.__wrapped__, attribute)
+        except AttributeError:
+            raise  # a Protocol need not ask for it
+        except self._kind.passed:
+            raise
+        except Exception as error:
+            raise self._error(error) from error
+        if not callable(value):
+            return value
+
+        def call(*arguments: object, **options: object) -> object:
+            try:
+                made = value(*arguments, **options)
+            except self._kind.passed:
+                raise
+            except Exception as error:
+                raise self._error(error) from error
+            if fault := self._fault(attribute, made, *arguments):
+                raise self._kind.error(f"The {self._kind.noun} {self._name} returned {fault}.")
+            return made
+
+        return call
+
+    def _error(self, error: Exception) -> Exception:
+        return self._kind.error(f"The {self._kind.noun} {self._name} failed: {describe(error)}.")
+
+    def _fault(self, method: str, made: object, *arguments: object) -> str:
+        """Return what is wrong with the result of a method; empty if nothing is."""
+        wanted = self._kind.results.get(method)
+        if wanted and not isinstance(made, wanted):
+            return f"an object of {type(made).__name__}, not a {wanted.__name__}"
+        if not (isinstance(made, Selection) and isinstance(arguments[0], SkillIndex)):
+            return ""
+        picked, skipped, nodes = len(made.picks), len(made.skipped), len(arguments[0].nodes)
+        if len({pick.node.id for pick in made.picks}) < picked:
+            return "a selection that picks a node twice"
+        if picked + skipped == nodes:
+            return ""
+        return f"{picked} picked and {skipped} skipped nodes of {nodes}: each must be one or the other"

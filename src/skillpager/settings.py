@@ -49,6 +49,16 @@ PROJECT_CHOICES = {
     "style": ("marked", "plain", "xml"),
     "strategy": PROJECT_STRATEGIES,
 }
+# names of parts before their colon, by setting; before a colon, any other name is that of a module
+BUILT_IN: dict[str, tuple[str, ...]] = {
+    "encoder": ("builtin", "onnx", "hashing", "sentence-transformers", "openai"),
+    "classifier": ("local", "llm"),
+    "strategy": (
+        *PROJECT_STRATEGIES,
+        *("reranker", "llmlingua2", "openprovence", "llm_outline"),
+        "chunk_mmr",  # in the benchmark only
+    ),
+}
 # the least argument of those strategies that take one; the greatest is 1
 PROJECT_ARGUMENTS = {"greedy_graph": -1.0, "density": 0.0, "dpp": 0.0, "msd": 0.0, "cover": 0.0}
 
@@ -63,8 +73,8 @@ class Settings:
         cache_dir: Folder of the index store and of paid LLM answers.
         skills_dir: Folders that are searched for skills before the conventional ones.
         encoder: `builtin`, `builtin:<folder>`, `onnx:<folder>`, `hashing`, `sentence-transformers:<model>` or
-            `openai:<model>`.
-        classifier: `local` or `llm`.
+            `openai:<model>`; the name of an entry point; from a call also `MODULE:NAME`.
+        classifier: `local` or `llm`; an entry point or `MODULE:NAME` as well.
         embedded_text: Which text of a node is embedded: `context`, `heading` or `bare`.
         llm_base_url: Chat endpoint, OpenAI-compatible.
         llm_api_key: Its key.
@@ -81,8 +91,8 @@ class Settings:
         max_cache_bytes: Size of the index store above which the least recently used indexes are evicted.
         scope: Default of `page`: `skill` or `body`.
         style: Default of `page`: `marked`, `plain` or `xml`.
-        strategy: Default of `page`: `name` or `name:ARGUMENT` of `docs/strategies.md`; None for `navigator`,
-            or `mmr` with an encoder other than the built-in one.
+        strategy: Default of `page`: `name` or `name:ARGUMENT` of `docs/strategies.md`, an entry point or
+            `MODULE:NAME` as well; None for `navigator`, or `mmr` with an encoder other than the built-in one.
         mmr_lambda: Default of `page`.
         max_nodes: Default of `page`; None for the strategy's default.
         max_tokens: Default of `page`; None for no ceiling.
@@ -203,7 +213,7 @@ def _from_file(settings: Settings, path: Path, *, trusted: bool) -> Settings:
             if name not in known:
                 raise SettingsError(f"{path}: unknown setting {_shown(name)}; known are {', '.join(known)}.")
             if trusted or _may_choose(name, value, path):
-                changes[name] = _convert(name, value, str(path))
+                changes[name] = _refuse_code(name, _convert(name, value, str(path)), str(path))
         except SettingsError as error:
             if trusted:
                 raise
@@ -262,6 +272,25 @@ def _may_choose(name: str, value: object, path: Path) -> bool:
     return False
 
 
+def names_code(setting: str, value: str) -> bool:
+    """Return whether an encoder, classifier or strategy is named as code to be loaded, MODULE:NAME."""
+    return ":" in value and value.partition(":")[0] not in BUILT_IN[setting]
+
+
+def _refuse_code(name: str, value: object, place: str) -> object:
+    """Return the value of a setting.
+
+    Raises:
+        SettingsError: It names code. A file or a variable may come with a project, and loading code runs it.
+    """
+    if name in BUILT_IN and names_code(name, str(value)):
+        raise SettingsError(
+            f"{name} in {place} is {_shown(value)}: only the command line or a call may name code to be "
+            f"loaded. Name one of SkillPager or of an installed package."
+        )
+    return value
+
+
 def _is_project_argument(strategy: str, argument: str) -> bool:
     try:
         return PROJECT_ARGUMENTS[strategy] <= float(argument) <= 1.0
@@ -288,7 +317,8 @@ def _from_environment(settings: Settings, environ: Mapping[str, str]) -> Setting
     for item in fields(Settings):
         variable = f"SKILLPAGER_{item.name.upper()}"
         if value := environ.get(variable, ""):
-            changes[item.name] = _convert(item.name, value, f"the environment variable {variable}")
+            place = f"the environment variable {variable}"
+            changes[item.name] = _refuse_code(item.name, _convert(item.name, value, place), place)
     for kind in ("llm", "embed"):
         address, key = f"{kind}_base_url", f"{kind}_api_key"
         if changes.get(address, getattr(settings, address)) is None:

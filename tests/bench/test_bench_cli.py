@@ -4,6 +4,7 @@ import csv
 import json
 import shlex
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -38,11 +39,13 @@ RUNS = """
 skillpager bench run --data skillrouter --judge none --methods main
 skillpager bench run --data skillsbench --out results --methods offline
 skillpager bench run --out results --methods mmr@lambda=0.9,hybrid@tokens=40%
+skillpager bench run --out results --methods own_strategy:SharedWords,mmr
 skillpager bench run --out results --methods mmr --judge llm --price-in 0.28 --price-out 0.42
 skillpager bench fit --data train
 skillpager bench fit --data train --encoder openai:bge-m3 --out fitted.json
 skillpager bench sweep lambda --data skillsbench --out results
 skillpager bench sweep budget --out results
+skillpager bench sweep budget --out results --methods own_strategy:SharedWords,mmr
 skillpager bench ablate concept --data skillsbench --out results
 skillpager bench ablate encoder --out results --with openai:bge-m3
 skillpager bench report results
@@ -135,9 +138,11 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
     (skill / "evals").mkdir()
     (skill / "evals" / "evals.json").write_text(json.dumps({"evals": [{"id": 1, "prompt": "Clean it."}]}))
     (folder / "examples").symlink_to(Path("examples").resolve())
+    shutil.copy("examples/own_strategy.py", folder)
     with OpenAIServer() as server, pytest.MonkeyPatch.context() as patch:
         server.respond = _reply
         patch.chdir(folder)
+        patch.setattr(sys, "path", [*sys.path])  # the folder is added for its module
         variables = {
             "HOME": str(folder / "home"),
             "SKILLPAGER_CACHE_DIR": str(folder / "cache"),
@@ -181,6 +186,15 @@ def test_a_run_prints_a_row_for_each_method(session: Session) -> None:
     assert [row[0] for row in rows[1:]] == list(SUITES["offline"])
     full = dict(zip(rows[0], rows[1], strict=True))
     assert (full["queries"], full["suff. %"], full["coverage %"]) == ("8", "100.0", "100.0")
+
+
+def test_a_strategy_of_the_folder_is_in_tables_and_curves(session: Session) -> None:
+    own = "own_strategy:SharedWords"
+    said = session.said[f"skillpager bench run --out results --methods {own},mmr"].out
+    assert [line.split("\t")[0] for line in said.splitlines()[1:]] == [own, "mmr"]
+    for name in ("all-methods", "pairwise", "matched-budgets", "methods"):
+        table = (session.folder / "results" / "report" / "tables" / f"{name}.csv").read_text(encoding="utf-8")
+        assert own in table
 
 
 def test_one_command_runs_every_suite_and_writes_the_report(session: Session) -> None:

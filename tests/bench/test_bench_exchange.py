@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import random
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -22,9 +23,11 @@ from chat_bench import (
     verdict,
     write_run,
 )
+from conftest import ROOT
 from messages import raises
 from openai_server import OpenAIServer, completion, openai_server
 from skillpager.bench import BenchFolder
+from skillpager.bench.data.folder import write_records
 from skillpager.bench.judge.exchange import (
     Answers,
     Wanted,
@@ -226,13 +229,12 @@ def test_wrong_lines_of_an_output_name_file_and_line(
         "{": "Expecting property name",
         "[1]": "Input should be an object",
         json.dumps(output("request-1")): "unknown custom_id 'request-1'",
-        json.dumps(output(f"{PROMPT_DIGEST}-c{'0' * 24}-v1")): "unknown case",
         json.dumps(output(f"{'0' * 12}-{wanted[0].case.digest}-v1")): "asked with the prompt 000000000000",
         json.dumps(
             output(wanted[0].custom_id, False)
         ): f"contradicts the answer on the same case at {tmp_path}",
         requests: "this is a request, not an answer",
-        '{"case": "x", "vote": "yes"}': "unknown case 'x'",
+        '{"case": "x", "vote": "yes"}': "'x' is no case: it must be c and 24 hexadecimal digits",
     }
     for line, words in mistakes.items():
         path = write_lines(tmp_path / "o.jsonl", good, other, line)
@@ -359,7 +361,7 @@ def answer_with(docket: Docket, **fields: object) -> dict[str, object]:
         ({"votes": ["yes", "perhaps", "no"]}, "unreadable verdict 'perhaps'"),
         ({"votes": "yes no"}, "2 votes have no majority"),
         ({"vote": "no", "votes": "yes yes no"}, "`vote` contradicts `votes`"),
-        ({"case": "abc", "vote": "yes"}, "unknown case 'abc'"),
+        ({"case": "abc", "vote": "yes"}, "'abc' is no case: it must be c and 24 hexadecimal digits"),
         ({"vote": 1}, "vote"),
         ({"case": 7}, "case"),
         ({"vote": "no", "reason": ["x"]}, "reason"),
@@ -426,6 +428,59 @@ def test_a_later_import_cannot_turn_a_vote_round(folder: BenchFolder, docket: Do
 def test_a_judge_has_a_name(name: str) -> None:
     with raises(BenchError):
         person_id(name)
+
+
+# ---- answers on contexts that the folder does not have
+
+
+def change_contexts(folder: BenchFolder, method: str, queries: int) -> None:
+    """Change what a method chose for the first queries, as a new model does."""
+    records = folder.selections(method)
+    changed = [replace(each, context=f"{each.context}.") for each in records[:queries]]
+    write_records(folder.selections_file(method), [*changed, *records[queries:]])
+
+
+@pytest.mark.parametrize("kind", ["sheet", "batch"])
+def test_votes_on_contexts_that_are_still_there_are_imported_and_the_others_counted(
+    folder: BenchFolder, docket: Docket, tmp_path: Path, kind: str
+) -> None:
+    if kind == "sheet":
+        sheet = export_prompts(docket, tmp_path / "out")
+        answers = fill(sheet, dict.fromkeys(docket.cases, ("yes", "")))
+    else:
+        lines = (output(vote.custom_id) for vote in wanted_votes(folder, docket))
+        answers = write_lines(tmp_path / "o.jsonl", *lines)
+    change_contexts(folder, "head", 2)
+    now = docket_of(folder)
+    read = read_answers([answers], now)
+    assert read.elsewhere == 2
+    _, judging = import_answers(folder, now, read, judge="people:anna", votes=None)
+    assert set(judging.verdicts) == set(docket.cases) & set(now.cases)
+    assert len(folder.judgments("people:anna", "head")) == len(folder.queries()) - 2
+    assert len(folder.judgments("people:anna", "full")) == len(folder.queries())
+
+
+def test_answers_for_another_folder_are_an_error(docket: Docket, tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "a.jsonl", *({"case": f"c{n:024x}", "vote": "yes"} for n in range(12)))
+    with raises(BenchError):
+        read_answers([path], docket)
+
+
+def test_the_published_votes_can_be_imported_as_far_as_the_contexts_are_the_same(
+    folder: BenchFolder, docket: Docket, tmp_path: Path
+) -> None:
+    published = ROOT / "benchmarks" / "intraskill" / "dev" / "judgments" / "reader.csv"
+    rows = published.read_text(encoding="utf-8").splitlines()
+    assert len({row.partition(",")[0] for row in rows[1:]}) == len(rows) - 1
+    here = tmp_path / "reader.csv"
+    here.write_text("\n".join([*rows, *(f"{case},sufficient," for case in list(docket.cases)[:3])]) + "\n")
+    said = invoke("bench", "judge", folder.path, "--import", here, "--name", "llm:reader")
+    assert said.code == 0, said.err
+    assert f"{len(rows) - 1} of {len(rows) + 2} cases are left out" in said.err
+    assert f"3 of 3 votes are new, by llm:reader#{PROMPT_DIGEST}; 3 of {len(docket.cases)} cases" in said.err
+    said = invoke("bench", "judge", folder.path, "--import", published, "--name", "llm:reader")
+    assert said.code == 1
+    assert f"Nothing was imported: none of the {len(rows) - 1} cases" in said.err
 
 
 # ---- the command

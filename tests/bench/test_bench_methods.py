@@ -72,7 +72,7 @@ def test_one_method_has_one_label(label: str, same: str) -> None:
 @pytest.mark.parametrize(
     ("label", "told"),
     [
-        ("nosuch", f"its strategy must be one of {', '.join(METHOD_STRATEGIES)}."),
+        ("@k=3", "names no strategy"),
         ("mmr@size=3", "unknown option 'size'"),
         ("mmr@lambda=2", "between 0 and 1"),
         ("mmr@lambda=x", "lambda cannot be 'x'"),

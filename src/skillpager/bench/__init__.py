@@ -17,18 +17,40 @@ if TYPE_CHECKING:
         SkillRecord,
     )
     from skillpager.bench.judge.evidence_measure import evidence_coverage
+    from skillpager.bench.report.results import Results
+    from skillpager.bench.report.tables.methods import compare_methods, summarise
+    from skillpager.bench.run.reproduce import open_run
+    from skillpager.bench.run.runs import run_methods, run_settings
+    from skillpager.bench.run.selecting import Plan
 
 __all__ = [
     "BenchFolder",
     "JudgmentRecord",
     "NodeRecord",
+    "Plan",
     "QueryRecord",
+    "Results",
     "SelectionRecord",
     "SkillRecord",
+    "compare_methods",
     "evidence_coverage",
+    "open_run",
+    "run_methods",
+    "run_settings",
+    "summarise",
 ]
 
-_HOMES = {"evidence_coverage": "judge.evidence_measure", "BenchFolder": "data.folder"}
+_HOMES = {
+    "BenchFolder": "data.folder",
+    "Plan": "run.selecting",
+    "Results": "report.results",
+    "compare_methods": "report.tables.methods",
+    "evidence_coverage": "judge.evidence_measure",
+    "open_run": "run.reproduce",
+    "run_methods": "run.runs",
+    "run_settings": "run.runs",
+    "summarise": "report.tables.methods",
+}
 
 
 def __getattr__(name: str) -> object:

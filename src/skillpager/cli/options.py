@@ -89,7 +89,7 @@ StrategyName = Annotated[
         help="How nodes are picked: navigator (default), mmr, topk, full, head, sections, bm25, hybrid, dpp, "
         "msd or cover. Baselines of the paper: greedy_graph[:GAIN], topk_dependency, "
         "mmr_graph, exec_only, concept_only, density[:SHARE]. With a further model: reranker:MODEL, "
-        "llmlingua2:MODEL, openprovence:MODEL, llm_outline.",
+        "llmlingua2:MODEL, openprovence:MODEL, llm_outline. MODULE:NAME is one of your own.",
         autocompletion=complete_strategy,
     ),
 ]
@@ -98,7 +98,8 @@ EncoderName = Annotated[
     typer.Option(
         "--encoder",
         metavar="NAME",
-        help="Embedding model: builtin (default), sentence-transformers:MODEL, openai:MODEL or hashing.",
+        help="Embedding model: builtin (default), sentence-transformers:MODEL, openai:MODEL, hashing, or "
+        "MODULE:NAME of your own.",
         autocompletion=completion("skillpager.factories", "ENCODERS"),
     ),
 ]
@@ -107,7 +108,7 @@ ClassifierName = Annotated[
     typer.Option(
         "--classifier",
         metavar="NAME",
-        help="Classifier of node types: local (default) or llm.",
+        help="Classifier of node types: local (default), llm, or MODULE:NAME of your own.",
         autocompletion=completion("skillpager.factories", "CLASSIFIERS"),
     ),
 ]

@@ -9,7 +9,7 @@ import typer
 
 from skillpager.bench.cli.data import app as data_app
 from skillpager.bench.cli.fit import fit
-from skillpager.bench.cli.judge import judge, judge_by_model, queries
+from skillpager.bench.cli.judge import check_judge, judge, judge_contexts, queries
 from skillpager.bench.cli.options import (
     EVIDENCE,
     LLM,
@@ -22,7 +22,7 @@ from skillpager.bench.cli.options import (
     SweepOptions,
 )
 from skillpager.bench.cli.validate import app as validate_app
-from skillpager.bench.run.suites import ABLATIONS, SUITES, SWEEPS, suite
+from skillpager.bench.run.suites import ABLATIONS, SUITES, SWEEPS, suite, sweep_methods
 from skillpager.cli.messages import UsageError, note, print_json, print_text, reported, warn
 from skillpager.cli.options import AsJson, CacheDir, PagerOptions, Without
 from skillpager.cli.views import print_table, progress_bar
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from skillpager.bench.data.folder import BenchFolder
 
 JUDGES = (EVIDENCE, LLM, NO_JUDGE)
+# name in the manifest of the methods that were named one by one
+CHOSEN = "chosen"
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 app.add_typer(data_app, name="data")
@@ -57,6 +59,7 @@ def run(
 
     A method is a strategy of `page --strategy`, with options after an @: lambda=0.9, k=20 (or all),
     boundary=80, tokens=40% (or a number), sufficiency=0.9 (of navigator), encoder=NAME, classifier=NAME.
+    MODULE:NAME is a strategy, encoder or classifier of your own, in an installed module or in this folder.
     A suite is a set of methods: main, offline, graph, concept, lambda, k, size, boundary, budget,
     granularity, encoder, classifier.
     Results that are already in the folder are not computed again.
@@ -66,13 +69,14 @@ def run(
       skillpager bench run --data skillsbench --out results --methods offline
       skillpager bench run --out results --methods mmr@lambda=0.9,hybrid@tokens=40%
       skillpager bench run --data skillrouter --judge none --methods main
+      skillpager bench run --out results --methods own_strategy:SharedWords,mmr
     """
     from skillpager.bench.run.methods import split_labels
 
     parts = split_labels(methods)
     suites = {name: suite(name) for name in parts if name in SUITES}
     single = [label for label in parts if label not in SUITES]
-    _run_and_judge({**suites, **({"chosen": single} if single else {})}, place, how, asked)
+    _run_and_judge({**suites, **({CHOSEN: single} if single else {})}, place, how, asked)
 
 
 @app.command()
@@ -86,6 +90,13 @@ def sweep(
         ),
     ],
     place: PlaceOptions,
+    methods: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LIST", help="Methods to sweep. [default: mmr; for budget every offline method]"
+        ),
+    ] = None,
+    *,
     how: SweepOptions,
     as_json: AsJson = False,
 ) -> None:
@@ -95,11 +106,16 @@ def sweep(
     Examples:
       skillpager bench sweep lambda --data skillsbench --out results
       skillpager bench sweep budget --out results
+      skillpager bench sweep budget --out results --methods own_strategy:SharedWords,mmr
     """
+    from skillpager.bench.run.methods import split_labels
+
     if knob not in SWEEPS:
         raise UsageError(f"Unknown sweep {knob!r}: choose one of {', '.join(SWEEPS)}.")
     name = SWEEPS[knob]
-    _run_and_judge({name: suite(name)}, place, how, ModelOptions(as_json=as_json))
+    # under the name of a suite the manifest has the suite's own methods
+    chosen = {CHOSEN: sweep_methods(name, split_labels(methods))} if methods else {name: suite(name)}
+    _run_and_judge(chosen, place, how, ModelOptions(as_json=as_json))
 
 
 @app.command()
@@ -190,8 +206,8 @@ def _run_and_judge(
     if how.judge == NO_JUDGE:
         note(f"not judged yet: `skillpager bench judge {folder.path}`")
         return
-    if how.judge == LLM:
-        judge_by_model(folder, ",".join(labels), VOTES, asked)
+    if how.judge != EVIDENCE:
+        judge_contexts(folder, ",".join(labels), how.judge, VOTES, asked)
         return
     results = Results(folder, EVIDENCE, allow_trained=how.allow_trained)
     rows = summarise(results, labels)
@@ -212,8 +228,7 @@ def _make_contexts(
     from skillpager.bench.run.selecting import Plan
     from skillpager.cli.session import choose_settings
 
-    if how.judge not in JUDGES:
-        raise UsageError(f"Unknown judge {how.judge!r}: choose one of {', '.join(JUDGES)}.")
+    check_judge(how.judge, JUDGES)
     settings = choose_settings(PagerOptions(None, how.encoder, how.classifier, how.cache_dir))
     plan = Plan(
         run_settings(settings, style=how.style or "plain"),

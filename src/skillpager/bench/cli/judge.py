@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from skillpager.bench.cli.options import EVIDENCE, LLM, VOTES, ModelOptions
+from skillpager.bench.cli.options import EVIDENCE, LLM, VOTES, ExchangeOptions, ModelOptions
 from skillpager.cli.messages import (
     FAILED,
     UsageError,
@@ -85,29 +85,15 @@ def judge(
             metavar="LIST", help="Methods or suites, separated by commas. [default: all with stored contexts]"
         ),
     ] = None,
-    judge: Annotated[str, typer.Option(metavar="NAME", help="evidence, which is free, or llm.")] = EVIDENCE,
+    judge: Annotated[
+        str,
+        typer.Option(metavar="NAME", help="evidence, which is free, llm, or MODULE:NAME of your own."),
+    ] = EVIDENCE,
     votes: Annotated[
         int, typer.Option(metavar="N", min=1, help="Votes of the model on each case, an odd number.")
     ] = VOTES,
-    export: Annotated[
-        str | None,
-        typer.Option(
-            metavar="KIND",
-            help="batch: requests for the OpenAI batch API. prompts: a file per case, for people and agents.",
-        ),
-    ] = None,
-    out: Annotated[Path | None, typer.Option(metavar="DIR", help="New folder for --export.")] = None,
-    import_: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--import", metavar="FILE", help="Output of a batch, or answers as CSV or JSONL; repeatable."
-        ),
-    ] = None,
-    name: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Who gave the imported answers; llm:NAME for an agent."),
-    ] = None,
     *,
+    exchange: ExchangeOptions,
     options: ModelOptions,
 ) -> None:
     """Judge the contexts of a run: does each suffice for its query?
@@ -124,27 +110,51 @@ def judge(
       skillpager bench judge results --import for-anna/answers.csv --name anna
     """
     from skillpager.bench.data.folder import BenchFolder
-    from skillpager.bench.judge import EvidenceJudge
-    from skillpager.bench.judge.judging import judge_cases
 
     run = BenchFolder(folder)
-    if judge not in (EVIDENCE, LLM):
-        raise UsageError(f"Unknown judge {judge!r}: choose {EVIDENCE} or {LLM}.")
-    if export and import_:
+    check_judge(judge, (EVIDENCE, LLM))
+    if exchange.export and exchange.import_:
         raise UsageError("--export and --import are two commands: the answers come in between.")
-    if import_ and methods:
+    if exchange.import_ and methods:
         raise UsageError("--import takes the answers on all methods: leave --methods out.")
-    if export:
-        _export_cases(run, methods, votes, options, kind=export, out=out)
-    elif import_:
-        _import_answers(run, votes, options, paths=import_, name=name)
-    elif judge == LLM:
-        judge_by_model(run, methods, votes, options)
+    if exchange.export:
+        _export_cases(run, methods, votes, options, kind=exchange.export, out=exchange.out)
+    elif exchange.import_:
+        _import_answers(run, votes, options, paths=exchange.import_, name=exchange.name)
     else:
-        docket = _collect(run, methods)
-        with progress_bar("contexts") as progress:
-            judging = judge_cases(run, docket, EvidenceJudge(), progress=progress)
-        _print_judging(run, judging, as_json=options.as_json)
+        judge_contexts(run, methods, judge, votes, options)
+
+
+def check_judge(name: str, known: Sequence[str]) -> None:
+    """Raise a `UsageError` for a judge that is neither known nor named as one of others."""
+    if name in known:
+        return
+    from skillpager.bench.judge.own_judge import names_judge
+
+    if not names_judge(name):
+        choices = f"{', '.join(known[:-1])} or {known[-1]}"
+        raise UsageError(f"Unknown judge {name!r}: choose {choices}.")
+
+
+def judge_contexts(
+    run: "BenchFolder", methods: str | None, judge: str, votes: int, options: ModelOptions
+) -> None:
+    """Judge the contexts of the chosen methods, and print the outcome."""
+    if judge == LLM:
+        judge_by_model(run, methods, votes, options)
+        return
+    from skillpager.bench.judge import EvidenceJudge
+    from skillpager.bench.judge.judging import judge_cases
+    from skillpager.bench.judge.own_judge import make_judge
+
+    chosen = EvidenceJudge() if judge == EVIDENCE else make_judge(judge)
+    docket = _collect(run, methods)
+    with progress_bar("contexts") as progress:
+        # one at a time: a judge of others need not be safe for threads
+        judging = judge_cases(run, docket, chosen, progress=progress)
+    _print_judging(run, judging, as_json=options.as_json)
+    if judge != EVIDENCE:
+        _end_judging(judging, docket, options)
 
 
 def judge_by_model(run: "BenchFolder", methods: str | None, votes: int, options: ModelOptions) -> None:
@@ -160,6 +170,11 @@ def judge_by_model(run: "BenchFolder", methods: str | None, votes: int, options:
         judging = judge_cases(run, docket, judge, jobs=options.jobs, halt=chat.halt, progress=progress)
     _print_judging(run, judging, as_json=options.as_json, spent=chat.spending.bill)
     note(_bill_text(chat.spending.bill))
+    _end_judging(judging, docket, options)
+
+
+def _end_judging(judging: "Judging", docket: "Docket", options: ModelOptions) -> None:
+    """Exit with code 1 if cases are not judged."""
     left, total = len(docket.cases) - len(judging.verdicts), len(docket.cases)
     what = f"{left:,} of {total:,} cases are not judged"
     _end(what, judging.unjudged, judging.stopped, as_json=options.as_json)
@@ -216,6 +231,12 @@ def _import_answers(
     new, judging = import_answers(run, docket, answers, judge=judge, votes=needed)
     for place in answers.unanswered:
         warn(f"{place}; left unjudged")
+    if answers.elsewhere:
+        all_cases = answers.elsewhere + len({vote.case for vote in answers.votes})
+        warn(
+            f"{answers.elsewhere:,} of {all_cases:,} cases are left out: this folder has no such query and "
+            "context, because other methods, models or data made them"
+        )
     _print_judging(run, judging, as_json=options.as_json)
     note(
         f"{new:,} of {len(answers.votes):,} votes are new, by {judge}; {len(judging.verdicts):,} of "

@@ -79,11 +79,39 @@ AllowTrained = Annotated[
 
 
 @dataclass(frozen=True, slots=True)
+class ExchangeOptions:
+    """The options of judging through files: what is exported or imported, and whose answers they are."""
+
+    export: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KIND",
+            help="batch: requests for the OpenAI batch API. prompts: a file per case, for people and agents.",
+        ),
+    ] = None
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="New folder for --export.")] = None
+    import_: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--import", metavar="FILE", help="Output of a batch, or answers as CSV or JSONL; repeatable."
+        ),
+    ] = None
+    name: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Who gave the imported answers; llm:NAME for an agent."),
+    ] = None
+
+
+@dataclass(frozen=True, slots=True)
 class RunOptions:
     """The options of how methods are run and judged."""
 
     judge: Annotated[
-        str, typer.Option(metavar="NAME", help="evidence, llm, or none to judge later with `bench judge`.")
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="evidence, llm, MODULE:NAME of your own, or none to judge later with `bench judge`.",
+        ),
     ] = EVIDENCE
     style: Annotated[
         str | None,

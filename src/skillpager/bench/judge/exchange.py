@@ -9,7 +9,8 @@
 
 Cases are blind: no method is named, their order is drawn with a seed, and a context that several methods
 chose is asked about once. A line of answers that a person can correct is an error with file and line; a
-request that a model left unanswered is reported, and its case stays unjudged.
+request that a model left unanswered is reported, and its case stays unjudged. Answers on contexts that the
+folder does not have are counted and left out, so that votes stay of use when some contexts have changed.
 """
 
 import json
@@ -23,7 +24,7 @@ from pydantic import BaseModel
 from skillpager.atomic_write import write_file
 from skillpager.bench.data.chat import model_in, read_as, usage_in
 from skillpager.bench.data.folder import BenchFolder
-from skillpager.bench.judge.cases import Case, majority
+from skillpager.bench.judge.cases import CASE_DIGITS, Case, majority
 from skillpager.bench.judge.judge_prompt import (
     CRITERION,
     PROMPT_DIGEST,
@@ -44,6 +45,8 @@ MAX_REQUESTS = 50_000
 MAX_BYTES = 200_000_000
 BATCH_URL = "/v1/chat/completions"
 CUSTOM_ID = re.compile(r"(?P<prompt>[0-9a-f]{12})-(?P<case>c[0-9a-f]{24})-v(?P<number>[1-9][0-9]*)")
+
+CASE = re.compile(f"c[0-9a-f]{{{CASE_DIGITS}}}")
 
 CASES_FOLDER, ANSWERS = "cases", "answers.csv"
 ANSWER_HEADER = "case,vote,reason"
@@ -157,12 +160,18 @@ class Answers:
         unanswered: File, line and reason of each request without a usable answer.
         models: The models, as the API calls them; empty for people.
         batch: Whether these are outputs of the batch API.
+        elsewhere: Number of cases with answers that the folder does not have.
     """
 
     votes: tuple[VoteRecord, ...]
     unanswered: tuple[str, ...]
     models: frozenset[str]
     batch: bool
+    elsewhere: int = 0
+
+
+class _ElsewhereError(Exception):
+    """An answer is on a case that the folder does not have."""
 
 
 class _Response(BaseModel):
@@ -186,16 +195,18 @@ class _AnswerLine(BaseModel):
 def read_answers(paths: Sequence[Path], docket: Docket) -> Answers:
     """Return the votes in filled sheets (`.csv`), JSONL files of answers, or outputs of the batch API.
 
-    A case without a vote is skipped. The same answer twice counts once.
+    A case without a vote is skipped. The same answer twice counts once. Answers on cases that are not in the
+    docket are counted and left out: the digest of a case is over its context, so that no other is meant.
 
     Raises:
-        BenchError: A file cannot be read, or a line is not an answer, names a case that is not in the docket,
-            cannot be understood, or contradicts another.
+        BenchError: A file cannot be read, a line is not an answer, cannot be understood or contradicts
+            another, or no answer is on a case of the docket.
     """
     votes: dict[tuple[str, int], tuple[VoteRecord, str]] = {}
     faults: list[str] = []
     unanswered: list[str] = []
     kinds: set[str] = set()
+    elsewhere: set[str] = set()
     for place, line in (entry for path in paths for entry in _read_lines(path)):
         try:
             answer: object = json.loads(line) if isinstance(line, str) else line
@@ -217,8 +228,15 @@ def read_answers(paths: Sequence[Path], docket: Docket) -> Answers:
                 before, where = votes.setdefault((vote.case, vote.number), (vote, place))
                 if before.sufficient != vote.sufficient:
                     raise ValueError(f"contradicts the answer on the same case at {where}")
+        except _ElsewhereError as error:
+            elsewhere.add(str(error))
         except (ValueError, RecursionError) as error:
             faults.append(f"{place}: {error}")
+    if elsewhere and not (votes or unanswered or faults):
+        raise BenchError(
+            f"Nothing was imported: none of the {len(elsewhere):,} cases has a query and context of this "
+            "folder. Run the methods and data that were judged, or import into their folder."
+        )
     if len(kinds) > 1:
         faults.append("batch outputs and other answers are of different judges: import each alone")
     if faults:
@@ -227,7 +245,7 @@ def read_answers(paths: Sequence[Path], docket: Docket) -> Answers:
         raise BenchError(f"Nothing was imported: {shown}. Correct or remove these lines.")
     found = tuple(vote for vote, _ in votes.values())
     models = frozenset(vote.model for vote in found if vote.model)
-    return Answers(found, tuple(unanswered), models, batch="batch" in kinds)
+    return Answers(found, tuple(unanswered), models, batch="batch" in kinds, elsewhere=len(elsewhere))
 
 
 def _read_lines(path: Path) -> Iterator[tuple[str, str | dict[str, str]]]:
@@ -303,12 +321,11 @@ def _batch_vote(line: dict[str, object], docket: Docket) -> VoteRecord | str:
 
 def _query_of(case: str, docket: Docket) -> str:
     """Return the id of the query of a case."""
-    if case not in docket.cases:
-        raise ValueError(
-            f"unknown case {quoted(case)!r}: the folder no longer has this query and context, or these are "
-            "answers for another folder"
-        )
-    return docket.cases[case].query.id
+    if case in docket.cases:
+        return docket.cases[case].query.id
+    if CASE.fullmatch(case):
+        raise _ElsewhereError(case)
+    raise ValueError(f"{quoted(case)!r} is no case: it must be c and {CASE_DIGITS} hexadecimal digits")
 
 
 def _verdict(word: bool | str | None) -> bool:

@@ -20,6 +20,7 @@ from skillpager.bench.run.learned import (
     refusal,
     trained_note,
 )
+from skillpager.bench.run.own_parts import OWN
 from skillpager.errors import BenchError
 from skillpager.json_types import JsonObject
 
@@ -106,6 +107,12 @@ class Results:
         """Return the methods that were run under the name of a suite."""
         labels = self._entry("suites").get(name, ())
         return tuple(map(str, labels)) if isinstance(labels, list) else ()
+
+    def own_meaning(self, strategy: str) -> str:
+        """Return what a strategy that is not ours said of itself when it was run."""
+        entry = self._entry(OWN).get(strategy)
+        says = entry.get("says") if isinstance(entry, Mapping) else None
+        return f"Not of SkillPager: {says}" if says else "Not of SkillPager; it says nothing about itself."
 
     def rows(self, label: str, skills: Collection[str] | None = None) -> pd.DataFrame:
         """Return the rows of a method, in the order of the queries; of the queries about `skills` if given.

@@ -2,7 +2,8 @@
 
     NAME[:ARGUMENT][@option=value,…]      mmr    mmr@lambda=0.9,k=20    chunk_mmr:128    head@tokens=40%
 
-NAME[:ARGUMENT] is what `page --strategy` takes, or `chunk_mmr[:TOKENS]` (`windows`). Options:
+NAME[:ARGUMENT] is what `page --strategy` takes, or `chunk_mmr[:TOKENS]` (`windows`); `MODULE:NAME` and entry
+points are strategies of others (`own_parts`). Options:
 
     lambda=0.9       weight of relevance
     k=20  k=all      most nodes; without it 20 up to 100 nodes, else 60 (paper §3.2), and none for navigator
@@ -12,6 +13,8 @@ NAME[:ARGUMENT] is what `page --strategy` takes, or `chunk_mmr[:TOKENS]` (`windo
     sufficiency=0.9  estimated chance of sufficiency at which it ends (navigator)
     encoder=NAME     another encoder than the run's
     classifier=NAME  another classifier; `labels` are the annotators' types
+
+A label is read without loading what it names, so that a folder of others can be reported anywhere.
 """
 
 import re
@@ -78,15 +81,15 @@ class Method:
 
 
 def parse_method(label: str) -> Method:
-    """Return the method that a label names.
+    """Return the method that a label names; a strategy that is not ours is neither looked for nor loaded.
 
     Raises:
-        BenchError: The strategy or an option is unknown or not one of the strategy's, or a value is wrong.
+        BenchError: There is no strategy, an option is unknown or not one of the strategy's, or a value is
+            wrong.
     """
     strategy, _, options = label.strip().partition("@")
-    if strategy.partition(":")[0] not in METHOD_STRATEGIES:
-        known = ", ".join(METHOD_STRATEGIES)
-        raise BenchError(f"Unknown method {label!r}: its strategy must be one of {known}.")
+    if not strategy:
+        raise BenchError(f"The method {label!r} names no strategy: write one before the @, such as mmr@k=20.")
     chunk_tokens_of(strategy)  # refuses a wrong size
     values: dict[str, object] = {}
     for option in filter(None, options.split(",")):
@@ -97,13 +100,19 @@ def parse_method(label: str) -> Method:
             values |= _OPTIONS[name](text.strip())
         except ValueError as error:
             raise BenchError(f"Method {label!r}: {name} cannot be {text!r}: {error}.") from error
-    if "sufficiency" in values and strategy not in ESTIMATING:
+    # of a strategy that is not ours it is known when it is loaded
+    if "sufficiency" in values and is_ours(strategy) and strategy not in ESTIMATING:
         raise BenchError(
             f"Method {label!r}: {strategy} does not estimate sufficiency, only {', '.join(ESTIMATING)} does."
         )
     if values.keys() & {"share", "max_tokens"}:
         values.setdefault("max_nodes", ALL_NODES)
     return Method(strategy=strategy, **values)  # type: ignore[arg-type]
+
+
+def is_ours(strategy: str) -> bool:
+    """Return whether `NAME[:ARGUMENT]` is one of SkillPager's strategies, or the chunk baseline."""
+    return strategy.partition(":")[0] in METHOD_STRATEGIES
 
 
 def split_labels(text: str) -> list[str]:

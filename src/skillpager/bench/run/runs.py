@@ -25,6 +25,7 @@ from skillpager.bench.data.records import (
 )
 from skillpager.bench.judge.evidence_judge import EVIDENCE
 from skillpager.bench.run.methods import parse_method
+from skillpager.bench.run.own_parts import check_own_parts
 from skillpager.bench.run.selecting import Cases, Made, Plan, select_all
 from skillpager.errors import BenchError, SkillPagerError, require_extra
 from skillpager.settings import Settings
@@ -58,9 +59,12 @@ def run_methods(
         progress: Called with the contexts done and all contexts to do.
 
     Raises:
-        BenchError: A method is unknown, or some skills failed; the results of the others are written.
+        BenchError: A method is unknown, or some skills failed, or a strategy, encoder or classifier of others
+            on some queries; the results of the others are written.
+        SettingsError: A part of others cannot be loaded, or is none of its kind.
     """
     methods = {method.label: method for method in map(parse_method, labels)}
+    check_own_parts(folder, methods, plan.settings)
     skills, queries = folder.skills(), folder.queries()
     left = list(_work_left(folder, list(methods), skills, queries, plan))
     known = folder.manifest().get("methods")
@@ -71,12 +75,14 @@ def run_methods(
     folder.update_manifest({"methods": {**(known if isinstance(known, Mapping) else {}), **knobs}})
     total, done = sum(_contexts(cases) for _, cases in left), 0
     failures: dict[str, SkillPagerError] = {}
+    failed: list[str] = []  # contexts that code of others did not make
     parsed, indexed = ({record.skill for record in records} for records in (folder.nodes(), folder.indexes()))
     for skill, cases, outcome in _outcomes(left, plan, jobs):
         if isinstance(outcome, SkillPagerError):
             failures[skill.id] = outcome
             logger.warning("%s: %s", skill.id, outcome)
         else:
+            failed += outcome.failed
             if skill.id not in indexed:
                 append_records(folder.path / INDEXES, [outcome.index])
             if skill.id not in parsed:
@@ -89,13 +95,24 @@ def run_methods(
         if progress:
             progress(done, total)
     _put_in_order(folder, methods, skills, queries)
+    if failures or failed:
+        raise _failure(failures, failed, len(left), total)
+    return total
+
+
+def _failure(
+    failures: Mapping[str, SkillPagerError], failed: Sequence[str], skills: int, contexts: int
+) -> BenchError:
+    """Return the error for skills that failed, by id, and for contexts that code of others did not make."""
+    told = []
     if failures:
         first = next(iter(failures))
-        raise BenchError(
-            f"{len(failures)} of {len(left)} skills failed, the first was {first}: {failures[first]} "
-            "The results of the others are written: fix the cause and repeat the command."
-        )
-    return total
+        told.append(f"{len(failures)} of {skills} skills failed, the first was {first}: {failures[first]}")
+    if failed:
+        told.append(f"{len(failed)} of {contexts} contexts were not made, the first: {failed[0]}")
+    return BenchError(
+        f"{' '.join(told)} The results of the others are written: fix the cause and repeat the command."
+    )
 
 
 def _work_left(

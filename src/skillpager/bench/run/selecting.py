@@ -23,8 +23,10 @@ from skillpager.bench.data.records import (
 )
 from skillpager.bench.judge.evidence_judge import EVIDENCE, judge_evidence
 from skillpager.bench.run.methods import LABELS, Method, parse_method
+from skillpager.bench.run.own_parts import has_own_parts
 from skillpager.bench.run.windows import chunk_tokens_of, window_index
 from skillpager.bench.validate.node_types import LabelClassifier
+from skillpager.errors import SkillPagerError
 from skillpager.indexing import Builder, index_key
 from skillpager.memory import LRUCache
 from skillpager.pager import SkillPager
@@ -125,16 +127,23 @@ Cases = Sequence[tuple[QueryRecord, Sequence[str]]]
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """What the work on one skill makes: records of the offline stage, and of its contexts."""
+    """What the work on one skill makes: records of the offline stage, and of its contexts.
+
+    Attributes:
+        failed: Contexts that code of others did not make: method, query, skill and reason.
+    """
 
     index: IndexRecord
     nodes: list[NodeRecord]
     selections: list[SelectionRecord]
     judgments: list[JudgmentRecord]
+    failed: list[str]
 
 
 def select_all(record: SkillRecord, cases: Cases, plan: Plan) -> Made:
     """Return the nodes and edges of one skill, its contexts in the order of the cases, and their verdicts.
+
+    If a method has parts of others, a failure of one context stops none of the rest.
 
     Raises:
         SkillPagerError: The skill cannot be indexed, or a strategy fails.
@@ -144,10 +153,17 @@ def select_all(record: SkillRecord, cases: Cases, plan: Plan) -> Made:
     pool_tokens = sum(node.tokens for node in index.nodes)
     selections: list[SelectionRecord] = []
     judgments: list[JudgmentRecord] = []
+    failed: list[str] = []
     for query, labels in cases:
         for method in map(parse_method, labels):
-            pager = _pager(record, plan.settings, method.encoder, method.classifier)
-            page, seconds = page_by(pager, skill, query.query, method)
+            try:
+                pager = _pager(record, plan.settings, method.encoder, method.classifier)
+                page, seconds = page_by(pager, skill, query.query, method)
+            except SkillPagerError as error:
+                if not has_own_parts(method):
+                    raise
+                failed.append(f"{method.label} on query {query.id} of skill {record.id}. {error}")
+                continue
             made = _selection(query, method.label, page, pool_tokens, seconds)
             selections.append(made if plan.keep_contexts else replace(made, context=None))
             if not plan.judge_evidence:
@@ -181,7 +197,7 @@ def select_all(record: SkillRecord, cases: Cases, plan: Plan) -> Made:
         (index.nodes[edge.source].id, index.nodes[edge.target].id, str(edge.kind), edge.weight)
         for edge in index.edges
     )
-    return Made(IndexRecord(record.id, seconds_to_build, edges), nodes, selections, judgments)
+    return Made(IndexRecord(record.id, seconds_to_build, edges), nodes, selections, judgments, failed)
 
 
 def _build_index(pager: SkillPager, skill: Skill) -> tuple[SkillIndex, float | None]:

@@ -4,6 +4,7 @@ Reference: paper §4.3 (main), table 1 (graph), §5.2.2 (concept), §5.3 (lambda
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from skillpager.errors import BenchError
 
@@ -81,3 +82,26 @@ def suite(name: str, *, extra: Sequence[str] = ()) -> tuple[str, ...]:
     else:
         raise BenchError(f"The suite {name} takes no further parts: {', '.join(extra)}.")
     return (*SUITES[name], *(label for label in added if label not in SUITES[name]))
+
+
+def sweep_methods(name: str, methods: Sequence[str]) -> tuple[str, ...]:
+    """Return the labels of a sweep's suite with these methods in place of its own, each at every value.
+
+    A method keeps its other options; the whole document stays, where the suite has it to compare with.
+
+    Raises:
+        BenchError: A label cannot be read.
+    """
+    # what reads labels imports numpy, which the help of the command line need not wait for
+    from skillpager.bench.run.methods import parse_method
+
+    swept = [parse_method(label) for label in SUITES[name] if label != "full"]
+    # each value once, from the methods of the suite, which differ in the rest
+    knobs = ("mmr_lambda",) if name == "lambda" else ("max_nodes", "boundary", "share")
+    values = dict.fromkeys(tuple((knob, getattr(method, knob)) for knob in knobs) for method in swept)
+    labels = [
+        replace(parse_method(label), **{knob: value for knob, value in each if value is not None}).label
+        for label in methods
+        for each in values
+    ]
+    return (*dict.fromkeys(labels), *(label for label in SUITES[name] if label == "full"))

@@ -8,7 +8,7 @@ from starlette.responses import Response
 from typing_extensions import TypedDict
 
 from skillpager.errors import MissingExtraError, SettingsError
-from skillpager.factories import make_strategy
+from skillpager.factories import STRATEGIES, STRATEGY, make_strategy, unknown_part
 from skillpager.http.problems import RefusedError
 from skillpager.http.requests import ExpandRequest, PageFields, PageQuery, PageRequest
 from skillpager.http.service import ResponderOf, Service
@@ -95,8 +95,10 @@ async def strategies(responder: ResponderOf) -> Response:
 def _page(service: Service, name: str | None, markdown: str | None, asked: PageFields) -> PageJson:
     """Return a page; raise an error if the owner's options forbid its strategy, upload or `max_tokens`."""
     strategy, most = asked.strategy, service.options.max_tokens
-    known = strategy is not None and strategy.partition(":")[0] in FAMILIES
-    if strategy is not None and known and not is_local(strategy) and not service.options.allow_models:
+    if strategy is not None and strategy.partition(":")[0] not in FAMILIES:
+        # it could name code, which no client may have loaded
+        raise unknown_part(STRATEGY, strategy, STRATEGIES)
+    if strategy is not None and not is_local(strategy) and not service.options.allow_models:
         raise RefusedError(HTTPStatus.FORBIDDEN, NOT_ALLOWED.format(strategy))
     # the index below has the scope already
     options = cast(PageOptions, asked.model_dump(include=set(PageOptions.__annotations__) - {"scope"}))

@@ -306,7 +306,7 @@ def parser_confusion(results: Results) -> Table | None:
         "Confusion of node types: annotators' labels and the parser's",
         rows,
         note="Cells count nodes. The paper gives no matrix; it names concept, param and example as the types "
-        f"that are confused most. {results.classifier_note()}".rstrip(),
+        "that are confused most.",
         reference="paper §5.1.1",
         digits={f"Parsed as: {label}": 1 for label in labels} | {"Recall (%)": 1},
         strong={parsed, precision},

@@ -22,7 +22,7 @@ from skillpager.bench.report.measures import (
 from skillpager.bench.report.results import Results
 from skillpager.bench.report.statistics import LEVEL, Comparison, Interval, compare, holm
 from skillpager.bench.report.tables.table import Bounds, Cell, PValue, Table
-from skillpager.bench.run.methods import parse_method
+from skillpager.bench.run.methods import is_ours, parse_method
 from skillpager.json_types import JsonObject
 
 # the method that the others are compared with: the paper's
@@ -38,10 +38,13 @@ DIFFICULTIES = ("easy", "medium", "hard")
 def default_methods(results: Results) -> tuple[str, ...]:
     """Return the methods to compare at their default budgets, in the order of the suites.
 
-    They are those of the suites `offline` and `main`, else all methods that were run without options.
+    They are those of the suites `offline` and `main`, and strategies of others; without these suites all
+    methods that were run without options.
     """
     suites = dict.fromkeys(label for name in ("offline", "main") for label in results.suite(name))
-    plain = (label for label in results.labels if parse_method(label).strategy == label)
+    plain = [label for label in results.labels if parse_method(label).strategy == label]
+    if suites:
+        suites |= dict.fromkeys(label for label in plain if not is_ours(label))
     return tuple(label for label in suites or plain if results.has(label))
 
 
@@ -291,8 +294,10 @@ _OPTIONS = {
 
 def glossary(results: Results) -> Table:
     """Return the table that explains the names of the methods that were run."""
-    families = {label.partition("@")[0].partition(":")[0] for label in results.labels}
-    known = {name: meaning for name, meaning in MEANINGS.items() if name in families} | _OPTIONS
+    strategies = dict.fromkeys(parse_method(label).strategy for label in results.labels)
+    families = {name.partition(":")[0] for name in strategies}
+    known = {name: meaning for name, meaning in MEANINGS.items() if name in families}
+    known |= {name: results.own_meaning(name) for name in strategies if not is_ours(name)} | _OPTIONS
     rows = [{"Name": name, "Meaning": meaning} for name, meaning in known.items()]
     return Table("methods", "Names of methods", rows)
 

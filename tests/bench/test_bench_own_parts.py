@@ -1,0 +1,220 @@
+"""Strategies, encoders, classifiers and judges of others in the benchmark: runs, sweeps, judging, reports."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from chat_bench import invoke
+from conftest import ROOT
+from evidence_folder import write_evidence_folder
+from messages import raises
+from own_parts import install_parts, write_parts
+from skillpager.bench import BenchFolder, Plan, Results, open_run, run_methods, run_settings, summarise
+from skillpager.bench.report.tables.budgets import read_curves
+from skillpager.bench.report.tables.methods import default_methods, glossary
+from skillpager.bench.run.methods import parse_method
+from skillpager.bench.run.suites import sweep_methods
+from skillpager.errors import BenchError, SettingsError, SkillPagerError
+from skillpager.settings import Settings
+
+NAMES = ("git-bisect", "csv-cleaning")
+LAST = "strangers:Last"
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return write_evidence_folder(tmp_path / "samples", *NAMES)
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Plan:
+    settings = Settings(cache_dir=tmp_path / "cache", encoder="hashing")
+    return Plan(run_settings(settings, style="plain"))
+
+
+@pytest.fixture(autouse=True)
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Go to a folder with a module of parts; forget it and the path afterwards."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    sys.modules.pop("own_strategy", None)
+    yield write_parts(tmp_path)
+    for name in ("strangers", "plugged", "own_strategy"):
+        sys.modules.pop(name, None)
+
+
+def test_processes_load_what_is_named_and_change_nothing(
+    data: Path, plan: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install_parts(tmp_path / "site", monkeypatch)
+    labels = [LAST, f"{LAST}@k=2", "last", "mmr@encoder=strangers:MyEncoder,classifier=theirs"]
+    made = {}
+    for jobs in (1, 2):
+        folder = open_run(data, tmp_path / f"run{jobs}", plan)
+        assert run_methods(folder, labels, plan, jobs=jobs) == len(labels) * len(folder.queries())
+        made[jobs] = [replace(each, seconds=0) for label in labels for each in folder.selections(label)]
+    assert made[1] == made[2]
+    by_label = {label: [each.nodes for each in made[1] if each.method == label] for label in labels}
+    assert by_label[LAST] == by_label["last"] != by_label[f"{LAST}@k=2"]
+
+
+def test_a_failing_strategy_stops_neither_the_run_nor_other_methods(
+    data: Path, plan: Plan, tmp_path: Path, module: Path
+) -> None:
+    folder = open_run(data, tmp_path / "run", plan)
+    with raises(BenchError):
+        run_methods(folder, ["topk", "strangers:Fails", LAST], plan)
+    failing = {query.id for query in folder.queries() if "script" in query.query}
+    assert failing
+    every = {query.id for query in folder.queries()}
+    for label, left in (("topk", set[str]()), (LAST, set[str]()), ("strangers:Fails", failing)):
+        assert {record.query for record in folder.selections(label)} == every - left
+        assert {record.query for record in folder.judgments("evidence", label)} == every - left
+
+
+@pytest.mark.parametrize(
+    "label",
+    [
+        "nosuch",
+        "nosuch@k=3",
+        "nowhere:Last",
+        "strangers:Nothing",
+        "strangers:Last@sufficiency=0.9",
+        "mmr@encoder=strangers:Last",
+        "mmr@classifier=nowhere:Types",
+        "@k=3",
+    ],
+)
+def test_a_wrong_name_stops_a_run_before_it_begins(
+    data: Path, plan: Plan, tmp_path: Path, label: str
+) -> None:
+    folder = open_run(data, tmp_path / "run", plan)
+    with raises(SkillPagerError):
+        run_methods(folder, ["topk", label], plan)
+    assert folder.methods() == []
+
+
+def test_results_of_changed_code_are_not_mixed_with_new_ones(
+    data: Path, plan: Plan, tmp_path: Path, module: Path
+) -> None:
+    folder = open_run(data, tmp_path / "run", plan)
+    run_methods(folder, [LAST], plan)
+    assert run_methods(folder, [LAST], plan) == 0
+    module.write_text(module.read_text().replace("step=-1", "step=-3"))
+    sys.modules.pop("strangers")
+    with raises(BenchError):
+        run_methods(folder, [f"{LAST}@k=2"], plan)
+    folder.selections_file(LAST).unlink()
+    assert run_methods(folder, [LAST, f"{LAST}@k=2"], plan) == 2 * len(folder.queries())
+
+
+@pytest.mark.parametrize("name", ["Last", "first"])
+def test_a_folder_of_others_is_reported_without_their_code(
+    data: Path, plan: Plan, tmp_path: Path, module: Path, name: str
+) -> None:
+    own = f"strangers:{name}"
+    folder = open_run(data, tmp_path / "run", plan)
+    run_methods(folder, ["mmr", own, *(f"{own}@tokens={share}%" for share in (30, 60))], plan)
+    sys.modules.pop("strangers")
+    module.write_text("raise SystemExit('loaded')\n")
+    said = invoke("bench", "report", "run", "--cache-dir", tmp_path / "cache")
+    assert said.code == 0, said.err
+    results = Results(BenchFolder(tmp_path / "run"), "evidence")
+    assert own in default_methods(results)
+    assert [curve.method for curve in read_curves(results)] == [own]
+    meanings = {row["Name"]: row["Meaning"] for row in glossary(results).rows}
+    assert meanings[own] == "Not of SkillPager: Nodes from the end of the skill."
+    report = (tmp_path / "run" / "report" / "report.md").read_text(encoding="utf-8")
+    assert "Nodes from the end of the skill." in report
+    # the same for an entry point of a package that is not here
+    assert parse_method("theirs@k=3").label == "theirs@k=3"
+
+
+def test_strategies_of_others_stand_beside_the_suites(data: Path, plan: Plan, tmp_path: Path) -> None:
+    folder = open_run(data, tmp_path / "run", plan)
+    run_methods(folder, ["mmr", "full", LAST, f"{LAST}@k=2", "density:0.3"], plan)
+    folder.update_manifest({"suites": {"main": ["full", "mmr"]}})
+    assert default_methods(Results(folder, "evidence")) == ("full", "mmr", LAST)
+
+
+def test_a_sweep_takes_any_method() -> None:
+    assert sweep_methods("lambda", [LAST]) == tuple(f"{LAST}@lambda={each}" for each in (0.3, 0.5, 0.7, 0.9))
+    assert sweep_methods("k", ["topk"])[-2:] == ("topk@k=60", "full")
+    assert sweep_methods("budget", [LAST, "mmr@lambda=0.9"]) == tuple(
+        f"{label}tokens={share}%" for label in (f"{LAST}@", "mmr@lambda=0.9,") for share in range(10, 100, 10)
+    )
+    assert sweep_methods("boundary", [LAST]) == tuple(f"{LAST}@boundary={each}" for each in (80, 100, 120))
+
+
+# ---- judges
+
+
+def test_a_judge_of_others_judges_a_run_and_is_reported(data: Path, plan: Plan, tmp_path: Path) -> None:
+    common = ("--cache-dir", tmp_path / "cache", "--encoder", "hashing", "--jobs", "1")
+    run = ("bench", "run", "--data", data, "--out", "run", "--methods", f"mmr,{LAST}@k=2")
+    said = invoke(*run, "--judge", "strangers:LongEnough", *common)
+    assert said.code == 0, said.err
+    folder = BenchFolder(tmp_path / "run")
+    assert folder.judges() == ["long-enough"]
+    for record in folder.judgments("long-enough", "mmr"):
+        context = next(each.context for each in folder.selections("mmr") if each.query == record.query)
+        assert record.sufficient == (len(context or "") > 600)
+    assert {row.queries for row in summarise(Results(folder, "long-enough"), ["mmr"])} == {8}
+
+
+def test_a_judge_that_fails_leaves_its_case_unjudged(data: Path, plan: Plan, tmp_path: Path) -> None:
+    folder = open_run(data, tmp_path / "run", plan)
+    run_methods(folder, ["topk"], plan)
+    said = invoke("bench", "judge", "run", "--judge", "strangers:Moody")
+    assert said.code == 1
+    assert "The judge strangers:Moody failed: RuntimeError: not today (strangers.py, line" in said.err
+    judged = {record.query for record in folder.judgments("moody", "topk")}
+    assert judged == {query.id for query in folder.queries() if "script" not in query.query}
+    said = invoke("bench", "judge", "run", "--judge", "strangers:YesSayer")
+    assert said.code == 1
+    assert "The judge strangers:YesSayer returned an object of bool, not a Verdict" in said.err
+
+
+@pytest.mark.parametrize("name", ["nowhere:Judge", "strangers:Last", "strangers:Usurper"])
+def test_what_cannot_be_a_judge_is_a_clear_error(name: str) -> None:
+    from skillpager.bench.judge.own_judge import make_judge
+
+    with raises(SettingsError):
+        make_judge(name)
+
+
+# ---- the examples
+
+
+def test_the_strategy_of_the_example_has_20_lines_and_runs(data: Path, tmp_path: Path) -> None:
+    source = ROOT / "examples" / "own_strategy.py"
+    text = source.read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 20
+    (tmp_path / source.name).write_text(text)
+    own = "own_strategy:SharedWords"
+    common = ("--cache-dir", tmp_path / "cache", "--encoder", "hashing", "--jobs", "1")
+    said = invoke("bench", "run", "--data", data, "--out", "run", "--methods", f"topk,{own}@k=5", *common)
+    assert said.code == 0, said.err
+    assert [line.split("\t")[:2] for line in said.out.splitlines()[1:]] == [
+        ["topk", "8"],
+        [f"{own}@k=5", "8"],
+    ]
+
+
+def test_the_example_of_the_library_compares_strategies(tmp_path: Path) -> None:
+    script = ROOT / "examples" / "compare_strategies.py"
+    variables = {**os.environ, "SKILLPAGER_ENCODER": "hashing", "SKILLPAGER_CACHE_DIR": str(tmp_path / "c")}
+    done = subprocess.run([sys.executable, script, "run"], env=variables, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert [line.partition(":")[0] for line in lines[:2]] == ["mmr", "bm25"]
+    assert lines[2].startswith("own_strategy:SharedWords: ")
+    assert [line.split(" - mmr:")[0] for line in lines[3:]] == ["bm25", "own_strategy:SharedWords"]
+    page = (ROOT / "docs" / "library.md").read_text(encoding="utf-8")
+    for name in ("own_strategy", "compare_strategies"):
+        assert (ROOT / "examples" / f"{name}.py").read_text(encoding="utf-8") in page

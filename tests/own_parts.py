@@ -1,0 +1,175 @@
+"""Modules with parts that others might write, good ones and wrong ones, for tests that load them by name."""
+
+from pathlib import Path
+
+import pytest
+
+MODULE = '''
+"""Parts of somebody else."""
+
+from functools import partial
+
+from skillpager.bench.judge import Verdict
+from skillpager.classifiers.local import LocalClassifier
+from skillpager.encoders.hashing import HashingEncoder
+from skillpager.strategies.picking import Picker, falling, select_by_score
+from skillpager.types import Selection
+
+
+class Last:
+    """Nodes from the end of the skill."""
+
+    def __init__(self, mmr_lambda=0.7, step=-1):
+        self.name, self.weight, self.step = "last", mmr_lambda, step
+
+    def select(self, index, query, *, budget, meter):
+        picker = Picker(index, query, budget=budget, meter=meter)
+        picker.fill(range(len(index.nodes))[:: self.step])
+        return picker.selection(self.name)
+
+
+class Fails(Last):
+    """Fails on one query."""
+
+    def select(self, index, query, *, budget, meter):
+        if "FAIL" in query.text or "script" in query.text:
+            raise KeyError("no such thing")
+        return super().select(index, query, budget=budget, meter=meter)
+
+
+class Forgets(Last):
+    def select(self, index, query, *, budget, meter):
+        made = super().select(index, query, budget=budget, meter=meter)
+        return Selection(made.strategy, made.query, made.picks, (), made.budget)
+
+
+class Repeats(Last):
+    def select(self, index, query, *, budget, meter):
+        made = super().select(index, query, budget=budget, meter=meter)
+        return Selection(made.strategy, made.query, made.picks * 2, made.skipped, made.budget)
+
+
+class Words(Last):
+    def select(self, index, query, *, budget, meter):
+        return "n1 n2"
+
+
+class Unnamed(Last):
+    def __init__(self):
+        super().__init__()
+        self.name = None
+
+
+class Needs:
+    name = "needs"
+
+    def __init__(self, path):
+        self.path = path
+
+    def select(self, index, query, *, budget, meter):
+        raise NotImplementedError
+
+
+class NoMethod:
+    name = "no-method"
+    select = 3
+
+
+class Guesses(Last):
+    def reasons(self, index, query):
+        return []
+
+
+class Nothing:
+    """Neither name nor method."""
+
+
+class MyEncoder(HashingEncoder):
+    @property
+    def id(self):
+        return "mine"
+
+
+class BrokenEncoder(MyEncoder):
+    @property
+    def id(self):
+        return "broken"
+
+    def encode_documents(self, texts):
+        return [][0]
+
+
+class MyClassifier(LocalClassifier):
+    @property
+    def id(self):
+        return "mine"
+
+
+class LongEnough:
+    """Contexts of some length."""
+
+    id = "long-enough"
+
+    def is_free(self, case):
+        return True
+
+    def judge(self, case):
+        return Verdict(len(case.context) > 600, (len(case.context) > 600,))
+
+
+class Moody(LongEnough):
+    id = "moody"
+
+    def judge(self, case):
+        if "script" in case.query.query:
+            raise RuntimeError("not today")
+        return super().judge(case)
+
+
+class YesSayer(LongEnough):
+    id = "yes"
+
+    def judge(self, case):
+        return True
+
+
+class Usurper(LongEnough):
+    id = "evidence"
+
+
+first = Last(step=1)
+every_other = partial(Last, step=-2)
+
+
+def make():
+    return Last()
+
+
+class Space:
+    Inner = Last
+'''
+
+
+def write_parts(folder: Path, name: str = "strangers") -> Path:
+    """Write the module, and return its file."""
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / f"{name}.py"
+    file.write_text(MODULE, encoding="utf-8")
+    return file
+
+
+def install_parts(folder: Path, patch: pytest.MonkeyPatch) -> None:
+    """Install a package `plugged` that has the parts as entry points, for this process and its children."""
+    write_parts(folder, "plugged")
+    info = folder / "plugged-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: plugged\nVersion: 1.0\n")
+    points = {
+        "strategies": ("last = plugged:Last", "mmr = plugged:Last", "gone = plugged:Gone"),
+        "encoders": ("theirs = plugged:MyEncoder",),
+        "classifiers": ("theirs = plugged:MyClassifier",),
+        "judges": ("long = plugged:LongEnough",),
+    }
+    lines = [line for group, each in points.items() for line in (f"[skillpager.{group}]", *each)]
+    (info / "entry_points.txt").write_text("\n".join(lines) + "\n")
+    patch.syspath_prepend(folder)

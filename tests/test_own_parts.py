@@ -1,0 +1,232 @@
+"""Parts of others by name: what is loaded, what is refused, and who may name code at all."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from chat_bench import invoke
+from conftest import SAMPLES
+from messages import raises
+from own_parts import install_parts, write_parts
+from skillpager import SkillPager
+from skillpager.errors import EncoderError, SettingsError, StrategyError
+from skillpager.factories import GuardedPart, make_classifier, make_encoder, make_strategy
+from skillpager.settings import BUILT_IN, PROJECT_STRATEGIES, Settings, load_settings
+from skillpager.strategies.mmr import Mmr
+from skillpager.strategies.registry import FAMILIES
+
+BISECT = SAMPLES / "git-bisect"
+QUERY = "which command marks a commit as good"
+
+
+@pytest.fixture(autouse=True)
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Go to a folder with a module of parts; forget it and the path afterwards."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    file = write_parts(tmp_path)
+    before = set(sys.modules)
+    yield file
+    for name in set(sys.modules) - before:
+        if Path(getattr(sys.modules[name], "__file__", None) or ".").is_relative_to(tmp_path):
+            del sys.modules[name]
+
+
+@pytest.fixture
+def pager(tmp_path: Path) -> Iterator[SkillPager]:
+    made = SkillPager(encoder="hashing", settings=Settings(cache_dir=tmp_path / "cache"))
+    yield made
+    made.close()
+
+
+def strategy_of(name: str, mmr_lambda: float = 0.7) -> object:
+    return make_strategy(name, Settings(), mmr_lambda=mmr_lambda)
+
+
+@pytest.mark.parametrize("name", ["Last", "first", "every_other", "make", "Space.Inner"])
+def test_a_class_an_object_and_a_function_can_be_a_strategy(pager: SkillPager, name: str) -> None:
+    page = pager.page(BISECT, QUERY, strategy=f"strangers:{name}", style="plain", max_nodes=3)
+    assert page.selection
+    assert page.selection.strategy == "last"
+    picked = [pick.node.ordinal for pick in page.selection.picks]
+    last = len(page.selection.picks) + len(page.selection.skipped) - 1
+    steps = {"first": [0, 1, 2], "every_other": [last, last - 2, last - 4]}
+    assert picked == steps.get(name, [last, last - 1, last - 2])
+
+
+def test_a_class_gets_the_weight_that_it_asks_for() -> None:
+    assert getattr(strategy_of("strangers:Last", 0.2), "weight") == 0.2  # noqa: B009
+    assert getattr(strategy_of("strangers:first", 0.2), "weight") == 0.7  # noqa: B009
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "nowhere:Last",
+        "nowhere.deep:Last",
+        "navigatr:Last",
+        "strangers.deep:Last",
+        "strangers:Lost",
+        "strangers:Space.Lost",
+        "strangers:",
+        ":Last",
+        "../strangers:Last",
+        "strangers:Last(3)",
+        "strangers:Nothing",
+        "strangers:NoMethod",
+        "strangers:Unnamed",
+        "strangers:Needs",
+        "strangers:Guesses",
+        "strangers:MyEncoder",
+    ],
+)
+def test_what_cannot_be_a_strategy_is_a_clear_error(name: str) -> None:
+    with raises(SettingsError):
+        strategy_of(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("syntax", "def select(:\n"),
+        ("missing", "import os\nimport nowhere_at_all\n"),
+        ("raising", "\n\nraise RuntimeError('no licence')\n"),
+        ("leaving", "import sys\nsys.exit('bye')\n"),
+        ("within", "import json\njson.loads('{')\n"),
+    ],
+)
+def test_a_module_that_cannot_be_imported_is_named_with_its_line(
+    tmp_path: Path, name: str, text: str
+) -> None:
+    (tmp_path / f"{name}.py").write_text(text)
+    with raises(SettingsError):
+        strategy_of(f"{name}:Last")
+
+
+@pytest.mark.parametrize("name", ["Fails", "Forgets", "Repeats", "Words"])
+def test_a_fault_of_a_strategy_names_it_and_the_line(pager: SkillPager, name: str) -> None:
+    with raises(StrategyError):
+        pager.page(BISECT, "FAIL", strategy=f"strangers:{name}", style="plain", max_nodes=3)
+
+
+def test_encoders_and_classifiers_are_named_alike(tmp_path: Path) -> None:
+    settings = Settings(cache_dir=tmp_path / "cache")
+    with_names = SkillPager(
+        encoder="strangers:MyEncoder", classifier="strangers:MyClassifier", settings=settings
+    )
+    assert (with_names.recipe.encoder, with_names.recipe.classifier) == ("mine", "mine")
+    assert with_names.page(BISECT, QUERY, strategy="topk").nodes
+    with_names.close()
+    broken = SkillPager(encoder="strangers:BrokenEncoder", settings=settings)
+    with raises(EncoderError):
+        broken.page(BISECT, QUERY, strategy="topk")
+    broken.close()
+    for make in (make_encoder, make_classifier):
+        with raises(SettingsError):
+            make("strangers:Last", settings)
+
+
+def test_installed_packages_have_names_and_cannot_take_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install_parts(tmp_path / "site", monkeypatch)
+    assert isinstance(strategy_of("last"), GuardedPart)
+    assert isinstance(strategy_of("mmr"), Mmr)
+    assert make_encoder("theirs", Settings()).id == make_classifier("theirs", Settings()).id == "mine"
+    for name in ("gone", "theirs"):
+        with raises(SettingsError):
+            strategy_of(name)
+
+
+def test_the_command_line_takes_a_strategy_of_the_folder(tmp_path: Path) -> None:
+    said = invoke(
+        "page", BISECT, QUERY, "--strategy", "strangers:Last", "-k", "2", "--cache-dir", tmp_path / "c"
+    )
+    assert said.code == 0, said.err
+    assert "2 of" in said.err
+    said = invoke(
+        "page", BISECT, "FAIL", "--strategy", "strangers:Fails", "-k", "3", "--cache-dir", tmp_path / "c"
+    )
+    assert (said.code, said.out) == (1, "")
+    assert (
+        "The strategy strangers:Fails failed: KeyError: 'no such thing' (strangers.py, line 30)." in said.err
+    )
+
+
+def test_a_module_of_the_folder_hides_no_installed_one(tmp_path: Path) -> None:
+    (tmp_path / "typer.py").write_text("raise RuntimeError\n")
+    with raises(SettingsError):
+        strategy_of("typer:Last")
+    strategy_of("strangers:Last")
+    assert sys.path.index(str(tmp_path)) == len(sys.path) - 1
+
+
+# ---- who may name code: loading it runs it
+
+
+@pytest.fixture
+def trap(tmp_path: Path) -> Path:
+    """Write a module that leaves a file when it is imported, and return that file."""
+    mark = tmp_path / "loaded"
+    (tmp_path / "trap.py").write_text(f"open({str(mark)!r}, 'w').close()\nfrom strangers import *\n")
+    return mark
+
+
+@pytest.mark.parametrize(
+    "line", ['strategy = "trap:Last"', 'encoder = "trap:MyEncoder"', 'classifier = "trap:MyClassifier"']
+)
+def test_a_project_cannot_have_code_loaded(tmp_path: Path, trap: Path, line: str) -> None:
+    (tmp_path / "skillpager.toml").write_text(f"{line}\n")
+    said = invoke("page", BISECT, QUERY, "--cache-dir", tmp_path / "c")
+    assert said.code == 0, said.err
+    assert "is ignored, a project may only" in said.err
+    assert not trap.exists()
+
+
+@pytest.mark.parametrize("setting", ["strategy", "encoder", "classifier"])
+def test_neither_a_variable_nor_a_file_can_have_code_loaded(tmp_path: Path, trap: Path, setting: str) -> None:
+    user = tmp_path / "config.toml"
+    user.write_text(f'{setting} = "trap:Last"\n')
+    with raises(SettingsError):
+        load_settings(environ={}, project_file=None, user_file=user)
+    with raises(SettingsError):
+        load_settings(environ={f"SKILLPAGER_{setting.upper()}": "trap:Last"}, user_file=tmp_path / "none")
+    assert not trap.exists()
+
+
+def test_variables_and_files_can_name_what_is_installed(tmp_path: Path) -> None:
+    environ = {"SKILLPAGER_STRATEGY": "last", "SKILLPAGER_ENCODER": "openai:bge-m3"}
+    settings = load_settings(environ=environ, user_file=tmp_path / "none")
+    assert (settings.strategy, settings.encoder) == ("last", "openai:bge-m3")
+
+
+def test_a_client_of_the_service_cannot_have_code_loaded(
+    tmp_path: Path, trap: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("fastapi")
+    from fastapi.testclient import TestClient
+
+    from skillpager.http.options import ServerOptions
+    from skillpager.http.server import create_app
+    from skillpager.library import Library
+
+    install_parts(tmp_path / "site", monkeypatch)
+    pager = SkillPager(encoder="hashing", settings=Settings(cache_dir=tmp_path / "cache"))
+    app = create_app(Library(pager, [SAMPLES]), ServerOptions(allow_models=True))
+    with TestClient(app, base_url="http://127.0.0.1") as client:
+        for name in ("trap:Last", "last"):
+            asked = {"skill": "git-bisect", "query": QUERY, "strategy": name}
+            answer = client.post("/v1/page", json=asked)
+            assert answer.status_code == 422
+            assert f"Unknown strategy '{name}'" in answer.json()["detail"]
+    pager.close()
+    assert not trap.exists()
+
+
+def test_our_own_names_are_told_from_names_of_modules() -> None:
+    remote = {"reranker", "llmlingua2", "openprovence", "llm_outline"}
+    assert (
+        set(BUILT_IN["strategy"]) == {*FAMILIES, "chunk_mmr"} == {*PROJECT_STRATEGIES, *remote, "chunk_mmr"}
+    )
