@@ -40,7 +40,8 @@ def info(cache_dir: CacheDir = None, as_json: AsJson = False) -> None:
     from skillpager.output.json import entry_json
 
     store = _open(cache_dir)
-    entries = store.entries()
+    # to look at a folder must not make it, and one that cannot be made has no indexes either
+    entries = store.entries() if store.path.exists() else []
     if as_json:
         print_json(
             {
@@ -73,7 +74,7 @@ def verify(cache_dir: CacheDir = None, as_json: AsJson = False) -> None:
       skillpager cache verify
     """
     store = _open(cache_dir)
-    damaged = store.verify()
+    damaged = store.verify() if store.path.exists() else []
     if as_json:
         print_json({"damaged": [{"key": d.key, "name": d.name, "problem": d.problem} for d in damaged]})
     elif damaged:

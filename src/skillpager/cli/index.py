@@ -88,6 +88,7 @@ def find_targets(texts: Sequence[str], settings: "Settings") -> list[Path | Outc
     """
     from skillpager.cli.session import find_skill
     from skillpager.library import discover, search_folders
+    from skillpager.parsing.skill import ENTRY_FILE, ENTRY_NAMES
 
     targets: list[Path | Outcome] = []
     for text in texts:
@@ -96,8 +97,15 @@ def find_targets(texts: Sequence[str], settings: "Settings") -> list[Path | Outc
         except SkillError as error:
             targets.append(Outcome(Path(text), text, error=error))
             continue
-        # a folder without skills is passed on as it is: indexing it gives the error message
-        targets += [skill.path for skill in discover([path])] or [path]
+        # what is no folder of skills is passed on as it is: indexing it gives the error message
+        found = [skill.path for skill in discover([path])]
+        if not found and path.is_dir() and not any((path / name).exists() for name in ENTRY_NAMES):
+            bare = SkillError(
+                f"There is no skill in or below {path}: a skill is a folder with a {ENTRY_FILE}."
+            )
+            targets.append(Outcome(path, text, error=bare))
+            continue
+        targets += found or [path]
     if not texts:
         folders = search_folders(settings.skills_dir)
         targets += [skill.path for skill in discover(folders) if skill.shadowed_by is None]

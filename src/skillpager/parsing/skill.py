@@ -17,8 +17,9 @@ from pathlib import Path
 from skillpager.display_text import is_plain, one_line
 from skillpager.errors import SkillError
 from skillpager.parsing import frontmatter
+from skillpager.parsing.decoding import decode
 from skillpager.parsing.lines import Lines
-from skillpager.settings import MAX_SKILL_BYTES, read_bounded
+from skillpager.settings import MAX_SKILL_BYTES, hide_secrets, read_bounded
 from skillpager.types import Skill, SourceFile
 
 logger = logging.getLogger(__name__)
@@ -41,7 +42,11 @@ NAMELESS = "skill"
 # without one of these a text links to no file: `.md`, or what may stand for it in a link
 MAY_LINK = re.compile(r"\.m(?:d|arkdown)|%[2-7][\da-f]|&(?:#|period;|percnt;)", re.IGNORECASE)
 
-_BINARY_PROBE_BYTES = 8192
+# a scheme of two or more letters: `C:` is a drive; a Path keeps one of the two slashes
+_URL = re.compile(r"([a-z][a-z\d+.-]+):/{1,3}(.*)", re.IGNORECASE | re.DOTALL)
+_WINDOWS_PATH = re.compile(r"([A-Za-z]):[\\/](.*)", re.DOTALL)
+# skills of a folder that an error names
+SHOWN_SKILLS = 5
 SHOWN_PATH = 60  # of what is too long for one
 
 
@@ -59,7 +64,8 @@ def read_skill(path: Path | str, *, scope: str = DEFAULT_SCOPE, max_bytes: int =
         The skill, its entry file first.
 
     Raises:
-        SkillError: There is no readable file, or it is empty, binary, not UTF-8 or too large.
+        SkillError: There is no readable file, or it is empty below its front matter, binary, not UTF-8 or
+            too large.
         ValueError: `scope` is unknown.
     """
     if scope not in SCOPES:
@@ -68,8 +74,7 @@ def read_skill(path: Path | str, *, scope: str = DEFAULT_SCOPE, max_bytes: int =
     in_folder = entry.name.lower() == ENTRY_FILE.lower()
     reader = _Reader(entry.parent, max_bytes)
     files = [reader.read(entry)]
-    if is_blank(files[0].text):
-        raise SkillError(f"{entry} is empty: a skill needs at least one line of Markdown.")
+    _check_body(files, str(entry))
     if scope == "skill" and in_folder:
         reader.add_linked(files)
     name = entry.resolve().parent.name if in_folder else entry.stem
@@ -85,7 +90,7 @@ def skill_from_text(text: str, *, name: str = "skill", max_bytes: int = MAX_SKIL
         max_bytes: Largest size of `text` in UTF-8.
 
     Raises:
-        SkillError: `text` is empty, too large or contains lone surrogates.
+        SkillError: `text` is empty below its front matter, too large or contains lone surrogates.
     """
     return skill_from_files([(ENTRY_FILE, text)], name=name, max_bytes=max_bytes)
 
@@ -101,8 +106,9 @@ def skill_from_files(
         max_bytes: Largest sum of sizes in UTF-8.
 
     Raises:
-        SkillError: There is no file, the first is empty, one contains lone surrogates, two have the same
-            path or one that cannot be shown on a line, or together they are too large.
+        SkillError: There is no file, the first is empty, or the only one below its front matter; one
+            contains lone surrogates, two have the same path or one that cannot be shown on a line, or
+            together they are too large.
     """
     if not files or is_blank(files[0][1]):
         raise SkillError("The skill text is empty: pass at least one line of Markdown.")
@@ -123,6 +129,7 @@ def skill_from_files(
         size += len(data)
         _check_size(size, max_bytes, what)
         sources[path] = _source_file(path, data, text)
+    _check_body(list(sources.values()), "The skill text")
     return _skill(list(sources.values()), fallback=name, root=None, notes=[])
 
 
@@ -145,12 +152,9 @@ def find_entry(path: Path) -> Path:
                 raise SkillError(
                     f"{path / ENTRY_FILE} is not a regular file, or is a link that leads to none: replace it."
                 )
-            raise SkillError(f"{path} has no {ENTRY_FILE}: name a folder that has one, or a Markdown file.")
+            raise SkillError(_no_skill_in(path))
         if not path.exists():
-            raise SkillError(
-                f"There is no skill at {path}: name a skill folder, a Markdown file, or a skill that "
-                "`skillpager list` shows."
-            )
+            raise SkillError(_not_there(path))
         if not path.is_file():
             raise SkillError(f"{path} is not a regular file: name a Markdown file or a skill folder.")
     except OSError as error:
@@ -161,6 +165,36 @@ def find_entry(path: Path) -> Path:
             ) from error
         raise SkillError(f"{path} cannot be read: {error.strerror or error}.") from error
     return path
+
+
+def _no_skill_in(folder: Path) -> str:
+    """Return the error for a folder that is no skill; skills directly below it are named."""
+    below = sorted(entry.parent.name for entry in folder.glob(f"*/{ENTRY_FILE}"))
+    if not below:
+        return f"{folder} has no {ENTRY_FILE}: name a folder that has one, or a Markdown file."
+    shown = ", ".join(one_line(str(folder / name), SHOWN_PATH) for name in below[:SHOWN_SKILLS])
+    more = f" and {len(below) - SHOWN_SKILLS} more" if len(below) > SHOWN_SKILLS else ""
+    return f"{folder} is no skill but a folder of skills, so name one of them: {shown}{more}."
+
+
+def _not_there(path: Path) -> str:
+    """Return the error for a path that leads to nothing, by what its text looks like."""
+    text = str(path)
+    if url := _URL.fullmatch(text):
+        shown = hide_secrets(f"{url[1]}://{url[2]}")
+        if url[1].lower() == "file":
+            return f"{shown} is a URL: name the path itself, /{url[2]}."
+        return f"{shown} is a URL, and nothing is downloaded: fetch the skill, then name its folder or file."
+    if os.path.lexists(path):
+        return f"{path} is a link to {path.readlink()}, where nothing is: correct the link, or name a file."
+    hint = ""
+    if os.sep == "/" and (drive := _WINDOWS_PATH.fullmatch(text)):
+        rest = drive[2].replace("\\", "/")
+        hint = f" A path of Windows is written differently here: in WSL it is /mnt/{drive[1].lower()}/{rest}."
+    return (
+        f"There is no file or folder {text}: name a skill folder, a Markdown file, or a skill that "
+        f"`skillpager list` shows.{hint}"
+    )
 
 
 def _check_link(entry: Path) -> None:
@@ -200,19 +234,7 @@ class _Reader:
             _check_size(self._bytes, self._max_bytes, str(path))  # it may have grown meanwhile
         except OSError as error:
             raise SkillError(f"{path} cannot be read: {error.strerror or error}.") from error
-        if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-            raise SkillError(f"{path} is UTF-16: save it as UTF-8.")
-        if b"\0" in data[:_BINARY_PROBE_BYTES]:
-            raise SkillError(f"{path} is a binary file: name a Markdown file.")
-        try:
-            text = data.decode()
-        except UnicodeDecodeError as error:
-            line = data.count(b"\n", 0, error.start) + 1
-            raise SkillError(
-                f"{path}:{line} is not UTF-8 (byte 0x{data[error.start]:02x} at offset {error.start}): "
-                "save the file as UTF-8."
-            ) from error
-        return _source_file(name, data, text)
+        return _source_file(name, data, decode(data, str(path)))
 
     def add_linked(self, files: list[SourceFile]) -> None:
         """Append the files that `files` link to, directly or indirectly, breadth first, each once."""
@@ -271,6 +293,17 @@ def shown_name(*names: str) -> str:
 def is_blank(text: str) -> bool:
     """Return True if a text consists of blanks, line ends and byte order marks."""
     return not text.strip("\ufeff \t\r\n")
+
+
+def _check_body(files: Sequence[SourceFile], place: str) -> None:
+    """Raise a `SkillError` if there is nothing to page: no text, or none below the front matter."""
+    entry = files[0]
+    if is_blank(entry.text):
+        raise SkillError(f"{place} is empty: a skill needs at least one line of Markdown.")
+    if len(files) == 1 and is_blank(entry.text[entry.body_start :]):
+        raise SkillError(
+            f"{place} has nothing below its front matter: write the instructions there, or page another file."
+        )
 
 
 def _check_path(name: str, path: Path | str) -> None:
