@@ -80,8 +80,8 @@ MISTAKES = {
     "no such node": Mistake(("show", BISECT, "n99"), ("'n99'", "n0 to n")),
     "malformed address": Mistake(("show", BISECT, "step 3"), ("'step'", "n12-n16", "L30-57")),
     "section that is not there": Mistake(("show", BISECT, "By foot"), ("'By foot'", "'By hand'", "n12")),
-    "range that runs backwards": Mistake(("show", BISECT, "n5-n2"), ("'n5-n2'", "n2-n5")),
-    "lines that run backwards": Mistake(("show", BISECT, "L30-20"), ("'L30-20'", "L20-L30")),
+    "range that runs backwards": Mistake(("show", BISECT, "n5-n2"), ("'n5-n2'", "n2-5")),
+    "lines that run backwards": Mistake(("show", BISECT, "L30-20"), ("'L30-20'", "L20-30")),
     "lines of no file": Mistake(("show", BISECT, "api.md:L3"), ("'api.md'", "'SKILL.md'")),
     "line without a node": Mistake(("show", BISECT, "L900"), ("'L900'",)),
     "unknown strategy": Mistake(
@@ -105,7 +105,7 @@ MISTAKES = {
     ),
     "sufficiency of a variable that is no chance": Mistake(
         ("page", BISECT, "q"),
-        ("SKILLPAGER_SUFFICIENCY", "'9'", "to 1"),
+        ("SKILLPAGER_SUFFICIENCY", "'9'", "at most 1"),
         variables={"SKILLPAGER_SUFFICIENCY": "9"},
     ),
     "sufficiency from who cannot estimate it": Mistake(

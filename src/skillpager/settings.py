@@ -331,8 +331,8 @@ def _convert(name: str, value: object, place: str) -> object:
         if name in ("mmr_lambda", "sufficiency"):
             number = float(str(value))
             if not (0.0 < number <= 1.0 or (number == 0.0 and name == "mmr_lambda")):
-                least = "from 0" if name == "mmr_lambda" else "above 0"
-                raise ValueError(f"it must be a number {least} to 1")
+                allowed = "from 0 to 1" if name == "mmr_lambda" else "above 0 and at most 1"
+                raise ValueError(f"it must be a number {allowed}")
             return number
         if name == "fill":
             if str(value).lower() not in TRUTHS:

@@ -34,27 +34,27 @@ def tarred() -> bytes:
     return made.getvalue()
 
 
-@pytest.mark.parametrize(
-    ("name", "data"),
-    [
-        ("paper.pdf", b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n"),
-        ("plain.md", b"%PDF-1.4\nonly ASCII\n"),
-        ("letter.rtf", b"{\\rtf1\\ansi Text.}"),
-        ("skill.zip", zipped()),
-        ("letter.docx", zipped()),
-        ("skill.tar", tarred()),
-        ("SKILL.md.gz", gzip.compress(b"# Title", mtime=0)),
-        ("picture.md", b"\x89PNG\r\n\x1a\n\0"),
-        ("photo.jpg", b"\xff\xd8\xff\xe0\0\x10JFIF"),
-        ("index.db", b"SQLite format 3\0"),
-        ("unknown.md", b"some\0thing"),
-        ("wide.md", "# Title".encode("utf-16")),
-        ("latin.md", b"# Title\n\nM\xfcll\n"),
-    ],
-)
-def test_the_kind_of_what_is_no_text_is_named(name: str, data: bytes) -> None:
+NO_TEXTS = {
+    "paper.pdf": b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n",
+    "plain.md": b"%PDF-1.4\nonly ASCII\n",
+    "letter.rtf": b"{\\rtf1\\ansi Text.}",
+    "skill.zip": zipped(),
+    "letter.docx": zipped(),
+    "skill.tar": tarred(),
+    "SKILL.md.gz": gzip.compress(b"# Title", mtime=0),
+    "picture.md": b"\x89PNG\r\n\x1a\n\0",
+    "photo.jpg": b"\xff\xd8\xff\xe0\0\x10JFIF",
+    "index.db": b"SQLite format 3\0",
+    "unknown.md": b"some\0thing",
+    "wide.md": "# Title".encode("utf-16"),
+    "latin.md": b"# Title\n\nM\xfcll\n",
+}
+
+
+@pytest.mark.parametrize("name", NO_TEXTS)
+def test_the_kind_of_what_is_no_text_is_named(name: str) -> None:
     with raises(SkillError):
-        decode(data, name)
+        decode(NO_TEXTS[name], name)
 
 
 @given(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])), st.integers(0, 4))

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from skillpager.types import SkillIndex
 
 STDIN = "-"
-STDIN_PLACE = "The skill on stdin"
+STDIN_PLACE = "stdin"
 
 
 def choose_settings(options: PagerOptions, *, faults: list[SettingsError] | None = None) -> Settings:

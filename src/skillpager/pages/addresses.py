@@ -89,7 +89,7 @@ def _at_lines(index: SkillIndex, match: re.Match[str]) -> list[int]:
 def _check_order(address: str, first: int, last: int, letter: str) -> None:
     if first > last:
         raise NodeNotFoundError(
-            f"The range {address!r} runs backwards: write {letter}{last}-{letter}{first}."
+            f"The range {address!r} runs backwards: write {letter}{last}-{first}."
         )
 
 

@@ -181,9 +181,9 @@ def _not_there(path: Path) -> str:
     """Return the error for a path that leads to nothing, by what its text looks like."""
     text = str(path)
     if url := _URL.fullmatch(text):
-        shown = hide_secrets(f"{url[1]}://{url[2]}")
         if url[1].lower() == "file":
-            return f"{shown} is a URL: name the path itself, /{url[2]}."
+            return f"file:///{url[2]} is a URL: name the path itself, /{url[2]}."
+        shown = hide_secrets(f"{url[1]}://{url[2]}")
         return f"{shown} is a URL, and nothing is downloaded: fetch the skill, then name its folder or file."
     if os.path.lexists(path):
         return f"{path} is a link to {path.readlink()}, where nothing is: correct the link, or name a file."
