@@ -211,7 +211,7 @@ def test_explain_lists_the_best_of_what_a_page_lacks(skillpager: Run, library: S
     left = [skip for skip in page.selection.skipped if skip.node.id not in on_page]
     best = [skip.node.id for skip in sorted(left, key=lambda skip: -skip.marginal)[:5]]
     said = skillpager("page", POSTGRES, QUERY, *options, "--explain", "-q").err
-    listed = said.partition(f"Left out {len(left)}, of which the best 5:\n")[2]
+    listed = said.partition(f"Left out {len(left)} (the page has its number of nodes); the best 5:\n")[2]
     assert re.findall(r"^  (n\d+) ", listed, re.MULTILINE) == best
     verbose = skillpager("page", POSTGRES, QUERY, *options, "--explain", "--verbose").err
     assert all(line in verbose for line in trace(page.selection).splitlines())

@@ -118,8 +118,11 @@ def _check_settings(faults: Sequence[SettingsError]) -> list[Check]:
 
 
 def _summarize(extras: Sequence[tuple[str, list[str], list[str]]]) -> list[tuple[str, str]]:
-    """Return a line for the extras that are installed, and one for those that can be added."""
-    there = [f"{name} ({', '.join(found)})" for name, found, lost in extras if not lost]
+    """Return a line for the extras that are installed, and one for those that can be added.
+
+    The versions of their packages are in the JSON.
+    """
+    there = [name for name, _, lost in extras if not lost]
     absent = [f"{name} (lacks {', '.join(lost)})" if found else name for name, found, lost in extras if lost]
     rows = [("installed", ", ".join(there) or "none, which is enough to page skills")]
     if absent:
@@ -152,6 +155,7 @@ def _settings(settings: "Settings") -> list[tuple[str, str, str]]:
             shown = hide_secrets(value)
         else:
             shown = ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+            shown = shown.lower() if isinstance(value, bool) else shown
         found.append((name, shown, origin))
     return found
 

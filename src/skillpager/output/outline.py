@@ -428,16 +428,22 @@ def explain_page(
     shown = {node.id for node in page.nodes}
     if filled := len(shown) - len(selection.picks):
         lines.append(f"On the page, too: {filled} between them, where a mark would be as long as the text.")
-    left = [skip for skip in selection.skipped if skip.node.id not in shown]
-    best = sorted(left, key=lambda skip: -skip.marginal)[:NEXT_BEST]
-    if best:
-        lines.append(f"Left out {len(left)}{f', of which the best {len(best)}' if best != left else ''}:")
-        lines += [_explained(skip, score, WHY_NOT[skip.reason]) for skip in best]
-        read = f"To read one: `{command_for(show, best[0].node.id)}`. " if show else ""
-        lines.append(
-            f"{read}To change it: {REMEDIES[Counter(skip.reason for skip in left).most_common(1)[0][0]]}."
-        )
+    lines += _left_out([skip for skip in selection.skipped if skip.node.id not in shown], score, show)
     return "\n".join(lines) + "\n"
+
+
+def _left_out(left: Sequence[Skip], score: str, show: str) -> list[str]:
+    """Return lines about the nodes that are left out: the best of them, the reasons, and what changes it."""
+    if not left:
+        return []
+    best = sorted(left, key=lambda skip: -skip.marginal)[:NEXT_BEST]
+    reasons = Counter(skip.reason for skip in left).most_common()
+    main = reasons[0][0]
+    shared = f" ({WHY_NOT[main]})" if len(reasons) == 1 else ""
+    some = f"; the best {len(best)}" if len(best) < len(left) else ""
+    rows = [_explained(skip, score, "" if shared else WHY_NOT[skip.reason]) for skip in best]
+    read = f"To read one: `{command_for(show, best[0].node.id)}`. " if show else ""
+    return [f"Left out {len(left)}{shared}{some}:", *rows, f"{read}To change it: {REMEDIES[main]}."]
 
 
 def _explained(entry: Pick | Skip, score: str, why: str) -> str:

@@ -88,9 +88,7 @@ def _at_lines(index: SkillIndex, match: re.Match[str]) -> list[int]:
 
 def _check_order(address: str, first: int, last: int, letter: str) -> None:
     if first > last:
-        raise NodeNotFoundError(
-            f"The range {address!r} runs backwards: write {letter}{last}-{first}."
-        )
+        raise NodeNotFoundError(f"The range {address!r} runs backwards: write {letter}{last}-{first}.")
 
 
 def _neither(index: SkillIndex, text: str) -> str:
