@@ -174,9 +174,10 @@ def require_extra(module: str, *, extra: str, purpose: str) -> ModuleType:
 def missing_extra(module: str) -> MissingExtraError | None:
     """Return the error for a module that is not installed; None if no extra has a package of its name."""
     package = module.partition(".")[0]
-    extra = next((name for name, packages in read_extras().items() if package in packages), None)
-    if extra is None:
+    extras = {name: packages for name, packages in read_extras().items() if package in packages}
+    if not extras:
         return None
+    extra = min(extras, key=lambda name: len(extras[name]))  # which installs least beside it
     return MissingExtraError(
         f'This command needs the package "{package}", which is not installed: run `{install_command(extra)}`.'
     )

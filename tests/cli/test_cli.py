@@ -21,7 +21,7 @@ from openai_server import OpenAIServer, Reply, openai_server  # noqa: F401
 from skillpager import SkillPager
 from skillpager.cli.doctor import UNSET
 from skillpager.encoders.builtin import MODEL_FOLDER
-from skillpager.errors import install_command
+from skillpager.errors import install_command, missing_extra, read_extras
 from skillpager.output.outline import explain_page, trace
 from skillpager.settings import Settings
 from skillpager.types import Page
@@ -818,9 +818,20 @@ def test_a_title_names_a_section(skillpager: Run, library: SkillPager) -> None:
     index = library.index(SAMPLES / "git-bisect")
     wanted = [node.id for node in index.nodes if node.id == "n0" or "By hand" in node.heading_path]
     assert len(wanted) > 3
-    assert done.out == library.expand(index, wanted).text
+    assert done.out == f"{library.expand(index, wanted).text}\n"
 
 
+def test_a_module_of_an_extra_is_known_by_its_package() -> None:
+    extra, packages = next((extra, packages) for extra, packages in read_extras().items() if extra == "plot")
+    told = missing_extra(f"{packages[0]}.pyplot")
+    assert told is not None
+    assert install_command(extra) in str(told)
+    assert missing_extra("no_such_module") is None
+
+
+@pytest.mark.skipif(
+    "pandas" not in read_extras().get("bench", []), reason="installed before it was in the extra"
+)
 def test_a_package_that_is_missing_is_no_bug(warm_cache: Path, tmp_path: Path) -> None:
     env = environment(warm_cache, PYTHONPATH=hide(tmp_path / "hidden", "pandas"))
     done = run("bench", "run", "--data", tmp_path, "--out", tmp_path / "out", env=env)

@@ -244,12 +244,13 @@ def _process_value(parameter: Any, process: Callable[[Any, Any], Any], context: 
 
 def _wrong_number(parameter: Any, kind: type[int] | type[float], value: str) -> str:
     """Return what is wrong with a number; pydantic's words for it leave out the value."""
+    bounds = [("at least", parameter.min), ("at most", parameter.max)]
+    limits = " and ".join(f"{word} {bound}" for word, bound in bounds if bound is not None)
     try:
         kind(value)
     except ValueError:
-        return f"{value!r} is not a {'whole number' if kind is int else 'number'}."
-    bounds = [("at least", parameter.min), ("at most", parameter.max)]
-    return f"{value} is not {' and '.join(f'{word} {bound}' for word, bound in bounds if bound is not None)}."
+        limits = ""
+    return f"{value!r} is not {limits or ('a whole number' if kind is int else 'a number')}."
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
