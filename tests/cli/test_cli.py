@@ -574,7 +574,7 @@ def test_doctor_offers_extras_without_alarm(skillpager: Run, tmp_path: Path) -> 
     assert "missing" not in done.out
     absent = {name for name, found in extras.items() if found["missing"]}
     line = re.search(r"^  available +(.*): `pip install .*` adds one$", done.out, re.MULTILINE)
-    offered = set(re.sub(r" \([^)]*\)", "", line[1]).split(", ")) if line else set()
+    offered = set(line[1].split(", ")) if line else set()
     assert offered == absent
 
 

@@ -120,10 +120,10 @@ def _check_settings(faults: Sequence[SettingsError]) -> list[Check]:
 def _summarize(extras: Sequence[tuple[str, list[str], list[str]]]) -> list[tuple[str, str]]:
     """Return a line for the extras that are installed, and one for those that can be added.
 
-    The versions of their packages are in the JSON.
+    Which of their packages are there, and in which versions, is in the JSON.
     """
     there = [name for name, _, lost in extras if not lost]
-    absent = [f"{name} (lacks {', '.join(lost)})" if found else name for name, found, lost in extras if lost]
+    absent = [name for name, _, lost in extras if lost]
     rows = [("installed", ", ".join(there) or "none, which is enough to page skills")]
     if absent:
         rows.append(("available", f"{', '.join(absent)}: `{install_command('NAME')}` adds one"))

@@ -57,7 +57,8 @@ def index(
 
     pager = open_pager(options, show_batches=False)
     outcomes = index_all(pager, find_targets(paths or [], pager.settings), jobs=jobs)
-    report_estimates(pager)
+    if any(outcome.error is None for outcome in outcomes):
+        report_estimates(pager)
     print_outcomes(outcomes, exact=pager.token_counter.exact, as_json=as_json)
     if not all(outcome.stored for outcome in outcomes):
         raise typer.Exit(FAILED)
