@@ -72,6 +72,7 @@ def page(
     reasons = pager.reasons(source, query, strategy=picked.strategy) if explain and estimated else {}
     index = pager.index(source)
     session.report_warnings(index)
+    _check_skill(index, skill)
     if as_json:
         form = context_json(made)
         print_json({**form, "reasons": reasons} if reasons else form)
@@ -96,6 +97,16 @@ def _print_notes(made: "Page", nodes: int) -> None:
         note(page_note(made, len(selection.picks) + len(selection.skipped) if selection else nodes))
     if said := not_covered(made.covered):
         note(f"the skill {said}")
+
+
+def _check_skill(index: "SkillIndex", skill: str) -> None:
+    """Raise `SkillError` if a skill has nothing to page: no text and no heading."""
+    from skillpager.errors import SkillError
+
+    if not index.nodes and not index.headings:
+        raise SkillError(
+            f"{skill} has nothing below its front matter: write the instructions there, or page another file."
+        )
 
 
 def _check_content(made: "Page") -> None:

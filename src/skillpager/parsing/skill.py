@@ -64,8 +64,7 @@ def read_skill(path: Path | str, *, scope: str = DEFAULT_SCOPE, max_bytes: int =
         The skill, its entry file first.
 
     Raises:
-        SkillError: There is no readable file, or it is empty below its front matter, binary, not UTF-8 or
-            too large.
+        SkillError: There is no readable file, or it is empty, binary, not UTF-8 or too large.
         ValueError: `scope` is unknown.
     """
     if scope not in SCOPES:
@@ -74,7 +73,8 @@ def read_skill(path: Path | str, *, scope: str = DEFAULT_SCOPE, max_bytes: int =
     in_folder = entry.name.lower() == ENTRY_FILE.lower()
     reader = _Reader(entry.parent, max_bytes)
     files = [reader.read(entry)]
-    _check_body(files, str(entry))
+    if is_blank(files[0].text):
+        raise SkillError(f"{entry} is empty: a skill needs at least one line of Markdown.")
     if scope == "skill" and in_folder:
         reader.add_linked(files)
     name = entry.resolve().parent.name if in_folder else entry.stem
@@ -90,7 +90,7 @@ def skill_from_text(text: str, *, name: str = "skill", max_bytes: int = MAX_SKIL
         max_bytes: Largest size of `text` in UTF-8.
 
     Raises:
-        SkillError: `text` is empty below its front matter, too large or contains lone surrogates.
+        SkillError: `text` is empty, too large or contains lone surrogates.
     """
     return skill_from_files([(ENTRY_FILE, text)], name=name, max_bytes=max_bytes)
 
@@ -106,9 +106,8 @@ def skill_from_files(
         max_bytes: Largest sum of sizes in UTF-8.
 
     Raises:
-        SkillError: There is no file, the first is empty, or the only one below its front matter; one
-            contains lone surrogates, two have the same path or one that cannot be shown on a line, or
-            together they are too large.
+        SkillError: There is no file, the first is empty, one contains lone surrogates, two have the same
+            path or one that cannot be shown on a line, or together they are too large.
     """
     if not files or is_blank(files[0][1]):
         raise SkillError("The skill text is empty: pass at least one line of Markdown.")
@@ -129,7 +128,6 @@ def skill_from_files(
         size += len(data)
         _check_size(size, max_bytes, what)
         sources[path] = _source_file(path, data, text)
-    _check_body(list(sources.values()), "The skill text")
     return _skill(list(sources.values()), fallback=name, root=None, notes=[])
 
 
@@ -293,17 +291,6 @@ def shown_name(*names: str) -> str:
 def is_blank(text: str) -> bool:
     """Return True if a text consists of blanks, line ends and byte order marks."""
     return not text.strip("\ufeff \t\r\n")
-
-
-def _check_body(files: Sequence[SourceFile], place: str) -> None:
-    """Raise a `SkillError` if there is nothing to page: no text, or none below the front matter."""
-    entry = files[0]
-    if is_blank(entry.text):
-        raise SkillError(f"{place} is empty: a skill needs at least one line of Markdown.")
-    if len(files) == 1 and is_blank(entry.text[entry.body_start :]):
-        raise SkillError(
-            f"{place} has nothing below its front matter: write the instructions there, or page another file."
-        )
 
 
 def _check_path(name: str, path: Path | str) -> None:
