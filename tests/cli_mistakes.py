@@ -31,6 +31,30 @@ MISTAKES = {
     "no such path": Mistake(("page", "no/where", "q"), ("no/where", "skillpager list")),
     "no such name": Mistake(("outline", "bisect"), ("'bisect'", "git-bisect")),
     "folder without a skill": Mistake(("page", "tests", "q"), ("tests", "SKILL.md")),
+    "folder of skills": Mistake(
+        ("page", "examples/skills", "q"), ("examples/skills/api-rate-limits", "more")
+    ),
+    "no name": Mistake(("page", "", "q"), ("empty", "skillpager list")),
+    "address on the web": Mistake(
+        ("page", "https://user:secret@example.com/skill?key=secret", "q"),
+        ("https://…@example.com/skill?key=…", "nothing is downloaded"),
+    ),
+    "address of a file": Mistake(
+        ("page", "file:///srv/skill.md", "q"), ("file:///srv/skill.md", " /srv/skill.md.")
+    ),
+    "path of Windows": Mistake(
+        ("page", r"C:\Users\me\skill", "q"), (r"C:\Users\me\skill", "/mnt/c/Users/me/skill")
+    ),
+    "query before the skill": Mistake(("page", "skip a commit", BISECT), ("'skip a commit'", BISECT), code=2),
+    "node before the skill": Mistake(("show", "n2", BISECT), ("'n2'", BISECT), code=2),
+    "query without quotes": Mistake(("page", BISECT, "skip", "a", "commit"), ("a commit", "quotes"), code=2),
+    "PDF document": Mistake(("page", "{files}/paper.pdf", "q"), ("paper.pdf", "PDF", "Markdown")),
+    "packed skill": Mistake(("page", "{files}/packed.skill", "q"), ("packed.skill", "ZIP", "unpack")),
+    "Word document": Mistake(("page", "{files}/text.docx", "q"), ("text.docx", "Word", "Markdown")),
+    "picture": Mistake(("page", "{files}/picture.png", "q"), ("picture.png", "PNG image")),
+    "front matter alone": Mistake(
+        ("page", "{files}/header.md", "q"), ("header.md", "below its front matter")
+    ),
     "empty file": Mistake(("page", "{files}/empty.md", "q"), ("empty.md",)),
     "binary file": Mistake(("page", "{files}/binary.md", "q"), ("binary.md",)),
     "UTF-16 file": Mistake(("page", "{files}/utf16.md", "q"), ("utf16.md", "UTF-16", "UTF-8")),
@@ -55,6 +79,10 @@ MISTAKES = {
     "query that is not UTF-8": Mistake(("page", BISECT, "-"), ("query", "UTF-8"), stdin=b"m\xfcll"),
     "no such node": Mistake(("show", BISECT, "n99"), ("'n99'", "n0 to n")),
     "malformed address": Mistake(("show", BISECT, "step 3"), ("'step'", "n12-n16", "L30-57")),
+    "section that is not there": Mistake(("show", BISECT, "By foot"), ("'By foot'", "'By hand'", "n12")),
+    "range that runs backwards": Mistake(("show", BISECT, "n5-n2"), ("'n5-n2'", "n2-5")),
+    "lines that run backwards": Mistake(("show", BISECT, "L30-20"), ("'L30-20'", "L20-30")),
+    "lines of no file": Mistake(("show", BISECT, "api.md:L3"), ("'api.md'", "'SKILL.md'")),
     "line without a node": Mistake(("show", BISECT, "L900"), ("'L900'",)),
     "unknown strategy": Mistake(
         ("page", BISECT, "q", "--strategy", "x"), ("strategy 'x'", "navigator, mmr, topk, full")
@@ -76,7 +104,9 @@ MISTAKES = {
         ("page", BISECT, "q", "--sufficiency", "high"), ("--sufficiency",), code=2
     ),
     "sufficiency of a variable that is no chance": Mistake(
-        ("page", BISECT, "q"), ("sufficiency", "9.0"), variables={"SKILLPAGER_SUFFICIENCY": "9"}
+        ("page", BISECT, "q"),
+        ("SKILLPAGER_SUFFICIENCY", "'9'", "at most 1"),
+        variables={"SKILLPAGER_SUFFICIENCY": "9"},
     ),
     "sufficiency from who cannot estimate it": Mistake(
         ("page", BISECT, "q", "--strategy", "mmr", "--sufficiency", "0.9"),
@@ -119,6 +149,21 @@ MISTAKES = {
         ("config.toml", "TOML"),
         variables={"XDG_CONFIG_HOME": "{files}/broken"},
     ),
+    "setting without quotes": Mistake(
+        ("page", BISECT, "q"),
+        ("config.toml", "encoder", "5", "quotes"),
+        variables={"XDG_CONFIG_HOME": "{files}/bare"},
+    ),
+    "variable that is no style": Mistake(
+        ("page", BISECT, "q"),
+        ("SKILLPAGER_STYLE", "'pretty'", "marked, plain, xml"),
+        variables={"SKILLPAGER_STYLE": "pretty"},
+    ),
+    "variable that is no text form": Mistake(
+        ("page", BISECT, "q"),
+        ("SKILLPAGER_EMBEDDED_TEXT", "'whole'", "context, heading, bare"),
+        variables={"SKILLPAGER_EMBEDDED_TEXT": "whole"},
+    ),
     "variable that is no number": Mistake(
         ("page", BISECT, "q"), ("SKILLPAGER_MAX_NODES", "'many'"), variables={"SKILLPAGER_MAX_NODES": "many"}
     ),
@@ -126,6 +171,8 @@ MISTAKES = {
         ("index", BISECT, "--cache-dir", "{files}/empty.md"),
         ("{files}/empty.md", "SKILLPAGER_CACHE_DIR"),
     ),
+    "index of no folder": Mistake(("index", "./nowhere"), ("nowhere", "folder")),
+    "index of a folder without skills": Mistake(("index", "{files}/typo"), ("no skill in or below", "typo")),
     "list of no folder": Mistake(("list", "no/where"), ("no/where",)),
     "endpoint that is not there": Mistake(
         ("page", BISECT, "q", "--encoder", "openai:m"),
@@ -137,6 +184,12 @@ MISTAKES = {
     "unknown option": Mistake(("page", BISECT, "q", "--nodes", "3"), ("--nodes",), code=2),
     "unknown command": Mistake(("pages", BISECT), ("pages", "page"), code=2),
     "k that is no number": Mistake(("page", BISECT, "q", "-k", "many"), ("--max-nodes",), code=2),
+    "number in words of people": Mistake(
+        ("page", BISECT, "q", "--max-tokens", "2k"), ("--max-tokens", "'2k'"), code=2
+    ),
+    "no worker": Mistake(("index", BISECT, "--jobs", "0"), ("--jobs", "'0' is not at least 1"), code=2),
+    "command of another program": Mistake(("search", "restore"), ("'search'", "index, page"), code=2),
+    "option before the command": Mistake(("--json", "page", BISECT, "q"), ("--json", "after"), code=2),
     "size that is none": Mistake(("cache", "evict", "--max-size", "big"), ("100MB",), code=2),
     "clearing the cache without a terminal": Mistake(("cache", "clear"), ("--yes",), code=2),
     "unknown agent": Mistake(("install", "--agent", "emacs"), ("'emacs'", "claude-code")),
@@ -163,7 +216,13 @@ def write_files(folder: Path) -> None:
     (folder / "binary.md").write_bytes(b"\x7fELF\0\0\1")
     (folder / "utf16.md").write_bytes("# Title".encode("utf-16"))
     (folder / "latin1.md").write_bytes(b"# Title\nM\xfcll\n")
-    for name, text in (("typo", 'enocder = "hashing"\n'), ("broken", "encoder = \n")):
+    (folder / "paper.pdf").write_bytes(b"%PDF-1.4\nonly ASCII\n%%EOF\n")
+    (folder / "packed.skill").write_bytes(b"PK\3\4\0\0")
+    (folder / "text.docx").write_bytes(b"PK\3\4\xff\xff")
+    (folder / "picture.png").write_bytes(b"\x89PNG\r\n\x1a\n\0")
+    (folder / "header.md").write_bytes(b"---\nname: header\ndescription: Nothing follows.\n---\n\n")
+    settings = (("typo", 'enocder = "hashing"\n'), ("broken", "encoder = \n"), ("bare", "encoder = 5\n"))
+    for name, text in settings:
         (folder / name / "skillpager").mkdir(parents=True)
         (folder / name / "skillpager" / "config.toml").write_text(text)
 

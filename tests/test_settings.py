@@ -10,10 +10,11 @@ import pytest
 from messages import raises
 from skillpager import SkillPager
 from skillpager.errors import SettingsError
+from skillpager.node_text import TEXT_FORMS
 from skillpager.parsing.skill import SCOPES
 from skillpager.settings import (
+    CHOICES,
     PROJECT_ARGUMENTS,
-    PROJECT_CHOICES,
     Settings,
     hide_secrets,
     load_settings,
@@ -121,7 +122,6 @@ def test_keys_never_show(tmp_path: Path) -> None:
         "max_nodes = true",
         'mmr_lambda = "high"',
         'sufficiency = "sure"',
-        'fill = "yes"',
         "llm_batch_size = 0",
         "llm_batch_size = 2.5",
         "llm_concurrency = true",
@@ -129,6 +129,12 @@ def test_keys_never_show(tmp_path: Path) -> None:
         "llm_timeout = 0",
         "llm_timeout = nan",
         'llm_timeout = "soon"',
+        'fill = "perhaps"',
+        'style = "gold"',
+        'embedded_text = "whole"',
+        "sufficiency = 0",
+        "encoder = 5",
+        'colour = "red"',
     ],
 )
 def test_a_wrong_file_names_the_place_and_the_value(tmp_path: Path, content: str) -> None:
@@ -139,6 +145,38 @@ def test_a_wrong_file_names_the_place_and_the_value(tmp_path: Path, content: str
 def test_a_wrong_variable_names_itself(tmp_path: Path) -> None:
     with raises(SettingsError):
         load(tmp_path, SKILLPAGER_MAX_TOKENS="many")
+
+
+def test_faults_are_collected_and_the_rest_is_used(tmp_path: Path) -> None:
+    faults: list[SettingsError] = []
+    (tmp_path / "user.toml").write_text('style = "gold"\nmax_tokens = 9\nfill = "on"\n', encoding="utf-8")
+    settings = load_settings(
+        environ={"SKILLPAGER_MAX_NODES": "many", "SKILLPAGER_SCOPE": "body"},
+        project_file=None,
+        user_file=tmp_path / "user.toml",
+        faults=faults,
+    )
+    assert (settings.style, settings.max_tokens, settings.fill) == ("marked", 9, True)
+    assert (settings.max_nodes, settings.scope) == (None, "body")
+    assert [str(fault).partition(" ")[0] for fault in faults] == ["style", "max_nodes"]
+
+
+@pytest.mark.parametrize(
+    ("variable", "meant"),
+    [
+        ("SKILLPAGER_MAX_TOKEN", "SKILLPAGER_MAX_TOKENS"),
+        ("SKILLPAGER_SKILL_DIRS", "SKILLPAGER_SKILLS_DIR"),
+        ("SKILLPAGER_SERVER_TOKEN", None),
+        ("SKILLPAGER_HOME", None),
+        ("SKILLPAGER_MAX_TOKENS", None),
+    ],
+)
+def test_a_variable_that_is_nearly_one_of_ours_is_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, variable: str, meant: str | None
+) -> None:
+    load(tmp_path, **{variable: "9"})
+    said = [f"The environment variable {variable} has no effect: did you mean {meant}?"] if meant else []
+    assert [record.getMessage() for record in caplog.records] == said
 
 
 BAD_PROJECT_FILES = {
@@ -166,7 +204,7 @@ def test_a_bad_project_file_is_a_warning_and_the_users_own_an_error(
     warned = [record.getMessage() for record in caplog.records]
     assert warned
     assert all(str(bad) in text and len(text) < 1_000 for text in warned)
-    if "argument" not in what and what != "out of range":  # these are only noticed when a page is made
+    if "argument" not in what:  # these are only noticed when a page is made
         with pytest.raises(SettingsError, match=re.escape(str(bad))):
             load_settings(environ={}, project_file=None, user_file=bad)
 
@@ -245,7 +283,8 @@ def test_only_regular_files_are_read_and_no_more_than_allowed(tmp_path: Path) ->
 
 
 def test_a_project_can_choose_every_scope_style_and_argument() -> None:
-    assert PROJECT_CHOICES["scope"] == SCOPES
-    assert PROJECT_CHOICES["style"] == tuple(Style)
+    assert CHOICES["scope"] == SCOPES
+    assert CHOICES["style"] == tuple(Style)
+    assert CHOICES["embedded_text"] == TEXT_FORMS
     numbers = {name for name, family in FAMILIES.items() if family.local and family.argument}
     assert set(PROJECT_ARGUMENTS) == numbers

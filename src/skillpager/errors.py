@@ -169,3 +169,31 @@ def require_extra(module: str, *, extra: str, purpose: str) -> ModuleType:
             f'{purpose} needs the package "{module.partition(".")[0]}", which is not installed: '
             f"run `{install_command(extra)}`."
         ) from error
+
+
+def missing_extra(module: str) -> MissingExtraError | None:
+    """Return the error for a module that is not installed; None if no extra has a package of its name."""
+    package = module.partition(".")[0]
+    extras = {name: packages for name, packages in read_extras().items() if package in packages}
+    if not extras:
+        return None
+    extra = min(extras, key=lambda name: len(extras[name]))  # which installs least beside it
+    return MissingExtraError(
+        f'This command needs the package "{package}", which is not installed: run `{install_command(extra)}`.'
+    )
+
+
+def read_extras() -> dict[str, list[str]]:
+    """Return the packages of each extra, sorted by extra; empty for a source tree on the path."""
+    import re
+    from importlib.metadata import PackageNotFoundError, requires
+
+    requirement = re.compile(r"([\w.-]+).*;.*extra\s*==\s*[\"']([\w.-]+)[\"']?")
+    found: dict[str, list[str]] = {}
+    try:
+        needed = requires("skillpager") or []
+    except PackageNotFoundError:
+        return {}
+    for match in filter(None, map(requirement.fullmatch, needed)):
+        found.setdefault(match[2], []).append(match[1])
+    return dict(sorted(found.items()))

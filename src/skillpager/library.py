@@ -410,11 +410,18 @@ def locate(skill: str, folders: Sequence[Path]) -> Path:
     """Return `skill` as a path if it exists or looks like one, else the path of the skill of this name.
 
     Raises:
-        SkillError: There is no skill of this name; similar names are listed.
+        SkillError: The name is empty, or there is no skill of this name; similar names are listed.
     """
+    if not skill.strip():
+        raise SkillError(
+            "The name of the skill is empty: name a skill folder, a Markdown file, or a skill that "
+            "`skillpager list` shows."
+        )
     try:
         path = Path(skill).expanduser()
-        if path.exists() or os.sep in skill or path.suffix.lower() in (".md", ".markdown"):
+        # a link to nothing and a path of another system are not there, but no names of skills either
+        looks_like_path = "/" in skill or "\\" in skill or path.suffix.lower() in (".md", ".markdown")
+        if looks_like_path or os.path.lexists(path):
             return path
     except (OSError, RuntimeError):  # no access, a name that is too long, or `~somebody` without a home
         return Path(skill)  # reading it says why

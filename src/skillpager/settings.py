@@ -4,13 +4,14 @@ A project file comes with a `git clone` and is not trusted: it may set the look 
 an endpoint, a model, a strategy that needs one, or a folder. What is wrong in it is a warning, not an error.
 """
 
+import difflib
 import errno
 import logging
 import os
 import re
 import stat
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
@@ -33,6 +34,8 @@ MAX_SHOWN_CHARS = 80
 # largest batch and most requests at a time of a language model; larger is a slip of the hand
 MAX_REQUESTS = 1_000
 MAX_SECONDS = 86_400  # a day
+# how like one of ours a variable must be to be taken for a misspelling of it, 0 to 1
+MISSPELT_LIKENESS = 0.85
 
 # settings that an untrusted project file may set, and strategies that it may name: they load no model except
 # the shipped ones and call no endpoint
@@ -44,10 +47,11 @@ PROJECT_STRATEGIES = (
     *("greedy_graph", "topk_dependency", "mmr_graph", "exec_only", "concept_only", "density"),
     *("head", "sections", "bm25", "hybrid", "dpp", "msd", "cover"),
 )
-PROJECT_CHOICES = {
+# the values of settings that have few
+CHOICES = {
     "scope": ("skill", "body"),
     "style": ("marked", "plain", "xml"),
-    "strategy": PROJECT_STRATEGIES,
+    "embedded_text": ("context", "heading", "bare"),
 }
 # names of parts before their colon, by setting; before a colon, any other name is that of a module
 BUILT_IN: dict[str, tuple[str, ...]] = {
@@ -59,10 +63,15 @@ BUILT_IN: dict[str, tuple[str, ...]] = {
         "chunk_mmr",  # in the benchmark only
     ),
 }
+TRUTHS = dict.fromkeys(("true", "yes", "on", "1"), True) | dict.fromkeys(("false", "no", "off", "0"), False)
+PREFIX = "SKILLPAGER_"
 # the least argument of those strategies that take one; the greatest is 1
 PROJECT_ARGUMENTS = {"greedy_graph": -1.0, "density": 0.0, "dpp": 0.0, "msd": 0.0, "cover": 0.0}
 
 _CHUNK_BYTES = 64 * 1024
+
+# what is done with a setting that is not valid: it is raised, collected or logged
+Fail = Callable[[SettingsError], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +188,7 @@ def load_settings(
     environ: Mapping[str, str] | None = None,
     project_file: Path | None = Path(PROJECT_FILE),
     user_file: Path | None = None,
+    faults: list[SettingsError] | None = None,
 ) -> Settings:
     """Return the settings of this process.
 
@@ -186,39 +196,52 @@ def load_settings(
         environ: Environment variables; the process's own by default.
         project_file: `skillpager.toml` of the current folder; only defaults of `page` are read from it.
         user_file: `config.toml` of the user's configuration folder.
+        faults: Where given, what is not valid is appended to it and left out, and nothing is raised.
 
     Raises:
         SettingsError: A file or value is not valid.
     """
     environment = os.environ if environ is None else environ
     user_file = user_file or platformdirs.user_config_path(APP) / "config.toml"
-    settings = _from_file(Settings(), user_file, trusted=True)
+
+    def fail(error: SettingsError) -> None:
+        if faults is None:
+            raise error
+        faults.append(error)
+
+    settings = _from_file(Settings(), user_file, trusted=True, fail=fail)
     if project_file is not None:
-        settings = _from_file(settings, project_file, trusted=False)
-    return _from_environment(settings, environment)
+        settings = _from_file(settings, project_file, trusted=False, fail=_ignore)
+    return _from_environment(settings, environment, fail)
 
 
-def _from_file(settings: Settings, path: Path, *, trusted: bool) -> Settings:
+def _ignore(error: SettingsError) -> None:
+    logger.warning("%s It is ignored.", error)
+
+
+def _from_file(settings: Settings, path: Path, *, trusted: bool, fail: Fail) -> Settings:
     known = sorted(item.name for item in fields(Settings))
     changes: dict[str, object] = {}
     try:
         loaded = _load_toml(path)
     except SettingsError as error:
-        if trusted:
-            raise
-        logger.warning("%s It is ignored.", error)
+        fail(error)
         return settings
     for name, value in loaded.items():
         try:
             if name not in known:
-                raise SettingsError(f"{path}: unknown setting {_shown(name)}; known are {', '.join(known)}.")
+                raise SettingsError(_unknown(name, known, path))
             if trusted or _may_choose(name, value, path):
                 changes[name] = _refuse_code(name, _convert(name, value, str(path)), str(path))
         except SettingsError as error:
-            if trusted:
-                raise
-            logger.warning("%s It is ignored.", error)
+            fail(error)
     return replace(settings, **changes)  # type: ignore[arg-type]
+
+
+def _unknown(name: str, known: list[str], path: Path) -> str:
+    close = difflib.get_close_matches(name[:MAX_SHOWN_CHARS], known, n=1)
+    hint = f"did you mean {close[0]}?" if close else f"known are {', '.join(known)}."
+    return f"{path}: unknown setting {_shown(name)}; {hint}"
 
 
 def _load_toml(path: Path) -> dict[str, object]:
@@ -254,21 +277,19 @@ def _may_choose(name: str, value: object, path: Path) -> bool:
         SettingsError: The value is not of the setting's kind.
     """
     if name not in PROJECT_KEYS:
-        logger.warning("%s: %s is ignored, a project may only set %s", path, name, sorted(PROJECT_KEYS))
+        allowed = ", ".join(sorted(PROJECT_KEYS))
+        logger.warning("%s: %s is ignored, a project may only set %s", path, name, allowed)
         return False
     converted = _convert(name, value, str(path))
-    if choices := PROJECT_CHOICES.get(name):
-        base, colon, argument = str(converted).partition(":")
-        if base in choices and (not colon or _is_project_argument(base, argument)):
-            return True
-        allowed = f"name one of {', '.join(choices)}"
-    elif isinstance(converted, float):
-        if 0.0 < converted <= 1.0 or (converted == 0.0 and name == "mmr_lambda"):
-            return True
-        allowed = "choose a number from 0 to 1"
-    else:
+    if name != "strategy":
         return True
-    logger.warning("%s: %s %s is ignored, a project may only %s", path, name, _shown(value), allowed)
+    base, colon, argument = str(converted).partition(":")
+    if base in PROJECT_STRATEGIES and (not colon or _is_project_argument(base, argument)):
+        return True
+    logger.warning(
+        "%s: strategy %s is ignored, a project may only name one of %s",
+        *(path, _shown(value), ", ".join(PROJECT_STRATEGIES)),
+    )
     return False
 
 
@@ -307,7 +328,7 @@ def _shown(value: object) -> str:
     return text if len(text) <= MAX_SHOWN_CHARS else f"{text[:MAX_SHOWN_CHARS]}…"
 
 
-def _from_environment(settings: Settings, environ: Mapping[str, str]) -> Settings:
+def _from_environment(settings: Settings, environ: Mapping[str, str], fail: Fail) -> Settings:
     """Apply the SKILLPAGER_ variables, then fall back to OPENAI_BASE_URL and OPENAI_API_KEY.
 
     OPENAI_API_KEY is used only with OpenAI's own address or that of OPENAI_BASE_URL, never with another
@@ -315,10 +336,14 @@ def _from_environment(settings: Settings, environ: Mapping[str, str]) -> Setting
     """
     changes: dict[str, object] = {}
     for item in fields(Settings):
-        variable = f"SKILLPAGER_{item.name.upper()}"
+        variable = PREFIX + item.name.upper()
         if value := environ.get(variable, ""):
             place = f"the environment variable {variable}"
-            changes[item.name] = _refuse_code(item.name, _convert(item.name, value, place), place)
+            try:
+                changes[item.name] = _refuse_code(item.name, _convert(item.name, value, place), place)
+            except SettingsError as error:
+                fail(error)
+    _warn_of_misspelt(environ)
     for kind in ("llm", "embed"):
         address, key = f"{kind}_base_url", f"{kind}_api_key"
         if changes.get(address, getattr(settings, address)) is None:
@@ -326,6 +351,16 @@ def _from_environment(settings: Settings, environ: Mapping[str, str]) -> Setting
             if changes.get(key, getattr(settings, key)) is None:
                 changes[key] = environ.get("OPENAI_API_KEY") or None
     return replace(settings, **changes)  # type: ignore[arg-type]
+
+
+def _warn_of_misspelt(environ: Mapping[str, str]) -> None:
+    """Log each variable that is nearly one of ours: it would have no effect, and nobody would notice."""
+    known = [PREFIX + item.name.upper() for item in fields(Settings)]
+    for name in environ:
+        if name.startswith(PREFIX) and name not in known:
+            close = difflib.get_close_matches(name, known, n=1, cutoff=MISSPELT_LIKENESS)
+            if close:
+                logger.warning("The environment variable %s has no effect: did you mean %s?", name, close[0])
 
 
 def _convert(name: str, value: object, place: str) -> object:
@@ -349,16 +384,26 @@ def _convert(name: str, value: object, place: str) -> object:
                 raise ValueError(f"it must be a number of seconds, above 0 and at most {MAX_SECONDS:,}")
             return float(str(value))
         if name in ("mmr_lambda", "sufficiency"):
-            return float(str(value))
+            number = float(str(value))
+            if not (0.0 < number <= 1.0 or (number == 0.0 and name == "mmr_lambda")):
+                allowed = "from 0 to 1" if name == "mmr_lambda" else "above 0 and at most 1"
+                raise ValueError(f"it must be a number {allowed}")
+            return number
         if name == "fill":
-            if str(value).lower() not in ("true", "false", "1", "0"):
+            if str(value).lower() not in TRUTHS:
                 raise ValueError("it must be true or false")
-            return str(value).lower() in ("true", "1")
+            return TRUTHS[str(value).lower()]
+        if choices := CHOICES.get(name):
+            if value not in choices:
+                raise ValueError(f"it must be one of {', '.join(choices)}")
+            return value
         if name in ("cache_dir", "baselines"):
             return Path(str(value)).expanduser()
         if name == "skills_dir":
             parts = value if isinstance(value, list) else str(value).split(os.pathsep)
             return tuple(Path(str(part)).expanduser() for part in parts if str(part))
+        if not isinstance(value, str):
+            raise ValueError("it must be text in quotes")
     except (ValueError, RuntimeError) as error:  # the latter of `~somebody` without a home
         raise SettingsError(f"{name} in {place} is {_shown(value)}: {error}.") from error
-    return str(value)
+    return value

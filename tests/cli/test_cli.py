@@ -1,6 +1,7 @@
 """The command line as a real process: what each command prints, where, and with which exit code."""
 
 import json
+import os
 import re
 import shlex
 import signal
@@ -10,6 +11,7 @@ import sys
 import textwrap
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -17,9 +19,10 @@ import pytest
 from cli_process import ROOT, SAMPLES, Ran, command, environment, hide, run, run_on_terminal
 from openai_server import OpenAIServer, Reply, openai_server  # noqa: F401
 from skillpager import SkillPager
+from skillpager.cli.doctor import UNSET
 from skillpager.encoders.builtin import MODEL_FOLDER
-from skillpager.errors import install_command
-from skillpager.output.outline import format_reasons, trace
+from skillpager.errors import install_command, missing_extra, read_extras
+from skillpager.output.outline import explain_page, trace
 from skillpager.settings import Settings
 from skillpager.types import Page
 
@@ -182,28 +185,41 @@ def test_page_options_reach_the_pager(skillpager: Run) -> None:
     assert f"skillpager show {KUBERNETES} --scope body L2-9]" in page["text"]
 
 
-def test_explain_prints_the_trace_to_stderr_even_when_quiet(skillpager: Run) -> None:
-    done = skillpager("page", POSTGRES, QUERY, "-k", "3", "--strategy", "mmr", "--explain", "--quiet")
-    header, columns, *rows = done.err.splitlines()
-    assert header == f"strategy mmr, max_nodes 3, max_tokens None, marginal is mmr_margin, query {QUERY!r}"
-    assert columns.split()[:3] == ["rank", "node", "type"]
-    assert [row.split()[0] for row in rows[:4]] == ["0", "1", "2", "-"]
-    assert len(rows) > 30
-    assert done.out.startswith("[Page of a skill. […] = omitted lines; read: skillpager show ")
-
-
-def test_explain_tells_what_speaks_for_each_pick(skillpager: Run, library: SkillPager) -> None:
+def test_explain_says_on_stderr_why_even_when_quiet(skillpager: Run, library: SkillPager) -> None:
     done = skillpager("page", POSTGRES, QUERY, "-k", "3", "--explain", "--quiet")
-    selection = library.page(SAMPLES / "postgres-backup", QUERY, max_nodes=3).selection
-    assert selection is not None
-    reasons = format_reasons(selection, library.reasons(SAMPLES / "postgres-backup", QUERY))
-    assert done.err == trace(selection) + reasons
-    header, *rows = reasons.splitlines()
-    assert header == "node   needed  because"
-    assert [row.split()[0] for row in rows] == [pick.node.id for pick in selection.picks]
-    for row, pick in zip(rows, selection.picks, strict=True):
-        assert re.fullmatch(rf"n\d+ +{100 * pick.marginal:.0f} %  \w.*", row)
-    assert re.search(r"means what is asked \d+ %|shares its words \d+ %", reasons)
+    page = library.page(SAMPLES / "postgres-backup", QUERY, max_nodes=3)
+    assert page.selection is not None
+    reasons = library.reasons(SAMPLES / "postgres-backup", QUERY)
+    assert done.err == explain_page(page, reasons, show=f"skillpager show {POSTGRES}")
+    assert done.out.startswith("[Page of a skill. […] = omitted lines; read: skillpager show ")
+    header, *rows = done.err.splitlines()
+    assert header == "Picked 3 of 53 nodes with navigator, in this order:"
+    for row, pick in zip(rows, page.selection.picks, strict=False):
+        assert re.match(rf"  {pick.node.id} L\d+(-\d+)? +{pick.node.tokens}t  needed +\d+ %  \S", row)
+        assert row.endswith("]")
+    command_line = re.search(r"To read one: `skillpager (show [^`]+)`", done.err)
+    assert command_line is not None
+    assert skillpager(*shlex.split(command_line[1])).code == 0
+    assert done.err.endswith("To change it: raise --max-nodes.\n")
+
+
+def test_explain_lists_the_best_of_what_a_page_lacks(skillpager: Run, library: SkillPager) -> None:
+    options = ("-k", "3", "--strategy", "mmr")
+    page = library.page(SAMPLES / "postgres-backup", QUERY, max_nodes=3, strategy="mmr")
+    assert page.selection is not None
+    on_page = {node.id for node in page.nodes}
+    left = [skip for skip in page.selection.skipped if skip.node.id not in on_page]
+    best = [skip.node.id for skip in sorted(left, key=lambda skip: -skip.marginal)[:5]]
+    said = skillpager("page", POSTGRES, QUERY, *options, "--explain", "-q").err
+    listed = said.partition(f"Left out {len(left)} (the page has its number of nodes); the best 5:\n")[2]
+    assert re.findall(r"^  (n\d+) ", listed, re.MULTILINE) == best
+    verbose = skillpager("page", POSTGRES, QUERY, *options, "--explain", "--verbose").err
+    assert all(line in verbose for line in trace(page.selection).splitlines())
+
+
+def test_explain_of_a_whole_skill_has_nothing_to_explain(skillpager: Run) -> None:
+    done = skillpager("page", BISECT, "skip a commit", "--fill", "--explain", "-q")
+    assert done.err == "The whole skill is on the page: it fits the limits, so nothing had to be picked.\n"
 
 
 def test_explain_as_json_holds_what_speaks_for_each_node(skillpager: Run, library: SkillPager) -> None:
@@ -509,6 +525,13 @@ def test_cache_is_shown_verified_evicted_and_cleared(tmp_path: Path) -> None:
     assert run("cache", "info", env=env).out == "skill\tnodes\tsize\tused\tkey\tfolder\n"
 
 
+def test_looking_at_a_cache_does_not_make_it(skillpager: Run, tmp_path: Path) -> None:
+    for command_name in ("info", "verify"):
+        done = skillpager("cache", command_name, "--cache-dir", tmp_path / "mistyped")
+        assert done.code == 0
+    assert list(tmp_path.iterdir()) == []
+
+
 # ---- doctor, version, completion
 
 
@@ -541,6 +564,57 @@ def test_doctor_tells_where_settings_come_from_and_what_is_missing(skillpager: R
     assert set(found["extras"]) >= {"openai", "plot", "st", "tokens"}
 
 
+def test_doctor_tells_the_effect_of_each_setting_without_a_value(skillpager: Run) -> None:
+    done = skillpager("doctor")
+    assert "not set" not in done.out
+    assert re.search(r"^  max_tokens +no limit  \(default\)$", done.out, re.MULTILINE)
+    unset = {item.name for item in fields(Settings) if getattr(Settings(), item.name) in (None, ())}
+    assert set(UNSET) == unset
+
+
+def test_doctor_offers_extras_without_alarm(skillpager: Run, tmp_path: Path) -> None:
+    extras = skillpager("doctor", "--json").json["extras"]
+    done = skillpager("doctor")
+    assert "missing" not in done.out
+    absent = {name for name, found in extras.items() if found["missing"]}
+    line = re.search(r"^  available +(.*): `pip install .*` adds one$", done.out, re.MULTILINE)
+    offered = set(line[1].split(", ")) if line else set()
+    assert offered == absent
+
+
+@pytest.mark.parametrize(
+    ("content", "fault"),
+    [
+        ("encoder = ", "not valid TOML"),
+        ('encoder = "hashing"\nmax_tokens = "many"', "max_tokens"),
+        ('encoder = "hashing"\nenocder = "hashing"', "did you mean encoder?"),
+    ],
+)
+def test_doctor_outlives_a_broken_configuration_file(
+    skillpager: Run, tmp_path: Path, content: str, fault: str
+) -> None:
+    (tmp_path / "config" / "skillpager").mkdir(parents=True)
+    file = tmp_path / "config" / "skillpager" / "config.toml"
+    file.write_text(content, encoding="utf-8")
+    variables = {"XDG_CONFIG_HOME": str(tmp_path / "config"), "SKILLPAGER_MAX_NODES": "many"}
+    done = skillpager("doctor", "--json", **variables)
+    assert done.code == 1
+    checks = done.json["checks"]
+    failed = [check["detail"] for check in checks if not check["ok"]]
+    assert len(failed) == 2
+    assert str(file) in failed[0]
+    assert fault in failed[0]
+    assert "SKILLPAGER_MAX_NODES" in failed[1]
+    assert [check["name"] for check in checks if check["ok"]] == [
+        "cache",
+        "models",
+        "token counts",
+        "self-test",
+    ]
+    encoder = "hashing" if "hashing" in content else "builtin"
+    assert done.json["settings"]["encoder"]["value"] == encoder
+
+
 def test_doctor_fails_when_paging_does(skillpager: Run, openai_server: OpenAIServer) -> None:  # noqa: F811
     openai_server.script(Reply(401, {"error": {"message": "bad key"}}))
     variables = {"SKILLPAGER_EMBED_BASE_URL": openai_server.base_url, "SKILLPAGER_EMBED_API_KEY": "sk-wrong"}
@@ -551,8 +625,14 @@ def test_doctor_fails_when_paging_does(skillpager: Run, openai_server: OpenAISer
     assert "sk-wrong" not in done.out
 
 
-def test_version(skillpager: Run) -> None:
-    assert re.fullmatch(r"skillpager \d+\.\d+\.\d+\S*\n", skillpager("--version").out)
+@pytest.mark.parametrize("word", ["--version", "-V", "version"])
+def test_version(skillpager: Run, word: str) -> None:
+    assert re.fullmatch(r"skillpager \d+\.\d+\.\d+\S*\n", skillpager(word).out)
+
+
+def test_help_is_a_word_too(skillpager: Run) -> None:
+    assert skillpager("help") == skillpager("--help")
+    assert skillpager("help", "show") == skillpager("show", "--help")
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh"])
@@ -685,3 +765,80 @@ def test_without_arguments_help_is_shown(warm_cache: Path) -> None:
     done = run(env=environment(warm_cache))
     assert done.code == 2
     assert "Usage: skillpager [OPTIONS] COMMAND" in done.out + done.err
+
+
+# ---- surroundings
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="shells there cannot close a stream")
+@pytest.mark.parametrize(("closed", "sent"), [("0<&-", True), ("1>&-", False), ("2>&-", True)])
+def test_a_closed_stream_is_no_error(warm_cache: Path, closed: str, sent: bool) -> None:
+    line = shlex.join(command("page", BISECT, "skip a commit", "-k", "1"))
+    done = subprocess.run(
+        ["sh", "-c", f"{line} {closed}"],
+        capture_output=True,
+        env=environment(warm_cache),
+        cwd=ROOT,
+        timeout=60,
+    )
+    assert (done.returncode, bool(done.stdout)) == (0, sent)
+    assert b"Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="file permissions are not those of POSIX")
+def test_without_a_cache_or_a_home_that_can_be_written_pages_come_from_memory(
+    warm_cache: Path, tmp_path: Path
+) -> None:
+    env = environment(warm_cache, HOME=str(tmp_path / "home"), XDG_CONFIG_HOME="", XDG_CACHE_HOME="")
+    del env["SKILLPAGER_CACHE_DIR"]
+    (tmp_path / "home").write_text("in the place of the folder: nothing can be made in it, not even by root")
+    done = run("page", BISECT, "skip a commit", "-k", "1", env=env)
+    assert done.code == 0
+    assert done.out == run("page", BISECT, "skip a commit", "-k", "1", env=environment(warm_cache)).out
+    warning, told = done.err.splitlines()
+    assert re.match(
+        r"warning: indexes are not stored, they stay in memory for now: .*SKILLPAGER_CACHE_DIR", warning
+    )
+    assert told.startswith("1 of 11 nodes")
+    assert (tmp_path / "home").is_file()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a folder in use cannot be removed there")
+def test_a_current_folder_that_is_gone_is_named(warm_cache: Path, tmp_path: Path) -> None:
+    (tmp_path / "gone").mkdir()
+    line = f'cd "$1" && rmdir "$1" && {shlex.join(command("list"))}'
+    done = subprocess.run(
+        ["sh", "-c", line, "sh", tmp_path / "gone"],
+        capture_output=True,
+        env=environment(warm_cache),
+        timeout=60,
+    )
+    assert done.returncode == 1
+    assert done.stderr.decode() == "error: The current folder has been removed: change to another one.\n"
+
+
+def test_a_title_names_a_section(skillpager: Run, library: SkillPager) -> None:
+    done = skillpager("show", BISECT, "by  hand", "n0")
+    index = library.index(SAMPLES / "git-bisect")
+    wanted = [node.id for node in index.nodes if node.id == "n0" or "By hand" in node.heading_path]
+    assert len(wanted) > 3
+    assert done.out == f"{library.expand(index, wanted).text}\n"
+
+
+def test_a_module_of_an_extra_is_known_by_its_package() -> None:
+    extra, packages = next((extra, packages) for extra, packages in read_extras().items() if extra == "plot")
+    told = missing_extra(f"{packages[0]}.pyplot")
+    assert told is not None
+    assert install_command(extra) in str(told)
+    assert missing_extra("no_such_module") is None
+
+
+@pytest.mark.skipif(
+    "pandas" not in read_extras().get("bench", []), reason="installed before it was in the extra"
+)
+def test_a_package_that_is_missing_is_no_bug(warm_cache: Path, tmp_path: Path) -> None:
+    env = environment(warm_cache, PYTHONPATH=hide(tmp_path / "hidden", "pandas"))
+    done = run("bench", "run", "--data", tmp_path, "--out", tmp_path / "out", env=env)
+    assert done.code == 1
+    assert 'needs the package "pandas"' in done.err
+    assert "bug" not in done.err

@@ -183,5 +183,7 @@ def test_plain_values_are_those_of_typer(words: list[str]) -> None:
         app = typer.Typer(add_completion=False, rich_markup_mode=None)
         app.command(cls=kind)(take)
         done = CliRunner().invoke(app, words, prog_name="take")
-        outcomes.append((done.exit_code, done.output, _Kept.values))
+        # only what is said about a number is ours: it names the value
+        said = re.sub(r"(Invalid value for '--(?:number|bounded)':).*", r"\1", done.output)
+        outcomes.append((done.exit_code, said, _Kept.values))
     assert outcomes[0] == outcomes[1]

@@ -66,6 +66,8 @@ def test_lines_name_every_node_that_they_touch(quick_pager: SkillPager) -> None:
     [
         "n9999",
         "n5-n3",
+        "L9-3",
+        "n3 five",
         "five",
         "L99999",
         "missing.md:L1",
@@ -99,6 +101,15 @@ def test_a_section_is_what_stands_under_its_heading(
 ) -> None:
     index = quick_pager.index(SECTIONS)
     assert [index.nodes[ordinal].text for ordinal in find_section(index, section)] == texts
+
+
+def test_a_title_is_an_address_too(quick_pager: SkillPager) -> None:
+    index = quick_pager.index(SECTIONS + "\n## 1\n\nSix.\n\n## Here, there\n\nSeven.\n")
+    assert find_nodes(index, ["use"]) == find_section(index, "Use") == [3, 4]
+    assert find_nodes(index, ["Use > Set up", "n0"]) == [0, 4]
+    assert find_nodes(index, ["Here, there"]) == [6]
+    # what can be an id is one
+    assert find_nodes(index, ["1"]) == [1]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,10 @@ fix it, 2 wrong usage, 130 interrupted.
 import gc
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -34,22 +37,46 @@ COMMANDS = {
 }
 
 
+@contextmanager
+def _hinted(beginning: str, hint: str) -> Iterator[None]:
+    """Append a hint to a usage error whose message begins so, unless it has one already."""
+    try:
+        yield
+    except Exception as error:  # its class has no public name
+        message = getattr(error, "message", "")
+        if message.startswith(beginning) and "Did you mean" not in message:
+            error.message = f"{message}{hint}"  # type: ignore[attr-defined]
+        raise
+
+
 class Command(TyperCommand):
     """A command whose plain values pass as they are."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the arguments and options of the command."""
         take_plain_values(self, ctx)
-        return super().parse_args(ctx, args)
+        hint = ": put a query of several words in quotes" if "query" in (p.name for p in self.params) else ""
+        with _hinted("Got unexpected extra argument", hint):
+            return super().parse_args(ctx, args)
 
 
 class CommandGroup(TyperGroup):
     """The commands, each imported when it is asked for: `page` does not wait for the others."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the options of the whole program."""
+        """Read the options of the whole program; `help` and `version` are other words for two of them."""
         take_plain_values(self, ctx)
-        return super().parse_args(ctx, args)
+        if args[:1] == ["help"]:
+            args = [*args[1:], "--help"]
+        elif args == ["version"]:
+            args = ["--version"]
+        with _hinted("No such option", "; options of a command stand after its name"):
+            return super().parse_args(ctx, args)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return name, command and remaining arguments; an unknown name is answered with the known ones."""
+        with _hinted("No such command", f" The commands are {', '.join(self.list_commands(ctx))}."):
+            return super().resolve_command(ctx, args)
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names of the commands."""
@@ -91,6 +118,7 @@ def main() -> None:
     """Run the command line and exit."""
     # products of matrices are small here: threads take longer to start than they save, most of all under load
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    _open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         # pages are UTF-8 in every locale; a file name that is not UTF-8 is written as it was read
         stream.reconfigure(encoding="utf-8", errors="surrogateescape")  # type: ignore[union-attr]
@@ -99,6 +127,14 @@ def main() -> None:
     finally:
         # the process ends: to look through all that was imported for garbage takes a tenth of a page's time
         gc.freeze()
+
+
+def _open_closed_streams() -> None:
+    """Open the standard streams that the caller has closed, with no input and no reader."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            # takes the lowest free descriptor, that of the closed stream, and stays open to the end
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115
 
 
 def _print_version(value: bool) -> None:
@@ -114,7 +150,9 @@ def _print_version(value: bool) -> None:
 def skillpager(
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
+        typer.Option(
+            "--version", "-V", callback=_print_version, is_eager=True, help="Print the version and exit."
+        ),
     ] = False,
 ) -> None:
     """Print the part of a skill that an agent needs for a task, instead of the whole skill.

@@ -40,7 +40,7 @@ def info(cache_dir: CacheDir = None, as_json: AsJson = False) -> None:
     from skillpager.output.json import entry_json
 
     store = _open(cache_dir)
-    entries = store.entries()
+    entries = store.entries() if _can_be_opened(store) else []
     if as_json:
         print_json(
             {
@@ -73,7 +73,7 @@ def verify(cache_dir: CacheDir = None, as_json: AsJson = False) -> None:
       skillpager cache verify
     """
     store = _open(cache_dir)
-    damaged = store.verify()
+    damaged = store.verify() if _can_be_opened(store) else []
     if as_json:
         print_json({"damaged": [{"key": d.key, "name": d.name, "problem": d.problem} for d in damaged]})
     elif damaged:
@@ -136,6 +136,13 @@ def parse_size(text: str) -> int:
         raise UsageError(f"{text!r} is not a size: write 100MB, 1.5GB, 64MiB or a number of bytes.")
     power = " kmgt".index((match[2] or " ").lower())
     return int(float(match[1]) * (KIBI if match[3] else KILO) ** power)
+
+
+def _can_be_opened(store: "SqliteStore") -> bool:
+    """Return False if there is no cache yet: to look for one must not make its folder."""
+    nearest = next(place for place in (store.path, *store.path.parents) if place.exists())
+    # a file in the place of the folder is an error that the store reports
+    return nearest == store.path or not nearest.is_dir()
 
 
 def _open(cache_dir: Path | None) -> "SqliteStore":

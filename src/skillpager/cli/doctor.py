@@ -11,7 +11,7 @@ import typer
 from skillpager.cli.messages import FAILED, print_json, print_text, reported
 from skillpager.cli.options import AsJson, UnscopedOptions
 from skillpager.cli.views import byte_count, counted
-from skillpager.errors import SkillPagerError, StoreError, install_command
+from skillpager.errors import SettingsError, SkillPagerError, StoreError, install_command, read_extras
 
 if TYPE_CHECKING:
     from skillpager.settings import Settings
@@ -28,6 +28,19 @@ To bake bread, heat the oven.
 """
 SELF_TEST_QUERY = "restore a table"
 SELF_TEST_ANSWER = "pg_restore"
+# the effect of a setting without a value
+UNSET = {
+    "skills_dir": "no folders besides the usual ones",
+    "llm_base_url": "OpenAI's address, if a model is set",
+    "llm_api_key": "no key",
+    "llm_model": "no model",
+    "embed_base_url": "OpenAI's address, for encoders openai:MODEL",
+    "embed_api_key": "no key",
+    "strategy": "navigator; mmr with an encoder other than builtin",
+    "max_nodes": "no limit with navigator; otherwise 20, or 60 for skills of more than 100 nodes",
+    "max_tokens": "no limit",
+    "sufficiency": "no target: a page ends where more adds too little for its tokens",
+}
 
 
 @reported
@@ -35,7 +48,8 @@ def doctor(options: UnscopedOptions, as_json: AsJson = False) -> None:
     """Check the installation and run a short self-test.
 
     Prints versions, each setting with its source, which extras are installed, and the result of each check.
-    The exit code is 1 if a check fails.
+    A mistake in a configuration file or a variable is one of the results; the other settings are checked
+    without it. The exit code is 1 if a check fails.
 
     \b
     Examples:
@@ -46,12 +60,13 @@ def doctor(options: UnscopedOptions, as_json: AsJson = False) -> None:
 
     from skillpager.cli.session import choose_settings
 
-    settings = choose_settings(options)
+    faults: list[SettingsError] = []
+    settings = choose_settings(options, faults=faults)
     python = f"{platform.python_version()} ({sys.executable})"
     facts = {"version": package_version(), "python": python, "platform": platform.platform()}
     sources = _settings(settings)
     extras = _extras()
-    checks = [_check_cache(settings), *_check_paging(settings)]
+    checks = [*_check_settings(faults), _check_cache(settings), *_check_paging(settings)]
     healthy = all(check.ok for check in checks)
     if as_json:
         print_json(
@@ -67,12 +82,7 @@ def doctor(options: UnscopedOptions, as_json: AsJson = False) -> None:
         words = {True: "ok", False: "FAILED"}
         sections = {
             "settings": [(name, f"{value}  ({origin})") for name, value, origin in sources],
-            "extras": [
-                (name, f"missing {', '.join(lost)}: {install_command(name)}")
-                if lost
-                else (name, f"installed: {', '.join(found)}")
-                for name, found, lost in extras
-            ],
+            "extras, each optional": _summarize(extras),
             "checks": [(check.name, f"{words[check.ok]}: {check.detail}") for check in checks],
         }
         lines = _aligned([(PACKAGE if name == "version" else name, value) for name, value in facts.items()])
@@ -101,15 +111,34 @@ def package_version() -> str:
         return "not installed"
 
 
+def _check_settings(faults: Sequence[SettingsError]) -> list[Check]:
+    if not faults:
+        return [Check("settings", True, "no mistakes in configuration files and environment variables")]
+    return [Check("settings", False, str(fault)) for fault in faults]
+
+
+def _summarize(extras: Sequence[tuple[str, list[str], list[str]]]) -> list[tuple[str, str]]:
+    """Return a line for the extras that are installed, and one for those that can be added.
+
+    Which of their packages are there, and in which versions, is in the JSON.
+    """
+    there = [name for name, _, lost in extras if not lost]
+    absent = [name for name, _, lost in extras if lost]
+    rows = [("installed", ", ".join(there) or "none, which is enough to page skills")]
+    if absent:
+        rows.append(("available", f"{', '.join(absent)}: `{install_command('NAME')}` adds one"))
+    return rows
+
+
 def _settings(settings: "Settings") -> list[tuple[str, str, str]]:
-    """Return name, value and origin of each setting; no key and no password is shown."""
+    """Return name, value or its effect, and origin of each setting; no key and no password is shown."""
     from skillpager.settings import Settings, hide_secrets, load_settings
 
     layers = {
         "default": Settings(),
-        "user file": load_settings(environ={}, project_file=None),
-        "project file": load_settings(environ={}),
-        "environment": load_settings(),
+        "user file": load_settings(environ={}, project_file=None, faults=[]),
+        "project file": load_settings(environ={}, faults=[]),
+        "environment": load_settings(faults=[]),
         "option": settings,
     }
     found = []
@@ -119,35 +148,32 @@ def _settings(settings: "Settings") -> list[tuple[str, str, str]]:
             if getattr(values, name) != value:
                 origin, value = layer, getattr(values, name)
         if value is None or value == ():
-            shown = "not set"
+            shown = UNSET.get(name, "not set")
         elif name.endswith("_key"):
             shown = "set, not shown"
         elif name.endswith("_base_url"):
             shown = hide_secrets(value)
         else:
             shown = ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+            shown = shown.lower() if isinstance(value, bool) else shown
         found.append((name, shown, origin))
     return found
 
 
 def _extras() -> list[tuple[str, list[str], list[str]]]:
     """Return for each extra its name, its installed packages with their versions, and the missing ones."""
-    import re
-    from importlib.metadata import PackageNotFoundError, requires, version
+    from importlib.metadata import PackageNotFoundError, version
 
-    requirement = re.compile(r"([\w.-]+).*;.*extra\s*==\s*[\"']([\w.-]+)[\"']?")
-    found: dict[str, tuple[list[str], list[str]]] = {}
-    try:
-        needed = requires(PACKAGE) or []
-    except PackageNotFoundError:
-        return []
-    for match in filter(None, map(requirement.fullmatch, needed)):
-        installed, missing = found.setdefault(match[2], ([], []))
-        try:
-            installed.append(f"{match[1]} {version(match[1])}")
-        except PackageNotFoundError:
-            missing.append(match[1])
-    return [(name, *packages) for name, packages in sorted(found.items())]
+    found = []
+    for extra, packages in read_extras().items():
+        installed, missing = [], []
+        for package in packages:
+            try:
+                installed.append(f"{package} {version(package)}")
+            except PackageNotFoundError:
+                missing.append(package)
+        found.append((extra, installed, missing))
+    return found
 
 
 def _check_cache(settings: "Settings") -> Check:
@@ -162,7 +188,7 @@ def _check_cache(settings: "Settings") -> Check:
         with tempfile.TemporaryFile(dir=folder):
             pass
     except (OSError, StoreError) as error:
-        return Check("cache", False, str(error))
+        return Check("cache", False, f"{error} Until then pages are made anew each time, without a cache.")
     return Check("cache", True, f"{folder} is writable: {count}, {byte_count(store.size)}")
 
 

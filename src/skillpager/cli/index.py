@@ -57,7 +57,8 @@ def index(
 
     pager = open_pager(options, show_batches=False)
     outcomes = index_all(pager, find_targets(paths or [], pager.settings), jobs=jobs)
-    report_estimates(pager.token_counter)
+    if any(outcome.error is None for outcome in outcomes):
+        report_estimates(pager.token_counter)
     print_outcomes(outcomes, exact=pager.token_counter.exact, as_json=as_json)
     if not all(outcome.stored for outcome in outcomes):
         raise typer.Exit(FAILED)
@@ -88,6 +89,7 @@ def find_targets(texts: Sequence[str], settings: "Settings") -> list[Path | Outc
     """
     from skillpager.cli.session import find_skill
     from skillpager.library import discover, search_folders, shown_folders
+    from skillpager.parsing.skill import ENTRY_FILE, ENTRY_NAMES
 
     targets: list[Path | Outcome] = []
     for text in texts:
@@ -96,8 +98,15 @@ def find_targets(texts: Sequence[str], settings: "Settings") -> list[Path | Outc
         except SkillError as error:
             targets.append(Outcome(Path(text), text, error=error))
             continue
-        # a folder without skills is passed on as it is: indexing it gives the error message
-        targets += [skill.path for skill in discover([path])] or [path]
+        # what is no folder of skills is passed on as it is: indexing it gives the error message
+        found = [skill.path for skill in discover([path])]
+        if not found and path.is_dir() and not any((path / name).exists() for name in ENTRY_NAMES):
+            bare = SkillError(
+                f"There is no skill in or below {path}: a skill is a folder with a {ENTRY_FILE}."
+            )
+            targets.append(Outcome(path, text, error=bare))
+            continue
+        targets += found or [path]
     if not texts:
         folders = search_folders(settings.skills_dir)
         targets += [skill.path for skill in discover(folders) if skill.shadowed_by is None]

@@ -14,13 +14,14 @@ import traceback
 from collections.abc import Callable, Mapping
 from functools import wraps
 from inspect import Parameter, signature
+from pathlib import Path
 from typing import Annotated, TextIO
 
 import typer
 
 from skillpager.cli.options import grouped
 from skillpager.display_text import encodable, escaped_json, printable
-from skillpager.errors import SkillPagerError
+from skillpager.errors import SkillPagerError, missing_extra
 
 ISSUES = "https://github.com/skillpager/skillpager/issues"
 FAILED = 1
@@ -179,17 +180,28 @@ def _report(error: Exception, *, as_json: bool, verbose: bool) -> None:
         # a disk that is full for the output stays full at exit, when Python would flush again
         _drop_output(sys.stdout)
         place = error.filename or "The output"
-        print_error(
-            OSError(f"{place} cannot be written or read: {error.strerror or error}."), as_json=as_json
-        )
+        said = f"{place} cannot be written or read: {error.strerror or error}."
+        if _folder_is_gone():
+            said = "The current folder has been removed: change to another one."
+        print_error(OSError(said), as_json=as_json)
     elif isinstance(error, SkillPagerError):
         print_error(error, as_json=as_json)
+    elif isinstance(error, ModuleNotFoundError) and (missing := missing_extra(error.name or "")):
+        print_error(missing, as_json=as_json)
     else:
         bug = SkillPagerError(
             f"This is a bug in SkillPager ({type(error).__name__}: {error}), not a mistake of yours: please "
             f"report it at {ISSUES} with the command; `--verbose` prints the traceback."
         )
         print_error(bug, as_json=as_json)
+
+
+def _folder_is_gone() -> bool:
+    try:
+        Path.cwd()
+    except OSError:
+        return True
+    return False
 
 
 def _hanging(text: str) -> str:

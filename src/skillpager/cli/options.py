@@ -232,10 +232,26 @@ def _process_value(parameter: Any, process: Callable[[Any, Any], Any], context: 
     else:
         plain = kind == list[str] and isinstance(value, tuple) and bool(value)
     if not plain:
-        return process(context, value)
+        try:
+            return process(context, value)
+        except typer.BadParameter as error:
+            if isinstance(value, str) and kind in (int, float):
+                error.message = _wrong_number(parameter, kind, value)
+            raise
     if value is not None:
         value = kind(value) if kind in (str, int) else list(value)
     return value if parameter.callback is None else parameter.callback(context, parameter, value)
+
+
+def _wrong_number(parameter: Any, kind: type[int] | type[float], value: str) -> str:
+    """Return what is wrong with a number; pydantic's words for it leave out the value."""
+    bounds = [("at least", parameter.min), ("at most", parameter.max)]
+    limits = " and ".join(f"{word} {bound}" for word, bound in bounds if bound is not None)
+    try:
+        kind(value)
+    except ValueError:
+        limits = ""
+    return f"{value!r} is not {limits or ('a whole number' if kind is int else 'a number')}."
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:

@@ -3,6 +3,7 @@
 Commands import what they work with when they run, so that `--help` and completion do not wait for it.
 """
 
+import logging
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,6 +11,8 @@ import typer
 
 from skillpager.cli.messages import note, print_json, print_text, print_trace, reported
 from skillpager.cli.options import AsJson, PagerOptions, PickOptions, SkillArgument, StyleName
+
+logger = logging.getLogger(__name__)
 
 if TYPE_CHECKING:
     from skillpager.pager import SkillPager
@@ -30,15 +33,19 @@ def page(
         typer.Option("--or-outline", help="If the query is empty, print the outline; stubs use this."),
     ] = False,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Print to stderr why each node was picked or left out.")
+        bool,
+        typer.Option(
+            "--explain", help="Say on stderr why nodes are on the page, and why the next best are not."
+        ),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Print the part of SKILL that QUERY needs.
 
     Each omission has a mark that names the omitted lines and their sections; the first line of the page
-    names the command that prints them. --json includes the selection that --explain prints; --json
-    --explain adds the reasons for each node.
+    names the command that prints them. --explain says why nodes were picked, which are the next best,
+    and what to change to get them. --json has every number of the selection; with --explain it has the
+    reasons for each node, too.
 
     \b
     Examples:
@@ -50,14 +57,14 @@ def page(
     """
     from skillpager.cli import session
     from skillpager.output.json import context_json
-    from skillpager.output.outline import format_reasons, trace
+    from skillpager.output.outline import explain_page, trace
 
     query = session.read_query(query, skill=skill)
     pager = session.open_pager(options)
     if or_outline and not query.strip():
         _print_map(pager, session.load_skill(pager, skill), skill, options, as_json=as_json)
         return
-    source = session.find_source(skill, pager.settings)
+    source = session.find_source(skill, pager.settings, after=query)
     show = session.show_command(skill, options)
     made = pager.page(source, query, **asdict(picked), style=style, show=show, folder=True)
     selection = made.selection
@@ -66,15 +73,16 @@ def page(
     reasons = pager.reasons(source, query, strategy=picked.strategy) if explain and estimated else {}
     index = pager.index(source)
     session.report_warnings(index)
+    _check_skill(index, skill)
     if as_json:
         form = context_json(made)
         print_json({**form, "reasons": reasons} if reasons else form)
     else:
         print_text(made.text)
-        if explain and selection:
-            print_trace(trace(selection))
-            if reasons:
-                print_trace(format_reasons(selection, reasons))
+        if explain:
+            print_trace(explain_page(made, reasons, show=session.show_command(skill, options)))
+            if selection:
+                logger.debug("every number of the selection:\n%s", trace(selection))
         _print_notes(made, len(index.nodes))
     _check_content(made)
 
@@ -90,6 +98,16 @@ def _print_notes(made: "Page", nodes: int) -> None:
         note(page_note(made, len(selection.picks) + len(selection.skipped) if selection else nodes))
     if said := not_covered(made.covered):
         note(f"the skill {said}")
+
+
+def _check_skill(index: "SkillIndex", skill: str) -> None:
+    """Raise `SkillError` if a skill has nothing to page: no text and no heading."""
+    from skillpager.errors import SkillError
+
+    if not index.nodes and not index.headings:
+        raise SkillError(
+            f"{skill} has nothing below its front matter: write the instructions there, or page another file."
+        )
 
 
 def _check_content(made: "Page") -> None:
@@ -151,25 +169,29 @@ def show(
     skill: SkillArgument,
     nodes: Annotated[
         list[str],
-        typer.Argument(metavar="NODE", help="Node ids (n12), ranges of ids (n12-n16) or lines (L30-57)."),
+        typer.Argument(
+            metavar="NODE",
+            help="Node ids (n12), ranges of ids (n12-n16), lines (L30-57) or the title of a section.",
+        ),
     ],
     options: PagerOptions,
     style: StyleName = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print nodes of SKILL that a page left out.
+    """Print nodes or sections of SKILL that a page left out.
 
     \b
     Examples:
       skillpager show examples/skills/git-bisect n2
       skillpager show examples/skills/postgres-backup n3-n5 L40-52
+      skillpager show examples/skills/postgres-backup "Restore one table"
       skillpager show examples/skills/kubernetes-debugging references/storage.md:L1-20 --style plain
     """
     from skillpager.cli import session
     from skillpager.output.json import context_json
 
     pager = session.open_pager(options)
-    made = pager.expand(session.load_skill(pager, skill), nodes, style=style)
+    made = pager.expand(session.load_skill(pager, skill, after=nodes[-1]), nodes, style=style)
     if as_json:
         print_json(context_json(made))
     else:

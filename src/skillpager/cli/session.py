@@ -1,6 +1,5 @@
 """The objects that a command works with: settings with its options applied, a pager, and the skill."""
 
-import codecs
 import shlex
 import subprocess
 import sys
@@ -14,6 +13,8 @@ from skillpager.cli.messages import UsageError, are_notes_heard, note, warn
 from skillpager.cli.options import PagerOptions
 from skillpager.errors import SettingsError, SkillError, install_command
 from skillpager.library import Library, locate, search_folders
+from skillpager.parsing.decoding import decode
+from skillpager.parsing.skill import ENTRY_FILE
 from skillpager.settings import Settings, load_settings
 from skillpager.tokens import default_counter
 from skillpager.types import TokenCounter
@@ -24,12 +25,13 @@ if TYPE_CHECKING:
     from skillpager.types import SkillIndex
 
 STDIN = "-"
+STDIN_PLACE = "stdin"
 
 
-def choose_settings(options: PagerOptions) -> Settings:
-    """Return the settings of this process, with command-line options applied."""
+def choose_settings(options: PagerOptions, *, faults: list[SettingsError] | None = None) -> Settings:
+    """Return the settings of this process, with options applied; `faults` as in `load_settings`."""
     chosen = {name: value for name, value in asdict(options).items() if value}
-    return replace(load_settings(), **chosen)
+    return replace(load_settings(faults=faults), **chosen)
 
 
 def open_store(settings: Settings) -> "SqliteStore":
@@ -66,36 +68,54 @@ def open_library(folders: Sequence[Path], options: PagerOptions) -> Library:
     return library
 
 
-def load_skill(pager: "SkillPager", skill: str) -> "SkillIndex":
-    """Return the index of the skill that SKILL names, and print its warnings."""
-    index = pager.index(find_source(skill, pager.settings))
+def load_skill(pager: "SkillPager", skill: str, *, after: str = "") -> "SkillIndex":
+    """Return the index of the skill that SKILL names, and print its warnings; `after` as in `find_source`."""
+    index = pager.index(find_source(skill, pager.settings, after=after))
     report_warnings(index)
     return index
 
 
-def find_source(skill: str, settings: Settings) -> Path | str:
+def find_source(skill: str, settings: Settings, *, after: str = "") -> Path | str:
     """Return the path that SKILL names, or the Markdown on stdin for `-`.
+
+    Args:
+        skill: The argument SKILL.
+        settings: Settings of this process.
+        after: The argument after it, in case the two are in the wrong order.
 
     Raises:
         SkillError: There is no such skill, or stdin is not UTF-8 text.
+        UsageError: `after` is the skill.
     """
     if skill != STDIN:
-        return find_skill(skill, settings)
+        try:
+            return find_skill(skill, settings)
+        except SkillError:
+            if _is_skill(after):
+                raise UsageError(f"{skill!r} is no skill, but {after!r} is: SKILL comes first.") from None
+            raise
+    _tell_how_to_end("skill")
     # a few bytes over the limit are enough for the pager to see that it is too large and refuse it
     data = sys.stdin.buffer.read(settings.max_bytes + 8)
-    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        raise SkillError("The skill on stdin is UTF-16: save it as UTF-8.")
-    if b"\0" in data:
-        raise SkillError("The skill on stdin is binary: pipe Markdown into the command.")
-    try:
-        text = codecs.getincrementaldecoder("utf-8")().decode(data, final=len(data) <= settings.max_bytes)
-    except UnicodeDecodeError as error:
-        raise SkillError(
-            f"The skill on stdin is not UTF-8 (byte 0x{data[error.start]:02x} at offset {error.start}): "
-            "save it as UTF-8."
-        ) from error
+    text = decode(data, STDIN_PLACE, complete=len(data) <= settings.max_bytes)
     # the pager takes a string without a line break for a path
     return text if "\n" in text or "\r" in text else f"{text}\n"
+
+
+def _is_skill(text: str) -> bool:
+    """Return whether a text is the path of a skill folder or of a Markdown file."""
+    try:
+        path = Path(text).expanduser()
+        return (path / ENTRY_FILE).is_file() or (path.suffix.lower() == ".md" and path.is_file())
+    except (OSError, RuntimeError, ValueError):  # no text of a path
+        return False
+
+
+def _tell_how_to_end(what: str) -> None:
+    """Say that the command waits for input, if that is typed."""
+    if sys.stdin.isatty():
+        end = "Ctrl-Z and Enter" if sys.platform == "win32" else "Ctrl-D on a line of its own"
+        note(f"Type the {what}; {end} ends it.")
 
 
 def find_skill(skill: str, settings: Settings) -> Path:
@@ -113,6 +133,7 @@ def read_query(query: str, *, skill: str) -> str:
     if query == STDIN:
         if skill == STDIN:
             raise UsageError("SKILL and QUERY cannot both come from stdin: pass one of them as an argument.")
+        _tell_how_to_end("query")
         query = sys.stdin.buffer.read().decode(errors="surrogateescape").strip()
     try:
         query.encode()

@@ -1,4 +1,4 @@
-"""Text for people and agents: the outline of an index, the trace of a selection, the reasons for its picks.
+"""Text for people and agents: the outline of an index, the trace of a selection, the explanation of a page.
 
 An outline is a map, which has a line for each section, or a list of all nodes. List and trace are also the
 golden format of the tests, so they hold no times, paths or colors.
@@ -15,7 +15,19 @@ from skillpager.display_text import one_line
 from skillpager.output.formatting import line_range, lines_between, percent, snippet
 from skillpager.pages.gaps import command_for, is_file_address, notice_of, skill_tag
 from skillpager.sections import open_headings
-from skillpager.types import Heading, Node, Pick, Selection, SkillIndex, Skip, Tile, TokenCounter
+from skillpager.types import (
+    Heading,
+    Node,
+    Page,
+    Pick,
+    ScoreKind,
+    Selection,
+    SkillIndex,
+    Skip,
+    SkipReason,
+    Tile,
+    TokenCounter,
+)
 
 # a map takes at most so many tokens, or this share of the skill's tokens if that is more
 MAP_TOKENS = 400
@@ -42,8 +54,41 @@ SIGNALS = {
     "place": "its place in the skill",
     "query": "the kind of query",
 }
-# smaller shares are not shown
+# smaller shares are not shown, and no more than so many
 LEAST_SHARE = 0.1
+SHOWN_SIGNALS = 3
+# an explanation shows so many of the nodes that are left out, and so many characters of each
+NEXT_BEST = 5
+BEGINS_CHARS = 40
+# the number by which a strategy decides, in words
+NEEDED = "needed"
+SCORES: dict[str, str] = {
+    ScoreKind.NEED: NEEDED,
+    ScoreKind.MMR_MARGIN: "new and relevant",
+    ScoreKind.COSINE: "relevant",
+    ScoreKind.SECTION: "section relevant",
+    ScoreKind.BM25: "words in common",
+}
+WHY_NOT = {
+    SkipReason.MAX_NODES: "the page has its number of nodes",
+    SkipReason.MAX_TOKENS: "the page would be too long",
+    SkipReason.SUFFICIENCY: "the page probably has all that is needed",
+    SkipReason.NEGATIVE_MARGINAL: "repeats the page more than it helps",
+    SkipReason.BELOW_THRESHOLD: "adds too little for its tokens",
+    SkipReason.NOT_REACHED: "the strategy did not come to it",
+    SkipReason.NOT_CHOSEN: "the model did not name it",
+    SkipReason.NOT_IN_POOL: "the strategy picks no nodes of its type",
+}
+REMEDIES = {
+    SkipReason.MAX_NODES: "raise --max-nodes",
+    SkipReason.MAX_TOKENS: "raise --max-tokens",
+    SkipReason.SUFFICIENCY: "raise --sufficiency",
+    SkipReason.NEGATIVE_MARGINAL: "raise --lambda",
+    SkipReason.BELOW_THRESHOLD: "ask for --sufficiency 0.95, or for --fill with --max-tokens",
+    SkipReason.NOT_REACHED: "name more of the task in the query, or leave out --strategy",
+    SkipReason.NOT_CHOSEN: "name more of the task in the query, or leave out --strategy",
+    SkipReason.NOT_IN_POOL: "leave out --strategy",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -364,17 +409,55 @@ def trace(selection: Selection) -> str:
     return "\n".join(lines) + "\n"
 
 
-def format_reasons(selection: Selection, reasons: Mapping[str, Mapping[str, float]]) -> str:
-    """Return the estimated need of each pick and the reasons for it, in pick order.
+def explain_page(
+    page: Page, reasons: Mapping[str, Mapping[str, float]] | None = None, *, show: str = ""
+) -> str:
+    """Return why the nodes of a page were picked, why the next best were not, and what would change it.
 
     Args:
-        selection: From a strategy that estimates needs; `marginal` of its picks is the estimated need.
+        page: The page.
         reasons: Shares of the groups of features by node id, as `SkillPager.reasons` returns them.
+        show: Command that reads nodes when their ids follow it; named if it is not empty.
     """
-    lines = ["node   needed  because"]
-    for pick in selection.picks:
-        ranked = sorted(reasons[pick.node.id].items(), key=lambda item: -item[1])
-        shown = [f"{SIGNALS.get(name, name)} {percent(each)}" for name, each in ranked if each >= LEAST_SHARE]
-        why = ", ".join(shown) or "nothing speaks for it by itself"
-        lines.append(f"{pick.node.id:<5}  {percent(pick.marginal):>6}  {why}")
+    selection = page.selection
+    if page.complete or selection is None:
+        return "The whole skill is on the page: it fits the limits, so nothing had to be picked.\n"
+    score = SCORES.get(selection.score_kind, "score")
+    total = len(selection.picks) + len(selection.skipped)
+    lines = [f"Picked {len(selection.picks)} of {total} nodes with {selection.strategy}, in this order:"]
+    lines += [
+        _explained(pick, score, _signals((reasons or {}).get(pick.node.id, {}))) for pick in selection.picks
+    ]
+    shown = {node.id for node in page.nodes}
+    if filled := len(shown) - len(selection.picks):
+        lines.append(f"On the page, too: {filled} between them, where a mark would be as long as the text.")
+    lines += _left_out([skip for skip in selection.skipped if skip.node.id not in shown], score, show)
     return "\n".join(lines) + "\n"
+
+
+def _left_out(left: Sequence[Skip], score: str, show: str) -> list[str]:
+    """Return lines about the nodes that are left out: the best of them, the reasons, and what changes it."""
+    if not left:
+        return []
+    best = sorted(left, key=lambda skip: -skip.marginal)[:NEXT_BEST]
+    reasons = Counter(skip.reason for skip in left).most_common()
+    main = reasons[0][0]
+    shared = f" ({WHY_NOT[main]})" if len(reasons) == 1 else ""
+    some = f"; the best {len(best)}" if len(best) < len(left) else ""
+    rows = [_explained(skip, score, "" if shared else WHY_NOT[skip.reason]) for skip in best]
+    read = f"To read one: `{command_for(show, best[0].node.id)}`. " if show else ""
+    return [f"Left out {len(left)}{shared}{some}:", *rows, f"{read}To change it: {REMEDIES[main]}."]
+
+
+def _explained(entry: Pick | Skip, score: str, why: str) -> str:
+    node = entry.node
+    value = percent(entry.marginal) if score == NEEDED else f"{entry.marginal:.2f}"
+    place = f"{node.id} {line_range(node)}"
+    begins = snippet(node.text, BEGINS_CHARS)
+    return f"  {place:<14} {node.tokens:>5}t  {score} {value:>5}  {begins}" + (f"  [{why}]" if why else "")
+
+
+def _signals(shares: Mapping[str, float]) -> str:
+    """Return the strongest groups of features in words, the strongest first; empty if nothing is known."""
+    ranked = sorted(shares.items(), key=lambda item: -item[1])[:SHOWN_SIGNALS]
+    return ", ".join(SIGNALS.get(name, name) for name, share in ranked if share >= LEAST_SHARE)

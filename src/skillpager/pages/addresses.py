@@ -8,7 +8,7 @@ from skillpager.errors import NodeNotFoundError
 from skillpager.sections import folded, nodes_under
 from skillpager.types import SkillIndex
 
-# most titles that an error message lists
+# most titles or files that an error message lists
 SHOWN_TITLES = 8
 
 # no skill has nodes or lines with ten-digit numbers, and Python refuses to parse thousands of digits
@@ -22,43 +22,95 @@ def find_nodes(index: SkillIndex, addresses: Sequence[str]) -> list[int]:
     Args:
         index: The skill's index.
         addresses: Node ids (`n12` or `12`), ranges of them, or line ranges (`L30-57`, and
-            `references/api.md:L3` for a file other than the first), separated by spaces or commas.
+            `references/api.md:L3` for a file other than the first), separated by spaces or commas; or the
+            title of a section, as for `find_section`.
 
     Raises:
         NodeNotFoundError: An address is malformed, there is no node at it, or no address is given.
     """
-    name, total = index.skill.name, len(index.nodes)
     found: set[int] = set()
-    parts = [part for text in addresses for part in text.replace(",", " ").split()]
+    parts = [part for text in addresses for part in _split(text)]
     if addresses and not parts:
-        raise NodeNotFoundError("No node is named: write an id such as n12, a range n12-n16 or lines L30-57.")
-    for address in parts:
-        if match := _NODES.fullmatch(address):
-            first, last = int(match[1]), int(match[2] or match[1])
-            if first > last or last >= total:
-                known = f"n0 to n{total - 1}" if total else "none"
-                raise NodeNotFoundError(
-                    f"There is no node {address!r} in skill {name!r}: its nodes are {known}; the outline "
-                    "with nodes lists them."
-                )
-            found.update(range(first, last + 1))
-        elif match := _LINES.fullmatch(address):
-            file = match["file"] or index.skill.files[0].path
-            first, last = int(match[2]), int(match[3] or match[2])
-            spans = [(node.ordinal, node.span) for node in index.nodes if node.span.file == file]
-            here = [number for number, span in spans if span.start_line <= last and span.end_line >= first]
-            if not here:
-                end = max((span.end_line for _, span in spans), default=0)
-                raise NodeNotFoundError(
-                    f"No node stands at {address!r} in skill {name!r}: {file} has nodes up to line {end}, "
-                    "and headings and blank lines are no nodes; the outline with nodes lists them."
-                )
-            found.update(here)
-        else:
-            raise NodeNotFoundError(
-                f"{address!r} names no node: write an id such as n12, a range n12-n16, or lines L30-57."
-            )
+        raise NodeNotFoundError(
+            "No node is named: write an id such as n12, a range n12-n16, lines L30-57 or a heading."
+        )
+    for text in addresses:
+        addressed = [_NODES.fullmatch(part) or _LINES.fullmatch(part) for part in _split(text)]
+        if not all(addressed) and (section := nodes_under(index.nodes, text)):
+            found.update(section)
+            continue
+        for match, part in zip(addressed, _split(text), strict=True):
+            if match is None:
+                # one wrong part among right ones, or a title that is not there
+                raise NodeNotFoundError(_neither(index, part if any(addressed) else text.strip()))
+            found.update(_at_lines(index, match) if match.re is _LINES else _at_ids(index, match))
     return sorted(found)
+
+
+def _split(text: str) -> list[str]:
+    return text.replace(",", " ").split()
+
+
+def _at_ids(index: SkillIndex, match: re.Match[str]) -> range:
+    """Return the ordinals of a match of `_NODES`."""
+    total = len(index.nodes)
+    first, last = int(match[1]), int(match[2] or match[1])
+    _check_order(match[0], first, last, "n")
+    if last >= total:
+        known = f"n0 to n{total - 1}" if total else "none"
+        raise NodeNotFoundError(
+            f"There is no node {match[0]!r} in skill {index.skill.name!r}: its nodes are {known}; the "
+            "outline with nodes lists them."
+        )
+    return range(first, last + 1)
+
+
+def _at_lines(index: SkillIndex, match: re.Match[str]) -> list[int]:
+    """Return the ordinals of the nodes on the lines of a match of `_LINES`."""
+    files = [file.path for file in index.skill.files]
+    file = match["file"] or files[0]
+    if file not in files:
+        raise NodeNotFoundError(
+            f"There is no file {file!r} in skill {index.skill.name!r}: its files are {_some(files)}."
+        )
+    first, last = int(match[2]), int(match[3] or match[2])
+    _check_order(match[0], first, last, "L")
+    spans = [(node.ordinal, node.span) for node in index.nodes if node.span.file == file]
+    here = [number for number, span in spans if span.start_line <= last and span.end_line >= first]
+    if not here:
+        end = max((span.end_line for _, span in spans), default=0)
+        raise NodeNotFoundError(
+            f"No node stands at {match[0]!r} in skill {index.skill.name!r}: {file} has nodes up to line "
+            f"{end}, and headings and blank lines are no nodes; the outline with nodes lists them."
+        )
+    return here
+
+
+def _check_order(address: str, first: int, last: int, letter: str) -> None:
+    if first > last:
+        raise NodeNotFoundError(f"The range {address!r} runs backwards: write {letter}{last}-{first}.")
+
+
+def _neither(index: SkillIndex, text: str) -> str:
+    """Return the error for a text that is no address and no title."""
+    titles = _similar_titles(index, text)
+    return (
+        f"{text!r} is neither a node nor a section of skill {index.skill.name!r}: write an id such as n12, a "
+        "range n12-n16, lines L30-57 or a heading"
+        + (f", such as {titles}; the outline lists them." if titles else "; it has no headings.")
+    )
+
+
+def _similar_titles(index: SkillIndex, section: str) -> str:
+    """Return titles of sections with nodes, those like `section` if there are any, or an empty text."""
+    titles = list(dict.fromkeys(node.heading_path[-1] for node in index.nodes if node.heading_path))
+    wanted, by_name = folded(section), {folded(title): title for title in titles}
+    close = difflib.get_close_matches(wanted, by_name) or [name for name in by_name if wanted in name]
+    return _some([by_name[name] for name in close or by_name])
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(map(repr, names[:SHOWN_TITLES])) + (", …" if len(names) > SHOWN_TITLES else "")
 
 
 def find_section(index: SkillIndex, section: str) -> list[int]:
@@ -74,12 +126,9 @@ def find_section(index: SkillIndex, section: str) -> list[int]:
     """
     found = nodes_under(index.nodes, section)
     if not found:
-        titles = list(dict.fromkeys(node.heading_path[-1] for node in index.nodes if node.heading_path))
-        wanted, by_name = folded(section), {folded(title): title for title in titles}
-        close = difflib.get_close_matches(wanted, by_name) or [name for name in by_name if wanted in name]
-        names = ", ".join(map(repr, [by_name[name] for name in close or by_name][:SHOWN_TITLES]))
+        titles = _similar_titles(index, section)
         raise NodeNotFoundError(
             f"There is no section {section!r} with text in skill {index.skill.name!r}: "
-            + (f"some are {names}; the outline lists them." if names else "it has no headings.")
+            + (f"some are {titles}; the outline lists them." if titles else "it has no headings.")
         )
     return found

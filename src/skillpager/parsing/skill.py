@@ -18,9 +18,10 @@ from urllib.parse import unquote
 from skillpager.display_text import is_plain, one_line
 from skillpager.errors import SkillError
 from skillpager.parsing import frontmatter
+from skillpager.parsing.decoding import decode
 from skillpager.parsing.folder import own_files
 from skillpager.parsing.lines import Lines
-from skillpager.settings import MAX_SKILL_BYTES, read_bounded
+from skillpager.settings import MAX_SKILL_BYTES, hide_secrets, read_bounded
 from skillpager.types import SKILL_DIR, Skill, SourceFile
 
 logger = logging.getLogger(__name__)
@@ -51,7 +52,11 @@ MAX_MISSING = 5
 # without one of these a text links to no file: `.md`, or what may stand for it in a link
 MAY_LINK = re.compile(r"\.m(?:d|arkdown)|%[2-7][\da-f]|&(?:#|period;|percnt;)", re.IGNORECASE)
 
-_BINARY_PROBE_BYTES = 8192
+# a scheme of two or more letters: `C:` is a drive; a Path keeps one of the two slashes
+_URL = re.compile(r"([a-z][a-z\d+.-]+):/{1,3}(.*)", re.IGNORECASE | re.DOTALL)
+_WINDOWS_PATH = re.compile(r"([A-Za-z]):[\\/](.*)", re.DOTALL)
+# skills of a folder that an error names
+SHOWN_SKILLS = 5
 SHOWN_PATH = 60  # of what is too long for one
 
 
@@ -156,12 +161,9 @@ def find_entry(path: Path) -> Path:
                 raise SkillError(
                     f"{path / ENTRY_FILE} is not a regular file, or is a link that leads to none: replace it."
                 )
-            raise SkillError(f"{path} has no {ENTRY_FILE}: name a folder that has one, or a Markdown file.")
+            raise SkillError(_no_skill_in(path))
         if not path.exists():
-            raise SkillError(
-                f"There is no skill at {path}: name a skill folder, a Markdown file, or a skill that "
-                "`skillpager list` shows."
-            )
+            raise SkillError(_not_there(path))
         if not path.is_file():
             raise SkillError(f"{path} is not a regular file: name a Markdown file or a skill folder.")
     except OSError as error:
@@ -172,6 +174,36 @@ def find_entry(path: Path) -> Path:
             ) from error
         raise SkillError(f"{path} cannot be read: {error.strerror or error}.") from error
     return path
+
+
+def _no_skill_in(folder: Path) -> str:
+    """Return the error for a folder that is no skill; skills directly below it are named."""
+    below = sorted(entry.parent.name for entry in folder.glob(f"*/{ENTRY_FILE}"))
+    if not below:
+        return f"{folder} has no {ENTRY_FILE}: name a folder that has one, or a Markdown file."
+    shown = ", ".join(one_line(str(folder / name), SHOWN_PATH) for name in below[:SHOWN_SKILLS])
+    more = f" and {len(below) - SHOWN_SKILLS} more" if len(below) > SHOWN_SKILLS else ""
+    return f"{folder} is no skill but a folder of skills, so name one of them: {shown}{more}."
+
+
+def _not_there(path: Path) -> str:
+    """Return the error for a path that leads to nothing, by what its text looks like."""
+    text = str(path)
+    if url := _URL.fullmatch(text):
+        if url[1].lower() == "file":
+            return f"file:///{url[2]} is a URL: name the path itself, /{url[2]}."
+        shown = hide_secrets(f"{url[1]}://{url[2]}")
+        return f"{shown} is a URL, and nothing is downloaded: fetch the skill, then name its folder or file."
+    if os.path.lexists(path):
+        return f"{path} is a link to {path.readlink()}, where nothing is: correct the link, or name a file."
+    hint = ""
+    if os.sep == "/" and (drive := _WINDOWS_PATH.fullmatch(text)):
+        rest = drive[2].replace("\\", "/")
+        hint = f" A path of Windows is written differently here: in WSL it is /mnt/{drive[1].lower()}/{rest}."
+    return (
+        f"There is no file or folder {text}: name a skill folder, a Markdown file, or a skill that "
+        f"`skillpager list` shows.{hint}"
+    )
 
 
 def _check_link(entry: Path) -> None:
@@ -211,19 +243,7 @@ class _Reader:
             _check_size(self._bytes, self._max_bytes, str(path))  # it may have grown meanwhile
         except OSError as error:
             raise SkillError(f"{path} cannot be read: {error.strerror or error}.") from error
-        if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-            raise SkillError(f"{path} is UTF-16: save it as UTF-8.")
-        if b"\0" in data[:_BINARY_PROBE_BYTES]:
-            raise SkillError(f"{path} is a binary file: name a Markdown file.")
-        try:
-            text = data.decode()
-        except UnicodeDecodeError as error:
-            line = data.count(b"\n", 0, error.start) + 1
-            raise SkillError(
-                f"{path}:{line} is not UTF-8 (byte 0x{data[error.start]:02x} at offset {error.start}): "
-                "save the file as UTF-8."
-            ) from error
-        return _source_file(name, data, text)
+        return _source_file(name, data, decode(data, str(path)))
 
     def add_linked(self, files: list[SourceFile]) -> None:
         """Append the files that `files` link to, directly or indirectly, breadth first, each once."""
