@@ -1,8 +1,10 @@
-"""Place the labels of points so that they do not overlap."""
+"""Place the labels of points and lines so that they cover nothing and do not overlap."""
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from math import cos, pi, sin
-from typing import TYPE_CHECKING
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
 
 from skillpager.bench.report.figures.drawing import BLUE, GREY, INK, SMALL
 
@@ -18,29 +20,76 @@ DIRECTIONS = 16
 LEADER = 12
 POINT_RADIUS = 4.5
 
-LabelledPoint = tuple[tuple[float, float], str, bool]
+# of the labels at the ends of lines, in sizes of their letters
+LINE_SPACING = 1.35
+
+Place = tuple[float, float]
+LabelledPoint = tuple[Place, str, bool]
 
 
-def label_points(axes: "Axes", points: Sequence[LabelledPoint]) -> None:
-    """Write the names of points where they cover neither points nor each other.
+def label_points(axes: "Axes", points: Sequence[LabelledPoint], *, lines: Sequence[Place] = ()) -> None:
+    """Write the names of points where they cover neither points nor each other, nor a line.
 
     A point is its place in data units, its name, and whether it is emphasized. The label is put in
     the first free place, going outwards, else in the last. The limits of the axes must be final.
+
+    Args:
+        axes: Where to write.
+        points: What to name.
+        lines: Corners of a line whose parts are level or upright, in data units.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.transforms import Bbox
+
+    renderer = _settle(axes)
+    radius = axes.get_figure(root=True).dpi / 72 * POINT_RADIUS  # type: ignore[union-attr]
+    centres = [axes.transData.transform(place) for place, _, _ in points]
+    taken = [Bbox.from_extents(x - radius, y - radius, x + radius, y + radius) for x, y in centres]
+    corners = [axes.transData.transform(place) for place in lines]
+    # a line has no area, and such boxes overlap nothing
+    taken += [Bbox([start, end]).padded(1) for start, end in pairwise(corners)]
+    for place, name, strong in points:
+        taken.append(_write(axes, renderer, place, name, strong=strong, taken=taken))
+
+
+def _settle(axes: "Axes") -> "RendererBase":
+    """Return the renderer of a figure whose layout, and with it the place of everything, is final."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     figure = axes.get_figure(root=True)
     if figure is None:
         raise ValueError("the axes are in no figure")
     canvas = FigureCanvasAgg(figure)
-    canvas.draw()  # type: ignore[no-untyped-call]  # settles the layout, and with it where the points are
-    renderer = canvas.get_renderer()  # type: ignore[no-untyped-call]
-    radius = figure.dpi / 72 * POINT_RADIUS
-    centres = [axes.transData.transform(place) for place, _, _ in points]
-    taken = [Bbox.from_extents(x - radius, y - radius, x + radius, y + radius) for x, y in centres]
-    for place, name, strong in points:
-        taken.append(_write(axes, renderer, place, name, strong=strong, taken=taken))
+    canvas.draw()  # type: ignore[no-untyped-call]
+    renderer: RendererBase = canvas.get_renderer()  # type: ignore[no-untyped-call]
+    return renderer
+
+
+def label_ends(axes: "Axes", ends: Sequence[tuple[float, str, str]]) -> None:
+    """Write the names of lines to the right of the axes, as near to the heights of their ends as fits.
+
+    An end is its height in data units, a name and a colour. The limits of the axes must be final.
+    """
+    box = axes.get_window_extent(_settle(axes))
+    gap = LINE_SPACING * SMALL * axes.get_figure(root=True).dpi / 72 / box.height  # type: ignore[union-attr]
+    ordered = sorted(ends)
+    heights = [float(axes.transLimits.transform((0, height))[1]) for height, *_ in ordered]
+    for height, (_, name, color) in zip(spread(heights, gap), ordered, strict=True):
+        look: dict[str, Any] = {"size": SMALL, "color": color, "va": "center", "annotation_clip": False}
+        axes.annotate(name, (1, height), (5, 0), xycoords="axes fraction", textcoords="offset points", **look)
+
+
+def spread(heights: Sequence[float], gap: float) -> list[float]:
+    """Return ascending heights moved apart to `gap` or more; heights that touch stay around their middle."""
+    groups: list[list[float]] = []
+    for height in heights:
+        group = [height]
+        # a group stands around the mean of its heights; groups that overlap become one
+        while groups and fmean(group) - fmean(groups[-1]) < gap * (len(group) + len(groups[-1])) / 2:
+            group = groups.pop() + group
+        groups.append(group)
+    return [
+        fmean(group) + gap * (place - (len(group) - 1) / 2) for group in groups for place in range(len(group))
+    ]
 
 
 def _write(
