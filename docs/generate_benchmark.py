@@ -194,9 +194,9 @@ def paper_claims(run: str) -> str:
 def claim_counts(run: str) -> str:
     """Return how many claims hold, in words."""
     verdicts = Counter(each.verdict for each in claims.check_claims(results_of(run)))
-    holds, fails, opened = (verdicts[verdict] for verdict in claims.Verdict)
-    checked = f"Of {verdicts.total()} claims that can be checked"
-    return f"{checked}, {holds} hold, {fails} do not, and {opened} are open.\n"
+    words = {claims.Verdict.HOLDS: "hold", claims.Verdict.FAILS: "do not hold"}
+    told = [f"{verdicts[each]} {words.get(each, f'are {each}')}" for each in claims.Verdict if verdicts[each]]
+    return f"Of {verdicts.total()} claims that can be checked, {', '.join(told)}.\n"
 
 
 def readers(run: str, other: str) -> str:
