@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 LOWEST ?= '.[test]'
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-system test-core test-lowest test-st torture check audit release fix golden docs bench train base-encoder encoders clean
+.PHONY: help demo test test-system test-core test-lowest test-st torture check audit release fix golden tables docs bench train base-encoder encoders clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -82,6 +82,12 @@ golden: $(VENV)/.dev ## rewrite golden files and messages, CLI reference, README
 	$(BIN)/python docs/generate_cli.py
 	$(BIN)/python docs/generate_tree.py
 	$(BIN)/python docs/generate_readme.py
+
+tables: $(VENV)/.dev ## compute the tables of README and docs, and the figures, from the committed rows
+	$(BIN)/python benchmarks/unseen.py
+	$(BIN)/python docs/generate_readme.py
+	$(BIN)/python docs/generate_benchmark.py
+	$(BIN)/python docs/generate_models.py
 
 docs: $(VENV)/.dev ## the documentation site, in build/site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

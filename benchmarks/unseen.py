@@ -1,9 +1,10 @@
 """Quality of the shipped models on unseen skills: the rows of the README's quality table.
 
 `python benchmarks/unseen.py FOLDER…` runs `skillpager bench run` on folders of annotated documents, as
-`skillpager bench data fetch --split skillsbench` (or `test`) restores them, and writes `unseen.csv`, a row
-for each data set, style and method; short queries, if a folder has any, are a data set of their own.
-Documents that the manifest marks as near copies of training documents are left out. Intervals draw queries.
+`skillpager bench data fetch --split skillsbench` (or `test`) restores them, and publishes the rows, a folder
+of `benchmarks/unseen` for each data set and style; short queries, if a folder has any, are a data set of
+their own. Documents that the manifest marks as near copies of training documents are left out. With folders
+or without, `unseen.csv` is then counted from the rows. Intervals draw queries.
 """
 
 import csv
@@ -11,10 +12,20 @@ import json
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
+from skillpager.bench.data.folder import BenchFolder
+from skillpager.bench.judge.evidence_judge import EVIDENCE
+from skillpager.bench.report.published import ROWS, PublishedResults, publish
+from skillpager.bench.report.results import Results
+from skillpager.bench.report.tables.methods import summarise
+
 SHORT = ".short.json"
+PUBLISHED = Path(__file__).with_name("unseen")
 TARGET = Path(__file__).with_name("unseen.csv")
+# in the order of the table
+DATA = ("skillsbench", "test", "test, short")
 COLUMNS = (
     "data",
     "skills",
@@ -41,23 +52,43 @@ METHODS = {
 
 
 def main(folders: list[Path]) -> None:
-    """Measure every folder and write the rows."""
+    """Measure every folder, and count the rows of all that is published."""
+    if strange := [folder.name for folder in folders if folder.name not in DATA]:
+        raise SystemExit(f"unseen.csv has no place for {strange[0]}: its data sets are {'; '.join(DATA)}.")
+    for folder in folders:
+        with tempfile.TemporaryDirectory() as scratch:
+            data = Path(scratch) / "data"
+            link_unseen(folder, data)
+            sets = {folder.name: data}
+            if any(data.glob(f"*{SHORT}")):
+                sets[f"{folder.name}, short"] = short = Path(scratch) / "short"
+                skillpager("bench", "data", "evidence", data, "--short", "--out", short)
+            for name, queries in sets.items():
+                for style in METHODS:
+                    run(name, queries, style)
     with TARGET.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
         writer.writeheader()
-        for folder in folders:
-            with tempfile.TemporaryDirectory() as scratch:
-                data = Path(scratch) / "data"
-                skills = link_unseen(folder, data)
-                sets = {folder.name: data}
-                if any(data.glob(f"*{SHORT}")):
-                    sets[f"{folder.name}, short"] = short = Path(scratch) / "short"
-                    skillpager("bench", "data", "evidence", data, "--short", "--out", short)
-                for name, queries in sets.items():
-                    for style, methods in METHODS.items():
-                        for row in run(queries, style, methods):
-                            writer.writerow({"data": name, "skills": skills, "style": style, **row})
-                            file.flush()
+        writer.writerows(count())
+
+
+def count() -> Iterator[dict[str, object]]:
+    """Yield a row for each data set, style and method whose rows are published."""
+    for data in DATA:
+        for style, methods in METHODS.items():
+            if not (PUBLISHED / folder_of(data, style) / ROWS).exists():
+                continue
+            results = PublishedResults(PUBLISHED / folder_of(data, style))
+            for summary in summarise(results, methods):
+                found = summary.to_json()
+                low, high = found["interval"]
+                measured = {"data": data, "skills": len(results.skills), "style": style, **found}
+                yield {name: {**measured, "low": low, "high": high}[name] for name in COLUMNS}
+
+
+def folder_of(data: str, style: str) -> str:
+    """Return the name of the folder in which the rows of a data set are published."""
+    return f"{data}, {style}".replace(", ", "-")
 
 
 def link_unseen(folder: Path, target: Path) -> int:
@@ -79,23 +110,12 @@ def skillpager(*arguments: str | Path) -> str:
     return subprocess.run(command, stdout=subprocess.PIPE, check=True, encoding="utf-8").stdout
 
 
-def run(data: Path, style: str, methods: tuple[str, ...]) -> list[dict[str, object]]:
-    """Return the summary of `skillpager bench run`, a row a method."""
-    out = data.parent / f"{data.name} {style}"
-    options = ["--style", style, "--methods", ",".join(methods), "--no-contexts", "--quiet", "--json"]
-    done = skillpager("bench", "run", "--data", data, "--out", out, *options)
-    return [
-        {
-            "method": row["method"],
-            "queries": row["queries"],
-            "sufficiency": row["sufficiency"],
-            "low": row["interval"][0],
-            "high": row["interval"][1],
-            "coverage": row["coverage"],
-            "token_reduction": row["token_reduction"],
-        }
-        for row in json.loads(done)["methods"]
-    ]
+def run(name: str, queries: Path, style: str) -> None:
+    """Run the methods on a data set and publish the rows."""
+    out = queries.parent / f"{queries.name} {style}"
+    options = ["--style", style, "--methods", ",".join(METHODS[style]), "--no-contexts", "--quiet", "--json"]
+    skillpager("bench", "run", "--data", queries, "--out", out, *options)
+    publish(Results(BenchFolder(out), EVIDENCE), PUBLISHED / folder_of(name, style))
 
 
 if __name__ == "__main__":

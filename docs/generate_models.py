@@ -1,15 +1,15 @@
 """Write the tables of docs/models.md from the measurements: `python docs/generate_models.py`.
 
-Each block stands between `<!-- NAME -->` and `<!-- /NAME -->`. `training/tables.py` and
-`training/encoder_variants.py` write the rows in `benchmarks/models`, `training/train.py` the logs beside
-the models.
+`training/tables.py` and `training/encoder_variants.py` write the rows in `benchmarks/models`,
+`training/train.py` the logs beside the models.
 """
 
 import csv
 import json
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
+
+from marked_blocks import table, write_blocks
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "models.md"
@@ -33,12 +33,7 @@ PROMISES = ("0.5", "0.7", "0.8", "0.9", "0.95")
 
 def main() -> None:
     """Replace the blocks of the page."""
-    text = PAGE.read_text(encoding="utf-8")
-    for name, block in blocks().items():
-        before, begin, rest = text.partition(f"<!-- {name} -->\n")
-        _, end, behind = rest.partition(f"<!-- /{name} -->")
-        text = before + begin + block + end + behind
-    PAGE.write_text(text, encoding="utf-8")
+    write_blocks(PAGE, blocks())
 
 
 def blocks() -> dict[str, str]:
@@ -64,12 +59,6 @@ def rows(name: str) -> list[dict[str, str]]:
 def log_of(model: str) -> Any:
     """Return the training log of a model."""
     return json.loads((MODELS / model / "training.json").read_text(encoding="utf-8"))
-
-
-def table(head: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
-    """Return a Markdown table."""
-    every = [head, ["---"] * len(head), *lines]
-    return "".join(f"| {' | '.join(map(str, line))} |\n" for line in every).replace("|  |", "| |")
 
 
 def interval(row: dict[str, str]) -> str:

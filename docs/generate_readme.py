@@ -1,13 +1,14 @@
 """Write the figures of README.md from the committed results: `python docs/generate_readme.py`.
 
-Each block stands between `<!-- NAME -->` and `<!-- /NAME -->`. The quality comes from `benchmarks/unseen.csv`
-(`benchmarks/unseen.py`), the speed from `benchmarks/results.json` (`make bench`).
+The quality comes from `benchmarks/unseen.csv`, which `benchmarks/unseen.py` counts from the rows in
+`benchmarks/unseen`, the speed from `benchmarks/results.json` (`make bench`).
 """
 
 import csv
 import json
-import re
 from pathlib import Path
+
+from marked_blocks import write_blocks
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
@@ -30,12 +31,7 @@ ROWS = {
 
 def main() -> None:
     """Replace every block of the README."""
-    text = README.read_text(encoding="utf-8")
-    for name, block in blocks().items():
-        text = re.sub(
-            rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)", rf"\g<1>{block}\g<2>", text, flags=re.DOTALL
-        )
-    README.write_text(text, encoding="utf-8")
+    write_blocks(README, blocks())
 
 
 def blocks() -> dict[str, str]:

@@ -469,7 +469,10 @@ def test_the_area_under_a_curve_is_its_mean_height(tmp_path: Path) -> None:
     table = budgets.matched_budgets([best, other])
     assert table is not None
     assert [row["Method"] for row in table.rows][:2] == ["mmr@lambda=0.9", "head"]
-    assert cells(table, "head")[3:] == [None, None, 0, pytest.approx(40), None, None, None]
+    assert cells(table, "head")[3:] == [None, None, None, 0, 50, pytest.approx(40), None, None, None, None]
+    half, end = other.differences(best)[1:]
+    assert half == Interval(-100, -100, -100)
+    assert end == Interval(0, 0, 0)
 
 
 def test_a_strategy_without_a_curve_is_named_with_the_reason(tmp_path: Path) -> None:

@@ -234,6 +234,19 @@ def test_no_text_overlaps_or_leaves_the_picture(count: int) -> None:
         assert not [other for other in boxes[:number] if box.overlaps(other)]
 
 
+def test_arcs_take_the_room_that_they_need() -> None:
+    pytest.importorskip("matplotlib")
+    from skillpager.output import graph_picture
+
+    index = index_of(long_source(60))
+    tied = [edge for edge in index.edges if edge.kind is not EdgeKind.SEQUENCE]
+    spines = [graph_picture._lay_out(index.nodes, edges).spine for edges in ((), tied[:1], tied)]
+    assert spines == sorted(spines)
+    assert spines[0] < 0.1 * graph_picture.WIDTH
+    assert spines[2] < 0.3 * graph_picture.WIDTH
+    assert tied
+
+
 @pytest.mark.parametrize("form", ["svg", "png"])
 def test_hostile_text_is_drawn(form: str) -> None:
     pytest.importorskip("matplotlib")

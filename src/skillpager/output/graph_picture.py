@@ -31,7 +31,9 @@ WIDTH, MARGIN = 7.2, 0.15
 HEAD = 0.92  # title and legends
 BODY = 8.4  # room for the nodes on one page of a paper
 LABELLED_NODES = 90  # a larger graph shows headings instead of the nodes' texts
-TEXT_LENGTH = 90  # characters
+TEXT_LENGTH = 150  # characters, more than a line holds
+# widest arcs, beside nodes with texts and beside bars; an arc over a part of the nodes is narrower
+ARC_ROOM, BAR_ARC_ROOM = 1.45, 3.2
 DPI = 200
 ARROW = 0.055
 INK, GREY, PALE = "#222222", "#777777", "#AAAAAA"
@@ -57,6 +59,7 @@ class _Layout:
         nodes: y of each node.
         titles: y, depth and text of each heading, from top to bottom.
         labelled: Whether every node has its text beside it.
+        spine: X of the nodes: arcs are to the left of it, text is to the right.
     """
 
     height: float
@@ -64,11 +67,7 @@ class _Layout:
     nodes: tuple[float, ...]
     titles: tuple[tuple[float, int, str], ...]
     labelled: bool
-
-    @property
-    def spine(self) -> float:
-        """X of the nodes: arcs are to the left of it, text is to the right."""
-        return 2.2 if self.labelled else 4.1
+    spine: float
 
     @property
     def dot(self) -> float:
@@ -96,7 +95,7 @@ def render(index: SkillIndex, form: str) -> bytes:
 
 
 def _figure(index: SkillIndex) -> Figure:
-    layout = _lay_out(index.nodes)
+    layout = _lay_out(index.nodes, index.edges)
     figure = Figure(figsize=(WIDTH, layout.height))
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set(xlim=(0, WIDTH), ylim=(0, layout.height))
@@ -108,8 +107,11 @@ def _figure(index: SkillIndex) -> Figure:
     return figure
 
 
-def _lay_out(nodes: Sequence[Node]) -> _Layout:
-    """Return a layout with a row per node and, while there is room for text, a row per heading."""
+def _lay_out(nodes: Sequence[Node], edges: Sequence[Edge]) -> _Layout:
+    """Return a layout with a row per node and, while there is room for text, a row per heading.
+
+    The nodes stand as far left as the arcs allow.
+    """
     labelled = len(nodes) <= LABELLED_NODES
     # depth and text of the headings directly before each node; files count only if there are several
     outermost = 0 if len({node.span.file for node in nodes}) > 1 else 1
@@ -132,7 +134,12 @@ def _lay_out(nodes: Sequence[Node]) -> _Layout:
         for y, group in zip(heights, opened, strict=True)
         for place, (depth, text) in enumerate(group)
     )
-    return _Layout(bottom + MARGIN, pitch, heights, titles, labelled)
+    spans = [abs(heights[e.source] - heights[e.target]) for e in edges if e.kind is not EdgeKind.SEQUENCE]
+    longest = max(spans, default=0.0)
+    share = longest / (heights[0] - heights[-1]) if longest else 0.0
+    # no wider than a half circle, nearly
+    reach = min((ARC_ROOM if labelled else BAR_ARC_ROOM) * share**0.6, longest)
+    return _Layout(bottom + MARGIN, pitch, heights, titles, labelled, 3 * MARGIN + reach)
 
 
 def _draw_edges(axes: Axes, edges: Sequence[Edge], layout: _Layout) -> None:

@@ -43,7 +43,7 @@ def join(
     """Return the rows of a method's selections that have a verdict, in the order of `queries`.
 
     A verdict on another page than the selection's is ignored. Of two selections for one query the last
-    counts. The texts of the pages are left out.
+    counts. The texts of the pages are left out; `picks` are ids in the order of picking.
     """
     rows: dict[str, tuple[object, ...]] = {}
     for each in selections:
@@ -63,9 +63,11 @@ def join(
             each.node_tokens,
             each.pool_tokens,
             each.seconds,
+            " ".join(each.picks),
         )
     found = [rows[query] for query in queries if query in rows]
-    return pd.DataFrame(found, columns=["query", "skill", *NUMBERS]).astype(dict.fromkeys(NUMBERS, float))
+    columns = ["query", "skill", *NUMBERS, "picks"]
+    return pd.DataFrame(found, columns=columns).astype(dict.fromkeys(NUMBERS, float))
 
 
 @dataclass(frozen=True, slots=True)

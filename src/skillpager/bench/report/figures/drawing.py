@@ -22,8 +22,17 @@ INK, GREY, PALE = "#222222", "#6B6B6B", "#D0D0D0"
 BLUE, GREEN = TYPE_COLORS[NodeType.CONCEPT], TYPE_COLORS[NodeType.STEP]
 ORANGE, PURPLE = TYPE_COLORS[NodeType.PARAM], TYPE_COLORS[NodeType.EXAMPLE]
 RED, SKY = TYPE_COLORS[NodeType.ERROR_HANDLING], TYPE_COLORS[NodeType.PRECONDITION]
-# one for each line of a figure, with a marker as a second cue for print in grey
-LINES = tuple(zip((BLUE, RED, GREEN, ORANGE, PURPLE, SKY), "osD^vP", strict=True))
+# colour, marker and dashes of each line of a figure: the last two are for print in grey
+LINES = tuple(
+    zip(
+        (BLUE, RED, GREEN, ORANGE, PURPLE, SKY),
+        "osD^vP",
+        ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (5, 1.5, 1, 1.5)), (0, (2.5, 1)), (0, (7, 1, 1, 1, 1, 1))),
+        strict=True,
+    )
+)
+# intervals beside points
+WHISKERS: dict[str, Any] = {"capsize": 2.5, "elinewidth": 0.9, "capthick": 0.9}
 # the paper's values, wherever they stand beside ours
 PAPER_LINE: dict[str, Any] = {
     "color": GREY,
@@ -31,6 +40,7 @@ PAPER_LINE: dict[str, Any] = {
     "markerfacecolor": "white",
     "linestyle": (0, (2, 2)),
     "linewidth": 1,
+    "label": "paper",
 }
 SMALL, TEXT = 7.5, 9  # points
 

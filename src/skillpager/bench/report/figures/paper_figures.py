@@ -5,21 +5,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from skillpager.bench.data import to_skill
 from skillpager.bench.report import paper
 from skillpager.bench.report.figures.drawing import (
     BLUE,
     GREY,
     INK,
-    ORANGE,
+    PALE,
     PAPER_LINE,
     SMALL,
+    WHISKERS,
     Picture,
     drawing,
     new_figure,
     percent_axis,
     save,
 )
+from skillpager.bench.report.figures.labels import label_ends
 from skillpager.bench.report.measures import AVERAGE_NODES, FRAGMENT_REDUCTION, SUFFICIENCY
 from skillpager.bench.report.paper import PaperRow, PaperTable
 from skillpager.bench.report.results import Results
@@ -32,14 +37,15 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 AXIS = "Sufficient contexts (%)"
-# the proposed methods and the whole document; all others are paler
-_BARS = {"mmr": BLUE, "full": GREY}
-_OTHER_BAR = "#8FBBD9"
+THIS_RUN, PAPER = "this run", "paper"
 FULL = "full"
+# nearly every suite holds these methods
+COMMON = frozenset({"mmr", FULL})
+OWN_LINE: dict[str, Any] = {"color": BLUE, "marker": "o", "markersize": 5, "label": THIS_RUN, "zorder": 3}
 # nodes of the skill in the paper's figure of a graph
 GRAPH_NODES = 42
-# percent; a shorter bar has its text above it
-SHORT_BAR = 14
+# half of the distance of our point from the paper's, in rows or tenths of the axis: no interval hides another
+DODGE = 0.12
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,48 +64,36 @@ class _Measured:
 
 
 def concept_figure(results: Results) -> Picture | None:
-    """Return the concept ablation as bars; None if no variant was run (paper §5.2.2)."""
+    """Return the concept ablation as points with intervals; None if no variant was run (paper §5.2.2)."""
     measured = _measure(results, paper.CONCEPT)
-    if all(each.row.label in _BARS for each in measured):
+    if all(each.row.label in COMMON for each in measured):
         return None
-    places = range(len(measured))
-    found = [each.sufficiency for each in measured]
-    heights = [each.value for each in found]
-    errors = [[each.value - each.low for each in found], [each.high - each.value for each in found]]
-    colors = [_BARS.get(each.row.label, _OTHER_BAR) for each in measured]
-    published = [each.row.sufficiency for each in measured]
+    places = np.arange(len(measured), dtype=float)
     with drawing():
-        figure = new_figure(3.4)
+        figure = new_figure(0.9 + 0.34 * len(measured))
         axes = figure.add_subplot()
-        axes.bar(places, heights, width=0.64, color=colors, label="this run")
-        axes.errorbar(places, heights, errors, fmt="none", ecolor=INK, elinewidth=1, capsize=3)
-        diamonds = {**PAPER_LINE, "linestyle": "none", "markeredgecolor": INK}
-        axes.plot(places, published, **diamonds, label="paper")
-        for place, each in enumerate(measured):
-            short = each.sufficiency.low < SHORT_BAR
-            color = "white" if each.row.label in _BARS and not short else INK
-            height = (each.sufficiency.high if short else 0.0) + 1.5
-            text = f"{each.nodes:.1f}\nnodes"
-            axes.text(place, height, text, ha="center", va="bottom", size=SMALL, color=color)
-        axes.set_xticks(places, [_wrap(each.row.name) for each in measured])
-        axes.tick_params(axis="x", length=0, labelsize=SMALL)
-        percent_axis(axes, AXIS)
-        handles, names = axes.get_legend_handles_labels()
-        axes.legend(handles[::-1], names[::-1], loc="upper left")
+        _draw_intervals(axes, places - DODGE, measured, across=True)
+        axes.set_ylim(len(measured) - 0.5, -0.5)
+        names = ["Adaptive: mmr" if each.row.label == "mmr" else each.row.name for each in measured]
+        axes.set_yticks(places, names)
+        axes.tick_params(axis="y", length=0)
+        axes.set_xlim(-1.5, 101.5)
+        axes.set_xlabel(AXIS)
+        axes.grid(axis="x")
+        # the costs in a column of their own, right of the data
+        for place, each in zip(places, measured, strict=True):
+            text = f"{each.nodes:.1f} nodes"
+            axes.text(1.02, place, text, size=SMALL, va="center", transform=axes.get_yaxis_transform())
+        figure.legend(*axes.get_legend_handles_labels(), loc="outside upper center", ncols=2)
         return save(
             figure,
             name="concept-ablation",
             title="Concept nodes in the candidate pool",
-            caption="Bars: this run, with 95 % bootstrap intervals over queries; in them, mean nodes of a "
-            "context. Diamonds: the paper (another judge, encoder and data).",
-            alt=f"Bar chart of sufficiency. {_in_words(measured)}",
+            caption="Points: sufficiency with its 95 % bootstrap interval over queries, of this run (filled) "
+            "and of the paper (open; another judge, encoder and data). Right: mean nodes of a context of "
+            "this run.",
+            alt=f"Dot plot of sufficiency. {_in_words(measured)}",
         )
-
-
-def _wrap(name: str) -> str:
-    """Return a name with a word on each line; words in brackets stay together."""
-    words, bracket, rest = name.partition(" (")
-    return words.replace(" ", "\n") + (f"\n({rest}" if bracket else "")
 
 
 # ---- sweeps
@@ -115,22 +109,18 @@ def lambda_figure(results: Results) -> Picture | None:
         figure = new_figure(3.2, 5.4)
         axes = figure.add_subplot()
         _draw_sufficiency(axes, weights, measured)
-        for weight, each in zip(weights, measured, strict=True):
-            text, place = f"{each.nodes:.1f} nodes", (weight, each.sufficiency.low)
-            look: dict[str, Any] = {"size": SMALL, "color": BLUE, "ha": "center", "va": "top"}
-            axes.annotate(text, place, (0, -4), textcoords="offset points", **look)
-        axes.set_xticks(weights)
-        axes.set_xlabel("λ: weight of relevance against redundancy")
-        axes.margins(x=0.12)
-        axes.set_ylim(bottom=-6)
-        axes.legend(loc="upper left")
+        axes.set_xticks(weights, [f"{each.knob:g}\n{each.nodes:.1f} nodes" for each in measured])
+        heading = "λ, the weight of relevance against redundancy; mean nodes in a context of this run"
+        axes.set_xlabel(heading, size=SMALL)
+        axes.margins(x=0.06)
+        label_ends(axes, _ends(measured, [each.sufficiency.value for each in measured]))
         return save(
             figure,
             name="lambda-sweep",
             title="Sufficiency over λ",
-            caption="Band: 95 % bootstrap interval over queries; labels: mean nodes in a context. At low λ "
+            caption="Bars: 95 % bootstrap intervals over queries; below λ: mean nodes in a context. At low λ "
             "the diversity penalty soon makes every candidate's value negative, and selection stops early. "
-            "Dashed: the paper (another judge, encoder and data).",
+            "Dotted: the paper (another judge, encoder and data).",
             alt=f"Line chart of sufficiency over λ. {_in_words(measured)}",
         )
 
@@ -141,66 +131,74 @@ def node_budget_figure(results: Results) -> Picture | None:
     swept = [each for each in measured if each.row.label != FULL]
     if len(swept) < 2:
         return None
+    knobs = [each.knob for each in swept]
+    reductions = [each.reduction for each in swept]
     with drawing():
-        figure = new_figure(3.6)
-        axes = figure.add_subplot()
-        _draw_sufficiency(axes, [each.knob for each in swept], swept)
+        figure = new_figure(3.1)
+        left, right = figure.subplots(1, 2, sharey=True)
+        _draw_sufficiency(left, knobs, swept)
+        published = [each.row.token_reduction or 0.0 for each in swept]
+        right.plot(knobs, reductions, **OWN_LINE)
+        right.plot(knobs, published, **PAPER_LINE)
+        percent_axis(right, "Fragment token reduction (%)")
+        right.tick_params(labelleft=True)
+        ends = _ends(swept, [each.sufficiency.value for each in swept])
         for each in measured:
             if each.row.label == FULL:
-                value, dashes = each.sufficiency.value, (0, (6, 3))
-                axes.axhline(value, color=INK, linewidth=0.8, linestyle=dashes, label="full document")
-        other = axes.twinx()
-        _draw_reduction(other, swept)
-        for each in swept:
-            if each.row.label == paper.NODE_BUDGET.own:
-                _mark_chosen(axes, each)
-        axes.set_xticks([each.knob for each in swept])
-        axes.set_xlabel("k: nodes that may be selected")
-        lines = [*axes.get_lines(), *other.get_lines()]
-        named = [line for line in lines if not str(line.get_label()).startswith("_")]
-        figure.legend(named, [str(line.get_label()) for line in named], loc="outside upper center", ncols=3)
+                left.axhline(each.sufficiency.value, color=INK, linewidth=0.8, linestyle=(0, (6, 3)))
+                ends.append((each.sufficiency.value, "full document", INK))
+        for axes in (left, right):
+            axes.set_xticks(knobs)
+            axes.set_xlabel("k: nodes that may be selected")
+            axes.margins(x=0.06)
+            for each in swept:
+                if each.row.label == paper.NODE_BUDGET.own:
+                    axes.axvline(each.knob, color=PALE, linewidth=5, alpha=0.6, zorder=0)
+        label_ends(left, ends)
+        label_ends(right, [(reductions[-1], THIS_RUN, BLUE), (published[-1], PAPER, GREY)])
         return save(
             figure,
             name="k-sweep",
             title="Sufficiency and token reduction over k",
-            caption="Left axis, solid: sufficiency, with the 95 % bootstrap interval over queries. Right "
-            "axis, dashed: fragment token reduction. The paper's operating point k = 20 is marked. Grey: "
-            "the paper (another judge, encoder and data).",
-            alt=f"Line chart over k with two axes. {_in_words(swept)} "
-            f"Token reductions are {', '.join(f'{each.reduction:.1f}' for each in swept)} %.",
+            caption="Left: sufficiency, with 95 % bootstrap intervals over queries. Right: fragment token "
+            "reduction. Shaded: the paper's operating point, k = 20. Dotted: the paper (another judge, "
+            "encoder and data).",
+            alt=f"Two line charts over k. {_in_words(swept)} "
+            f"Token reductions are {', '.join(f'{value:.1f}' for value in reductions)} %.",
         )
 
 
 def _draw_sufficiency(axes: "Axes", knobs: Sequence[float], measured: Sequence[_Measured]) -> None:
-    """Draw our line with its band, and the paper's."""
-    found = [each.sufficiency for each in measured]
-    lows, highs = [each.low for each in found], [each.high for each in found]
-    axes.fill_between(knobs, lows, highs, color=BLUE, alpha=0.15, linewidth=0)
-    axes.plot(knobs, [each.value for each in found], color=BLUE, marker="o", label="sufficiency, this run")
-    published = [each.row.sufficiency for each in measured]
-    axes.plot(knobs, published, **PAPER_LINE, label="sufficiency, paper")
+    """Draw our line and the paper's, each with its intervals."""
+    step = DODGE / 10 * (knobs[-1] - knobs[0])
+    _draw_intervals(axes, np.array(knobs) - step / 2, measured, dodge=step)
     percent_axis(axes, AXIS)
 
 
-def _draw_reduction(axes: "Axes", swept: Sequence[_Measured]) -> None:
-    knobs = [each.knob for each in swept]
-    reductions = [each.reduction for each in swept]
-    published = [each.row.token_reduction or 0.0 for each in swept]
-    theirs = {**PAPER_LINE, "marker": "s", "linestyle": (0, (1, 1.5))}
-    axes.plot(knobs, reductions, color=ORANGE, marker="s", linestyle="--", label="token reduction, this run")
-    axes.plot(knobs, published, **theirs, label="token reduction, paper")
-    axes.set_ylim(0, 101.5)
-    axes.set_ylabel("Fragment token reduction (%)")
-    axes.spines["right"].set_visible(True)
+def _draw_intervals(
+    axes: "Axes",
+    places: NDArray[np.float64],
+    measured: Sequence[_Measured],
+    *,
+    across: bool = False,
+    dodge: float = 2 * DODGE,
+) -> None:
+    """Draw points with intervals, ours at `places`, the paper's `dodge` further; joined unless `across`."""
+    ours = [each.sufficiency for each in measured]
+    theirs = [Interval(each.row.sufficiency, each.row.low, each.row.high) for each in measured]
+    for found, shift, look in ((ours, 0.0, OWN_LINE), (theirs, dodge, PAPER_LINE)):
+        values = [each.value for each in found]
+        sides = [[each.value - each.low for each in found], [each.high - each.value for each in found]]
+        if across:
+            unjoined = {**look, "linestyle": "none"}
+            axes.errorbar(values, places + shift, xerr=sides, **unjoined, **WHISKERS)
+        else:
+            axes.errorbar(places + shift, values, yerr=sides, **look, **WHISKERS)
 
 
-def _mark_chosen(axes: "Axes", chosen: _Measured) -> None:
-    knob, value = chosen.knob, chosen.sufficiency.value
-    axes.axvline(knob, color=GREY, linewidth=0.8, linestyle=(0, (1, 2)))
-    ring: dict[str, Any] = {"marker": "o", "markersize": 11, "markerfacecolor": "none", "color": BLUE}
-    axes.plot([knob], [value], **ring, label="_chosen")
-    text = f"k = {knob:.0f}: {value:.1f} % sufficient, {chosen.reduction:.1f} % fewer tokens"
-    axes.annotate(text, (knob, 94), (5, 0), textcoords="offset points", va="center", size=SMALL)
+def _ends(measured: Sequence[_Measured], ours: Sequence[float]) -> list[tuple[float, str, str]]:
+    """Return height, name and colour of the ends of our line and the paper's."""
+    return [(ours[-1], THIS_RUN, BLUE), (measured[-1].row.sufficiency, PAPER, GREY)]
 
 
 # ---- our measurements

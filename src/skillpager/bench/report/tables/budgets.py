@@ -37,6 +37,7 @@ class Curve:
     coverage: tuple[float, ...]  # percent, at each budget; NaN where the judge measures none
     query: tuple[str, ...]  # ids of the queries
     skill: tuple[str, ...]  # ids of their skills
+    verdicts: Numbers  # `(n_budgets, n_queries)`, 1 where the page is sufficient, else 0
     areas: Numbers  # `(n_queries,)` area under each query's own curve, 0 to 1
 
     def area(self, *, by_skill: bool = False) -> Interval:
@@ -46,6 +47,26 @@ class Curve:
         over budgets. The rule is linear: the area of the mean curve is the mean of the queries' areas.
         """
         return bootstrap(self.areas, clusters=self.skill if by_skill else None).scaled(100)
+
+    def differences(self, base: "Curve") -> list[Interval]:
+        """Return at each budget of both curves the points by which this is above another, drawing skills."""
+        mine, theirs = self.common(base)
+        skills = [self.skill[place] for place in mine]
+        return [
+            bootstrap(
+                self.verdicts[self.shares.index(share)][mine]
+                - base.verdicts[base.shares.index(share)][theirs],
+                clusters=skills,
+            ).scaled(100)
+            for share in self.shares
+            if share in base.shares
+        ]
+
+    def common(self, base: "Curve") -> tuple[list[int], list[int]]:
+        """Return the places of the queries that both curves have, in this and in the other."""
+        places = {query: place for place, query in enumerate(base.query)}
+        mine = [place for place, query in enumerate(self.query) if query in places]
+        return mine, [places[self.query[place]] for place in mine]
 
 
 def read_curves(results: Results) -> list[Curve]:
@@ -76,6 +97,7 @@ def _curve(results: Results, name: str, labels: Mapping[float, str]) -> Curve:
         coverage=tuple(COVERAGE.of(rows) for rows in points),
         query=tuple(points[0]["query"]),
         skill=tuple(points[0]["skill"]),
+        verdicts=verdicts,
         areas=np.trapezoid(verdicts, np.asarray(shares), axis=0) / (shares[-1] - shares[0]),
     )
 
@@ -86,12 +108,11 @@ def compare_curves(curves: Sequence[Curve], base: Curve) -> dict[str, tuple[Inte
     Points with their interval, and p corrected for the number of curves; both draw skills.
     """
     found: dict[str, tuple[Interval, float]] = {}
-    places = {query: place for place, query in enumerate(base.query)}
     for curve in curves:
-        mine = [place for place, query in enumerate(curve.query) if query in places]
+        mine, theirs = curve.common(base)
         if curve is base or not mine:
             continue
-        gaps = curve.areas[mine] - base.areas[[places[curve.query[place]] for place in mine]]
+        gaps = curve.areas[mine] - base.areas[theirs]
         skills = [curve.skill[place] for place in mine]
         difference = bootstrap(gaps, clusters=skills).scaled(100)
         found[curve.method] = difference, bootstrap_p(gaps, clusters=skills)
@@ -112,6 +133,7 @@ def matched_budgets(curves: Sequence[Curve]) -> Table | None:
         return None
     base = next((curve for curve in curves if curve.method == BASELINE), None)
     tests = compare_curves(curves, base) if base else {}
+    with_coverage = not any(np.isnan(curve.coverage).any() for curve in curves)
     rows: list[dict[str, Cell]] = []
     for curve in curves:
         difference, p = tests.get(curve.method, (None, None))
@@ -125,6 +147,8 @@ def matched_budgets(curves: Sequence[Curve]) -> Table | None:
             place = curve.shares.index(share) if share in curve.shares else None
             group = f"Budget of {100 * share:.0f} %"
             row[f"{group}: Suff. (%)"] = None if place is None else curve.sufficiency[place]
+            if with_coverage:
+                row[f"{group}: {COVERAGE.heading}"] = None if place is None else curve.coverage[place]
             row[f"{group}: used (%)"] = None if place is None else 100 * curve.used[place]
         rows.append(row)
     absent = not_run(curves)
