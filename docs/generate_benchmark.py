@@ -184,19 +184,18 @@ def paper_claims(run: str) -> str:
             escape_markdown(each.claim.text),
             format_cell(each.claim.paper, 2),
             format_cell(each.difference, 1),
-            each.verdict,
+            claims.OUTCOMES[each.outcome],
         ]
         for each in claims.check_claims(results_of(run))
     ]
-    return table(["claim", "paper (points)", "here (points)", "verdict"], lines)
+    return table(["claim", "paper (points)", "here (points)", "here it"], lines)
 
 
 def claim_counts(run: str) -> str:
-    """Return how many claims hold, in words."""
-    verdicts = Counter(each.verdict for each in claims.check_claims(results_of(run)))
-    words = {claims.Verdict.HOLDS: "hold", claims.Verdict.FAILS: "do not hold"}
-    told = [f"{verdicts[each]} {words.get(each, f'are {each}')}" for each in claims.Verdict if verdicts[each]]
-    return f"Of {verdicts.total()} claims that can be checked, {', '.join(told)}.\n"
+    """Return how many claims came out as in the paper, in words."""
+    outcomes = Counter(claims.OUTCOMES[each.outcome] for each in claims.check_claims(results_of(run)))
+    told = [f"{outcomes[each]} {each}" for each in claims.OUTCOMES.values() if outcomes[each]]
+    return f"Of {outcomes.total()} claims that can be checked here came out: {', '.join(told)}.\n"
 
 
 def readers(run: str, other: str) -> str:

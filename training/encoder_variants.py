@@ -9,7 +9,6 @@ type head alone, in 32-bit floats. A variant takes about ten minutes on one core
 import argparse
 import logging
 import sys
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -93,13 +92,11 @@ def run(
     states = EncoderTrainer(base, read_tokenizer(), examples, settings).states
     torch.manual_seed(settings.seed)
     _, upper, _ = read_base(base, frozen=settings.frozen, outputs=len(TYPES))
-    started = time.monotonic()
     if variant.tuned:
         train([of for of in states[: len(learns)] if of.queries], upper, settings)
     return {
         "encoder": variant.name,
         "epochs": settings.epochs if variant.tuned else 0,
-        "seconds": round(time.monotonic() - started),
         **score(tried, states[len(learns) :], upper),
     }
 
