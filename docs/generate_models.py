@@ -47,6 +47,7 @@ def blocks() -> dict[str, str]:
         "covered": covered(),
         "types": types(),
         "encoders": encoders(),
+        "readers": readers(),
     }
 
 
@@ -158,6 +159,31 @@ def encoders() -> str:
 
 def _percent(share: float) -> str:
     return f"{100 * share:.1f}"
+
+
+def readers() -> str:
+    """Return what blind readers and the evidence measure say of the same pages."""
+    groups: dict[tuple[str, str], list[dict[str, str]]] = {}
+    for row in rows("readers"):
+        groups.setdefault((row["method"], row["series"]), []).append(row)
+    lines = []
+    for (method, series), pages in sorted(groups.items()):
+        votes = [[int(page[f"reader_{number}"]) for number in (1, 2, 3)] for page in pages]
+        read = [2 * sum(each) > len(each) for each in votes]
+        measured = [bool(int(page["evidence"])) for page in pages]
+        lines.append(
+            [
+                method,
+                series,
+                str(len(pages)),
+                f"{100 * sum(read) / len(read):.1f}",
+                f"{100 * sum(measured) / len(measured):.1f}",
+                str(sum(a == b for a, b in zip(read, measured, strict=True))),
+                str(sum(len(set(each)) == 1 for each in votes)),
+            ]
+        )
+    heads = ["", "queries", "pages", "sufficient to readers (%)", "by the measure (%)", "agree", "unanimous"]
+    return table(heads, lines)
 
 
 if __name__ == "__main__":
