@@ -205,7 +205,7 @@ def _cold_table(cold: Sequence[Sequence[Spent]], servers: Sequence[mcp_start.Sta
     rows: list[list[Cell]] = []
     for name, runs in zip(names, cold, strict=True):
         rows.append([name, _seconds(runs), median([run.processor_seconds for run in runs])])
-    cpu = median([server.cpu for server in servers])
+    cpu = median([server.answered_cpu for server in servers])
     rows.append(["`skillpager mcp` to its first page", median([server.answered for server in servers]), cpu])
     columns = ["command", "wall clock (s)", "processor time (s)"]
     return Table("Cold process, cached sample skill, median", columns, rows)

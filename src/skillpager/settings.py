@@ -105,8 +105,8 @@ class Settings:
         mmr_lambda: Default of `page`.
         max_nodes: Default of `page`; None for the strategy's default.
         max_tokens: Default of `page`; None for no ceiling.
-        sufficiency: Default of `page`; None to end a page when the best value per token falls below a
-            fixed threshold.
+        sufficiency: Default of `page`; None to end a page where more tokens cost more than they add
+            to the estimate.
         fill: Default of `page`: whether a page goes on to `max_nodes` and `max_tokens`.
     """
 

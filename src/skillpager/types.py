@@ -300,8 +300,8 @@ class PageOptions(TypedDict, total=False):
         max_tokens: Ceiling on the page's tokens, marks included. `navigator` ends a page below it where it
             would end without it; other strategies pick as much as fits.
         sufficiency: Estimated probability, above 0 and up to 1, of holding all that the query needs, at
-            which the page ends; for strategies that estimate it. By default their page ends when the best
-            value per token falls below a fixed threshold.
+            which the page ends; for strategies that estimate it. By default their page ends where
+            more tokens cost more than they add to it.
         fill: Whether a page goes on to `max_nodes` and `max_tokens`, for strategies that would end it
             earlier; it is the whole skill if that fits. `sufficiency` still ends it.
         strategy: A `name` or `name:ARGUMENT` of `docs/strategies.md`, or a strategy. Default: `navigator`;

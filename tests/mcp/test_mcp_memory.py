@@ -37,9 +37,9 @@ def test_a_page_names_what_the_session_was_sent(pager: SkillPager, era: str) -> 
     first, second, other = answers(server_of(pager, SAMPLES), PAGE, PAGE, OTHER, era=era)
     assert KNOWN not in text_of(first)
     assert ids(form_of(second)) == set()
-    (known,) = (gap["nodes"] for gap in form_of(second)["omitted"] if gap["known"])
-    assert spread(known) == ids(form_of(first))
-    assert spread("n26-n35") <= ids(form_of(first))
+    known = [spread(gap["nodes"]) for gap in form_of(second)["omitted"] if gap["known"]]
+    assert set().union(*known) == ids(form_of(first))
+    assert len(known) > 1
     for gap in form_of(second)["omitted"]:
         lines = f"L{gap['start_line']}-{gap['end_line']}"
         assert f"[… {lines}, {KNOWN}]" in text_of(second) or not gap["known"]
