@@ -100,7 +100,7 @@ train: $(VENV)/.dev ## make all models that ship: DATA="DIR…"; build/training 
 	$(BIN)/python training/train.py $(DATA)
 	$(BIN)/python training/evaluate.py $(DATA)
 	$(BIN)/python training/ablate.py $(DATA)
-	$(BIN)/python training/tables.py
+	$(BIN)/python training/tables.py --work build/training
 	$(BIN)/python docs/generate_models.py
 
 base-encoder: $(VENV)/.dev ## make the encoder before tuning, build/base-encoder, for runs of the benchmark; needs no torch

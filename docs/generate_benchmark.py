@@ -3,11 +3,12 @@
 A run is a folder of `benchmarks/intraskill` that `python benchmarks/publish.py` wrote. Its tables and figures
 are made anew from its rows, and so is every block of the page that is named after it:
 `<!-- RUN TABLE -->`, where TABLE is `default`, `budgets`, `paper-claims`, `claim-counts`, `readers:OTHER`
-(the same pages under the judge of another run), or any table of a report, such as `lambda-sweep`.
+(the same pages under the judge of another run), `lambda-sweep:OTHER` and `k-sweep:OTHER` (two runs beside the
+paper), or any table of a report, such as `lambda-sweep`.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -37,6 +38,7 @@ ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "benchmark.md"
 RUNS = ROOT / "benchmarks" / "intraskill"
 OVER_SKILLS = "95 % interval, over skills"
+SWEEPS = ("lambda-sweep", "k-sweep")
 
 # what rows suffice for; the other tables of a report need the texts of the skills
 TABLES: tuple[Callable[[Results], Table | None], ...] = (
@@ -135,6 +137,8 @@ def block(run: str, name: str) -> str:
     kind, _, other = name.partition(":")
     if kind == "readers":
         return readers(run, other)
+    if kind in SWEEPS and other:
+        return sweep(kind, {run: results_of(run), other: results_of(other)})
     makers = {"default": default, "budgets": equal_budgets, "paper-claims": paper_claims}
     if name in makers:
         return makers[name](run)
@@ -144,6 +148,26 @@ def block(run: str, name: str) -> str:
         known = ", ".join([*makers, "claim-counts", "readers:RUN", *tables_of(run)])
         raise SystemExit(f"docs/benchmark.md: the run {run} has no table {name}; it has {known}")
     return to_markdown(tables_of(run)[name])
+
+
+def sweep(name: str, runs: Mapping[str, PublishedResults]) -> str:
+    """Return a sweep of several runs beside the paper's."""
+    tables = {run: tables_of(run)[name].rows for run in runs}
+    heads = [name.partition("-")[0].replace("lambda", "λ"), "paper: sufficient (%)", "nodes"]
+    heads += [head for run in runs for head in (f"{run}: sufficient (%)", "nodes")]
+    lines = []
+    for rows in zip(*tables.values(), strict=True):
+        label, sufficiency, nodes, *_ = rows[0].values()
+        line = [str(label).rpartition(" = ")[2], shown(sufficiency), shown(nodes)]
+        for row in rows:
+            line += [shown(row["Here: Suff. (%) [95 % CI]"]), shown(row["Here: Nodes"])]
+        lines.append(line)
+    return table(heads, lines)
+
+
+def shown(cell: object) -> str:
+    """Return a number of a table with one digit."""
+    return format_cell(cell.value if isinstance(cell, Interval) else cell, 1)  # type: ignore[arg-type]
 
 
 def default(run: str) -> str:

@@ -1,6 +1,7 @@
-"""Make the tables and figures of docs/models.md from the output of `train.py` and `evaluate.py` in WORK.
+"""Make the tables and figures of docs/models.md from the pages that `evaluate.py` measured.
 
-    python training/tables.py --work build/training --out benchmarks/models
+    python training/tables.py --work build/training     # from a training run, whose rows are kept
+    python training/tables.py                           # from the kept rows
 
 Intervals are 95 % bootstrap intervals over skills. No model was trained on a document of the repositories
 that it paged here. Long and short queries are counted apart.
@@ -18,6 +19,8 @@ from data import LONG, SHORT
 from skillpager.bench.report.measures import COVERAGE, MICRO_REDUCTION, SUFFICIENCY
 from skillpager.output.palette import own_settings
 
+MODELS = Path(__file__).parents[1] / "src" / "skillpager" / "models"
+ROWS = "rows.csv.xz"
 BINS = 10
 # skills are small, medium, large by their number of nodes, up to and with these
 SIZES = {30: "up to 30 nodes", 60: "31 to 60", 120: "61 to 120", 10**9: "over 120"}
@@ -108,27 +111,40 @@ def draw_promise(table: pd.DataFrame, types: Sequence[dict[str, float]], out: Pa
         figure.savefig(out / "calibration.svg", metadata={"Date": None})
 
 
+def keep_rows(work: Path, out: Path) -> None:
+    """Write the pages of `evaluate.py` as rows: ids, counts and outcomes, no texts."""
+    lines = (work / "pages.jsonl").read_text(encoding="utf-8").splitlines()
+    rows = pd.DataFrame(map(json.loads, lines))
+    rows["promised"] = rows["promised"].astype(float).round(6)
+    rows.to_csv(out / ROWS, index=False, lineterminator="\n")
+
+
+def read_rows(folder: Path) -> pd.DataFrame:
+    """Return the rows of a folder."""
+    return pd.read_csv(folder / ROWS, keep_default_na=False, na_values={"promised": [""]})
+
+
+def tables_of(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Return every table by its name."""
+    return {"pages": page_table(rows), "groups": group_table(rows), "promises": promise_table(rows)}
+
+
 def main() -> None:
     """Read, count and write."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--work", type=Path, default=Path("build/training"), help="folder of `train.py`")
+    parser.add_argument("--work", type=Path, help="folder of `train.py`; without it the kept rows are counted")
     parser.add_argument("--out", type=Path, default=Path("benchmarks/models"), help="folder of the tables")
     options = parser.parse_args()
-    lines = (options.work / "pages.jsonl").read_text(encoding="utf-8").splitlines()
-    rows = pd.DataFrame(map(json.loads, lines))
-    promises = promise_table(rows)
-    tables = {
-        "pages": page_table(rows),
-        "groups": group_table(rows),
-        "promises": promises,
-    }
     options.out.mkdir(parents=True, exist_ok=True)
+    if options.work:
+        keep_rows(options.work, options.out)
+    tables = tables_of(read_rows(options.out))
     for name, table in tables.items():
         table.to_csv(options.out / f"{name}.csv", index=False, lineterminator="\n")
-    types = json.loads((options.work / "types.json").read_text(encoding="utf-8"))
-    draw_promise(promises, types["scores"]["reliability"], options.out)
+    types = json.loads((MODELS / "types" / "training.json").read_text(encoding="utf-8"))
+    draw_promise(tables["promises"], types["scores"]["reliability"], options.out)
 
 
 if __name__ == "__main__":

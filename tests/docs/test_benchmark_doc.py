@@ -85,36 +85,3 @@ def test_the_readers_of_types_agree_as_told() -> None:
     told = re.search(r"each other on ([\d.]+) %.*?classifier on ([\d.]+) and ([\d.]+) %", section, re.DOTALL)
     assert told
     assert list(map(float, told.groups())) == pytest.approx(agreement, abs=0.06)
-
-
-def shown(heading: str) -> dict[str, list[str]]:
-    """Return the rows of the tables below a heading, by their first cell."""
-    section = DOCUMENT.split(f"### {heading}\n", 1)[1].split("\n### ", 1)[0]
-    rows = [line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("| ")]
-    return {row[0]: row[1:] for row in rows[1:]}
-
-
-def measured(name: str, folder: Path) -> dict[str, dict[str, str]]:
-    """Return the rows of a table of a run, by their first cell."""
-    with (folder / f"{name}.csv").open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    return {next(iter(row.values())): row for row in rows}
-
-
-def rounded(*cells: str) -> list[str]:
-    return [f"{float(cell):.1f}" for cell in cells]
-
-
-@pytest.mark.parametrize(("table", "prefix"), [("lambda-sweep", "λ = "), ("k-sweep", "k = ")])
-def test_the_sweeps_with_two_encoders(table: str, prefix: str) -> None:
-    told = shown("With an encoder of high cosines")
-    bge, minilm = (measured(table, RUN.parent / name) for name in ("bge-small", "minilm"))
-    assert set(bge) == set(minilm)
-    for method in bge:
-        ours = [
-            run[method][heading]
-            for run in (bge, minilm)
-            for heading in ("Here: Suff. (%) [95 % CI]", "Here: Nodes")
-        ]
-        papers = [bge[method][heading] for heading in ("Paper: Suff. (%) [95 % CI]", "Paper: Nodes")]
-        assert told[method.removeprefix(prefix).lower()] == rounded(*papers, *ours)

@@ -23,6 +23,15 @@ def measured(name: str) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
+def test_the_kept_tables_are_those_of_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every interval of the page comes back from the rows, one for each query, method and budget."""
+    monkeypatch.syspath_prepend(str(ROOT / "training"))
+    tables = runpy.run_path(str(ROOT / "training" / "tables.py"))
+    for name, made in tables["tables_of"](tables["read_rows"](ROOT / "benchmarks" / "models")).items():
+        kept = (ROOT / "benchmarks" / "models" / f"{name}.csv").read_text(encoding="utf-8")
+        assert kept == made.to_csv(index=False, lineterminator="\n"), "run `python training/tables.py`"
+
+
 @pytest.mark.parametrize("series", ["long", "short"])
 @pytest.mark.parametrize("reduction", ["40 %", "50 %", "60 %", "70 %"])
 def test_the_navigator_is_best_at_every_budget(series: str, reduction: str) -> None:
