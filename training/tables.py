@@ -134,7 +134,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--work", type=Path, help="folder of `train.py`; without it the kept rows are counted")
+    parser.add_argument(
+        "--work", type=Path, help="folder of `train.py`; without it the kept rows are counted"
+    )
     parser.add_argument("--out", type=Path, default=Path("benchmarks/models"), help="folder of the tables")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)

@@ -138,3 +138,6 @@ def _read_tar(file: Path, is_wanted: Callable[[str], bool]) -> Iterator[tuple[st
             path = member.name.removeprefix("./")
             if member.isfile() and is_wanted(path) and (opened := archive.extractfile(member)):
                 yield path, opened.read(MAX_SKILL_BYTES + 1)
+        # a compressed stream has its checksum at its end
+        while archive.fileobj and archive.fileobj.read(MAX_SKILL_BYTES):
+            pass
