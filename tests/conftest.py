@@ -62,6 +62,7 @@ NEEDED = {
     "tests/strategies/test_word_strategies.py": ("bm25s",),
     "tests/test_coverage_told.py": ("fastapi", "httpx", "langchain_core", "mcp_types"),
     "tests/test_nothing_leaves.py": ("fastapi", "httpx", "mcp_types"),
+    "tests/test_own_parts.py": ("pydantic",),
     "tests/test_remote_pager.py": ("httpx",),
     "tests/test_tokens.py": ("rs_bpe",),
 }
