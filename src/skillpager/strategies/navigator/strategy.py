@@ -49,7 +49,11 @@ MAX_CACHED_COLUMNS = 200  # for one index: 800 bytes a node
 
 
 class _Prepared:
-    """Cached for an index: its features, required context, and the needs of the last queries."""
+    """Cached for an index: its features and required context, and what the last queries need of it.
+
+    Attributes:
+        lengths: After how many steps the page ends, by strategy, query and the tokens of a gap.
+    """
 
     def __init__(self, index: SkillIndex) -> None:
         self.features = IndexFeatures(index)
@@ -58,6 +62,8 @@ class _Prepared:
         self._estimates = LRUCache[tuple[NeedModel, str, bytes, int], tuple[FloatArray, float | None]](
             MAX_CACHED_QUERIES
         )
+
+        self.lengths = LRUCache[tuple["Navigator", str, bytes, int, float], int](MAX_CACHED_QUERIES)
 
     def estimates(self, model: NeedModel, query: Query) -> tuple[FloatArray, float | None]:
         """Return the needs of a query, and the chance that the skill covers it; cached or estimated.
@@ -117,7 +123,11 @@ class Navigator:
         gap = max(float(meter.gap_tokens), self.opening_tokens)
         begin = partial(_Walk, self, prepared, picker.marginal, odds, gap)
         by_itself = budget.sufficiency is None and not budget.fill
-        most = _best_length(begin(), model.price_of(query)) if by_itself else len(index.nodes)
+        most = len(index.nodes)
+        if by_itself:
+            key = (self, query.text, query.embedding.tobytes(), len(query.clauses), gap)
+            price = model.price_of(query)
+            most = prepared.lengths.get_or_make(key, lambda: _best_length(begin(), price))
         return picker.selection(self.name, reason=begin().run(picker, most), covered=covered)
 
     def clauses(self, query: str) -> Sequence[str]:
