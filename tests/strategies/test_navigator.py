@@ -344,6 +344,13 @@ def test_a_page_ends_where_more_tokens_cost_more_than_they_add() -> None:
     assert picked(9.0) == [0]
 
 
+def test_a_page_may_cost_more_than_any_chance_if_a_shorter_one_is_worth_even_less() -> None:
+    index = index_with(tokens=[1, 3])
+    model = Told(np.array([0.9, 0.999]), price=0.37)
+    # 0.1 - 3 * 0.37 with the second node alone, 1 - 4 * 0.37 with both
+    assert ordinals(run(Navigator(model=model, opening_tokens=0.0), index)) == [1, 0]
+
+
 # ---- redundancy, units, price
 
 

@@ -42,38 +42,50 @@ from skillpager.types import (
 # chosen by cross-validation over skills (training/train_navigator.py)
 COST_EXPONENT = 0.6  # of the tokens that a node costs
 OPENING_TOKENS = 12.0  # surcharge of a node that is not beside a shown one: neighbours are missed most
-WORTH_DIGITS = 9
+WORTH_DIGITS = 9  # of a page's worth; machines whose logarithms differ in the last bits agree on these
 # for one index: the same query often comes again with another budget
 MAX_CACHED_QUERIES = 32
 MAX_CACHED_COLUMNS = 200  # for one index: 800 bytes a node
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Estimates:
+    """What a model says of a query and an index. A key by identity: one is made for each query.
+
+    Attributes:
+        needs: `(n,)`; must not be changed.
+        covered: Chance that the skill covers the query, if it was estimated.
+        odds: Of pages for the query.
+        price: Chance that a token must be worth.
+    """
+
+    needs: FloatArray
+    covered: float | None
+    odds: Odds
+    price: float
 
 
 class _Prepared:
     """Cached for an index: its features and required context, and what the last queries need of it.
 
     Attributes:
-        lengths: After how many steps the page ends, by strategy, query and the tokens of a gap.
+        lengths: After how many steps a page ends, by strategy, estimates of its query, and tokens of a gap.
     """
 
     def __init__(self, index: SkillIndex) -> None:
         self.features = IndexFeatures(index)
         self.required = required_context(index.nodes)
         self.cosines = KeptCosines(self.features.rows, MAX_CACHED_COLUMNS)
-        self._estimates = LRUCache[tuple[NeedModel, str, bytes, int], tuple[FloatArray, float | None]](
-            MAX_CACHED_QUERIES
-        )
+        self.lengths = LRUCache[tuple["Navigator", _Estimates, float], int](MAX_CACHED_QUERIES)
+        self._estimates = LRUCache[tuple[NeedModel, str, bytes, int], _Estimates](MAX_CACHED_QUERIES)
 
-        self.lengths = LRUCache[tuple["Navigator", str, bytes, int, float], int](MAX_CACHED_QUERIES)
+    def estimates(self, model: NeedModel, query: Query, full_tokens: int) -> _Estimates:
+        """Return what a model says of a query and this index, of so many tokens; cached or estimated."""
 
-    def estimates(self, model: NeedModel, query: Query) -> tuple[FloatArray, float | None]:
-        """Return the needs of a query, and the chance that the skill covers it; cached or estimated.
-
-        Callers must not change the array.
-        """
-
-        def estimate() -> tuple[FloatArray, float | None]:
+        def estimate() -> _Estimates:
             needs = model.needs(self.features, query)
-            return needs, model.covered(self.features, query, needs)
+            covered = model.covered(self.features, query, needs)
+            return _Estimates(needs, covered, model.odds_of(query, needs, full_tokens), model.price_of(query))
 
         key = (model, query.text, query.embedding.tobytes(), len(query.clauses))
         return self._estimates.get_or_make(key, estimate)
@@ -117,18 +129,16 @@ class Navigator:
         if not index.nodes:
             return picker.selection(self.name, reason=SkipReason.NOT_REACHED)
         prepared = self.prepared.of(index, _Prepared)
-        model = self._model
-        picker.marginal, covered = prepared.estimates(model, query)
-        odds = model.odds_of(query, picker.marginal, index.full_tokens)
+        known = prepared.estimates(self._model, query, index.full_tokens)
+        picker.marginal = known.needs
         gap = max(float(meter.gap_tokens), self.opening_tokens)
-        begin = partial(_Walk, self, prepared, picker.marginal, odds, gap)
-        by_itself = budget.sufficiency is None and not budget.fill
+        begin = partial(_Walk, self, prepared, known, gap)
         most = len(index.nodes)
-        if by_itself:
-            key = (self, query.text, query.embedding.tobytes(), len(query.clauses), gap)
-            price = model.price_of(query)
-            most = prepared.lengths.get_or_make(key, lambda: _best_length(begin(), price))
-        return picker.selection(self.name, reason=begin().run(picker, most), covered=covered)
+        if budget.sufficiency is None and not budget.fill:
+            most = prepared.lengths.get_or_make(
+                (self, known, gap), lambda: _best_length(begin(), known.price)
+            )
+        return picker.selection(self.name, reason=begin().run(picker, most), covered=known.covered)
 
     def clauses(self, query: str) -> Sequence[str]:
         """Return the clauses of a query, which are embedded in addition to the whole."""
@@ -158,19 +168,19 @@ class _Walk:
         chance: That the shown nodes suffice.
     """
 
-    def __init__(
-        self, navigator: Navigator, prepared: _Prepared, needs: FloatArray, odds: Odds, gap: float
-    ) -> None:
-        self._navigator, self._prepared, self._odds = navigator, prepared, odds
-        self._weight = -np.log1p(-needs)
-        self._open = np.ones(len(needs), bool)
-        self._shown_nodes = np.zeros(len(needs), bool)
+    def __init__(self, navigator: Navigator, prepared: _Prepared, known: _Estimates, gap: float) -> None:
+        self._navigator, self._prepared, self._odds = navigator, prepared, known.odds
+        count = len(known.needs)
+        self._weight = -np.log1p(-known.needs)
+        self._open = np.ones(count, bool)
+        self._is_shown = np.zeros(count, bool)
         self._left = float(self._weight.sum())
-        # the largest weight first; the first that is not shown is the largest that is left out
-        self._largest = falling(self._weight)
+        # by falling weight, of which the first that is not shown is the largest that is left out; 0 ends them
+        self._order = falling(self._weight)
+        self._falling = [*self._weight[self._order].tolist(), 0.0]
         self._place = 0
         # shown neighbours of each node
-        self._beside = np.zeros(len(needs), np.intp)
+        self._beside = np.zeros(count, np.intp)
         costs = prepared.features.tokens.astype(np.float64) + gap * np.array([[1.0], [0.0], [-1.0]])
         # by number of shown neighbours
         self._divisor = np.maximum(costs, 1.0) ** navigator.cost_exponent
@@ -210,18 +220,19 @@ class _Walk:
             return
         self._open[ordinal], self._values[ordinal] = False, -1.0
         self.steps += 1
-        before = self._left, self.shown, self._place
-        self._show(ordinal)
-        if picker is not None and not picker.admit(ordinal, sufficiency=self.chance):
-            self._left, self.shown, self._place = before
-            self._shown_nodes[ordinal] = False
-            self.chance = self._chance()
-            return
+        left = max(0.0, self._left - float(self._weight[ordinal]))
+        shown = self.shown + int(self._prepared.features.tokens[ordinal])
+        place = self._place_of_largest(ordinal)
+        chance = self._odds.chance(left, self._falling[place], shown)
         if picker is not None:
+            if not picker.admit(ordinal, sufficiency=chance):
+                return
             cosine = self._prepared.cosines.with_row(ordinal)
             np.maximum(picker.redundancy, cosine, out=picker.redundancy)
             if completes:
                 picker.completions.add(ordinal)
+        self._is_shown[ordinal] = True
+        self._left, self.shown, self._place, self.chance = left, shown, place, chance
         for near in (ordinal - 1, ordinal + 1):
             if 0 <= near < len(self._open):
                 self._beside[near] += 1
@@ -231,27 +242,22 @@ class _Walk:
             for needed in self._prepared.required.get(ordinal, ()):
                 self.pick(needed, picker, completes=True)
 
-    def _show(self, ordinal: int) -> None:
-        self._shown_nodes[ordinal] = True
-        self._left = max(0.0, self._left - float(self._weight[ordinal]))
-        self.shown += int(self._prepared.features.tokens[ordinal])
-        while self._place < len(self._largest) and self._shown_nodes[self._largest[self._place]]:
-            self._place += 1
-        self.chance = self._chance()
-
-    def _chance(self) -> float:
-        ended = self._place == len(self._largest)
-        largest = 0.0 if ended else float(self._weight[self._largest[self._place]])
-        return self._odds.chance(self._left, largest, self.shown)
+    def _place_of_largest(self, ordinal: int) -> int:
+        """Return the place, in falling order, of the largest weight left out if a node is shown, too."""
+        place = self._place
+        while place < len(self._order) and (
+            self._is_shown[self._order[place]] or self._order[place] == ordinal
+        ):
+            place += 1
+        return place
 
 
 def _best_length(walk: _Walk, price: float) -> int:
     """Return after how many steps of a walk its chance less the price of its tokens is largest."""
     length, largest = 1, -np.inf
-    # no chance is above 1, so beyond this many tokens nothing can be worth its price
-    while price * walk.shown < 1 - max(largest, 0.0) and (ordinal := walk.best()) is not None:
+    # no chance is above 1, so a page that has more tokens is worth less than that
+    while 1 - price * walk.shown > largest and (ordinal := walk.best()) is not None:
         walk.pick(ordinal, None)
-        # rounded, so that machines whose logarithms differ in the last bits agree
         worth = round(walk.chance - price * walk.shown, WORTH_DIGITS)
         if worth > largest:
             length, largest = walk.steps, worth
