@@ -4,9 +4,11 @@ A run is a folder of `benchmarks/intraskill` that `python benchmarks/publish.py`
 are made anew from its rows, and so is every block of the page that is named after it:
 `<!-- RUN TABLE -->`, where TABLE is `default`, `budgets`, `paper-claims`, `claim-counts`, `readers:OTHER`
 (the same pages under the judge of another run), `lambda-sweep:OTHER` and `k-sweep:OTHER` (two runs beside the
-paper), or any table of a report, such as `lambda-sweep`.
+paper), or any table of a report, such as `lambda-sweep`; those that rows do not suffice for are read from
+the copies in `tables/`.
 """
 
+import csv
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
@@ -144,6 +146,11 @@ def block(run: str, name: str) -> str:
         return makers[name](run)
     if name == "claim-counts":
         return claim_counts(run)
+    copied = RUNS / run / "tables" / f"{name}.csv"
+    if name not in tables_of(run) and copied.exists():
+        with copied.open(encoding="utf-8", newline="") as file:
+            head, *lines = csv.reader(file)
+        return table(head, [[line[0], *map(rounded, line[1:])] for line in lines])
     if name not in tables_of(run):
         known = ", ".join([*makers, "claim-counts", "readers:RUN", *tables_of(run)])
         raise SystemExit(f"docs/benchmark.md: the run {run} has no table {name}; it has {known}")
@@ -163,6 +170,14 @@ def sweep(name: str, runs: Mapping[str, PublishedResults]) -> str:
             line += [shown(row["Here: Suff. (%) [95 % CI]"]), shown(row["Here: Nodes"])]
         lines.append(line)
     return table(heads, lines)
+
+
+def rounded(cell: str) -> str:
+    """Return a number of a CSV file with one digit after its point, if it has one; other text as it is."""
+    try:
+        return f"{float(cell):,.1f}" if "." in cell else f"{int(cell):,}"
+    except ValueError:
+        return cell
 
 
 def shown(cell: object) -> str:
