@@ -102,10 +102,11 @@ def learned_from(method: Method, *, encoder: str, classifier: str) -> frozenset[
         folders += [NAVIGATOR, ENCODER]
     if Reads.ROWS in reads:
         name = method.encoder or encoder
-        if name in (BUILTIN, ENCODER_ID):
-            folders.append(ENCODER)
-        elif name.startswith(f"{BUILTIN}:"):
-            folders.append(Path(name.removeprefix(f"{BUILTIN}:")).expanduser())
+        family, _, model = name.partition(":")
+        if family == BUILTIN:
+            # as in `make_encoder`; the id of the shipped encoder looks like the name of a folder
+            is_shipped = not model or name == ENCODER_ID
+            folders.append(ENCODER if is_shipped else Path(model).expanduser())
     if Reads.TYPES in reads:
         folders += classifier_folders(method.classifier or classifier)
     return frozenset[str]().union(*map(read_learned_from, folders))
