@@ -6,7 +6,6 @@ is recognised, byte for byte; `near_copy_of` in a folder's `manifest.json` marks
 `read_evidence` leaves out.
 """
 
-import hashlib
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import Flag, auto
@@ -120,7 +119,7 @@ def classifier_folders(name: str) -> list[Path]:
 
 def count_seen(skills: Iterable[SkillRecord], digests: Collection[str]) -> int:
     """Return how many skills are documents of these digests."""
-    return sum(hashlib.sha256(skill.text.encode()).hexdigest() in digests for skill in skills)
+    return sum(skill.text_sha256 in digests for skill in skills)
 
 
 def count_learned(
