@@ -82,8 +82,9 @@ def count() -> Iterator[dict[str, object]]:
             for summary in summarise(results, methods):
                 found = summary.to_json()
                 low, high = found["interval"]
-                measured = {"data": data, "skills": len(results.skills), "style": style, **found}
-                yield {name: {**measured, "low": low, "high": high}[name] for name in COLUMNS}
+                place = {"data": data, "skills": len(results.skills), "style": style}
+                row = {**place, **found, "low": low, "high": high}
+                yield {name: row[name] for name in COLUMNS}
 
 
 def folder_of(data: str, style: str) -> str:
@@ -91,17 +92,15 @@ def folder_of(data: str, style: str) -> str:
     return f"{data}, {style}".replace(", ", "-")
 
 
-def link_unseen(folder: Path, target: Path) -> int:
-    """Link a folder's annotated documents, near copies of others left out; return how many there are."""
+def link_unseen(folder: Path, target: Path) -> None:
+    """Link a folder's annotated documents, near copies of others left out."""
     target.mkdir()
     entries = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
     known = [entry["id"] for entry in entries if not entry.get("near_copy_of")]
-    names = [name for name in known if (folder / f"{name}.ann.json").exists()]
-    for name in names:
+    for name in (name for name in known if (folder / f"{name}.ann.json").exists()):
         for suffix in (".md", ".ann.json", SHORT):
             if (folder / f"{name}{suffix}").exists():
                 (target / f"{name}{suffix}").symlink_to((folder / f"{name}{suffix}").resolve())
-    return len(names)
 
 
 def skillpager(*arguments: str | Path) -> str:

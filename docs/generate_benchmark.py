@@ -10,27 +10,18 @@ the copies in `tables/`.
 
 import csv
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
 from marked_blocks import read_blocks, table, write_blocks
 
-from skillpager.bench.report.figures import Picture, paper_figures, tradeoffs
+from skillpager.bench.report.figures import Picture
 from skillpager.bench.report.measures import COVERAGE, MICRO_REDUCTION, SUFFICIENCY
+from skillpager.bench.report.parts import PARTS, Block
 from skillpager.bench.report.published import ROWS, PublishedResults
-from skillpager.bench.report.results import Results
 from skillpager.bench.report.statistics import Interval
-from skillpager.bench.report.tables import (
-    Table,
-    budgets,
-    claims,
-    compared,
-    data,
-    methods,
-    to_csv,
-    to_markdown,
-)
+from skillpager.bench.report.tables import Table, claims, to_csv, to_markdown
 from skillpager.bench.report.tables.budgets import SHOWN, Curve, read_curves
 from skillpager.bench.report.tables.methods import default_methods
 from skillpager.bench.report.tables.table import escape_markdown, format_cell
@@ -41,39 +32,6 @@ PAGE = ROOT / "docs" / "benchmark.md"
 RUNS = ROOT / "benchmarks" / "intraskill"
 OVER_SKILLS = "95 % interval, over skills"
 SWEEPS = ("lambda-sweep", "k-sweep")
-
-# what rows suffice for; the other tables of a report need the texts of the skills
-TABLES: tuple[Callable[[Results], Table | None], ...] = (
-    claims.claims_table,
-    data.node_types,
-    compared.main_results,
-    compared.concept_ablation,
-    compared.concept_need,
-    compared.graph_augmentation,
-    compared.granularity,
-    compared.encoders,
-    compared.classifiers,
-    compared.lambda_sweep,
-    compared.node_budget_sweep,
-    compared.size_sweep,
-    compared.boundary_sweep,
-    methods.all_methods,
-    methods.pairwise,
-    methods.by_difficulty,
-    methods.by_size,
-    methods.glossary,
-)
-CURVE_TABLES: tuple[Callable[[list[Curve]], Table | None], ...] = (budgets.matched_budgets,)
-FIGURES: tuple[Callable[[Results], Picture | None], ...] = (
-    paper_figures.concept_figure,
-    paper_figures.lambda_figure,
-    paper_figures.node_budget_figure,
-    tradeoffs.pareto_figure,
-)
-CURVE_FIGURES: tuple[Callable[[list[Curve]], Picture | None], ...] = (
-    tradeoffs.budget_figure,
-    tradeoffs.panels_figure,
-)
 
 
 def main() -> None:
@@ -113,15 +71,19 @@ def curves_of(run: str) -> list[Curve]:
 @cache
 def tables_of(run: str) -> dict[str, Table]:
     """Return every table of a report for which rows suffice, by its name."""
-    made = [make(results_of(run)) for make in TABLES]
-    made += [make(curves_of(run)) for make in CURVE_TABLES]
-    return {each.name: each for each in made if each is not None}
+    return {made.name: made for made in parts_of(run, figures=False) if isinstance(made, Table)}
 
 
 def figures_of(run: str) -> Iterator[Picture]:
     """Yield the figures of a run for which rows suffice."""
-    made = [make(results_of(run)) for make in FIGURES] + [make(curves_of(run)) for make in CURVE_FIGURES]
-    yield from (each for each in made if each is not None)
+    yield from (made for made in parts_of(run, figures=True) if isinstance(made, Picture))
+
+
+def parts_of(run: str, *, figures: bool) -> Iterator[Block | None]:
+    """Yield the tables or the figures of a report for which rows suffice; None in place of absent ones."""
+    for part in PARTS:
+        if part.from_rows and part.is_figure == figures and part.make:
+            yield part.make(results_of(run))
 
 
 # ---- the blocks of the page

@@ -15,6 +15,7 @@ from evidence_folder import write_evidence_folder
 from messages import raises
 from own_parts import install_parts, write_parts
 from skillpager.bench import BenchFolder, Plan, Results, open_run, run_methods, run_settings, summarise
+from skillpager.bench.judge.own_judge import make_judge
 from skillpager.bench.report.tables.budgets import read_curves
 from skillpager.bench.report.tables.methods import default_methods, glossary
 from skillpager.bench.run.methods import parse_method
@@ -182,8 +183,6 @@ def test_a_judge_that_fails_leaves_its_case_unjudged(data: Path, plan: Plan, tmp
 
 @pytest.mark.parametrize("name", ["nowhere:Judge", "strangers:Last", "strangers:Usurper"])
 def test_what_cannot_be_a_judge_is_a_clear_error(name: str) -> None:
-    from skillpager.bench.judge.own_judge import make_judge
-
     with raises(SettingsError):
         make_judge(name)
 

@@ -201,8 +201,9 @@ def _run_and_judge(
 
     folder = _make_contexts(suites, place, how)
     asked_for = dict.fromkeys(parse_method(label).label for name in suites for label in suites[name])
+    done = folder.methods()
     # those that have learned from the skills were left out
-    labels = [label for label in asked_for if label in folder.methods()]
+    labels = [label for label in asked_for if label in done]
     if how.judge == NO_JUDGE:
         note(f"not judged yet: `skillpager bench judge {folder.path}`")
         return

@@ -91,6 +91,11 @@ class SkillRecord(Record):
         return self.files[0][1]
 
     @property
+    def text_sha256(self) -> str:
+        """SHA-256 of the entry file, hexadecimal: by it a document is known wherever it comes from."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+    @property
     def sha256(self) -> str:
         """SHA-256 over paths and texts, hexadecimal."""
         return hashlib.sha256(json.dumps(self.files).encode()).hexdigest()

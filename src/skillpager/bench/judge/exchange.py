@@ -44,9 +44,8 @@ from skillpager.remote.endpoint import Dialect, quoted
 MAX_REQUESTS = 50_000
 MAX_BYTES = 200_000_000
 BATCH_URL = "/v1/chat/completions"
-CUSTOM_ID = re.compile(r"(?P<prompt>[0-9a-f]{12})-(?P<case>c[0-9a-f]{24})-v(?P<number>[1-9][0-9]*)")
-
 CASE = re.compile(f"c[0-9a-f]{{{CASE_DIGITS}}}")
+CUSTOM_ID = re.compile(rf"(?P<prompt>[0-9a-f]{{12}})-(?P<case>{CASE.pattern})-v(?P<number>[1-9][0-9]*)")
 
 CASES_FOLDER, ANSWERS = "cases", "answers.csv"
 ANSWER_HEADER = "case,vote,reason"

@@ -8,7 +8,6 @@ Times are left out: two runs of the same models on the same data give the same r
 described in docs/benchmark-format.md.
 """
 
-import hashlib
 import lzma
 from collections import Counter
 from collections.abc import Iterator
@@ -51,7 +50,7 @@ def publish(results: Results, target: Path) -> None:
         {
             "skill": skill.id,
             "subset": skill.subset,
-            "sha256": hashlib.sha256(skill.text.encode()).hexdigest(),
+            "sha256": skill.text_sha256,
             **{str(kind): made_of[kind][skill.id] for kind in NodeType},
         }
         for skill in results.skills

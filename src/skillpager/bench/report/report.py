@@ -7,28 +7,19 @@ tables/<name>.csv                   figures/<name>.png, figures/<name>.svg
 import base64
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 
 from skillpager.atomic_write import write_file
 from skillpager.bench.data.folder import BenchFolder
-from skillpager.bench.data.provenance import differences, run_facts
-from skillpager.bench.report.figures import Picture, paper_figures, tradeoffs
+from skillpager.bench.data.provenance import run_facts
+from skillpager.bench.report.figures import paper_figures, tradeoffs
 from skillpager.bench.report.figures.drawing import stamped
 from skillpager.bench.report.measures import LATENCY_MEDIAN, MICRO_REDUCTION, SUFFICIENCY
+from skillpager.bench.report.parts import SECTIONS, Block
 from skillpager.bench.report.results import Results
-from skillpager.bench.report.tables import (
-    Table,
-    budgets,
-    claims,
-    compared,
-    data,
-    methods,
-    table,
-    topology,
-)
+from skillpager.bench.report.tables import Table, claims, table
 from skillpager.bench.report.tables.budgets import compare_curves, read_curves, without_budget
 from skillpager.bench.report.tables.methods import ALPHA, BASELINE, compare_methods, default_methods
 from skillpager.bench.report.tables.table import escape_markdown, format_cell
@@ -49,13 +40,12 @@ TABLES, FIGURES = "tables", "figures"
 # the budget of the first findings: half of the tokens, about what the paper's method spends
 HALF = 0.5
 
-Block = Table | Picture
 Fact = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of the report."""
+    """A section of the report, with what could be made."""
 
     name: str  # its anchor
     title: str
@@ -119,26 +109,26 @@ def make_report(results: Results, pager: SkillPager) -> Report:
     sections: list[Section] = []
     absent: list[Fact] = [("Methods", results.refused_note)] if results.refused_note else []
     note, total = results.trained_note, len(results.skills)
-    for name, title, text, parts in _SECTIONS:
+    for planned in SECTIONS:
         blocks: list[Block] = []
-        for part_title, make, reason in parts:
-            made: Block | None = None
-            if part_title in _OF_TYPES and results.types_learned and not results.allow_trained:
-                absent.append((part_title, refusal({"the classifier": results.types_learned}, total)))
+        for part in planned.parts:
+            if part.shows_types and results.types_learned and not results.allow_trained:
+                absent.append((part.title, refusal({"the classifier": results.types_learned}, total)))
                 continue
+            made, reason = None, part.absent
             try:
                 with stamped(note):
-                    made = paper_figures.graph_figure(results, pager) if make is None else make(results)
+                    made = part.make(results) if part.make else paper_figures.graph_figure(results, pager)
             except SkillPagerError as error:  # a report without one figure is better than none
-                logger.warning("%s: %s", part_title, error)
+                logger.warning("%s: %s", part.title, error)
                 reason = str(error)
             if made is None:
                 left_out = ", or its methods have learned from these skills" if results.refused_note else ""
-                absent.append((part_title, reason + left_out))
+                absent.append((part.title, reason + left_out))
             else:
                 blocks.append(_with_note(made, note))
         if blocks:
-            sections.append(Section(name, title, text, blocks))
+            sections.append(Section(planned.name, planned.title, planned.text, blocks))
     subsets = ", ".join(dict.fromkeys(skill.subset for skill in results.skills if skill.subset))
     noted = [("Learned from", note)] if note else []
     return Report(
@@ -274,143 +264,3 @@ def _lines(report: Report) -> Iterator[str]:
     if report.absent:
         yield "\n## Not in this report\n"
         yield from listed(report.absent)
-
-
-# ---- the parts of a report, in order
-
-# the title of a table or figure, the function that makes it (None for the graph, which needs a pager),
-# and why it is missing when that returns None
-_Part = tuple[str, Callable[[Results], Block | None] | None, str]
-
-
-def _run(suite: str) -> str:
-    return f"not run: skillpager bench run --methods {suite}"
-
-
-def _curves(make: Callable[..., Block | None], results: Results) -> Block | None:
-    """Return a table or figure of the matched-budget curves."""
-    return make(read_curves(results))
-
-
-_ANY = _run("main")
-_OLD = "the run was made before edges and times were recorded: run again with another --out"
-# parts that show the types of the run's classifier, or the edges that are made of them
-_OF_TYPES = frozenset(
-    {
-        "Node types",
-        "Parser quality",
-        "Confusion of types",
-        "Node graph",
-        "Edges by kind",
-        "Topology",
-        "Entry bias",
-    }
-)
-
-# name, title, text and parts of each section
-_SECTIONS: tuple[tuple[str, str, str, tuple[_Part, ...]], ...] = (
-    (
-        "claims",
-        "The paper's claims",
-        "Each claim compares two methods on the same queries.",
-        (("The paper's claims", claims.claims_table, _ANY),),
-    ),
-    (
-        "data",
-        "Data and stage 1",
-        "What the skills are, and what parsing makes of them.",
-        (
-            ("Composition", data.composition, _ANY),
-            ("Node types", data.node_types, _ANY),
-            ("Losslessness", data.preservation, _ANY),
-            ("Parser quality", data.parser_agreement, "the skills carry no node types by annotators"),
-            ("Confusion of types", data.parser_confusion, "the skills carry no node types by annotators"),
-            ("Cost", data.costs, _OLD),
-        ),
-    ),
-    (
-        "graphs",
-        "Graphs",
-        "The graph that stage 1 infers, which only the graph methods read.",
-        (
-            ("Node graph", None, _ANY),
-            ("Edges by kind", topology.edge_kinds, _OLD),
-            ("Topology", topology.topology, _OLD),
-            ("Entry bias", topology.entry_bias, f"{_run('main')}; the queries need critical lines"),
-        ),
-    ),
-    (
-        "main",
-        "Main results",
-        "The paper's method and its baselines, at the paper's settings.",
-        (
-            ("Main results", compared.main_results, _run("main")),
-            (
-                "The judge against people",
-                data.judge_validation,
-                "no answered validation sheet of this judge was scored: see skillpager bench validate",
-            ),
-        ),
-    ),
-    (
-        "ablations",
-        "Ablations",
-        "The method with one part taken away or exchanged.",
-        (
-            ("Concept ablation", compared.concept_ablation, _run("concept")),
-            ("Concept ablation, figure", paper_figures.concept_figure, _run("concept")),
-            ("Queries that need concept nodes", compared.concept_need, _run("concept")),
-            ("Graph augmentation", compared.graph_augmentation, _run("graph")),
-            ("Granularity", compared.granularity, _run("granularity")),
-            ("Encoder", compared.encoders, _run("encoder")),
-            ("Classifier", compared.classifiers, _run("classifier")),
-        ),
-    ),
-    (
-        "sweeps",
-        "Hyperparameters",
-        "How λ, k and the boundary of the dynamic budget behave.",
-        (
-            ("λ sweep", compared.lambda_sweep, _run("lambda")),
-            ("λ sweep, figure", paper_figures.lambda_figure, _run("lambda")),
-            ("k sweep", compared.node_budget_sweep, _run("k")),
-            ("k sweep, figure", paper_figures.node_budget_figure, _run("k")),
-            ("k by size", compared.size_sweep, _run("k")),
-            ("Boundary", compared.boundary_sweep, _run("boundary")),
-        ),
-    ),
-    (
-        "methods",
-        "All methods",
-        "Beyond the paper: every method that was run, at its default budget.",
-        (
-            ("All methods", methods.all_methods, _run("offline")),
-            ("Pareto plot", tradeoffs.pareto_figure, _run("offline")),
-            ("Tests between methods", methods.pairwise, _run("offline")),
-            ("By difficulty", methods.by_difficulty, "the queries carry no difficulty"),
-            ("By size", methods.by_size, _ANY),
-        ),
-    ),
-    (
-        "budgets",
-        "Equal budgets",
-        "Methods stop at different sizes by default; here each may spend the same share of a skill's tokens.",
-        (
-            ("Matched budgets", partial(_curves, budgets.matched_budgets), _run("budget")),
-            ("Matched budgets, figure", partial(_curves, tradeoffs.budget_figure), _run("budget")),
-            ("Matched budgets by method", partial(_curves, tradeoffs.panels_figure), _run("budget")),
-        ),
-    ),
-    (
-        "measuring",
-        "How it was measured",
-        "Intervals are percentile bootstraps with 10,000 resamples and seed 42, as in the paper. They draw "
-        "queries where they stand beside the paper's, and whole skills where two methods are compared: five "
-        "queries about one skill are not five independent observations.",
-        (
-            ("Differences", differences, _ANY),
-            ("Methods", methods.glossary, _ANY),
-            ("Measures", methods.measures_table, _ANY),
-        ),
-    ),
-)

@@ -6,7 +6,6 @@ is recognised, byte for byte; `near_copy_of` in a folder's `manifest.json` marks
 `read_evidence` leaves out.
 """
 
-import hashlib
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import Flag, auto
@@ -102,10 +101,11 @@ def learned_from(method: Method, *, encoder: str, classifier: str) -> frozenset[
         folders += [NAVIGATOR, ENCODER]
     if Reads.ROWS in reads:
         name = method.encoder or encoder
-        if name in (BUILTIN, ENCODER_ID):
-            folders.append(ENCODER)
-        elif name.startswith(f"{BUILTIN}:"):
-            folders.append(Path(name.removeprefix(f"{BUILTIN}:")).expanduser())
+        family, _, model = name.partition(":")
+        if family == BUILTIN:
+            # as in `make_encoder`; the id of the shipped encoder looks like the name of a folder
+            is_shipped = not model or name == ENCODER_ID
+            folders.append(ENCODER if is_shipped else Path(model).expanduser())
     if Reads.TYPES in reads:
         folders += classifier_folders(method.classifier or classifier)
     return frozenset[str]().union(*map(read_learned_from, folders))
@@ -119,7 +119,7 @@ def classifier_folders(name: str) -> list[Path]:
 
 def count_seen(skills: Iterable[SkillRecord], digests: Collection[str]) -> int:
     """Return how many skills are documents of these digests."""
-    return sum(hashlib.sha256(skill.text.encode()).hexdigest() in digests for skill in skills)
+    return sum(skill.text_sha256 in digests for skill in skills)
 
 
 def count_learned(

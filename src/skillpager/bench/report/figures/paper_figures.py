@@ -113,7 +113,7 @@ def lambda_figure(results: Results) -> Picture | None:
         heading = "λ, the weight of relevance against redundancy; mean nodes in a context of this run"
         axes.set_xlabel(heading, size=SMALL)
         axes.margins(x=0.06)
-        label_ends(axes, _ends(measured, [each.sufficiency.value for each in measured]))
+        label_ends(axes, _ends(measured))
         return save(
             figure,
             name="lambda-sweep",
@@ -142,7 +142,7 @@ def node_budget_figure(results: Results) -> Picture | None:
         right.plot(knobs, published, **PAPER_LINE)
         percent_axis(right, "Fragment token reduction (%)")
         right.tick_params(labelleft=True)
-        ends = _ends(swept, [each.sufficiency.value for each in swept])
+        ends = _ends(swept)
         for each in measured:
             if each.row.label == FULL:
                 left.axhline(each.sufficiency.value, color=INK, linewidth=0.8, linestyle=(0, (6, 3)))
@@ -196,9 +196,10 @@ def _draw_intervals(
             axes.errorbar(places + shift, values, yerr=sides, **look, **WHISKERS)
 
 
-def _ends(measured: Sequence[_Measured], ours: Sequence[float]) -> list[tuple[float, str, str]]:
+def _ends(measured: Sequence[_Measured]) -> list[tuple[float, str, str]]:
     """Return height, name and colour of the ends of our line and the paper's."""
-    return [(ours[-1], THIS_RUN, BLUE), (measured[-1].row.sufficiency, PAPER, GREY)]
+    last = measured[-1]
+    return [(last.sufficiency.value, THIS_RUN, BLUE), (last.row.sufficiency, PAPER, GREY)]
 
 
 # ---- our measurements

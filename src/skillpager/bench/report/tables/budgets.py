@@ -15,7 +15,7 @@ from skillpager.bench.run.methods import METHOD_STRATEGIES, parse_method
 # budgets at which the table shows the curves
 SHOWN = (0.3, 0.5, 0.7)
 
-
+# column of the reasons
 NOT_RUN = "Not run"
 # why the strategies without shipped weights have no row, unless a run names a model
 NO_MODEL = {

@@ -38,8 +38,6 @@ class Verdict(StrEnum):
 
 # what came out here, in words that say nothing of the paper's own experiment
 OUTCOMES = {Verdict.HOLDS: "as in the paper", Verdict.FAILS: "not as in the paper", Verdict.OPEN: "open"}
-
-
 # the paper's model by its own name, as the id of an encoder has it: on the hub, in a folder, of Ollama
 _PAPER_ENCODER = re.compile(r"(^|[/:])bge-m3($|:)", re.IGNORECASE)
 
@@ -60,9 +58,8 @@ class Claim:
     text: str
     first: str
     second: str
-    paper: (
-        float | None
-    )  # the paper's difference, first minus second, points; None where it gives a bound only
+    # the paper's difference, first minus second, points; None where it gives a bound only
+    paper: float | None
     expectation: Expectation
     measure: Measure = SUFFICIENCY  # or token reduction
     margin: float = MARGIN  # differences of less count as none, points
