@@ -8,6 +8,7 @@ from pathlib import Path, PurePosixPath
 
 from skillpager.display_text import is_plain, one_line
 from skillpager.errors import SkillError
+from skillpager.parsing.decoding import decode
 from skillpager.settings import read_bounded
 
 # largest file that is read; scripts and references are smaller, data sets are for programs
@@ -53,7 +54,7 @@ def read_own_file(root: Path, path: str) -> str:
 
     Raises:
         SkillError: The path leads out of the folder, to no file or a hidden one, or to one that is too large
-            or not UTF-8 text; the message says what to name instead.
+            or not UTF-8 text; the message says what to do instead.
     """
     named = repr(one_line(path, MAX_PATH_CHARS))
     parts = PurePosixPath(path.removeprefix("./")).parts
@@ -78,12 +79,7 @@ def read_own_file(root: Path, path: str) -> str:
             f"{named} has more than {MAX_FILE_BYTES:,} bytes, which is too large to read here: work on it "
             "with a program."
         )
-    try:
-        if b"\0" not in data:
-            return data.decode()
-    except UnicodeDecodeError:
-        pass
-    raise SkillError(f"{named} is no UTF-8 text: it can be used by a program, but not read here.")
+    return decode(data, one_line(path, MAX_PATH_CHARS))
 
 
 def _hint(root: Path, path: str) -> str:
