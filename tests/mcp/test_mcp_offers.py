@@ -21,8 +21,9 @@ from mcp_clients import answer, answers, child, error_of, form_of, server_of, te
 from skillpager import SkillPager
 from skillpager.library import Library
 from skillpager.mcp.greeting import MAX_BYTES, VERSIONS, answer_to, instructions_of
+from skillpager.mcp.offers import PAGE_SKILLS
 from skillpager.mcp.options import MOST_CHARS, ToolOptions
-from skillpager.mcp.server import PAGE_SKILLS, SkillServer
+from skillpager.mcp.server import SkillServer
 
 NAMES = sorted(path.name for path in SAMPLES.iterdir())
 INITIALIZE = {

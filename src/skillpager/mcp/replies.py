@@ -22,6 +22,8 @@ from skillpager.types import Node, Omission, Page, SkillIndex, TokenCounter
 TRIM = 0.95
 # characters of a description in a list: all that the Agent Skills specification allows
 DESCRIPTION_CHARS = 1024
+# longest error: it quotes the request, which may have any length
+ERROR_CHARS = 2_000
 NODE_FIELDS = frozenset({"id", "type", "file", "start_line", "end_line", "tokens"})
 
 ReadOn = Callable[[str], str]

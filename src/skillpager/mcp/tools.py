@@ -221,11 +221,6 @@ class SkillTool:
     output_schema: JsonObject
     answer: Callable[[SkillTools, Any, Caller], Reply]
 
-    @property
-    def input_schema(self) -> JsonObject:
-        """JSON schema of the arguments."""
-        return schemas.input_schema(self.arguments)
-
 
 def _call(tool: str, argument: str, name: str | None = None, file: str | None = None) -> ReadOn:
     """Return a function from an address to the tool call that reads it."""
