@@ -8,6 +8,7 @@ from pathlib import Path, PurePosixPath
 
 from skillpager.display_text import is_plain, one_line
 from skillpager.errors import SkillError
+from skillpager.folders.walks import SKIPPED_FOLDERS
 from skillpager.parsing.decoding import decode
 from skillpager.settings import read_bounded
 
@@ -19,8 +20,6 @@ MAX_FILES = 2_000
 # paths that an error names, and characters of each
 MAX_NAMED = 12
 MAX_PATH_CHARS = 100
-# folders that programs make beside what the author wrote
-_SKIPPED = frozenset({"__pycache__", "node_modules"})
 
 
 def own_files(root: Path) -> Iterator[str]:
@@ -41,7 +40,7 @@ def _walk(folder: Path, prefix: str, depth: int) -> Iterator[str]:
         return
     yield from (prefix + name for name in files)
     for name in folders if depth < MAX_DEPTH else ():
-        if name not in _SKIPPED:
+        if name not in SKIPPED_FOLDERS:
             yield from _walk(folder / name, f"{prefix}{name}/", depth + 1)
 
 
