@@ -16,6 +16,7 @@ from skillpager.output.formatting import chance_words, nothing_fits, snippet
 from skillpager.output.json import node_json, omission_json
 from skillpager.output.outline import outline_lines, outline_map, summary
 from skillpager.pages.gaps import notice_of, omissions_of, skill_tag, tag_of
+from skillpager.parsing.lines import split_lines
 from skillpager.types import Node, Omission, Page, SkillIndex, TokenCounter
 
 # a reply over the ceiling is made again with a limit a little below the one that its excess suggests
@@ -146,7 +147,7 @@ def file_reply(
         counter: Counts them.
         read_on: Makes the call that reads a range of lines.
     """
-    rows = text.splitlines(keepends=True)[lines.start - 1 : lines.stop - 1]
+    rows = split_lines(text)[lines.start - 1 : lines.stop - 1]
     last = lines.start + len(rows) - 1
     tag = tag_of(path, text)
 
@@ -184,7 +185,7 @@ def long_node_reply(
     node, *after = asked
     span = node.span
     start = min(max(first_line, span.start_line), span.end_line)
-    lines = node.text.splitlines(keepends=True)[start - span.start_line :]
+    lines = split_lines(node.text)[start - span.start_line :]
     where = "" if span.file == index.skill.files[0].path else f"{span.file}:"
     left = omissions_of(after, ())
     tag = skill_tag(index.skill)
