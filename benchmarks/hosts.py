@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -274,15 +275,9 @@ def ask_codex(command: Path, home: Path, project: Path) -> str:
         {"method": "initialized"},
         {"id": 2, "method": "mcpServerStatus/list", "params": {}},
     ]
-    with subprocess.Popen(
-        [str(command), "app-server"],
-        env=private_environment(home),
-        cwd=project,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    ) as process:
+    with start([str(command), "app-server"], home, project, stdin=subprocess.PIPE) as process:
+        limit = threading.Timer(ASK_SECONDS, process.kill)
+        limit.start()
         try:
             assert process.stdin is not None
             assert process.stdout is not None
@@ -295,6 +290,7 @@ def ask_codex(command: Path, home: Path, project: Path) -> str:
                     tools = [tool for server in servers for tool in server.get("tools", {})]
                     return f"connected, {len(tools)} tools" if tools else "not listed"
         finally:
+            limit.cancel()
             process.kill()
     return "no answer"
 
@@ -311,20 +307,34 @@ def compare_cline(command: Path, home: Path, project: Path) -> str:
 
 def run(command: Sequence[str], home: Path, project: Path) -> str | None:
     """Return what a program prints, without colors; None if it does not end in time."""
-    try:
-        done = subprocess.run(
-            command,
-            env=private_environment(home),
-            cwd=project,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            timeout=ASK_SECONDS,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return None
-    return ANSI.sub("", done.stdout.decode(errors="replace"))
+    with start(command, home, project, stderr=subprocess.STDOUT) as process:
+        try:
+            said, _ = process.communicate(timeout=ASK_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            return None
+    return ANSI.sub("", said)
+
+
+def start(
+    command: Sequence[str],
+    home: Path,
+    project: Path,
+    *,
+    stdin: int = subprocess.DEVNULL,
+    stderr: int = subprocess.DEVNULL,
+) -> "subprocess.Popen[str]":
+    """Start a program in a project, with this home folder and no keys; its output can be read."""
+    return subprocess.Popen(
+        command,
+        env=private_environment(home),
+        cwd=project,
+        stdin=stdin,
+        stdout=subprocess.PIPE,
+        stderr=stderr,
+        encoding="utf-8",
+        errors="replace",
+    )
 
 
 def rows_now() -> dict[str, str]:

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -145,13 +146,7 @@ class ScriptedModel:
     @contextmanager
     def serve(self) -> Iterator[str]:
         """Serve at a free port of this machine; give the address."""
-        model = self
-
-        class Handler(_Handler):
-            def events(self, request: Request) -> Iterator[tuple[str, dict[str, Any]]]:
-                return model.answer(request)
-
-        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Handler, self))
         thread = threading.Thread(target=server.serve_forever, daemon=True)
         thread.start()
         try:
@@ -165,8 +160,9 @@ class ScriptedModel:
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
-    def events(self, request: Request) -> Iterator[tuple[str, dict[str, Any]]]:
-        raise NotImplementedError
+    def __init__(self, model: ScriptedModel, *connection: Any) -> None:
+        self._model = model
+        super().__init__(*connection)  # answers the requests of the connection
 
     def do_HEAD(self) -> None:
         self._reply(b"", "application/json")
@@ -192,11 +188,12 @@ class _Handler(BaseHTTPRequestHandler):
         if not path.endswith(("/messages", "/responses")):
             self._reply(b"{}", "application/json")
             return
+        events = self._model.answer(request)
         if request.body.get("stream"):
-            lines = (f"event: {name}\ndata: {json.dumps(data)}\n\n" for name, data in self.events(request))
+            lines = (f"event: {name}\ndata: {json.dumps(data)}\n\n" for name, data in events)
             self._reply("".join(lines).encode(), "text/event-stream")
         else:
-            whole = _whole(request, list(self.events(request)))
+            whole = _whole(request, list(events))
             self._reply(json.dumps(whole).encode(), "application/json")
 
     def _reply(self, data: bytes, kind: str) -> None:

@@ -15,9 +15,9 @@ BEGIN, END = "```text\nsrc/skillpager/\n", "```\n"
 # from the ground to the front ends; what is not named here follows in alphabetical order
 ORDER = (
     *("types", "errors", "json_types", "node_text", "sections", "sequence_net", "tokens", "atomic_write"),
-    *("settings", "parsing", "classifiers", "encoders", "graph", "stores", "strategies", "pages", "remote"),
-    *("output", "memory", "factories", "indexing", "pager", "library", "install", "cli", "mcp", "http"),
-    *("integrations", "bench"),
+    *("settings", "folders", "parsing", "classifiers", "encoders", "graph", "stores", "strategies", "pages"),
+    *("remote", "output", "memory", "factories", "indexing", "pager", "library", "install", "cli", "mcp"),
+    *("http", "integrations", "bench"),
 )
 WIDTH = 34
 

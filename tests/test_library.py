@@ -13,6 +13,7 @@ from unittest.mock import Mock
 
 import pytest
 
+import skillpager.folders.agents
 import skillpager.library
 import skillpager.memory
 import skillpager.parsing.skill
@@ -22,7 +23,8 @@ from skillpager import SkillPager
 from skillpager.classifiers.local import LocalClassifier
 from skillpager.cli.index import find_targets, index_all
 from skillpager.errors import SkillError, UnknownSkillError
-from skillpager.library import Library, discover, locate, plugin_folders, search_folders
+from skillpager.folders.agents import plugin_folders, search_folders
+from skillpager.library import Library, discover, locate
 from skillpager.parsing.skill import read_skill
 from skillpager.settings import Settings
 from skillpager.types import Classification, FloatArray, Fragment, Skill
@@ -95,7 +97,7 @@ def test_list_of_plugins_leaves_out_those_that_are_not_installed(tmp_path: Path)
 def test_search_for_plugins_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(skillpager.library, "MAX_PLUGIN_FOLDERS", 10)
+    monkeypatch.setattr(skillpager.folders.agents, "MAX_PLUGIN_FOLDERS", 10)
     make(tmp_path / "a" / "skills", "near")
     for number in range(30):
         make(tmp_path / "many" / str(number) / "skills", "far")

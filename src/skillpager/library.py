@@ -1,8 +1,7 @@
 """Skill discovery: find skills in folders, and by name.
 
-Folders are searched in this order: those of the settings, then those in which agents look for skills, of the
-project, of the user, and of the plugins of Claude Code. The first skill of a name shadows later ones; a copy
-of a skill is passed over.
+The folders of the settings are searched first, then those of `folders.agents`. The first skill of a name
+shadows later ones; a copy of a skill is passed over.
 """
 
 import difflib
@@ -14,16 +13,17 @@ import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from skillpager.display_text import one_line
 from skillpager.errors import SkillError, SkillPagerError, UnknownSkillError, is_panic
+from skillpager.folders.agents import search_folders
+from skillpager.folders.walks import SKIPPED_FOLDERS, entries_of, identity_of, warn_of_size
 from skillpager.json_types import SkillJson
 from skillpager.memory import FileStamps, take_stamps
 from skillpager.parsing.skill import ENTRY_FILE, read_skill, shown_name
-from skillpager.settings import read_bounded
 
 if TYPE_CHECKING:
     from skillpager.pager import SkillPager
@@ -31,34 +31,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# the folders of several agents first, then those of one agent, by its name
-_SHARED = (".agents/skills", ".claude/skills")
-_OWN = tuple(
-    f".{agent}/skills"
-    for agent in (
-        *("augment", "cline", "codex", "copilot", "cursor", "factory", "gemini", "kilo", "kilocode", "kiro"),
-        *("opencode", "qwen", "windsurf"),
-    )
-)
-PROJECT_FOLDERS = (*_SHARED, ".github/skills", *_OWN, ".opencode/skill")
-# where a variable moves a folder, its name is in braces
-USER_FOLDERS = (
-    *("{home}/.agents/skills", "{claude}/skills", "{codex}/skills", "{copilot}/skills"),
-    *(f"{{home}}/{folder}" for folder in _OWN if folder not in (".codex/skills", ".copilot/skills")),
-    *(f"{{config}}/{folder}" for folder in ("agents/skills", "amp/skills", "kilo/skills")),
-    *("{config}/opencode/skills", "{config}/opencode/skill", "{home}/.codeium/windsurf/skills"),
-)
-# Claude Code lists its plugins in this file of their folder
-PLUGINS_FILE = "installed_plugins.json"
-MAX_PLUGINS_BYTES = 1_000_000
-SKIPPED_FOLDERS = frozenset({".git", "node_modules", "__pycache__", ".venv"})
 # front-matter field by which a stub, a small file in place of a skill, names its original
 STUB_OF = "skillpager.stub-of"
 
-# levels of folders that are searched for `skills` below the plugins: cache/MARKETPLACE/PLUGIN/VERSION/skills,
-# or marketplaces/MARKETPLACE/plugins/PLUGIN/skills
-MAX_PLUGIN_DEPTH = 5
-MAX_PLUGIN_FOLDERS = 2_000
 # levels of folders that are searched below a search folder
 MAX_DEPTH = 4
 # folders without a skill that are searched below a search folder
@@ -68,8 +43,6 @@ RESCAN_SECONDS = 2.0
 # longest name that is compared with others, to say which are similar
 MAX_COMPARED_CHARS = 100
 MAX_FAULT_CHARS = 200
-# folders that a message names, of those that were searched in vain
-MAX_SHOWN_FOLDERS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,87 +103,6 @@ def stub_of(metadata: Mapping[str, str]) -> str | None:
         return None
     original = own.get(STUB_OF) if isinstance(own, dict) else None
     return original if isinstance(original, str) else None
-
-
-def search_folders(
-    extra: Sequence[Path] = (),
-    *,
-    project: Path | None = None,
-    home: Path | None = None,
-    environ: Mapping[str, str] = os.environ,
-) -> list[Path]:
-    """Return the folders to search for skills, nearest first; some may not exist.
-
-    Args:
-        extra: Folders that come first.
-        project: Folder of the project; default: the current folder.
-        home: The user's home folder.
-        environ: Variables, of which some move an agent's folder.
-    """
-    project = Path.cwd() if project is None else project
-    home = Path.home() if home is None else home
-
-    def moved(variable: str, default: str) -> Path:
-        return Path(environ.get(variable) or home / default)
-
-    places = {
-        "home": home,
-        "claude": moved("CLAUDE_CONFIG_DIR", ".claude"),
-        "codex": moved("CODEX_HOME", ".codex"),
-        "copilot": moved("COPILOT_HOME", ".copilot"),
-        "config": moved("XDG_CONFIG_HOME", ".config"),
-    }
-    own = [project / folder for folder in PROJECT_FOLDERS]
-    users = [Path(folder.format(**places)) for folder in USER_FOLDERS]
-    return list(dict.fromkeys([*extra, *own, *users, *plugin_folders(places["claude"] / "plugins")]))
-
-
-def plugin_folders(root: Path) -> list[Path]:
-    """Return the folders of skills in the plugins of Claude Code.
-
-    Its list of plugins tells which are installed: `root` also holds old versions, and whole marketplaces.
-    Without a list that can be read, these are all folders named `skills` below `root`.
-    """
-    installed = _installed_plugins(root / PLUGINS_FILE)
-    if installed is not None:
-        return [plugin / "skills" for plugin in installed]
-    found: list[Path] = []
-    seen: set[Hashable] = set()
-    level = [root]
-    for _ in range(MAX_PLUGIN_DEPTH):
-        below: list[Path] = []
-        for parent in level:
-            try:
-                if (identity := _identity(parent)) in seen:
-                    continue
-                names = sorted(name for name, is_folder in _entries(parent).items() if is_folder)
-            except OSError:  # as if it were empty
-                continue
-            seen.add(identity)
-            if len(seen) > MAX_PLUGIN_FOLDERS:
-                _warn_of_size(root, MAX_PLUGIN_FOLDERS)
-                return found
-            found += [parent / name for name in names if name == "skills"]
-            below += [parent / name for name in names if name not in SKIPPED_FOLDERS and name != "skills"]
-        level = below
-    return found
-
-
-def _installed_plugins(file: Path) -> list[Path] | None:
-    """Return the folders of the plugins that a list names; None if it cannot be read."""
-    try:
-        listed = json.loads(read_bounded(file, MAX_PLUGINS_BYTES))["plugins"]
-        versions = [version for found in listed.values() for version in found]
-        return [Path(version["installPath"]) for version in versions]
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        return None
-
-
-def shown_folders(folders: Sequence[Path]) -> str:
-    """Return the first folders of a search as text, and the number of the others."""
-    others = len(folders) - MAX_SHOWN_FOLDERS
-    text = ", ".join(map(str, folders[:MAX_SHOWN_FOLDERS]))
-    return f"{text} and {others} more (`skillpager list --help`)" if others > 0 else text
 
 
 @contextmanager
@@ -454,10 +346,10 @@ def _skill_folders(folder: Path) -> Iterator[tuple[Path, Hashable]]:
     def search(parent: Path, depth: int) -> Iterator[tuple[Path, Hashable]]:
         nonlocal bare
         try:
-            identity = _identity(parent)
+            identity = identity_of(parent)
             if depth >= depths.get(identity, MAX_DEPTH + 1):
                 return
-            are_folders = _entries(parent)
+            are_folders = entries_of(parent)
         except OSError:  # as if it were empty
             return
         depths[identity] = depth
@@ -466,39 +358,10 @@ def _skill_folders(folder: Path) -> Iterator[tuple[Path, Hashable]]:
             return
         bare += 1
         if bare > MAX_FOLDERS:
-            _warn_of_size(folder, MAX_FOLDERS)
+            warn_of_size(folder, MAX_FOLDERS)
         elif depth < MAX_DEPTH:
             for name in sorted(name for name, is_folder in are_folders.items() if is_folder):
                 if name not in SKIPPED_FOLDERS:
                     yield from search(parent / name, depth + 1)
 
     return search(folder, 0)
-
-
-def _identity(folder: Path) -> Hashable:
-    """Return what tells a folder from others on the disk, whatever links lead to it."""
-    status = folder.stat()
-    return (status.st_dev, status.st_ino) if status.st_ino else os.path.realpath(folder)
-
-
-def _entries(folder: Path) -> dict[str, bool]:
-    """Return the names in a folder, and whether each is a folder."""
-    with os.scandir(folder) as entries:
-        return {entry.name: _is_folder(entry) for entry in entries}
-
-
-def _is_folder(entry: os.DirEntry[str]) -> bool:
-    try:
-        return entry.is_dir()
-    except OSError:  # a link that leads to itself
-        return False
-
-
-@lru_cache
-def _warn_of_size(folder: Path, most: int) -> None:
-    """Log once that a folder is not searched completely."""
-    logger.warning(
-        "%s has more than %d folders without a skill, and some are not searched: name folders nearer to "
-        "the skills.",
-        *(folder, most),
-    )

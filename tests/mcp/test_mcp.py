@@ -12,6 +12,7 @@ from golden import FOLDER, QUERIES
 from mcp import Client
 from mcp_clients import ERAS, answer, answers, error_of, form_of, server_of, text_of, with_client
 from skillpager import SkillPager
+from skillpager.mcp.schemas import input_schema
 from skillpager.mcp.server import SkillServer
 from skillpager.mcp.tools import TOOLS
 
@@ -71,7 +72,8 @@ def test_the_use_of_the_tools_is_told_with_the_names_of_the_skills(server: Skill
 
 
 def test_no_schema_takes_a_path_but_that_of_a_file_within_a_skill() -> None:
-    names = {name for tool in TOOLS.values() for name in tool.input_schema["properties"]}  # type: ignore[union-attr]
+    schemas = (input_schema(tool.arguments) for tool in TOOLS.values())
+    names = {name for schema in schemas for name in schema["properties"]}  # type: ignore[union-attr]
     reading = {"nodes", "start", "ids", "section", "lines", "file"}
     assert names == {"name", "query", "budget_tokens", "fill", "mode", "resend", *reading}
 

@@ -244,3 +244,17 @@ def test_errors_are_short_whatever_was_asked(library: Path, large_pager: SkillPa
 def test_a_ceiling_too_low_for_a_page_is_refused(pager: SkillPager) -> None:
     with raises(SettingsError):
         server_of(pager, SAMPLES, ceiling=LEAST_CEILING - 1)
+
+
+def test_a_long_node_is_read_by_the_lines_of_an_editor(tmp_path: Path, hashing_pager: SkillPager) -> None:
+    rows = [f"row {number}\f of a long block of text\n" for number in range(LONG_LINES)]
+    text = "".join(["# Title\n\n```text\n", *rows, "```\n"])
+    (tmp_path / "long").mkdir()
+    (tmp_path / "long" / "SKILL.md").write_text(text, encoding="utf-8")
+    server = server_of(hashing_pager, tmp_path, ceiling=LEAST_CEILING, structured=False)
+    reply = text_of(answer(server, "read_skill_nodes", name="long", lines=f"104-{LONG_LINES}"))
+    assert reply.startswith("".join(rows[100:110]))
+    call = _CALL.search(reply)
+    assert call is not None
+    shown = reply[: reply.index("\n[… cut here")].count("\n")
+    assert f'lines="{104 + shown}-{LONG_LINES + 4}"' in call[2]

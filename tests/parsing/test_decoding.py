@@ -85,6 +85,6 @@ def test_a_linked_document_is_left_out_by_its_kind(tmp_path: Path) -> None:
         for warning in read_skill(tmp_path).warnings
         if warning.startswith("left out")
     ] == [
-        "left out: /paper.md is a PDF document: convert it to Markdown, for instance with markitdown, and page "
+        "left out: /paper.md is a PDF document: convert it to Markdown, for instance with markitdown, and read "
         "the result."
     ]

@@ -34,7 +34,8 @@ def root(tmp_path: Path) -> Path:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(text.encode())
     (folder / "assets" / "picture.png").write_bytes(b"\x89PNG\0")
-    (folder / "assets" / "latin.txt").write_bytes(b"\xe9t\xe9")
+    (folder / "assets" / "latin.txt").write_bytes(b"in summer\n\xe9t\xe9")
+    (folder / "assets" / "letter.docx").write_bytes(b"PK\x03\x04\0")
     (folder / "assets" / "large.csv").write_bytes(b"x" * (MAX_FILE_BYTES + 1))
     (folder / "assets" / "link.sh").symlink_to("../scripts/run.sh")
     (folder / "assets" / "out.txt").symlink_to("../../secret.txt")
@@ -68,8 +69,9 @@ def test_files_are_read_as_they_are(root: Path) -> None:
         ("scripts", "there are scripts/run.sh, scripts/deep/er.py."),
         ("scripts/rum.sh", "there are scripts/run.sh"),
         ("", "there are SKILL.md, "),
-        ("assets/picture.png", "is no UTF-8 text"),
-        ("assets/latin.txt", "is no UTF-8 text"),
+        ("assets/picture.png", "is a binary file"),
+        ("assets/letter.docx", "is a Word document: convert it"),
+        ("assets/latin.txt", "assets/latin.txt:2 is not UTF-8"),
         ("assets/large.csv", "has more than 1,000,000 bytes"),
     ],
 )
@@ -106,8 +108,8 @@ def test_no_path_leads_out(tmp_path_factory: pytest.TempPathFactory, parts: list
 
 def test_files_are_listed_without_links_and_hidden_ones(root: Path) -> None:
     assert list(own_files(root)) == [
-        *("SKILL.md", "assets/large.csv", "assets/latin.txt", "assets/picture.png", "assets/umlaut.txt"),
-        *("scripts/run.sh", "scripts/deep/er.py"),
+        *("SKILL.md", "assets/large.csv", "assets/latin.txt", "assets/letter.docx", "assets/picture.png"),
+        *("assets/umlaut.txt", "scripts/run.sh", "scripts/deep/er.py"),
     ]
     assert list(own_files(root / "missing")) == []
 

@@ -88,7 +88,8 @@ def find_targets(texts: Sequence[str], settings: "Settings") -> list[Path | Outc
         SkillError: There are no arguments, and no skill is found anywhere.
     """
     from skillpager.cli.session import find_skill
-    from skillpager.library import discover, search_folders, shown_folders
+    from skillpager.folders.agents import search_folders, shown_folders
+    from skillpager.library import discover
     from skillpager.parsing.skill import ENTRY_FILE, ENTRY_NAMES
 
     targets: list[Path | Outcome] = []

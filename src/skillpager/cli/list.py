@@ -38,7 +38,8 @@ def list_skills(
       skillpager list --json
     """
     from skillpager.cli.views import print_table
-    from skillpager.library import discover, found_json, search_folders, shown_folders
+    from skillpager.folders.agents import search_folders, shown_folders
+    from skillpager.library import discover, found_json
     from skillpager.output.formatting import snippet
     from skillpager.settings import load_settings
 

@@ -21,7 +21,8 @@ _WHOLE_NUMBER = re.compile(r"[0-9]{1,9}")
 def complete_skill(incomplete: str) -> list[tuple[str, str]]:
     """Return the known skills whose names begin with `incomplete`, each with its description."""
     from skillpager.errors import SkillPagerError
-    from skillpager.library import discover, search_folders
+    from skillpager.folders.agents import search_folders
+    from skillpager.library import discover
     from skillpager.output.formatting import snippet
     from skillpager.settings import load_settings
 

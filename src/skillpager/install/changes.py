@@ -137,13 +137,11 @@ def write(change: Change, *, keep: bool) -> None:
     mode = PRIVATE if change.private else None
     if change.path.exists():
         mode = stat.S_IMODE(change.path.stat().st_mode)
-        writable = mode & 0o222 and os.access(change.path, os.W_OK)
-    else:
-        writable = True
-    if not writable:
-        raise SettingsError(
-            f"{change.path} is read-only: make it writable, or add the lines by hand; nothing was changed."
-        )
+        if not mode & 0o222 or not os.access(change.path, os.W_OK):
+            raise SettingsError(
+                f"{change.path} is read-only: make it writable, or add the lines by hand; nothing was "
+                "changed."
+            )
     if keep and change.after is not None:
         form = {
             "file": str(change.path),

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
 
 from skillpager.errors import SettingsError
+from skillpager.folders.agents import moved_folders
 from skillpager.install import jsonc, toml
 from skillpager.install.jsonc import JsonValue
 
@@ -90,9 +91,9 @@ HOSTS = (
         title="Amp",
         container="amp.mcpServers",
         documentation="https://ampcode.com/manual",
-        user="{xdg}/amp/settings.json",
+        user="{config}/amp/settings.json",
         project="{project}/.amp/settings.json",
-        traces=("{xdg}/amp",),
+        traces=("{config}/amp",),
     ),
     Host(
         name="auggie",
@@ -106,9 +107,9 @@ HOSTS = (
         name="claude-code",
         title="Claude Code",
         documentation="https://code.claude.com/docs/en/mcp",
-        user="{claude}/.claude.json",
+        user="{claude_json}",
         project="{project}/.mcp.json",
-        traces=("{claude}/.claude.json", "{home}/.claude"),
+        traces=("{claude_json}", "{home}/.claude"),
         fixed=STDIO,
     ),
     Host(
@@ -178,10 +179,10 @@ HOSTS = (
         title="Kilo CLI",
         container="mcp",
         documentation="https://kilo.ai/docs/automate/mcp/using-in-kilo-code",
-        user="{xdg}/kilo/kilo.jsonc",
+        user="{config}/kilo/kilo.jsonc",
         project="{project}/kilo.jsonc",
         also=("kilo.json",),
-        traces=("{xdg}/kilo",),
+        traces=("{config}/kilo",),
         fixed={"type": "local"},
         form="list",
     ),
@@ -198,10 +199,10 @@ HOSTS = (
         title="opencode",
         container="mcp",
         documentation="https://opencode.ai/docs/mcp-servers/",
-        user="{xdg}/opencode/opencode.jsonc",
+        user="{config}/opencode/opencode.jsonc",
         project="{project}/opencode.jsonc",
         also=("opencode.json",),
-        traces=("{xdg}/opencode",),
+        traces=("{config}/opencode",),
         fixed={"type": "local"},
         form="list",
     ),
@@ -260,17 +261,18 @@ class Places:
             return Path(self.environ.get(variable) or default)
 
         roaming = folder("APPDATA", self.home / "AppData" / "Roaming")
-        settings = folder("XDG_CONFIG_HOME", self.home / ".config")
+        moved = moved_folders(self.home, self.environ)
         programs = {"darwin": self.home / "Library" / "Application Support", "win32": roaming}
         known = {
             "home": self.home,
             "project": self.project,
-            "claude": folder("CLAUDE_CONFIG_DIR", self.home),
-            "codex": folder("CODEX_HOME", self.home / ".codex"),
-            "copilot": folder("COPILOT_HOME", self.home / ".copilot"),
-            "xdg": folder("XDG_CONFIG_HOME", self.home / ".config"),
-            "programs": programs.get(self.platform, settings),
-            "settings": {"darwin": self.home / ".config", "win32": roaming}.get(self.platform, settings),
+            **moved,
+            # Claude Code has this file beside its folder, but in the folder if that is moved
+            "claude_json": folder("CLAUDE_CONFIG_DIR", self.home) / ".claude.json",
+            "programs": programs.get(self.platform, moved["config"]),
+            "settings": {"darwin": self.home / ".config", "win32": roaming}.get(
+                self.platform, moved["config"]
+            ),
         }
         return Path(template.format(**known))
 

@@ -20,7 +20,7 @@ from skillpager.errors import SkillError
 from skillpager.library import STUB_OF, stub_of
 from skillpager.parsing.skill import ENTRY_FILE, MAX_DESCRIPTION, MAX_NAME, NAME, find_entry, read_skill
 from skillpager.tokens import default_counter
-from skillpager.types import Skill
+from skillpager.types import SKILL_DIR, Skill
 
 # Claude Code keeps the first 5,000 tokens of a skill when it compacts a conversation
 # (https://code.claude.com/docs/en/skills#skill-content-lifecycle), by a tokenizer that counts more than ours
@@ -33,7 +33,7 @@ TOOLS = "allowed-tools"
 # which would run the stub's command in another shell than the one that it is written for
 OWN_FIELDS = frozenset({"name", "description", "metadata", TOOLS, "shell"})
 # stands for the skill's folder in values, where an agent would put the stub's
-SKILL_DIR = "${CLAUDE_SKILL_DIR}"
+_OWN_FOLDER = f"${{{SKILL_DIR}}}"
 
 _END = re.compile(r"<<'(SKILLPAGER_[0-9a-f]{32})'")
 # characters that a shell, an agent or Markdown would not read as part of a path
@@ -109,7 +109,7 @@ def stub_text(skill: Skill, entry: Path, *, end: str, max_tokens: int | None) ->
 
 def _value(text: str, folder: Path) -> object:
     """Return the value of a front-matter field, which `Skill.metadata` has as text, for a stub elsewhere."""
-    text = text.replace(SKILL_DIR, str(folder))
+    text = text.replace(_OWN_FOLDER, str(folder))
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):

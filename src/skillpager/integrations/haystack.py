@@ -16,9 +16,10 @@ require_extra("haystack.skill_stores.types", extra="haystack", purpose="skillpag
 from haystack import Document, component, default_from_dict, default_to_dict
 from haystack.dataclasses import FileContent, ImageContent, SkillInfo
 
+from skillpager.folders.walks import SKIPPED_FOLDERS
 from skillpager.integrations.options import page_fields, shared_pager
 from skillpager.integrations.records import retrieve
-from skillpager.library import SKIPPED_FOLDERS, FoundSkill, Library
+from skillpager.library import FoundSkill, Library
 from skillpager.pager import SkillPager
 from skillpager.parsing.skill import ENTRY_FILE, MAX_DESCRIPTION
 from skillpager.types import PageOptions

@@ -16,12 +16,15 @@ from skillpager.output.formatting import chance_words, nothing_fits, snippet
 from skillpager.output.json import node_json, omission_json
 from skillpager.output.outline import outline_lines, outline_map, summary
 from skillpager.pages.gaps import notice_of, omissions_of, skill_tag, tag_of
+from skillpager.parsing.lines import split_lines
 from skillpager.types import Node, Omission, Page, SkillIndex, TokenCounter
 
 # a reply over the ceiling is made again with a limit a little below the one that its excess suggests
 TRIM = 0.95
 # characters of a description in a list: all that the Agent Skills specification allows
 DESCRIPTION_CHARS = 1024
+# longest error: it quotes the request, which may have any length
+ERROR_CHARS = 2_000
 NODE_FIELDS = frozenset({"id", "type", "file", "start_line", "end_line", "tokens"})
 
 ReadOn = Callable[[str], str]
@@ -144,7 +147,7 @@ def file_reply(
         counter: Counts them.
         read_on: Makes the call that reads a range of lines.
     """
-    rows = text.splitlines(keepends=True)[lines.start - 1 : lines.stop - 1]
+    rows = split_lines(text)[lines.start - 1 : lines.stop - 1]
     last = lines.start + len(rows) - 1
     tag = tag_of(path, text)
 
@@ -182,7 +185,7 @@ def long_node_reply(
     node, *after = asked
     span = node.span
     start = min(max(first_line, span.start_line), span.end_line)
-    lines = node.text.splitlines(keepends=True)[start - span.start_line :]
+    lines = split_lines(node.text)[start - span.start_line :]
     where = "" if span.file == index.skill.files[0].path else f"{span.file}:"
     left = omissions_of(after, ())
     tag = skill_tag(index.skill)

@@ -17,8 +17,6 @@ Form = TypeVar("Form", bound="Arguments")
 
 # longest quotation of a value in an error
 SHOWN_VALUE = 80
-
-
 # digits of a number that a model may write as text
 MAX_DIGITS = 9
 
@@ -32,9 +30,9 @@ def _number(value: object) -> object:
 
 def _flag(value: object) -> object:
     """Return the truth value that the text `"true"` or `"false"` stands for."""
-    return (
-        {"true": True, "false": False}.get(value.strip().lower(), value) if isinstance(value, str) else value
-    )
+    if not isinstance(value, str):
+        return value
+    return {"true": True, "false": False}.get(value.strip().lower(), value)
 
 
 # models write numbers and truth values as text, too, and hosts pass them on

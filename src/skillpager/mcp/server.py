@@ -7,62 +7,43 @@ HTTP what `initialize` opened. HTTP requests of protocol 2026-07-28 have no sess
 import json
 import logging
 import socket
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from importlib.metadata import version
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
-from urllib.parse import quote, unquote
 
 import anyio
 from anyio.lowlevel import checkpoint_if_cancelled
 from anyio.to_thread import run_sync
-from mcp.server import Server, ServerRequestContext
+from mcp.server import Server
 from mcp.server.stdio import stdio_server
 from mcp.server.transport_security import TransportSecuritySettings
-from mcp.shared.exceptions import MCPError
 from mcp.shared.message import SessionMessage
 from mcp.types import (
-    INVALID_PARAMS,
     CallToolRequestParams,
     CallToolResult,
-    CompleteRequestParams,
-    CompleteResult,
-    Completion,
-    GetPromptRequestParams,
-    GetPromptResult,
     JSONRPCError,
     JSONRPCResponse,
-    ListPromptsResult,
-    ListResourcesResult,
-    ListResourceTemplatesResult,
     ListToolsResult,
     PaginatedRequestParams,
-    Prompt,
-    PromptArgument,
-    PromptMessage,
-    ReadResourceRequestParams,
-    ReadResourceResult,
-    Resource,
-    ResourceTemplate,
     TextContent,
-    TextResourceContents,
     Tool,
     ToolAnnotations,
     jsonrpc_message_adapter,
 )
-from mcp.types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
 from skillpager.display_text import encodable
 from skillpager.errors import SettingsError, SkillPagerError
-from skillpager.library import FoundSkill, Library
+from skillpager.library import Library
 from skillpager.mcp import schemas
+from skillpager.mcp.callers import RequestContext, caller_of, has_left
 from skillpager.mcp.greeting import NAME, Greeting, instructions_of
-from skillpager.mcp.memory import Memory, Sessions
+from skillpager.mcp.memory import Sessions
+from skillpager.mcp.offers import Offers
 from skillpager.mcp.options import ToolOptions
-from skillpager.mcp.replies import Reply
+from skillpager.mcp.replies import ERROR_CHARS, Reply
 from skillpager.mcp.tools import TOOLS, Caller, SkillTools
 from skillpager.output.formatting import snippet
 
@@ -84,74 +65,30 @@ MAX_BODY_BYTES = 256 * 1024
 # further one is opened
 SESSION_SECONDS = 30 * 60
 MAX_OPEN_SESSIONS = 1_000
-# longest error: it quotes the request, which may have any length
-ERROR_CHARS = 2_000
 # skills among which a model may choose by the schema of a tool: each takes some tokens of every request
 MAX_NAMED = 64
-# prompts or resources in one answer, and names that complete one
-PAGE_SKILLS = 200
-MAX_COMPLETIONS = 100
-DESCRIPTION_CHARS = 300
-SCHEME = "skill://"
-MARKDOWN = "text/markdown"
-# argument of a prompt
-TASK = "task"
 
 SkillServer = Server[Sessions]
-RequestContext = ServerRequestContext[Sessions]
 
 
 def make_server(library: Library, options: ToolOptions | None = None) -> SkillServer:
     """Return a server that offers the skills of a library."""
     options = options or ToolOptions()
     tools = SkillTools(library, options)
+    offers = Offers(library, tools, options)
 
     async def list_tools(_: RequestContext, __: PaginatedRequestParams | None) -> ListToolsResult:
         skills = await run_sync(library.skills)
         return _tools([skill.name for skill in skills], options)
 
     async def call_tool(context: RequestContext, params: CallToolRequestParams) -> CallToolResult:
-        caller = _caller(context, options)
+        caller = caller_of(context, options)
         result, reply = await run_sync(_answer, tools, params, caller, options.structured)
         # a thread cannot be cancelled: if the client cancelled the call meanwhile, it ends here unanswered
         await checkpoint_if_cancelled()
-        if reply is not None and not await _has_left(context):
+        if reply is not None and not await has_left(context):
             caller.memory.add(reply.key, (node.id for node in reply.nodes))
         return result
-
-    async def list_prompts(_: RequestContext, params: PaginatedRequestParams | None) -> ListPromptsResult:
-        skills, following = _part(await run_sync(library.skills), params)
-        return ListPromptsResult(prompts=[_prompt(skill) for skill in skills], next_cursor=following)
-
-    async def get_prompt(context: RequestContext, params: GetPromptRequestParams) -> GetPromptResult:
-        asked = {"name": params.name, "query": (params.arguments or {}).get(TASK)}
-        text = await run_sync(_text, tools, asked, _new_caller(context, options))
-        message = PromptMessage(role="user", content=TextContent(type="text", text=text))
-        return GetPromptResult(messages=[message])
-
-    async def list_resources(_: RequestContext, params: PaginatedRequestParams | None) -> ListResourcesResult:
-        skills, following = _part(await run_sync(library.skills), params)
-        return ListResourcesResult(resources=[_resource(skill) for skill in skills], next_cursor=following)
-
-    async def list_templates(
-        _: RequestContext, __: PaginatedRequestParams | None
-    ) -> ListResourceTemplatesResult:
-        template = ResourceTemplate(name="skill", uri_template=f"{SCHEME}{{name}}", mime_type=MARKDOWN)
-        return ListResourceTemplatesResult(resource_templates=[template])
-
-    async def read_resource(context: RequestContext, params: ReadResourceRequestParams) -> ReadResourceResult:
-        if not params.uri.startswith(SCHEME):
-            raise MCPError(INVALID_PARAMS, f"{params.uri[:80]!r} is no skill: the form is {SCHEME}NAME.")
-        asked = {"name": unquote(params.uri.removeprefix(SCHEME)), "mode": "full"}
-        text = await run_sync(_text, tools, asked, _new_caller(context, options))
-        contents = TextResourceContents(uri=params.uri, mime_type=MARKDOWN, text=text)
-        return ReadResourceResult(contents=[contents])
-
-    async def complete(_: RequestContext, params: CompleteRequestParams) -> CompleteResult:
-        skills = await run_sync(library.skills) if params.argument.name == "name" else []
-        names = [skill.name for skill in skills if skill.name.startswith(params.argument.value)]
-        shown, more = names[:MAX_COMPLETIONS], len(names) > MAX_COMPLETIONS
-        return CompleteResult(completion=Completion(values=shown, total=len(names), has_more=more))
 
     @asynccontextmanager
     async def sessions(_: SkillServer) -> AsyncIterator[Sessions]:
@@ -164,12 +101,12 @@ def make_server(library: Library, options: ToolOptions | None = None) -> SkillSe
         lifespan=sessions,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
-        on_list_prompts=list_prompts,
-        on_get_prompt=get_prompt,
-        on_list_resources=list_resources,
-        on_list_resource_templates=list_templates,
-        on_read_resource=read_resource,
-        on_completion=complete,
+        on_list_prompts=offers.list_prompts,
+        on_get_prompt=offers.get_prompt,
+        on_list_resources=offers.list_resources,
+        on_list_resource_templates=offers.list_templates,
+        on_read_resource=offers.read_resource,
+        on_completion=offers.complete,
     )
 
 
@@ -188,56 +125,6 @@ def _tools(names: Sequence[str], options: ToolOptions) -> ListToolsResult:
         for name, tool in TOOLS.items()
     ]
     return ListToolsResult(tools=tools)
-
-
-def _part(
-    skills: Sequence[FoundSkill], params: PaginatedRequestParams | None
-) -> tuple[Sequence[FoundSkill], str | None]:
-    """Return the skills of one answer to a list request, and the cursor of the next: a name."""
-    cursor = (params.cursor if params else None) or ""
-    rest = [skill for skill in skills if skill.name >= cursor]
-    return rest[:PAGE_SKILLS], rest[PAGE_SKILLS].name if len(rest) > PAGE_SKILLS else None
-
-
-def _prompt(skill: FoundSkill) -> Prompt:
-    """Return a skill as a prompt, which a user starts, as a command in many hosts."""
-    task = PromptArgument(name=TASK, description="What you are about to do, in a sentence.", required=False)
-    description = snippet(skill.description, DESCRIPTION_CHARS)
-    return Prompt(name=skill.name, description=description, arguments=[task])
-
-
-def _resource(skill: FoundSkill) -> Resource:
-    uri, description = SCHEME + quote(skill.name, safe=""), snippet(skill.description, DESCRIPTION_CHARS)
-    return Resource(uri=uri, name=skill.name, description=description, mime_type=MARKDOWN)
-
-
-def _caller(context: RequestContext, options: ToolOptions) -> Caller:
-    """Return who a request is from: the session's memory, and the ceiling for its host."""
-    client = context.session.client_params
-    info = client.client_info if client else None
-    ceiling = options.ceiling_for(info.name, info.version) if info else options.ceiling_for()
-    return Caller(_memory(context), ceiling)
-
-
-def _new_caller(context: RequestContext, options: ToolOptions) -> Caller:
-    """Return the same without a memory: hosts show prompts and resources where tools do not see it."""
-    return replace(_caller(context, options), memory=Memory())
-
-
-def _memory(context: RequestContext) -> Memory:
-    """Return the memory of a request's session; a new one for a request without a session."""
-    sessions = context.lifespan_context
-    if context.request is None:
-        return sessions.own
-    session = context.request.headers.get("mcp-session-id")
-    if session and context.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS:
-        return sessions.named(session)
-    return Memory()
-
-
-async def _has_left(context: RequestContext) -> bool:
-    """Return whether the client of a request over HTTP has closed the connection that the reply goes to."""
-    return context.request is not None and await context.request.is_disconnected()
 
 
 def _answer(
@@ -259,14 +146,6 @@ def _answer(
         return CallToolResult(content=[content], structured_content=reply.form if structured else None), reply
     content = TextContent(type="text", text=snippet(message, ERROR_CHARS))
     return CallToolResult(content=[content], is_error=True), None
-
-
-def _text(tools: SkillTools, asked: Mapping[str, object], caller: Caller) -> str:
-    """Return the text that `load_skill` answers; errors are those of the protocol."""
-    try:
-        return tools.call("load_skill", asked, caller).text
-    except SkillPagerError as error:
-        raise MCPError(INVALID_PARAMS, snippet(str(error), ERROR_CHARS)) from error
 
 
 def serve_pipe(server: SkillServer, greeting: Greeting) -> None:

@@ -20,6 +20,7 @@ from skillpager.mcp.replies import ReadOn, Reply
 from skillpager.pages.addresses import find_nodes, find_section
 from skillpager.pages.gaps import folder_line
 from skillpager.parsing.folder import read_own_file
+from skillpager.parsing.lines import split_lines
 from skillpager.parsing.skill import own_folder
 from skillpager.types import SkillIndex, Style
 
@@ -119,7 +120,7 @@ class SkillTools:
     def _file(self, asked: schemas.ReadNodes, path: str, caller: Caller) -> Reply:
         """Return a file of a skill's folder, or lines of it."""
         text = read_own_file(self._library.skill(asked.name).path, path)
-        count = len(text.splitlines())
+        count = len(split_lines(text))
         lines = range(1, count + 1)
         if asked.lines is not None:
             match = _LINES.fullmatch(asked.lines.strip())
@@ -220,11 +221,6 @@ class SkillTool:
     arguments: type[schemas.Arguments]
     output_schema: JsonObject
     answer: Callable[[SkillTools, Any, Caller], Reply]
-
-    @property
-    def input_schema(self) -> JsonObject:
-        """JSON schema of the arguments."""
-        return schemas.input_schema(self.arguments)
 
 
 def _call(tool: str, argument: str, name: str | None = None, file: str | None = None) -> ReadOn:

@@ -8,9 +8,9 @@ from skillpager.errors import SkillError
 _PROBE_BYTES = 8192
 _UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
-_CONVERT = "convert it to Markdown, for instance with markitdown, and page the result"
-_UNPACK = "unpack it, and name the folder or Markdown file inside"
-_NAME_TEXT = "only Markdown and other plain text can be paged"
+_CONVERT = "convert it to Markdown, for instance with markitdown, and read the result"
+_UNPACK = "unpack it, and name the folder or file inside"
+_NAME_TEXT = "only Markdown and other plain text can be read"
 _PACKED_DOCUMENTS = {
     ".docx": "a Word document",
     ".xlsx": "an Excel workbook",

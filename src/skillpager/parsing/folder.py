@@ -8,6 +8,8 @@ from pathlib import Path, PurePosixPath
 
 from skillpager.display_text import is_plain, one_line
 from skillpager.errors import SkillError
+from skillpager.folders.walks import SKIPPED_FOLDERS
+from skillpager.parsing.decoding import decode
 from skillpager.settings import read_bounded
 
 # largest file that is read; scripts and references are smaller, data sets are for programs
@@ -18,8 +20,6 @@ MAX_FILES = 2_000
 # paths that an error names, and characters of each
 MAX_NAMED = 12
 MAX_PATH_CHARS = 100
-# folders that programs make beside what the author wrote
-_SKIPPED = frozenset({"__pycache__", "node_modules"})
 
 
 def own_files(root: Path) -> Iterator[str]:
@@ -40,7 +40,7 @@ def _walk(folder: Path, prefix: str, depth: int) -> Iterator[str]:
         return
     yield from (prefix + name for name in files)
     for name in folders if depth < MAX_DEPTH else ():
-        if name not in _SKIPPED:
+        if name not in SKIPPED_FOLDERS:
             yield from _walk(folder / name, f"{prefix}{name}/", depth + 1)
 
 
@@ -53,7 +53,7 @@ def read_own_file(root: Path, path: str) -> str:
 
     Raises:
         SkillError: The path leads out of the folder, to no file or a hidden one, or to one that is too large
-            or not UTF-8 text; the message says what to name instead.
+            or not UTF-8 text; the message says what to do instead.
     """
     named = repr(one_line(path, MAX_PATH_CHARS))
     parts = PurePosixPath(path.removeprefix("./")).parts
@@ -78,12 +78,7 @@ def read_own_file(root: Path, path: str) -> str:
             f"{named} has more than {MAX_FILE_BYTES:,} bytes, which is too large to read here: work on it "
             "with a program."
         )
-    try:
-        if b"\0" not in data:
-            return data.decode()
-    except UnicodeDecodeError:
-        pass
-    raise SkillError(f"{named} is no UTF-8 text: it can be used by a program, but not read here.")
+    return decode(data, one_line(path, MAX_PATH_CHARS))
 
 
 def _hint(root: Path, path: str) -> str:
