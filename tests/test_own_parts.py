@@ -12,7 +12,7 @@ from messages import raises
 from own_parts import install_parts, write_parts
 from skillpager import SkillPager
 from skillpager.errors import EncoderError, SettingsError, StrategyError
-from skillpager.factories import GuardedPart, make_classifier, make_encoder, make_strategy
+from skillpager.factories import ENCODERS, GuardedPart, make_classifier, make_encoder, make_strategy
 from skillpager.settings import BUILT_IN, PROJECT_STRATEGIES, Settings, load_settings
 from skillpager.strategies.mmr import Mmr
 from skillpager.strategies.registry import FAMILIES
@@ -226,6 +226,7 @@ def test_a_client_of_the_service_cannot_have_code_loaded(
 
 
 def test_our_own_names_are_told_from_names_of_modules() -> None:
+    assert {name.partition(":")[0] for name in ENCODERS} == set(BUILT_IN["encoder"])
     remote = {"reranker", "llmlingua2", "openprovence", "llm_outline"}
     assert (
         set(BUILT_IN["strategy"]) == {*FAMILIES, "chunk_mmr"} == {*PROJECT_STRATEGIES, *remote, "chunk_mmr"}

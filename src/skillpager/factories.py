@@ -35,7 +35,7 @@ ENCODERS = (
     *("builtin", "builtin:<folder>", "onnx:<folder>"),
     *("hashing", "sentence-transformers:<model>", "openai:<model>"),
 )
-CLASSIFIERS = ("local", "llm")
+CLASSIFIERS = BUILT_IN["classifier"]
 PACKAGE = Path(__file__).parent
 MAX_SHOWN_NAMES = 8
 

@@ -296,7 +296,7 @@ class SkillPager:
 
         Args:
             skill: As for `page`.
-            nodes: Ids (`n12`), ranges (`n12-n16`) or lines (`L30-57`).
+            nodes: Ids (`n12`), ranges (`n12-n16`), lines (`L30-57`) or titles of sections.
             max_tokens: Ceiling on the tokens; nodes at the end that do not fit are left out.
             scope: The scope of the page.
             style: `marked` adds headings and lead-ins to the nodes, `plain` does not.

@@ -24,6 +24,9 @@ logger = logging.getLogger(__name__)
 APP = "skillpager"
 PROJECT_FILE = "skillpager.toml"
 DEFAULT_MAX_CACHE_BYTES = 1024**3
+LLM_BATCH_SIZE = 20  # paper §3.1
+LLM_CONCURRENCY = 4
+LLM_TIMEOUT = 120.0
 # largest skill that is read, all files together
 MAX_SKILL_BYTES = 8 * 1024 * 1024
 # largest file of settings; ours have some 20 lines
@@ -118,9 +121,9 @@ class Settings:
     llm_base_url: str | None = None
     llm_api_key: str | None = None
     llm_model: str | None = None
-    llm_batch_size: int = 20  # paper §3.1
-    llm_concurrency: int = 4
-    llm_timeout: float = 120.0
+    llm_batch_size: int = LLM_BATCH_SIZE
+    llm_concurrency: int = LLM_CONCURRENCY
+    llm_timeout: float = LLM_TIMEOUT
     embed_base_url: str | None = None
     embed_api_key: str | None = None
     baselines: Path | None = None

@@ -15,6 +15,7 @@ from evidence_folder import write_evidence_folder
 from messages import raises
 from skillpager.bench import BenchFolder, SelectionRecord, evidence_coverage
 from skillpager.bench.data.folder import write_records
+from skillpager.bench.run import reproduce
 from skillpager.bench.run.reproduce import open_run, run_suites
 from skillpager.bench.run.runs import run_methods, run_settings
 from skillpager.bench.run.selecting import Plan
@@ -132,6 +133,16 @@ def test_processes_change_nothing_but_the_times(
     assert _without_times(folder) == _without_times(done)
     assert (folder.path / "nodes.jsonl").read_bytes() == (done.path / "nodes.jsonl").read_bytes()
     assert folder.manifest() == done.manifest()
+
+
+def test_by_default_a_run_has_a_process_for_each_processor_that_it_may_use(
+    done: BenchFolder, plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr(reproduce, "usable_processors", lambda: 3)
+    monkeypatch.setattr(reproduce, "run_methods", lambda *_, jobs, **__: asked.append(jobs) or 0)
+    run_suites(done, {"chosen": LABELS}, plan)
+    assert asked == [3]
 
 
 def test_what_is_done_is_not_done_again(done: BenchFolder, plan: Plan) -> None:

@@ -19,7 +19,9 @@ import pytest
 from cli_process import ROOT, SAMPLES, Ran, command, environment, hide, run, run_on_terminal
 from openai_server import OpenAIServer, Reply, openai_server  # noqa: F401
 from skillpager import SkillPager
+from skillpager.cli import session
 from skillpager.cli.doctor import UNSET
+from skillpager.cli.options import PagerOptions
 from skillpager.encoders.builtin import MODEL_FOLDER
 from skillpager.errors import install_command, missing_extra, read_extras
 from skillpager.output.outline import explain_page, trace
@@ -498,6 +500,18 @@ def test_list_of_nothing_says_where_it_looked(skillpager: Run, tmp_path: Path) -
     assert (done.code, done.out) == (0, "")
     assert done.err.startswith("no skills in ")
     assert ".claude/skills" in done.err
+
+
+def test_a_server_without_skills_names_the_folders_as_list_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(session, "search_folders", lambda _: [tmp_path / str(n) for n in range(20)])
+    with caplog.at_level("INFO", logger="skillpager.cli.messages.notes"):
+        session.open_library([], PagerOptions())
+    (said,) = [text for text in caplog.messages if text.startswith("no skills in")]
+    assert said.startswith(f"no skills in {tmp_path / '0'}, ")
+    assert said.endswith(" more (`skillpager list --help`)")
 
 
 def test_cache_is_shown_verified_evicted_and_cleared(tmp_path: Path) -> None:

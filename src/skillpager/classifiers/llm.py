@@ -22,13 +22,11 @@ from skillpager.atomic_write import write_file
 from skillpager.errors import ClassifierError
 from skillpager.remote.chat import Message, chat_json
 from skillpager.remote.endpoint import Endpoint, EndpointError, quoted, sendable
+from skillpager.settings import LLM_BATCH_SIZE, LLM_CONCURRENCY, LLM_TIMEOUT
 from skillpager.types import Classification, FloatArray, Fragment, NodeType
 
 logger = logging.getLogger(__name__)
 
-BATCH_SIZE = 20  # paper §3.1
-CONCURRENCY = 4
-TIMEOUT = 120.0
 MAX_RETRIES = 5
 KEY_VARIABLE = "SKILLPAGER_LLM_API_KEY"
 # marks a type that is not the model's
@@ -105,9 +103,9 @@ class _Batch:
     end: int
 
     @property
-    def fragments(self) -> Sequence[Fragment]:
-        """The fragments to type."""
-        return self.document[self.start : self.end]
+    def size(self) -> int:
+        """Number of fragments to type."""
+        return self.end - self.start
 
     @property
     def message(self) -> str:
@@ -164,9 +162,9 @@ class LLMClassifier:
         *,
         base_url: str | None = None,
         api_key: str | None = None,
-        batch_size: int = BATCH_SIZE,
-        concurrency: int = CONCURRENCY,
-        timeout: float = TIMEOUT,
+        batch_size: int = LLM_BATCH_SIZE,
+        concurrency: int = LLM_CONCURRENCY,
+        timeout: float = LLM_TIMEOUT,
         fallback: Fallback | None = None,
         max_retries: int = MAX_RETRIES,
         cache_dir: Path | None = None,
@@ -277,13 +275,13 @@ class LLMClassifier:
                 [Message("system", SYSTEM_PROMPT), Message("user", batch.message)],
                 schema=ANSWER_SCHEMA,
                 schema_name="node_types",
-                read=lambda data: read_verdicts(data, batch.end - batch.start),
+                read=lambda data: read_verdicts(data, batch.size),
                 repeat_cut_off=False,
                 abandoned=abandon,
             )
         except EndpointError as error:
             # a single fragment cannot be halved; after Ctrl-C nothing more is paid for
-            if not error.cut_off or batch.end - batch.start == 1 or abandon.is_set():
+            if not error.cut_off or batch.size == 1 or abandon.is_set():
                 raise
             logger.warning("batch %s: %s; asking for each half of it", batch.place, error)
             halves = [self._saved(half) or self._ask(half, abandon) for half in batch.halves()]
@@ -339,7 +337,7 @@ class LLMClassifier:
             return None
         path = self._file(batch, self._cache_dir)
         try:
-            return read_verdicts(json.loads(path.read_bytes()), len(batch.fragments))
+            return read_verdicts(json.loads(path.read_bytes()), batch.size)
         except (FileNotFoundError, NotADirectoryError):
             return None
         except (OSError, ValueError, RecursionError) as error:

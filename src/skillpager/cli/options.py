@@ -99,8 +99,8 @@ EncoderName = Annotated[
     typer.Option(
         "--encoder",
         metavar="NAME",
-        help="Embedding model: builtin (default), sentence-transformers:MODEL, openai:MODEL, hashing, or "
-        "MODULE:NAME of your own.",
+        help="Embedding model: builtin (default), builtin:FOLDER, onnx:FOLDER, sentence-transformers:MODEL, "
+        "openai:MODEL, hashing, or MODULE:NAME of your own.",
         autocompletion=completion("skillpager.factories", "ENCODERS"),
     ),
 ]

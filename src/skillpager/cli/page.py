@@ -4,6 +4,7 @@ Commands import what they work with when they run, so that `--help` and completi
 """
 
 import logging
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
@@ -57,7 +58,6 @@ def page(
     """
     from skillpager.cli import session
     from skillpager.output.json import context_json
-    from skillpager.output.outline import explain_page, trace
 
     query = session.read_query(query, skill=skill)
     pager = session.open_pager(options)
@@ -67,10 +67,8 @@ def page(
     source = session.find_source(skill, pager.settings, after=query)
     show = session.show_command(skill, options)
     made = pager.page(source, query, **asdict(picked), style=style, show=show, folder=True)
-    selection = made.selection
-    # a strategy that estimates no needs, or a skill that fits the budget, has no reasons to give
-    estimated = selection is not None and any(pick.sufficiency is not None for pick in selection.picks)
-    reasons = pager.reasons(source, query, strategy=picked.strategy) if explain and estimated else {}
+    has_reasons = explain and _is_estimated(made)
+    reasons = pager.reasons(source, query, strategy=picked.strategy) if has_reasons else {}
     index = pager.index(source)
     session.report_warnings(index)
     _check_skill(index, skill)
@@ -80,11 +78,26 @@ def page(
     else:
         print_text(made.text)
         if explain:
-            print_trace(explain_page(made, reasons, show=session.show_command(skill, options)))
-            if selection:
-                logger.debug("every number of the selection:\n%s", trace(selection))
+            _print_explanation(made, reasons, show)
         _print_notes(made, len(index.nodes))
     _check_content(made)
+
+
+def _is_estimated(made: "Page") -> bool:
+    """Return whether a strategy picked the nodes of a page by their estimated need, for which it has reasons.
+
+    One that estimates no needs has none to give, and a skill that fits the budget has no picks.
+    """
+    return made.selection is not None and any(pick.sufficiency is not None for pick in made.selection.picks)
+
+
+def _print_explanation(made: "Page", reasons: Mapping[str, Mapping[str, float]], show: str) -> None:
+    """Print to stderr why nodes are on a page and others are not; `--verbose` adds every number."""
+    from skillpager.output.outline import explain_page, trace
+
+    print_trace(explain_page(made, reasons, show=show))
+    if made.selection:
+        logger.debug("every number of the selection:\n%s", trace(made.selection))
 
 
 def _print_notes(made: "Page", nodes: int) -> None:

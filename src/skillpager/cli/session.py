@@ -12,7 +12,7 @@ from skillpager.cli.list import check_folders
 from skillpager.cli.messages import UsageError, are_notes_heard, note, warn
 from skillpager.cli.options import PagerOptions
 from skillpager.errors import SettingsError, SkillError, install_command
-from skillpager.folders.agents import search_folders
+from skillpager.folders.agents import search_folders, shown_folders
 from skillpager.library import Library, locate
 from skillpager.parsing.decoding import decode
 from skillpager.parsing.skill import ENTRY_FILE
@@ -65,7 +65,7 @@ def open_library(folders: Sequence[Path], options: PagerOptions) -> Library:
         lambda: open_pager(options, show_batches=False), folders or search_folders(settings.skills_dir)
     )
     if not library.skills():
-        note(f"no skills in {', '.join(map(str, library.folders))}")
+        note(f"no skills in {shown_folders(library.folders)}")
     return library
 
 

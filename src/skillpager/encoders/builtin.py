@@ -61,9 +61,7 @@ class BuiltinEncoder:
         if threads is not None and threads < 1:
             raise ValueError(f"threads must be at least 1: {threads}")
         self._id = id or (ENCODER_ID if folder == MODEL_FOLDER else _content_id(folder))
-        # a container or `taskset` may allow fewer processors than the machine has
-        allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-        self._threads = threads or allowed or 1
+        self._threads = threads or usable_processors()
         self._folder = folder
         self._lock = threading.Lock()
         self._model: tuple[Tokenizer, InferenceSession] | None = None
@@ -233,6 +231,13 @@ def _remedy(folder: Path) -> str:
     if folder == MODEL_FOLDER:
         return f"the installation is damaged, so run `{reinstall_command()}`"
     return "training/train.py makes one, of model.onnx and tokenizer.json"
+
+
+def usable_processors() -> int:
+    """Return how many processors this process may use, which a container or `taskset` may limit."""
+    if hasattr(os, "sched_getaffinity"):  # macOS and Windows have no such limits
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def clean(text: str) -> str:

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from skillpager.encoders.builtin import clean, open_session
+from skillpager.encoders.builtin import clean, open_session, usable_processors
 from skillpager.errors import EncoderError, panics_as
 from skillpager.types import FloatArray
 
@@ -78,7 +77,7 @@ class OnnxEncoder:
             return np.empty((0, self.dim), np.float32)
         row = partial(self._row, *self._loaded())
         distinct = list(dict.fromkeys(texts))
-        with ThreadPoolExecutor(min(len(distinct), os.cpu_count() or 1)) as pool:
+        with ThreadPoolExecutor(min(len(distinct), usable_processors())) as pool:
             rows = dict(zip(distinct, pool.map(row, distinct), strict=True))
         return np.stack([rows[text] for text in texts])
 

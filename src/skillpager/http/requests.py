@@ -71,7 +71,10 @@ class SourceFields(_Fields):
 
 
 class PageFields(_Fields):
-    """The query and the options of a page (`types.PageOptions`); defaults are the library's."""
+    """The query and the options of a page (`types.PageOptions`); defaults are the library's.
+
+    `folder` is not among them: a client may be on another machine, where the path leads nowhere.
+    """
 
     query: str = Field(
         min_length=1,
@@ -136,7 +139,7 @@ class ExpandRequest(SourceFields):
     """A request for nodes that a page left out."""
 
     nodes: Annotated[list[Address], Field(max_length=MAX_ADDRESSES)] | AddressText = Field(
-        description="Ids (`n12`), ranges (`n12-n16`) or lines (`L30-57`).",
+        description="Ids (`n12`), ranges (`n12-n16`), lines (`L30-57`) or titles of sections.",
         examples=["n3-n5", ["n3-n5", "L40-52"]],
     )
     max_tokens: Count | None = Field(None, description="Ceiling on the tokens; the rest is left out.")
@@ -156,5 +159,5 @@ class NodesQuery(ScopeQuery):
     nodes: list[Address] = Field(
         [],
         max_length=MAX_QUERY_ADDRESSES,
-        description="Ids, ranges or lines as for `/v1/expand`; without it all nodes.",
+        description="Ids, ranges, lines or titles as for `/v1/expand`; without it all nodes.",
     )

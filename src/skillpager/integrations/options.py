@@ -24,7 +24,8 @@ class PagerOption(BaseModel):
 class PageFields(PagerOption):
     """The pager and the options of `types.PageOptions` as fields, a strategy by its name.
 
-    `known` is not among them, because it changes from call to call.
+    `known` is not among them, because it changes from call to call; nor is `folder`: a path helps only an
+    agent that reads files with tools of its own, and its instructions can name one.
     """
 
     max_nodes: int | None = None

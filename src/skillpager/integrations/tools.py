@@ -21,8 +21,8 @@ class SkillTools:
     Args:
         folders: Folders to search for skills; None for those of the settings and the conventional ones.
         pager: Makes the pages; None for the one that all adapters share.
-        options: Keyword arguments of `SkillPager.page` except `known`; a strategy by its name. The tools set
-            `show` themselves.
+        options: Keyword arguments of `SkillPager.page` except `known` and `folder`; a strategy by its name.
+            The tools set `show` themselves.
 
     Raises:
         ValueError: An option is unknown or of a wrong type.

@@ -4,7 +4,6 @@ Reference: paper §4 and §5, every table and figure.
 """
 
 import logging
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from importlib.metadata import version
@@ -17,6 +16,7 @@ from skillpager.bench.run.methods import parse_method
 from skillpager.bench.run.runs import run_methods
 from skillpager.bench.run.selecting import Plan
 from skillpager.bench.run.suites import SUITES
+from skillpager.encoders.builtin import usable_processors
 from skillpager.errors import BenchError
 from skillpager.json_types import JsonObject
 from skillpager.pager import SkillPager
@@ -102,7 +102,7 @@ def run_suites(
     """Run the methods of suites, each once; return how many contexts were made.
 
     The manifest notes which suite has which methods. Methods that have learned from skills of the folder are
-    left out unless the plan allows them. By default there is a process for each processor.
+    left out unless the plan allows them. By default there is a process for each processor that may be used.
 
     Args:
         folder: A folder that `open_run` returned.
@@ -116,7 +116,7 @@ def run_suites(
     """
     suites = _without_trained(folder, suites, plan)
     labels = [label for name in suites for label in suites[name]]
-    made = run_methods(folder, labels, plan, jobs=jobs or os.cpu_count() or 1, progress=progress)
+    made = run_methods(folder, labels, plan, jobs=jobs or usable_processors(), progress=progress)
     known = folder.manifest().get("suites")
     run = {name: list(suites[name]) for name in suites}
     merged = {**(known if isinstance(known, Mapping) else {}), **run}

@@ -10,7 +10,7 @@ from skillpager.errors import SettingsError, StrategyError
 from skillpager.remote.chat import Message, chat_json
 from skillpager.remote.endpoint import Endpoint, EndpointError
 from skillpager.sections import sections_of
-from skillpager.settings import Settings
+from skillpager.settings import LLM_TIMEOUT, Settings
 from skillpager.strategies.picking import Picker, resolve
 from skillpager.types import (
     Budget,
@@ -23,7 +23,6 @@ from skillpager.types import (
     TokenMeter,
 )
 
-TIMEOUT = 120.0
 MAX_RETRIES = 3  # few: someone waits for the page
 KEY_VARIABLE = "SKILLPAGER_LLM_API_KEY"
 # enough to distinguish a node from its neighbours; bounds an outline to about 70 tokens a node
@@ -80,7 +79,7 @@ class LLMOutline:
         *,
         base_url: str | None = None,
         api_key: str | None = None,
-        timeout: float = TIMEOUT,
+        timeout: float = LLM_TIMEOUT,
         max_retries: int = MAX_RETRIES,
         sleep: Callable[[float], object] | None = None,
     ) -> None:
