@@ -258,7 +258,7 @@ def test_a_skill_that_cannot_be_read_for_any_reason_stops_no_other(
             raise ZeroDivisionError("unexpected")
         return read_skill(path, *arguments, **options)
 
-    monkeypatch.setattr("skillpager.library.read_skill", fail)
+    monkeypatch.setattr("skillpager.library.discovery.read_skill", fail)
     with running(pager, folder=tmp_path) as service:
         assert service.client.get("/healthz").is_success
         listed = service.client.get("/v1/skills").json()

@@ -14,7 +14,8 @@ from unittest.mock import Mock
 import pytest
 
 import skillpager.folders.agents
-import skillpager.library
+import skillpager.library.discovery
+import skillpager.library.library
 import skillpager.memory
 import skillpager.parsing.skill
 from conftest import SAMPLES
@@ -244,7 +245,7 @@ def fail_at(monkeypatch: pytest.MonkeyPatch, name: str, fault: BaseException) ->
             raise fault
         return read_skill(path, **options)
 
-    monkeypatch.setattr(skillpager.library, "read_skill", read)
+    monkeypatch.setattr(skillpager.library.discovery, "read_skill", read)
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: type(fault).__name__)
@@ -364,7 +365,7 @@ def test_what_has_not_changed_is_not_read_again(tmp_path: Path, monkeypatch: pyt
     (tmp_path / "broken" / "SKILL.md").write_bytes(b"\0")
     library = Library(SkillPager(), [tmp_path])
     before = library.found()
-    reads = count_calls(monkeypatch, skillpager.library, "read_skill")
+    reads = count_calls(monkeypatch, skillpager.library.discovery, "read_skill")
     assert library.found(fresh=True) == before
     assert reads == []
     text = (folders[1] / "SKILL.md").read_text(encoding="utf-8")
@@ -392,8 +393,8 @@ def test_unknown_names_do_not_search_again(tmp_path: Path, monkeypatch: pytest.M
     (tmp_path / "again").symlink_to(tmp_path / "one")
     library = Library(SkillPager(), [tmp_path])
     library.skills()
-    monkeypatch.setattr(skillpager.library, "RESCAN_SECONDS", 1e9)
-    searches = count_calls(monkeypatch, skillpager.library, "discover")
+    monkeypatch.setattr(skillpager.library.library, "RESCAN_SECONDS", 1e9)
+    searches = count_calls(monkeypatch, skillpager.library.library, "discover")
     for name in ("unknown", "misnamed", "one/..", "..", "", "x" * 5_000, "a\0b", "\udc80"):
         for _ in range(3):
             with pytest.raises(UnknownSkillError):
@@ -411,7 +412,7 @@ def test_a_new_skill_in_a_folder_of_skills_is_found_by_the_next_search(
     library = Library(SkillPager(), [tmp_path])
     library.skills()
     new = make(tmp_path / "team", "new")
-    monkeypatch.setattr(skillpager.library, "RESCAN_SECONDS", 0.0)
+    monkeypatch.setattr(skillpager.library.library, "RESCAN_SECONDS", 0.0)
     assert library.skill("new").path == new
 
 
@@ -427,8 +428,8 @@ def test_while_one_thread_searches_the_others_go_on(tmp_path: Path, monkeypatch:
         assert go_on.wait(20)
         return read_skill(path, **options)
 
-    monkeypatch.setattr(skillpager.library, "read_skill", read_slowly)
-    monkeypatch.setattr(skillpager.library, "RESCAN_SECONDS", 0.0)
+    monkeypatch.setattr(skillpager.library.discovery, "read_skill", read_slowly)
+    monkeypatch.setattr(skillpager.library.library, "RESCAN_SECONDS", 0.0)
     with ThreadPoolExecutor(1) as pool:
         searching = pool.submit(library.found)
         assert reading.wait(20)
