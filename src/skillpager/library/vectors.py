@@ -76,11 +76,14 @@ class VectorIndex:
         return found
 
     def cosines(self, query: FloatArray, skills: NDArray[np.intp]) -> FloatArray:
-        """Return `(len(skills),)` cosines; 0 for a skill without a row."""
-        cosines = np.zeros(len(skills), np.float32)
+        """Return `(len(skills),)` cosines with `(dim,)` `query`; 0 for a skill without a row.
+
+        With `(q, dim)` queries it is `(len(skills), q)`.
+        """
+        cosines = np.zeros((len(skills), *query.shape[:-1]), np.float32)
         places = self._places[skills]
         parts = np.searchsorted(self._starts, places, "right") - 1
         for part in np.unique(parts[places >= 0]):
             mine = (parts == part) & (places >= 0)
-            cosines[mine] = self._rows[part][places[mine] - self._starts[part]].astype(np.float32) @ query
+            cosines[mine] = self._rows[part][places[mine] - self._starts[part]].astype(np.float32) @ query.T
         return cosines
