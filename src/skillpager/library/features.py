@@ -132,20 +132,20 @@ def _search_words(
     hashes = hash_terms(terms)
     hits = [searched.fields[name].hits(hashes) for name in FIELDS]
     size = len(searched.skills)
-    scores = [
-        np.bincount(hit.skills, hit.weights, size).astype(np.float64) for hit in hits[: len(FOUND_IN)]
-    ]
+    scores = [np.bincount(hit.skills, hit.weights, size).astype(np.float64) for hit in hits[: len(FOUND_IN)]]
     return terms, hits, scores
 
 
 def _clause_terms(query: str, terms: Sequence[str]) -> NDArray[np.bool_]:
     """Return `(clauses, terms)`: which terms stand in each clause; no rows for a query of one clause."""
     held = [set(routing_terms(clause)) for clause in clauses_of(query)]
-    return np.array([[term in clause for term in terms] for clause in held], bool).reshape(-1, len(terms))
+    return np.array([[term in clause for term in terms] for clause in held], bool).reshape(
+        len(held), len(terms)
+    )
 
 
 def _clause_scores(hits: Sequence[Hits], parts: NDArray[np.bool_], size: int) -> list[FloatRow]:
-    """Return for each clause `(n,)`: BM25 of its terms in names and descriptions, whose postings are short."""
+    """Return for each clause `(n,)`: BM25 of its terms in names and descriptions, which are short."""
     found = []
     for part in parts:
         score = np.zeros(size)
@@ -224,8 +224,10 @@ def _word_columns(weights: FloatArray, rarity: FloatRow, times: NDArray[np.int64
     return columns
 
 
-def _length_columns(fields: Mapping[str, FieldIndex], held: NDArray[np.bool_], skills: NDArray[np.intp]) -> Columns:
-    """Return how much of names and descriptions the query holds, and the lengths of descriptions and bodies."""
+def _length_columns(
+    fields: Mapping[str, FieldIndex], held: NDArray[np.bool_], skills: NDArray[np.intp]
+) -> Columns:
+    """Return how much of names and descriptions the query holds, and how long descriptions and bodies are."""
     name, description, body = (fields[each].lengths[skills] for each in FOUND_IN)
     return {
         "name_cover": held[0].sum(1) / np.maximum(name, 1),

@@ -185,12 +185,13 @@ class Library:
         if k < 1:
             raise SettingsError(f"k is {k}: ask for at least one skill.")
         from skillpager.library.routing import load_router, route_query  # arrays: a list of names needs none
+        from skillpager.strategies.navigator.lexical import clauses_of
 
         model = load_router()
         self.found()
         searched = self._upkeep.searched(self._skills, query, model.most_terms, progress)
-        row = self.pager.embed_query(query)
-        return route_query(searched, query, row, k=k, model=model)
+        rows = self.pager.embed_parts(query, clauses_of(query))
+        return route_query(searched, query, rows, k=k, model=model)
 
     def prepare(self, progress: "Progress | None" = None) -> None:
         """Bring everything up to date that `route` needs, so that the next route is fast.

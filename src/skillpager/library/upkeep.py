@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from skillpager.errors import SkillPagerError
 from skillpager.library.catalog import Catalog, Kind, key_of
 from skillpager.library.discovery import FoundSkill, skill_faults
+from skillpager.library.features import Searched, best_by_words
 from skillpager.library.fields import FIELDS, FieldIndex, field_texts, routing_terms
-from skillpager.library.routing import Searched, best_by_words
 from skillpager.library.segments import KeyArray, RowSegment, TermSegment, make_terms
 from skillpager.library.shelf import Shelf
 from skillpager.library.vectors import VectorIndex, embed_skills
