@@ -283,20 +283,6 @@ class SkillPager:
         row: FloatArray = self._memory.embeddings(query, (), self.encoder)[0]
         return row
 
-    def embed_parts(self, query: str, parts: Sequence[str]) -> FloatArray:
-        """Return `(1 + len(parts), dim)` float32 unit rows: those of a query and of its parts.
-
-        They are cached in memory.
-
-        Args:
-            query: The query.
-            parts: Slices of it, in order; none overlaps another.
-
-        Raises:
-            EncoderError: The encoder fails.
-        """
-        return self._memory.embeddings(query, tuple(parts), self.encoder)
-
     def expand(
         self,
         skill: SkillSource,

@@ -1,4 +1,8 @@
-"""Features of routing: the skills that may fit a query, and what words and embeddings say of each."""
+"""Features of routing: the skills that may fit a query, and what their words say of each.
+
+Embeddings are left out: cosines with name and description, by the shipped encoder, added nothing to words on
+held-out repositories, alone or in clauses (docs/routing.md).
+"""
 
 import math
 from collections import Counter
@@ -10,15 +14,13 @@ from numpy.typing import NDArray
 
 from skillpager.library.discovery import FoundSkill
 from skillpager.library.fields import FIELDS, FieldIndex, Hits, hash_terms, pick_terms, routing_terms
-from skillpager.library.vectors import VectorIndex
 from skillpager.strategies.navigator.lexical import clauses_of
 from skillpager.types import FloatArray
 
 FOUND_IN = FIELDS[:3]  # where a term speaks for a skill; in `negated` it speaks against it
-# candidates: those with the best scores over all fields, in each field, and the nearest embeddings
-BEST_OF_ALL, BEST_OF_FIELD, NEAREST = 100, 20, 100
-# and of each clause: one skill of several that a task needs may have but a line of it
-BEST_OF_CLAUSE, NEAREST_TO_CLAUSE = 5, 8
+# candidates: the best over all fields, where rare terms count more, or as in BM25; and the best in each field
+BEST_OF_ALL, BEST_OF_SUM, BEST_OF_FIELD = 100, 50, 30
+BEST_OF_CLAUSE = 5  # and for each clause: one skill of several that a task needs may have but a line of it
 USUAL_TERMS = 5  # a description with fewer terms counts as if it had so many
 
 FloatRow = NDArray[np.float64]
@@ -31,26 +33,21 @@ COLUMNS = (
     *("share", "rare_share", "described_share", "described_rarest", "rarest", "rarest_three"),
     *("name_cover", "description_cover", "description_length", "body_length"),
     *("clause_relative", "clause_rank", "clause_share", "clause_mean"),
-    *("cosine", "cosine_relative", "cosine_rank"),
-    *("clause_cosine", "clause_cosine_relative", "clause_cosine_rank"),
-    *("has_cosine", "node_cosine", "has_node"),
     *("mention", "negated", "terms", "clauses", "skills"),
 )
 
 
 @dataclass(frozen=True, eq=False)
 class Searched:
-    """What routing searches: the skills of a library by words and by embeddings.
+    """What routing searches: the skills of a library by words.
 
     Attributes:
         skills: The skills, in the order in which equally good ones are listed.
         fields: Their words, by the names of `FIELDS`.
-        vectors: Their embeddings; None without an encoder.
     """
 
     skills: Sequence[FoundSkill]
     fields: Mapping[str, FieldIndex]
-    vectors: VectorIndex | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,40 +72,30 @@ class Candidates:
         return found
 
 
-def features_of(
-    searched: Searched, query: str, rows: FloatArray | None = None, *, most_terms: int
-) -> Candidates:
+def features_of(searched: Searched, query: str, *, most_terms: int) -> Candidates:
     """Return the candidates of a query and their features.
 
     Args:
         searched: The library.
         query: The query.
-        rows: `(1 + clauses, dim)` float32 unit rows: the embedding of the query and those of its clauses, as
-            `clauses_of` gives them; None without embeddings.
         most_terms: So many terms of the query are searched, the rarest.
     """
-    terms, hits, scores = _search_words(searched, query, most_terms)
-    total: FloatRow = np.sum(scores, axis=0)
-    size = len(searched.skills)
     asked = routing_terms(query)
+    terms = pick_terms(query, searched.fields, most_terms)
+    hashes = hash_terms(terms)
+    hits = [searched.fields[name].hits(hashes) for name in FIELDS]
+    size = len(searched.skills)
+    times = Counter(asked)
+    often = 1 + np.log([times[term] for term in terms])
+    rarity: FloatRow = np.min([hit.rarity for hit in hits], axis=0)
     parts = _clause_terms(query, terms)
-    vectors = None if rows is None else searched.vectors
-    proposed = [_best(total, BEST_OF_ALL), *(_best(score, BEST_OF_FIELD) for score in scores)]
-    proposed += [_best(score, BEST_OF_CLAUSE) for score in _clause_scores(hits, parts, size)]
-    if vectors is not None and rows is not None:
-        proposed.append(vectors.nearest(rows[0], NEAREST))
-        proposed += [vectors.nearest(row, NEAREST_TO_CLAUSE) for row in rows[1:]]
-    skills = np.unique(np.concatenate(proposed))
+    skills = _propose(hits, rarity * often, parts, size)
     weights = _weights(hits, skills, size, len(terms))
     features = np.zeros((len(skills), len(COLUMNS)))
     if len(skills):
-        rarity: FloatRow = np.min([hit.rarity for hit in hits], axis=0)
-        times = Counter(asked)
-        columns = _word_columns(weights, rarity, np.array([times[term] for term in terms]), size)
+        columns = _word_columns(weights, rarity, often, size)
         columns |= _length_columns(searched.fields, weights > 0, skills)
         columns |= _clause_columns(weights, rarity, parts)
-        if vectors is not None and rows is not None:
-            columns |= _vector_columns(vectors.cosines(rows, skills), vectors.known[skills])
         text = f" {' '.join(asked)} "
         columns["mention"] = [_is_named(searched.skills[place].name, text) for place in skills]
         columns["terms"] = math.log1p(len(terms))
@@ -118,22 +105,31 @@ def features_of(
     return Candidates(skills, features, tuple(terms), weights)
 
 
-def best_by_words(searched: Searched, query: str, *, most_terms: int, most: int) -> NDArray[np.intp]:
-    """Return at most `most` places of the skills whose words fit a query best; unordered."""
-    *_, scores = _search_words(searched, query, most_terms)
-    return _best(np.sum(scores, axis=0), most)
+def _propose(
+    hits: Sequence[Hits], importance: FloatRow, parts: NDArray[np.bool_], size: int
+) -> NDArray[np.intp]:
+    """Return the candidates, ascending.
 
-
-def _search_words(
-    searched: Searched, query: str, most_terms: int
-) -> tuple[list[str], list[Hits], list[FloatRow]]:
-    """Return terms, their hits in all fields, and `(n,)` BM25 in each field of `FOUND_IN`."""
-    terms = pick_terms(query, searched.fields, most_terms)
-    hashes = hash_terms(terms)
-    hits = [searched.fields[name].hits(hashes) for name in FIELDS]
-    size = len(searched.skills)
-    scores = [np.bincount(hit.skills, hit.weights, size).astype(np.float64) for hit in hits[: len(FOUND_IN)]]
-    return terms, hits, scores
+    Args:
+        hits: Of the terms in each of `FIELDS`.
+        importance: `(terms,)`: in a sum over all fields rare and repeated terms count more than in BM25,
+            which finds 7 points more of the skills that long queries need.
+        parts: `(clauses, terms)`: the terms of each clause.
+        size: Number of skills.
+    """
+    scores = [np.bincount(hit.skills, hit.weights, size) for hit in hits[: len(FOUND_IN)]]
+    total = np.zeros(size)
+    for hit in hits[: len(FOUND_IN)]:
+        total += np.bincount(hit.skills, hit.weights * importance[hit.terms], size)
+    proposed = [_best(total, BEST_OF_ALL), *(_best(score, BEST_OF_FIELD) for score in scores)]
+    proposed.append(_best(np.sum(scores, axis=0), BEST_OF_SUM))
+    for part in parts:  # names and descriptions alone: their postings are short
+        score = np.zeros(size)
+        for hit in hits[:2]:
+            mine = part[hit.terms]
+            score += np.bincount(hit.skills[mine], hit.weights[mine], size)
+        proposed.append(_best(score, BEST_OF_CLAUSE))
+    return np.unique(np.concatenate(proposed))
 
 
 def _clause_terms(query: str, terms: Sequence[str]) -> NDArray[np.bool_]:
@@ -142,18 +138,6 @@ def _clause_terms(query: str, terms: Sequence[str]) -> NDArray[np.bool_]:
     return np.array([[term in clause for term in terms] for clause in held], bool).reshape(
         len(held), len(terms)
     )
-
-
-def _clause_scores(hits: Sequence[Hits], parts: NDArray[np.bool_], size: int) -> list[FloatRow]:
-    """Return for each clause `(n,)`: BM25 of its terms in names and descriptions, which are short."""
-    found = []
-    for part in parts:
-        score = np.zeros(size)
-        for hit in hits[:2]:
-            mine = part[hit.terms]
-            score += np.bincount(hit.skills[mine], hit.weights[mine], size)
-        found.append(score)
-    return found
 
 
 def _best(scores: FloatRow, most: int) -> NDArray[np.intp]:
@@ -181,13 +165,13 @@ def _weights(hits: Sequence[Hits], skills: NDArray[np.intp], size: int, terms: i
 Columns = dict[str, "FloatRow | FloatArray | Sequence[float] | float"]
 
 
-def _word_columns(weights: FloatArray, rarity: FloatRow, times: NDArray[np.int64], size: int) -> Columns:
+def _word_columns(weights: FloatArray, rarity: FloatRow, often: FloatRow, size: int) -> Columns:
     """Return the features of the words that query and candidates share.
 
     Args:
         weights: As in `Candidates`.
         rarity: `(terms,)`.
-        times: `(terms,)`: how often each stands in the query.
+        often: `(terms,)`: 1 for a term that the query has once, more for one that it repeats.
         size: Number of skills.
     """
     held = weights[: len(FOUND_IN)] > 0
@@ -196,7 +180,6 @@ def _word_columns(weights: FloatArray, rarity: FloatRow, times: NDArray[np.int64
     mass, squares = max(float(rarity.sum()), 1e-9), rarity**2
     square_mass = max(float(squares.sum()), 1e-9)
     together = weights[: len(FOUND_IN)].sum(0, dtype=np.float64)
-    often = 1 + np.log(np.maximum(times, 1))
     total, rare = together.sum(1), together @ (rarity * often)
     rarest = np.sort(anywhere * rarity, axis=1)[:, ::-1]
     columns: Columns = {
@@ -249,27 +232,6 @@ def _clause_columns(weights: FloatArray, rarity: FloatRow, parts: NDArray[np.boo
         "clause_mean": relative.mean(1),
         "clause_rank": (_ranks(scores) * (scores > 0)).max(1),
         "clause_share": (held @ (chosen * rarity[:, None]) / np.maximum(inside @ rarity, 1e-9)).max(1),
-    }
-
-
-def _vector_columns(cosines: FloatArray, known: NDArray[np.bool_]) -> Columns:
-    """Return the features of embeddings.
-
-    Args:
-        cosines: `(c, 1 + clauses)`.
-        known: `(c,)`: whether a candidate has an embedding.
-    """
-    relative = np.where(known[:, None], cosines - cosines.max(0), 0)
-    ranks = np.where(known[:, None], _ranks(cosines), 0)
-    clauses = slice(1, None) if cosines.shape[1] > 1 else slice(None)
-    return {
-        "cosine": cosines[:, 0],
-        "cosine_relative": relative[:, 0],
-        "cosine_rank": ranks[:, 0],
-        "clause_cosine": cosines[:, clauses].max(1),
-        "clause_cosine_relative": relative[:, clauses].max(1),
-        "clause_cosine_rank": ranks[:, clauses].max(1),
-        "has_cosine": known.astype(np.float64),
     }
 
 

@@ -16,6 +16,7 @@ from skillpager.parsing.skill import ENTRY_FILE
 
 if TYPE_CHECKING:
     from skillpager.library.catalog import Catalog
+    from skillpager.library.nodes import StoredNodes
     from skillpager.library.routes import Route
     from skillpager.library.upkeep import Progress, Upkeep
     from skillpager.pager import SkillPager
@@ -23,8 +24,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# seconds after which a library looks for new skills again
+# seconds after which a library looks for new skills again; at least so many times as long as a search takes
 RESCAN_SECONDS = 2.0
+RESCAN_FACTOR = 20.0
 # skills of a route
 DEFAULT_ROUTED = 10
 
@@ -32,9 +34,10 @@ DEFAULT_ROUTED = 10
 class Library:
     """The skills that a server offers, by name. A name is that of a discovered skill, never a path.
 
-    Thread-safe. New, removed and renamed skills are noticed after at most `RESCAN_SECONDS`; a new one whose
-    folder has its name, directly in a search folder, at once. One thread searches, and reads what changed;
-    meanwhile the others get the result of the search before.
+    Thread-safe. New, removed and renamed skills are noticed after at most `RESCAN_SECONDS`, in a library of
+    thousands after 20 times as long as a search takes; a new one whose folder has its name, directly in a
+    search folder, at once. One thread searches, and reads what changed; meanwhile the others get the result
+    of the search before.
 
     Args:
         pager: Indexes and pages the skills; or makes the pager when it is first needed.
@@ -56,6 +59,7 @@ class Library:
         self.folders = self._search_folders()
         self._searching = threading.Lock()
         self._searched = -RESCAN_SECONDS
+        self._took = 0.0
         self._found: list[FoundSkill] | None = None
         self._usable: dict[str, FoundSkill] = {}
         self._skills: list[FoundSkill] = []
@@ -80,9 +84,10 @@ class Library:
             with self._searching:
                 # a search that began after the call will do
                 return list(self._search() if self._found is None or self._searched < asked else self._found)
-        if asked - self._searched >= RESCAN_SECONDS and self._searching.acquire(blocking=False):
+        pause = max(RESCAN_SECONDS, RESCAN_FACTOR * self._took)
+        if asked - self._searched >= pause and self._searching.acquire(blocking=False):
             try:
-                if asked - self._searched >= RESCAN_SECONDS:
+                if asked - self._searched >= pause:
                     found = self._search()
             finally:
                 self._searching.release()
@@ -106,6 +111,8 @@ class Library:
             self._skills = skills
         self._found, self._usable, self._searched = found, usable, started
         self._misnamed.clear()
+        # the first search reads every skill, and says nothing about the next
+        self._took = 0.0 if not before else time.monotonic() - started
         return found
 
     def _stored_readings(self) -> dict[Path, Reading]:
@@ -168,8 +175,8 @@ class Library:
         """Return the `k` skills that a query most likely needs, each with its chance and reasons.
 
         Shadowed and unreadable skills are left out; those that only the user may start are marked. The first
-        route reads all skills, and the catalog keeps their words; later ones read what is new. If many have
-        no embedding yet, only those are embedded that share words with the query: `prepare` embeds all.
+        route reads all skills, and the catalog keeps their words; later ones read what is new.
+        No encoder is needed, but to tell the nearest nodes of skills that are indexed.
 
         Args:
             query: The task that the agent is about to do.
@@ -185,31 +192,38 @@ class Library:
         if k < 1:
             raise SettingsError(f"k is {k}: ask for at least one skill.")
         from skillpager.library.routing import load_router, route_query  # arrays: a list of names needs none
-        from skillpager.strategies.navigator.lexical import clauses_of
 
         model = load_router()
         self.found()
-        searched = self._upkeep.searched(self._skills, query, model.most_terms, progress)
-        rows = self.pager.embed_parts(query, clauses_of(query))
-        return route_query(searched, query, rows, k=k, model=model)
+        searched = self._upkeep.searched(self._skills, progress)
+        found = route_query(searched, query, k=k, model=model)
+        return (
+            found if self._nodes is None else self._nodes.told(found, lambda: self.pager.embed_query(query))
+        )
 
     def prepare(self, progress: "Progress | None" = None) -> None:
         """Bring everything up to date that `route` needs, so that the next route is fast.
 
         Args:
-            progress: Called with the number of finished steps and of all.
-
-        Raises:
-            EncoderError: The encoder fails.
+            progress: Called with the number of skills that were read and of all.
         """
         self.found()
-        self._upkeep.prepare(self._skills, progress)
+        self._upkeep.searched(self._skills, progress)
 
     @cached_property
     def _upkeep(self) -> "Upkeep":
         from skillpager.library.upkeep import Upkeep
 
-        return Upkeep(self._catalog, self.pager.encoder)
+        return Upkeep(self._catalog)
+
+    @cached_property
+    def _nodes(self) -> "StoredNodes | None":
+        """The nodes in the index store; None for a store without a file."""
+        from skillpager.library.nodes import StoredNodes
+        from skillpager.stores import SqliteStore
+
+        store = self.pager.store
+        return StoredNodes(store, self.pager.encoder.id) if isinstance(store, SqliteStore) else None
 
     @cached_property
     def _catalog(self) -> "Catalog | None":

@@ -1,6 +1,6 @@
 """The router: which skills of a library a query needs, how likely each is, and whether any fits.
 
-Words and embeddings propose candidates; a small trained model turns what is known of each into a chance.
+Words propose candidates; a small trained model turns what is known of each into a chance.
 """
 
 import json
@@ -18,13 +18,12 @@ from numpy.typing import NDArray
 from skillpager.errors import StrategyError, reinstall_command
 from skillpager.library.features import COLUMNS, FOUND_IN, Candidates, Searched, features_of
 from skillpager.library.routes import Route, RoutedSkill
-from skillpager.types import FloatArray
 
 MODEL = Path(__file__).parents[1] / "models" / "router" / "router.json"
 # what calibration reads of each candidate; scores alone order candidates, and say nothing about a query
 CHANCE_COLUMNS = ("score", "among_all", "best", "terms", "clauses", "skills")
 # what it reads of all candidates together, to say whether any fits; see `fit_features_of`
-FIT_COLUMNS = ("best", "all", "second", "share", "best_share", "best_cosine", "terms", "clauses", "skills")
+FIT_COLUMNS = ("best", "all", "second", "share", "best_share", "terms", "clauses", "skills")
 
 LARGEST_ODDS = 30.0
 
@@ -53,7 +52,6 @@ def fit_features_of(found: Candidates, chances: NDArray[np.float64]) -> NDArray[
         "second": _log_odds(second),
         "share": found.column("share")[best],
         "best_share": found.column("share").max(),
-        "best_cosine": found.column("cosine").max(),
         **{name: found.column(name)[best] for name in ("terms", "clauses", "skills")},
     }
     return np.array([columns[name] for name in FIT_COLUMNS], np.float64)
@@ -148,14 +146,12 @@ def _read_weights(part: Mapping[str, Any], columns: tuple[str, ...]) -> Weights:
     return weights, float(part["bias"])
 
 
-def route_query(
-    searched: Searched, query: str, rows: FloatArray | None, *, k: int, model: RouterModel
-) -> Route:
+def route_query(searched: Searched, query: str, *, k: int, model: RouterModel) -> Route:
     """Return the `k` skills that a query most likely needs, best first.
 
     The arguments are those of `features_of`.
     """
-    found = features_of(searched, query, rows, most_terms=model.most_terms)
+    found = features_of(searched, query, most_terms=model.most_terms)
     size = len(searched.skills)
     if not len(found.skills):
         return Route(query, (), 0.0, size, model.threshold)
@@ -163,8 +159,7 @@ def route_query(
     best = np.argsort(-chances, kind="stable")[:k]
     routed = tuple(_routed(searched, found, place, float(chances[place])) for place in best.tolist())
     fits = model.fit(fit_features_of(found, chances))
-    bare = 0 if searched.vectors is None else int((~searched.vectors.known).sum())
-    return Route(query, routed, fits, size, model.threshold, bare)
+    return Route(query, routed, fits, size, model.threshold)
 
 
 def _routed(searched: Searched, found: Candidates, place: int, chance: float) -> RoutedSkill:
@@ -176,7 +171,5 @@ def _routed(searched: Searched, found: Candidates, place: int, chance: float) ->
         chance,
         terms=tuple(term for term, is_held in zip(found.terms, np.any(held, axis=0), strict=True) if is_held),
         fields=tuple(name for name, terms in zip(FOUND_IN, held, strict=True) if terms.any()),
-        cosine=features["cosine"] if features["has_cosine"] else None,
-        node_cosine=features["node_cosine"] if features["has_node"] else None,
         features=tuple(features.items()),
     )
