@@ -1,0 +1,95 @@
+"""Scratch folders: the files that an agent begins with, and the check of those that it leaves."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from skillpager.bench.agent.arms import Arm
+from skillpager.bench.agent.processes import clean_environment, run_bounded
+from skillpager.bench.agent.tasks import Task
+from skillpager.errors import BenchError
+from skillpager.parsing.folder import own_files
+from skillpager.parsing.skill import ENTRY_FILE
+from skillpager.remote.endpoint import quoted
+
+# the folder in the scratch folder with the scripts and other files of the skill that are no Markdown
+SKILL_FOLDER = "skill"
+# exit codes of a check
+SOLVED, UNSOLVED = 0, 1
+MARKDOWN = (".md", ".markdown")
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a check says: solved or not, or None if the check itself failed; and why."""
+
+    solved: bool | None
+    reason: str
+
+
+@contextmanager
+def scratch_folder(task: Task, arm: Arm) -> Iterator[Path]:
+    """Make a scratch folder with the files of a task, removed at the end."""
+    with TemporaryDirectory(prefix="skillpager-agent-", ignore_cleanup_errors=True) as name:
+        # the parent is the agent's home, so that what programs store there is no part of the answer
+        folder = Path(name).resolve() / "scratch"
+        folder.mkdir()
+        fill_folder(task, arm, folder)
+        yield folder
+
+
+def fill_folder(task: Task, arm: Arm, folder: Path) -> list[str]:
+    """Copy the files that an agent begins with into a folder, and return their paths in it.
+
+    These are the files of the task and, except in the arm `none`, those files of the skill's folder that are
+    no Markdown. Its Markdown is what the arms differ in.
+
+    Raises:
+        BenchError: A file cannot be copied.
+    """
+    try:
+        if task.files:
+            shutil.copytree(task.files, folder, dirs_exist_ok=True)
+        if arm is not Arm.NONE and (task.skill / ENTRY_FILE).is_file():
+            for path in own_files(task.skill):
+                if not path.lower().endswith(MARKDOWN):
+                    copy = folder / SKILL_FOLDER / path
+                    copy.parent.mkdir(parents=True, exist_ok=True)
+                    shutil.copy2(task.skill / path, copy)
+    except (OSError, shutil.Error) as error:
+        raise BenchError(f"The files of the task {task.id} cannot be copied: {error}") from None
+    return sorted(
+        path.relative_to(folder).as_posix()
+        for path in folder.rglob("*")
+        if path.is_file() and path.relative_to(folder).parts[0] != SKILL_FOLDER
+    ) + ([f"{SKILL_FOLDER}/"] if (folder / SKILL_FOLDER).is_dir() else [])
+
+
+def check_scratch(task: Task, folder: Path) -> Verdict:
+    """Return what the check of a task says of a scratch folder. It may change the folder."""
+    # without -P: a check may import what stands beside it; the working folder is not on the path of imports
+    command = [sys.executable, "-B", str(task.check.resolve())]
+    try:
+        done = run_bounded(command, folder, seconds=task.seconds, env=clean_environment(folder.parent))
+    except (OSError, subprocess.SubprocessError) as error:
+        return Verdict(None, f"the check cannot be run: {error}")
+    said = quoted(done.output.strip().splitlines()[-1]) if done.output.strip() else ""
+    if done.timed_out:
+        return Verdict(None, f"the check did not end within {task.seconds:g} s")
+    if done.code not in (SOLVED, UNSOLVED):
+        return Verdict(None, f"the check failed with exit code {done.code}: {said}")
+    return Verdict(done.code == SOLVED, said)
+
+
+def is_empty(folder: Path) -> bool:
+    """Return whether a folder holds nothing or is not there."""
+    try:
+        return next(os.scandir(folder), None) is None
+    except FileNotFoundError:
+        return True
