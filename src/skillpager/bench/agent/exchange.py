@@ -17,16 +17,20 @@ import csv
 import io
 import shlex
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from skillpager.atomic_write import write_file
 from skillpager.bench.agent.arms import SYSTEM, Arm, Context, make_context, task_message
-from skillpager.bench.agent.scratch import fill_folder, is_empty
+from skillpager.bench.agent.records import AgentRow
+from skillpager.bench.agent.scratch import check_copy, fill_folder, is_empty
 from skillpager.bench.agent.tasks import FILES, Task
-from skillpager.errors import BenchError
+from skillpager.bench.data.records import Record
+from skillpager.errors import BenchError, SkillPagerError
 from skillpager.pager import SkillPager
 
 PROMPT_FILE, CONTEXT_FILE, MANIFEST = "prompt.md", "context.md", "manifest.csv"
+FAULTS, USAGE = "faults.txt", "usage.json"
 COLUMNS = ("task", "arm", "skill", "prompt_tokens", "context_tokens", "skill_tokens")
 
 
@@ -78,3 +82,115 @@ def _write(task: Task, arm: Arm, context: Context, folder: Path) -> str:
     write_file(folder / PROMPT_FILE, prompt)
     write_file(folder / CONTEXT_FILE, context.text)
     return prompt
+
+
+@dataclass(frozen=True, slots=True)
+class Told(Record):
+    """The content of a `usage.json`: what an agent outside says of its work; each field may be left out.
+
+    Attributes:
+        tokens_in: Tokens of all requests; without it those of prompt, context and page faults are taken.
+        tokens_out: Tokens of all answers.
+        turns: Turns of the agent.
+        seconds: Its time.
+        model: Who answered.
+    """
+
+    tokens_in: int | None = None
+    tokens_out: int | None = None
+    turns: int | None = None
+    seconds: float | None = None
+    model: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """Answers of others, checked.
+
+    Attributes:
+        rows: A row for each answer.
+        missing: Task and arm of each answer that is not there.
+    """
+
+    rows: list[AgentRow]
+    missing: list[tuple[str, str]]
+
+
+def import_answers(
+    tasks: Sequence[Task],
+    arms: Sequence[Arm],
+    pager: SkillPager,
+    folder: Path,
+    *,
+    progress: Callable[[int, int], None] | None = None,
+) -> Imported:
+    """Return the answers of others as the rows of a run; each is checked on a copy.
+
+    Raises:
+        BenchError: There are no answers, or a file beside one is damaged.
+        SkillPagerError: A skill cannot be read.
+    """
+    wanted = [(task, arm) for arm in arms for task in tasks]
+    found = [(task, arm) for task, arm in wanted if not is_empty(folder / arm / task.id)]
+    if not found:
+        raise BenchError(
+            f"{folder} holds no answers to these tasks: an answer is a folder <arm>/<task id> in it, such as "
+            f"{arms[0]}/{tasks[0].id}."
+        )
+    rows = []
+    for task, arm in found:
+        rows.append(_check_answer(task, arm, pager, folder / arm / task.id))
+        if progress:
+            progress(len(rows), len(found))
+    missing = [(task.id, arm.value) for task, arm in wanted if (task, arm) not in found]
+    return Imported(rows, missing)
+
+
+def _check_answer(task: Task, arm: Arm, pager: SkillPager, answer: Path) -> AgentRow:
+    """Return the row of an answer."""
+    told, faults = _told(answer / USAGE), _faults(answer / FAULTS)
+    context = make_context(task, arm, pager, show=show_command(task))
+    count = pager.token_counter.count
+    prompt = count(f"{SYSTEM}\n\n{task.prompt}\n")
+    try:
+        read = sum(pager.expand(task.skill, address).tokens for address in faults)
+    except SkillPagerError as error:
+        raise BenchError(f"{answer / FAULTS}: {error} Correct the line or remove it.") from None
+    verdict = check_copy(task, answer)
+    return AgentRow(
+        task=task.id,
+        arm=arm,
+        repeat=1,
+        digest=task.digest,
+        check_digest=task.check_digest,
+        skill=task.skill_name,
+        solved=verdict.solved,
+        reason=verdict.reason,
+        skill_tokens=context.tokens + read,
+        full_tokens=context.full_tokens,
+        tokens_in=prompt + context.tokens + read if told.tokens_in is None else told.tokens_in,
+        tokens_out=told.tokens_out,
+        turns=told.turns,
+        seconds=told.seconds,
+        faults=len(faults),
+        model=told.model,
+    )
+
+
+def _told(path: Path) -> Told:
+    try:
+        return Told.from_json(path.read_bytes())
+    except FileNotFoundError:
+        return Told()
+    except (OSError, ValueError) as error:
+        raise BenchError(f"{path} cannot be used ({error}): correct or remove it.") from None
+
+
+def _faults(path: Path) -> list[str]:
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        return []
+    except (OSError, UnicodeDecodeError) as error:
+        raise BenchError(f"{path} cannot be read ({error}): correct or remove it.") from None
+    return [line.strip() for line in lines if line.strip()]

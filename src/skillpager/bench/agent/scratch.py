@@ -34,13 +34,12 @@ class Verdict:
 
 
 @contextmanager
-def scratch_folder(task: Task, arm: Arm) -> Iterator[Path]:
-    """Make a scratch folder with the files of a task, removed at the end."""
+def scratch_folder() -> Iterator[Path]:
+    """Make an empty scratch folder, removed at the end."""
     with TemporaryDirectory(prefix="skillpager-agent-", ignore_cleanup_errors=True) as name:
         # the parent is the agent's home, so that what programs store there is no part of the answer
         folder = Path(name).resolve() / "scratch"
         folder.mkdir()
-        fill_folder(task, arm, folder)
         yield folder
 
 
@@ -85,6 +84,16 @@ def check_scratch(task: Task, folder: Path) -> Verdict:
     if done.code not in (SOLVED, UNSOLVED):
         return Verdict(None, f"the check failed with exit code {done.code}: {said}")
     return Verdict(done.code == SOLVED, said)
+
+
+def check_copy(task: Task, answers: Path) -> Verdict:
+    """Return what the check of a task says of a copy of a folder, so that this stays as it is."""
+    with scratch_folder() as folder:
+        try:
+            shutil.copytree(answers, folder, symlinks=True, dirs_exist_ok=True)
+        except (OSError, shutil.Error) as error:
+            return Verdict(None, f"the answer cannot be copied: {error}")
+        return check_scratch(task, folder)
 
 
 def is_empty(folder: Path) -> bool:

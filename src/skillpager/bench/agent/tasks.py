@@ -10,13 +10,14 @@ not. Any other end means that the check itself failed.
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from skillpager.bench.data.records import Record
 from skillpager.errors import BenchError, SkillError
 from skillpager.library.discovery import locate
+from skillpager.parsing.folder import own_files
 from skillpager.parsing.skill import ENTRY_FILE
 
 TASK_FILE, FILES, CHECK = "task.json", "files", "check.py"
@@ -50,13 +51,15 @@ class Task:
     Attributes:
         id: The name of its folder.
         folder: Its folder.
-        digest: Digest of all its files: a row of a run is about this very task.
+        digest: Digest of what agents get: prompt, files and skill. A row of a run is about this very task.
+        check_digest: Digest of the check and what stands beside it.
         skill: Path of the skill that it needs.
     """
 
     id: str
     folder: Path
     digest: str
+    check_digest: str
     skill: Path
     prompt: str
     source: str
@@ -126,7 +129,19 @@ def _load(folder: Path, skill_folders: Sequence[Path]) -> Task:
         skill = _find_skill(told.skill, folder, skill_folders)
     except SkillError as error:
         raise SkillError(f"{path}: {error} --skills names folders with the skills of tasks.") from None
-    return Task(folder.name, folder, _digest(folder), skill, told.prompt.strip(), told.source, told.seconds)
+    given = folder / FILES
+    beside = [path for path in folder.rglob("*") if path != folder / TASK_FILE and given not in path.parents]
+    own = [skill / path for path in own_files(skill)] if skill.is_dir() else [skill]
+    return Task(
+        id=folder.name,
+        folder=folder,
+        digest=_digest(told.prompt, [(given, given.rglob("*")), (skill, own)]),
+        check_digest=_digest("", [(folder, beside)]),
+        skill=skill,
+        prompt=told.prompt.strip(),
+        source=told.source,
+        seconds=told.seconds,
+    )
 
 
 def _find_skill(name: str, folder: Path, skill_folders: Sequence[Path]) -> Path:
@@ -145,10 +160,13 @@ def _find_skill(name: str, folder: Path, skill_folders: Sequence[Path]) -> Path:
     return path
 
 
-def _digest(folder: Path) -> str:
-    """Return the SHA-256 of the files of a task, with their paths."""
+def _digest(text: str, files: Iterable[tuple[Path, Iterable[Path]]]) -> str:
+    """Return the SHA-256 of a text and of files, each with its path below a folder."""
     digest = hashlib.sha256()
-    for path in sorted(path for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc"):
-        for part in (path.relative_to(folder).as_posix().encode(), path.read_bytes()):
-            digest.update(len(part).to_bytes(8, "big") + part)
+    parts = [text.encode()]
+    for folder, paths in files:
+        for path in sorted(path for path in paths if path.is_file() and path.suffix != ".pyc"):
+            parts += [path.relative_to(folder).as_posix().encode(), path.read_bytes()]
+    for part in parts:
+        digest.update(len(part).to_bytes(8, "big") + part)
     return digest.hexdigest()
