@@ -8,7 +8,7 @@ from skillpager.bench.agent.tasks import Task
 from skillpager.bench.data.chat import quote_as_data
 from skillpager.errors import BenchError
 from skillpager.pager import SkillPager
-from skillpager.types import Page, TokenCounter
+from skillpager.types import TokenCounter
 
 # tokens of each invoked skill that Claude Code keeps when it compacts a conversation
 FIRST_TOKENS = 5_000
@@ -76,25 +76,24 @@ def make_context(task: Task, arm: Arm, pager: SkillPager, *, show: str = "") -> 
         SkillPagerError: The skill cannot be read.
     """
     whole = pager.whole(task.skill)
+
+    def give(text: str) -> Context:
+        return Context(text, pager.token_counter.count(text), whole.tokens)
+
     match arm:
         case Arm.NONE | Arm.MCP:
-            return Context("", 0, whole.full_tokens)
+            return give("")
         case Arm.WHOLE:
-            return _of_page(whole)
+            return give(whole.text)
         case Arm.FIRST:
-            text = first_lines(whole.text, FIRST_TOKENS, pager.token_counter)
-            return Context(text, pager.token_counter.count(text), whole.full_tokens)
+            return give(first_lines(whole.text, FIRST_TOKENS, pager.token_counter))
         case Arm.PAGE:
-            return _of_page(pager.page(task.skill, task.prompt))
+            return give(pager.page(task.skill, task.prompt).text)
         case Arm.FAULTS:
-            return _of_page(pager.page(task.skill, task.prompt, show=show))
+            return give(pager.page(task.skill, task.prompt, show=show).text)
         case Arm.MMR:
             limit = pager.page(task.skill, task.prompt).tokens
-            return _of_page(pager.page(task.skill, task.prompt, strategy="mmr", max_tokens=limit))
-
-
-def _of_page(page: Page) -> Context:
-    return Context(page.text, page.tokens, page.full_tokens)
+            return give(pager.page(task.skill, task.prompt, strategy="mmr", max_tokens=limit).text)
 
 
 def first_lines(text: str, limit: int, counter: TokenCounter) -> str:

@@ -26,7 +26,7 @@ from skillpager.bench.agent.records import AgentRow
 from skillpager.bench.agent.scratch import check_copy, fill_folder, is_empty
 from skillpager.bench.agent.tasks import FILES, Task
 from skillpager.bench.data.records import Record
-from skillpager.errors import BenchError, SkillPagerError
+from skillpager.errors import BenchError, NodeNotFoundError
 from skillpager.pager import SkillPager
 
 PROMPT_FILE, CONTEXT_FILE, MANIFEST = "prompt.md", "context.md", "manifest.csv"
@@ -152,10 +152,8 @@ def _check_answer(task: Task, arm: Arm, pager: SkillPager, answer: Path) -> Agen
     context = make_context(task, arm, pager, show=show_command(task))
     count = pager.token_counter.count
     prompt = count(f"{SYSTEM}\n\n{task.prompt}\n")
-    try:
-        read = sum(pager.expand(task.skill, address).tokens for address in faults)
-    except SkillPagerError as error:
-        raise BenchError(f"{answer / FAULTS}: {error} Correct the line or remove it.") from None
+    read = [_fault_tokens(task, pager, address) for address in faults]
+    skill_tokens = context.tokens + sum(filter(None, read))
     verdict = check_copy(task, answer)
     return AgentRow(
         task=task.id,
@@ -166,15 +164,24 @@ def _check_answer(task: Task, arm: Arm, pager: SkillPager, answer: Path) -> Agen
         skill=task.skill_name,
         solved=verdict.solved,
         reason=verdict.reason,
-        skill_tokens=context.tokens + read,
+        skill_tokens=skill_tokens,
         full_tokens=context.full_tokens,
-        tokens_in=prompt + context.tokens + read if told.tokens_in is None else told.tokens_in,
+        tokens_in=prompt + skill_tokens if told.tokens_in is None else told.tokens_in,
         tokens_out=told.tokens_out,
         turns=told.turns,
         seconds=told.seconds,
-        faults=len(faults),
+        mistakes=read.count(None),
+        faults=len(read) - read.count(None),
         model=told.model,
     )
+
+
+def _fault_tokens(task: Task, pager: SkillPager, address: str) -> int | None:
+    """Return the tokens of a page fault, or None if the address names nothing: its reader got an error."""
+    try:
+        return pager.expand(task.skill, address).tokens
+    except NodeNotFoundError:
+        return None
 
 
 def _told(path: Path) -> Told:

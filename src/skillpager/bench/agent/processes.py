@@ -17,7 +17,7 @@ from typing import IO
 # variables that a command gets from ours: none of them holds a key
 PASSED_VARIABLES = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "SYSTEMROOT", "VIRTUAL_ENV")
 # of the output, from its beginning and from its end
-MOST_BYTES = 8_000
+MOST_BYTES = 7_500
 # the pipe of a killed group is read to its end, unless a process has left the group and holds it open
 CLOSING_SECONDS = 1.0
 BLOCK = 65_536

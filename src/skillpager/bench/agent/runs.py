@@ -5,8 +5,8 @@
     RUN/transcripts/<arm>/<task>.<repeat>.json     the conversation
     RUN/answers/<repeat>/<arm>/<task>/             the scratch folder as the agent left it
 
-Rows of tasks whose prompt, files or skill have changed since are left out. Where the check itself failed or has
-changed since, the files that the agent left are checked again.
+Rows of tasks whose prompt, files or skill have changed since are left out. Where the check itself failed or
+has changed since, the files that the agent left are checked again.
 """
 
 import hashlib

@@ -23,6 +23,18 @@ SKILL_FOLDER = "skill"
 # exit codes of a check
 SOLVED, UNSOLVED = 0, 1
 MARKDOWN = (".md", ".markdown")
+# runs a check as a script, but ends with another code than 1 after an exception, which is no verdict; nothing
+# is imported from the working folder (-P), which holds what the agent wrote
+RUN_CHECK = """\
+import os, runpy, sys, traceback
+sys.argv = sys.argv[1:]
+sys.path.insert(0, os.path.dirname(sys.argv[0]))
+try:
+    runpy.run_path(sys.argv[0], run_name="__main__")
+except Exception:
+    traceback.print_exc()
+    sys.exit(70)
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +84,7 @@ def fill_folder(task: Task, arm: Arm, folder: Path) -> list[str]:
 
 def check_scratch(task: Task, folder: Path) -> Verdict:
     """Return what the check of a task says of a scratch folder. It may change the folder."""
-    # without -P: a check may import what stands beside it; the working folder is not on the path of imports
-    command = [sys.executable, "-B", str(task.check.resolve())]
+    command = [sys.executable, "-P", "-B", "-c", RUN_CHECK, str(task.check.resolve())]
     try:
         done = run_bounded(command, folder, seconds=task.seconds, env=clean_environment(folder.parent))
     except (OSError, subprocess.SubprocessError) as error:
@@ -99,6 +110,7 @@ def check_copy(task: Task, answers: Path) -> Verdict:
 def is_empty(folder: Path) -> bool:
     """Return whether a folder holds nothing or is not there."""
     try:
-        return next(os.scandir(folder), None) is None
+        with os.scandir(folder) as entries:
+            return next(entries, None) is None
     except FileNotFoundError:
         return True

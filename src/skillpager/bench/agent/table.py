@@ -11,7 +11,7 @@ from skillpager.atomic_write import write_file
 from skillpager.bench.agent.arms import Arm
 from skillpager.bench.agent.records import AgentRow
 from skillpager.bench.data.spending import Prices, Usage
-from skillpager.bench.report.statistics import Interval, bootstrap, bootstrap_p
+from skillpager.bench.report.statistics import Interval, bootstrap, mcnemar
 from skillpager.bench.report.tables.table import Cell, Cells, PValue, Table, to_csv, to_markdown
 
 PERCENT = 100
@@ -90,7 +90,7 @@ def differences_table(rows: Sequence[AgentRow], baseline: Arm = Arm.WHOLE) -> Ta
         f"Each arm against {baseline.value}, on the tasks that both have",
         lines,
         note="Solved: difference of the shares of attempts, task by task. Tokens saved: of all tokens of the "
-        "baseline. 95 % intervals and two-sided p of the bootstrap, over skills.",
+        "baseline. 95 % intervals over skills; p: exact sign test over tasks (McNemar's), two-sided.",
         digits={"solved (points)": 1, "p": 3, "skill tokens saved (%)": 1, "tokens in saved (%)": 1},
     )
 
@@ -110,13 +110,14 @@ def _difference(rows: Sequence[AgentRow], arm: Arm, baseline: Arm, tasks: Sequen
 
     ours, theirs = means(arm, "solved"), means(baseline, "solved")
     gained = [a - b for a, b in zip(ours, theirs, strict=True)]
+    better, worse = sum(gain > 0 for gain in gained), sum(gain < 0 for gain in gained)
     return {
         "arm": arm.value,
         "tasks": len(tasks),
         "solved (points)": bootstrap(gained, clusters=skills).scaled(PERCENT),
-        "p": PValue(bootstrap_p(gained, clusters=skills)),
-        "better on": sum(gain > 0 for gain in gained),
-        "worse on": sum(gain < 0 for gain in gained),
+        "p": PValue(mcnemar(better, worse)),
+        "better on": better,
+        "worse on": worse,
         "skill tokens saved (%)": saved("skill_tokens"),
         "tokens in saved (%)": saved("tokens_in"),
     }

@@ -101,7 +101,7 @@ def load_tasks(
     if not found:
         raise BenchError(f"{folder} holds no tasks: each is a folder in it, with {TASK_FILE} and {CHECK}.")
     if missing := sorted(set(only) - {path.name for path in found}):
-        raise BenchError(f"{folder} has no task {missing[0]!r}: there are {_some(found)}.")
+        raise BenchError(f"{folder} has no task {missing[0]!r}. Its tasks: {_some(found)}.")
     chosen = [path for path in found if not only or path.name in only][:limit]
     return [_load(path, skill_folders) for path in chosen]
 

@@ -19,7 +19,9 @@ from skillpager.settings import read_bounded
 
 # characters of a result; a model that wants more reads on
 MOST_CHARS = 16_000
-# of a file that is written
+# of the mark at the end of a part of a file
+MARK_CHARS = 100
+# of a file that is read or written
 MOST_BYTES = 1_000_000
 # tokens of one page fault
 FAULT_TOKENS = 4_000
@@ -126,7 +128,8 @@ class FileTools:
         text = "".join(lines[line - 1 :])
         if len(text) <= MOST_CHARS:
             return text or "(empty)"
-        shown = text[:MOST_CHARS].rpartition("\n")[0] or text[:MOST_CHARS]
+        shown = text[: MOST_CHARS - MARK_CHARS]
+        shown = shown.rpartition("\n")[0] or shown
         following = line + shown.count("\n") + 1
         return f"{shown}\n[… {len(lines):,} lines in all; read on with line={following}]"
 
