@@ -125,6 +125,9 @@ def test_a_task_that_cannot_be_used_is_named(tmp_path: Path) -> None:
         load_tasks(tmp_path, [SAMPLES], only=["two"])
     with raises(SkillError):
         write_task(tmp_path, "three", skill="git-bisekt")
+    assert [task.id for task in load_tasks(tmp_path, [SAMPLES])] == ["one"]
+    with raises(SkillError):
+        load_tasks(tmp_path, [tmp_path])
     (tmp_path / "three" / "task.json").write_text('{"skill": "git-bisect"}')
     with raises(BenchError):
         load_tasks(tmp_path, [SAMPLES])

@@ -8,6 +8,7 @@ that runs the benchmark in a container.
 import os
 import signal
 import subprocess
+import sys
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -43,6 +44,8 @@ def clean_environment(home: Path) -> dict[str, str]:
     kept = {name: os.environ[name] for name in PASSED_VARIABLES if name in os.environ}
     temporary = home / "tmp"
     temporary.mkdir(exist_ok=True)
+    # `python3` is the one that runs the benchmark, with its packages
+    kept["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), kept.get("PATH", os.defpath)])
     return {**kept, "HOME": str(home), "TMPDIR": str(temporary), "TERM": "dumb", "PYTHONUTF8": "1"}
 
 

@@ -9,6 +9,7 @@ not. Any other end means that the check itself failed.
 """
 
 import hashlib
+import logging
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,8 @@ from skillpager.errors import BenchError, SkillError
 from skillpager.library.discovery import locate
 from skillpager.parsing.folder import own_files
 from skillpager.parsing.skill import ENTRY_FILE
+
+logger = logging.getLogger(__name__)
 
 TASK_FILE, FILES, CHECK = "task.json", "files", "check.py"
 # of a command of the agent, and of the check, where the task names no other
@@ -85,7 +88,7 @@ class Task:
 def load_tasks(
     folder: Path, skill_folders: Sequence[Path] = (), *, only: Sequence[str] = (), limit: int | None = None
 ) -> list[Task]:
-    """Return the tasks of a folder, sorted by id.
+    """Return the tasks of a folder, sorted by id. Those without their skill are left out, with a warning.
 
     Args:
         folder: The folder of tasks.
@@ -95,15 +98,34 @@ def load_tasks(
 
     Raises:
         BenchError: There are no tasks, one of `only` is not there, or a task is damaged.
-        SkillError: A skill is not found.
+        SkillError: No skill is found, or not that of one of `only`.
     """
     found = sorted(path.parent for path in folder.glob(f"*/{TASK_FILE}"))
     if not found:
         raise BenchError(f"{folder} holds no tasks: each is a folder in it, with {TASK_FILE} and {CHECK}.")
     if missing := sorted(set(only) - {path.name for path in found}):
         raise BenchError(f"{folder} has no task {missing[0]!r}. Its tasks: {_some(found)}.")
-    chosen = [path for path in found if not only or path.name in only][:limit]
-    return [_load(path, skill_folders) for path in chosen]
+    tasks: list[Task] = []
+    without: list[tuple[Path, SkillError]] = []
+    for path in found:
+        if len(tasks) == limit or (only and path.name not in only):
+            continue
+        try:
+            tasks.append(_load(path, skill_folders))
+        except SkillError as error:
+            if only:
+                raise
+            without.append((path, error))
+    if not tasks:
+        raise without[0][1]
+    if without:
+        logger.warning(
+            "%d tasks are left out, because their skills are not found: %s; --skills names folders with the "
+            "skills of tasks",
+            len(without),
+            _some([path for path, _ in without]),
+        )
+    return tasks
 
 
 def _some(folders: Sequence[Path], most: int = 10) -> str:

@@ -74,6 +74,13 @@ class OutsideOptions:
             metavar="DIR", help="Write prompts and contexts for others to a new folder; send nothing."
         ),
     ] = None
+    skill_usage: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="CHECKOUT",
+            help="Write tasks of a checkout of Skill-Usage, those without a container, to a new folder.",
+        ),
+    ] = None
     import_: Annotated[
         Path | None,
         typer.Option("--import-answers", metavar="DIR", help="Check the answers of others: DIR/ARM/TASK/…"),
@@ -100,10 +107,11 @@ def agent(
 
     \b
     Examples:
-      skillpager bench agent benchmarks/agent/tasks --skills examples/skills --export for-anna
+      skillpager bench agent benchmarks/agent/tasks --skills examples/skills --export agent-prompts
       skillpager bench agent benchmarks/agent/tasks --skills examples/skills --import-answers answers
       skillpager bench agent benchmarks/agent/tasks --skills examples/skills --model deepseek-chat --dry-run
       skillpager bench agent benchmarks/agent/tasks --skills examples/skills --out agents --allow-shell
+      skillpager bench agent usage-tasks --skill-usage Skill-Usage
     """
     from skillpager.bench.agent.arms import parse_arms
     from skillpager.bench.agent.tasks import load_tasks
@@ -112,6 +120,9 @@ def agent(
 
     if outside.export and outside.import_:
         raise UsageError("--export and --import-answers are two commands: the answers come in between.")
+    if outside.skill_usage:
+        _convert(outside.skill_usage, folder, as_json=options.as_json)
+        return
     pager = open_pager(PagerOptions(cache_dir=cache_dir), show_batches=False)
     arms = parse_arms(which.arms)
     places = [*(which.skills or []), *search_folders(pager.settings.skills_dir)]
@@ -123,6 +134,20 @@ def agent(
         _import(tasks, arms, pager, outside.import_, how.out, options)
     else:
         _run(tasks, arms, pager, how, options)
+
+
+def _convert(checkout: Path, folder: Path, *, as_json: bool) -> None:
+    """Write the tasks of Skill-Usage that need no container, and print which were left out."""
+    from skillpager.bench.agent.skill_usage import convert_tasks
+
+    converted = convert_tasks(checkout, folder)
+    number = len(converted.taken) + len(converted.left)
+    note(f"{len(converted.taken):,} of {counted(number, 'task')} need no container, in {folder}")
+    if as_json:
+        print_json({"taken": [*converted.taken], "left": {**converted.left}})
+        return
+    rows = [(name, "taken") for name in converted.taken] + [*converted.left.items()]
+    print_table(("task", "taken or left because"), sorted(rows))
 
 
 def _export(
