@@ -692,7 +692,7 @@ def test_the_command_runs_reports_and_names_what_is_left(openai_server: OpenAISe
     model = ["--model", "m", "--base-url", openai_server.base_url]
     dry = invoke(*words, *model, "--dry-run")
     assert dry.code == 0
-    assert dry.out.startswith("2 requests, about ")
+    assert dry.out.startswith("16 requests, about ")
     assert openai_server.asked == []
     ran = invoke(*words, *model, "--out", tmp_path / "run", "--price-in", "1000", "--price-out", "2000")
     assert ran.code == 0, ran.err

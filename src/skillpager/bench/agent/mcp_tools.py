@@ -79,7 +79,7 @@ def mcp_tools(task: Task, home: Path, cache: Path) -> Iterator[McpTools]:
     server = mcp.StdioServerParameters(
         command=sys.executable,
         args=["-m", "skillpager", "mcp", str(folder), "--text-only"],
-        env={**clean_environment(home), "SKILLPAGER_CACHE_DIR": str(cache)},
+        env={**clean_environment(home), **_settings(), "SKILLPAGER_CACHE_DIR": str(cache)},
         cwd=home,
     )
     with Path(os.devnull).open("w") as nowhere, start_blocking_portal() as portal:
@@ -93,6 +93,15 @@ def mcp_tools(task: Task, home: Path, cache: Path) -> Iterator[McpTools]:
             yield McpTools(portal, opened, portal.call(client.list_tools).tools)
         finally:
             running.__exit__(None, None, None)
+
+
+def _settings() -> dict[str, str]:
+    """Return the variables with settings, so that the server makes the pages of the other arms; no keys."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name.startswith("SKILLPAGER_") and "KEY" not in name
+    }
 
 
 def _skill_folder(task: Task, home: Path) -> Path:

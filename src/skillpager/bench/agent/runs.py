@@ -61,6 +61,22 @@ class Attempt:
         return self.task.id, self.arm.value, self.repeat
 
 
+def plan_attempts(tasks: Sequence[Task], arms: Sequence[Arm], repeats: int) -> list[Attempt]:
+    """Return all attempts, repeat by repeat, so that a run that is stopped has whole repeats."""
+    return [Attempt(task, arm, number) for number in range(1, repeats + 1) for task in tasks for arm in arms]
+
+
+def expected_usage(attempts: Sequence[Attempt], pager: SkillPager) -> Iterator[Usage]:
+    """Yield the tokens of each request that attempts usually take."""
+    for attempt in attempts:
+        context = make_context(attempt.task, attempt.arm, pager, show=FaultTool.show)
+        text = user_message(attempt.task, attempt.arm, context, ())
+        first = count_request([said("system", SYSTEM), said("user", text)], ())
+        for turns in range(EXPECTED_TURNS):
+            # results of tools are about as long as turns
+            yield Usage(first + 2 * EXPECTED_OUT * turns, EXPECTED_OUT)
+
+
 @dataclass(slots=True)
 class AgentRun:
     """A run in a folder. One process writes at a time.
@@ -87,12 +103,9 @@ class AgentRun:
         return {key: row for key, row in rows.items() if digests.get(row.task) == row.digest}
 
     def missing(self, tasks: Sequence[Task], arms: Sequence[Arm], repeats: int) -> list[Attempt]:
-        """Return the attempts that have no row, repeat by repeat: a stopped run has whole repeats."""
+        """Return the attempts that have no row."""
         done = self.rows(tasks)
-        wanted = [
-            Attempt(task, arm, number) for number in range(1, repeats + 1) for task in tasks for arm in arms
-        ]
-        return [attempt for attempt in wanted if attempt.key not in done]
+        return [attempt for attempt in plan_attempts(tasks, arms, repeats) if attempt.key not in done]
 
     def agree(self, model: ChatModel) -> None:
         """Write into the manifest how attempts are made.
@@ -150,15 +163,6 @@ class AgentRun:
             halt=model.halt,
             progress=progress,
         )
-
-    def estimate(self, attempts: Sequence[Attempt]) -> Iterator[Usage]:
-        """Yield the tokens that each attempt usually takes."""
-        for attempt in attempts:
-            context = make_context(attempt.task, attempt.arm, self.pager, show=FaultTool.show)
-            text = user_message(attempt.task, attempt.arm, context, ())
-            first = count_request([said("system", SYSTEM), said("user", text)], ())
-            growing = EXPECTED_OUT * EXPECTED_TURNS * (EXPECTED_TURNS - 1)
-            yield Usage(first * EXPECTED_TURNS + growing, EXPECTED_OUT * EXPECTED_TURNS)
 
     def _solve(self, attempt: Attempt, model: ChatModel) -> None:
         """Let an agent try a task, keep what it leaves, and append its row."""

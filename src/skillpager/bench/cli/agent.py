@@ -200,16 +200,21 @@ def _run(
 ) -> None:
     """Make the attempts that are missing, and print the tables; exit code 1 if some are left."""
     from skillpager.bench.agent.loop import Limits
-    from skillpager.bench.agent.runs import AgentRun
+    from skillpager.bench.agent.runs import AgentRun, expected_usage, plan_attempts
 
-    if how.out is None and not options.dry_run:
-        raise UsageError("A run needs --out: a folder for its rows, which an interrupted run resumes.")
-    run = AgentRun(how.out or Path(), pager, Limits(how.turns, how.seconds, how.allow_shell))
+    if how.out is None:
+        if not options.dry_run:
+            raise UsageError("A run needs --out: a folder for its rows, which an interrupted run resumes.")
+        model = open_model(options, "bench agent", MAX_RETRIES)
+        attempts = plan_attempts(tasks, arms, how.repeats)
+        agree(model.spending.estimate(expected_usage(attempts, pager)), options)
+        return
+    run = AgentRun(how.out, pager, Limits(how.turns, how.seconds, how.allow_shell))
     attempts = run.missing(tasks, arms, how.repeats)
     stopped, failures, spent = "", [], None
     if attempts:
         model = open_model(options, "bench agent", MAX_RETRIES)
-        if not agree(model.spending.estimate(run.estimate(attempts)), options):
+        if not agree(model.spending.estimate(expected_usage(attempts, pager)), options):
             return
         if not how.allow_shell:
             note("the agents have no shell: --allow-shell gives them one")
