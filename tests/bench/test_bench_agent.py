@@ -39,6 +39,7 @@ from skillpager.bench.agent.scratch import check_copy
 from skillpager.bench.agent.table import arms_table, differences_table, write_tables
 from skillpager.bench.agent.tasks import Task, load_tasks
 from skillpager.bench.agent.tools import MOST_CHARS, FileTools, answer_call
+from skillpager.bench.cli.agent import ARMS, DEFAULT_SECONDS, DEFAULT_TURNS
 from skillpager.bench.data.chat import ChatModel
 from skillpager.bench.data.spending import Prices, Spending
 from skillpager.bench.report.statistics import Interval
@@ -504,6 +505,14 @@ def test_every_other_end_of_a_check_is_its_failure(tmp_path: Path, check: str, r
     assert (verdict.solved, verdict.reason) == (None, reason)
 
 
+def test_a_check_may_turn_exceptions_into_its_verdict(tmp_path: Path) -> None:
+    hook = "import sys\nsys.excepthook = lambda kind, error, trace: print('another form:', error)\n"
+    task = write_task(tmp_path / "tasks", check=f"{hook}int('x')")
+    (tmp_path / "answer").mkdir()
+    verdict = check_copy(task, tmp_path / "answer")
+    assert (verdict.solved, verdict.reason[:13]) == (False, "another form:")
+
+
 def test_a_check_imports_nothing_from_the_answer(tmp_path: Path) -> None:
     task = write_task(tmp_path / "tasks")
     (tmp_path / "answer").mkdir()
@@ -683,6 +692,11 @@ def test_attempts_at_one_task_are_one_task_in_comparisons() -> None:
 
 
 # ---- the command
+
+
+def test_the_command_has_the_defaults_of_the_loop_and_all_arms() -> None:
+    assert Limits(DEFAULT_TURNS, DEFAULT_SECONDS) == Limits()
+    assert parse_arms(ARMS) == list(Arm)
 
 
 def test_the_command_runs_reports_and_names_what_is_left(openai_server: OpenAIServer, tmp_path: Path) -> None:

@@ -23,8 +23,8 @@ SKILL_FOLDER = "skill"
 # exit codes of a check
 SOLVED, UNSOLVED = 0, 1
 MARKDOWN = (".md", ".markdown")
-# runs a check as a script, but ends with another code than 1 after an exception, which is no verdict; nothing
-# is imported from the working folder (-P), which holds what the agent wrote
+# runs a check as a script, but ends with another code than 1 after an exception, which is no verdict unless
+# the check has a hook that makes it one; nothing is imported from the working folder (-P): an agent filled it
 RUN_CHECK = """\
 import os, runpy, sys, traceback
 sys.argv = sys.argv[1:]
@@ -32,6 +32,8 @@ sys.path.insert(0, os.path.dirname(sys.argv[0]))
 try:
     runpy.run_path(sys.argv[0], run_name="__main__")
 except Exception:
+    if sys.excepthook is not sys.__excepthook__:
+        raise
     traceback.print_exc()
     sys.exit(70)
 """

@@ -1,4 +1,4 @@
-"""What commands that ask a language model share: its options, the expected cost, the bill, what was left."""
+"""Steps of every command that asks a model: open it, agree on the cost, print the bill and what is left."""
 
 import os
 import sys
