@@ -730,6 +730,12 @@ def test_the_command_runs_reports_and_names_what_is_left(openai_server: OpenAISe
     assert invoke(*words, *model).code == 2
     both = invoke(*words, "--export", tmp_path / "x", "--import-answers", tmp_path / "y")
     assert both.code == 2
+    # rows that were paid for are not replaced
+    kept = tmp_path / "run" / "answers" / "1"
+    into = invoke(*words, "--import-answers", kept, "--out", tmp_path / "run")
+    assert into.code == 2
+    assert "holds the rows of a run" in into.err
+    assert invoke(*words, "--import-answers", kept, "--out", tmp_path / "other").code == 0
 
 
 def test_the_command_exports_and_imports(tmp_path: Path) -> None:

@@ -175,9 +175,11 @@ def _import(
 ) -> None:
     """Check the answers of others, and print the tables."""
     from skillpager.bench.agent.exchange import import_answers
-    from skillpager.bench.agent.runs import ROWS
-    from skillpager.bench.data.folder import write_records
+    from skillpager.bench.agent.runs import AGENT, ROWS
+    from skillpager.bench.data.folder import BenchFolder, write_records
 
+    if out and AGENT in BenchFolder(out).manifest():
+        raise UsageError(f"{out} holds the rows of a run: name another folder for those of imported answers.")
     with progress_bar("answers") as progress:
         imported = import_answers(tasks, arms, pager, answers, progress=progress)
     if imported.missing:
