@@ -129,8 +129,8 @@ def test_a_task_that_needs_more_is_left_with_a_reason(
 
 
 def test_paths_become_relative_and_other_texts_stay() -> None:
-    text = "Read /root/a.csv, write to /root/out/ and `/root`; not /rooted/x, nor /data/root/x, nor //root/x."
-    expected = "Read a.csv, write to out/ and `.`; not /rooted/x, nor /data/root/x, nor //root/x."
+    text = "Read /root/a.csv, write to /root/out/ and `/root`, to `/root/`; not /rooted/x, nor /data/root/x, nor //root/x."
+    expected = "Read a.csv, write to out/ and `.`, to `.`; not /rooted/x, nor /data/root/x, nor //root/x."
     assert relative_paths(text, "/root") == expected
 
 

@@ -170,7 +170,7 @@ def _convert(folder: Path, out: Path) -> None:
 def relative_paths(text: str, root: str) -> str:
     """Return a text in which paths below the folder of an image are relative to it."""
     start = rf"(?<![\w./-]){re.escape(root)}"
-    return re.sub(rf"{start}(?![\w/-])/?", ".", re.sub(rf"{start}/(?=[\w.*<{{-])", "", text))
+    return re.sub(rf"{start}/?(?![\w/-])", ".", re.sub(rf"{start}/(?=[\w.*<{{-])", "", text))
 
 
 def _read_image(text: str) -> _Image:
