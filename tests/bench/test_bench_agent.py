@@ -277,6 +277,16 @@ def test_failures_of_the_endpoint_are_repeated(
     assert openai_server.asked[-1].body["messages"][-1]["tool_call_id"] == "call_0"
 
 
+def test_half_characters_of_a_model_are_replaced(
+    openai_server: OpenAIServer, tmp_path: Path, quick_pager: SkillPager
+) -> None:
+    half = call("write_file", '{"path": "answer.txt", "text": "\\ud800"}')
+    openai_server.respond = play(turn(half, text="\ud800"), turn(call("read_file\ud800", "\ud800")), end())
+    task = write_task(tmp_path / "tasks")
+    (row,) = solve(run_of(tmp_path / "run", quick_pager), chat_model(openai_server), [task], Arm.NONE)
+    assert (row.solved, row.reason, row.calls, row.mistakes) == (False, "the answer is '?'", 2, 1)
+
+
 def test_an_endpoint_that_refuses_the_temperature_is_asked_without_it(
     openai_server: OpenAIServer, tmp_path: Path, quick_pager: SkillPager
 ) -> None:
@@ -422,7 +432,7 @@ def test_the_shell_is_offered_only_with_leave_and_bounded(
 ) -> None:
     monkeypatch.setenv("SKILLPAGER_LLM_API_KEY", "sk-secret")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "sk-secret")
-    task = write_task(tmp_path / "tasks", seconds=1.0, files={"in.txt": "data\n"})
+    task = write_task(tmp_path / "tasks", seconds=4.0, files={"in.txt": "data\n"})
     commands = [
         "cat in.txt; pwd; exit 3",
         "env",
@@ -435,7 +445,7 @@ def test_the_shell_is_offered_only_with_leave_and_bounded(
     run = run_of(tmp_path / "run", quick_pager, shell=True)
     started = time.monotonic()
     (row,) = solve(run, chat_model(openai_server), [task], Arm.NONE)
-    assert time.monotonic() - started < 15
+    assert time.monotonic() - started < 29
     assert (row.solved, row.calls, row.mistakes) == (True, 5, 0)
     first, variables, long, slow, _ = results(openai_server.asked[1])
     assert first.startswith("exit code 3\ndata\n/")
@@ -443,7 +453,7 @@ def test_the_shell_is_offered_only_with_leave_and_bounded(
     assert f"HOME={Path(first.splitlines()[2]).parent}" in variables
     assert len(long) < 2 * MOST_BYTES + 200
     assert "85,000 bytes" in long
-    assert slow.startswith("killed after 1 s")
+    assert slow.startswith("killed after 4 s")
     assert not Path(first.splitlines()[2]).exists()
 
 
@@ -499,7 +509,8 @@ def test_a_check_that_fails_itself_is_no_verdict_and_is_run_again(
     ],
 )
 def test_every_other_end_of_a_check_is_its_failure(tmp_path: Path, check: str, reason: str) -> None:
-    task = write_task(tmp_path / "tasks", check=check, seconds=0.5)
+    # a busy machine starts Python slowly
+    task = write_task(tmp_path / "tasks", check=check, seconds=0.5 if "sleep" in check else 30.0)
     (tmp_path / "answer").mkdir()
     verdict = check_copy(task, tmp_path / "answer")
     assert (verdict.solved, verdict.reason) == (None, reason)

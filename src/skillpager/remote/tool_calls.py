@@ -124,7 +124,8 @@ def turn_in(answer: object) -> Turn:
             calls = tuple(_call(each, number) for number, each in enumerate(asked or ()))
             if not calls and not isinstance(text, str):
                 raise ValueError("there is neither text nor a call of a tool in it")
-            return Turn(text if isinstance(text, str) else "", calls, choice.get("finish_reason") == "length")
+            written = sendable(text) if isinstance(text, str) else ""
+            return Turn(written, calls, choice.get("finish_reason") == "length")
         case {"error": {"message": str(message)}}:
             raise ValueError(f'an error under status 200: "{message}"')
     raise ValueError("there is no message in it")
@@ -138,7 +139,6 @@ def _call(asked: object, number: int) -> ToolCall:
             if not isinstance(arguments, str):
                 arguments = json.dumps(arguments or {})
             identity = rest.get("id")
-            return ToolCall(
-                identity if isinstance(identity, str) and identity else f"call_{number}", name, arguments
-            )
+            named = identity if isinstance(identity, str) and identity else f"call_{number}"
+            return ToolCall(sendable(named), sendable(name), sendable(arguments))
     raise ValueError("it calls a tool without a name")

@@ -23,8 +23,9 @@ from pathlib import Path
 from skillpager.atomic_write import write_file
 from skillpager.bench.agent.arms import SYSTEM, Arm, Context, make_context, task_message
 from skillpager.bench.agent.records import AgentRow
-from skillpager.bench.agent.scratch import check_copy, fill_folder, is_empty
+from skillpager.bench.agent.scratch import check_copy, fill_folder
 from skillpager.bench.agent.tasks import FILES, Task
+from skillpager.bench.data.folder import check_new
 from skillpager.bench.data.records import Record
 from skillpager.errors import BenchError, NodeNotFoundError
 from skillpager.pager import SkillPager
@@ -51,8 +52,7 @@ def export_prompts(
         BenchError: The folder `out` holds something already.
         SkillPagerError: A skill cannot be read.
     """
-    if not is_empty(out):
-        raise BenchError(f"{out} holds something already: name a new folder for the export.")
+    check_new(out, "with --export")
     rows: list[tuple[str | int, ...]] = []
     total = len(tasks) * len(arms)
     for task in tasks:
@@ -131,7 +131,7 @@ def import_answers(
         SkillPagerError: A skill cannot be read.
     """
     wanted = [(task, arm) for arm in arms for task in tasks]
-    found = [(task, arm) for task, arm in wanted if not is_empty(folder / arm / task.id)]
+    found = [(task, arm) for task, arm in wanted if _is_answer(folder / arm / task.id)]
     if not found:
         raise BenchError(
             f"{folder} holds no answers to these tasks: an answer is a folder <arm>/<task id> in it, such as "
@@ -144,6 +144,10 @@ def import_answers(
             progress(len(rows), len(found))
     missing = [(task.id, arm.value) for task, arm in wanted if (task, arm) not in found]
     return Imported(rows, missing)
+
+
+def _is_answer(folder: Path) -> bool:
+    return folder.is_dir() and any(folder.iterdir())
 
 
 def _check_answer(task: Task, arm: Arm, pager: SkillPager, answer: Path) -> AgentRow:

@@ -1,6 +1,5 @@
 """Scratch folders: the files that an agent begins with, and the check of those that it leaves."""
 
-import os
 import shutil
 import subprocess
 import sys
@@ -107,12 +106,3 @@ def check_copy(task: Task, answers: Path) -> Verdict:
         except (OSError, shutil.Error) as error:
             return Verdict(None, f"the answer cannot be copied: {error}")
         return check_scratch(task, folder)
-
-
-def is_empty(folder: Path) -> bool:
-    """Return whether a folder holds nothing or is not there."""
-    try:
-        with os.scandir(folder) as entries:
-            return next(entries, None) is None
-    except FileNotFoundError:
-        return True

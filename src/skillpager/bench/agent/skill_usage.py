@@ -19,8 +19,8 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path, PurePosixPath
 
 from skillpager.atomic_write import write_file
-from skillpager.bench.agent.scratch import is_empty
 from skillpager.bench.agent.tasks import CHECK, FILES, TASK_FILE
+from skillpager.bench.data.folder import check_new
 from skillpager.errors import BenchError
 from skillpager.parsing.skill import ENTRY_FILE
 
@@ -119,8 +119,7 @@ def convert_tasks(checkout: Path, out: Path) -> Converted:
     folders = sorted(path.parent for path in checkout.glob(f"tasks/*/{SETTINGS}"))
     if not folders:
         raise BenchError(f"{checkout} is no checkout of Skill-Usage: it has no tasks/*/{SETTINGS}.")
-    if not is_empty(out):
-        raise BenchError(f"{out} holds something already: name a new folder for the tasks.")
+    check_new(out, "for the tasks")
     converted = Converted([], {})
     for folder in folders:
         try:
