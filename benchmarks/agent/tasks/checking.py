@@ -94,12 +94,25 @@ def close(value: object, expected: float, tolerance: float = 1e-6) -> bool:
     return abs(number(value) - expected) <= tolerance
 
 
+# commands that set a script up; no check asks for one
+PREPARING = ("set", "echo", "cd", "shopt", "exit")
+_ASSIGNED = re.compile(
+    r"""^\s*(?:export\s+|readonly\s+)?([A-Za-z_]\w*)=("[^"$`]*"|'[^']*'|[^\s"'$`]*)\s*(?:#.*)?$"""
+)
+_VARIABLE = re.compile(r"\$\{?([A-Za-z_]\w*)\}?")
+
+
 def commands(name: str) -> list[list[str]]:
     """Return the simple commands of a shell file as words; without comments, prompts, continuations."""
     joined = re.sub(r"[\\^`][ \t]*\r?\n", " ", text(name))
     found: list[list[str]] = []
+    variables: dict[str, str] = {}
     for line in joined.splitlines():
         line = re.sub(r"^\s*[$>]\s+", "", line)
+        if assigned := _ASSIGNED.match(line):
+            variables[assigned.group(1)] = assigned.group(2).strip("'\"")
+            continue
+        line = _VARIABLE.sub(lambda used: variables.get(used.group(1), used.group()), line)
         reader = shlex.shlex(line, posix=True, punctuation_chars=";&|<>")
         reader.whitespace_split = True
         reader.commenters = "#"
@@ -110,7 +123,7 @@ def commands(name: str) -> list[list[str]]:
         current: list[str] = []
         for word in [*words, ";"]:
             if word and set(word) <= set(";&|"):
-                if current:
+                if current and current[0] not in PREPARING:
                     found.append(current)
                 current = []
             else:

@@ -22,6 +22,7 @@ line = next(
 )
 try:
     connection = json.loads(line.partition("=")[2].strip().strip("'"))
+    connection = json.loads(connection) if isinstance(connection, str) else connection
 except json.JSONDecodeError:
     connection = {}
 extra = connection.get("extra", {})
@@ -32,14 +33,25 @@ check.need(
     str(connection.get("host")).rstrip("/") == "https://llm.corp.example/v1", ".env: the server as host"
 )
 check.need(extra.get("model") == "openai:llama3.1-8b", ".env: the model with its prefix in extra")
-source = text("tickets.py")
-calls = {ast.unparse(c.func): c for c in ast.walk(ast.parse(source)) if isinstance(c, ast.Call)}
+tree = ast.parse(text("tickets.py"))
+source = ast.unparse(tree)
+calls = {ast.unparse(c.func): c for c in ast.walk(tree) if isinstance(c, ast.Call)}
+named = {
+    t.id: squeezed(ast.unparse(a.value))
+    for a in ast.walk(tree)
+    if isinstance(a, ast.Assign)
+    for t in a.targets
+    if isinstance(t, ast.Name)
+}
 
 
 def given(name, key):
     """Return a keyword's source in the call of a decorator."""
     keywords = calls[name].keywords if name in calls else []
-    return next((squeezed(ast.unparse(k.value)) for k in keywords if k.arg == key), "")
+    value = next((squeezed(ast.unparse(k.value)) for k in keywords if k.arg == key), "")
+    value = named.get(value, value)
+    inner = value.strip("[]")
+    return f"[{named[inner]}]" if inner in named else value
 
 
 check.need("airflow_ai_sdk" not in source and "OpenAIModel" not in source, "tickets.py: no old imports")

@@ -56,7 +56,8 @@ check.need(
 check.need("values.yaml" in given.get("-f", []) + given.get("--values", []), "install.sh: the values")
 forward = next((c for c in calls if c[:2] == ["kubectl", "port-forward"]), [])
 check.need(
-    any("api" in w and w.split("/")[-1].startswith("airflow-") for w in forward) and "8080:8080" in forward,
+    any("api" in w and w.split("/")[-1].startswith("airflow-") for w in forward)
+    and {"8080:8080", "8080"} & set(forward),
     "install.sh: forward to the API server",
 )
 check.done()

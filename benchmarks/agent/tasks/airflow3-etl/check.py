@@ -9,8 +9,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from checking import Check, text
 
 check = Check()
-source = text("etl.py")
-tree = ast.parse(source)
+tree = ast.parse(text("etl.py"))
+source = ast.unparse(tree)
 calls = {
     ast.unparse(c.func): {k.arg: ast.unparse(k.value) for k in c.keywords}
     for c in ast.walk(tree)
@@ -34,7 +34,7 @@ template = calls.get("BashOperator", {}).get("bash_command", "")
 check.need("ds_add" in template and "-1" in template, "the day before, in the template")
 dag = calls.get("dag", {})
 check.need(
-    re.search(r"timedelta\((days=)?1\)|timedelta\(hours=24\)|@daily", dag.get("schedule", "")),
+    re.search(r"timedelta\((days=)?1\)|timedelta\(hours=24\)|@daily|0 0 \* \* \*", dag.get("schedule", "")),
     "the daily schedule, said plainly",
 )
 check.need(dag.get("catchup") == "True", "catchup, said plainly")

@@ -15,7 +15,7 @@ check.need(
     "assumptions" in before.lower() and len(re.findall(r"^\s*(?:\d+[.)]|[-*]) ", before, re.M)) >= 2,
     "assumptions stand before the specification",
 )
-check.need(re.search(r"correct me", before, re.I), "the assumptions end with a call to correct them")
+check.need(re.search(r"\bcorrect\b", before, re.I), "the assumptions end with a call to correct them")
 titles = [plain(t) for t in re.findall(r"^## +(.+?)\s*$", after, re.M)]
 house = [
     "objective",

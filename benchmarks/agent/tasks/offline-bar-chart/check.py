@@ -40,8 +40,11 @@ check.need(
 )
 check.need("event.pageX" in code and "event.pageY" in code, "the tooltip is placed at the mouse")
 check.need(
-    re.search(r"""classed\(["']selected["'],true\)""", flat)
-    and re.search(r"""classed\(["']selected["'],false\)""", flat),
+    (
+        re.search(r"""classed\(["']selected["'],true\)""", flat)
+        and re.search(r"""classed\(["']selected["'],false\)""", flat)
+    )
+    or re.search(r"""classed\(["']selected["'],(function\b|\(?\w+(,\w+)?\)?=>)""", flat),
     "a click marks one bar",
 )
 check.need(

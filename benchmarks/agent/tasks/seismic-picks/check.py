@@ -22,7 +22,6 @@ flat = squeezed(source)
 check.need(re.search(r"PhaseNet\.from_pretrained\(['\"]original['\"]", flat), "pick.py: the released weights")
 check.need("classify_asyncio(" in flat, "pick.py: picks by the asynchronous interface")
 check.need("torch.compile(" in flat, "pick.py: the model is compiled")
-check.need("batch_size=" in flat, "pick.py: a batch size")
 check.need(re.search(r"1e\+?(9|1\d)|10\*\*1[0-5]|10{9,15}\b", flat), "pick.py: amplitudes are scaled up")
 check.need(
     ("mean(" in flat and "std(" in flat) or "normalize(" in flat,
