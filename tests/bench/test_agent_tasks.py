@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 TASKS = Path(__file__).parents[2] / "benchmarks" / "agent" / "tasks"
-DRAWN = sorted(path.parent for path in TASKS.glob("*/task.json") if "document" in json.loads(path.read_text()))
+DRAWN = sorted(
+    path.parent for path in TASKS.glob("*/task.json") if "document" in json.loads(path.read_text())
+)
 ANSWERS = sorted(path for task in DRAWN for path in (task / "answers").iterdir())
 # a check exits with 1 through `sys.excepthook` too; what it prints then begins with these words
 SHAPE = "the answer has another form"
