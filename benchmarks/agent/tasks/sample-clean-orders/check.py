@@ -16,6 +16,7 @@ EXPECTED = [
 
 
 def fail(reason: str) -> None:
+    """End the check: the task is not solved."""
     print(reason)
     sys.exit(1)
 
@@ -29,7 +30,7 @@ if text.startswith("\ufeff"):
 rows = list(csv.reader(text.splitlines()))
 if len(rows) != len(EXPECTED):
     fail(f"{len(rows)} rows instead of {len(EXPECTED)}")
-for row, expected in zip(rows, EXPECTED):
+for row, expected in zip(rows, EXPECTED, strict=True):
     try:
         same_amount = expected is EXPECTED[0] or Decimal(row[4]) == Decimal(expected[4])
     except (IndexError, InvalidOperation):

@@ -12,6 +12,7 @@ try:
 except (OSError, ValueError) as error:
     print(f"answer.json cannot be read: {error}")
     sys.exit(1)
-wrong = [name for name, version in EXPECTED.items() if not isinstance(answer, dict) or answer.get(name) != version]
+given = answer if isinstance(answer, dict) else {}
+wrong = [name for name, version in EXPECTED.items() if given.get(name) != version]
 print(f"wrong version: {', '.join(wrong)}" if wrong else "all versions are right")
 sys.exit(1 if wrong else 0)
