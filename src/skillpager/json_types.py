@@ -106,13 +106,14 @@ class SourceJson(SummaryJson):
 
 
 class SkillJson(TypedDict):
-    """A skill that discovery found."""
+    """A skill that discovery found; `user_only` tells that its author keeps it from models."""
 
     name: str
     description: str
     path: str
     shadowed_by: str | None
     problem: str | None
+    user_only: bool
 
 
 class OmissionJson(PlaceJson):

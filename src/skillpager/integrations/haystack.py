@@ -139,7 +139,7 @@ class SkillPagerStore:
         """Return the skills by name."""
         return {
             skill.name: SkillInfo(name=skill.name, description=one_line(skill.description, MAX_DESCRIPTION))
-            for skill in self._library.skills()
+            for skill in self._library.skills(for_model=True)
         }
 
     def load_skill(self, name: str) -> tuple[str, list[str]]:
@@ -201,7 +201,7 @@ class SkillPagerStore:
 
     def _skill(self, name: str) -> FoundSkill:
         try:
-            return self._library.skill(name)
+            return self._library.skill(name, for_model=True)
         except UnknownSkillError as error:
             raise UnknownSkillKeyError(str(error)) from error
 

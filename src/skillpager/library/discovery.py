@@ -24,6 +24,8 @@ logger = logging.getLogger(__name__)
 
 # front-matter field by which a stub, a small file in place of a skill, names its original
 STUB_OF = "skillpager.stub-of"
+# front-matter field that keeps a skill from models; agents read it as YAML's `true`
+USER_ONLY = "disable-model-invocation"
 
 # levels of folders that are searched below a search folder
 MAX_DEPTH = 4
@@ -45,6 +47,8 @@ class FoundSkill:
         shadowed_by: Folder of the skill that is used instead because it has the same name; None if there is
             none.
         problem: Why it cannot be read; None if it can.
+        user_only: Whether only the user may start it (`disable-model-invocation: true`): it is not offered
+            to a model.
     """
 
     name: str
@@ -52,6 +56,7 @@ class FoundSkill:
     path: Path
     shadowed_by: Path | None
     problem: str | None
+    user_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +82,7 @@ def found_json(found: FoundSkill) -> SkillJson:
         "path": str(found.path),
         "shadowed_by": None if found.shadowed_by is None else str(found.shadowed_by),
         "problem": found.problem,
+        "user_only": found.user_only,
     }
 
 
@@ -159,7 +165,8 @@ def _read(path: Path) -> Reading:
     try:
         with skill_faults(path):
             skill = read_skill(path, scope="body")
-            found = FoundSkill(skill.name, skill.description, path, None, None)
+            user_only = skill.metadata.get(USER_ONLY, "").lower() == "true"
+            found = FoundSkill(skill.name, skill.description, path, None, None, user_only)
             entry = path / skill.files[0].path
             digest = skill.files[0].digest
             return Reading(

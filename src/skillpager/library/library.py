@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING
 
 from skillpager.errors import UnknownSkillError
 from skillpager.folders.agents import search_folders
-from skillpager.library.discovery import FoundSkill, Reading, discover, similar_names, skill_faults
+from skillpager.library.discovery import (
+    USER_ONLY,
+    FoundSkill,
+    Reading,
+    discover,
+    similar_names,
+    skill_faults,
+)
 from skillpager.parsing.skill import ENTRY_FILE
 
 if TYPE_CHECKING:
@@ -85,16 +92,26 @@ class Library:
         self._misnamed.clear()
         return found
 
-    def skills(self) -> list[FoundSkill]:
-        """Return the skills that can be paged, sorted by name."""
-        usable = [found for found in self.found() if found.problem is None and found.shadowed_by is None]
-        return sorted(usable, key=lambda found: found.name)
+    def skills(self, *, for_model: bool = False) -> list[FoundSkill]:
+        """Return the skills that can be paged, sorted by name.
 
-    def skill(self, name: str) -> FoundSkill:
+        Args:
+            for_model: Leave out those that only the user may start.
+        """
+        usable = [found for found in self.found() if found.problem is None and found.shadowed_by is None]
+        offered = [found for found in usable if not (for_model and found.user_only)]
+        return sorted(offered, key=lambda found: found.name)
+
+    def skill(self, name: str, *, for_model: bool = False) -> FoundSkill:
         """Return the skill of this name.
 
+        Args:
+            name: Its name.
+            for_model: Refuse a skill that only the user may start.
+
         Raises:
-            UnknownSkillError: There is none, or it cannot be read; the message lists similar names.
+            UnknownSkillError: There is none, it cannot be read, or it is not for a model; if there is none,
+                the message lists similar names.
         """
         found = self.found()
         if name not in self._usable and self._may_be_new(name):
@@ -102,22 +119,27 @@ class Library:
             if name not in self._usable:
                 self._misnamed.add(name)
         if skill := self._usable.get(name):
+            if for_model and skill.user_only:
+                raise UnknownSkillError(
+                    f"The skill {name!r} is for the user to start: its front matter says "
+                    f"`{USER_ONLY}: true`. Ask the user to start it, or do the task without it."
+                )
             return skill
         for each in found:
             if each.name == name and each.problem:
                 raise UnknownSkillError(f"The skill {name!r} cannot be read: {each.problem}")
-        known = list(self._usable)
+        known = [name for name, each in self._usable.items() if not (for_model and each.user_only)]
         hint = similar_names(name, known) or "ask for the list of skills."
         raise UnknownSkillError(f"There is no skill named {name!r} among {len(known)}: {hint}")
 
-    def index(self, name: str, *, scope: str | None = None) -> "SkillIndex":
-        """Return the index of the skill of this name.
+    def index(self, name: str, *, scope: str | None = None, for_model: bool = False) -> "SkillIndex":
+        """Return the index of the skill of this name; `for_model` as for `skill`.
 
         Raises:
             UnknownSkillError: As for `skill`.
             SkillPagerError: As for `SkillPager.index`.
         """
-        path = self.skill(name).path
+        path = self.skill(name, for_model=for_model).path
         with skill_faults(path):
             return self.pager.index(path, scope=scope)
 

@@ -51,7 +51,7 @@ def instructions_of(library: Library) -> str:
 
     Skills for which there is no room are counted.
     """
-    skills = library.skills()
+    skills = library.skills(for_model=True)
     for width in WIDTHS:
         text = _instructions(skills, len(skills), width)
         if len(text.encode()) <= MAX_BYTES:

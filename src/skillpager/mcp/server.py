@@ -9,6 +9,7 @@ import logging
 import socket
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from importlib.metadata import version
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -78,7 +79,7 @@ def make_server(library: Library, options: ToolOptions | None = None) -> SkillSe
     offers = Offers(library, tools, options)
 
     async def list_tools(_: RequestContext, __: PaginatedRequestParams | None) -> ListToolsResult:
-        skills = await run_sync(library.skills)
+        skills = await run_sync(partial(library.skills, for_model=True))
         return _tools([skill.name for skill in skills], options)
 
     async def call_tool(context: RequestContext, params: CallToolRequestParams) -> CallToolResult:

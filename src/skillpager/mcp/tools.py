@@ -29,10 +29,17 @@ _LINES = re.compile(r"((?:[^\s:,]+:)?)L?(\d+)(?:-L?(\d+))?", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who a reply is for: what the session was sent, and how much its host shows of a reply."""
+    """Who a reply is for.
+
+    Attributes:
+        memory: What the session was sent, and which skills its user started.
+        ceiling: How much its host shows of a reply.
+        by_user: Whether the user asks, who may start every skill, and not the model.
+    """
 
     memory: Memory
     ceiling: Ceiling
+    by_user: bool = False
 
 
 class SkillTools:
@@ -61,13 +68,18 @@ class SkillTools:
 
     def list_skills(self, asked: schemas.ListSkills, caller: Caller) -> Reply:
         """Return the skills on offer, by name."""
-        skills = [skill for skill in self._library.skills() if skill.name >= (asked.start or "")]
+        skills = [skill for skill in self._library.skills(for_model=True) if skill.name >= (asked.start or "")]
         counter, read_on = self._pager.token_counter, _call("list_skills", "start")
         return self._within(lambda limit: replies.list_reply(skills, limit, counter, read_on), caller)
 
     def load_skill(self, asked: schemas.LoadSkill, caller: Caller) -> Reply:
-        """Return the page of a skill for a query, the whole skill, or its outline."""
-        index = self._index(asked.name)
+        """Return the page of a skill for a query, the whole skill, or its outline.
+
+        A skill that only the user may start is refused until the user has. The other tools read on where its
+        page ends, so they take its name.
+        """
+        started = caller.by_user or caller.memory.is_started(asked.name)
+        index = self._library.index(asked.name, scope=self._options.scope, for_model=not started)
         query = (asked.query or "").strip()
         if asked.mode == "page" and not query:
             raise SettingsError('The mode "page" needs a query: say what you are about to do.')
