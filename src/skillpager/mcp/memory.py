@@ -1,4 +1,4 @@
-"""What each session of an MCP client was sent, so that it need not be sent again, and what its user started."""
+"""What each session of an MCP client was sent, which need not be sent again, and what its user started."""
 
 import threading
 from collections.abc import Collection, Iterable
@@ -29,7 +29,6 @@ class Memory:
         """Record that these nodes were sent."""
         with self._lock:
             self._sent.put(key, frozenset(self.sent(key)).union(nodes))
-
 
     def start(self, skill: str) -> None:
         """Record that the user started this skill."""

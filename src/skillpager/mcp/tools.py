@@ -68,7 +68,9 @@ class SkillTools:
 
     def list_skills(self, asked: schemas.ListSkills, caller: Caller) -> Reply:
         """Return the skills on offer, by name."""
-        skills = [skill for skill in self._library.skills(for_model=True) if skill.name >= (asked.start or "")]
+        skills = [
+            skill for skill in self._library.skills(for_model=True) if skill.name >= (asked.start or "")
+        ]
         counter, read_on = self._pager.token_counter, _call("list_skills", "start")
         return self._within(lambda limit: replies.list_reply(skills, limit, counter, read_on), caller)
 
