@@ -1,4 +1,4 @@
-"""Libraries of skills: find the skills in folders, and offer them by name."""
+"""Libraries of skills: find the skills in folders, offer them by name, and route queries among them."""
 
 from skillpager.library.discovery import (
     STUB_OF,
@@ -10,14 +10,18 @@ from skillpager.library.discovery import (
     stub_of,
 )
 from skillpager.library.library import Library
+from skillpager.library.routes import Route, RoutedSkill, route_json
 
 __all__ = [
     "STUB_OF",
     "FoundSkill",
     "Library",
+    "Route",
+    "RoutedSkill",
     "discover",
     "found_json",
     "locate",
+    "route_json",
     "skill_faults",
     "stub_of",
 ]

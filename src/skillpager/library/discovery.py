@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 # front-matter field by which a stub, a small file in place of a skill, names its original
 STUB_OF = "skillpager.stub-of"
-# front-matter field that keeps a skill from models; agents read it as YAML's `true`
+# front-matter field that keeps models from starting a skill: only its user may
 USER_ONLY = "disable-model-invocation"
 
 # levels of folders that are searched below a search folder
@@ -47,8 +47,8 @@ class FoundSkill:
         shadowed_by: Folder of the skill that is used instead because it has the same name; None if there is
             none.
         problem: Why it cannot be read; None if it can.
-        user_only: Whether only the user may start it (`disable-model-invocation: true`): it is not offered
-            to a model.
+        digest: That of its SKILL.md; empty if it cannot be read.
+        user_only: Whether its front matter says that only the user may start it, no model.
     """
 
     name: str
@@ -56,6 +56,7 @@ class FoundSkill:
     path: Path
     shadowed_by: Path | None
     problem: str | None
+    digest: str = ""
     user_only: bool = False
 
 
@@ -165,10 +166,10 @@ def _read(path: Path) -> Reading:
     try:
         with skill_faults(path):
             skill = read_skill(path, scope="body")
-            user_only = skill.metadata.get(USER_ONLY, "").lower() == "true"
-            found = FoundSkill(skill.name, skill.description, path, None, None, user_only)
             entry = path / skill.files[0].path
             digest = skill.files[0].digest
+            user_only = skill.metadata.get(USER_ONLY, "").strip().lower() == "true"
+            found = FoundSkill(skill.name, skill.description, path, None, None, digest, user_only)
             return Reading(
                 found if stub_of(skill.metadata) is None else None, digest, take_stamps([entry, path])
             )
