@@ -56,17 +56,29 @@ def open_pager(options: PagerOptions, *, show_batches: bool = True) -> "SkillPag
     return SkillPager(settings=choose_settings(options), progress=print_batch if watched else None)
 
 
-def open_library(folders: Sequence[Path], options: PagerOptions) -> Library:
-    """Return the skills that a server offers, with the options applied; their pager is made when needed."""
+def open_library(folders: Sequence[Path], options: PagerOptions, *, search: bool = True) -> Library:
+    """Return the skills of folders, with the options applied; their pager is made when needed.
+
+    Args:
+        folders: Folders to search; none for those of the settings and the conventional ones.
+        options: The options of the command.
+        search: Search at once, and say if there are no skills.
+    """
     check_folders(folders)
     settings = choose_settings(options)
     report_estimates(default_counter())
     library = Library(
         lambda: open_pager(options, show_batches=False), folders or search_folders(settings.skills_dir)
     )
+    if search:
+        report_no_skills(library)
+    return library
+
+
+def report_no_skills(library: Library) -> None:
+    """Print a note if a library has no skills."""
     if not library.skills():
         note(f"no skills in {shown_folders(library.folders)}")
-    return library
 
 
 def load_skill(pager: "SkillPager", skill: str, *, after: str = "") -> "SkillIndex":

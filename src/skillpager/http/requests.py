@@ -6,6 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_vali
 from pydantic.config import JsonDict
 
 from skillpager.json_types import ScopeName, StyleName
+from skillpager.library.library import DEFAULT_ROUTED
 
 # longer than any description of a task
 MAX_QUERY_CHARS = 8_000
@@ -15,6 +16,8 @@ MAX_ADDRESSES = 1_000
 MAX_ADDRESS_CHARS = 500
 # as many as fit a request line: `server.HEAD_BYTES`
 MAX_QUERY_ADDRESSES = 100
+# skills of one answer
+MAX_ROUTED = 100
 # larger than any skill; no sum of such counts overflows
 MAX_COUNT = 1_000_000_000
 
@@ -30,6 +33,18 @@ SkillName = Annotated[
         description="Name of a skill that `/v1/skills` lists.",
         examples=["postgres-backup"],
     ),
+]
+QueryField = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=MAX_QUERY_CHARS,
+        description="The task that the agent is about to do.",
+        examples=["Restore a single table from last night's dump."],
+    ),
+]
+ForModelField = Annotated[
+    bool, Field(description="Leave out skills that only the user may start (`disable-model-invocation`).")
 ]
 ScopeField = Annotated[
     ScopeName | None,
@@ -76,12 +91,7 @@ class PageFields(_Fields):
     `folder` is not among them: a client may be on another machine, where the path leads nowhere.
     """
 
-    query: str = Field(
-        min_length=1,
-        max_length=MAX_QUERY_CHARS,
-        description="The task that the agent is about to do.",
-        examples=["Restore a single table from last night's dump."],
-    )
+    query: QueryField
     max_nodes: Count | None = Field(None, description="Most nodes to pick.")
     max_tokens: Count | None = Field(
         None, description="Ceiling on the page's tokens, marks included.", examples=[1500]
@@ -145,6 +155,20 @@ class ExpandRequest(SourceFields):
     max_tokens: Count | None = Field(None, description="Ceiling on the tokens; the rest is left out.")
     scope: ScopeField = None
     style: StyleField = None
+
+
+class RouteFields(_Fields):
+    """A query to a library: which skills it needs."""
+
+    query: QueryField
+    k: int = Field(DEFAULT_ROUTED, ge=1, le=MAX_ROUTED, description="Most skills.")
+    for_model: ForModelField = False
+
+
+class RouteQuery(RouteFields):
+    """The same by GET; every value is text."""
+
+    model_config = ConfigDict(strict=False)
 
 
 class ScopeQuery(_Fields):

@@ -149,10 +149,15 @@ class Library:
         with skill_faults(path):
             return self.pager.index(path, scope=scope)
 
-    def route(self, query: str, *, k: int = DEFAULT_ROUTED) -> "Route":
+    def route(self, query: str, *, k: int = DEFAULT_ROUTED, for_model: bool = False) -> "Route":
         """Return the `k` skills that a query most likely needs, each with its chance and reasons.
 
         Shadowed and unreadable skills are left out; those that only the user may start are marked.
+
+        Args:
+            query: What the agent is about to do.
+            k: Most skills.
+            for_model: Leave out skills that only the user may start.
 
         Raises:
             SettingsError: The query is empty, or `k` is below 1.
@@ -163,7 +168,7 @@ class Library:
             raise SettingsError("The query is empty: say in a sentence what the agent is about to do.")
         if k < 1:
             raise SettingsError(f"k is {k}: ask for at least one skill.")
-        skills = self.skills()
+        skills = self.skills(for_model=for_model)
         with self._routing:
             if self._router is None or self._router.skills != skills:
                 self._router = Router(skills)

@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from skillpager.errors import SettingsError
-from skillpager.library import FoundSkill
+from skillpager.library import FoundSkill, Route
+from skillpager.library.route_text import chance_of, no_fit_words, reason_words
 from skillpager.mcp.options import Ceiling
 from skillpager.output.formatting import chance_words, nothing_fits, snippet
 from skillpager.output.json import node_json, omission_json
@@ -23,6 +24,8 @@ from skillpager.types import Node, Omission, Page, SkillIndex, TokenCounter
 TRIM = 0.95
 # characters of a description in a list: all that the Agent Skills specification allows
 DESCRIPTION_CHARS = 1024
+# and in the answer to a search, which is read to choose
+SEARCHED_CHARS = 300
 # longest error: it quotes the request, which may have any length
 ERROR_CHARS = 2_000
 NODE_FIELDS = frozenset({"id", "type", "file", "start_line", "end_line", "tokens"})
@@ -260,6 +263,41 @@ def list_reply(skills: Sequence[FoundSkill], limit: int, counter: TokenCounter, 
     named = [{"name": name, "description": description} for name, description in listed[:shown]]
     complete = shown == len(listed)
     return Reply(text, {"text": text, "skills": named, "complete": complete}, cut=not complete)
+
+
+def search_reply(route: Route, tokens: Sequence[int], limit: int, counter: TokenCounter) -> Reply:
+    """Return the skills of a route that fit, best first, each with its chance, size and reason on one line.
+
+    Args:
+        route: The route.
+        tokens: The tokens of each of its skills.
+        limit: Most tokens of the text.
+        counter: Counts them.
+    """
+    forms: list[dict[str, object]] = []
+    lines: list[str] = []
+    for routed, size in zip(route.skills, tokens, strict=True):
+        description = snippet(routed.skill.description, SEARCHED_CHARS)
+        reason, chance = reason_words(routed), round(routed.chance, 3)
+        forms.append({"name": routed.skill.name, "description": description})
+        forms[-1] |= {"chance": chance, "reason": reason, "tokens": size}
+        told = f": {description}" if description else ""
+        lines.append(
+            f"- {routed.skill.name} ({chance_of(routed.chance)}, {size:,} tokens){told}\n  why: {reason}\n"
+        )
+    head = no_fit_words(route)
+    if not head:
+        head = f"The best of {route.searched:,} skills, each with the chance that the task needs it:"
+    elif lines:
+        head += " The nearest:"
+
+    def render(shown: int) -> str:
+        return f"{head}\n{''.join(lines[:shown])}"
+
+    shown, text = _most(render, len(lines), limit, counter)
+    form = {"text": text, "fits": round(route.fits, 3), "has_fit": route.has_fit, "searched": route.searched}
+    complete = shown == len(lines)
+    return Reply(text, {**form, "skills": forms[:shown], "complete": complete}, cut=not complete)
 
 
 def _form(kind: str, index: SkillIndex, text: str, tokens: int, *, complete: bool) -> dict[str, object]:

@@ -17,6 +17,11 @@ Form = TypeVar("Form", bound="Arguments")
 
 # longest quotation of a value in an error
 SHOWN_VALUE = 80
+# skills that are named where none seems to fit
+NEAREST = 3
+DEFAULT_SEARCHED = 5
+# most skills that one search returns
+MAX_SEARCHED = 50
 # digits of a number that a model may write as text
 MAX_DIGITS = 9
 
@@ -55,10 +60,21 @@ class ListSkills(Arguments):
     start: str | None = Field(None, description="To read on: begin with this name.")
 
 
+class SearchSkills(Arguments):
+    """Arguments of `search_skills`."""
+
+    query: str = Field(description="What you are about to do, in a sentence.")
+    k: Annotated[int, BeforeValidator(_number)] = Field(
+        DEFAULT_SEARCHED, ge=1, le=MAX_SEARCHED, description="Most skills."
+    )
+
+
 class LoadSkill(Arguments):
     """Arguments of `load_skill`."""
 
-    name: SkillName
+    name: str | None = Field(
+        None, description="A name that list_skills or search_skills shows. Without it: those the query needs."
+    )
     query: str | None = Field(None, description="What you are about to do, in a sentence.")
     budget_tokens: Number = Field(None, ge=1, description="Most tokens of the text.")
     fill: Flag = Field(False, description="Use budget_tokens up, beyond what the query needs.")
@@ -149,6 +165,27 @@ SKILLS_SCHEMA = _object(
     {
         "text": _TEXT,
         "skills": {"type": "array", "items": _object({"name": _TEXT, "description": _TEXT})},
+        "complete": _FLAG,
+    }
+)
+SEARCH_SCHEMA = _object(
+    {
+        "text": _TEXT,
+        "fits": _NUMBER,
+        "has_fit": _FLAG,
+        "searched": _COUNT,
+        "skills": {
+            "type": "array",
+            "items": _object(
+                {
+                    "name": _TEXT,
+                    "description": _TEXT,
+                    "chance": _NUMBER,
+                    "reason": _TEXT,
+                    "tokens": _COUNT,
+                }
+            ),
+        },
         "complete": _FLAG,
     }
 )

@@ -13,6 +13,7 @@ from typing import Any
 from skillpager.errors import NodeNotFoundError, SettingsError
 from skillpager.json_types import JsonObject
 from skillpager.library import Library
+from skillpager.library.route_text import skill_tokens
 from skillpager.mcp import replies, schemas
 from skillpager.mcp.memory import Memory
 from skillpager.mcp.options import Ceiling, ToolOptions
@@ -74,23 +75,49 @@ class SkillTools:
         counter, read_on = self._pager.token_counter, _call("list_skills", "start")
         return self._within(lambda limit: replies.list_reply(skills, limit, counter, read_on), caller)
 
+    def search_skills(self, asked: schemas.SearchSkills, caller: Caller) -> Reply:
+        """Return the skills that a query needs, best first, or the nearest ones if none seems to fit."""
+        route = self._library.route(asked.query, k=asked.k, for_model=True)
+        counter, settings = self._pager.token_counter, self._pager.settings
+        scope = self._options.scope or settings.scope
+        tokens = [
+            skill_tokens(routed.skill, counter, scope=scope, max_bytes=settings.max_bytes)
+            for routed in route.skills
+        ]
+        return self._within(lambda limit: replies.search_reply(route, tokens, limit, counter), caller)
+
     def load_skill(self, asked: schemas.LoadSkill, caller: Caller) -> Reply:
         """Return the page of a skill for a query, the whole skill, or its outline.
 
-        A skill that only the user may start is refused until the user has. The other tools read on where its
-        page ends, so they take its name.
+        Without a name it is the page of the skills that the query needs. A skill that only the user may start
+        is refused until the user has. The other tools read on where its page ends, so they take its name.
         """
-        started = caller.by_user or caller.memory.is_started(asked.name)
-        index = self._library.index(asked.name, scope=self._options.scope, for_model=not started)
-        query = (asked.query or "").strip()
+        query, name = (asked.query or "").strip(), asked.name
+        if name is None:
+            return self._routed(asked, query, caller)
+        started = caller.by_user or caller.memory.is_started(name)
+        index = self._library.index(name, scope=self._options.scope, for_model=not started)
         if asked.mode == "page" and not query:
             raise SettingsError('The mode "page" needs a query: say what you are about to do.')
         if query and asked.mode in ("page", "auto"):
-            return self._page(asked, query, index, caller)
-        whole = None if asked.mode == "outline" else self._whole(asked, index, caller)
+            return self._page(name, asked, query, index, caller)
+        whole = None if asked.mode == "outline" else self._whole(name, asked, index, caller)
         if whole is None or (whole.cut and asked.mode == "auto"):
-            return self._map(asked.name, index, asked.budget_tokens, caller)
+            return self._map(name, index, asked.budget_tokens, caller)
         return replace(whole, key=index.key)
+
+    def _routed(self, asked: schemas.LoadSkill, query: str, caller: Caller) -> Reply:
+        """Return the page of the skills that a query needs, or that none seems to fit."""
+        if not query or asked.mode in ("full", "outline"):
+            raise SettingsError(
+                "Without a name load_skill makes a page for a query: say in query what you are about to do, "
+                "and leave out mode; or name a skill that list_skills shows."
+            )
+        route = self._library.route(query, for_model=True)
+        name = route.skills[0].skill.name if route.has_fit else ""
+        if not name:
+            return self.search_skills(schemas.SearchSkills(query=query, k=schemas.NEAREST), caller)
+        return self._page(name, asked, query, self._index(name), caller)
 
     def read_skill_nodes(self, asked: schemas.ReadNodes, caller: Caller) -> Reply:
         """Return nodes of a skill, including those that the session was sent before."""
@@ -165,9 +192,11 @@ class SkillTools:
             lambda limit: replies.nodes_outline_reply(index, start, limit, counter, read_on), caller
         )
 
-    def _page(self, asked: schemas.LoadSkill, query: str, index: SkillIndex, caller: Caller) -> Reply:
+    def _page(
+        self, name: str, asked: schemas.LoadSkill, query: str, index: SkillIndex, caller: Caller
+    ) -> Reply:
         key = self._pager.pool(index).key
-        style, show, known = self._style, _show(asked.name), self._known(asked, key, caller.memory)
+        style, show, known = self._style, _show(name), self._known(asked, key, caller.memory)
         counter, ceiling = self._pager.token_counter, caller.ceiling.tokens
 
         def page(limit: int | None) -> Reply:
@@ -193,8 +222,8 @@ class SkillTools:
 
         return replace(self._within(make, caller), key=key)
 
-    def _whole(self, asked: schemas.LoadSkill, index: SkillIndex, caller: Caller) -> Reply:
-        style, show, known = self._style, _show(asked.name), self._known(asked, index.key, caller.memory)
+    def _whole(self, name: str, asked: schemas.LoadSkill, index: SkillIndex, caller: Caller) -> Reply:
+        style, show, known = self._style, _show(name), self._known(asked, index.key, caller.memory)
 
         def make(limit: int) -> Reply:
             most = min(limit, asked.budget_tokens or limit)
@@ -261,8 +290,14 @@ TOOLS: dict[str, SkillTool] = {
         schemas.SKILLS_SCHEMA,
         SkillTools.list_skills,
     ),
+    "search_skills": SkillTool(
+        "Find skills for a task: the best ones with their chances, or that none seems to fit.",
+        schemas.SearchSkills,
+        schemas.SEARCH_SCHEMA,
+        SkillTools.search_skills,
+    ),
     "load_skill": SkillTool(
-        "Load the part of a skill that a task needs. Marks show omitted lines, the legend how to read them.",
+        "Load the part of a skill that a task needs; without a name, of those skills that the query needs.",
         schemas.LoadSkill,
         schemas.READING_SCHEMA,
         SkillTools.load_skill,
