@@ -22,6 +22,7 @@ from skillpager.cli.options import take_plain_values
 # where each command is, in the order of `--help`; `bench` follows them
 COMMANDS = {
     "index": "skillpager.cli.index:index",
+    "route": "skillpager.cli.library:route",
     "page": "skillpager.cli.page:page",
     "outline": "skillpager.cli.page:outline",
     "show": "skillpager.cli.page:show",

@@ -1,0 +1,72 @@
+"""Routing and pages of a whole library over HTTP, as the library makes them."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from conftest import SAMPLES
+from http_running import QUERY, running
+from skillpager import SkillPager
+from skillpager.http.options import ServerOptions
+from skillpager.library import Library, route_json
+from test_http_pages import plain
+
+USER_ONLY = "---\nname: deploy\ndescription: Deploy it.\ndisable-model-invocation: true\n---\n\nDeploy.\n"
+
+
+@pytest.fixture(scope="module")
+def client(pager: SkillPager) -> Iterator[httpx.Client]:
+    with running(pager, ServerOptions(port=0, max_tokens=900)) as service:
+        yield service.client
+
+
+def told(client: httpx.Client, path: str, **fields: object) -> Any:
+    """Return the answer to a request by POST."""
+    answer = client.post(path, json=fields)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def test_a_route_is_that_of_the_library(client: httpx.Client, pager: SkillPager) -> None:
+    found = Library(pager, [SAMPLES]).route(QUERY, k=3)
+    form = told(client, "/v1/route", query=QUERY, k=3)
+    assert form == plain(route_json(found))
+    assert form["skills"][0]["name"] == "postgres-backup"
+    assert form["has_fit"]
+    by_get = client.get("/v1/route", params={"query": QUERY, "k": 3})
+    assert by_get.json() == form
+    seen = client.get(
+        "/v1/route", params={"query": QUERY, "k": 3}, headers={"If-None-Match": by_get.headers["ETag"]}
+    )
+    assert (seen.status_code, seen.content) == (304, b"")
+
+
+def test_skills_that_only_the_user_may_start_are_left_out_on_request(
+    pager: SkillPager, tmp_path: Path
+) -> None:
+    (tmp_path / "deploy").mkdir()
+    (tmp_path / "deploy" / "SKILL.md").write_text(USER_ONLY)
+    with running(pager, folder=tmp_path) as service:
+        (skill,) = told(service.client, "/v1/route", query="deploy it")["skills"]
+        assert (skill["name"], skill["user_only"]) == ("deploy", True)
+        assert told(service.client, "/v1/route", query="deploy it", for_model=True)["skills"] == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ({}, "query: Field required"),
+        ({"query": " "}, "The query is empty"),
+        ({"query": "x" * 8001}, "query: String should have at most 8000 characters"),
+        ({"query": "x", "k": 0}, "k: Input should be greater than or equal to 1"),
+        ({"query": "x", "k": 101}, "k: Input should be less than or equal to 100"),
+        ({"query": "x", "skill": "y"}, "skill: Extra inputs are not permitted"),
+    ],
+)
+def test_what_is_wrong_is_named(client: httpx.Client, fields: dict[str, object], says: str) -> None:
+    answer = client.post("/v1/route", json=fields)
+    assert answer.status_code == 422
+    assert says in answer.json()["detail"]
