@@ -1,6 +1,6 @@
 """The result of routing a query: skills with their chances and reasons, and whether any skill fits."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from skillpager.json_types import RouteJson
 from skillpager.library.discovery import FoundSkill, found_json
@@ -53,6 +53,17 @@ class Route:
     def has_fit(self) -> bool:
         """Whether a skill of the library is likely enough to fit the query."""
         return bool(self.skills) and self.fits >= self.threshold
+
+
+def for_models(route: Route, k: int) -> Route:
+    """Return the first `k` skills of a route that a model may start.
+
+    What fits may be a skill that is left out: then no other skill is likelier than its own chance.
+    """
+    skills = tuple(routed for routed in route.skills if not routed.skill.user_only)
+    best = skills[0].chance if skills else 0.0
+    fits = route.fits if skills[:1] == route.skills[:1] else min(route.fits, best)
+    return replace(route, skills=skills[:k], fits=fits)
 
 
 def route_json(route: Route) -> RouteJson:
