@@ -218,6 +218,54 @@ class PageJson(TypedDict):
     reasons: NotRequired[dict[str, dict[str, float]]]
 
 
+class SkillPartJson(SkillJson):
+    """The part of a page from several skills that is of one skill.
+
+    `chance` is the chance that the query, or one of its `tasks`, needs the skill; `tasks` are those for which
+    the part is there. `key` is that of the index of its nodes, `show` the command that reads its lines.
+    """
+
+    chance: float
+    tasks: list[str]
+    key: str
+    show: str
+    page: PageJson
+
+
+class RefusedSkillJson(SkillJson):
+    """A skill that routing found and that has no part of the page.
+
+    `detail` is the reason in a sentence.
+    """
+
+    chance: float
+    reason: Literal["chance", "no_task", "budget", "unreadable", "user_only"]
+    detail: str
+
+
+class LibraryPageJson(TypedDict):
+    """A page from the skills of a library; `text` is the whole page, the parts have theirs again.
+
+    `has_fit` is false if no skill fits, which `text` then says. `sufficiency` is the estimated chance that
+    each part holds all that is needed of its skill. `tasks` are the tasks into which the query was split.
+    """
+
+    text: str
+    style: StyleName
+    tokens: int
+    full_tokens: int
+    tokens_exact: bool
+    token_reduction: float
+    has_fit: bool
+    sufficiency: float | None
+    covered: float | None
+    least_tokens: int | None
+    tasks: list[str]
+    parts: list[SkillPartJson]
+    refused: list[RefusedSkillJson]
+    route: RouteJson
+
+
 class EntryJson(TypedDict):
     """A stored index; size in bytes, times as Unix times."""
 

@@ -24,6 +24,7 @@ COMMANDS = {
     "index": "skillpager.cli.index:index",
     "route": "skillpager.cli.library:route",
     "page": "skillpager.cli.page:page",
+    "ask": "skillpager.cli.ask:ask",
     "outline": "skillpager.cli.page:outline",
     "show": "skillpager.cli.page:show",
     "graph": "skillpager.cli.graph:graph",

@@ -20,8 +20,11 @@ from skillpager.library.discovery import (
 from skillpager.parsing.skill import ENTRY_FILE
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from skillpager.library.catalog import Catalog
     from skillpager.library.routes import Route
+    from skillpager.library.several import LibraryPage, LibraryPageOptions
     from skillpager.library.upkeep import Progress, Upkeep
     from skillpager.pager import SkillPager
     from skillpager.types import SkillIndex
@@ -205,6 +208,26 @@ class Library:
 
         store = self.pager.store
         return Catalog(store.path.parent) if isinstance(store, SqliteStore) else None
+
+    def page(self, query: str, **options: "Unpack[LibraryPageOptions]") -> "LibraryPage":
+        """Return one page from the skills that a query needs, each part under its skill's name.
+
+        If one skill suffices it is that skill's page. If none fits, the text says so and names the nearest.
+        A skill that cannot be read, or that only the user may start, is passed over and named in `refused`.
+
+        Args:
+            query: The task that the agent is about to do; it may consist of several.
+            **options: See `LibraryPageOptions`.
+
+        Raises:
+            SettingsError: The query is empty, or an option is not valid.
+            MissingExtraError: The strategy needs a package that is not installed.
+            StrategyError: The strategy's model or endpoint fails.
+            TypeError: An option is unknown.
+        """
+        from skillpager.library.several import make_library_page
+
+        return make_library_page(self, query, options)
 
     def _may_be_new(self, name: str) -> bool:
         """Return whether a search folder has a skill folder of this name that no search has read.

@@ -1,0 +1,397 @@
+"""One page from several skills: what a query needs of each, within one budget.
+
+route   query, and each of its tasks → candidates → the set of skills that explains the tasks
+page    skill, its tasks → picks; the picks of all skills → one pool, one budget → a part for each skill
+
+If one skill suffices, the result is that skill's page.
+"""
+
+import json
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from typing import TYPE_CHECKING
+
+from typing_extensions import TypedDict
+
+from skillpager.errors import SettingsError, SkillError, SkillPagerError
+from skillpager.json_types import LibraryPageJson
+from skillpager.library.choosing import (
+    MAX_SKILLS,
+    Candidate,
+    Refusal,
+    RefusalReason,
+    choose_set,
+    find_candidates,
+    share_tasks,
+    tasks_of,
+)
+from skillpager.library.discovery import FoundSkill, found_json, skill_faults
+from skillpager.library.pooling import Share, Source, share_budget
+from skillpager.library.routes import Route, route_json
+from skillpager.output.json import context_json
+from skillpager.pages.assemble import choose_budget
+from skillpager.pages.gaps import skill_tag, tag_of
+from skillpager.pages.render import NodeMeter
+from skillpager.types import Page, PageOptions, SkillIndex, Strategy, Style
+
+if TYPE_CHECKING:
+    from skillpager.library.library import Library
+    from skillpager.pager import SkillPager
+
+# skills in the route of a task: one with a part is seldom further down for any task
+TASK_ROUTED = 50
+# skills that a page names where none fits
+NEAREST_SKILLS = 3
+
+
+class LibraryPageOptions(TypedDict, total=False):
+    """Options of `Library.page`; all are optional.
+
+    Attributes:
+        k: Skills in the route of the query.
+        max_skills: Most skills on the page.
+        max_tokens: Ceiling on the tokens of the page, the names of skills and all marks included.
+        sufficiency: As for `SkillPager.page`; the chance that all parts hold what is needed of their skills.
+        fill: As for `SkillPager.page`.
+        strategy: As for `SkillPager.page`.
+        scope: As for `SkillPager.page`.
+        style: As for `SkillPager.page`. Style `plain` has no names of skills.
+        show: Returns the command that reads lines of a skill; see `show` of `PageOptions`.
+        folder: As for `SkillPager.page`.
+        known: Returns the ids of the nodes of an index that the reader has, given its key.
+    """
+
+    k: int
+    max_skills: int
+    max_tokens: int | None
+    sufficiency: float | None
+    fill: bool | None
+    strategy: Strategy | str | None
+    scope: str | None
+    style: Style | str | None
+    show: Callable[[FoundSkill], str]
+    folder: bool
+    known: Callable[[str], Collection[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class SkillPart:
+    """The part of a page that is of one skill.
+
+    Attributes:
+        skill: The skill.
+        chance: The largest chance that the query, or a task of it, needs the skill.
+        tasks: The tasks of the query for which it is there; its nodes were picked for these.
+        page: The part as a page: its text, nodes, gaps and selection.
+        key: Key of the index of its nodes.
+        show: Command that reads its lines; empty if there is none.
+    """
+
+    skill: FoundSkill
+    chance: float
+    tasks: tuple[str, ...]
+    page: Page
+    key: str
+    show: str
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryPage:
+    """A page from the skills of a library.
+
+    Attributes:
+        text: The rendered page; if no skill fits, a line that says so.
+        style: How it was rendered.
+        parts: Its parts, in the order in which they stand; one for a single skill, none if no skill fits.
+        tokens: Tokens of `text`.
+        full_tokens: Tokens of the skills of its parts, without front matter.
+        tokens_exact: Whether the counts are a tokenizer's; False for estimates.
+        sufficiency: Estimated chance that each part holds all that is needed of its skill; None if the
+            strategy does not estimate it.
+        covered: The least of the estimated chances that a skill answers its tasks at all; None if one is
+            not known.
+        tasks: The tasks of the query.
+        route: The skills that routing found for the whole query.
+        refused: The skills that were found and have no part, the most likely first.
+        least_tokens: If not a single node fits: the least `max_tokens` with which the page can hold one.
+            Else None.
+    """
+
+    text: str
+    style: Style
+    parts: tuple[SkillPart, ...]
+    tokens: int
+    full_tokens: int
+    tokens_exact: bool
+    sufficiency: float | None
+    covered: float | None
+    tasks: tuple[str, ...]
+    route: Route
+    refused: tuple[Refusal, ...]
+    least_tokens: int | None = None
+
+
+def make_library_page(library: "Library", query: str, options: LibraryPageOptions) -> LibraryPage:
+    """Return the page of the skills that a query needs; `Library.page` has the contract."""
+    if unknown := options.keys() - LibraryPageOptions.__annotations__.keys():
+        raise TypeError(f"page() has no option {', '.join(sorted(unknown))}")
+    most = options.get("max_skills", MAX_SKILLS)
+    if most < 1:
+        raise SettingsError(f"max_skills is {most}: it must be 1 or more.")
+    desk = _Desk(library.pager, options)
+    route = library.route(query, **({"k": options["k"]} if "k" in options else {}))
+    tasks = tasks_of(query)
+    split = len(tasks) > 1 and most > 1
+    of_tasks = [library.route(task, k=TASK_ROUTED) for task in tasks] if split else []
+    candidates = find_candidates(route, of_tasks)
+    refused = [each.refusal(RefusalReason.USER_ONLY) for each in candidates if each.skill.user_only]
+    usable = [each for each in candidates if not each.skill.user_only]
+    chosen: list[Candidate] = []
+    fits = route.has_fit or any(each.has_fit for each in of_tasks)
+    while fits and usable and not chosen:
+        chosen = choose_set(usable, most)
+        broken = {each.skill: problem for each in chosen if (problem := desk.problem_of(each.skill))}
+        if broken:
+            refused += [
+                each.refusal(RefusalReason.UNREADABLE, broken[each.skill])
+                for each in chosen
+                if each.skill in broken
+            ]
+            usable, chosen = [each for each in usable if each.skill not in broken], []
+    reason = RefusalReason.NO_TASK if chosen else RefusalReason.CHANCE
+    refused += [each.refusal(reason) for each in usable if each not in chosen]
+    text, parts, least = desk.page_of(query, tasks, chosen)
+    shown = {part.skill for part in parts}
+    refused += [each.refusal(RefusalReason.BUDGET) for each in chosen if each.skill not in shown]
+    if not chosen:
+        text = desk.within(_none_fits(route, usable))
+    return LibraryPage(
+        text=text,
+        style=desk.style,
+        parts=tuple(parts),
+        tokens=desk.count(text),
+        full_tokens=sum(part.page.full_tokens for part in parts),
+        tokens_exact=library.pager.token_counter.exact,
+        sufficiency=_together([part.page.sufficiency for part in parts], prod),
+        covered=_together([part.page.covered for part in parts], min),
+        tasks=tasks,
+        route=route,
+        refused=tuple(sorted(refused, key=lambda each: -each.chance)),
+        least_tokens=least,
+    )
+
+
+def _together(chances: Sequence[float | None], combine: Callable[[list[float]], float]) -> float | None:
+    known = [chance for chance in chances if chance is not None]
+    return combine(known) if known and len(known) == len(chances) else None
+
+
+def _none_fits(route: Route, nearest: Sequence[Candidate]) -> str:
+    """Return the line in place of a page if no skill fits: how many were searched, which are the nearest."""
+    named = _names([each.skill for each in nearest[:NEAREST_SKILLS]])
+    searched = f"{route.searched} skill{'' if route.searched == 1 else 's'}"
+    return f"[No skill fits the query: {searched} searched{f'; the nearest are {named}' if named else ''}.]\n"
+
+
+def _names(skills: Sequence[FoundSkill]) -> str:
+    return ", ".join(json.dumps(skill.name, ensure_ascii=False) for skill in skills)
+
+
+class _Desk:
+    """Makes the page of one call.
+
+    Args:
+        pager: Indexes and pages the skills.
+        options: The options of the call.
+    """
+
+    def __init__(self, pager: "SkillPager", options: LibraryPageOptions) -> None:
+        self._pager = pager
+        self._options = options
+        self._strategy = pager.strategy(options.get("strategy"))
+        limits = PageOptions(
+            max_tokens=options.get("max_tokens"),
+            sufficiency=options.get("sufficiency"),
+            fill=options.get("fill"),
+        )
+        self._budget = choose_budget(limits, pager.settings, self._strategy)
+        self._indexes: dict[FoundSkill, SkillIndex] = {}
+        self.style = pager.style_of(options.get("style"))
+        self.count = pager.token_counter.count
+
+    def problem_of(self, skill: FoundSkill) -> str:
+        """Return why a skill cannot be paged; empty if it can, and its index is kept."""
+        try:
+            with skill_faults(skill.path):
+                index = self._pager.pool(skill.path, self._strategy, scope=self._options.get("scope"))
+            if not index.nodes:
+                raise SkillError(f"{skill.path} has nothing below its front matter.")
+        except SkillPagerError as error:
+            return str(error)
+        self._indexes[skill] = index
+        return ""
+
+    def page_of(
+        self, query: str, tasks: tuple[str, ...], chosen: Sequence[Candidate]
+    ) -> tuple[str, list[SkillPart], int | None]:
+        """Return text and parts of the page of the chosen skills, and the least tokens if nothing fits."""
+        if len(chosen) > 1:
+            text, parts = self._several(query, tasks, chosen)
+            if len(parts) > 1:
+                return text, parts, None
+            # a single skill has its own page, with all of the budget
+            chosen = [each for each in chosen if each.skill in {part.skill for part in parts}] or chosen
+        for each in chosen:
+            page = self._single(query, each.skill)
+            parts = [self._part(each, tasks, page)] if page.nodes else []
+            return page.text, parts, page.least_tokens
+        return "", [], None
+
+    def within(self, text: str) -> str:
+        """Return a text, or nothing if it exceeds the ceiling on tokens."""
+        limit = self._budget.max_tokens
+        return text if limit is None or self.count(text) <= limit else ""
+
+    def _single(self, query: str, skill: FoundSkill) -> Page:
+        """Return the page of one skill, as its pager makes it."""
+        index = self._indexes[skill]
+        return self._pager.page(
+            skill.path,
+            query,
+            max_tokens=self._budget.max_tokens,
+            sufficiency=self._options.get("sufficiency"),
+            fill=self._budget.fill,
+            strategy=self._strategy,
+            scope=self._options.get("scope"),
+            style=self.style,
+            show=self._show(skill),
+            folder=self._options.get("folder", False),
+            known=self._known(index),
+        )
+
+    def _several(
+        self, query: str, tasks: Sequence[str], chosen: Sequence[Candidate]
+    ) -> tuple[str, list[SkillPart]]:
+        """Return text and parts of a page of several skills; those of which nothing fits have no part."""
+        indexes = [self._indexes[each.skill] for each in chosen]
+        tag = _common_tag(indexes) if self.style is not Style.PLAIN else ""
+        shared = share_tasks(chosen, tasks)
+        sources = [
+            self._source(each, query if own == tuple(tasks) else " ".join(own), tag, len(chosen))
+            for each, own in zip(chosen, shared, strict=True)
+        ]
+        limit = self._budget.max_tokens
+        shares = share_budget(sources, limit, self.count(self._heading(chosen, tag)))
+        while True:
+            held = [place for place, share in enumerate(shares) if share.shown]
+            pages = [self._rendered(shares[place]) for place in held]
+            bodies = [f"{page.text.rstrip()}\n" for page in pages]
+            text = self._heading([chosen[place] for place in held], tag) + "\n".join(bodies)
+            if limit is None or self.count(text) <= limit or not held:
+                break
+            # the limit is for the rendered page: remove the pick that came last
+            last = max(held, key=lambda place: (shares[place].picks[-1].total_tokens, place))
+            shares[last].drop_last()
+        parts = [
+            self._part(chosen[place], shared[place], page) for place, page in zip(held, pages, strict=True)
+        ]
+        return text, parts
+
+    def _source(self, chosen: Candidate, query: str, tag: str, skills: int) -> Source:
+        """Return the picks of a skill without a limit on tokens."""
+        index, skill = self._indexes[chosen.skill], chosen.skill
+        renderer = self._pager.renderer(
+            index,
+            self.style,
+            self._show(skill),
+            folder=self._options.get("folder", False),
+            part_tag=tag,
+        )
+        target = self._budget.sufficiency
+        each = None if target is None else target ** (1 / skills)
+        budget = replace(self._budget, max_tokens=None, sufficiency=each)
+        meter = NodeMeter(index.nodes, gap_tokens=renderer.gap_tokens)
+        asked = self._pager.query(query, self._strategy)
+        selection = self._strategy.select(index, asked, budget=budget, meter=meter)
+        return Source(renderer, chosen.chance, selection)
+
+    def _rendered(self, share: Share) -> Page:
+        """Return a part as a page: marks stand for what the reader has, if they are shorter."""
+        renderer, selection = share.source.renderer, share.selection(self._budget.max_tokens)
+        nodes = renderer.index.nodes
+        before = frozenset(share.repeated) & {pick.node.ordinal for pick in share.picks}
+        with_marks = renderer.knowing(before) if before else renderer
+        page = with_marks.render(share.shown, selection=selection)
+        had = {node.ordinal for node in nodes if node.id in self._known(renderer.index)}
+        if had and self.style is not Style.PLAIN:
+            rest = [ordinal for ordinal in share.shown if ordinal not in had]
+            shorter = renderer.knowing(before | had).render(rest, selection=selection)
+            page = shorter if shorter.tokens < page.tokens else page
+        return replace(page, sufficiency=1.0 if page.complete else share.sufficiency)
+
+    def _part(self, chosen: Candidate, tasks: tuple[str, ...], page: Page) -> SkillPart:
+        key, show = self._indexes[chosen.skill].key, self._show(chosen.skill)
+        return SkillPart(chosen.skill, chosen.chance, tasks, page, key, show)
+
+    def _show(self, skill: FoundSkill) -> str:
+        show = self._options.get("show")
+        return show(skill) if show else ""
+
+    def _known(self, index: SkillIndex) -> Collection[str]:
+        known = self._options.get("known")
+        return known(index.key) if known else ()
+
+    def _heading(self, chosen: Sequence[Candidate], tag: str) -> str:
+        """Return the first line of a page of several skills, which names them; tags of style `xml` do."""
+        if self.style is not Style.MARKED or len(chosen) < 2:
+            return ""
+        return f"[Page{tag} of {len(chosen)} skills: {_names([each.skill for each in chosen])}.]\n\n"
+
+
+def _common_tag(indexes: Sequence[SkillIndex]) -> str:
+    """Return the tag of the marks of a page of several skills, of which none may imitate those of another."""
+    skills = [index.skill for index in indexes]
+    if not any(map(skill_tag, skills)):
+        return ""
+    texts = [skill.name for skill in skills]
+    texts += [text for skill in skills for file in skill.files for text in (f"[{file.path}", file.text)]
+    return tag_of(*texts)
+
+
+def library_page_json(page: LibraryPage) -> LibraryPageJson:
+    """Return the JSON of a page from several skills, the same for every front end."""
+    return {
+        "text": page.text,
+        "style": page.style.value,
+        "tokens": page.tokens,
+        "full_tokens": page.full_tokens,
+        "tokens_exact": page.tokens_exact,
+        "token_reduction": 1.0 - page.tokens / page.full_tokens if page.full_tokens else 0.0,
+        "has_fit": bool(page.parts) or page.least_tokens is not None,
+        "sufficiency": page.sufficiency,
+        "covered": page.covered,
+        "least_tokens": page.least_tokens,
+        "tasks": list(page.tasks),
+        "parts": [
+            {
+                **found_json(part.skill),
+                "chance": round(part.chance, 4),
+                "tasks": list(part.tasks),
+                "key": part.key,
+                "show": part.show,
+                "page": context_json(part.page),
+            }
+            for part in page.parts
+        ],
+        "refused": [
+            {
+                **found_json(each.skill),
+                "chance": round(each.chance, 4),
+                "reason": each.reason.value,
+                "detail": each.detail,
+            }
+            for each in page.refused
+        ],
+        "route": route_json(page.route),
+    }
