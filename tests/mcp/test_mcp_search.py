@@ -1,5 +1,6 @@
 """Finding skills through the MCP server: `search_skills`, and `load_skill` without a name."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import pytest
 
 from conftest import SAMPLES
 from mcp import Client
-from mcp_clients import answer, child, error_of, form_of, server_of, text_of, with_client
+from mcp_clients import answer, answers, child, error_of, form_of, server_of, text_of, with_client
 from skillpager import SkillPager
 from skillpager.library import Library
 from skillpager.mcp.greeting import FIND, MAX_BYTES
@@ -65,9 +66,12 @@ def test_skills_are_ranked_with_their_reasons(server: SkillServer, pager: SkillP
 
 
 def test_that_no_skill_fits_is_said_plainly(server: SkillServer) -> None:
-    for tool in ("search_skills", "load_skill"):
-        form = form_of(answer(server, tool, query=ELSEWHERE))
-        assert form["text"].startswith("None of 10 skills seems to fit the query (chance ")
+    found = form_of(answer(server, "search_skills", query=ELSEWHERE))
+    assert found["text"].startswith("None of 10 skills seems to fit the query (chance ")
+    assert not found["has_fit"]
+    page = form_of(answer(server, "load_skill", query=ELSEWHERE))
+    assert page["text"].startswith("[No skill fits the query: 10 skills searched")
+    assert (page["kind"], page["nodes"], page["parts"]) == ("none", [], [])
 
 
 def test_a_library_without_skills_says_so(pager: SkillPager, tmp_path: Path) -> None:
@@ -78,6 +82,38 @@ def test_a_library_without_skills_says_so(pager: SkillPager, tmp_path: Path) -> 
 def test_without_a_name_the_page_is_that_of_the_skill_that_the_query_needs(server: SkillServer) -> None:
     named = answer(server, "load_skill", name="postgres-backup", query=QUERY)
     assert text_of(named) in text_of(answer(server, "load_skill", query=QUERY))
+
+
+def test_two_tasks_get_one_page_of_two_skills_whose_parts_can_be_read_on(server: SkillServer) -> None:
+    query = "Find the commit that broke the build with git bisect, then restore one table from a dump."
+    first, again = answers(server, ("load_skill", {"query": query}), ("load_skill", {"query": query}))
+    form = form_of(first)
+    names = [part["skill"] for part in form["parts"]]
+    assert sorted(names) == ["git-bisect", "postgres-backup"]
+    assert form["skill"] == ", ".join(names)
+    assert (form["kind"], form["text"], form["complete"]) == ("page", text_of(first), False)
+    assert {node["skill"] for node in form["nodes"]} == set(names)
+    assert all(0 <= part["chance"] <= 1 and part["tasks"] for part in form["parts"])
+    assert text_of(first).rstrip().splitlines()[-1].startswith("[Page holds all that is needed with")
+    # the gaps are read with the calls that the page names
+    assert set(re.findall(r'read_skill_nodes\(name="([\w-]+)"', text_of(first))) == {
+        gap["skill"] for gap in form["omitted"]
+    }
+    gap = form["omitted"][0]
+    read = answer(server, "read_skill_nodes", name=gap["skill"], ids=gap["nodes"])
+    assert form_of(read)["skill"] == gap["skill"]
+    assert "sent earlier" in text_of(again)
+    assert len(text_of(again)) < len(text_of(first)) / 2
+
+
+def test_a_budget_bounds_a_page_of_several(server: SkillServer, pager: SkillPager) -> None:
+    query = "Find the commit that broke the build with git bisect, then restore one table from a dump."
+    for budget in (200, 600):
+        form = form_of(answer(server, "load_skill", query=query, budget_tokens=budget))
+        assert form["tokens"] <= budget
+        assert form["tokens"] == pager.token_counter.count(form["text"])
+        assert form["parts"]
+    assert error_of(answer(server, "load_skill", query=query, budget_tokens=5)).startswith("Nothing fits")
 
 
 @pytest.mark.parametrize("asked", [{}, {"query": " "}, {"query": QUERY, "mode": "full"}, {"mode": "outline"}])

@@ -22,7 +22,7 @@ from skillpager.cli.options import take_plain_values
 # where each command is, in the order of `--help`; `bench` follows them
 COMMANDS = {
     "index": "skillpager.cli.index:index",
-    "route": "skillpager.cli.library:route",
+    "route": "skillpager.cli.route:route",
     "page": "skillpager.cli.page:page",
     "ask": "skillpager.cli.ask:ask",
     "outline": "skillpager.cli.page:outline",

@@ -28,7 +28,7 @@ from skillpager.library.choosing import (
 )
 from skillpager.library.discovery import FoundSkill, found_json, skill_faults
 from skillpager.library.pooling import Share, Source, share_budget
-from skillpager.library.routes import Route, route_json
+from skillpager.library.routes import Route, for_models, route_json
 from skillpager.output.json import context_json
 from skillpager.pages.assemble import choose_budget
 from skillpager.pages.gaps import skill_tag, tag_of
@@ -140,7 +140,7 @@ def make_library_page(library: "Library", query: str, options: LibraryPageOption
     if most < 1:
         raise SettingsError(f"max_skills is {most}: it must be 1 or more.")
     desk = _Desk(library.pager, options)
-    route = library.route(query, **({"k": options["k"]} if "k" in options else {}))
+    route = library.route(query, k=options["k"]) if "k" in options else library.route(query)
     tasks = tasks_of(query)
     split = len(tasks) > 1 and most > 1
     of_tasks = [library.route(task, k=TASK_ROUTED) for task in tasks] if split else []
@@ -148,7 +148,8 @@ def make_library_page(library: "Library", query: str, options: LibraryPageOption
     refused = [each.refusal(RefusalReason.USER_ONLY) for each in candidates if each.skill.user_only]
     usable = [each for each in candidates if not each.skill.user_only]
     chosen: list[Candidate] = []
-    fits = route.has_fit or any(each.has_fit for each in of_tasks)
+    # a skill that only the user may start makes no other skill fit
+    fits = any(for_models(each, 1).has_fit for each in (route, *of_tasks))
     while fits and usable and not chosen:
         chosen = choose_set(usable, most)
         broken = {each.skill: problem for each in chosen if (problem := desk.problem_of(each.skill))}
@@ -275,7 +276,7 @@ class _Desk:
     ) -> tuple[str, list[SkillPart]]:
         """Return text and parts of a page of several skills; those of which nothing fits have no part."""
         indexes = [self._indexes[each.skill] for each in chosen]
-        tag = _common_tag(indexes) if self.style is not Style.PLAIN else ""
+        tag = common_tag(indexes) if self.style is not Style.PLAIN else ""
         shared = share_tasks(chosen, tasks)
         sources = [
             self._source(each, query if own == tuple(tasks) else " ".join(own), tag, len(chosen))
@@ -349,7 +350,7 @@ class _Desk:
         return f"[Page{tag} of {len(chosen)} skills: {_names([each.skill for each in chosen])}.]\n\n"
 
 
-def _common_tag(indexes: Sequence[SkillIndex]) -> str:
+def common_tag(indexes: Sequence[SkillIndex]) -> str:
     """Return the tag of the marks of a page of several skills, of which none may imitate those of another."""
     skills = [index.skill for index in indexes]
     if not any(map(skill_tag, skills)):

@@ -17,8 +17,6 @@ Form = TypeVar("Form", bound="Arguments")
 
 # longest quotation of a value in an error
 SHOWN_VALUE = 80
-# skills that are named where none seems to fit
-NEAREST = 3
 DEFAULT_SEARCHED = 5
 # most skills that one search returns
 MAX_SEARCHED = 50
@@ -193,24 +191,43 @@ READING_SCHEMA = _object(
     {
         "text": _TEXT,
         "skill": _TEXT,
-        "kind": {"enum": ["page", "full", "outline", "nodes", "file"]},
+        "kind": {"enum": ["page", "full", "outline", "nodes", "file", "none"]},
         "complete": _FLAG,
         "tokens": _COUNT,
         "full_tokens": _COUNT,
         "nodes": {
             "type": "array",
             "items": _object(
-                {"id": _TEXT, "type": _TEXT, **_PLACE, "tokens": _COUNT, "score": _NUMBER}, ["score"]
+                {"skill": _TEXT, "id": _TEXT, "type": _TEXT, **_PLACE, "tokens": _COUNT, "score": _NUMBER},
+                ["skill", "score"],
             ),
         },
         "omitted": {
             "type": "array",
-            "items": _object({"nodes": _TEXT, **_PLACE, "tokens": _COUNT, "known": _FLAG}),
+            "items": _object(
+                {"skill": _TEXT, "nodes": _TEXT, **_PLACE, "tokens": _COUNT, "known": _FLAG}, ["skill"]
+            ),
+        },
+        "parts": {
+            "type": "array",
+            "items": _object(
+                {
+                    "skill": _TEXT,
+                    "chance": _NUMBER,
+                    "tasks": {"type": "array", "items": _TEXT},
+                    "tokens": _COUNT,
+                    "full_tokens": _COUNT,
+                }
+            ),
+        },
+        "refused": {
+            "type": "array",
+            "items": _object({"skill": _TEXT, "chance": _NUMBER, "detail": _TEXT}),
         },
         "sufficiency": _NUMBER,
         "covered": _NUMBER,
         "least_tokens": _COUNT,
         "score_kind": _TEXT,
     },
-    ["sufficiency", "covered", "least_tokens", "score_kind"],
+    ["parts", "refused", "sufficiency", "covered", "least_tokens", "score_kind"],
 )

@@ -88,7 +88,8 @@ def make_server(library: Library, options: ToolOptions | None = None) -> SkillSe
         # a thread cannot be cancelled: if the client cancelled the call meanwhile, it ends here unanswered
         await checkpoint_if_cancelled()
         if reply is not None and not await has_left(context):
-            caller.memory.add(reply.key, (node.id for node in reply.nodes))
+            for key, nodes in reply.sent:
+                caller.memory.add(key, (node.id for node in nodes))
         return result
 
     @asynccontextmanager

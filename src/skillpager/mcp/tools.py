@@ -7,14 +7,15 @@ leaves something out, a mark names the tool call that reads it.
 import json
 import re
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from skillpager.errors import NodeNotFoundError, SettingsError
 from skillpager.json_types import JsonObject
 from skillpager.library import Library
 from skillpager.library.route_text import skill_tokens
-from skillpager.mcp import replies, schemas
+from skillpager.library.several import common_tag
+from skillpager.mcp import library_replies, replies, schemas
 from skillpager.mcp.memory import Memory
 from skillpager.mcp.options import Ceiling, ToolOptions
 from skillpager.mcp.replies import ReadOn, Reply
@@ -84,7 +85,7 @@ class SkillTools:
             skill_tokens(routed.skill, counter, scope=scope, max_bytes=settings.max_bytes)
             for routed in route.skills
         ]
-        return self._within(lambda limit: replies.search_reply(route, tokens, limit, counter), caller)
+        return self._within(lambda limit: library_replies.search_reply(route, tokens, limit, counter), caller)
 
     def load_skill(self, asked: schemas.LoadSkill, caller: Caller) -> Reply:
         """Return the page of a skill for a query, the whole skill, or its outline.
@@ -104,7 +105,7 @@ class SkillTools:
         whole = None if asked.mode == "outline" else self._whole(name, asked, index, caller)
         if whole is None or (whole.cut and asked.mode == "auto"):
             return self._map(name, index, asked.budget_tokens, caller)
-        return replace(whole, key=index.key)
+        return whole.of(index.key)
 
     def _routed(self, asked: schemas.LoadSkill, query: str, caller: Caller) -> Reply:
         """Return the page of the skills that a query needs, or that none seems to fit."""
@@ -113,11 +114,35 @@ class SkillTools:
                 "Without a name load_skill makes a page for a query: say in query what you are about to do, "
                 "and leave out mode; or name a skill that list_skills shows."
             )
-        route = self._library.route(query, for_model=True)
-        name = route.skills[0].skill.name if route.has_fit else ""
-        if not name:
-            return self.search_skills(schemas.SearchSkills(query=query, k=schemas.NEAREST), caller)
-        return self._page(name, asked, query, self._index(name), caller)
+        counter, ceiling = self._pager.token_counter, caller.ceiling.tokens
+        resend = self._options.resend or asked.resend
+
+        def page(limit: int | None) -> Reply:
+            made = self._library.page(
+                query,
+                max_tokens=limit,
+                fill=asked.fill or None,
+                scope=self._options.scope,
+                style=self._style,
+                show=lambda skill: _show(skill.name),
+                folder=True,
+                known=lambda key: () if resend else caller.memory.sent(key),
+            )
+            return library_replies.library_page_reply(
+                made,
+                limit=ceiling if limit is None else limit,
+                counter=counter,
+                tag=common_tag([self._index(part.skill.name) for part in made.parts]),
+                asked=limit is not None and limit == asked.budget_tokens,
+            )
+
+        def make(limit: int) -> Reply:
+            if asked.budget_tokens is not None:
+                return page(min(limit, asked.budget_tokens))
+            free = page(None)
+            return free if counter.count(free.text) <= limit else page(limit)
+
+        return self._within(make, caller)
 
     def read_skill_nodes(self, asked: schemas.ReadNodes, caller: Caller) -> Reply:
         """Return nodes of a skill, including those that the session was sent before."""
@@ -156,7 +181,7 @@ class SkillTools:
                 index, nodes, first_line, limit, counter, read_lines=read_lines, read_nodes=read_nodes
             )
 
-        return replace(self._within(make, caller), key=index.key)
+        return self._within(make, caller).of(index.key)
 
     def _file(self, asked: schemas.ReadNodes, path: str, caller: Caller) -> Reply:
         """Return a file of a skill's folder, or lines of it."""
@@ -220,7 +245,7 @@ class SkillTools:
             free = page(None)  # under a limit, strategies that do not stop by themselves would fill the page
             return free if counter.count(free.text) <= limit else page(limit)
 
-        return replace(self._within(make, caller), key=key)
+        return self._within(make, caller).of(key)
 
     def _whole(self, name: str, asked: schemas.LoadSkill, index: SkillIndex, caller: Caller) -> Reply:
         style, show, known = self._style, _show(name), self._known(asked, index.key, caller.memory)

@@ -1,11 +1,12 @@
 """`skillpager route`: the skills that a query needs."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from skillpager.cli.messages import note, print_json, reported
-from skillpager.cli.options import AsJson, CacheDir, OfferedFolders
+from skillpager.cli.options import AsJson, CacheDir
 
 QueryArgument = Annotated[
     str, typer.Argument(metavar="QUERY", help="The task at hand, in a sentence; - reads it from stdin.")
@@ -15,7 +16,16 @@ QueryArgument = Annotated[
 @reported
 def route(
     query: QueryArgument,
-    folders: OfferedFolders = None,
+    skills: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--skills",
+            metavar="DIR",
+            help="Folder of skills; may be given several times. [default: those that `skillpager list` "
+            "searches]",
+            show_default=False,
+        ),
+    ] = None,
     k: Annotated[int, typer.Option("-k", metavar="N", min=1, help="Most skills.")] = 10,
     cache_dir: CacheDir = None,
     as_json: AsJson = False,
@@ -27,8 +37,8 @@ def route(
 
     \b
     Examples:
-      skillpager route "restore one table from a dump" examples/skills
-      skillpager route "find the commit that broke the build" examples/skills -k 3 --json
+      skillpager route "restore one table from a dump" --skills examples/skills
+      skillpager route "find the commit that broke the build" --skills examples/skills -k 3 --json
     """
     from skillpager.cli import session
     from skillpager.cli.options import PagerOptions
@@ -38,7 +48,7 @@ def route(
     from skillpager.output.formatting import snippet
 
     query = session.read_query(query, skill="")
-    library = session.open_library(folders or [], PagerOptions(cache_dir=cache_dir))
+    library = session.open_library(skills or [], PagerOptions(cache_dir=cache_dir))
     found = library.route(query, k=k)
     if as_json:
         print_json(route_json(found))
