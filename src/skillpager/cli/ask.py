@@ -94,7 +94,7 @@ def ask(
         fill=fill,
         style=style,
         folder=True,
-        show=lambda skill: session.show_command(_named(skill, by_path=bool(skills)), options),
+        show=lambda skill: session.show_command(named(skill, by_path=bool(skills)), options),
     )
     if max_skills is not None:
         chosen["max_skills"] = max_skills
@@ -150,7 +150,7 @@ def _print_notes(made: "LibraryPage", *, exact: bool) -> None:
             warn(f"{each.skill.name} is passed over: {each.detail}")
 
 
-def _named(skill: "FoundSkill", *, by_path: bool) -> str:
+def named(skill: "FoundSkill", *, by_path: bool) -> str:
     """Return what names a skill on the command line: its name if that is looked for where it was found.
 
     A name that is a path, too, would be read as one.

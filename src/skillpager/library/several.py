@@ -245,7 +245,8 @@ class _Desk:
             chosen = [each for each in chosen if each.skill in {part.skill for part in parts}] or chosen
         for each in chosen:
             page = self._single(query, each.skill)
-            parts = [self._part(each, tasks, page)] if page.nodes else []
+            # what the reader has already has a part, too, which names it
+            parts = [self._part(each, tasks, page)] if page.least_tokens is None else []
             return page.text, parts, page.least_tokens
         return "", [], None
 
