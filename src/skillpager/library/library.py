@@ -15,9 +15,10 @@ from skillpager.parsing.skill import ENTRY_FILE
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from skillpager.library.catalog import Catalog
     from skillpager.library.routes import Route
-    from skillpager.library.routing import Router
     from skillpager.library.several import LibraryPage, LibraryPageOptions
+    from skillpager.library.upkeep import Progress, Upkeep
     from skillpager.pager import SkillPager
     from skillpager.types import SkillIndex
 
@@ -50,11 +51,10 @@ class Library:
         self._searched = -RESCAN_SECONDS
         self._found: list[FoundSkill] | None = None
         self._usable: dict[str, FoundSkill] = {}
+        self._skills: list[FoundSkill] = []
         self._readings: dict[Path, Reading] = {}
         # names of folders that turned out to contain no skill of that name
         self._misnamed: set[str] = set()
-        self._routing = threading.Lock()
-        self._router: Router | None = None
 
     @cached_property
     def pager(self) -> "SkillPager":
@@ -90,14 +90,17 @@ class Library:
         self.folders = self._search_folders()
         found = discover(self.folders, self._readings)
         usable = {each.name: each for each in found if each.problem is None and each.shadowed_by is None}
+        skills = sorted(usable.values(), key=lambda each: each.name)
+        if skills != self._skills:  # routing takes another list for other skills
+            self._skills = skills
         self._found, self._usable, self._searched = found, usable, started
         self._misnamed.clear()
         return found
 
     def skills(self) -> list[FoundSkill]:
         """Return the skills that can be paged, sorted by name."""
-        usable = [found for found in self.found() if found.problem is None and found.shadowed_by is None]
-        return sorted(usable, key=lambda found: found.name)
+        self.found()
+        return list(self._skills)
 
     def skill(self, name: str) -> FoundSkill:
         """Return the skill of this name.
@@ -138,18 +141,44 @@ class Library:
         Raises:
             SettingsError: The query is empty, or `k` is below 1.
         """
-        from skillpager.library.routing import Router  # arrays, which a list of names does without
-
         if not query.strip():
             raise SettingsError("The query is empty: say in a sentence what the agent is about to do.")
         if k < 1:
             raise SettingsError(f"k is {k}: ask for at least one skill.")
-        skills = self.skills()
-        with self._routing:
-            if self._router is None or self._router.skills != skills:
-                self._router = Router(skills)
-            router = self._router
-        return router.route(query, k=k)
+        from skillpager.library.routing import load_router, route_query  # arrays: a list of names needs none
+
+        model = load_router()
+        self.found()
+        searched = self._upkeep.searched(self._skills, query, model.most_terms)
+        row = self.pager.embed_query(query)
+        return route_query(searched, query, row, k=k, model=model)
+
+    def prepare(self, progress: "Progress | None" = None) -> None:
+        """Bring everything up to date that `route` needs, so that the next route is fast.
+
+        Args:
+            progress: Called with the number of finished steps and of all.
+
+        Raises:
+            EncoderError: The encoder fails.
+        """
+        self.found()
+        self._upkeep.prepare(self._skills, progress)
+
+    @cached_property
+    def _upkeep(self) -> "Upkeep":
+        from skillpager.library.upkeep import Upkeep
+
+        return Upkeep(self._catalog, self.pager.encoder)
+
+    @cached_property
+    def _catalog(self) -> "Catalog | None":
+        """The catalog beside the index store; None for a store without a file."""
+        from skillpager.library.catalog import Catalog
+        from skillpager.stores import SqliteStore
+
+        store = self.pager.store
+        return Catalog(store.path.parent) if isinstance(store, SqliteStore) else None
 
     def page(self, query: str, **options: "Unpack[LibraryPageOptions]") -> "LibraryPage":
         """Return one page from the skills that a query needs, each part under its skill's name.
