@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from skillpager.library.catalog import Catalog
+    from skillpager.library.pages import LibraryPage, LibraryPageOptions
     from skillpager.library.routes import Route
-    from skillpager.library.several import LibraryPage, LibraryPageOptions
     from skillpager.library.upkeep import Progress, Upkeep
     from skillpager.pager import SkillPager
     from skillpager.types import SkillIndex
