@@ -125,6 +125,7 @@ class RoutedSkillJson(SkillJson):
     cosine: float | None
     node_cosine: float | None
     node: str
+    features: NotRequired[dict[str, float]]
 
 
 class RouteJson(TypedDict):

@@ -10,8 +10,7 @@ from skillpager.cli.messages import note, print_json, print_text, print_trace, r
 from skillpager.cli.options import AsJson, PagerOptions, StyleName
 
 if TYPE_CHECKING:
-    from skillpager.library import FoundSkill
-    from skillpager.library.several import LibraryPage
+    from skillpager.library import FoundSkill, LibraryPage
 
 
 @reported
@@ -77,8 +76,7 @@ def ask(
     from skillpager.cli.list import check_folders
     from skillpager.errors import SettingsError, SkillError
     from skillpager.folders.agents import search_folders, shown_folders
-    from skillpager.library import Library
-    from skillpager.library.several import LibraryPageOptions, library_page_json
+    from skillpager.library import Library, LibraryPageOptions, library_page_json
     from skillpager.output.formatting import too_few_tokens
 
     query = session.read_query(query, skill="")
@@ -128,7 +126,7 @@ def _print_explanation(made: "LibraryPage") -> None:
 def _print_notes(made: "LibraryPage", *, exact: bool) -> None:
     """Print what the page holds, and which skills could not be read."""
     from skillpager.cli.views import page_note, token_count
-    from skillpager.library.choosing import RefusalReason
+    from skillpager.library import RefusalReason
     from skillpager.output.formatting import chance_words, percent
     from skillpager.pages.gaps import not_covered
 

@@ -25,7 +25,7 @@ from skillpager.cli.options import CacheDir
 if TYPE_CHECKING:
     from skillpager.cli.hook_sessions import ShownNodes
     from skillpager.library import Library
-    from skillpager.library.several import LibraryPage
+    from skillpager.library.pages import LibraryPage
     from skillpager.settings import Settings
 
 NAME = "hook"
@@ -201,13 +201,15 @@ def _answer(prompt: Prompt, options: HookOptions) -> list[dict[str, object]]:
 def _open_library(options: HookOptions, project: Path | None) -> "tuple[Library, Settings]":
     from skillpager.cli.options import PagerOptions
     from skillpager.cli.session import choose_settings, open_pager
+    from skillpager.factories import cache_folder
     from skillpager.folders.agents import search_folders
     from skillpager.library import Library
 
     chosen = PagerOptions(cache_dir=options.cache_dir)
     settings = choose_settings(chosen)
     folders = search_folders([*(options.skills_dirs or ()), *settings.skills_dir], project=project)
-    return Library(open_pager(chosen, show_batches=False), folders), settings
+    pager = open_pager(chosen, show_batches=False)
+    return Library(pager, folders, cache=cache_folder(settings)), settings
 
 
 def _make_page(

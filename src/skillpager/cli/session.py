@@ -56,19 +56,27 @@ def open_pager(options: PagerOptions, *, show_batches: bool = True) -> "SkillPag
     return SkillPager(settings=choose_settings(options), progress=print_batch if watched else None)
 
 
-def open_library(folders: Sequence[Path], options: PagerOptions, *, search: bool = True) -> Library:
+def open_library(
+    folders: Sequence[Path], options: PagerOptions, *, counts: bool = True, search: bool = True
+) -> Library:
     """Return the skills of folders, with the options applied; their pager is made when needed.
 
     Args:
-        folders: Folders to search; none for those of the settings and the conventional ones.
-        options: The options of the command.
+        folders: The folders; none for the conventional ones.
+        options: Options of the command.
+        counts: Whether the command shows counts of tokens.
         search: Search at once, and say if there are no skills.
     """
+    from skillpager.factories import cache_folder
+
     check_folders(folders)
     settings = choose_settings(options)
-    report_estimates(default_counter())
+    if counts:
+        report_estimates(default_counter())
     library = Library(
-        lambda: open_pager(options, show_batches=False), folders or search_folders(settings.skills_dir)
+        lambda: open_pager(options, show_batches=False),
+        folders or search_folders(settings.skills_dir),
+        cache=cache_folder(settings),
     )
     if search:
         report_no_skills(library)

@@ -12,11 +12,11 @@ the same task adds little; a skill for another task adds much.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from itertools import combinations, pairwise
 from math import log
 
 from skillpager.library.discovery import FoundSkill
+from skillpager.library.pages import WHY_REFUSED, Refusal, RefusalReason
 from skillpager.library.routes import Route, RoutedSkill
 from skillpager.strategies.navigator.lexical import clauses_of, terms_of
 
@@ -33,43 +33,6 @@ LEAST_CHANCE = 0.1  # of a skill beside another
 TIE_ODDS = 1.0  # a task is that of every chosen skill whose odds are so near to the best
 
 _SENTENCE_SEAM = re.compile(r"(?<=[.?!;。？！；])\s+|\s*\n\s*(?=[-*+•]|\d+[.)]\s)|\s*\n\s*\n\s*")
-
-
-class RefusalReason(StrEnum):
-    """Reasons why a routed skill has no part of a page."""
-
-    CHANCE = "chance"
-    NO_TASK = "no_task"
-    BUDGET = "budget"
-    UNREADABLE = "unreadable"
-    USER_ONLY = "user_only"
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """A routed skill without a part of the page, and why.
-
-    Attributes:
-        skill: The skill.
-        chance: The largest chance that the query, or a task of it, needs the skill.
-        reason: Why it has no part.
-        detail: The reason in a sentence.
-    """
-
-    skill: FoundSkill
-    chance: float
-    reason: RefusalReason
-    detail: str
-
-
-# what each reason means, in a sentence
-WHY_REFUSED = {
-    RefusalReason.CHANCE: "no task of the query is likely enough to need it",
-    RefusalReason.NO_TASK: "the skills on the page serve each task of the query as well or better",
-    RefusalReason.BUDGET: "nothing of it fits beside the other skills: raise the limit of tokens",
-    RefusalReason.UNREADABLE: "it cannot be read",
-    RefusalReason.USER_ONLY: "only the user may start it",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,12 +125,16 @@ def choose_set(candidates: Sequence[Candidate], most: int) -> list[Candidate]:
     return [candidates[place] for place in best]
 
 
-def share_tasks(chosen: Sequence[Candidate], tasks: Sequence[str]) -> list[tuple[str, ...]]:
-    """Return the tasks of each chosen skill: those that it explains best, or as well as the best."""
-    shares: list[list[str]] = [[] for _ in chosen]
-    for number, task in enumerate(tasks):
+def share_tasks(chosen: Sequence[Candidate], tasks: Sequence[str]) -> list[tuple[Candidate, tuple[str, ...]]]:
+    """Return the chosen skills in the order of their tasks, each with its own.
+
+    A task is that of the skill with the best odds for it, and of those whose odds are nearly as good.
+    """
+    shares: list[list[int]] = [[] for _ in chosen]
+    for number in range(len(tasks)):
         odds = [each.odds[number] for each in chosen]
         for share, mine in zip(shares, odds, strict=True):
             if mine >= max(odds) - TIE_ODDS:
-                share.append(task)
-    return [tuple(share) for share in shares]
+                share.append(number)
+    order = sorted(range(len(chosen)), key=lambda place: (shares[place][:1] or [len(tasks)], place))
+    return [(chosen[place], tuple(tasks[number] for number in shares[place])) for place in order]

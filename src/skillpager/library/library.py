@@ -1,13 +1,15 @@
 """The skills of many folders behind one object, by name."""
 
+import logging
+import os
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from skillpager.errors import SettingsError, UnknownSkillError
+from skillpager.errors import SettingsError, StoreError, UnknownSkillError
 from skillpager.folders.agents import search_folders
 from skillpager.library.discovery import (
     USER_ONLY,
@@ -23,11 +25,13 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from skillpager.library.catalog import Catalog
+    from skillpager.library.pages import LibraryPage, LibraryPageOptions
     from skillpager.library.routes import Route
-    from skillpager.library.several import LibraryPage, LibraryPageOptions
     from skillpager.library.upkeep import Progress, Upkeep
     from skillpager.pager import SkillPager
     from skillpager.types import SkillIndex
+
+logger = logging.getLogger(__name__)
 
 # seconds after which a library looks for new skills again
 RESCAN_SECONDS = 2.0
@@ -46,12 +50,18 @@ class Library:
         pager: Indexes and pages the skills; or makes the pager when it is first needed.
         folders: Folders to search, nearest first; default: those of the pager's settings and the
             conventional ones.
+        cache: Folder of the index store, if the pager is to be made later than the first search.
     """
 
     def __init__(
-        self, pager: "SkillPager | Callable[[], SkillPager]", folders: Sequence[Path] | None = None
+        self,
+        pager: "SkillPager | Callable[[], SkillPager]",
+        folders: Sequence[Path] | None = None,
+        *,
+        cache: Path | None = None,
     ) -> None:
         self._pager = pager
+        self._cache = cache
         self._named = None if folders is None else tuple(folders)
         self.folders = self._search_folders()
         self._searching = threading.Lock()
@@ -95,7 +105,11 @@ class Library:
     def _search(self) -> list[FoundSkill]:
         started = time.monotonic()
         self.folders = self._search_folders()
+        if self._found is None:
+            self._readings = self._stored_readings()
+        before = dict(self._readings)
         found = discover(self.folders, self._readings)
+        self._store_readings(before)
         usable = {each.name: each for each in found if each.problem is None and each.shadowed_by is None}
         skills = sorted(usable.values(), key=lambda each: each.name)
         if skills != self._skills:  # routing takes another list for other skills
@@ -103,6 +117,26 @@ class Library:
         self._found, self._usable, self._searched = found, usable, started
         self._misnamed.clear()
         return found
+
+    def _stored_readings(self) -> dict[Path, Reading]:
+        """Return what earlier processes read of the folders."""
+        try:
+            return {} if self._catalog is None else self._catalog.readings(self.folders)
+        except StoreError as error:
+            logger.debug("every skill is read again: %s", error)
+            return {}
+
+    def _store_readings(self, before: Mapping[Path, Reading]) -> None:
+        """Store what a search read, for later processes."""
+        now = self._readings
+        changed = {path: reading for path, reading in now.items() if before.get(path) is not reading}
+        # a search from another folder may reach what this one does not
+        gone = [path for path in before.keys() - now.keys() if not os.path.lexists(path / ENTRY_FILE)]
+        if self._catalog is not None and (changed or gone):
+            try:
+                self._catalog.save_readings(changed, gone)
+            except StoreError as error:
+                logger.debug("what was read of skills is not stored: %s", error)
 
     def skills(self, *, for_model: bool = False) -> list[FoundSkill]:
         """Return the skills that can be paged, sorted by name.
@@ -154,18 +188,29 @@ class Library:
         with skill_faults(path):
             return self.pager.index(path, scope=scope)
 
-    def route(self, query: str, *, k: int = DEFAULT_ROUTED, for_model: bool = False) -> "Route":
+    def route(
+        self,
+        query: str,
+        *,
+        k: int = DEFAULT_ROUTED,
+        for_model: bool = False,
+        progress: "Progress | None" = None,
+    ) -> "Route":
         """Return the `k` skills that a query most likely needs, each with its chance and reasons.
 
-        Shadowed and unreadable skills are left out; those that only the user may start are marked.
+        Shadowed and unreadable skills are left out; those that only the user may start are marked. The first
+        route reads all skills, and the catalog keeps their words; later ones read what is new. If many have
+        no embedding yet, only those are embedded that share words with the query: `prepare` embeds all.
 
         Args:
-            query: What the agent is about to do.
-            k: Most skills.
+            query: The task that the agent is about to do.
+            k: Number of skills, at most.
             for_model: Leave out skills that only the user may start.
+            progress: Called with the number of skills that were read and of all, while they are read.
 
         Raises:
             SettingsError: The query is empty, or `k` is below 1.
+            EncoderError: The encoder fails.
         """
         if not query.strip():
             raise SettingsError("The query is empty: say in a sentence what the agent is about to do.")
@@ -176,7 +221,7 @@ class Library:
 
         model = load_router()
         self.found()
-        searched = self._upkeep.searched(self._skills, query, model.most_terms)
+        searched = self._upkeep.searched(self._skills, query, model.most_terms, progress)
         row = self.pager.embed_query(query)
         hidden = sum(skill.user_only for skill in self._skills) if for_model else 0
         route = route_query(searched, query, row, k=k + hidden, model=model)
@@ -204,10 +249,14 @@ class Library:
     def _catalog(self) -> "Catalog | None":
         """The catalog beside the index store; None for a store without a file."""
         from skillpager.library.catalog import Catalog
-        from skillpager.stores import SqliteStore
 
-        store = self.pager.store
-        return Catalog(store.path.parent) if isinstance(store, SqliteStore) else None
+        folder = self._cache
+        if folder is None:
+            from skillpager.stores import SqliteStore
+
+            store = self.pager.store
+            folder = store.path.parent if isinstance(store, SqliteStore) else None
+        return None if folder is None else Catalog(folder)
 
     def page(self, query: str, **options: "Unpack[LibraryPageOptions]") -> "LibraryPage":
         """Return one page from the skills that a query needs, each part under its skill's name.

@@ -303,7 +303,8 @@ def route_query(
     best = np.argsort(-chances, kind="stable")[:k]
     routed = tuple(_routed(searched, found, place, float(chances[place])) for place in best.tolist())
     fits = model.fit(fit_features_of(found, chances))
-    return Route(query, routed, fits, size, model.threshold)
+    bare = 0 if searched.vectors is None else int((~searched.vectors.known).sum())
+    return Route(query, routed, fits, size, model.threshold, bare)
 
 
 def _routed(searched: Searched, found: Candidates, place: int, chance: float) -> RoutedSkill:

@@ -8,32 +8,27 @@ If one skill suffices, the result is that skill's page.
 
 import json
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING
 
-from typing_extensions import TypedDict
-
 from skillpager.errors import SettingsError, SkillError, SkillPagerError
-from skillpager.json_types import LibraryPageJson
 from skillpager.library.choosing import (
     MAX_SKILLS,
     Candidate,
-    Refusal,
-    RefusalReason,
     choose_set,
     find_candidates,
     share_tasks,
     tasks_of,
 )
-from skillpager.library.discovery import FoundSkill, found_json, skill_faults
+from skillpager.library.discovery import FoundSkill, skill_faults
+from skillpager.library.pages import LibraryPage, LibraryPageOptions, RefusalReason, SkillPart
 from skillpager.library.pooling import Share, Source, share_budget
-from skillpager.library.routes import Route, for_models, route_json
-from skillpager.output.json import context_json
+from skillpager.library.routes import Route, for_models
 from skillpager.pages.assemble import choose_budget
 from skillpager.pages.gaps import skill_tag, tag_of
 from skillpager.pages.render import NodeMeter
-from skillpager.types import Page, PageOptions, SkillIndex, Strategy, Style
+from skillpager.types import Page, PageOptions, SkillIndex, Style
 
 if TYPE_CHECKING:
     from skillpager.library.library import Library
@@ -43,93 +38,6 @@ if TYPE_CHECKING:
 TASK_ROUTED = 50
 # skills that a page names where none fits
 NEAREST_SKILLS = 3
-
-
-class LibraryPageOptions(TypedDict, total=False):
-    """Options of `Library.page`; all are optional.
-
-    Attributes:
-        k: Skills in the route of the query.
-        max_skills: Most skills on the page.
-        max_tokens: Ceiling on the tokens of the page, the names of skills and all marks included.
-        sufficiency: As for `SkillPager.page`; the chance that all parts hold what is needed of their skills.
-        fill: As for `SkillPager.page`.
-        strategy: As for `SkillPager.page`.
-        scope: As for `SkillPager.page`.
-        style: As for `SkillPager.page`. Style `plain` has no names of skills.
-        show: Returns the command that reads lines of a skill; see `show` of `PageOptions`.
-        folder: As for `SkillPager.page`.
-        known: Returns the ids of the nodes of an index that the reader has, given its key.
-    """
-
-    k: int
-    max_skills: int
-    max_tokens: int | None
-    sufficiency: float | None
-    fill: bool | None
-    strategy: Strategy | str | None
-    scope: str | None
-    style: Style | str | None
-    show: Callable[[FoundSkill], str]
-    folder: bool
-    known: Callable[[str], Collection[str]]
-
-
-@dataclass(frozen=True, slots=True)
-class SkillPart:
-    """The part of a page that is of one skill.
-
-    Attributes:
-        skill: The skill.
-        chance: The largest chance that the query, or a task of it, needs the skill.
-        tasks: The tasks of the query for which it is there; its nodes were picked for these.
-        page: The part as a page: its text, nodes, gaps and selection.
-        key: Key of the index of its nodes.
-        show: Command that reads its lines; empty if there is none.
-    """
-
-    skill: FoundSkill
-    chance: float
-    tasks: tuple[str, ...]
-    page: Page
-    key: str
-    show: str
-
-
-@dataclass(frozen=True, slots=True)
-class LibraryPage:
-    """A page from the skills of a library.
-
-    Attributes:
-        text: The rendered page; if no skill fits, a line that says so.
-        style: How it was rendered.
-        parts: Its parts, in the order in which they stand; one for a single skill, none if no skill fits.
-        tokens: Tokens of `text`.
-        full_tokens: Tokens of the skills of its parts, without front matter.
-        tokens_exact: Whether the counts are a tokenizer's; False for estimates.
-        sufficiency: Estimated chance that each part holds all that is needed of its skill; None if the
-            strategy does not estimate it.
-        covered: The least of the estimated chances that a skill answers its tasks at all; None if one is
-            not known.
-        tasks: The tasks of the query.
-        route: The skills that routing found for the whole query.
-        refused: The skills that were found and have no part, the most likely first.
-        least_tokens: If not a single node fits: the least `max_tokens` with which the page can hold one.
-            Else None.
-    """
-
-    text: str
-    style: Style
-    parts: tuple[SkillPart, ...]
-    tokens: int
-    full_tokens: int
-    tokens_exact: bool
-    sufficiency: float | None
-    covered: float | None
-    tasks: tuple[str, ...]
-    route: Route
-    refused: tuple[Refusal, ...]
-    least_tokens: int | None = None
 
 
 def make_library_page(library: "Library", query: str, options: LibraryPageOptions) -> LibraryPage:
@@ -273,31 +181,30 @@ class _Desk:
         )
 
     def _several(
-        self, query: str, tasks: Sequence[str], chosen: Sequence[Candidate]
+        self, query: str, tasks: tuple[str, ...], chosen: Sequence[Candidate]
     ) -> tuple[str, list[SkillPart]]:
         """Return text and parts of a page of several skills; those of which nothing fits have no part."""
-        indexes = [self._indexes[each.skill] for each in chosen]
-        tag = common_tag(indexes) if self.style is not Style.PLAIN else ""
         shared = share_tasks(chosen, tasks)
+        tag = ""
+        if self.style is not Style.PLAIN:
+            tag = common_tag([self._indexes[each.skill] for each, _ in shared])
         sources = [
-            self._source(each, query if own == tuple(tasks) else " ".join(own), tag, len(chosen))
-            for each, own in zip(chosen, shared, strict=True)
+            self._source(each, query if own in (tasks, ()) else " ".join(own), tag, len(shared))
+            for each, own in shared
         ]
         limit = self._budget.max_tokens
-        shares = share_budget(sources, limit, self.count(self._heading(chosen, tag)))
+        shares = share_budget(sources, limit, self.count(self._heading(shared, tag)))
         while True:
             held = [place for place, share in enumerate(shares) if share.shown]
             pages = [self._rendered(shares[place]) for place in held]
             bodies = [f"{page.text.rstrip()}\n" for page in pages]
-            text = self._heading([chosen[place] for place in held], tag) + "\n".join(bodies)
+            text = self._heading([shared[place] for place in held], tag) + "\n".join(bodies)
             if limit is None or self.count(text) <= limit or not held:
                 break
             # the limit is for the rendered page: remove the pick that came last
             last = max(held, key=lambda place: (shares[place].picks[-1].total_tokens, place))
             shares[last].drop_last()
-        parts = [
-            self._part(chosen[place], shared[place], page) for place, page in zip(held, pages, strict=True)
-        ]
+        parts = [self._part(*shared[place], page) for place, page in zip(held, pages, strict=True)]
         return text, parts
 
     def _source(self, chosen: Candidate, query: str, tag: str, skills: int) -> Source:
@@ -344,11 +251,11 @@ class _Desk:
         known = self._options.get("known")
         return known(index.key) if known else ()
 
-    def _heading(self, chosen: Sequence[Candidate], tag: str) -> str:
+    def _heading(self, shared: Sequence[tuple[Candidate, tuple[str, ...]]], tag: str) -> str:
         """Return the first line of a page of several skills, which names them; tags of style `xml` do."""
-        if self.style is not Style.MARKED or len(chosen) < 2:
+        if self.style is not Style.MARKED or len(shared) < 2:
             return ""
-        return f"[Page{tag} of {len(chosen)} skills: {_names([each.skill for each in chosen])}.]\n\n"
+        return f"[Page{tag} of {len(shared)} skills: {_names([each.skill for each, _ in shared])}.]\n\n"
 
 
 def common_tag(indexes: Sequence[SkillIndex]) -> str:
@@ -359,41 +266,3 @@ def common_tag(indexes: Sequence[SkillIndex]) -> str:
     texts = [skill.name for skill in skills]
     texts += [text for skill in skills for file in skill.files for text in (f"[{file.path}", file.text)]
     return tag_of(*texts)
-
-
-def library_page_json(page: LibraryPage) -> LibraryPageJson:
-    """Return the JSON of a page from several skills, the same for every front end."""
-    return {
-        "text": page.text,
-        "style": page.style.value,
-        "tokens": page.tokens,
-        "full_tokens": page.full_tokens,
-        "tokens_exact": page.tokens_exact,
-        "token_reduction": 1.0 - page.tokens / page.full_tokens if page.full_tokens else 0.0,
-        "has_fit": bool(page.parts) or page.least_tokens is not None,
-        "sufficiency": page.sufficiency,
-        "covered": page.covered,
-        "least_tokens": page.least_tokens,
-        "tasks": list(page.tasks),
-        "parts": [
-            {
-                **found_json(part.skill),
-                "chance": round(part.chance, 4),
-                "tasks": list(part.tasks),
-                "key": part.key,
-                "show": part.show,
-                "page": context_json(part.page),
-            }
-            for part in page.parts
-        ],
-        "refused": [
-            {
-                **found_json(each.skill),
-                "chance": round(each.chance, 4),
-                "reason": each.reason.value,
-                "detail": each.detail,
-            }
-            for each in page.refused
-        ],
-        "route": route_json(page.route),
-    }

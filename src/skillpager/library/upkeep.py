@@ -65,14 +65,27 @@ class Upkeep:
             report(2 * count, 2 * count)
             return self._current()
 
-    def searched(self, skills: Sequence[FoundSkill], query: str, most_terms: int) -> Searched:
+    def searched(
+        self,
+        skills: Sequence[FoundSkill],
+        query: str,
+        most_terms: int,
+        progress: Progress | None = None,
+    ) -> Searched:
         """Return what routing searches, with the words of all skills and the embeddings that a query needs.
+
+        Args:
+            skills: The skills.
+            query: The query.
+            most_terms: So many of its terms are searched, the rarest.
+            progress: Called with the number of skills that were read and of all.
 
         Raises:
             EncoderError: The encoder fails.
         """
         with self._lock:
-            self._follow(skills, lambda _: None)
+            report = progress or (lambda *_: None)
+            self._follow(skills, lambda done: report(done, len(skills)))
             searched = self._current()
             known = np.zeros(len(skills), bool) if searched.vectors is None else searched.vectors.known
             missing = np.flatnonzero(~known)

@@ -4,9 +4,8 @@ from collections.abc import Sequence
 
 from skillpager.errors import SettingsError
 from skillpager.library import Route
-from skillpager.library.choosing import RefusalReason
+from skillpager.library.pages import LibraryPage, RefusalReason, SkillPart
 from skillpager.library.route_text import chance_of, no_fit_words, reason_words
-from skillpager.library.several import LibraryPage, SkillPart
 from skillpager.mcp.replies import Reply, gap_forms, most_that_fit, node_forms
 from skillpager.output.formatting import chance_words, snippet, too_few_tokens
 from skillpager.types import TokenCounter
