@@ -13,7 +13,7 @@ from typing import Any, Self
 from typing_extensions import Unpack
 
 from skillpager.errors import SettingsError, StrategyError
-from skillpager.factories import cache_folder, make_classifier, make_encoder, make_strategy
+from skillpager.factories import make_classifier, make_encoder, make_strategy
 from skillpager.indexing import Builder, get_or_build, rows_id
 from skillpager.memory import MAX_KEPT_NODES, LRUCache, ProcessMemory, stamp_skill
 from skillpager.output import outline as explain
@@ -22,7 +22,7 @@ from skillpager.pages.assemble import choose_budget, estimates, leave_out, longe
 from skillpager.pages.gaps import folder_line
 from skillpager.pages.render import PageRenderer, joint_cache
 from skillpager.parsing.skill import SCOPES, own_folder, read_skill, skill_from_text
-from skillpager.settings import Settings, load_settings
+from skillpager.settings import Settings, cache_folder, load_settings
 from skillpager.stores import SqliteStore
 from skillpager.strategies.baselines.simple import Full
 from skillpager.strategies.picking import allows_all

@@ -163,6 +163,11 @@ def hide_secrets(url: str) -> str:
     return f"{address}{mark}{hidden}" if mark else address
 
 
+def cache_folder(settings: Settings) -> Path:
+    """Return the folder of the index store."""
+    return settings.cache_dir / "indexes"
+
+
 def read_bounded(path: Path, max_bytes: int) -> bytes:
     """Return the content of a regular file, or the first `max_bytes + 1` bytes of a longer one.
 

@@ -170,8 +170,9 @@ def test_skills_that_are_not_found_in_time_are_left_to_a_search(
     pager: SkillPager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     library = Library(pager, [SAMPLES])
-    monkeypatch.setattr(greeting, "GREETING_SECONDS", 0.0)
-    assert greeting_of(library) == f"{USE} {FIND}"
+    monkeypatch.setattr(greeting, "GREETING_SECONDS", 0.01)
+    with library._searching:
+        assert greeting_of(library) == f"{USE} {FIND}"
     monkeypatch.setattr(greeting, "GREETING_SECONDS", 60.0)
     assert greeting_of(library) == instructions_of(library)
 

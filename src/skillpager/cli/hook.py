@@ -176,7 +176,7 @@ def read_prompt(data: bytes) -> Prompt | None:
 def _answer(prompt: Prompt, options: HookOptions) -> list[dict[str, object]]:
     """Return what the agent is told, if there is anything to tell."""
     from skillpager.cli.hook_sessions import ShownNodes
-    from skillpager.factories import cache_folder
+    from skillpager.settings import cache_folder
 
     started = time.perf_counter()
     library, settings = _open_library(options, prompt.folder)
@@ -201,9 +201,9 @@ def _answer(prompt: Prompt, options: HookOptions) -> list[dict[str, object]]:
 def _open_library(options: HookOptions, project: Path | None) -> "tuple[Library, Settings]":
     from skillpager.cli.options import PagerOptions
     from skillpager.cli.session import choose_settings, open_pager
-    from skillpager.factories import cache_folder
     from skillpager.folders.agents import search_folders
     from skillpager.library import Library
+    from skillpager.settings import cache_folder
 
     chosen = PagerOptions(cache_dir=options.cache_dir)
     settings = choose_settings(chosen)
@@ -246,7 +246,7 @@ def _prepare_aside(options: HookOptions) -> None:
     from skillpager.cli.hook_sessions import FOLDER
     from skillpager.cli.options import PagerOptions
     from skillpager.cli.session import choose_settings
-    from skillpager.factories import cache_folder
+    from skillpager.settings import cache_folder
 
     mark = cache_folder(choose_settings(PagerOptions(cache_dir=options.cache_dir))) / FOLDER / "preparing"
     with suppress(OSError):

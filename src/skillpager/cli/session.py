@@ -16,7 +16,7 @@ from skillpager.folders.agents import search_folders, shown_folders
 from skillpager.library import Library, locate
 from skillpager.parsing.decoding import decode
 from skillpager.parsing.skill import ENTRY_FILE
-from skillpager.settings import Settings, load_settings
+from skillpager.settings import Settings, cache_folder, load_settings
 from skillpager.tokens import default_counter
 from skillpager.types import TokenCounter
 
@@ -37,7 +37,6 @@ def choose_settings(options: PagerOptions, *, faults: list[SettingsError] | None
 
 def open_store(settings: Settings) -> "SqliteStore":
     """Return the store of these settings."""
-    from skillpager.factories import cache_folder
     from skillpager.stores import SqliteStore
 
     return SqliteStore(cache_folder(settings), max_bytes=settings.max_cache_bytes)
@@ -67,8 +66,6 @@ def open_library(
         counts: Whether the command shows counts of tokens.
         search: Search at once, and say if there are no skills.
     """
-    from skillpager.factories import cache_folder
-
     check_folders(folders)
     settings = choose_settings(options)
     if counts:

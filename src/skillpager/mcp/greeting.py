@@ -36,8 +36,8 @@ USE = (
 )
 # and when there are more skills than the instructions describe
 FIND = "To find the skill for a task, call load_skill with a query and without a name."
-# a thousand skills take longer; they are named by `list_skills` and found by a query
-GREETING_SECONDS = 0.1
+# only thousands of skills that were never read before take longer; a query finds them all the same
+GREETING_SECONDS = 0.5
 # Claude Code cuts instructions off at 2 kB
 MAX_BYTES = 2_000
 # characters of a skill's description in the instructions: the most with which all skills fit
