@@ -18,17 +18,20 @@ def ask(
     query: Annotated[
         str, typer.Argument(metavar="QUERY", help="The task at hand, in a sentence; - reads it from stdin.")
     ],
-    options: PagerOptions,
-    skills: Annotated[
+    folders: Annotated[
         list[Path] | None,
-        typer.Option(
-            "--skills",
+        typer.Argument(
             metavar="DIR",
-            help="Folder of skills; may be given several times. [default: those that `skillpager list` "
-            "searches]",
+            help="Folders of skills to search. [default: those that `skillpager list` searches]",
             show_default=False,
         ),
     ] = None,
+    skills: Annotated[
+        list[Path] | None,
+        typer.Option("--skills", metavar="DIR", help="The same as DIR.", show_default=False),
+    ] = None,
+    *,
+    options: PagerOptions,
     max_tokens: Annotated[
         int | None,
         typer.Option(
@@ -67,43 +70,44 @@ def ask(
 
     \b
     Examples:
-      skillpager ask "restore one table from a dump" --skills examples/skills
-      skillpager ask "find the commit that broke the build, then check the release" --skills examples/skills
-      skillpager ask "pod stuck in Pending" --skills examples/skills --max-tokens 600 --explain
-      echo "remove duplicate rows" | skillpager ask - --skills examples/skills --json
+      skillpager ask "restore one table from a dump" examples/skills
+      skillpager ask "Find the commit that broke it. Then restore the table." examples/skills
+      skillpager ask "pod stuck in Pending" examples/skills --max-tokens 600 --explain
+      echo "remove duplicate rows" | skillpager ask - examples/skills --json
     """
     from skillpager.cli import session
-    from skillpager.cli.list import check_folders
+    from skillpager.cli.views import progress_bar
     from skillpager.errors import SettingsError, SkillError
-    from skillpager.folders.agents import search_folders, shown_folders
-    from skillpager.library import Library, LibraryPageOptions, library_page_json
+    from skillpager.folders.agents import shown_folders
+    from skillpager.library import LibraryPageOptions, library_page_json
     from skillpager.output.formatting import too_few_tokens
 
     query = session.read_query(query, skill="")
-    check_folders(skills or [])
-    pager = session.open_pager(options)
-    library = Library(pager, skills or search_folders(pager.settings.skills_dir))
+    named = [*(folders or []), *(skills or [])]
+    library = session.open_library(named, options)
     if not library.skills():
         raise SkillError(
-            f"There are no skills in {shown_folders(library.folders)}: name a folder of skills with --skills."
+            f"There are no skills in {shown_folders(library.folders)}: name folders with skills."
         )
     chosen = LibraryPageOptions(
         max_tokens=max_tokens,
         fill=fill,
         style=style,
         folder=True,
-        show=lambda skill: session.show_command(named(skill, by_path=bool(skills)), options),
+        show=lambda skill: session.show_command(word_of(skill, by_path=bool(named)), options),
     )
     if max_skills is not None:
         chosen["max_skills"] = max_skills
-    made = library.page(query, **chosen)
+    with progress_bar("skills") as progress:
+        chosen["progress"] = progress
+        made = library.page(query, **chosen)
     if as_json:
         print_json(library_page_json(made))
     else:
         print_text(made.text)
         if explain:
             _print_explanation(made)
-        _print_notes(made, exact=pager.token_counter.exact)
+        _print_notes(made)
     if made.least_tokens is not None:
         raise SettingsError(too_few_tokens(made.least_tokens, "--max-tokens"))
 
@@ -123,7 +127,7 @@ def _print_explanation(made: "LibraryPage") -> None:
         print_trace(f"not on the page: {name} (chance {percent(each.chance)}): {one_line(each.detail)}")
 
 
-def _print_notes(made: "LibraryPage", *, exact: bool) -> None:
+def _print_notes(made: "LibraryPage") -> None:
     """Print what the page holds, and which skills could not be read."""
     from skillpager.cli.views import page_note, token_count
     from skillpager.library import RefusalReason
@@ -138,7 +142,7 @@ def _print_notes(made: "LibraryPage", *, exact: bool) -> None:
             note(f"the skill {part.skill.name} {said}")
     if len(made.parts) > 1:
         saved = percent(1 - made.tokens / made.full_tokens, digits=1)
-        line = f"{len(made.parts)} skills, {token_count(made.tokens, exact=exact)}, {saved} saved"
+        line = f"{len(made.parts)} skills, {token_count(made.tokens, exact=made.tokens_exact)}, {saved} saved"
         if made.sufficiency is not None:
             chance = chance_words(made.sufficiency)
             line += f"; all parts hold what is needed with an estimated chance of {chance}"
@@ -148,7 +152,7 @@ def _print_notes(made: "LibraryPage", *, exact: bool) -> None:
             warn(f"{each.skill.name} is passed over: {each.detail}")
 
 
-def named(skill: "FoundSkill", *, by_path: bool) -> str:
+def word_of(skill: "FoundSkill", *, by_path: bool) -> str:
     """Return what names a skill on the command line: its name if that is looked for where it was found.
 
     A name that is a path, too, would be read as one.

@@ -61,15 +61,14 @@ class Candidate:
 
 def tasks_of(query: str) -> tuple[str, ...]:
     """Return the tasks of a query, at most `MAX_TASKS`: its sentences and items, or the clauses of one."""
-    tasks: list[str] = []
-    for part in filter(str.strip, _SENTENCE_SEAM.split(query.strip())):
-        # what is too short to be routed belongs to what it follows
+    parts = [part.strip() for part in _SENTENCE_SEAM.split(query) if part.strip()]
+    tasks = list(clauses_of(query.strip())) if len(parts) == 1 else []
+    for part in [] if tasks else parts:
+        # what is too short to be routed belongs to its neighbour
         if tasks and min(len(terms_of(part)), len(terms_of(tasks[-1]))) < LEAST_TASK_TERMS:
-            tasks[-1] = f"{tasks[-1]} {part.strip()}"
+            tasks[-1] = f"{tasks[-1]} {part}"
         else:
-            tasks.append(part.strip())
-    if len(tasks) == 1:
-        tasks = list(clauses_of(tasks[0])) or tasks
+            tasks.append(part)
     while len(tasks) > MAX_TASKS:
         lengths = [len(left) + len(right) for left, right in pairwise(tasks)]
         shortest = lengths.index(min(lengths))

@@ -28,6 +28,7 @@ class LibraryPageOptions(TypedDict, total=False):
         show: Returns the command that reads lines of a skill; see `show` of `PageOptions`.
         folder: As for `SkillPager.page`.
         known: Returns the ids of the nodes of an index that the reader has, given its key.
+        progress: As for `Library.route`.
     """
 
     k: int
@@ -41,6 +42,7 @@ class LibraryPageOptions(TypedDict, total=False):
     show: Callable[[FoundSkill], str]
     folder: bool
     known: Callable[[str], Collection[str]]
+    progress: Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from skillpager.library.choosing import (
     tasks_of,
 )
 from skillpager.library.discovery import FoundSkill, skill_faults
+from skillpager.library.library import DEFAULT_ROUTED
 from skillpager.library.pages import LibraryPage, LibraryPageOptions, RefusalReason, SkillPart
 from skillpager.library.pooling import Share, Source, share_budget
 from skillpager.library.routes import Route, for_models
@@ -48,10 +49,9 @@ def make_library_page(library: "Library", query: str, options: LibraryPageOption
     if most < 1:
         raise SettingsError(f"max_skills is {most}: it must be 1 or more.")
     desk = _Desk(library.pager, options)
-    route = library.route(query, k=options["k"]) if "k" in options else library.route(query)
+    route = library.route(query, k=options.get("k", DEFAULT_ROUTED), progress=options.get("progress"))
     tasks = tasks_of(query)
-    split = len(tasks) > 1 and most > 1
-    of_tasks = [library.route(task, k=TASK_ROUTED) for task in tasks] if split else []
+    of_tasks = [library.route(task, k=TASK_ROUTED) for task in tasks] if len(tasks) > 1 else []
     candidates = find_candidates(route, of_tasks)
     refused = [each.refusal(RefusalReason.USER_ONLY) for each in candidates if each.skill.user_only]
     usable = [each for each in candidates if not each.skill.user_only]
