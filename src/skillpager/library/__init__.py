@@ -9,12 +9,14 @@ from skillpager.library.discovery import (
     skill_faults,
     stub_of,
 )
+from skillpager.library.filters import SkillFilter
 from skillpager.library.library import Library
 
 __all__ = [
     "STUB_OF",
     "FoundSkill",
     "Library",
+    "SkillFilter",
     "discover",
     "found_json",
     "locate",

@@ -17,6 +17,7 @@ from skillpager.display_text import one_line
 from skillpager.errors import SkillError, SkillPagerError, is_panic
 from skillpager.folders.walks import SKIPPED_FOLDERS, entries_of, identity_of, warn_of_size
 from skillpager.json_types import SkillJson
+from skillpager.library.licences import stated_licence
 from skillpager.memory import FileStamps, take_stamps
 from skillpager.parsing.skill import ENTRY_FILE, read_skill, shown_name
 
@@ -45,6 +46,8 @@ class FoundSkill:
         shadowed_by: Folder of the skill that is used instead because it has the same name; None if there is
             none.
         problem: Why it cannot be read; None if it can.
+        stated_licence: The licence that its front matter states, as text; empty if it states none.
+        folder: The search folder in which it was found; None for a skill that was not searched for.
     """
 
     name: str
@@ -52,6 +55,8 @@ class FoundSkill:
     path: Path
     shadowed_by: Path | None
     problem: str | None
+    stated_licence: str = ""
+    folder: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +137,7 @@ def discover(folders: Iterable[Path], readings: dict[Path, Reading] | None = Non
     first: dict[str, Path] = {}
     texts: set[tuple[str, str]] = set()
     seen: set[Hashable] = set()
-    for path, identity in (each for folder in folders for each in _skill_folders(folder)):
+    for top, path, identity in ((folder, *each) for folder in folders for each in _skill_folders(folder)):
         if identity in seen:
             continue
         seen.add(identity)
@@ -148,7 +153,7 @@ def discover(folders: Iterable[Path], readings: dict[Path, Reading] | None = Non
         texts.add((skill.name, reading.digest))
         if skill.problem is None and (nearest := first.setdefault(skill.name, path)) != path:
             skill = replace(skill, shadowed_by=nearest)
-        found.append(skill)
+        found.append(replace(skill, folder=top))
     if readings is not None:
         readings.clear()
         readings.update(now)
@@ -159,7 +164,8 @@ def _read(path: Path) -> Reading:
     try:
         with skill_faults(path):
             skill = read_skill(path, scope="body")
-            found = FoundSkill(skill.name, skill.description, path, None, None)
+            licence = stated_licence(skill.metadata)
+            found = FoundSkill(skill.name, skill.description, path, None, None, licence)
             entry = path / skill.files[0].path
             digest = skill.files[0].digest
             return Reading(
