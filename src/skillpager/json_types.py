@@ -115,6 +115,28 @@ class SkillJson(TypedDict):
     problem: str | None
 
 
+class RoutedSkillJson(SkillJson):
+    """A skill that routing found for a query, with its reasons."""
+
+    chance: float
+    terms: list[str]
+    fields: list[str]
+    cosine: float | None
+    node_cosine: float | None
+    node: str
+    user_only: bool
+
+
+class RouteJson(TypedDict):
+    """The skills of a library for a query, best first, and the chance that any skill fits."""
+
+    query: str
+    fits: float
+    has_fit: bool
+    searched: int
+    skills: list[RoutedSkillJson]
+
+
 class OmissionJson(PlaceJson):
     """A gap of a page: what is left out, as ids of nodes, counts of node types and tokens."""
 

@@ -25,6 +25,8 @@ logger = logging.getLogger(__name__)
 
 # front-matter field by which a stub, a small file in place of a skill, names its original
 STUB_OF = "skillpager.stub-of"
+# front-matter field that keeps models from starting a skill: only its user may
+USER_ONLY = "disable-model-invocation"
 
 # levels of folders that are searched below a search folder
 MAX_DEPTH = 4
@@ -46,6 +48,8 @@ class FoundSkill:
         shadowed_by: Folder of the skill that is used instead because it has the same name; None if there is
             none.
         problem: Why it cannot be read; None if it can.
+        digest: That of its SKILL.md; empty if it cannot be read.
+        user_only: Whether its front matter says that only the user may start it, no model.
         stated_licence: The licence that its front matter states, as text; empty if it states none.
         folder: The search folder in which it was found; None for a skill that was not searched for.
     """
@@ -55,6 +59,8 @@ class FoundSkill:
     path: Path
     shadowed_by: Path | None
     problem: str | None
+    digest: str = ""
+    user_only: bool = False
     stated_licence: str = ""
     folder: Path | None = None
 
@@ -164,10 +170,11 @@ def _read(path: Path) -> Reading:
     try:
         with skill_faults(path):
             skill = read_skill(path, scope="body")
-            licence = stated_licence(skill.metadata)
-            found = FoundSkill(skill.name, skill.description, path, None, None, licence)
             entry = path / skill.files[0].path
             digest = skill.files[0].digest
+            user_only = skill.metadata.get(USER_ONLY, "").strip().lower() == "true"
+            licence = stated_licence(skill.metadata)
+            found = FoundSkill(skill.name, skill.description, path, None, None, digest, user_only, licence)
             return Reading(
                 found if stub_of(skill.metadata) is None else None, digest, take_stamps([entry, path])
             )

@@ -63,7 +63,7 @@ class SkillFilter:
         object.__setattr__(self, "trusted", tuple(dict.fromkeys(places)))
         if self.unshared and not hasattr(os, "getuid"):
             raise SettingsError(
-                "This system does not tell who may change a file: leave out `unshared`, or use trusted folders."
+                "This system does not tell who may change a file: name trusted folders, not `unshared`."
             )
 
     def __call__(self, found: FoundSkill) -> bool:

@@ -7,17 +7,21 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from skillpager.errors import UnknownSkillError
+from skillpager.errors import SettingsError, UnknownSkillError
 from skillpager.folders.agents import search_folders
 from skillpager.library.discovery import FoundSkill, Reading, discover, similar_names, skill_faults
 from skillpager.parsing.skill import ENTRY_FILE
 
 if TYPE_CHECKING:
+    from skillpager.library.routes import Route
+    from skillpager.library.routing import Router
     from skillpager.pager import SkillPager
     from skillpager.types import SkillIndex
 
 # seconds after which a library looks for new skills again
 RESCAN_SECONDS = 2.0
+# skills of a route
+DEFAULT_ROUTED = 10
 
 
 class Library:
@@ -46,6 +50,8 @@ class Library:
         self._readings: dict[Path, Reading] = {}
         # names of folders that turned out to contain no skill of that name
         self._misnamed: set[str] = set()
+        self._routing = threading.Lock()
+        self._router: Router | None = None
 
     @cached_property
     def pager(self) -> "SkillPager":
@@ -120,6 +126,27 @@ class Library:
         path = self.skill(name).path
         with skill_faults(path):
             return self.pager.index(path, scope=scope)
+
+    def route(self, query: str, *, k: int = DEFAULT_ROUTED) -> "Route":
+        """Return the `k` skills that a query most likely needs, each with its chance and reasons.
+
+        Shadowed and unreadable skills are left out; those that only the user may start are marked.
+
+        Raises:
+            SettingsError: The query is empty, or `k` is below 1.
+        """
+        from skillpager.library.routing import Router  # arrays, which a list of names does without
+
+        if not query.strip():
+            raise SettingsError("The query is empty: say in a sentence what the agent is about to do.")
+        if k < 1:
+            raise SettingsError(f"k is {k}: ask for at least one skill.")
+        skills = self.skills()
+        with self._routing:
+            if self._router is None or self._router.skills != skills:
+                self._router = Router(skills)
+            router = self._router
+        return router.route(query, k=k)
 
     def _may_be_new(self, name: str) -> bool:
         """Return whether a search folder has a skill folder of this name that no search has read.

@@ -234,12 +234,13 @@ def recognise_text(text: str) -> str:
         return UNKNOWN
     if found:
         return " AND ".join(sorted(found))
+    if _GIVES.search(words):  # but nothing is known of what
+        return UNKNOWN
     if len(text) <= MAX_NOTE_CHARS:
         first = next((line for line in text.splitlines() if line.strip()), "")
         if (named := recognise_name(first.lstrip("# "))) != UNKNOWN:
             return named
-    is_reserved = "all rights reserved" in words and not _GIVES.search(words)
-    return PROPRIETARY if is_reserved else UNKNOWN
+    return PROPRIETARY if "all rights reserved" in words else UNKNOWN
 
 
 def _creative_commons(match: re.Match[str]) -> str:

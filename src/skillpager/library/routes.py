@@ -1,0 +1,78 @@
+"""The result of routing a query: skills with their chances and reasons, and whether any skill fits."""
+
+from dataclasses import dataclass
+
+from skillpager.json_types import RouteJson
+from skillpager.library.discovery import FoundSkill, found_json
+
+
+@dataclass(frozen=True, slots=True)
+class RoutedSkill:
+    """A skill that routing found for a query, with its reasons.
+
+    Attributes:
+        skill: The skill.
+        chance: Calibrated chance, 0 to 1, that the query needs this skill.
+        terms: The terms of the query that the skill holds, most telling first.
+        fields: The fields that hold any of them: `name`, `description`, `body`, in this order.
+        cosine: Cosine of the query and the skill's name and description; None without embeddings.
+        node_cosine: Cosine of the query and the nearest node of the skill's stored index; None without one.
+        node: Heading of that node; empty without one.
+        features: What the chance was computed from, by name.
+    """
+
+    skill: FoundSkill
+    chance: float
+    terms: tuple[str, ...] = ()
+    fields: tuple[str, ...] = ()
+    cosine: float | None = None
+    node_cosine: float | None = None
+    node: str = ""
+    features: tuple[tuple[str, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """The skills of a library for a query, best first.
+
+    Attributes:
+        query: The query.
+        skills: The best skills, at most as many as were asked for.
+        fits: Calibrated chance, 0 to 1, that any skill of the library fits the query.
+        searched: Number of skills that were compared.
+        threshold: Where `fits` is lower, front ends say that no skill fits.
+    """
+
+    query: str
+    skills: tuple[RoutedSkill, ...]
+    fits: float
+    searched: int
+    threshold: float = 0.5
+
+    @property
+    def has_fit(self) -> bool:
+        """Whether a skill of the library is likely enough to fit the query."""
+        return bool(self.skills) and self.fits >= self.threshold
+
+
+def route_json(route: Route) -> RouteJson:
+    """Return the JSON of a route, the same for every front end."""
+    return {
+        "query": route.query,
+        "fits": round(route.fits, 4),
+        "has_fit": route.has_fit,
+        "searched": route.searched,
+        "skills": [
+            {
+                **found_json(routed.skill),
+                "chance": round(routed.chance, 4),
+                "terms": list(routed.terms),
+                "fields": list(routed.fields),
+                "cosine": None if routed.cosine is None else round(routed.cosine, 4),
+                "node_cosine": None if routed.node_cosine is None else round(routed.node_cosine, 4),
+                "node": routed.node,
+                "user_only": routed.skill.user_only,
+            }
+            for routed in route.skills
+        ],
+    }
