@@ -20,9 +20,9 @@ SKETCH_HASHES = 256
 # The least hashes of a sketch lead to texts that may be copies. Two copies share half the expected number of
 # these with a probability of 0.999 at a likeness of 0.5, and a higher one if they are more alike.
 LEADING_HASHES = 32
-# Likeness from which two texts are near-copies. 331 of 18,812 public skills are such copies, 255 of them with the
-# same name or description as the first: 25 of these were read, and all were one skill in two versions. Most of
-# the others are one template, filled in for different products.
+# Likeness from which two texts are near-copies. 331 of 18,812 public skills are such copies, 255 of them with
+# the same name or description as the first: 25 of these were read, and all were one skill in two versions.
+# Most of the others are one template, filled in for different products.
 NEAR_COPY = 0.8
 
 # ideographs are words of their own; other scripts separate theirs

@@ -143,7 +143,7 @@ def discover(folders: Iterable[Path], readings: dict[Path, Reading] | None = Non
     first: dict[str, Path] = {}
     texts: set[tuple[str, str]] = set()
     seen: set[Hashable] = set()
-    for top, path, identity in ((folder, *each) for folder in folders for each in _skill_folders(folder)):
+    for top, path, identity in ((folder, *each) for folder in folders for each in skill_folders(folder)):
         if identity in seen:
             continue
         seen.add(identity)
@@ -221,7 +221,7 @@ def similar_names(name: str, known: Iterable[str]) -> str:
     return f"did you mean {', '.join(close)}?" if close else ""
 
 
-def _skill_folders(folder: Path) -> Iterator[tuple[Path, Hashable]]:
+def skill_folders(folder: Path) -> Iterator[tuple[Path, Hashable]]:
     """Yield the folders with a SKILL.md at or below `folder`, and the identity of each on the disk.
 
     Folders inside a skill are not searched. A folder that links lead to is searched again only from a place
