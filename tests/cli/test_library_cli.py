@@ -29,7 +29,7 @@ def test_findings_are_lines_that_editors_link(env: dict[str, str]) -> None:
     assert done.code == 1
     assert done.out == (
         f"{ODD}:3: error: front-matter: the front matter is not valid YAML (mapping values are not allowed "
-        "here); read after quoting values with colons: put the value in quotes, or mend the indentation\n"
+        "here): put the value in quotes, or mend the indentation\n"
     )
     assert done.err == "10 skills: 1 error and 0 warnings (1 front-matter)\n"
 

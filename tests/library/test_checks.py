@@ -157,7 +157,7 @@ def test_files_that_text_names_are_missed_only_in_folders_of_the_skill(tmp_path:
     body = """Run `scripts/build.py`, then `python scripts/gone.py --all` and read references/gone.md.
 
 ```sh
-./assets/logo.svg $HOME/scripts/home.sh src/scripts/other.py scripts/{name}.py
+./assets/logo.svg [`references/site.md`](https://example.org/site.md) $HOME/scripts/home.sh src/scripts/other.py scripts/{name}.py
 ```
 """
     file = skill(tmp_path / "a", body)

@@ -12,9 +12,10 @@ from skillpager.types import Skill, SourceFile
 
 # the folder that only skills have, of those that the specification names for their files
 _OWN_FOLDER = "references"
-# a file in one of these folders, as authors write it in code and prose
+# a file in one of these folders, as authors write it in code and prose; not as the label of a link
 _NAMED = re.compile(
-    r"(?<![\w./\\$}-])(?:\./)?((?:references|scripts|assets)/[\w./-]*\w\.[A-Za-z]\w{0,4})(?![\w/*{<-])"
+    r"(?<![\w./\\$}-])(?:\./)?((?:references|scripts|assets)/[\w./-]*\w\.[A-Za-z]\w{0,4})"
+    r"(?![\w/*{<-])(?![`*_]{0,3}\]\()"
 )
 # targets that an author writes to show the form of a link, and addresses without a scheme
 _EXAMPLE = re.compile(

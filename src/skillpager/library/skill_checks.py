@@ -18,9 +18,10 @@ from skillpager.library.licences import (
     stated_licence,
 )
 from skillpager.library.links import link_faults
+from skillpager.parsing.folder import own_files
 from skillpager.parsing.frontmatter import find_front_matter
 from skillpager.parsing.lines import LINE_END
-from skillpager.parsing.skill import ENTRY_FILE, MAX_NAME, NAME, read_skill
+from skillpager.parsing.skill import ENTRY_FILE, ENTRY_NAMES, MAX_NAME, NAME, read_skill
 from skillpager.tokens import default_counter
 from skillpager.types import Skill
 
@@ -82,11 +83,17 @@ def read_for_check(path: Path) -> Skill | Finding:
     """Return the skill in a folder, or why it cannot be read."""
     try:
         with skill_faults(path):
-            return read_skill(path)
+            # a skill without further Markdown files is not parsed for links to them
+            has_more = any(file.lower().endswith((".md", ".markdown")) for file in _other_files(path))
+            return read_skill(path, scope="skill" if has_more else "body")
     except SkillPagerError as error:
         problem, _, remedy = str(error).rstrip(".").partition(": ")
         remedy = remedy or "correct the file, or move its folder away"
         return Finding(Kind.UNREADABLE, Severity.ERROR, path / ENTRY_FILE, None, "", problem, remedy)
+
+
+def _other_files(path: Path) -> Iterator[str]:
+    return (file for file in own_files(path) if file not in ENTRY_NAMES)
 
 
 def checked_skill(skill: Skill, path: Path) -> CheckedSkill:
@@ -151,7 +158,8 @@ def _front_matter_findings(
     for warning in skill.warnings:
         if "front matter is not valid YAML" in warning and (match := _PARSE_WARNING.match(warning)):
             remedy = "put the value in quotes, or mend the indentation"
-            yield error(Kind.FRONT_MATTER, int(match[1]), "", match[2], remedy)
+            # how it was read nevertheless is of no use to those who mend it
+            yield error(Kind.FRONT_MATTER, int(match[1]), "", match[2].partition("; ")[0], remedy)
     name, folder = skill.name, path.resolve().name
     if "name" not in lines:
         remedy = f"add `name: {folder}`"
