@@ -138,6 +138,28 @@ class RouteJson(TypedDict):
     skills: list[RoutedSkillJson]
 
 
+class FindingJson(TypedDict):
+    """What `skillpager library check` found; `line` is null for a whole file."""
+
+    kind: str
+    severity: str
+    file: str
+    line: int | None
+    value: str
+    problem: str
+    remedy: str
+
+
+class LibraryCheckJson(TypedDict):
+    """The findings about a library of skills, with their numbers."""
+
+    skills: int
+    errors: int
+    warnings: int
+    counts: dict[str, int]
+    findings: list[FindingJson]
+
+
 class OmissionJson(PlaceJson):
     """A gap of a page: what is left out, as ids of nodes, counts of node types and tokens."""
 

@@ -29,6 +29,7 @@ COMMANDS = {
     "show": "skillpager.cli.page:show",
     "graph": "skillpager.cli.graph:graph",
     "list": "skillpager.cli.list:list_skills",
+    "library": "skillpager.cli.library:app",
     "doctor": "skillpager.cli.doctor:doctor",
     "mcp": "skillpager.cli.mcp:mcp",
     "serve": "skillpager.cli.serve:serve",

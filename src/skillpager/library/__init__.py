@@ -9,6 +9,7 @@ from skillpager.library.discovery import (
     skill_faults,
     stub_of,
 )
+from skillpager.library.filters import SkillFilter
 from skillpager.library.library import Library
 from skillpager.library.pages import (
     LibraryPage,
@@ -30,6 +31,7 @@ __all__ = [
     "RefusalReason",
     "Route",
     "RoutedSkill",
+    "SkillFilter",
     "SkillPart",
     "discover",
     "found_json",

@@ -17,6 +17,7 @@ from skillpager.display_text import one_line
 from skillpager.errors import SkillError, SkillPagerError, is_panic
 from skillpager.folders.walks import SKIPPED_FOLDERS, entries_of, identity_of, warn_of_size
 from skillpager.json_types import SkillJson
+from skillpager.library.licences import stated_licence
 from skillpager.memory import FileStamps, take_stamps
 from skillpager.parsing.skill import ENTRY_FILE, read_skill, shown_name
 
@@ -49,6 +50,8 @@ class FoundSkill:
         problem: Why it cannot be read; None if it can.
         digest: That of its SKILL.md; empty if it cannot be read.
         user_only: Whether its front matter says that only the user may start it, no model.
+        stated_licence: The licence that its front matter states, as text; empty if it states none.
+        folder: The search folder in which it was found; None for a skill that was not searched for.
     """
 
     name: str
@@ -58,6 +61,8 @@ class FoundSkill:
     problem: str | None
     digest: str = ""
     user_only: bool = False
+    stated_licence: str = ""
+    folder: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +144,7 @@ def discover(folders: Iterable[Path], readings: dict[Path, Reading] | None = Non
     first: dict[str, Path] = {}
     texts: set[tuple[str, str]] = set()
     seen: set[Hashable] = set()
-    for path, identity in (each for folder in folders for each in _skill_folders(folder)):
+    for top, path, identity in ((folder, *each) for folder in folders for each in skill_folders(folder)):
         if identity in seen:
             continue
         seen.add(identity)
@@ -155,7 +160,7 @@ def discover(folders: Iterable[Path], readings: dict[Path, Reading] | None = Non
         texts.add((skill.name, reading.digest))
         if skill.problem is None and (nearest := first.setdefault(skill.name, path)) != path:
             skill = replace(skill, shadowed_by=nearest)
-        found.append(skill)
+        found.append(replace(skill, folder=top))
     if readings is not None:
         readings.clear()
         readings.update(now)
@@ -169,7 +174,8 @@ def _read(path: Path) -> Reading:
             entry = path / skill.files[0].path
             digest = skill.files[0].digest
             user_only = skill.metadata.get(USER_ONLY, "").strip().lower() == "true"
-            found = FoundSkill(skill.name, skill.description, path, None, None, digest, user_only)
+            licence = stated_licence(skill.metadata)
+            found = FoundSkill(skill.name, skill.description, path, None, None, digest, user_only, licence)
             return Reading(
                 found if stub_of(skill.metadata) is None else None, digest, take_stamps([entry, path])
             )
@@ -216,7 +222,7 @@ def similar_names(name: str, known: Iterable[str]) -> str:
     return f"did you mean {', '.join(close)}?" if close else ""
 
 
-def _skill_folders(folder: Path) -> Iterator[tuple[Path, Hashable]]:
+def skill_folders(folder: Path) -> Iterator[tuple[Path, Hashable]]:
     """Yield the folders with a SKILL.md at or below `folder`, and the identity of each on the disk.
 
     Folders inside a skill are not searched. A folder that links lead to is searched again only from a place
