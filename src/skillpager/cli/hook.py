@@ -69,7 +69,9 @@ class HookOptions:
     ] = None
     max_tokens: Annotated[
         int,
-        typer.Option("--max-tokens", metavar="N", help="Longest page. [default: 1000]", show_default=False),
+        typer.Option(
+            "--max-tokens", metavar="N", min=1, help="Longest page. [default: 1000]", show_default=False
+        ),
     ] = DEFAULT_MAX_TOKENS
     seconds: Annotated[
         float,
@@ -185,10 +187,8 @@ def _answer(prompt: Prompt, options: HookOptions) -> list[dict[str, object]]:
     if made is None:
         return []
     names = ", ".join(part.skill.name for part in made.parts)
-    one = len(made.parts) == 1
-    text = (
-        f"[SkillPager found {'this skill' if one else 'these skills'} for the prompt: {names}]\n\n{made.text}"
-    )
+    head = f"[For this prompt SkillPager found {'a skill' if len(made.parts) == 1 else 'skills'}: {names}]"
+    text = f"{head}\n\n{made.text}"
     count = library.pager.token_counter.count(text)
     shown.add((part.key, [node.id for node in part.page.nodes]) for part in made.parts)
     took = 1000 * (time.perf_counter() - started)
