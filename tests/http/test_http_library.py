@@ -11,7 +11,7 @@ from conftest import SAMPLES
 from http_running import QUERY, running
 from skillpager import SkillPager
 from skillpager.http.options import ServerOptions
-from skillpager.library import Library, route_json
+from skillpager.library import Library, library_page_json, route_json
 from test_http_pages import plain
 
 USER_ONLY = "---\nname: deploy\ndescription: Deploy it.\ndisable-model-invocation: true\n---\n\nDeploy.\n"
@@ -70,3 +70,66 @@ def test_what_is_wrong_is_named(client: httpx.Client, fields: dict[str, object],
     answer = client.post("/v1/route", json=fields)
     assert answer.status_code == 422
     assert says in answer.json()["detail"]
+
+
+# ---- one page from several skills
+
+
+BOTH = "Find the commit that broke the build with git bisect, then restore one table from a dump."
+
+
+def test_a_page_is_that_of_the_library(client: httpx.Client, pager: SkillPager) -> None:
+    library = Library(pager, [SAMPLES])
+    made = library.page(BOTH, max_tokens=700, show=lambda skill: f"read {skill.name}")
+    form = told(client, "/v1/ask", query=BOTH, max_tokens=700, show="read")
+    assert form == plain(library_page_json(made))
+    assert sorted(part["name"] for part in form["parts"]) == ["git-bisect", "postgres-backup"]
+    assert form["has_fit"]
+    assert "read: read postgres-backup L2-9" in form["text"]
+    by_get = client.get("/v1/ask", params={"query": BOTH, "max_tokens": 700, "show": "read"})
+    assert by_get.json() == form
+
+
+def test_the_ceiling_of_the_service_is_that_of_every_page(client: httpx.Client) -> None:
+    assert told(client, "/v1/ask", query=BOTH, fill=True)["tokens"] <= 900
+    refused = client.post("/v1/ask", json={"query": BOTH, "max_tokens": 901})
+    assert (refused.status_code, refused.json()["detail"]) == (
+        422,
+        "max_tokens is 901: the service allows 900 at most.",
+    )
+
+
+def test_where_nothing_fits_it_is_said(client: httpx.Client) -> None:
+    form = told(client, "/v1/ask", query="Quel temps fait-il a Tombouctou ?")
+    assert (form["has_fit"], form["parts"]) == (False, [])
+    assert form["text"].startswith("[No skill fits the query: 10 skills searched")
+    form = told(client, "/v1/ask", query=QUERY, max_tokens=5)
+    assert form["least_tokens"] > 5
+    assert form["has_fit"]
+
+
+def test_one_skill_has_its_own_page_and_counts_as_one(client: httpx.Client) -> None:
+    before = client.get("/metrics").text
+    form = told(client, "/v1/ask", query=QUERY, max_skills=1)
+    page = told(client, "/v1/page", query=QUERY, skill="postgres-backup", max_tokens=900)
+    assert form["text"] == page["text"]
+    assert form["parts"][0]["page"]["selection"] == page["selection"]
+    assert before != client.get("/metrics").text
+
+
+@pytest.mark.parametrize(
+    ("fields", "status", "says"),
+    [
+        ({"query": QUERY, "strategy": "llm_outline"}, 403, "loads a model or calls an endpoint"),
+        ({"query": QUERY, "strategy": "os:system"}, 422, "Unknown strategy"),
+        ({"query": QUERY, "max_skills": 0}, 422, "max_skills"),
+        ({"query": QUERY, "folder": True}, 422, "folder: Extra inputs"),
+        ({"query": ""}, 422, "query: String should have at least 1 character"),
+        ({"query": " "}, 422, "The query is empty"),
+    ],
+)
+def test_what_the_owner_forbids_or_is_wrong_is_refused(
+    client: httpx.Client, fields: dict[str, object], status: int, says: str
+) -> None:
+    answer = client.post("/v1/ask", json=fields)
+    assert (answer.status_code, says in answer.json()["detail"]) == (status, True), answer.text

@@ -16,8 +16,9 @@ MAX_ADDRESSES = 1_000
 MAX_ADDRESS_CHARS = 500
 # as many as fit a request line: `server.HEAD_BYTES`
 MAX_QUERY_ADDRESSES = 100
-# skills of one answer
+# skills of one answer, and of one page
 MAX_ROUTED = 100
+MAX_PARTS = 10
 # larger than any skill; no sum of such counts overflows
 MAX_COUNT = 1_000_000_000
 
@@ -45,6 +46,23 @@ QueryField = Annotated[
 ]
 ForModelField = Annotated[
     bool, Field(description="Leave out skills that only the user may start (`disable-model-invocation`).")
+]
+SufficiencyField = Annotated[
+    float | None,
+    Field(
+        gt=0,
+        le=1,
+        allow_inf_nan=False,
+        description="Estimated chance of holding all that is needed; picking stops there.",
+    ),
+]
+StrategyField = Annotated[
+    str | None,
+    Field(
+        min_length=1,
+        max_length=MAX_NAME_CHARS,
+        description="A strategy of `/v1/strategies`; its argument follows a colon.",
+    ),
 ]
 ScopeField = Annotated[
     ScopeName | None,
@@ -96,24 +114,13 @@ class PageFields(_Fields):
     max_tokens: Count | None = Field(
         None, description="Ceiling on the page's tokens, marks included.", examples=[1500]
     )
-    sufficiency: float | None = Field(
-        None,
-        gt=0,
-        le=1,
-        allow_inf_nan=False,
-        description="Estimated chance of holding all that is needed; picking stops there.",
-    )
+    sufficiency: SufficiencyField = None
     fill: bool | None = Field(
         None,
         description="Go on to `max_nodes` and `max_tokens` where the strategy `navigator` would end the page "
         "below them; other strategies always do.",
     )
-    strategy: str | None = Field(
-        None,
-        min_length=1,
-        max_length=MAX_NAME_CHARS,
-        description="A strategy of `/v1/strategies`; its argument follows a colon.",
-    )
+    strategy: StrategyField = None
     mmr_lambda: float | None = Field(
         None, ge=0, le=1, allow_inf_nan=False, description="Weight of relevance (1) against variety (0)."
     )
@@ -166,6 +173,38 @@ class RouteFields(_Fields):
 
 
 class RouteQuery(RouteFields):
+    """The same by GET; every value is text."""
+
+    model_config = ConfigDict(strict=False)
+
+
+class AskFields(_Fields):
+    """A query to a library, and the options of its page (`library.pages.LibraryPageOptions`).
+
+    `folder` and `known` are not among them: a client may be on another machine, and ids are those of one
+    skill.
+    """
+
+    query: QueryField
+    max_skills: int | None = Field(None, ge=1, le=MAX_PARTS, description="Most skills on the page.")
+    max_tokens: Count | None = Field(
+        None, description="Ceiling on the page's tokens, names of skills and marks included.", examples=[1500]
+    )
+    sufficiency: SufficiencyField = None
+    fill: bool | None = Field(None, description="Go on to `max_tokens`, even with what is hardly needed.")
+    strategy: StrategyField = None
+    scope: ScopeField = None
+    style: StyleField = None
+    show: str = Field(
+        "",
+        max_length=MAX_SHOW_CHARS,
+        description="Command or tool of the client that reads omitted lines of a skill when name and address "
+        "follow it; each part names it with the name of its skill.",
+    )
+    k: int = Field(DEFAULT_ROUTED, ge=1, le=MAX_ROUTED, description="Most skills of the route.")
+
+
+class AskQuery(AskFields):
     """The same by GET; every value is text."""
 
     model_config = ConfigDict(strict=False)
