@@ -21,7 +21,7 @@ from skillpager.library.routes import Route, RoutedSkill
 from skillpager.strategies.navigator.lexical import clauses_of, terms_of
 
 # chosen on composed queries of the training data, see benchmarks/several.py
-SKILL_COST = 4.0
+SKILL_COST = 3.0
 WHOLE_SHARE = 0.2
 MAX_SKILLS = 3
 MAX_TASKS = 6  # further ones are joined, the shortest neighbours first: each is routed
