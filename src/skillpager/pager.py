@@ -279,7 +279,10 @@ class SkillPager:
             SettingsError: The strategy is not valid.
             EncoderError: The encoder fails.
         """
-        self.query(query, self.strategy(strategy, None))
+        chosen = self.strategy(strategy, None)
+        asked = self.query(query, chosen)
+        if self._builder_for(chosen).encoder is self.encoder:
+            return asked.embedding
         row: FloatArray = self._memory.embeddings(query, (), self.encoder)[0]
         return row
 

@@ -248,20 +248,20 @@ def twins(tmp_path: Path) -> Path:
     write(
         tmp_path,
         "invoice-export",
-        "Export invoices of the shop as PDF.",
-        f"# Invoices\n\n## Setup\n\n{SETUP}\n\n## Export\n\nRun `shop invoices --pdf` to export all invoices.\n",
+        "Export invoices as PDF documents for the accountant.",
+        f"# Invoices\n\n## Setup\n\n{SETUP}\n\n## Export\n\nRun `shop invoices --pdf` to export all invoices as PDF documents.\n",
     )
     write(
         tmp_path,
         "parcel-labels",
-        "Print labels for parcels of the shop.",
+        "Print labels for parcels and book the courier.",
         f"# Parcels\n\n## Setup\n\n{SETUP}\n\n## Labels\n\nRun `shop labels --print` to print parcel labels.\n",
     )
     return tmp_path
 
 
 def test_the_same_step_of_two_skills_is_shown_once(twins: Path, pager: SkillPager) -> None:
-    query = "Export all invoices of the shop as PDF. Then print the labels for the parcels."
+    query = "Export all invoices as PDF documents for the accountant. Print the labels for the parcels."
     assert pager.token_counter.count(SETUP) >= LEAST_REPEATED_TOKENS
     made = Library(pager, [twins]).page(query, fill=True)
     assert names(made) == ["invoice-export", "parcel-labels"]

@@ -21,11 +21,11 @@ from skillpager.library.routes import Route, RoutedSkill
 from skillpager.strategies.navigator.lexical import clauses_of, terms_of
 
 # chosen on composed queries of the training data, see benchmarks/several.py
-SKILL_COST = 4.0
+SKILL_COST = 3.0
 WHOLE_SHARE = 0.2
 MAX_SKILLS = 3
 MAX_TASKS = 6  # further ones are joined, the shortest neighbours first: each is routed
-LEAST_TASK_TERMS = 4  # a shorter sentence is part of the one before it
+LEAST_TASK_TERMS = 3  # a shorter sentence is part of the one before it
 TASK_SKILLS = 3  # the best skills of each task, and
 QUERY_SKILLS = 5  # of the whole query, are candidates
 LEAST_ODDS, MOST_ODDS = -6.0, 6.0  # beyond which chances say nothing

@@ -1,25 +1,32 @@
 """One pool of the nodes of several skills: which of them share a page, under one budget.
 
-Each skill's strategy says which of its nodes it picks, and in which order. The pool merges these orders by
+Each skill's strategy says which of its nodes it picks, in which order, and with what chance the picks so far
+suffice. A page suffices if each of its parts does, with the product of these chances. So the pool merges the
+orders by
 
-    value(pick) = chance of the skill * weight of the need / cost^COST_EXPONENT
+    value(picks) = gain in the logarithm of the chance / tokens
 
-as the navigator does within a skill; the first pick of a skill costs its frame, too. A pick that completes
-another, such as the lead-in of a list, is hardly needed for itself: so a pick is worth at least as much as
-those after it in its skill, and none waits behind it.
+of each run of picks of one skill, where the runs are chosen so that their values fall: what completes a pick
+is not left behind for having little value of its own. The first pick of a skill costs its frame, too. Picks
+of strategies that estimate no chance are merged so that all parts grow evenly.
+
+The chances of the skills have no part in it. They decided which skills are chosen; weighed by them, too, a
+pool starves the less likely skill, and the page lacks its task.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from math import log1p
+from math import log
 
 from skillpager.pages.render import PageMeter, PageRenderer
-from skillpager.strategies.navigator.strategy import COST_EXPONENT
-from skillpager.types import Pick, ScoreKind, Selection, Skip, SkipReason
+from skillpager.types import Pick, Selection, Skip, SkipReason
 
 # number of a skill, and ordinal of a node in it
 Place = tuple[int, int]
 
+# the chance of a part without a node, as which smaller chances count, too
+LEAST_SUFFICIENCY = 0.01
+VALUE_DIGITS = 9  # of a value; machines whose logarithms differ in the last bits agree on these
 # the mark in the place of a shorter node takes as many tokens
 LEAST_REPEATED_TOKENS = 16
 
@@ -30,12 +37,10 @@ class Source:
 
     Attributes:
         renderer: Renders its part of the page.
-        chance: That the query needs the skill.
         selection: What its strategy picks without a limit on tokens.
     """
 
     renderer: PageRenderer
-    chance: float
     selection: Selection
 
 
@@ -142,24 +147,37 @@ def share_budget(sources: Sequence[Source], limit: int | None, frame_tokens: int
 
 def _merged(sources: Sequence[Source]) -> Iterator[tuple[int, Pick]]:
     """Yield the picks of all sources, each with the number of its own, the most valuable first."""
-    keyed: list[tuple[float, int, int]] = []
-    for number, source in enumerate(sources):
-        least = 0.0
-        for place in reversed(range(len(source.selection.picks))):
-            least = max(least, _value(source, place))
-            keyed.append((-least, number, place))
+    keyed = [
+        (-value, number, place)
+        for number, source in enumerate(sources)
+        for place, value in enumerate(_values(source))
+    ]
     for _, number, place in sorted(keyed):
         yield number, sources[number].selection.picks[place]
 
 
-def _value(source: Source, place: int) -> float:
-    """Return the value of a pick, rounded to digits on which machines agree."""
-    pick = source.selection.picks[place]
-    needed = source.selection.score_kind == ScoreKind.NEED
-    weight = -log1p(-pick.marginal) if needed else max(0.0, pick.marginal)
-    cost = pick.node.tokens + (0 if place else source.renderer.frame_tokens(source.selection.covered))
-    price: float = max(1, cost) ** COST_EXPONENT
-    return round(source.chance * weight / price, 9)
+def _values(source: Source) -> list[float]:
+    """Return the values of the picks of a source, which never rise."""
+    tokens = source.renderer.frame_tokens(source.selection.covered)
+    # runs of picks: how many, their tokens, and what they add to the logarithm of the chance
+    runs: list[tuple[int, int, float]] = []
+    values: list[float] = []
+    before = log(LEAST_SUFFICIENCY)
+    for pick in source.selection.picks:
+        tokens += pick.node.tokens
+        if pick.sufficiency is None:
+            values.append(-float(sum(size for _, size, _ in runs) + tokens))
+            runs.append((1, tokens, 0.0))
+        else:
+            chance = log(max(pick.sufficiency, LEAST_SUFFICIENCY))
+            run = (1, max(1, tokens), chance - before)
+            while runs and run[2] * runs[-1][1] >= runs[-1][2] * run[1]:
+                count, size, gain = runs.pop()
+                run = (count + run[0], size + run[1], gain + run[2])
+            runs.append(run)
+            before = chance
+        tokens = 0
+    return values or [round(gain / size, VALUE_DIGITS) for count, size, gain in runs for _ in range(count)]
 
 
 def _repeated(sources: Sequence[Source]) -> list[dict[int, Place]]:

@@ -223,7 +223,7 @@ class _Desk:
         meter = NodeMeter(index.nodes, gap_tokens=renderer.gap_tokens)
         asked = self._pager.query(query, self._strategy)
         selection = self._strategy.select(index, asked, budget=budget, meter=meter)
-        return Source(renderer, chosen.chance, selection)
+        return Source(renderer, selection)
 
     def _rendered(self, share: Share) -> Page:
         """Return a part as a page: marks stand for what the reader has, if they are shorter."""
