@@ -84,7 +84,7 @@ def _places(folders: Sequence[Path]) -> Iterator[tuple[Path, Path]]:
     """Yield the search folder and the folder of each skill, each skill once."""
     seen = set()
     for top in folders:
-        for path, identity in skill_folders(top):
+        for path, identity, _ in skill_folders(top):
             if identity not in seen:
                 seen.add(identity)
                 yield top, path
