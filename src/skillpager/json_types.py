@@ -125,6 +125,7 @@ class RoutedSkillJson(SkillJson):
     node_cosine: float | None
     node: str
     user_only: bool
+    features: NotRequired[dict[str, float]]
 
 
 class RouteJson(TypedDict):

@@ -23,6 +23,7 @@ from skillpager.cli.options import take_plain_values
 COMMANDS = {
     "index": "skillpager.cli.index:index",
     "page": "skillpager.cli.page:page",
+    "route": "skillpager.cli.route:route",
     "outline": "skillpager.cli.page:outline",
     "show": "skillpager.cli.page:show",
     "graph": "skillpager.cli.graph:graph",

@@ -56,13 +56,24 @@ def open_pager(options: PagerOptions, *, show_batches: bool = True) -> "SkillPag
     return SkillPager(settings=choose_settings(options), progress=print_batch if watched else None)
 
 
-def open_library(folders: Sequence[Path], options: PagerOptions) -> Library:
-    """Return the skills that a server offers, with the options applied; their pager is made when needed."""
+def open_library(folders: Sequence[Path], options: PagerOptions, *, counts: bool = True) -> Library:
+    """Return the skills of folders, with the options applied; their pager is made when needed.
+
+    Args:
+        folders: The folders; none for the conventional ones.
+        options: Options of the command.
+        counts: Whether the command shows counts of tokens.
+    """
+    from skillpager.factories import cache_folder
+
     check_folders(folders)
     settings = choose_settings(options)
-    report_estimates(default_counter())
+    if counts:
+        report_estimates(default_counter())
     library = Library(
-        lambda: open_pager(options, show_batches=False), folders or search_folders(settings.skills_dir)
+        lambda: open_pager(options, show_batches=False),
+        folders or search_folders(settings.skills_dir),
+        cache=cache_folder(settings),
     )
     if not library.skills():
         note(f"no skills in {shown_folders(library.folders)}")

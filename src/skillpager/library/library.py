@@ -1,22 +1,27 @@
 """The skills of many folders behind one object, by name."""
 
+import logging
+import os
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from skillpager.errors import SettingsError, UnknownSkillError
+from skillpager.errors import SettingsError, StoreError, UnknownSkillError
 from skillpager.folders.agents import search_folders
-from skillpager.library.discovery import FoundSkill, Reading, discover, similar_names, skill_faults
+from skillpager.library.discovery import FoundSkill, Keep, Reading, discover, similar_names, skill_faults
 from skillpager.parsing.skill import ENTRY_FILE
 
 if TYPE_CHECKING:
+    from skillpager.library.catalog import Catalog
     from skillpager.library.routes import Route
-    from skillpager.library.routing import Router
+    from skillpager.library.upkeep import Progress, Upkeep
     from skillpager.pager import SkillPager
     from skillpager.types import SkillIndex
+
+logger = logging.getLogger(__name__)
 
 # seconds after which a library looks for new skills again
 RESCAN_SECONDS = 2.0
@@ -35,23 +40,31 @@ class Library:
         pager: Indexes and pages the skills; or makes the pager when it is first needed.
         folders: Folders to search, nearest first; default: those of the pager's settings and the
             conventional ones.
+        cache: Folder of the index store, if the pager is to be made later than the first search.
+        keep: Returns whether a skill is offered, such as a `SkillFilter`; default: every skill is.
     """
 
     def __init__(
-        self, pager: "SkillPager | Callable[[], SkillPager]", folders: Sequence[Path] | None = None
+        self,
+        pager: "SkillPager | Callable[[], SkillPager]",
+        folders: Sequence[Path] | None = None,
+        *,
+        cache: Path | None = None,
+        keep: Keep | None = None,
     ) -> None:
         self._pager = pager
+        self._cache = cache
+        self._keep = keep
         self._named = None if folders is None else tuple(folders)
         self.folders = self._search_folders()
         self._searching = threading.Lock()
         self._searched = -RESCAN_SECONDS
         self._found: list[FoundSkill] | None = None
         self._usable: dict[str, FoundSkill] = {}
+        self._skills: list[FoundSkill] = []
         self._readings: dict[Path, Reading] = {}
         # names of folders that turned out to contain no skill of that name
         self._misnamed: set[str] = set()
-        self._routing = threading.Lock()
-        self._router: Router | None = None
 
     @cached_property
     def pager(self) -> "SkillPager":
@@ -85,16 +98,43 @@ class Library:
     def _search(self) -> list[FoundSkill]:
         started = time.monotonic()
         self.folders = self._search_folders()
-        found = discover(self.folders, self._readings)
+        if self._found is None:
+            self._readings = self._stored_readings()
+        before = dict(self._readings)
+        found = discover(self.folders, self._readings, keep=self._keep)
+        self._store_readings(before)
         usable = {each.name: each for each in found if each.problem is None and each.shadowed_by is None}
+        skills = sorted(usable.values(), key=lambda each: each.name)
+        if skills != self._skills:  # routing takes another list for other skills
+            self._skills = skills
         self._found, self._usable, self._searched = found, usable, started
         self._misnamed.clear()
         return found
 
+    def _stored_readings(self) -> dict[Path, Reading]:
+        """Return what earlier processes read of the folders."""
+        try:
+            return {} if self._catalog is None else self._catalog.readings(self.folders)
+        except StoreError as error:
+            logger.debug("every skill is read again: %s", error)
+            return {}
+
+    def _store_readings(self, before: Mapping[Path, Reading]) -> None:
+        """Store what a search read, for later processes."""
+        now = self._readings
+        changed = {path: reading for path, reading in now.items() if before.get(path) is not reading}
+        # a search from another folder may reach what this one does not
+        gone = [path for path in before.keys() - now.keys() if not os.path.lexists(path / ENTRY_FILE)]
+        if self._catalog is not None and (changed or gone):
+            try:
+                self._catalog.save_readings(changed, gone)
+            except StoreError as error:
+                logger.debug("what was read of skills is not stored: %s", error)
+
     def skills(self) -> list[FoundSkill]:
         """Return the skills that can be paged, sorted by name."""
-        usable = [found for found in self.found() if found.problem is None and found.shadowed_by is None]
-        return sorted(usable, key=lambda found: found.name)
+        self.found()
+        return list(self._skills)
 
     def skill(self, name: str) -> FoundSkill:
         """Return the skill of this name.
@@ -127,26 +167,64 @@ class Library:
         with skill_faults(path):
             return self.pager.index(path, scope=scope)
 
-    def route(self, query: str, *, k: int = DEFAULT_ROUTED) -> "Route":
+    def route(self, query: str, *, k: int = DEFAULT_ROUTED, progress: "Progress | None" = None) -> "Route":
         """Return the `k` skills that a query most likely needs, each with its chance and reasons.
 
-        Shadowed and unreadable skills are left out; those that only the user may start are marked.
+        Shadowed and unreadable skills are left out; those that only the user may start are marked. The first
+        route reads all skills, and the catalog keeps their words; later ones read what is new. If many have
+        no embedding yet, only those are embedded that share words with the query: `prepare` embeds all.
+
+        Args:
+            query: The task that the agent is about to do.
+            k: Number of skills, at most.
+            progress: Called with the number of skills that were read and of all, while they are read.
 
         Raises:
             SettingsError: The query is empty, or `k` is below 1.
+            EncoderError: The encoder fails.
         """
-        from skillpager.library.routing import Router  # arrays, which a list of names does without
-
         if not query.strip():
             raise SettingsError("The query is empty: say in a sentence what the agent is about to do.")
         if k < 1:
             raise SettingsError(f"k is {k}: ask for at least one skill.")
-        skills = self.skills()
-        with self._routing:
-            if self._router is None or self._router.skills != skills:
-                self._router = Router(skills)
-            router = self._router
-        return router.route(query, k=k)
+        from skillpager.library.routing import load_router, route_query  # arrays: a list of names needs none
+
+        model = load_router()
+        self.found()
+        searched = self._upkeep.searched(self._skills, query, model.most_terms, progress)
+        row = self.pager.embed_query(query)
+        return route_query(searched, query, row, k=k, model=model)
+
+    def prepare(self, progress: "Progress | None" = None) -> None:
+        """Bring everything up to date that `route` needs, so that the next route is fast.
+
+        Args:
+            progress: Called with the number of finished steps and of all.
+
+        Raises:
+            EncoderError: The encoder fails.
+        """
+        self.found()
+        self._upkeep.prepare(self._skills, progress)
+
+    @cached_property
+    def _upkeep(self) -> "Upkeep":
+        from skillpager.library.upkeep import Upkeep
+
+        return Upkeep(self._catalog, self.pager.encoder)
+
+    @cached_property
+    def _catalog(self) -> "Catalog | None":
+        """The catalog beside the index store; None for a store without a file."""
+        from skillpager.library.catalog import Catalog
+
+        folder = self._cache
+        if folder is None:
+            from skillpager.stores import SqliteStore
+
+            store = self.pager.store
+            folder = store.path.parent if isinstance(store, SqliteStore) else None
+        return None if folder is None else Catalog(folder)
 
     def _may_be_new(self, name: str) -> bool:
         """Return whether a search folder has a skill folder of this name that no search has read.

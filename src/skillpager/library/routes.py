@@ -2,8 +2,10 @@
 
 from dataclasses import dataclass
 
-from skillpager.json_types import RouteJson
+from skillpager.json_types import RoutedSkillJson, RouteJson
 from skillpager.library.discovery import FoundSkill, found_json
+
+DIGITS = 4  # of chances and cosines in JSON
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,7 @@ class Route:
         fits: Calibrated chance, 0 to 1, that any skill of the library fits the query.
         searched: Number of skills that were compared.
         threshold: Where `fits` is lower, front ends say that no skill fits.
+        without_embedding: Number of skills that were compared by their words alone.
     """
 
     query: str
@@ -48,6 +51,7 @@ class Route:
     fits: float
     searched: int
     threshold: float = 0.5
+    without_embedding: int = 0
 
     @property
     def has_fit(self) -> bool:
@@ -55,24 +59,28 @@ class Route:
         return bool(self.skills) and self.fits >= self.threshold
 
 
-def route_json(route: Route) -> RouteJson:
-    """Return the JSON of a route, the same for every front end."""
+def route_json(route: Route, *, explain: bool = False) -> RouteJson:
+    """Return the JSON of a route, the same for every front end; `explain` adds what chances come from."""
     return {
         "query": route.query,
-        "fits": round(route.fits, 4),
+        "fits": round(route.fits, DIGITS),
         "has_fit": route.has_fit,
         "searched": route.searched,
-        "skills": [
-            {
-                **found_json(routed.skill),
-                "chance": round(routed.chance, 4),
-                "terms": list(routed.terms),
-                "fields": list(routed.fields),
-                "cosine": None if routed.cosine is None else round(routed.cosine, 4),
-                "node_cosine": None if routed.node_cosine is None else round(routed.node_cosine, 4),
-                "node": routed.node,
-                "user_only": routed.skill.user_only,
-            }
-            for routed in route.skills
-        ],
+        "skills": [_routed_json(routed, explain=explain) for routed in route.skills],
     }
+
+
+def _routed_json(routed: RoutedSkill, *, explain: bool) -> RoutedSkillJson:
+    form: RoutedSkillJson = {
+        **found_json(routed.skill),  # type: ignore[typeddict-item] # its other fields follow
+        "chance": round(routed.chance, DIGITS),
+        "terms": list(routed.terms),
+        "fields": list(routed.fields),
+        "cosine": None if routed.cosine is None else round(routed.cosine, DIGITS),
+        "node_cosine": None if routed.node_cosine is None else round(routed.node_cosine, DIGITS),
+        "node": routed.node,
+        "user_only": routed.skill.user_only,
+    }
+    if explain:
+        form["features"] = {name: round(value, DIGITS) for name, value in routed.features}
+    return form
