@@ -125,6 +125,9 @@ class RoutedSkillJson(SkillJson):
     node_cosine: float | None
     node: str
     user_only: bool
+    folder: str | None
+    licence: str
+    copies: list[str]
     features: NotRequired[dict[str, float]]
 
 

@@ -13,7 +13,7 @@ from skillpager.cli.messages import UsageError, are_notes_heard, note, warn
 from skillpager.cli.options import PagerOptions
 from skillpager.errors import SettingsError, SkillError, install_command
 from skillpager.folders.agents import search_folders, shown_folders
-from skillpager.library import Library, locate
+from skillpager.library import Library, SkillFilter, locate
 from skillpager.parsing.decoding import decode
 from skillpager.parsing.skill import ENTRY_FILE
 from skillpager.settings import Settings, load_settings
@@ -70,13 +70,16 @@ def open_library(folders: Sequence[Path], options: PagerOptions, *, counts: bool
     settings = choose_settings(options)
     if counts:
         report_estimates(default_counter())
+    is_filtered = bool(settings.trusted or settings.licences)
     library = Library(
         lambda: open_pager(options, show_batches=False),
         folders or search_folders(settings.skills_dir),
         cache=cache_folder(settings),
+        keep=SkillFilter(settings.licences, settings.trusted) if is_filtered else None,
     )
     if not library.skills():
-        note(f"no skills in {shown_folders(library.folders)}")
+        wanted = " that the settings `trusted` and `licences` let pass" if is_filtered else ""
+        note(f"no skills{wanted} in {shown_folders(library.folders)}")
     return library
 
 

@@ -5,6 +5,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,11 +13,12 @@ from typing import TYPE_CHECKING
 from skillpager.errors import SettingsError, StoreError, UnknownSkillError
 from skillpager.folders.agents import search_folders
 from skillpager.library.discovery import FoundSkill, Keep, Reading, discover, similar_names, skill_faults
+from skillpager.library.licences import Licences
 from skillpager.parsing.skill import ENTRY_FILE
 
 if TYPE_CHECKING:
     from skillpager.library.catalog import Catalog
-    from skillpager.library.routes import Route
+    from skillpager.library.routes import Route, RoutedSkill
     from skillpager.library.upkeep import Progress, Upkeep
     from skillpager.pager import SkillPager
     from skillpager.types import SkillIndex
@@ -27,6 +29,8 @@ logger = logging.getLogger(__name__)
 RESCAN_SECONDS = 2.0
 # skills of a route
 DEFAULT_ROUTED = 10
+# further ones, of which some take the places of folded copies
+SPARE_ROUTED = 10
 
 
 class Library:
@@ -55,6 +59,7 @@ class Library:
         self._pager = pager
         self._cache = cache
         self._keep = keep
+        self._licences = Licences()
         self._named = None if folders is None else tuple(folders)
         self.folders = self._search_folders()
         self._searching = threading.Lock()
@@ -170,7 +175,8 @@ class Library:
     def route(self, query: str, *, k: int = DEFAULT_ROUTED, progress: "Progress | None" = None) -> "Route":
         """Return the `k` skills that a query most likely needs, each with its chance and reasons.
 
-        Shadowed and unreadable skills are left out; those that only the user may start are marked. The first
+        Shadowed and unreadable skills are left out, and copies are folded to the best of them; those that
+        only the user may start are marked. The first
         route reads all skills, and the catalog keeps their words; later ones read what is new. If many have
         no embedding yet, only those are embedded that share words with the query: `prepare` embeds all.
 
@@ -187,13 +193,21 @@ class Library:
             raise SettingsError("The query is empty: say in a sentence what the agent is about to do.")
         if k < 1:
             raise SettingsError(f"k is {k}: ask for at least one skill.")
+        from skillpager.library.copies import fold_route
         from skillpager.library.routing import load_router, route_query  # arrays: a list of names needs none
 
         model = load_router()
         self.found()
         searched = self._upkeep.searched(self._skills, query, model.most_terms, progress)
         row = self.pager.embed_query(query)
-        return route_query(searched, query, row, k=k, model=model)
+        found = route_query(searched, query, row, k=k + SPARE_ROUTED, model=model)
+        folded = fold_route(found, k=k)
+        return replace(folded, skills=tuple(map(self._with_licence, folded.skills)))
+
+    def _with_licence(self, routed: "RoutedSkill") -> "RoutedSkill":
+        skill = routed.skill
+        licence = self._licences.read(skill.path, skill.stated_licence, top=skill.folder)
+        return replace(routed, licence=licence.expression)
 
     def prepare(self, progress: "Progress | None" = None) -> None:
         """Bring everything up to date that `route` needs, so that the next route is fast.
