@@ -47,7 +47,7 @@ def test_warnings_alone_are_success(tmp_path: Path, env: dict[str, str]) -> None
     assert done.out.splitlines() == [
         f"{file}: warning: licence: no licence is stated, so nobody else may use the skill: state one as "
         "`license:` in the front matter, or add a LICENSE file",
-        f"{file}: warning: size: SKILL.md has 604 lines, over 500, and hosts load it whole: move parts that few "
+        f"{file}: warning: size: SKILL.md has 604 lines (over 500), and hosts load it whole: move parts that few "
         "tasks need into files of references/, or let agents page it",
     ]
     done = run("library", "check", tmp_path / "skills", "--ignore", "licence", "--max-lines", "604", env=env)

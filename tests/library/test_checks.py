@@ -173,11 +173,11 @@ def test_files_that_hosts_load_whole_are_short(tmp_path: Path) -> None:
     assert check(tmp_path) == []
     shutil.rmtree(tmp_path / "a")
     skill(tmp_path / "a", "line\n" * 496)
-    assert "SKILL.md has 502 lines, over 500" in the(tmp_path).problem
+    assert "SKILL.md has 502 lines (over 500)" in the(tmp_path).problem
     limits = Limits(1024, 1_000, 100, 0.8, 0.85)
     finding = the(tmp_path, limits=limits)
     assert finding.kind is Kind.SIZE
-    assert "tokens, over 100" in finding.problem
+    assert "tokens (over 100)" in finding.problem
 
 
 def test_licences_that_are_missing_unknown_or_contradictory(tmp_path: Path) -> None:
