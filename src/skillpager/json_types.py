@@ -125,6 +125,9 @@ class RoutedSkillJson(SkillJson):
     cosine: float | None
     node_cosine: float | None
     node: str
+    folder: str | None
+    licence: str
+    copies: list[str]
     features: NotRequired[dict[str, float]]
 
 

@@ -9,7 +9,7 @@ from cli_help import examples, generator
 from cli_process import ROOT, SAMPLES, environment
 from documents import paste, path_with_skillpager
 
-GROUPS = {("cache",), ("bench",), ("bench", "data"), ("bench", "validate")}
+GROUPS = {("cache",), ("library",), ("bench",), ("bench", "data"), ("bench", "validate")}
 # typer's versions differ in how they write arguments and where they break lines
 _DIALECT = re.compile(r" <[\w\[\]]+>|\.\.\.|[{}]|\s+")
 

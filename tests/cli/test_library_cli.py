@@ -47,7 +47,7 @@ def test_warnings_alone_are_success(tmp_path: Path, env: dict[str, str]) -> None
     assert done.out.splitlines() == [
         f"{file}: warning: licence: no licence is stated, so nobody else may use the skill: state one as "
         "`license:` in the front matter, or add a LICENSE file",
-        f"{file}: warning: size: SKILL.md has 604 lines, over 500, and hosts load it whole: move parts that few "
+        f"{file}: warning: size: SKILL.md has 604 lines (over 500), and hosts load it whole: move parts that few "
         "tasks need into files of references/, or let agents page it",
     ]
     done = run("library", "check", tmp_path / "skills", "--ignore", "licence", "--max-lines", "604", env=env)
@@ -111,3 +111,27 @@ def test_mistakes_are_told(words: list[str], code: int, said: str, env: dict[str
     done = run("library", "check", *words, env=env)
     assert done.code == code
     assert said in " ".join(done.err.replace("│", " ").split())
+
+
+def test_settings_say_which_skills_are_offered(tmp_path: Path, env: dict[str, str]) -> None:
+    skill(tmp_path / "s" / "a", "name: a\ndescription: Dump a table.\nlicense: MIT\n")
+    skill(tmp_path / "s" / "b", "name: b\ndescription: Dump a table, too.\nlicense: GPL-3.0\n")
+
+    def offered(**variables: str) -> list[str]:
+        done = run("route", "dump a table", tmp_path / "s", "--json", env={**env, **variables})
+        assert done.code == 0, done.err
+        return sorted(each["name"] for each in json.loads(done.out)["skills"])
+
+    assert offered() == ["a", "b"]
+    assert offered(SKILLPAGER_LICENCES="mit, Apache-2.0") == ["a"]
+    assert offered(SKILLPAGER_TRUSTED=str(tmp_path / "s" / "b")) == ["b"]
+    assert offered(SKILLPAGER_TRUSTED=str(tmp_path / "nowhere")) == []
+    done = run("route", "dump", tmp_path / "s", env={**env, "SKILLPAGER_LICENCES": "MITT"})
+    assert (done.code, done.err) == (1, "error: 'MITT' is not a known licence: did you mean MIT?\n")
+    done = run("route", "dump", tmp_path / "s", env={**env, "SKILLPAGER_TRUSTED": "/nowhere"})
+    assert f"no skills that the settings `trusted` and `licences` let pass in {tmp_path / 's'}" in done.err
+    # a project cannot widen what its user trusts
+    (tmp_path / "skillpager.toml").write_text('trusted = ["/"]\n')
+    done = run("route", "dump", tmp_path / "s", env={**env, "SKILLPAGER_TRUSTED": "/nowhere"}, cwd=tmp_path)
+    assert "trusted is ignored" in done.err
+    assert done.out == ""

@@ -138,14 +138,14 @@ def test_a_list_shows_one_of_the_copies_and_names_the_others() -> None:
         found("unlike", "newer"),
     ]
     sketches = [sketch_of(text) for text in (TEXT, OTHER, TEXT + " more", OTHER, TEXT, OTHER[:500])]
-    assert fold(skills, sketches) == [(0, (2,)), (1, (3,)), (4, ()), (5, ())]
-    assert fold([], []) == []
+    assert fold(skills, sketches.__getitem__) == [(0, (2,)), (1, (3,)), (4, ()), (5, ())]
+    assert fold([], sketches.__getitem__) == []
 
 
 def test_skills_made_from_a_template_are_not_folded() -> None:
     skills = [found(f"{name}-automation", f"Automate {name} tasks.") for name in ("svix", "gmail")]
     sketches = [sketch_of(TEXT), sketch_of(TEXT)]
-    assert fold(skills, sketches) == [(0, ()), (1, ())]
+    assert fold(skills, sketches.__getitem__) == [(0, ()), (1, ())]
     # nothing in a name or a description tells these apart, but their texts do
     nameless = [found("-"), found("_")]
-    assert fold(nameless, sketches) == [(0, ()), (1, ())]
+    assert fold(nameless, sketches.__getitem__) == [(0, ()), (1, ())]

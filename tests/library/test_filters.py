@@ -5,8 +5,10 @@ from pathlib import Path
 import pytest
 
 from messages import raises
-from skillpager.errors import SettingsError
-from skillpager.library import FoundSkill, SkillFilter, discover
+from skillpager import SkillPager
+from skillpager.errors import SettingsError, UnknownSkillError
+from skillpager.library import FoundSkill, Library, SkillFilter, discover, route_json
+from skillpager.settings import Settings
 
 
 def skill(folder: Path, licence: str = "") -> Path:
@@ -115,3 +117,44 @@ def test_a_skill_that_is_a_link_is_where_the_link_leads(tmp_path: Path) -> None:
     (tmp_path / "shared").chmod(0o777)
     (found,) = discover([tmp_path / "mine"])
     assert SkillFilter(unshared=True).reason(found) == f"can be changed by others: {tmp_path / 'shared'}"
+
+
+def test_a_library_offers_only_what_passes_and_an_unwanted_skill_shadows_none(tmp_path: Path) -> None:
+    stranger = skill(tmp_path / "project" / "backup", "MIT")
+    mine = skill(tmp_path / "mine" / "backup", "MIT")
+    skill(tmp_path / "project" / "other", "MIT")
+    folders = [tmp_path / "project", tmp_path / "mine"]
+    pager = SkillPager(settings=Settings(cache_dir=tmp_path / "cache"))
+    assert Library(pager, folders).skill("backup").path == stranger
+    library = Library(pager, folders, keep=SkillFilter(trusted=[tmp_path / "mine"]))
+    assert [found.path for found in library.skills()] == [mine]
+    assert library.skill("backup").path == mine
+    with pytest.raises(UnknownSkillError):
+        library.skill("other")
+    assert [routed.skill.path for routed in library.route("backup text").skills] == [mine]
+    pager.close()
+
+
+def test_routes_tell_folder_and_licence_and_fold_copies(tmp_path: Path) -> None:
+    text = " ".join(f"Dump table {number} with pg_dump and keep it." for number in range(30))
+    for name in ("dump-tables", "table-dumps", "dump-indexes"):
+        path = skill(tmp_path / "skills" / name, "Apache 2.0")
+        described = "Dump indexes." if name == "dump-indexes" else "Dump tables of a database."
+        (path / "SKILL.md").write_text(
+            f"---\nname: {name}\ndescription: {described}\nlicense: Apache 2.0\n---\n{text}\n"
+        )
+    # a new process reads the licence from the catalog
+    for _ in range(2):
+        pager = SkillPager(settings=Settings(cache_dir=tmp_path / "cache"))
+        found = Library(pager, [tmp_path / "skills"]).route("dump a table", k=3)
+        pager.close()
+        shown = {routed.skill.name: [copy.name for copy in routed.copies] for routed in found.skills}
+        assert len(shown) == 2
+        (first,) = shown.keys() - {"dump-indexes"}
+        assert {first, *shown[first]} == {"dump-tables", "table-dumps"}
+        assert shown["dump-indexes"] == []
+        as_json = route_json(found)["skills"]
+        assert {(each["licence"], each["folder"]) for each in as_json} == {
+            ("Apache-2.0", str(tmp_path / "skills"))
+        }
+        assert sum(len(each["copies"]) for each in as_json) == 1

@@ -200,7 +200,7 @@ def _answer(prompt: Prompt, options: HookOptions) -> list[dict[str, object]]:
 
 def _open_library(options: HookOptions, project: Path | None) -> "tuple[Library, Settings]":
     from skillpager.cli.options import PagerOptions
-    from skillpager.cli.session import choose_settings, open_pager
+    from skillpager.cli.session import choose_settings, open_pager, skill_filter
     from skillpager.folders.agents import search_folders
     from skillpager.library import Library
     from skillpager.settings import cache_folder
@@ -209,7 +209,8 @@ def _open_library(options: HookOptions, project: Path | None) -> "tuple[Library,
     settings = choose_settings(chosen)
     folders = search_folders([*(options.skills_dirs or ()), *settings.skills_dir], project=project)
     pager = open_pager(chosen, show_batches=False)
-    return Library(pager, folders, cache=cache_folder(settings)), settings
+    library = Library(pager, folders, cache=cache_folder(settings), keep=skill_filter(settings))
+    return library, settings
 
 
 def _make_page(

@@ -13,7 +13,7 @@ from skillpager.cli.messages import UsageError, are_notes_heard, note, warn
 from skillpager.cli.options import PagerOptions
 from skillpager.errors import SettingsError, SkillError, install_command
 from skillpager.folders.agents import search_folders, shown_folders
-from skillpager.library import Library, locate
+from skillpager.library import Library, SkillFilter, locate
 from skillpager.parsing.decoding import decode
 from skillpager.parsing.skill import ENTRY_FILE
 from skillpager.settings import Settings, cache_folder, load_settings
@@ -74,6 +74,7 @@ def open_library(
         lambda: open_pager(options, show_batches=False),
         folders or search_folders(settings.skills_dir),
         cache=cache_folder(settings),
+        keep=skill_filter(settings),
     )
     if search:
         report_no_skills(library)
@@ -83,7 +84,14 @@ def open_library(
 def report_no_skills(library: Library) -> None:
     """Print a note if a library has no skills."""
     if not library.skills():
-        note(f"no skills in {shown_folders(library.folders)}")
+        wanted = " that the settings `trusted` and `licences` let pass" if library.keep else ""
+        note(f"no skills{wanted} in {shown_folders(library.folders)}")
+
+
+def skill_filter(settings: Settings) -> SkillFilter | None:
+    """Return the filter of skills that the settings ask for; None if they ask for none."""
+    is_filtered = bool(settings.trusted or settings.licences)
+    return SkillFilter(settings.licences, settings.trusted) if is_filtered else None
 
 
 def load_skill(pager: "SkillPager", skill: str, *, after: str = "") -> "SkillIndex":

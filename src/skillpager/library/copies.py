@@ -2,15 +2,18 @@
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
 from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 
+from skillpager.errors import SkillPagerError
 from skillpager.library.discovery import FoundSkill
+from skillpager.library.routes import Route
+from skillpager.parsing.skill import read_skill
 
 # A shingle is so many words in a row: shared ones mean copied text, not the same subject.
 # Reference: Broder, On the resemblance and containment of documents, 1997.
@@ -104,7 +107,7 @@ def find_copies(sketches: Sequence[Sketch], *, threshold: float = NEAR_COPY) -> 
 
 
 def fold(
-    skills: Sequence[FoundSkill], sketches: Sequence[Sketch], *, threshold: float = NEAR_COPY
+    skills: Sequence[FoundSkill], sketch_at: Callable[[int], Sketch], *, threshold: float = NEAR_COPY
 ) -> list[tuple[int, tuple[int, ...]]]:
     """Return the positions of the skills to show, in order, each with those of its copies among the others.
 
@@ -113,7 +116,8 @@ def fold(
 
     Args:
         skills: Best first.
-        sketches: Of the text of each, without front matter.
+        sketch_at: Returns the sketch of the text, without front matter, of the skill at a position. It is
+            called only for skills that share a name or a description.
         threshold: Least likeness of copies.
     """
     shown: dict[int, list[int]] = {}
@@ -124,7 +128,7 @@ def fold(
             (
                 first
                 for first in sorted({first for key in keys for first in named[key]})
-                if likeness(sketches[first], sketches[place]) >= threshold
+                if likeness(sketch_at(first), sketch_at(place)) >= threshold
             ),
             None,
         )
@@ -135,6 +139,25 @@ def fold(
         for key in keys:
             named[key].append(place)
     return [(first, tuple(copies)) for first, copies in shown.items()]
+
+
+def fold_route(route: Route, *, k: int) -> Route:
+    """Return a route with copies folded to the first of each, cut to `k` skills."""
+    skills = [routed.skill for routed in route.skills]
+
+    @cache
+    def sketch_at(place: int) -> Sketch:
+        try:
+            file = read_skill(skills[place].path, scope="body").files[0]
+        except SkillPagerError:  # it has just gone, or cannot be read any more
+            return sketch_of("")
+        return sketch_of(file.text[file.body_start :])
+
+    shown = [
+        replace(route.skills[first], copies=tuple(skills[copy] for copy in copies))
+        for first, copies in fold(skills, sketch_at)
+    ]
+    return replace(route, skills=tuple(shown[:k]))
 
 
 def subjects(skill: FoundSkill) -> list[tuple[str, str]]:

@@ -8,7 +8,7 @@ import difflib
 import json
 import logging
 import os
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -64,6 +64,9 @@ class FoundSkill:
     user_only: bool = False
     stated_licence: str = ""
     folder: Path | None = None
+
+
+Keep = Callable[[FoundSkill], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +131,12 @@ def skill_faults(path: Path) -> Iterator[None]:
         ) from fault
 
 
-def discover(folders: Iterable[Path], readings: dict[Path, Reading] | None = None) -> list[FoundSkill]:
+def discover(
+    folders: Iterable[Path],
+    readings: dict[Path, Reading] | None = None,
+    *,
+    keep: Keep | None = None,
+) -> list[FoundSkill]:
     """Return the skills below the folders, in the order of the folders, then by path; without stubs.
 
     A skill that cannot be read is listed with its problem, whatever that is. A copy of a skill, one of the
@@ -138,6 +146,8 @@ def discover(folders: Iterable[Path], readings: dict[Path, Reading] | None = Non
         folders: Folders to search.
         readings: What the search before read, by folder; what has not changed since is not read again.
             It is brought up to date.
+        keep: Returns whether a skill is wanted, such as a `SkillFilter`; another is as if it were not there,
+            and shadows none.
     """
     before = {} if readings is None else readings
     now: dict[Path, Reading] = {}
@@ -155,12 +165,15 @@ def discover(folders: Iterable[Path], readings: dict[Path, Reading] | None = Non
         skill = reading.found
         if skill is None:
             continue  # a stub: its original is the skill to page
+        skill = replace(skill, folder=top)
+        if keep is not None and not keep(skill):
+            continue
         if reading.digest and (skill.name, reading.digest) in texts:
             continue
         texts.add((skill.name, reading.digest))
         if skill.problem is None and (nearest := first.setdefault(skill.name, path)) != path:
             skill = replace(skill, shadowed_by=nearest)
-        found.append(replace(skill, folder=top))
+        found.append(skill)
     if readings is not None:
         readings.clear()
         readings.update(now)

@@ -5,6 +5,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,11 +15,13 @@ from skillpager.folders.agents import search_folders
 from skillpager.library.discovery import (
     USER_ONLY,
     FoundSkill,
+    Keep,
     Reading,
     discover,
     similar_names,
     skill_faults,
 )
+from skillpager.library.licences import Licences
 from skillpager.parsing.skill import ENTRY_FILE
 
 if TYPE_CHECKING:
@@ -27,7 +30,7 @@ if TYPE_CHECKING:
     from skillpager.library.catalog import Catalog
     from skillpager.library.nodes import StoredNodes
     from skillpager.library.pages import LibraryPage, LibraryPageOptions
-    from skillpager.library.routes import Route
+    from skillpager.library.routes import Route, RoutedSkill
     from skillpager.library.upkeep import Progress, Upkeep
     from skillpager.pager import SkillPager
     from skillpager.types import SkillIndex
@@ -39,6 +42,8 @@ RESCAN_SECONDS = 2.0
 RESCAN_FACTOR = 20.0
 # skills of a route
 DEFAULT_ROUTED = 10
+# further ones, of which some take the places of folded copies
+SPARE_ROUTED = 10
 
 
 class Library:
@@ -54,6 +59,7 @@ class Library:
         folders: Folders to search, nearest first; default: those of the pager's settings and the
             conventional ones.
         cache: Folder of the index store, if the pager is to be made later than the first search.
+        keep: Returns whether a skill is offered, such as a `SkillFilter`; default: every skill is.
     """
 
     def __init__(
@@ -62,9 +68,12 @@ class Library:
         folders: Sequence[Path] | None = None,
         *,
         cache: Path | None = None,
+        keep: Keep | None = None,
     ) -> None:
         self._pager = pager
         self._cache = cache
+        self.keep = keep
+        self._licences = Licences()
         self._named = None if folders is None else tuple(folders)
         self.folders = self._search_folders()
         self._searching = threading.Lock()
@@ -113,7 +122,7 @@ class Library:
         if self._found is None:
             self._readings = self._stored_readings()
         before = dict(self._readings)
-        found = discover(self.folders, self._readings)
+        found = discover(self.folders, self._readings, keep=self.keep)
         self._store_readings(before)
         usable = {each.name: each for each in found if each.problem is None and each.shadowed_by is None}
         skills = sorted(usable.values(), key=lambda each: each.name)
@@ -205,7 +214,8 @@ class Library:
     ) -> "Route":
         """Return the `k` skills that a query most likely needs, each with its chance and reasons.
 
-        Shadowed and unreadable skills are left out; those that only the user may start are marked. The first
+        Shadowed and unreadable skills are left out, and copies are folded to the best of them; those that
+        only the user may start are marked. The first
         route reads all skills, and the catalog keeps their words; later ones read what is new. If many have
         no embedding yet, only those are embedded that share words with the query: `prepare` embeds all.
 
@@ -223,6 +233,7 @@ class Library:
             raise SettingsError("The query is empty: say in a sentence what the agent is about to do.")
         if k < 1:
             raise SettingsError(f"k is {k}: ask for at least one skill.")
+        from skillpager.library.copies import fold_route
         from skillpager.library.routes import for_models
         from skillpager.library.routing import load_router, route_query  # arrays: a list of names needs none
 
@@ -231,9 +242,16 @@ class Library:
         searched = self._upkeep.searched(self._skills, query, model.most_terms, progress)
         row = self.pager.embed_query(query)
         hidden = sum(skill.user_only for skill in self._skills) if for_model else 0
-        found = route_query(searched, query, row, k=k + hidden, model=model)
-        found = for_models(found, k) if hidden else found
-        return found if self._nodes is None else self._nodes.told(found, row)
+        found = route_query(searched, query, row, k=k + hidden + SPARE_ROUTED, model=model)
+        found = for_models(found, k + SPARE_ROUTED) if hidden else found
+        folded = fold_route(found, k=k)
+        folded = replace(folded, skills=tuple(map(self._with_licence, folded.skills)))
+        return folded if self._nodes is None else self._nodes.told(folded, row)
+
+    def _with_licence(self, routed: "RoutedSkill") -> "RoutedSkill":
+        skill = routed.skill
+        licence = self._licences.read(skill.path, skill.stated_licence, top=skill.folder)
+        return replace(routed, licence=licence.expression)
 
     def prepare(self, progress: "Progress | None" = None) -> None:
         """Bring everything up to date that `route` needs, so that the next route is fast.

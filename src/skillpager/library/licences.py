@@ -138,6 +138,7 @@ class Licences:
 
     def __init__(self) -> None:
         self._folders: dict[Path, _Folder] = {}
+        self._skills: dict[tuple[Path, str, Path | None], tuple[float, Licence]] = {}
 
     def read(self, folder: Path, stated: str = "", *, top: Path | None = None) -> Licence:
         """Return the licence of the skill in a folder.
@@ -151,6 +152,13 @@ class Licences:
             stated: The licence that its front matter states (`stated_licence`).
             top: The search folder in which the skill was found.
         """
+        kept = self._skills.get((folder, stated, top))
+        if kept is None or time.monotonic() - kept[0] > KEPT_SECONDS:
+            kept = (time.monotonic(), self._read(folder, stated, top))
+            self._skills[folder, stated, top] = kept
+        return kept[1]
+
+    def _read(self, folder: Path, stated: str, top: Path | None) -> Licence:
         named = recognise_name(stated)
         if named != UNKNOWN or (stated and not refers_to_file(stated)):
             return Licence(named, folder / ENTRY_FILE)

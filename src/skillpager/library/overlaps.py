@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skillpager.strategies.navigator.lexical import stems_of, terms_of
+from skillpager.strategies.navigator.lexical import terms_of
 from skillpager.types import FloatArray
 
 # Cosine of two descriptions from which they overlap: most pairs of public skills below it are neighbours
@@ -41,7 +41,7 @@ def find_overlaps(
 ) -> list[Overlap]:
     """Return the skills that take each other's queries: each with the most similar other, each pair once.
 
-    Two skills do not overlap if each has a word in its name and description that the other has in neither:
+    Two skills do not overlap if one has a word in its name and description that the other has in neither:
     many descriptions differ in a product's name, and so do the queries.
 
     Args:
@@ -50,9 +50,9 @@ def find_overlaps(
         threshold: Least cosine of two that overlap.
         known: Pairs of positions, the lower first, that are left out.
     """
-    names = [set(stems_of(terms_of(name))) for name, _ in texts]
-    held = [own | set(stems_of(terms_of(text))) for own, (_, text) in zip(names, texts, strict=True)]
-    subjects = [own & set(stems_of(terms_of(text))) for own, (_, text) in zip(names, texts, strict=True)]
+    names = [set(terms_of(name)) for name, _ in texts]
+    held = [own | set(terms_of(text)) for own, (_, text) in zip(names, texts, strict=True)]
+    subjects = [own & set(terms_of(text)) for own, (_, text) in zip(names, texts, strict=True)]
     found: dict[tuple[int, int], Overlap] = {}
     for start in range(0, len(rows), ROWS_AT_A_TIME):
         cosines = rows[start : start + ROWS_AT_A_TIME] @ rows.T
@@ -63,7 +63,7 @@ def find_overlaps(
                 for other in np.flatnonzero(similar >= threshold)
                 if other != place
                 and (min(place, other), max(place, other)) not in known
-                and not (subjects[place] - held[other] and subjects[other] - held[place])
+                and not (subjects[place] - held[other] or subjects[other] - held[place])
             ]
             if others:
                 nearest = max(others, key=lambda other: (similar[other], -other))

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 from skillpager.json_types import RoutedSkillJson, RouteJson
 from skillpager.library.discovery import FoundSkill, found_json
+from skillpager.library.licences import UNKNOWN
 
 DIGITS = 4  # of chances and cosines in JSON
 
@@ -21,6 +22,8 @@ class RoutedSkill:
         node_cosine: Cosine of the query and the nearest node of the skill's stored index; None without one.
         node: Heading of that node; empty without one.
         features: What the chance was computed from, by name.
+        licence: SPDX expression of the skill's licence; `LicenseRef-Proprietary`, or `unknown`.
+        copies: Other skills with nearly the same text and the same description, which are not listed.
     """
 
     skill: FoundSkill
@@ -31,6 +34,8 @@ class RoutedSkill:
     node_cosine: float | None = None
     node: str = ""
     features: tuple[tuple[str, float], ...] = ()
+    licence: str = UNKNOWN
+    copies: tuple[FoundSkill, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +95,9 @@ def _routed_json(routed: RoutedSkill, *, explain: bool) -> RoutedSkillJson:
         "cosine": None if routed.cosine is None else round(routed.cosine, DIGITS),
         "node_cosine": None if routed.node_cosine is None else round(routed.node_cosine, DIGITS),
         "node": routed.node,
+        "folder": None if routed.skill.folder is None else str(routed.skill.folder),
+        "licence": routed.licence,
+        "copies": [str(copy.path) for copy in routed.copies],
     }
     if explain:
         form["features"] = {name: round(value, DIGITS) for name, value in routed.features}

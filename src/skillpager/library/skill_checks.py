@@ -194,8 +194,8 @@ def _size_findings(skill: Skill, path: Path, limits: Limits) -> Iterator[Finding
     entry = skill.files[0]
     lines = len(LINE_END.split(entry.text.rstrip()))
     tokens = default_counter().count(entry.text[entry.body_start :])
-    over = [f"{lines:,} lines, over {limits.body_lines:,}"] if lines > limits.body_lines else []
-    over += [f"{tokens:,} tokens, over {limits.body_tokens:,}"] if tokens > limits.body_tokens else []
+    over = [f"{lines:,} lines (over {limits.body_lines:,})"] if lines > limits.body_lines else []
+    over += [f"{tokens:,} tokens (over {limits.body_tokens:,})"] if tokens > limits.body_tokens else []
     if over:
         remedy = "move parts that few tasks need into files of references/, or let agents page it"
         problem = f"SKILL.md has {' and '.join(over)}, and hosts load it whole"
