@@ -25,6 +25,8 @@ def url(pager: SkillPager, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     """The address of a service with the samples and a skill that means harm."""
     folder = tmp_path_factory.mktemp("library") / "skills"
     shutil.copytree(SAMPLES, folder)
+    (folder / "broken").mkdir()
+    (folder / "broken" / "SKILL.md").write_bytes(b"\xff\xfe\x00")
     (folder / "hostile").mkdir()
     (folder / "hostile" / "SKILL.md").write_text(HOSTILE, encoding="utf-8")
     with running(pager, folder=folder) as service:
@@ -62,6 +64,8 @@ def test_skills_are_ranked_with_reasons_beside_the_page_from_several(browser: Br
         expect(page.get_by_role("region", name="Skills by chance")).to_be_visible()
         page.locator("summary", has_text="2 tasks").click()
         assert page.locator(".tasks li").all_inner_texts() == answer["tasks"]
+        page.locator("summary", has_text="1 skill not offered, and why").click()
+        expect(page.locator(".not-offered li")).to_contain_text("broken")
         page.locator("#copy-library-page").click()
         assert page.evaluate("navigator.clipboard.readText()") == answer["text"]
 

@@ -19,9 +19,22 @@ export class LibraryView {
     this.told = el("p", { class: "verdict" });
     this.tasks = el("div");
     this.ranked = el("section", { class: "ranked", "aria-label": "Skills by chance" });
+    this.leftOut = el("div");
     this.page = el("section", { class: "library-page", "aria-label": "Page from these skills" });
-    place.append(this.told, this.tasks, el("div", { class: "library" }, this.ranked, this.page));
+    const left = el("div", {}, this.ranked, this.leftOut);
+    place.append(this.told, this.tasks, el("div", { class: "library" }, left, this.page));
     this.show(null);
+  }
+
+  /**
+   * Name the skills that were found and are not offered.
+   * @param {any[]} skills
+   */
+  name(skills) {
+    const why = ({ problem, shadowed_by: other }) => problem ?? `another skill of this name was found first: ${other}`;
+    const rows = skills.map((skill) => el("li", {}, el("strong", {}, skill.name), ` ${skill.path}: ${why(skill)}`));
+    const summary = el("summary", {}, `${counted(skills.length, "skill")} not offered, and why`);
+    this.leftOut.replaceChildren(el("details", { class: "not-offered", hidden: !skills.length }, summary, el("ul", {}, ...rows)));
   }
 
   /**

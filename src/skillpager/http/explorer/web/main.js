@@ -38,13 +38,14 @@ const stale = { skill: true, page: true, library: true };
 async function start() {
   startTheme(() => graphView.recolor());
   listen();
-  const [{ skills: found }, { strategies }, words] = await Promise.all([
+  const [{ skills: found, left_out: leftOut }, { strategies }, words] = await Promise.all([
     ask("/v1/skills"), ask("/v1/strategies"), ask("/explorer/words"),
   ]);
   picks.signals = words.signals;
   known.leastCovered = words.least_covered;
   controls.offer(found, strategies);
   compare.offer(strategies);
+  libraryView.name(leftOut);
   if (!found.length) throw new Problem("The service offers no skills: start it with a folder of skills.");
   store.listen((changed) => run(() => update(changed)));
   if (store.state.skill) await update(new Set(Object.keys(store.state)));
