@@ -75,3 +75,21 @@ def test_indexing_prepares_routes(env: dict[str, str], tmp_path: Path) -> None:
         kinds = dict(catalog.execute("SELECT kind, sum(skills) FROM segments GROUP BY kind").fetchall())
     assert kinds["terms"] == 70
     assert sorted(kinds.values()) == [64, 70, 70]
+
+
+def test_the_cache_commands_know_the_catalog(env: dict[str, str], tmp_path: Path) -> None:
+    catalog = tmp_path / "cache" / "indexes" / "catalog.db"
+    run("route", QUERY, SAMPLES, env=env)
+    assert run("cache", "verify", env=env).code == 0
+    with closing(sqlite3.connect(catalog)) as connection, connection:
+        connection.execute("UPDATE segments SET checksum = 'wrong' WHERE kind = 'terms'")
+    damaged = run("cache", "verify", "--json", env=env)
+    assert damaged.code == 1
+    assert damaged.json["damaged"] == [
+        {"key": "", "name": str(catalog), "problem": "segment 1: its checksum differs"}
+    ]
+    assert run("cache", "clear", "--yes", env=env).code == 0
+    assert run("cache", "verify", env=env).code == 0
+    with closing(sqlite3.connect(catalog)) as connection:
+        assert connection.execute("SELECT count(*) FROM segments").fetchone() == (0,)
+        assert connection.execute("SELECT count(*) FROM readings").fetchone() == (0,)

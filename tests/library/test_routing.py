@@ -233,3 +233,17 @@ def test_a_model_may_have_a_hidden_layer(tmp_path: Path) -> None:
 def test_a_model_of_other_features_is_refused(changes: dict[str, object], tmp_path: Path) -> None:
     with pytest.raises(StrategyError, match=r"router\.json cannot be used .*installation is damaged"):
         load_router(model_file(tmp_path, **changes))
+
+
+def test_the_nearest_node_of_an_indexed_skill_is_told(tmp_path: Path) -> None:
+    library = Library(SkillPager(store=tmp_path / "cache"), [SAMPLES])
+    query = "Restore one table from last night's dump."
+    assert library.route(query, k=1).skills[0].node_cosine is None
+    index = library.index("postgres-backup")
+    first = library.route(query, k=1).skills[0]
+    relevance = index.embeddings @ library.pager.embed_query(query)
+    assert first.node_cosine == pytest.approx(relevance.max(), abs=1e-6)
+    assert first.node == " › ".join(index.nodes[int(relevance.argmax())].heading_path)
+    library.pager.store.clear()  # type: ignore[attr-defined]
+    again = Library(SkillPager(store=tmp_path / "cache"), [SAMPLES]).route(query, k=1).skills[0]
+    assert again.node_cosine is None

@@ -64,7 +64,7 @@ def info(cache_dir: CacheDir = None, as_json: AsJson = False) -> None:
 @app.command()
 @reported
 def verify(cache_dir: CacheDir = None, as_json: AsJson = False) -> None:
-    """Check every stored index and list the damaged ones.
+    """Check every stored index, and what routing has stored of skills, and list what is damaged.
 
     Nothing is changed. The exit code is 1 if an index is damaged.
 
@@ -72,8 +72,14 @@ def verify(cache_dir: CacheDir = None, as_json: AsJson = False) -> None:
     Examples:
       skillpager cache verify
     """
+    from skillpager.library.catalog import Catalog
+    from skillpager.stores import DamagedEntry
+
     store = _open(cache_dir)
     damaged = store.verify() if _can_be_opened(store) else []
+    catalog = Catalog(store.path.parent)
+    if catalog.path.exists():
+        damaged += [DamagedEntry("", str(catalog.path), fault) for fault in catalog.verify()]
     if as_json:
         print_json({"damaged": [{"key": d.key, "name": d.name, "problem": d.problem} for d in damaged]})
     elif damaged:
@@ -90,7 +96,7 @@ def verify(cache_dir: CacheDir = None, as_json: AsJson = False) -> None:
 @app.command()
 @reported
 def clear(yes: Yes = False, cache_dir: CacheDir = None) -> None:
-    """Delete all stored indexes.
+    """Delete all stored indexes, and what routing has stored of skills.
 
     Stored answers of an LLM classifier are not deleted, because they cost money.
 
@@ -98,10 +104,15 @@ def clear(yes: Yes = False, cache_dir: CacheDir = None) -> None:
     Examples:
       skillpager cache clear --yes
     """
+    from skillpager.library.catalog import Catalog
+
     store = _open(cache_dir)
     count = counted(len(store.entries()), "index", "indexes")
     confirm(f"Delete {count} in {store.path}?", yes=yes, remedy="add --yes to delete all stored indexes")
     store.clear()
+    catalog = Catalog(store.path.parent)
+    if catalog.path.exists():
+        catalog.clear()
     note(f"{count} deleted")
 
 

@@ -59,6 +59,7 @@ def index(
     from skillpager.cli.session import open_pager, report_estimates
 
     pager = open_pager(options, show_batches=False)
+    pager.store.entries()  # a store that cannot be used is an error: better before the work than after it
     found = prepare_routing(pager, paths or [])
     outcomes = index_all(pager, find_targets(paths or [], pager.settings, found), jobs=jobs)
     if any(outcome.error is None for outcome in outcomes):

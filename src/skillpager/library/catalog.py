@@ -157,6 +157,8 @@ class Catalog:
         for folder in folders:
             # the file has whole paths: other processes work in other folders
             above = str(folder.absolute())
+            if not _is_text(above):
+                continue
             for row in self._database.read(partial(_select_readings, folder=above)):
                 path, _, is_stub, name, description, problem, digest, user_only, stamps = row
                 place = folder / path[len(above) :].lstrip(os.sep) if len(path) > len(above) else folder

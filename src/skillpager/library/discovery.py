@@ -138,14 +138,12 @@ def discover(folders: Iterable[Path], readings: dict[Path, Reading] | None = Non
     first: dict[str, Path] = {}
     texts: set[tuple[str, str]] = set()
     seen: set[Hashable] = set()
-    for path, identity in (each for folder in folders for each in _skill_folders(folder)):
+    known = {str(path): (path, reading) for path, reading in before.items() if reading.stamps is not None}
+    for path, identity, kept in (each for folder in folders for each in _skill_folders(folder, known)):
         if identity in seen:
             continue
         seen.add(identity)
-        reading = before.get(path)
-        if reading is None or reading.stamps is None or reading.stamps.changed():
-            reading = _read(path)
-        now[path] = reading
+        now[path] = reading = kept or _read(path)
         skill = reading.found
         if skill is None:
             continue  # a stub: its original is the skill to page
@@ -215,16 +213,24 @@ def similar_names(name: str, known: Iterable[str]) -> str:
     return f"did you mean {', '.join(close)}?" if close else ""
 
 
-def _skill_folders(folder: Path) -> Iterator[tuple[Path, Hashable]]:
-    """Yield the folders with a SKILL.md at or below `folder`, and the identity of each on the disk.
+Known = Mapping[str, tuple[Path, Reading]]
+
+
+def _skill_folders(folder: Path, known: Known) -> Iterator[tuple[Path, Hashable, Reading | None]]:
+    """Yield the folders with a SKILL.md at or below `folder`: path, identity on the disk, and known reading.
 
     Folders inside a skill are not searched. A folder that links lead to is searched again only from a place
     nearer to the top: links to folders above would multiply all folders.
+
+    Args:
+        folder: The folder.
+        known: What was read before, by path as text; that of a skill that has not changed is yielded. Two
+            looks at the disk tell that, so that a search of thousands of skills takes a moment.
     """
     depths: dict[Hashable, int] = {}
     bare = 0
 
-    def search(parent: Path, depth: int) -> Iterator[tuple[Path, Hashable]]:
+    def search(parent: Path, depth: int) -> Iterator[tuple[Path, Hashable, Reading | None]]:
         nonlocal bare
         try:
             identity = identity_of(parent)
@@ -235,14 +241,33 @@ def _skill_folders(folder: Path) -> Iterator[tuple[Path, Hashable]]:
             return
         depths[identity] = depth
         if are_folders.get(ENTRY_FILE) is False:
-            yield parent, identity
+            yield parent, identity, _unchanged(known.get(str(parent)))
             return
         bare += 1
         if bare > MAX_FOLDERS:
             warn_of_size(folder, MAX_FOLDERS)
         elif depth < MAX_DEPTH:
+            beginning = str(parent / "_")[:-1]
             for name in sorted(name for name, is_folder in are_folders.items() if is_folder):
-                if name not in SKIPPED_FOLDERS:
+                if name in SKIPPED_FOLDERS:
+                    continue
+                before = known.get(beginning + name)
+                if before is not None and (reading := _unchanged(before)) is not None:
+                    yield before[0], _identity_then(reading), reading
+                else:
                     yield from search(parent / name, depth + 1)
 
     return search(folder, 0)
+
+
+def _unchanged(known: tuple[Path, Reading] | None) -> Reading | None:
+    """Return what was read of a skill if it has not changed since."""
+    reading = None if known is None else known[1]
+    return None if reading is None or reading.stamps is None or reading.stamps.changed() else reading
+
+
+def _identity_then(reading: Reading) -> Hashable:
+    """Return the identity of the folder of an unchanged skill, as `identity_of` gives it."""
+    assert reading.stamps is not None
+    *_, device, inode = reading.stamps.stamps[-1]
+    return (device, inode) if inode else os.path.realpath(reading.stamps.paths[-1])

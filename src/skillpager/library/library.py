@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from skillpager.library.catalog import Catalog
+    from skillpager.library.nodes import StoredNodes
     from skillpager.library.pages import LibraryPage, LibraryPageOptions
     from skillpager.library.routes import Route
     from skillpager.library.upkeep import Progress, Upkeep
@@ -26,8 +27,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# seconds after which a library looks for new skills again
+# seconds after which a library looks for new skills again; at least so many times as long as a search takes
 RESCAN_SECONDS = 2.0
+RESCAN_FACTOR = 20.0
 # skills of a route
 DEFAULT_ROUTED = 10
 
@@ -35,9 +37,10 @@ DEFAULT_ROUTED = 10
 class Library:
     """The skills that a server offers, by name. A name is that of a discovered skill, never a path.
 
-    Thread-safe. New, removed and renamed skills are noticed after at most `RESCAN_SECONDS`; a new one whose
-    folder has its name, directly in a search folder, at once. One thread searches, and reads what changed;
-    meanwhile the others get the result of the search before.
+    Thread-safe. New, removed and renamed skills are noticed after at most `RESCAN_SECONDS`, in a library of
+    thousands after 20 times as long as a search takes; a new one whose folder has its name, directly in a
+    search folder, at once. One thread searches, and reads what changed; meanwhile the others get the result
+    of the search before.
 
     Args:
         pager: Indexes and pages the skills; or makes the pager when it is first needed.
@@ -59,6 +62,7 @@ class Library:
         self.folders = self._search_folders()
         self._searching = threading.Lock()
         self._searched = -RESCAN_SECONDS
+        self._took = 0.0
         self._found: list[FoundSkill] | None = None
         self._usable: dict[str, FoundSkill] = {}
         self._skills: list[FoundSkill] = []
@@ -83,9 +87,10 @@ class Library:
             with self._searching:
                 # a search that began after the call will do
                 return list(self._search() if self._found is None or self._searched < asked else self._found)
-        if asked - self._searched >= RESCAN_SECONDS and self._searching.acquire(blocking=False):
+        pause = max(RESCAN_SECONDS, RESCAN_FACTOR * self._took)
+        if asked - self._searched >= pause and self._searching.acquire(blocking=False):
             try:
-                if asked - self._searched >= RESCAN_SECONDS:
+                if asked - self._searched >= pause:
                     found = self._search()
             finally:
                 self._searching.release()
@@ -109,6 +114,8 @@ class Library:
             self._skills = skills
         self._found, self._usable, self._searched = found, usable, started
         self._misnamed.clear()
+        # the first search reads every skill, and says nothing about the next
+        self._took = 0.0 if not before else time.monotonic() - started
         return found
 
     def _stored_readings(self) -> dict[Path, Reading]:
@@ -193,7 +200,8 @@ class Library:
         self.found()
         searched = self._upkeep.searched(self._skills, query, model.most_terms, progress)
         row = self.pager.embed_query(query)
-        return route_query(searched, query, row, k=k, model=model)
+        found = route_query(searched, query, row, k=k, model=model)
+        return found if self._nodes is None else self._nodes.told(found, row)
 
     def prepare(self, progress: "Progress | None" = None) -> None:
         """Bring everything up to date that `route` needs, so that the next route is fast.
@@ -212,6 +220,15 @@ class Library:
         from skillpager.library.upkeep import Upkeep
 
         return Upkeep(self._catalog, self.pager.encoder)
+
+    @cached_property
+    def _nodes(self) -> "StoredNodes | None":
+        """The nodes in the index store; None for a store without a file."""
+        from skillpager.library.nodes import StoredNodes
+        from skillpager.stores import SqliteStore
+
+        store = self.pager.store
+        return StoredNodes(store, self.pager.encoder.id) if isinstance(store, SqliteStore) else None
 
     @cached_property
     def _catalog(self) -> "Catalog | None":
