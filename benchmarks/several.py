@@ -181,10 +181,13 @@ def methods() -> Mapping[str, Callable[[Composed, int | None], Made]]:
         return Made(page.text, page.tokens, [part.skill.path for part in page.parts])
 
     def ask_right(query: Composed, limit: int | None) -> Made:
-        shipped, choosing.SKILL_COST = choosing.SKILL_COST, 0.0
+        # all of the right skills are chosen, whatever their chances
+        shipped = choosing.SKILL_COST, choosing.LEAST_CHANCE
+        choosing.SKILL_COST, choosing.LEAST_CHANCE = -1.0, 0.0
         query.library.only = frozenset(each.path for each in query.tasks)
         made = ask(query, limit)
-        query.library.only, choosing.SKILL_COST = frozenset(), shipped
+        query.library.only = frozenset()
+        choosing.SKILL_COST, choosing.LEAST_CHANCE = shipped
         return made
 
     def split(query: Composed, paths: Sequence[Path], limit: int | None, *, whole: bool = False) -> Made:
