@@ -122,7 +122,6 @@ class RoutedSkillJson(SkillJson):
     chance: float
     terms: list[str]
     fields: list[str]
-    cosine: float | None
     node_cosine: float | None
     node: str
     folder: str | None

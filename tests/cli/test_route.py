@@ -63,18 +63,11 @@ def test_indexing_prepares_routes(env: dict[str, str], tmp_path: Path) -> None:
         path = skills / f"skill-{number}"
         path.mkdir(parents=True)
         (path / "SKILL.md").write_text(f"---\ndescription: Topic number {number}.\n---\nText.\n")
-    first = run("route", "topic number 7", skills, env=env)
-    assert (
-        "6 of 70 skills were compared by their words alone: `skillpager index` embeds the rest" in first.err
-    )
     done = run("index", skills, "--encoder", "hashing", env=env)
     assert (done.code, len(done.out.splitlines())) == (0, 71)
-    second = run("route", "topic number 7", skills, "--encoder", "hashing", env=env)
-    assert "by their words" not in second.err
     with closing(sqlite3.connect(tmp_path / "cache" / "indexes" / "catalog.db")) as catalog:
         kinds = dict(catalog.execute("SELECT kind, sum(skills) FROM segments GROUP BY kind").fetchall())
-    assert kinds["terms"] == 70
-    assert sorted(kinds.values()) == [64, 70, 70]
+    assert kinds == {"terms": 70}
 
 
 def test_the_cache_commands_know_the_catalog(env: dict[str, str], tmp_path: Path) -> None:

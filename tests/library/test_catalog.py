@@ -122,7 +122,6 @@ def test_what_is_in_no_folder_any_more_leaves_the_file(skills: Path, cache: Path
     with closing(sqlite3.connect(cache / "catalog.db")) as connection:
         assert connection.execute("SELECT count(*) FROM readings").fetchone() == (1,)
         assert connection.execute("SELECT kind, skills FROM segments ORDER BY kind").fetchall() == [
-            ("rows:digest-8", 1),
             ("terms", 1),
         ]
 
@@ -167,7 +166,7 @@ def test_many_small_segments_are_merged(skills: Path, cache: Path, monkeypatch: 
         counts = connection.execute(
             "SELECT kind, count(*), sum(skills) FROM segments GROUP BY kind"
         ).fetchall()
-    assert [(kind, total) for kind, _, total in counts] == [("rows:digest-8", 12), ("terms", 12)]
+    assert [(kind, total) for kind, _, total in counts] == [("terms", 12)]
     assert all(count <= 3 for _, count, _ in counts)
     assert same_routes(library.route("topic7"), library_of(skills, cache / "other").route("topic7"))
 

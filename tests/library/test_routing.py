@@ -8,24 +8,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import skillpager.library.upkeep
 from conftest import SAMPLES
 from messages import raises
 from plain_parts import plain_pager
 from skillpager import SkillPager
 from skillpager.errors import SettingsError, StrategyError
 from skillpager.library import Library, route_json
+from skillpager.library.features import COLUMNS, features_of
 from skillpager.library.fields import routing_terms
 from skillpager.library.routing import (
-    COLUMNS,
     FIT_COLUMNS,
     MODEL,
-    features_of,
     fit_features_of,
     load_router,
-    route_query,
 )
-from skillpager.library.upkeep import Upkeep
+from skillpager.parsing.frontmatter import find_body
 
 Write = Callable[..., Path]
 
@@ -45,6 +42,11 @@ def write(tmp_path: Path) -> Write:
 @pytest.fixture(scope="module")
 def samples(tmp_path_factory: pytest.TempPathFactory) -> Library:
     return Library(SkillPager(store=tmp_path_factory.mktemp("cache")), [SAMPLES])
+
+
+def _body(library: Library, name: str) -> str:
+    text = (library.skill(name).path / "SKILL.md").read_text(encoding="utf-8")
+    return text[find_body(text) :]
 
 
 def plain(folder: Path, tmp_path: Path) -> Library:
@@ -87,10 +89,6 @@ def test_chances_fall_and_reasons_are_true(samples: Library) -> None:
         text = (routed.skill.path / "SKILL.md").read_text(encoding="utf-8")
         assert set(routed.terms) == asked & set(routing_terms(f"{routed.skill.name} {text}"))
         assert dict(routed.features).keys() == set(COLUMNS)
-        row = samples.pager.embed_query(query)
-        assert routed.cosine is not None
-        assert -1 <= routed.cosine <= 1
-        assert len(row) == samples.pager.encoder.dim
 
 
 def test_the_json_has_the_reasons(samples: Library) -> None:
@@ -158,47 +156,36 @@ def test_arguments_are_checked(samples: Library) -> None:
         samples.route("x", k=0)
 
 
-def test_many_new_skills_are_embedded_as_queries_find_them(
-    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(skillpager.library.upkeep, "MOST_EMBEDDED", 2)
-    for fruit in ("apple", "banana", "cherry", "damson", "elder", "fig"):
+def test_preparing_reads_all_skills(write: Write, tmp_path: Path) -> None:
+    for fruit in ("apple", "banana", "cherry"):
         folder = write(f"of-{fruit}", f"About {fruit}.")
-    library = plain(folder, tmp_path)
-    found = library.route("cherry")
-    assert found.without_embedding == 5
-    assert found.skills[0].cosine is not None
-    assert library.route("cherry").without_embedding == 5
-    assert library.route("damson or elder").without_embedding == 3
     steps: list[tuple[int, int]] = []
-    library.prepare(lambda done, total: steps.append((done, total)))
-    assert steps[-1] == (12, 12)
-    assert library.route("cherry").without_embedding == 0
+    plain(folder, tmp_path).prepare(lambda done, total: steps.append((done, total)))
+    assert steps[-1] == (3, 3)
 
 
-def test_routing_needs_no_embeddings(write: Write, tmp_path: Path) -> None:
+def test_routing_needs_no_encoder(write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for fruit in ("apple", "banana", "cherry"):
         folder = write(f"of-{fruit}", f"About {fruit}.")
     library = plain(folder, tmp_path)
-    searched = Upkeep(None, library.pager.encoder).searched(library.skills(), "banana", 8)
-    found = route_query(searched, "banana", None, k=3, model=load_router())
-    assert [routed.skill.name for routed in found.skills] == ["of-banana"]
-    assert found.skills[0].cosine is None
+    for method in ("encode_query", "encode_documents"):
+        monkeypatch.setattr(type(library.pager.encoder), method, None)  # would fail if it were called
+    assert [routed.skill.name for routed in library.route("banana").skills] == ["of-banana"]
 
 
 def test_features_are_what_their_names_say(samples: Library) -> None:
     query = "find the commit that broke the build with git"
-    searched = samples._upkeep.prepare(samples.skills())
-    row = samples.pager.embed_query(query)
-    found = features_of(searched, query, row, most_terms=8)
+    searched = samples._upkeep.searched(samples.skills())
+    found = features_of(searched, query, most_terms=8)
     assert found.features.shape == (len(found.skills), len(COLUMNS))
     assert np.isfinite(found.features).all()
     words = found.weights[:3].sum((0, 2))
-    assert found.column("relative_bm25") == pytest.approx(words / words.max(), abs=1e-5)
-    assert sorted(1 / found.column("rank_bm25")) == [*range(1, len(found.skills) + 1)]
+    assert found.column("relative") == pytest.approx(words / words.max(), abs=1e-5)
+    assert sorted(1 / found.column("rank")) == pytest.approx([*range(1, len(found.skills) + 1)])
     place = [searched.skills[skill].name for skill in found.skills].index("git-bisect")
-    assert found.column("cosine")[place] == pytest.approx(
-        found.column("cosine").max() + found.column("relative_cosine")[place]
+    assert found.column("name_cover")[place] == pytest.approx(1 / 3)
+    assert found.column("body_length")[place] == pytest.approx(
+        math.log1p(len(routing_terms(_body(samples, "git-bisect"))))
     )
     assert found.column("skills") == pytest.approx(math.log(10))
     fits = fit_features_of(found, np.linspace(0.9, 0.1, len(found.skills)))
@@ -211,13 +198,22 @@ def model_file(tmp_path: Path, **changes: object) -> Path:
     return path
 
 
-def test_a_model_may_have_a_hidden_layer(tmp_path: Path) -> None:
+def test_scores_are_those_of_the_network(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     first, second = rng.normal(size=(len(COLUMNS), 3)), rng.normal(size=(3, 1))
+    direct = rng.normal(size=len(COLUMNS))
     layers = [{"weights": first.tolist(), "biases": [0, 1, 2]}, {"weights": second.tolist(), "biases": [0.5]}]
     features = rng.normal(size=(4, len(COLUMNS)))
-    expected = 1 / (1 + np.exp(-(np.tanh(features @ first + [0, 1, 2]) @ second + 0.5)[:, 0]))
-    assert load_router(model_file(tmp_path, layers=layers)).chances(features) == pytest.approx(expected)
+    expected = (np.tanh(features @ first + [0, 1, 2]) @ second + 0.5)[:, 0] + features @ direct
+    model = load_router(model_file(tmp_path, layers=layers, direct=direct.tolist()))
+    assert model.scores(features) == pytest.approx(expected)
+
+
+def test_a_better_score_is_a_better_chance(samples: Library) -> None:
+    found = features_of(samples._upkeep.searched(samples.skills()), "retry the git build", most_terms=8)
+    model = load_router()
+    order = np.argsort(model.scores(found.features))
+    assert (np.diff(model.chances(found)[order]) >= 0).all()
 
 
 @pytest.mark.parametrize(
@@ -228,6 +224,8 @@ def test_a_model_may_have_a_hidden_layer(tmp_path: Path) -> None:
         {"layers": [{"weights": [[1], [2]], "biases": [0]}]},
         {"fits": {"columns": list(FIT_COLUMNS), "weights": [1], "bias": 0}},
         {"threshold": None},
+        {"direct": [1.0]},
+        {"chance": {"columns": ["score"], "weights": [1], "bias": 0}},
     ],
 )
 def test_a_model_of_other_features_is_refused(changes: dict[str, object], tmp_path: Path) -> None:

@@ -90,8 +90,6 @@ def _explained(routed: "RoutedSkill") -> str:
     lines = [f"\n{routed.skill.name}"]
     if routed.terms:
         lines.append(f"  {', '.join(routed.terms)}: in its {', '.join(routed.fields)}")
-    if routed.cosine is not None:
-        lines.append(f"  cosine of query and description: {routed.cosine:.2f}")
     if routed.node_cosine is not None:
         lines.append(f"  cosine of query and nearest node: {routed.node_cosine:.2f}, {routed.node}")
     if routed.skill.user_only:
@@ -109,9 +107,4 @@ def _print_notes(found: "Route") -> None:
         note(
             f"no skill fits: the chance that one of {counted(found.searched, 'skill')} does is "
             f"{percent(found.fits)}{nearest}"
-        )
-    if found.without_embedding:
-        note(
-            f"{found.without_embedding:,} of {counted(found.searched, 'skill')} were compared by their words "
-            "alone: `skillpager index` embeds the rest"
         )

@@ -1,7 +1,7 @@
 """The catalog: what routing knows of skills, in one SQLite file beside the index store.
 
 It holds what discovery read of each folder, so that a process need not read unchanged skills again, and the
-words and embeddings of skills in segments (`segments.py`). Everything in it can be computed again.
+words of skills in segments (`segments.py`). Everything in it can be computed again.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 FILE_NAME = "catalog.db"
 # "SkCt" in ASCII
 APPLICATION_ID = 0x536B4374
-# raise it when terms, fields, embedded texts or tables change: the catalog is then made again
+# raise it when terms, fields or tables change: the catalog is then made again
 VERSION = 2
 SCHEMA = Schema(
     "catalog of skills",

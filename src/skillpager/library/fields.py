@@ -193,13 +193,18 @@ class FieldIndex:
         self._offsets = np.cumsum([0, *(len(part.lengths) for part in parts)])
 
     @cached_property
-    def _norms(self) -> FloatArray:
+    def lengths(self) -> FloatArray:
+        """`(n,)` float32: the number of terms of each skill, repetitions included."""
         lengths = np.zeros(self._size, np.float32)
         if self._parts:
             held = self._ordinals >= 0
             lengths[self._ordinals[held]] = np.concatenate([part.lengths for part in self._parts])[held]
-        mean = max(1.0, float(lengths.mean(dtype=np.float64))) if self._size else 1.0
-        norms: FloatArray = (BM25_K1 * (1 - BM25_B + BM25_B * lengths / mean)).astype(np.float32)
+        return lengths
+
+    @cached_property
+    def _norms(self) -> FloatArray:
+        mean = max(1.0, float(self.lengths.mean(dtype=np.float64))) if self._size else 1.0
+        norms: FloatArray = (BM25_K1 * (1 - BM25_B + BM25_B * self.lengths / mean)).astype(np.float32)
         return norms
 
     def holders(self, terms: TermArray) -> IntArray:

@@ -215,9 +215,9 @@ class Library:
         """Return the `k` skills that a query most likely needs, each with its chance and reasons.
 
         Shadowed and unreadable skills are left out, and copies are folded to the best of them; those that
-        only the user may start are marked. The first
-        route reads all skills, and the catalog keeps their words; later ones read what is new. If many have
-        no embedding yet, only those are embedded that share words with the query: `prepare` embeds all.
+        only the user may start are marked. The first route reads all skills, and the catalog keeps their
+        words; later ones read what is new. No encoder is needed, but to tell the nearest nodes of skills that
+        are indexed.
 
         Args:
             query: The task that the agent is about to do.
@@ -239,14 +239,15 @@ class Library:
 
         model = load_router()
         self.found()
-        searched = self._upkeep.searched(self._skills, query, model.most_terms, progress)
-        row = self.pager.embed_query(query)
+        searched = self._upkeep.searched(self._skills, progress)
         hidden = sum(skill.user_only for skill in self._skills) if for_model else 0
-        found = route_query(searched, query, row, k=k + hidden + SPARE_ROUTED, model=model)
+        found = route_query(searched, query, k=k + hidden + SPARE_ROUTED, model=model)
         found = for_models(found, k + SPARE_ROUTED) if hidden else found
         folded = fold_route(found, k=k)
         folded = replace(folded, skills=tuple(map(self._with_licence, folded.skills)))
-        return folded if self._nodes is None else self._nodes.told(folded, row)
+        if self._nodes is None:
+            return folded
+        return self._nodes.told(folded, lambda: self.pager.embed_query(query))
 
     def _with_licence(self, routed: "RoutedSkill") -> "RoutedSkill":
         skill = routed.skill
@@ -257,19 +258,16 @@ class Library:
         """Bring everything up to date that `route` needs, so that the next route is fast.
 
         Args:
-            progress: Called with the number of finished steps and of all.
-
-        Raises:
-            EncoderError: The encoder fails.
+            progress: Called with the number of skills that were read and of all.
         """
         self.found()
-        self._upkeep.prepare(self._skills, progress)
+        self._upkeep.searched(self._skills, progress)
 
     @cached_property
     def _upkeep(self) -> "Upkeep":
         from skillpager.library.upkeep import Upkeep
 
-        return Upkeep(self._catalog, self.pager.encoder)
+        return Upkeep(self._catalog)
 
     @cached_property
     def _nodes(self) -> "StoredNodes | None":

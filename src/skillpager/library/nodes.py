@@ -3,6 +3,7 @@
 import json
 import os
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -40,10 +41,18 @@ class StoredNodes:
         self._rows = LRUCache[int, FloatArray](MAX_KEPT_BYTES, lambda rows: rows.nbytes)
         self._lock = threading.Lock()
 
-    def told(self, route: Route, query: FloatArray) -> Route:
-        """Return a route whose skills with a stored index tell their nodes nearest to `(dim,)` `query`."""
+    def told(self, route: Route, embed: Callable[[], FloatArray]) -> Route:
+        """Return a route whose skills with a stored index tell their nodes nearest to the query.
+
+        Args:
+            route: The route.
+            embed: Returns the `(dim,)` embedding of the query; not called without such skills.
+        """
         try:
             self._refresh()
+            if all(self._id_of(routed) is None for routed in route.skills):
+                return route
+            query = embed()
             return replace(route, skills=tuple(self._with_node(routed, query) for routed in route.skills))
         except StoreError:
             return route
@@ -54,8 +63,11 @@ class StoredNodes:
             for id_, root, digest in self._store.read(_NEW, (self._last, self._encoder)):
                 self._ids[root, digest] = self._last = id_
 
+    def _id_of(self, routed: RoutedSkill) -> int | None:
+        return self._ids.get((os.path.realpath(routed.skill.path), routed.skill.digest))
+
     def _with_node(self, routed: RoutedSkill, query: FloatArray) -> RoutedSkill:
-        id_ = self._ids.get((os.path.realpath(routed.skill.path), routed.skill.digest))
+        id_ = self._id_of(routed)
         if id_ is None:
             return routed
         rows = self._rows.get_or_make(id_, partial(self._read, id_))

@@ -18,7 +18,6 @@ class RoutedSkill:
         chance: Calibrated chance, 0 to 1, that the query needs this skill.
         terms: The terms of the query that the skill holds, most telling first.
         fields: The fields that hold any of them: `name`, `description`, `body`, in this order.
-        cosine: Cosine of the query and the skill's name and description; None without embeddings.
         node_cosine: Cosine of the query and the nearest node of the skill's stored index; None without one.
         node: Heading of that node; empty without one.
         features: What the chance was computed from, by name.
@@ -30,7 +29,6 @@ class RoutedSkill:
     chance: float
     terms: tuple[str, ...] = ()
     fields: tuple[str, ...] = ()
-    cosine: float | None = None
     node_cosine: float | None = None
     node: str = ""
     features: tuple[tuple[str, float], ...] = ()
@@ -48,7 +46,6 @@ class Route:
         fits: Calibrated chance, 0 to 1, that any skill of the library fits the query.
         searched: Number of skills that were compared.
         threshold: Where `fits` is lower, front ends say that no skill fits.
-        without_embedding: Number of skills that were compared by their words alone.
     """
 
     query: str
@@ -56,7 +53,6 @@ class Route:
     fits: float
     searched: int
     threshold: float = 0.5
-    without_embedding: int = 0
 
     @property
     def has_fit(self) -> bool:
@@ -92,7 +88,6 @@ def _routed_json(routed: RoutedSkill, *, explain: bool) -> RoutedSkillJson:
         "chance": round(routed.chance, DIGITS),
         "terms": list(routed.terms),
         "fields": list(routed.fields),
-        "cosine": None if routed.cosine is None else round(routed.cosine, DIGITS),
         "node_cosine": None if routed.node_cosine is None else round(routed.node_cosine, DIGITS),
         "node": routed.node,
         "folder": None if routed.skill.folder is None else str(routed.skill.folder),

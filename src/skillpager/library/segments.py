@@ -7,7 +7,6 @@ name and the digest of its SKILL.md, so that a segment never changes: a changed 
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -15,7 +14,6 @@ from numpy.typing import NDArray
 
 from skillpager.library.catalog import DamagedSegmentError, Segment
 from skillpager.library.fields import FIELDS, Postings, make_postings, merge_postings
-from skillpager.library.vectors import CodeArray, HalfArray, codes_of
 
 KeyArray = NDArray[np.uint64]
 
@@ -70,44 +68,6 @@ class TermSegment:
             merge_postings(of, places) for of in zip(*(part.fields for part in parts), strict=True)
         )
         return cls(_kept_keys(parts, keep), fields)
-
-
-@dataclass(frozen=True, eq=False)
-class RowSegment:
-    """The embeddings of some skills.
-
-    Attributes:
-        keys: `(n,)` uint64: the key of the skill in each row.
-        rows: `(n, dim)` float16 unit rows.
-    """
-
-    keys: KeyArray
-    rows: HalfArray
-
-    @cached_property
-    def codes(self) -> CodeArray:
-        """The binary codes of the rows."""
-        return codes_of(self.rows)
-
-    def pack(self) -> bytes:
-        """Return the segment as bytes."""
-        return _pack({"keys": self.keys, "rows": self.rows})
-
-    @classmethod
-    def unpack(cls, data: bytes) -> Self:
-        """Return the segment that `pack` made bytes of; its arrays lie in them.
-
-        Raises:
-            DamagedSegmentError: They are not such bytes.
-        """
-        return cls(**_unpack(data, {"keys": "<u8", "rows": "<f2"}))
-
-    @classmethod
-    def merge(cls, parts: Sequence[Self], living: Collection[int]) -> Self:
-        """Return segments as one, as `Segment.merge`."""
-        keep = _kept(parts, living)
-        rows = np.concatenate([part.rows[kept] for part, kept in zip(parts, keep, strict=True)])
-        return cls(_kept_keys(parts, keep), rows)
 
 
 def make_terms(keys: Sequence[int], texts: Sequence[Sequence[Sequence[str]]]) -> TermSegment:
