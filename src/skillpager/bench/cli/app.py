@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from skillpager.bench.cli.agent import agent
 from skillpager.bench.cli.data import app as data_app
 from skillpager.bench.cli.fit import fit
 from skillpager.bench.cli.judge import check_judge, judge, judge_contexts, queries
@@ -148,6 +149,7 @@ def ablate(
 
 app.command()(judge)
 app.add_typer(validate_app, name="validate")
+app.command()(agent)
 
 
 @app.command()
