@@ -27,10 +27,10 @@ def server(pager: SkillPager) -> SkillServer:
     return server_of(pager, SAMPLES)
 
 
-def write_skills(folder: Path) -> Sequence[str]:
-    """Write a thousand skills, each for another task, and return their names."""
+def write_skills(folder: Path, verbs: Sequence[str] = VERBS) -> Sequence[str]:
+    """Write a hundred skills for each verb, each for another task, and return their names."""
     names = []
-    for verb in VERBS:
+    for verb in verbs:
         for noun in NOUNS:
             for tool in TOOLS:
                 name = f"{verb}-{noun}-{tool}"
@@ -124,12 +124,9 @@ def test_without_a_name_a_query_is_needed(server: SkillServer, asked: dict[str, 
 
 
 def test_a_ceiling_cuts_the_list(pager: SkillPager, tmp_path: Path) -> None:
-    for number in range(40):
-        (tmp_path / f"s{number}").mkdir()
-        (tmp_path / f"s{number}" / "SKILL.md").write_text(
-            f"---\nname: s{number}\ndescription: {'Restore a table. ' * 16}\n---\n\nRestore.\n"
-        )
-    form = form_of(answer(server_of(pager, tmp_path, ceiling=1000), "search_skills", query=QUERY, k=40))
+    write_skills(tmp_path, verbs=VERBS[:1])
+    query = "Crop the maps with a lens."
+    form = form_of(answer(server_of(pager, tmp_path, ceiling=1000), "search_skills", query=query, k=40))
     assert 0 < len(form["skills"]) < 40
     assert not form["complete"]
 

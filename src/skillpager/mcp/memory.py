@@ -1,4 +1,4 @@
-"""What each session of an MCP client was sent, which need not be sent again, and what its user started."""
+"""Remembers what each session of an MCP client was sent, and which skills its user started."""
 
 import threading
 from collections.abc import Collection, Iterable
