@@ -40,6 +40,7 @@ REMARKS = (
 COPY, NAMESAKE = 0.5, 0.2
 # and skills as near as these may fit as well: training takes them for neither right nor wrong
 NEAR_TEXT, NEAR_COSINE = 0.3, 0.75
+MOST_CHARS = 600  # of name and description, by whose embeddings related skills are found
 Places = NDArray[np.intp]
 
 
@@ -71,7 +72,7 @@ def read_pool(path: Path) -> Iterator[tuple[str, Skill]]:
 
 
 class Corpus:
-    """All skills of which libraries are made, with their words and embeddings.
+    """All skills of which libraries are made, with their words and the embeddings that tell related ones.
 
     Args:
         skills: Ids and skills.
@@ -89,9 +90,11 @@ class Corpus:
         self.places = {id: place for place, id in enumerate(self.ids)}
         self.found = [FoundSkill(skill.name, skill.description, Path(id), None, None) for id, skill in skills]
         described = [(skill.name, skill.description) for _, skill in skills]
-        self.rows = embed_skills(encoder, described) if rows is None else rows
+        self.rows = rows
+        if self.rows is None:
+            texts = [f"{name}: {description}"[:MOST_CHARS] for name, description in described]
+            self.rows = encoder.encode_documents(texts).astype(np.float16)
         self.postings = _postings([skill for _, skill in skills])
-        self._codes = codes_of(self.rows)
 
     def library(self, places: Places) -> Searched:
         """Return the library of the skills in the given places, ascending."""
@@ -101,8 +104,7 @@ class Corpus:
         fields = {
             name: FieldIndex([part], ordinals, size) for name, part in zip(FIELDS, self.postings, strict=True)
         }
-        vectors = VectorIndex([self.rows], [self._codes], places)
-        return Searched([self.found[place] for place in places], fields, vectors)
+        return Searched([self.found[place] for place in places], fields)
 
 
 def _postings(skills: Iterable[Skill]) -> list[Postings]:
@@ -253,7 +255,6 @@ def paragraphs(skills: Iterable[tuple[str, Skill]], random: np.random.Generator)
 
 def cases_of(
     question: Question,
-    rows: FloatArray,
     corpus: Corpus,
     library: Places,
     likeness: Likeness,
@@ -265,7 +266,6 @@ def cases_of(
 
     Args:
         question: The query.
-        rows: The embeddings of the query and its clauses.
         corpus: All skills.
         library: Places of the library's skills, ascending.
         likeness: Copies of annotated skills.
@@ -282,7 +282,7 @@ def cases_of(
     if without and len(here):
         variants.append((np.setdiff1d(kept, needs), here[:0]))
     for places, needed in variants:
-        found = features_of(corpus.library(places), question.text, rows, most_terms=most_terms)
+        found = features_of(corpus.library(places), question.text, most_terms=most_terms)
         candidates = places[found.skills]
         is_needed = np.isin(candidates, needed)
         yield Case(

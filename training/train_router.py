@@ -8,14 +8,14 @@ features; a run takes about half an hour on one core.
 
 A small network is trained listwise: of a softmax over the candidates of a query, the share of each needed
 skill. Its scores order the candidates of one query; two logistic regressions turn them into chances. Reported
-is each fold, over repositories, by a model of the others. The encoder of the training features is the one before
-tuning: the shipped one was tuned on these very queries, and would be trusted more than it deserves on others.
+is each fold, over repositories, by a model of the others.
 """
 
 import argparse
 import json
 import logging
 import pickle
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -37,7 +37,7 @@ from routing_data import (
     read_pool,
 )
 from skillpager.bench.data.evidence import read_documents, read_published, read_published_short
-from skillpager.encoders.builtin import MODEL_FOLDER, BuiltinEncoder
+from skillpager.encoders.builtin import BuiltinEncoder
 from skillpager.library.features import COLUMNS
 from skillpager.library.routing import (
     CHANCE_COLUMNS,
@@ -47,7 +47,6 @@ from skillpager.library.routing import (
     fit_features_of,
 )
 from skillpager.parsing.skill import skill_from_text
-from skillpager.strategies.navigator.lexical import clauses_of
 
 logger = logging.getLogger("router")
 
@@ -56,8 +55,9 @@ SPLITS = ("train", "dev", "train2")
 FOLDS = 3
 PER_SKILL = 3  # queries of each kind of a skill
 COMPOSED_QUERIES = 1_000
-SMALL_LIBRARIES = (40, 150, 600, 2_500)  # skills of the pool; with half of the annotated ones each
+SMALL_LIBRARIES = (4, 8, 15, 40, 150, 600, 2_500)  # skills of the pool; with half of the annotated ones each
 MOST_TERMS = 48
+PENALTY = 1e-5  # of the logistic regressions
 HIDDEN, EPOCHS, RATE, DECAY, BATCH = 16, 10, 5e-3, 1e-4, 64
 THRESHOLD = 0.5
 
@@ -80,7 +80,7 @@ class Lists:
 
 
 def lists_of(cases: Iterable[Case]) -> Lists:
-    """Return the cases from which the order is learned: those with a needed candidate, and no ignored ones."""
+    """Return what the order is learned from: cases with a needed candidate, and no ignored ones."""
     features, needed, starts = [], [], [0]
     for case in cases:
         if case.needed.any():
@@ -160,18 +160,18 @@ def _slopes(
     ]
 
 
-def train_odds(features: Rows, labels: NDArray[np.bool_], *, decay: float = 1e-3) -> tuple[Rows, float]:
-    """Return weights and bias of a logistic regression, by Newton's method."""
+def train_odds(features: Rows, labels: NDArray[np.bool_], counts: Rows) -> tuple[Rows, float]:
+    """Return weights and bias of a logistic regression, by Newton's method; each row weighs its `counts`."""
     mean, spread = features.mean(0), features.std(0)
     scale = np.where(spread > 1e-9, 1 / np.maximum(spread, 1e-9), 0)
     inputs = np.column_stack([(features - mean) * scale, np.ones(len(features))])
     weights = np.zeros(inputs.shape[1])
-    penalty = decay * len(features) * np.eye(len(weights)) * 1e-2
+    penalty = PENALTY * counts.sum() * np.eye(len(weights))
     penalty[-1, -1] = 1e-9
     for _ in range(30):
         chances = 1 / (1 + np.exp(-np.clip(inputs @ weights, -30, 30)))
-        slope = inputs.T @ (chances - labels) + penalty @ weights
-        curve = inputs.T @ (inputs * (chances * (1 - chances))[:, None]) + penalty
+        slope = inputs.T @ ((chances - labels) * counts) + penalty @ weights
+        curve = inputs.T @ (inputs * (chances * (1 - chances) * counts)[:, None]) + penalty
         move = np.linalg.solve(curve, slope)
         weights -= move
         if np.abs(move).max() < 1e-7:
@@ -192,6 +192,16 @@ def train(cases: Sequence[Case], folds: NDArray[np.intp]) -> tuple[RouterModel, 
     return _calibrated(_network(cases), cases, scored, folds >= 0), calibrated
 
 
+def balanced(cases: Sequence[Case]) -> Rows:
+    """Return what each case weighs: in libraries of each size as many queries have a skill as have none.
+
+    How often no skill fits is not known of users; even odds favour neither answer.
+    """
+    groups = [(round(np.log2(case.size)), case.count > 0) for case in cases]
+    numbers = Counter(groups)
+    return np.array([len(cases) / len(numbers) / numbers[group] for group in groups])
+
+
 def _network(cases: Sequence[Case]) -> RouterModel:
     (weights, biases, out), direct = train_scores(lists_of(cases))
     layers = ((weights, biases), (out[:, None], np.zeros(1)))
@@ -210,14 +220,16 @@ def _calibrated(
     ]
     features = [chance_features_of(case.found, scores)[~case.ignored] for case, scores in chosen]
     labels = [case.needed[~case.ignored] for case, _ in chosen]
-    chance = train_odds(np.concatenate(features), np.concatenate(labels))
+    counts = balanced([case for case, _ in chosen])
+    sizes = [len(each) for each in labels]
+    chance = train_odds(np.concatenate(features), np.concatenate(labels), np.repeat(counts, sizes))
     if chance[0][:2].sum() <= 0:
         raise ValueError("a better score would have a lower chance")
     found = []
     for case, scores in chosen:
         odds = chance_features_of(case.found, scores) @ chance[0] + chance[1]
         found.append(fit_features_of(case.found, 1 / (1 + np.exp(-np.clip(odds, -30, 30)))))
-    fits = train_odds(np.array(found), np.array([case.count > 0 for case, _ in chosen]))
+    fits = train_odds(np.array(found), np.array([case.count > 0 for case, _ in chosen]), counts)
     return RouterModel(network.layers, network.direct, chance, fits, THRESHOLD, MOST_TERMS)
 
 
@@ -350,7 +362,7 @@ def make_cases(options: argparse.Namespace) -> list[Case]:
     random = np.random.default_rng(options.seed)
     annotated, questions = read_questions(options.data)
     pool = list(read_pool(options.pool))
-    encoder = BuiltinEncoder(folder=options.encoder)
+    encoder = BuiltinEncoder()
     rows_file = options.work / "rows.npy"
     corpus = Corpus([*annotated, *pool], encoder, np.load(rows_file) if rows_file.exists() else None)
     np.save(rows_file, corpus.rows)
@@ -365,7 +377,7 @@ def make_cases(options: argparse.Namespace) -> list[Case]:
         np.sort(
             np.concatenate(
                 [
-                    random.permutation(mine)[: min(len(mine) // 2, max(10, size // 3))],
+                    random.permutation(mine)[: min(len(mine) // 2, max(3, size // 3))],
                     random.choice(everything[len(mine) :], min(size, len(pool)), replace=False),
                 ]
             )
@@ -376,19 +388,16 @@ def make_cases(options: argparse.Namespace) -> list[Case]:
     for number, question in enumerate(asked):
         if number % 200 == 0:
             logger.info("%d of %d queries", number, len(asked))
-        rows = encoder.encode_query_parts(question.text, clauses_of(question.text))
-        for library, share in ((everything, 0.35), (small[int(random.integers(len(small)))], 0.5)):
-            without = bool(random.random() < share)
-            cases += cases_of(
-                question, rows, corpus, library, likeness, most_terms=MOST_TERMS, without=without
-            )
-    return [as_kept(case, random) for case in cases if len(case.found.skills)]
+        needs = [corpus.places[id] for id in question.needs]
+        little = np.union1d(small[int(random.integers(len(small)))], needs)
+        for library, without in ((everything, bool(random.random() < 1 / 3)), (little, True)):
+            cases += cases_of(question, corpus, library, likeness, most_terms=MOST_TERMS, without=without)
+    return [as_kept(case) for case in cases if len(case.found.skills)]
 
 
-def as_kept(case: Case, random: np.random.Generator) -> Case:
-    """Return the case without what training does not read, such as cosines."""
+def as_kept(case: Case) -> Case:
+    """Return the case without what training does not read."""
     features = case.found.features.astype(np.float32)
-    features[:, ["cosine" in name for name in COLUMNS]] = 0
     weights = np.empty((0, 0, 0), np.float32)
     return replace(case, found=replace(case.found, features=features, weights=weights))
 
@@ -398,7 +407,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("data", nargs="+", type=Path)
     parser.add_argument("--pool", type=Path, required=True)
-    parser.add_argument("--encoder", type=Path, default=MODEL_FOLDER, help="encoder of the features")
     parser.add_argument("--work", type=Path, default=Path("build/router"))
     parser.add_argument("--out", type=Path, default=MODELS / "router" / "router.json")
     parser.add_argument("--seed", type=int, default=0)

@@ -36,7 +36,6 @@ def test_json_and_explanations_have_the_same_numbers(env: dict[str, str]) -> Non
         "git-bisect",
     )
     told = run("route", "-", SAMPLES, "-k", "1", "--explain", env=env, stdin=QUERY.encode()).out
-    assert f"cosine of query and description: {skill['cosine']:.2f}" in told
     assert "test, commit, which: in its description, body" in told
     for name, value in skill["features"].items():
         assert f"\n  {name} {value:.3f}" in told

@@ -56,17 +56,14 @@ def route(
       skillpager bench route pool --asked test --out routed
       skillpager bench route pool.jsonl.xz --tasks eval_core --truth skillsbench --out routed
     """
-    from skillpager.bench.routing.data import read_asked, read_pool, read_tasks, unique_skills
+    from skillpager.bench.routing.data import merge, read_asked, read_pool, read_tasks
     from skillpager.bench.routing.rows import measure_method
 
     if not (tasks and truth) and not asked:
         raise UsageError("Nothing to ask: give --tasks with --truth, or --asked.")
     parts = [read_tasks(tasks, truth)] if tasks and truth else []
     parts += [read_asked(folder) for folder in asked or ()]
-    queries = [query for _, some in parts for query in some]
-    skills = unique_skills(
-        [skill for some, _ in parts for skill in some] + [skill for path in pool for skill in read_pool(path)]
-    )
+    skills, queries = merge(parts, (skill for path in pool for skill in read_pool(path)))
     found = {}
     for method in dict.fromkeys(methods.split(",")):
         with progress_bar(method) as progress:

@@ -3,7 +3,7 @@
 import json
 import lzma
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from skillpager.bench.data.evidence import read_documents
@@ -135,12 +135,29 @@ def read_asked(folder: Path) -> tuple[list[RoutingSkill], list[RoutingQuery]]:
     return skills, queries
 
 
-def unique_skills(skills: Iterable[RoutingSkill]) -> list[RoutingSkill]:
-    """Return the skills, of those with one id the first."""
-    found: dict[str, RoutingSkill] = {}
-    for skill in skills:
-        found.setdefault(skill.id, skill)
-    return list(found.values())
+def merge(
+    parts: Iterable[tuple[Sequence[RoutingSkill], Sequence[RoutingQuery]]], pool: Iterable[RoutingSkill]
+) -> tuple[list[RoutingSkill], list[RoutingQuery]]:
+    """Return the skills of parts and pool, and the queries; of exact copies the first stands for all.
+
+    Copies that differ in a character stay, and are distractors.
+    """
+    found: dict[tuple[str, str, str], RoutingSkill] = {}
+    first: dict[str, str] = {}
+
+    def add(skill: RoutingSkill) -> None:
+        kept = found.setdefault((skill.name, skill.description, skill.body), skill)
+        first.setdefault(skill.id, kept.id)
+
+    queries: list[RoutingQuery] = []
+    for skills, asked in parts:
+        for skill in skills:
+            add(skill)
+        queries += asked
+    for skill in pool:
+        add(skill)
+    needs = [tuple(dict.fromkeys(first[id_] for id_ in query.needs)) for query in queries]
+    return list(found.values()), [replace(query, needs=of) for query, of in zip(queries, needs, strict=True)]
 
 
 def _routing_skill(id_: str, skill: Skill) -> RoutingSkill:

@@ -1,22 +1,32 @@
 """Methods that rank the skills of a library for a query: ours, and those that users compare with."""
 
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from skillpager.bench.routing.data import RoutingSkill
 from skillpager.encoders.builtin import BuiltinEncoder
 from skillpager.errors import BenchError, require_extra
 from skillpager.library.discovery import FoundSkill
 from skillpager.library.features import Searched
-from skillpager.library.fields import FIELDS, FieldIndex, field_texts, make_postings, routing_terms
+from skillpager.library.fields import (
+    FIELDS,
+    FieldIndex,
+    Postings,
+    field_texts,
+    make_postings,
+    merge_postings,
+    routing_terms,
+)
 from skillpager.library.routing import load_router, route_query
 from skillpager.strategies.navigator.lexical import terms_of
 
 DEPTH = 50  # ranks that rows tell
+PART = 2_000  # skills whose terms are in memory at once
 RAREST = 16  # terms of a long query that the limited full-text search looks for
 
 
@@ -28,23 +38,57 @@ class Ranker(Protocol):
 
 
 class OwnRouter:
-    """Routing as the library does it: words by field, and the trained model."""
+    """Routing as the library does it: words by field, and the trained model.
 
-    def __init__(self, skills: Sequence[RoutingSkill]) -> None:
-        texts = [field_texts(skill.name, skill.description, skill.body) for skill in skills]
-        everywhere = np.arange(len(skills), dtype=np.int32)
-        fields = {}
-        for number, name in enumerate(FIELDS):
-            part = make_postings([routing_terms(text[number]) for text in texts])
-            fields[name] = FieldIndex([part], everywhere, len(skills))
-        found = [FoundSkill(skill.name, skill.description, Path(skill.id), None, None) for skill in skills]
-        self._searched = Searched(found, fields)
+    Args:
+        skills: The skills.
+        needed: Ids of those that any query needs; whether any skill fits is also asked without them.
+    """
+
+    def __init__(self, skills: Sequence[RoutingSkill], needed: Collection[str] = ()) -> None:
         self._model = load_router()
+        fields = _postings(skills)
+        self._all = _searched(skills, fields, np.ones(len(skills), bool))
+        self._rest = _searched(skills, fields, np.array([skill.id not in needed for skill in skills], bool))
 
     def rank(self, query: str) -> tuple[list[str], float | None]:
         """Return the ids and the chance that any fits."""
-        route = route_query(self._searched, query, k=DEPTH, model=self._model)
+        route = route_query(self._all, query, k=DEPTH, model=self._model)
         return [routed.skill.path.as_posix() for routed in route.skills], route.fits
+
+    def fit_without(self, query: str) -> float | None:
+        """Return the chance that any skill fits in a library without the needed ones."""
+        return route_query(self._rest, query, k=1, model=self._model).fits
+
+
+def _postings(skills: Sequence[RoutingSkill]) -> list[Postings]:
+    """Return the postings of each field; the terms of a part of the skills are in memory at a time."""
+    parts = []
+    for start in range(0, len(skills), PART):
+        some = skills[start : start + PART]
+        texts = [field_texts(skill.name, skill.description, skill.body) for skill in some]
+        parts.append(
+            [make_postings([routing_terms(text[field]) for text in texts]) for field in range(len(FIELDS))]
+        )
+    places = [np.arange(start, min(start + PART, len(skills))) for start in range(0, len(skills), PART)]
+    return [merge_postings(of, places) for of in zip(*parts, strict=True)]
+
+
+def _searched(
+    skills: Sequence[RoutingSkill], fields: Sequence[Postings], kept: NDArray[np.bool_]
+) -> Searched:
+    """Return the library of the kept skills."""
+    ordinals = np.where(kept, np.cumsum(kept) - 1, -1).astype(np.int32)
+    size = int(kept.sum())
+    found = [
+        FoundSkill(skill.name, skill.description, Path(skill.id), None, None)
+        for skill, keep in zip(skills, kept, strict=True)
+        if keep
+    ]
+    return Searched(
+        found,
+        {name: FieldIndex([part], ordinals, size) for name, part in zip(FIELDS, fields, strict=True)},
+    )
 
 
 class FullTextSearch:
@@ -141,8 +185,8 @@ TITLES = {
 }
 
 
-def make_ranker(method: str, skills: Sequence[RoutingSkill]) -> Ranker:
-    """Return a method's ranker of some skills.
+def make_ranker(method: str, skills: Sequence[RoutingSkill], needed: Collection[str]) -> Ranker:
+    """Return a method's ranker of some skills, of which `needed` are the ids of those that any query needs.
 
     Raises:
         BenchError: The method is unknown.
@@ -150,4 +194,4 @@ def make_ranker(method: str, skills: Sequence[RoutingSkill]) -> Ranker:
     """
     if method not in RANKERS:
         raise BenchError(f"Unknown method {method!r}: choose from {', '.join(RANKERS)}.")
-    return RANKERS[method](skills)
+    return OwnRouter(skills, needed) if method == OURS else RANKERS[method](skills)

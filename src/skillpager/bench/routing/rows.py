@@ -10,7 +10,7 @@ import numpy as np
 
 from skillpager.bench.report.statistics import Interval, bootstrap
 from skillpager.bench.routing.data import RoutingQuery, RoutingSkill, needed_ids
-from skillpager.bench.routing.rankers import DEPTH, OURS, make_ranker
+from skillpager.bench.routing.rankers import DEPTH, OwnRouter, make_ranker
 from skillpager.errors import BenchError
 
 SUFFIX = ".jsonl"
@@ -77,9 +77,7 @@ def measure_method(
     missing = [query for query in queries if query.id not in done]
     if not missing:
         return rows
-    ranker = make_ranker(method, skills)
-    needed = needed_ids(queries)
-    rest = make_ranker(method, [each for each in skills if each.id not in needed]) if method == OURS else None
+    ranker = make_ranker(method, skills, needed_ids(queries))
     folder.mkdir(parents=True, exist_ok=True)
     with path.open("a", encoding="utf-8") as file:
         for number, query in enumerate(missing):
@@ -88,7 +86,7 @@ def measure_method(
             found, fits = ranker.rank(query.text)
             ms = 1000 * (time.process_time() - started)
             ranks = {id_: found.index(id_) + 1 if id_ in found else None for id_ in query.needs}
-            without = None if rest is None else rest.rank(query.text)[1]
+            without = ranker.fit_without(query.text) if isinstance(ranker, OwnRouter) else None
             row = RoutingRow(
                 query.id, query.kind, ranks, len(skills), round(ms, 2), _round(fits), _round(without)
             )
