@@ -1,4 +1,4 @@
-"""Remembers what `skillpager hook` has shown in each session of an agent: a file of ids each, in the cache."""
+"""Remembers what `skillpager hook` has shown in each session: a file of node ids each, in the cache."""
 
 import hashlib
 import json
