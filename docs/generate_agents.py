@@ -1,8 +1,8 @@
 """Write the tables of docs/agents.md from the rows of the blind study: `python docs/generate_agents.py`.
 
-`benchmarks/agent/study.csv` has a row for each task and arm: who tried it, what the check says, and the tokens
-of the skill that were read. The tables are those of `skillpager bench agent`, over all tasks and over those
-whose page was not the whole skill.
+`benchmarks/agent/study.csv` has a row for each task and arm: who tried it, what the check says, and the
+tokens of the skill that were read. The tables are those of `skillpager bench agent`, over all tasks and over
+those whose page was not the whole skill.
 """
 
 import csv
