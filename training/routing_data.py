@@ -14,7 +14,6 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from skillpager.library.vectors import VectorIndex, codes_of, embed_skills
 
 from skillpager.encoders.builtin import BuiltinEncoder
 from skillpager.library.discovery import FoundSkill

@@ -228,7 +228,7 @@ def _calibrated(
     found = []
     for case, scores in chosen:
         odds = chance_features_of(case.found, scores) @ chance[0] + chance[1]
-        found.append(fit_features_of(case.found, 1 / (1 + np.exp(-np.clip(odds, -30, 30)))))
+        found.append(fit_features_of(case.found, scores, 1 / (1 + np.exp(-np.clip(odds, -30, 30)))))
     fits = train_odds(np.array(found), np.array([case.count > 0 for case, _ in chosen]), counts)
     return RouterModel(network.layers, network.direct, chance, fits, THRESHOLD, MOST_TERMS)
 
@@ -242,13 +242,14 @@ def measure(
     """
     found: dict[str, list[dict[str, float]]] = {}
     fits: list[tuple[float, bool]] = []
+    fit_cases = [case for case in cases if len(case.found.skills)]
     chances: list[tuple[float, bool]] = []
     for case, fold in zip(cases, folds, strict=True):
         if not len(case.found.skills):
             continue
         model = models[fold]
-        likely = model.chances(case.found)
-        fits.append((model.fit(fit_features_of(case.found, likely)), case.count > 0))
+        likely, fit = model.chances(case.found)
+        fits.append((fit, case.count > 0))
         best = np.argsort(-likely, kind="stable")
         chances += zip(likely[best[:10]].tolist(), case.needed[best[:10]].tolist(), strict=True)
         if case.count:
@@ -267,13 +268,18 @@ def measure(
         kind: {"cases": len(rows)} | {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
         for kind, rows in sorted(found.items())
     }
-    measures["fits"] = {"cases": len(fits), **separation(fits)}
+    measures["fits"] = {"cases": len(fits), **separation(fits, balanced(fit_cases))}
     measures["chance"] = {"cases": len(chances), **separation(chances)}
     return measures
 
 
-def separation(pairs: Sequence[tuple[float, bool]], *, bins: int = 10) -> dict[str, float]:
-    """Return AUC and expected calibration error, over bins of equal width, of chances and what came true."""
+def separation(
+    pairs: Sequence[tuple[float, bool]], counts: Rows | None = None, *, bins: int = 10
+) -> dict[str, float]:
+    """Return AUC and expected calibration error, over bins of equal width, of chances and what came true.
+
+    `counts` is what each weighs in the error.
+    """
     values, labels = np.array([value for value, _ in pairs]), np.array([label for _, label in pairs])
     order = np.argsort(values, kind="stable")
     _, tied, counts = np.unique(values[order], return_inverse=True, return_counts=True)
@@ -282,8 +288,9 @@ def separation(pairs: Sequence[tuple[float, bool]], *, bins: int = 10) -> dict[s
     right = int(labels.sum())
     auc = (ranks[labels].sum() - right * (right + 1) / 2) / max(1, right * (len(labels) - right))
     place = np.minimum((values * bins).astype(int), bins - 1)
-    gaps = np.abs(np.bincount(place, values - labels, bins))
-    return {"auc": float(auc), "ece": float(gaps.sum() / len(values))}
+    counts = np.ones(len(values)) if counts is None else counts
+    gaps = np.abs(np.bincount(place, (values - labels) * counts, bins))
+    return {"auc": float(auc), "ece": float(gaps.sum() / counts.sum())}
 
 
 def write_model(model: RouterModel, path: Path, note: dict[str, Any]) -> None:

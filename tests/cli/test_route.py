@@ -1,5 +1,6 @@
 """`skillpager route`, and what `skillpager index` prepares for it, in processes of their own."""
 
+import re
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -38,7 +39,8 @@ def test_json_and_explanations_have_the_same_numbers(env: dict[str, str]) -> Non
     told = run("route", "-", SAMPLES, "-k", "1", "--explain", env=env, stdin=QUERY.encode()).out
     assert "test, commit, which: in its description, body" in told
     for name, value in skill["features"].items():
-        assert f"\n  {name} {value:.3f}" in told
+        (shown,) = re.findall(rf"^  {name} (\S+)$", told, re.MULTILINE)
+        assert float(shown) == pytest.approx(value, abs=6e-4)  # rounded twice
 
 
 def test_it_says_that_no_skill_fits(env: dict[str, str]) -> None:

@@ -113,11 +113,11 @@ def test_a_skill_that_is_named_is_found(write: Write, tmp_path: Path) -> None:
 def test_what_a_skill_is_not_for_counts_against_it(write: Write, tmp_path: Path) -> None:
     write("alpha", "Works with spreadsheet files.")
     folder = write("beta", "Works with text files. Not for spreadsheet files.")
-    found = plain(folder, tmp_path).route("spreadsheet")
+    found = plain(folder, tmp_path).route("spreadsheet files")
     by_name = {routed.skill.name: dict(routed.features) for routed in found.skills}
     assert by_name["alpha"]["negated"] == 0
     assert by_name["alpha"]["share"] == 1
-    assert by_name["beta"]["share"] == 0
+    assert by_name["beta"]["share"] < 0.5
     assert by_name["beta"]["negated"] > 0
     assert found.skills[0].skill.name == "alpha"
 
@@ -188,7 +188,8 @@ def test_features_are_what_their_names_say(samples: Library) -> None:
         math.log1p(len(routing_terms(_body(samples, "git-bisect"))))
     )
     assert found.column("skills") == pytest.approx(math.log(10))
-    fits = fit_features_of(found, np.linspace(0.9, 0.1, len(found.skills)))
+    falling = np.linspace(0.9, 0.1, len(found.skills))
+    fits = fit_features_of(found, falling, falling)
     assert dict(zip(FIT_COLUMNS, fits, strict=True))["best"] == pytest.approx(math.log(9))
 
 
@@ -213,7 +214,8 @@ def test_a_better_score_is_a_better_chance(samples: Library) -> None:
     found = features_of(samples._upkeep.searched(samples.skills()), "retry the git build", most_terms=8)
     model = load_router()
     order = np.argsort(model.scores(found.features))
-    assert (np.diff(model.chances(found)[order]) >= 0).all()
+    chances, _ = model.chances(found)
+    assert (np.diff(chances[order]) >= 0).all()
 
 
 @pytest.mark.parametrize(

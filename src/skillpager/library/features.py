@@ -33,7 +33,7 @@ COLUMNS = (
     *("share", "rare_share", "described_share", "described_rarest", "rarest", "rarest_three"),
     *("name_cover", "description_cover", "description_length", "body_length"),
     *("clause_relative", "clause_rank", "clause_share", "clause_mean"),
-    *("mention", "negated", "terms", "clauses", "skills"),
+    *("mention", "negated", "terms", "known", "clauses", "skills"),
 )
 
 
@@ -99,6 +99,8 @@ def features_of(searched: Searched, query: str, *, most_terms: int) -> Candidate
         text = f" {' '.join(asked)} "
         columns["mention"] = [_is_named(searched.skills[place].name, text) for place in skills]
         columns["terms"] = math.log1p(len(terms))
+        # what no skill has ever heard of says that none may fit
+        columns["known"] = len(terms) / min(len(times), most_terms)
         columns["clauses"], columns["skills"] = len(parts), math.log(size)
         for name, values in columns.items():
             features[:, COLUMNS.index(name)] = values
@@ -117,7 +119,9 @@ def _propose(
         parts: `(clauses, terms)`: the terms of each clause.
         size: Number of skills.
     """
-    scores = [np.bincount(hit.skills, hit.weights, size) for hit in hits[: len(FOUND_IN)]]
+    scores: list[NDArray[np.float64]] = [
+        np.bincount(hit.skills, hit.weights, size) for hit in hits[: len(FOUND_IN)]
+    ]
     total = np.zeros(size)
     for hit in hits[: len(FOUND_IN)]:
         total += np.bincount(hit.skills, hit.weights * importance[hit.terms], size)

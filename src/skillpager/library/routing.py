@@ -20,41 +20,44 @@ from skillpager.library.features import COLUMNS, FOUND_IN, Candidates, Searched,
 from skillpager.library.routes import Route, RoutedSkill
 
 MODEL = Path(__file__).parents[1] / "models" / "router" / "router.json"
-# what calibration reads of each candidate; scores alone order candidates, and say nothing about a query
-CHANCE_COLUMNS = ("score", "among_all", "best", "terms", "clauses", "skills")
-# what it reads of all candidates together, to say whether any fits; see `fit_features_of`
-FIT_COLUMNS = ("best", "all", "second", "share", "best_share", "terms", "clauses", "skills")
+# the same for all candidates of a query, or read of the best alone: it orders nothing, but says what
+# a score means
+OF_QUERY = (
+    *("share", "rare_share", "described_share", "rarest", "rarest_three", "name_cover", "clause_share"),
+    *("terms", "known", "clauses", "skills"),
+)
+# what the chance of a candidate is estimated from
+CHANCE_COLUMNS = ("score", "among_all", "best", *OF_QUERY)
+# what the chance that any skill fits is estimated from
+FIT_COLUMNS = ("best", "all", "second", "best_score", *OF_QUERY)
 
 LARGEST_ODDS = 30.0
 
 
 def chance_features_of(found: Candidates, scores: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return `(c, len(CHANCE_COLUMNS))`: what says how likely each of at least one candidate is needed."""
-    best = float(scores.max())
-    among_all = scores - best - math.log(float(np.exp(scores - best).sum()))
-    columns = {
-        "score": scores,
-        "among_all": among_all,
-        "best": np.full(len(scores), best),
-        **{name: found.column(name) for name in ("terms", "clauses", "skills")},
-    }
-    return np.column_stack([columns[name] for name in CHANCE_COLUMNS])
+    best = int(scores.argmax())
+    above = scores - scores[best]
+    among_all = above - math.log(float(np.exp(above).sum()))
+    same = [scores[best], *(found.column(name)[best] for name in OF_QUERY)]
+    return np.column_stack([scores, among_all, np.tile(same, (len(scores), 1))])
 
 
-def fit_features_of(found: Candidates, chances: NDArray[np.float64]) -> NDArray[np.float64]:
+def fit_features_of(
+    found: Candidates, scores: NDArray[np.float64], chances: NDArray[np.float64]
+) -> NDArray[np.float64]:
     """Return `(len(FIT_COLUMNS),)`: what says whether any of at least one candidate fits."""
-    order = np.argsort(-chances, kind="stable")
-    best = order[0]
-    second = float(chances[order[1]]) if len(order) > 1 else 0.0
-    columns = {
-        "best": _log_odds(float(chances[best])),
-        "all": _log_odds(1 - float(np.prod(1 - chances))),
-        "second": _log_odds(second),
-        "share": found.column("share")[best],
-        "best_share": found.column("share").max(),
-        **{name: found.column(name)[best] for name in ("terms", "clauses", "skills")},
-    }
-    return np.array([columns[name] for name in FIT_COLUMNS], np.float64)
+    best, *others = np.argsort(-scores, kind="stable")[:2].tolist()
+    return np.array(
+        [
+            _log_odds(float(chances[best])),
+            _log_odds(1 - float(np.prod(1 - chances))),
+            _log_odds(float(chances[others].sum())),
+            scores[best],
+            *(found.column(name)[best] for name in OF_QUERY),
+        ],
+        np.float64,
+    )
 
 
 def _log_odds(chance: float) -> float:
@@ -98,15 +101,14 @@ class RouterModel:
         scores: NDArray[np.float64] = values[:, 0] + features @ self.direct
         return scores
 
-    def chances(self, found: Candidates) -> NDArray[np.float64]:
-        """Return `(c,)`: the chance that the query needs each of at least one candidate."""
+    def chances(self, found: Candidates) -> tuple[NDArray[np.float64], float]:
+        """Return `(c,)`, the chance that a query needs each of at least one candidate; and that any fits."""
+        scores = self.scores(found.features)
         weights, bias = self.chance
-        return _chance(chance_features_of(found, self.scores(found.features)) @ weights + bias)
-
-    def fit(self, features: NDArray[np.float64]) -> float:
-        """Return the chance that any candidate fits."""
+        chances = _chance(chance_features_of(found, scores) @ weights + bias)
         weights, bias = self.fits
-        return float(_chance(np.array(features @ weights + bias)))
+        fits = _chance(np.array(fit_features_of(found, scores, chances) @ weights + bias))
+        return chances, float(fits)
 
 
 @cache
@@ -155,10 +157,9 @@ def route_query(searched: Searched, query: str, *, k: int, model: RouterModel) -
     size = len(searched.skills)
     if not len(found.skills):
         return Route(query, (), 0.0, size, model.threshold)
-    chances = model.chances(found)
+    chances, fits = model.chances(found)
     best = np.argsort(-chances, kind="stable")[:k]
     routed = tuple(_routed(searched, found, place, float(chances[place])) for place in best.tolist())
-    fits = model.fit(fit_features_of(found, chances))
     return Route(query, routed, fits, size, model.threshold)
 
 
