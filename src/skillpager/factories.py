@@ -228,11 +228,6 @@ def _read_argument(base: str, text: str) -> dict[str, object]:
         ) from error
 
 
-def cache_folder(settings: Settings) -> Path:
-    """Return the folder of the index store."""
-    return settings.cache_dir / "indexes"
-
-
 # ---- parts that others write
 
 

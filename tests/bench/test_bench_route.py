@@ -54,7 +54,7 @@ def test_every_method_finds_the_samples(method: str, tmp_path: Path) -> None:
     text = (out / f"{method}.jsonl").read_text()
     assert invoke("bench", *words).code == 0
     assert (out / f"{method}.jsonl").read_text() == text
-    shown = json.loads(invoke("bench", *words, "--json").out)
+    shown = json.loads(invoke("bench", *words, "--json").out)["results"]
     assert [(each["method"], each["queries"]) for each in shown] == [(method, len(rows))]
 
 

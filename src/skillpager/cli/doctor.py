@@ -31,6 +31,8 @@ SELF_TEST_ANSWER = "pg_restore"
 # the effect of a setting without a value
 UNSET = {
     "skills_dir": "no folders besides the usual ones",
+    "trusted": "skills of all folders",
+    "licences": "skills under any licence",
     "baselines": "only the fits that ship",
     "llm_base_url": "OpenAI's address, if a model is set",
     "llm_api_key": "no key",

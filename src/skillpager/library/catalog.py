@@ -30,7 +30,7 @@ FILE_NAME = "catalog.db"
 # "SkCt" in ASCII
 APPLICATION_ID = 0x536B4374
 # raise it when terms, fields or tables change: the catalog is then made again
-VERSION = 1
+VERSION = 2
 SCHEMA = Schema(
     "catalog of skills",
     APPLICATION_ID,
@@ -39,7 +39,7 @@ SCHEMA = Schema(
         """CREATE TABLE readings (
             path TEXT PRIMARY KEY, skill_key INTEGER NOT NULL, is_stub INTEGER NOT NULL, name TEXT NOT NULL,
             description TEXT NOT NULL, problem TEXT, digest TEXT NOT NULL, user_only INTEGER NOT NULL,
-            stamps TEXT NOT NULL
+            stated_licence TEXT NOT NULL, stamps TEXT NOT NULL
         ) WITHOUT ROWID""",
         """CREATE TABLE segments (
             id INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL, skills INTEGER NOT NULL,
@@ -160,9 +160,9 @@ class Catalog:
             if not _is_text(above):
                 continue
             for row in self._database.read(partial(_select_readings, folder=above)):
-                path, _, is_stub, name, description, problem, digest, user_only, stamps = row
+                path, _, is_stub, name, description, problem, digest, user_only, licence, stamps = row
                 place = folder / path[len(above) :].lstrip(os.sep) if len(path) > len(above) else folder
-                skill = FoundSkill(name, description, place, None, problem, digest, bool(user_only))
+                skill = FoundSkill(name, description, place, None, problem, digest, bool(user_only), licence)
                 found[place] = Reading(None if is_stub else skill, digest, _read_stamps(stamps, place))
         return found
 
@@ -174,7 +174,7 @@ class Catalog:
 
         def write(connection: sqlite3.Connection) -> None:
             connection.executemany("DELETE FROM readings WHERE path = ?", paths)
-            connection.executemany("INSERT OR REPLACE INTO readings VALUES (?,?,?,?,?,?,?,?,?)", rows)
+            connection.executemany("INSERT OR REPLACE INTO readings VALUES (?,?,?,?,?,?,?,?,?,?)", rows)
 
         if rows or paths:
             self._database.write(write)
@@ -285,7 +285,7 @@ def _reading_row(path: Path, reading: Reading) -> tuple[object, ...]:
     return (
         *(str(path.absolute()), key_of(skill.name, reading.digest) - _SIGNED, reading.found is None),
         *(skill.name, skill.description, skill.problem, reading.digest, skill.user_only),
-        _write_stamps(reading.stamps, path),
+        *(skill.stated_licence, _write_stamps(reading.stamps, path)),
     )
 
 

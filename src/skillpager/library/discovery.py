@@ -8,15 +8,17 @@ import difflib
 import json
 import logging
 import os
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 
 from skillpager.display_text import one_line
 from skillpager.errors import SkillError, SkillPagerError, is_panic
 from skillpager.folders.walks import SKIPPED_FOLDERS, entries_of, identity_of, warn_of_size
 from skillpager.json_types import SkillJson
+from skillpager.library.licences import stated_licence
 from skillpager.memory import FileStamps, take_stamps
 from skillpager.parsing.skill import ENTRY_FILE, read_skill, shown_name
 
@@ -49,6 +51,8 @@ class FoundSkill:
         problem: Why it cannot be read; None if it can.
         digest: That of its SKILL.md; empty if it cannot be read.
         user_only: Whether its front matter says that only the user may start it, no model.
+        stated_licence: The licence that its front matter states, as text; empty if it states none.
+        folder: The search folder in which it was found; None for a skill that was not searched for.
     """
 
     name: str
@@ -58,6 +62,11 @@ class FoundSkill:
     problem: str | None
     digest: str = ""
     user_only: bool = False
+    stated_licence: str = ""
+    folder: Path | None = None
+
+
+Keep = Callable[[FoundSkill], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +92,7 @@ def found_json(found: FoundSkill) -> SkillJson:
         "path": str(found.path),
         "shadowed_by": None if found.shadowed_by is None else str(found.shadowed_by),
         "problem": found.problem,
+        "user_only": found.user_only,
     }
 
 
@@ -121,7 +131,12 @@ def skill_faults(path: Path) -> Iterator[None]:
         ) from fault
 
 
-def discover(folders: Iterable[Path], readings: dict[Path, Reading] | None = None) -> list[FoundSkill]:
+def discover(
+    folders: Iterable[Path],
+    readings: dict[Path, Reading] | None = None,
+    *,
+    keep: Keep | None = None,
+) -> list[FoundSkill]:
     """Return the skills below the folders, in the order of the folders, then by path; without stubs.
 
     A skill that cannot be read is listed with its problem, whatever that is. A copy of a skill, one of the
@@ -131,6 +146,8 @@ def discover(folders: Iterable[Path], readings: dict[Path, Reading] | None = Non
         folders: Folders to search.
         readings: What the search before read, by folder; what has not changed since is not read again.
             It is brought up to date.
+        keep: Returns whether a skill is wanted, such as a `SkillFilter`; another is as if it were not there,
+            and shadows none.
     """
     before = {} if readings is None else readings
     now: dict[Path, Reading] = {}
@@ -139,7 +156,8 @@ def discover(folders: Iterable[Path], readings: dict[Path, Reading] | None = Non
     texts: set[tuple[str, str]] = set()
     seen: set[Hashable] = set()
     known = {str(path): (path, reading) for path, reading in before.items() if reading.stamps is not None}
-    for path, identity, kept in (each for folder in folders for each in _skill_folders(folder, known)):
+    searched = ((folder, *each) for folder in folders for each in skill_folders(folder, known))
+    for top, path, identity, kept in searched:
         if identity in seen:
             continue
         seen.add(identity)
@@ -147,6 +165,9 @@ def discover(folders: Iterable[Path], readings: dict[Path, Reading] | None = Non
         skill = reading.found
         if skill is None:
             continue  # a stub: its original is the skill to page
+        skill = replace(skill, folder=top)
+        if keep is not None and not keep(skill):
+            continue
         if reading.digest and (skill.name, reading.digest) in texts:
             continue
         texts.add((skill.name, reading.digest))
@@ -166,7 +187,8 @@ def _read(path: Path) -> Reading:
             entry = path / skill.files[0].path
             digest = skill.files[0].digest
             user_only = skill.metadata.get(USER_ONLY, "").strip().lower() == "true"
-            found = FoundSkill(skill.name, skill.description, path, None, None, digest, user_only)
+            licence = stated_licence(skill.metadata)
+            found = FoundSkill(skill.name, skill.description, path, None, None, digest, user_only, licence)
             return Reading(
                 found if stub_of(skill.metadata) is None else None, digest, take_stamps([entry, path])
             )
@@ -216,7 +238,9 @@ def similar_names(name: str, known: Iterable[str]) -> str:
 Known = Mapping[str, tuple[Path, Reading]]
 
 
-def _skill_folders(folder: Path, known: Known) -> Iterator[tuple[Path, Hashable, Reading | None]]:
+def skill_folders(
+    folder: Path, known: Known = MappingProxyType({})
+) -> Iterator[tuple[Path, Hashable, Reading | None]]:
     """Yield the folders with a SKILL.md at or below `folder`: path, identity on the disk, and known reading.
 
     Folders inside a skill are not searched. A folder that links lead to is searched again only from a place

@@ -119,7 +119,7 @@ def _propose(
         parts: `(clauses, terms)`: the terms of each clause.
         size: Number of skills.
     """
-    scores = [np.bincount(hit.skills, hit.weights, size) for hit in hits[: len(FOUND_IN)]]
+    scores = [np.bincount(hit.skills, hit.weights, size).astype(float) for hit in hits[: len(FOUND_IN)]]
     total = np.zeros(size)
     for hit in hits[: len(FOUND_IN)]:
         total += np.bincount(hit.skills, hit.weights * importance[hit.terms], size)

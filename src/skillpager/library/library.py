@@ -5,19 +5,32 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from skillpager.errors import SettingsError, StoreError, UnknownSkillError
 from skillpager.folders.agents import search_folders
-from skillpager.library.discovery import FoundSkill, Reading, discover, similar_names, skill_faults
+from skillpager.library.discovery import (
+    USER_ONLY,
+    FoundSkill,
+    Keep,
+    Reading,
+    discover,
+    similar_names,
+    skill_faults,
+)
+from skillpager.library.licences import Licences
 from skillpager.parsing.skill import ENTRY_FILE
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from skillpager.library.catalog import Catalog
     from skillpager.library.nodes import StoredNodes
-    from skillpager.library.routes import Route
+    from skillpager.library.pages import LibraryPage, LibraryPageOptions
+    from skillpager.library.routes import Route, RoutedSkill
     from skillpager.library.upkeep import Progress, Upkeep
     from skillpager.pager import SkillPager
     from skillpager.types import SkillIndex
@@ -29,6 +42,8 @@ RESCAN_SECONDS = 2.0
 RESCAN_FACTOR = 20.0
 # skills of a route
 DEFAULT_ROUTED = 10
+# further ones, of which some take the places of folded copies
+SPARE_ROUTED = 10
 
 
 class Library:
@@ -44,6 +59,7 @@ class Library:
         folders: Folders to search, nearest first; default: those of the pager's settings and the
             conventional ones.
         cache: Folder of the index store, if the pager is to be made later than the first search.
+        keep: Returns whether a skill is offered, such as a `SkillFilter`; default: every skill is.
     """
 
     def __init__(
@@ -52,9 +68,12 @@ class Library:
         folders: Sequence[Path] | None = None,
         *,
         cache: Path | None = None,
+        keep: Keep | None = None,
     ) -> None:
         self._pager = pager
         self._cache = cache
+        self.keep = keep
+        self._licences = Licences()
         self._named = None if folders is None else tuple(folders)
         self.folders = self._search_folders()
         self._searching = threading.Lock()
@@ -103,7 +122,7 @@ class Library:
         if self._found is None:
             self._readings = self._stored_readings()
         before = dict(self._readings)
-        found = discover(self.folders, self._readings)
+        found = discover(self.folders, self._readings, keep=self.keep)
         self._store_readings(before)
         usable = {each.name: each for each in found if each.problem is None and each.shadowed_by is None}
         skills = sorted(usable.values(), key=lambda each: each.name)
@@ -135,16 +154,25 @@ class Library:
             except StoreError as error:
                 logger.debug("what was read of skills is not stored: %s", error)
 
-    def skills(self) -> list[FoundSkill]:
-        """Return the skills that can be paged, sorted by name."""
-        self.found()
-        return list(self._skills)
+    def skills(self, *, for_model: bool = False) -> list[FoundSkill]:
+        """Return the skills that can be paged, sorted by name.
 
-    def skill(self, name: str) -> FoundSkill:
+        Args:
+            for_model: Leave out those that only the user may start.
+        """
+        self.found()
+        return [skill for skill in self._skills if not (for_model and skill.user_only)]
+
+    def skill(self, name: str, *, for_model: bool = False) -> FoundSkill:
         """Return the skill of this name.
 
+        Args:
+            name: Its name.
+            for_model: Refuse a skill that only the user may start.
+
         Raises:
-            UnknownSkillError: There is none, or it cannot be read; the message lists similar names.
+            UnknownSkillError: There is none, it cannot be read, or it is not for a model; if there is none,
+                the message lists similar names.
         """
         found = self.found()
         if name not in self._usable and self._may_be_new(name):
@@ -152,35 +180,49 @@ class Library:
             if name not in self._usable:
                 self._misnamed.add(name)
         if skill := self._usable.get(name):
+            if for_model and skill.user_only:
+                raise UnknownSkillError(
+                    f"The skill {name!r} is for the user to start: its front matter says "
+                    f"`{USER_ONLY}: true`. Ask the user to start it, or do the task without it."
+                )
             return skill
         for each in found:
             if each.name == name and each.problem:
                 raise UnknownSkillError(f"The skill {name!r} cannot be read: {each.problem}")
-        known = list(self._usable)
+        known = [name for name, each in self._usable.items() if not (for_model and each.user_only)]
         hint = similar_names(name, known) or "ask for the list of skills."
         raise UnknownSkillError(f"There is no skill named {name!r} among {len(known)}: {hint}")
 
-    def index(self, name: str, *, scope: str | None = None) -> "SkillIndex":
-        """Return the index of the skill of this name.
+    def index(self, name: str, *, scope: str | None = None, for_model: bool = False) -> "SkillIndex":
+        """Return the index of the skill of this name; `for_model` as for `skill`.
 
         Raises:
             UnknownSkillError: As for `skill`.
             SkillPagerError: As for `SkillPager.index`.
         """
-        path = self.skill(name).path
+        path = self.skill(name, for_model=for_model).path
         with skill_faults(path):
             return self.pager.index(path, scope=scope)
 
-    def route(self, query: str, *, k: int = DEFAULT_ROUTED, progress: "Progress | None" = None) -> "Route":
+    def route(
+        self,
+        query: str,
+        *,
+        k: int = DEFAULT_ROUTED,
+        for_model: bool = False,
+        progress: "Progress | None" = None,
+    ) -> "Route":
         """Return the `k` skills that a query most likely needs, each with its chance and reasons.
 
-        Shadowed and unreadable skills are left out; those that only the user may start are marked. The first
-        route reads all skills, and the catalog keeps their words; later ones read what is new.
-        No encoder is needed, but to tell the nearest nodes of skills that are indexed.
+        Shadowed and unreadable skills are left out, and copies are folded to the best of them; those that
+        only the user may start are marked. The first route reads all skills, and the catalog keeps their
+        words; later ones read what is new. No encoder is needed, but to tell the nearest nodes of skills that
+        are indexed.
 
         Args:
             query: The task that the agent is about to do.
             k: Number of skills, at most.
+            for_model: Leave out skills that only the user may start.
             progress: Called with the number of skills that were read and of all, while they are read.
 
         Raises:
@@ -191,15 +233,26 @@ class Library:
             raise SettingsError("The query is empty: say in a sentence what the agent is about to do.")
         if k < 1:
             raise SettingsError(f"k is {k}: ask for at least one skill.")
+        from skillpager.library.copies import fold_route
+        from skillpager.library.routes import for_models
         from skillpager.library.routing import load_router, route_query  # arrays: a list of names needs none
 
         model = load_router()
         self.found()
         searched = self._upkeep.searched(self._skills, progress)
-        found = route_query(searched, query, k=k, model=model)
-        return (
-            found if self._nodes is None else self._nodes.told(found, lambda: self.pager.embed_query(query))
-        )
+        hidden = sum(skill.user_only for skill in self._skills) if for_model else 0
+        found = route_query(searched, query, k=k + hidden + SPARE_ROUTED, model=model)
+        found = for_models(found, k + SPARE_ROUTED) if hidden else found
+        folded = fold_route(found, k=k)
+        folded = replace(folded, skills=tuple(map(self._with_licence, folded.skills)))
+        if self._nodes is None:
+            return folded
+        return self._nodes.told(folded, lambda: self.pager.embed_query(query))
+
+    def _with_licence(self, routed: "RoutedSkill") -> "RoutedSkill":
+        skill = routed.skill
+        licence = self._licences.read(skill.path, skill.stated_licence, top=skill.folder)
+        return replace(routed, licence=licence.expression)
 
     def prepare(self, progress: "Progress | None" = None) -> None:
         """Bring everything up to date that `route` needs, so that the next route is fast.
@@ -237,6 +290,26 @@ class Library:
             store = self.pager.store
             folder = store.path.parent if isinstance(store, SqliteStore) else None
         return None if folder is None else Catalog(folder)
+
+    def page(self, query: str, **options: "Unpack[LibraryPageOptions]") -> "LibraryPage":
+        """Return one page from the skills that a query needs, each part under its skill's name.
+
+        If one skill suffices it is that skill's page. If none fits, the text says so and names the nearest.
+        A skill that cannot be read, or that only the user may start, is passed over and named in `refused`.
+
+        Args:
+            query: The task that the agent is about to do; it may consist of several.
+            **options: See `LibraryPageOptions`.
+
+        Raises:
+            SettingsError: The query is empty, or an option is not valid.
+            MissingExtraError: The strategy needs a package that is not installed.
+            StrategyError: The strategy's model or endpoint fails.
+            TypeError: An option is unknown.
+        """
+        from skillpager.library.several import make_library_page
+
+        return make_library_page(self, query, options)
 
     def _may_be_new(self, name: str) -> bool:
         """Return whether a search folder has a skill folder of this name that no search has read.

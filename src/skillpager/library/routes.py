@@ -1,9 +1,10 @@
 """The result of routing a query: skills with their chances and reasons, and whether any skill fits."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from skillpager.json_types import RoutedSkillJson, RouteJson
 from skillpager.library.discovery import FoundSkill, found_json
+from skillpager.library.licences import UNKNOWN
 
 DIGITS = 4  # of chances and cosines in JSON
 
@@ -20,6 +21,8 @@ class RoutedSkill:
         node_cosine: Cosine of the query and the nearest node of the skill's stored index; None without one.
         node: Heading of that node; empty without one.
         features: What the chance was computed from, by name.
+        licence: SPDX expression of the skill's licence; `LicenseRef-Proprietary`, or `unknown`.
+        copies: Other skills with nearly the same text and the same description, which are not listed.
     """
 
     skill: FoundSkill
@@ -29,6 +32,8 @@ class RoutedSkill:
     node_cosine: float | None = None
     node: str = ""
     features: tuple[tuple[str, float], ...] = ()
+    licence: str = UNKNOWN
+    copies: tuple[FoundSkill, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +60,17 @@ class Route:
         return bool(self.skills) and self.fits >= self.threshold
 
 
+def for_models(route: Route, k: int) -> Route:
+    """Return the first `k` skills of a route that a model may start.
+
+    What fits may be a skill that is left out: then no other skill is likelier than its own chance.
+    """
+    skills = tuple(routed for routed in route.skills if not routed.skill.user_only)
+    best = skills[0].chance if skills else 0.0
+    fits = route.fits if skills[:1] == route.skills[:1] else min(route.fits, best)
+    return replace(route, skills=skills[:k], fits=fits)
+
+
 def route_json(route: Route, *, explain: bool = False) -> RouteJson:
     """Return the JSON of a route, the same for every front end; `explain` adds what chances come from."""
     return {
@@ -74,7 +90,9 @@ def _routed_json(routed: RoutedSkill, *, explain: bool) -> RoutedSkillJson:
         "fields": list(routed.fields),
         "node_cosine": None if routed.node_cosine is None else round(routed.node_cosine, DIGITS),
         "node": routed.node,
-        "user_only": routed.skill.user_only,
+        "folder": None if routed.skill.folder is None else str(routed.skill.folder),
+        "licence": routed.licence,
+        "copies": [str(copy.path) for copy in routed.copies],
     }
     if explain:
         form["features"] = {name: round(value, DIGITS) for name, value in routed.features}

@@ -31,10 +31,10 @@ from skillpager.bench.data.chat import Asked, ChatModel, ask_all
 from skillpager.bench.data.folder import BenchFolder, append_records, read_records
 from skillpager.bench.data.spending import Usage
 from skillpager.errors import BenchError
-from skillpager.factories import cache_folder
 from skillpager.json_types import JsonObject
 from skillpager.pager import SkillPager
 from skillpager.remote.tool_calls import said
+from skillpager.settings import cache_folder
 
 logger = logging.getLogger(__name__)
 

@@ -82,18 +82,17 @@ def _print_results(found: "dict[str, list[RoutingRow]]", *, as_json: bool) -> No
             if mine:
                 results.append((kind, method, len(mine), summarize(mine), fit_quality(mine)))
     if as_json:
-        print_json(
-            [
-                {
-                    "kind": kind,
-                    "method": method,
-                    "queries": count,
-                    **{name: [each.value, each.low, each.high] for name, each in measured.items()},
-                    **({"fits_auc": fits[0], "fits_ece": fits[1]} if fits else {}),
-                }
-                for kind, method, count, measured, fits in results
-            ]
-        )
+        lines = [
+            {
+                "kind": kind,
+                "method": method,
+                "queries": count,
+                **{name: [each.value, each.low, each.high] for name, each in measured.items()},
+                **({"fits_auc": fits[0], "fits_ece": fits[1]} if fits else {}),
+            }
+            for kind, method, count, measured, fits in results
+        ]
+        print_json({"results": lines})
         return
     print_table(
         ["kind", "method", "queries", *SHOWN, "fits AUC"],
