@@ -24,8 +24,18 @@ from skillpager.errors import (
     StrategyError,
 )
 from skillpager.settings import BUILT_IN, Settings
+from skillpager.stores import SqliteStore
 from skillpager.strategies.registry import FAMILIES
-from skillpager.types import Classification, Classifier, Encoder, Fragment, Selection, SkillIndex, Strategy
+from skillpager.types import (
+    Classification,
+    Classifier,
+    Encoder,
+    Fragment,
+    ManagedStore,
+    Selection,
+    SkillIndex,
+    Strategy,
+)
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoints
@@ -228,9 +238,25 @@ def _read_argument(base: str, text: str) -> dict[str, object]:
         ) from error
 
 
-def cache_folder(settings: Settings) -> Path:
-    """Return the folder of the index store."""
-    return settings.cache_dir / "indexes"
+def make_store(settings: Settings, place: Path | str | None = None) -> ManagedStore:
+    """Return the store at a place, by default the one of the settings; nothing is opened yet.
+
+    Args:
+        settings: Settings.
+        place: A folder, or a `postgresql://` address.
+
+    Raises:
+        SettingsError: The address is not valid.
+        MissingExtraError: The package of its database is not installed.
+    """
+    if place is None:
+        place = settings.store or settings.cache_dir / "indexes"
+    if isinstance(place, Path):
+        return SqliteStore(place, max_bytes=settings.max_cache_bytes)
+    # its packages take 0.1 s to import
+    from skillpager.stores.postgres import PostgresStore
+
+    return PostgresStore(place)
 
 
 # ---- parts that others write
