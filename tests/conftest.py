@@ -29,8 +29,8 @@ os.environ["HAYSTACK_TELEMETRY_ENABLED"] = "False"  # read when haystack is impo
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# the fixture `browser`, the options `--write-messages` and `--torture`
-pytest_plugins = ["chromium", "messages", "torture_scale"]
+# the fixture `browser`, the options `--write-messages` and `--torture`, the fixtures of the stores
+pytest_plugins = ["chromium", "messages", "torture_scale", "store_fixtures"]
 
 # how long one example takes tells of the machine, on which other tests run; pytest-timeout bounds the whole
 hypothesis.settings.register_profile("skillpager", deadline=None)

@@ -25,6 +25,8 @@ host   all  all       127.0.0.1/32  scram-sha-256
 QUICK = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "shared_buffers": "16MB"}
 START_SECONDS = 60
 NOBODY = 65534
+# what the databases of all tests may take
+ROOM_BYTES = 2 * 1024**3
 
 
 def missing_server() -> str:
@@ -44,6 +46,13 @@ def programs(version: int) -> Path:
     return Path(found.origin).parent / VERSIONS[version] / "bin"
 
 
+def memory_folder() -> str | None:
+    """Return a file system in memory with room for a server; None for the usual folder of temporary files."""
+    place = Path("/dev/shm")
+    roomy = place.is_dir() and os.access(place, os.W_OK) and shutil.disk_usage(place).free > ROOM_BYTES
+    return str(place) if roomy else None
+
+
 class PostgresServer:
     """A server in a temporary folder, with the role `owner`, who may make databases.
 
@@ -51,7 +60,7 @@ class PostgresServer:
     """
 
     def __init__(self, version: int = 18, **settings: str) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="pg"))
+        self.folder = Path(tempfile.mkdtemp(prefix="pg", dir=memory_folder()))
         self.data = self.folder / "data"
         self.version = version
         self._as_user: dict[str, Any] = {}
@@ -64,7 +73,7 @@ class PostgresServer:
             self.port = listener.getsockname()[1]
         self.run(
             *("initdb", "--no-sync", "--auth=trust", "--username=postgres", "--encoding=UTF8"),
-            *("--locale=C", f"--pgdata={self.data}"),
+            *("--locale=C", "--wal-segsize=1", f"--pgdata={self.data}"),
         )
         self.data.joinpath("pg_hba.conf").write_text(HBA)
         lines = QUICK | {
@@ -154,8 +163,8 @@ class PostgresServer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Stop the server and delete its folder."""
-        self.stop()
+        """End the server and delete its folder."""
+        self.kill()
         shutil.rmtree(self.folder)
 
 

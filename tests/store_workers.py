@@ -2,41 +2,45 @@
 
 import logging.handlers
 import time
+from collections.abc import Sequence
 from contextlib import closing
 from multiprocessing.synchronize import Barrier, Event
 from pathlib import Path
 
 from index_builder import assert_same_index, build_index
-from skillpager.stores import SqliteStore
+from store_places import Address, open_store
 
 SKILLS = tuple(f"skill-{i}" for i in range(4))
 N_NODES = 40
 
 
-def open_fresh_stores(folder: Path, name: str, rounds: int, barrier: Barrier) -> None:
+def open_fresh_stores(addresses: Sequence[Address], name: str, barrier: Barrier) -> None:
     """Open stores at the same moment as others, save an index in each and read it back."""
     index = build_index(N_NODES, name=name)
-    for number in range(rounds):
-        with closing(SqliteStore(folder / str(number))) as store:
+    for address in addresses:
+        with closing(open_store(address)) as store:
             barrier.wait(20)
             store.save(index)
             assert_same_index(store.load(index.key, index.skill), index)
 
 
-def write_for_ever(folder: Path, seed: int, ready: Event) -> None:
+def write_for_ever(address: Address, seed: int, ready: Event) -> None:
     """Save versions of a few indexes in turn until killed."""
     versions = [build_index(N_NODES, seed=seed, name=name) for name in SKILLS]
-    store = SqliteStore(folder)
+    store = open_store(address)
+    store.entries()
     ready.set()
     while True:
         for index in versions:
+            if not isinstance(address, Path):  # where the first stays, only what is removed is written anew
+                store.remove([index.key])
             store.save(index)
 
 
-def write_some(folder: Path, seed: int, seconds: float) -> None:
+def write_some(address: Address, seed: int, seconds: float) -> None:
     """Save every version of a few indexes, and delete one at times, for a while."""
     versions = [build_index(N_NODES, seed=seed + i, name=name) for i in range(2) for name in SKILLS]
-    store = SqliteStore(folder)
+    store = open_store(address)
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         for index in versions:
@@ -45,12 +49,12 @@ def write_some(folder: Path, seed: int, seconds: float) -> None:
     store.close()
 
 
-def read_some(folder: Path, seconds: float) -> None:
+def read_some(address: Address, seconds: float) -> None:
     """Load an index that others replace and remove; it must be whole and one of the versions."""
     warnings = logging.handlers.MemoryHandler(capacity=1000)
     logging.getLogger("skillpager").addHandler(warnings)
     newest = build_index(N_NODES, name=SKILLS[-1])
-    store = SqliteStore(folder)
+    store = open_store(address)
     until = time.monotonic() + seconds
     loads = 0
     while time.monotonic() < until:

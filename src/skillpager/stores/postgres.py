@@ -84,11 +84,7 @@ _INSERTION = (
     f"VALUES ({', '.join(['%s'] * len(HEAD_COLUMNS))}, {_NOW}, %s, %s) "
     "ON CONFLICT (key) DO NOTHING RETURNING id"
 )
-# of several sessions that note the same use, one writes and the others do not wait
-_NOTE_USE = (
-    f"UPDATE skillpager.indexes SET used = {_NOW} "
-    "WHERE id = (SELECT id FROM skillpager.indexes WHERE id = %s FOR UPDATE SKIP LOCKED)"
-)
+_NOTE_USE = f"UPDATE skillpager.indexes SET used = {_NOW} WHERE id = %s"
 _ENTRIES = (
     "SELECT key, name, root, n_nodes, size, created, used FROM skillpager.indexes ORDER BY used DESC, id DESC"
 )
@@ -185,9 +181,9 @@ class PostgresStore:
             return None
         if idle >= USED_SECONDS and self._notes_uses:
             try:
-                self._database.execute(_NOTE_USE, [id_])
+                self._database.execute_at_once(_NOTE_USE, [id_])
             except StoreError as error:
-                # Only the order of eviction depends on it; a role that may only read need not try again.
+                # Only the order of eviction depends on it. A role that may only read need not try again.
                 self._notes_uses = not isinstance(
                     error.__cause__, errors.InsufficientPrivilege | errors.ReadOnlySqlTransaction
                 )

@@ -131,9 +131,15 @@ class Database:
 
         return self._pool.run(try_twice)
 
-    def execute(self, statement: str, values: Sequence[object]) -> None:
-        """Execute one statement, without making tables for it."""
-        self._pool.run(lambda connection: connection.execute(statement, values))
+    def execute_at_once(self, statement: str, values: Sequence[object]) -> None:
+        """Execute one statement; a lock of another session is an error at once."""
+
+        def execute(connection: Connection) -> None:
+            with connection.pipeline(), connection.transaction():
+                connection.execute("SET LOCAL lock_timeout = '1ms'")
+                connection.execute(statement, values)
+
+        self._pool.run(execute)
 
     @contextmanager
     def session(self) -> Iterator[Connection]:
