@@ -35,7 +35,7 @@ raised: Errors = defaultdict(list)
 varying = {
     re.escape(str(ROOT)): "{root}",
     r"(?<=127\.0\.0\.1:)\d+|(?<=\bport )\d+": "{port}",
-    r"(?<=/)test_\d+": "{database}",
+    r"\btest_\d+\b": "{database}",
     r"\b(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{8,64}\b": "{digest}",
     r"(?<=Invalid JSON: )[\w ]+ at line \d+ column \d+": "{pydantic}",
     r"(?:This file contains|Cannot load file containing) pickled .*(?=\):)": "{numpy}",

@@ -23,6 +23,8 @@ host   all  all       127.0.0.1/32  scram-sha-256
 """
 # a disk that is slow to flush says nothing of us; a killed server loses nothing by it, only a killed system
 QUICK = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "shared_buffers": "16MB"}
+# in the folder of the server, with which it goes when the server is killed
+QUICK["dynamic_shared_memory_type"] = "mmap"
 START_SECONDS = 60
 NOBODY = 65534
 # what the databases of all tests may take

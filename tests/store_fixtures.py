@@ -38,6 +38,15 @@ def server(servers: Callable[[int], PostgresServer]) -> PostgresServer:
     return servers(NEWEST)
 
 
+@pytest.fixture
+def own_server() -> Iterator[PostgresServer]:
+    """A server that may be stopped and killed."""
+    if reason := missing_server():
+        pytest.skip(reason)
+    with PostgresServer() as running:
+        yield running
+
+
 @pytest.fixture(scope="module")
 def _shared_database(server: PostgresServer) -> str:
     return server.create_database(f"test_{next(_numbers)}")

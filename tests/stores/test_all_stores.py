@@ -278,14 +278,15 @@ def test_kills_leave_whole_indexes(processes: Processes, place: Place) -> None:
     saved: set[str] = set()
     with closing(place.open()) as watcher:
         for seed in range(KILLS):
-            # a writer of the file saves a hundred indexes a second, one of the database half as many
-            longest = 0.06 if isinstance(place.address, Path) else 0.2
-            kill_a_writer(processes, place.address, seed, rng.uniform(0, longest))
+            kill_a_writer(processes, place.address, seed, rng.uniform(0, 0.06))
             # In turns: with a connection that was open all the time, and recovering from cold.
             with closing(watcher if seed % 2 else place.open()) as store:
                 assert_all_whole(store)
                 saved.update(entry.name for entry in store.entries())
-        assert saved == set(store_workers.SKILLS)
+        while saved != set(store_workers.SKILLS):  # on a busy machine it takes longer to come so far
+            kill_a_writer(processes, place.address, KILLS, 0.3)
+            assert_all_whole(watcher)
+            saved.update(entry.name for entry in watcher.entries())
     if isinstance(place.address, Path):
         assert [path.name for path in place.address.iterdir()] == ["index.db"]
 

@@ -22,7 +22,7 @@ Rows = list[tuple[Any, ...]]
 
 # an advisory lock while tables are made or changed: "SkPg" in ASCII, as in SQLite files
 _MIGRATION_LOCK = 0x536B5067
-
+_VERSIONS = "SELECT part, version FROM skillpager.versions"
 _MAY_WRITE = """
     SELECT NOT pg_is_in_recovery() AND current_setting('transaction_read_only') = 'off' AND CASE
         WHEN to_regclass('skillpager.indexes') IS NOT NULL
@@ -87,7 +87,7 @@ class Database:
                     connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
                     cursors = [
                         connection.execute(statement, values, binary=True, prepare=True)
-                        for statement, values in statements
+                        for statement, values in ((_VERSIONS, ()), *statements)
                     ]
                     connection.execute("COMMIT")
                 return [cursor.fetchall() for cursor in cursors]
@@ -97,14 +97,16 @@ class Database:
                 raise
 
         def work(connection: Connection) -> list[Rows] | None:
-            if not self._find_tables(connection):
-                return None
-            try:
-                return select(connection)
-            except OTHER_TABLES:
-                # another process may have dropped or changed them since we looked
+            if self._has_tables:
+                try:
+                    versions, *found = select(connection)
+                    if self._are_current(versions):
+                        return found
+                except OTHER_TABLES:
+                    pass
+                # another process has dropped or changed the tables since we looked
                 self._has_tables = False
-                return select(connection) if self._find_tables(connection) else None
+            return select(connection)[1:] if self._find_tables(connection) else None
 
         return self._pool.run(work)
 
@@ -120,16 +122,7 @@ class Database:
             with connection.transaction():
                 return work(connection)
 
-        def try_twice(connection: Connection) -> T:
-            try:
-                return in_transaction(connection)
-            except OTHER_TABLES:
-                if not self._has_tables:
-                    raise
-                self._has_tables = False
-                return in_transaction(connection)
-
-        return self._pool.run(try_twice)
+        return self._pool.run(in_transaction)
 
     def execute_at_once(self, statement: str, values: Sequence[object]) -> None:
         """Execute one statement; a lock of another session is an error at once."""
@@ -169,26 +162,22 @@ class Database:
         self._pool.close()
 
     def _find_tables(self, connection: Connection) -> bool:
-        """Return whether the tables of all parts are there in the version of this program."""
-        if not self._has_tables:
-            self._has_tables = all(
-                version == len(part.migrations) for part, version in self._versions(connection)
-            )
+        """Look whether the tables of all parts are there in the version of this program."""
+        there = _one(connection, "SELECT to_regclass('skillpager.versions')") is not None
+        self._has_tables = there and self._are_current(connection.execute(_VERSIONS).fetchall())
         return self._has_tables
 
-    def _versions(self, connection: Connection) -> list[tuple[Part, int]]:
-        """Return the version of each part, 0 for one without tables; refuse those of a newer program."""
-        found: dict[str, int] = {}
-        if _one(connection, "SELECT to_regclass('skillpager.versions')") is not None:
-            found = dict(connection.execute("SELECT part, version FROM skillpager.versions").fetchall())
-        versions = [(part, found.get(part.name, 0)) for part in self._parts]
-        for part, version in versions:
-            if version > len(part.migrations):
+    def _are_current(self, versions: Rows) -> bool:
+        """Return whether the tables of all parts are of the version of this program; refuse newer ones."""
+        found: dict[str, int] = {part: version for part, version in versions}  # noqa: C416 - for mypy
+        for part in self._parts:
+            if found.get(part.name, 0) > len(part.migrations):
                 raise StoreError(
-                    f"The index store {self.place} was made by a newer SkillPager (version {version} of the "
-                    f"tables, this one knows {len(part.migrations)}): upgrade SkillPager."
+                    f"The index store {self.place} was made by a newer SkillPager (version "
+                    f"{found[part.name]} of the tables, this one knows {len(part.migrations)}): upgrade "
+                    "SkillPager."
                 )
-        return versions
+        return all(found.get(part.name, 0) == len(part.migrations) for part in self._parts)
 
     def _migrate(self, connection: Connection) -> None:
         """Make the tables, or bring them to this version; one process at a time does so, the others wait."""
@@ -210,16 +199,18 @@ class Database:
                 f"The database of the index store {self.place} holds text as {encoding}: make one with "
                 "`createdb --encoding=UTF8 --template=template0`."
             )
-        # the role may make tables in a schema that it may not make itself
+        # a role may be allowed to make tables in this schema, and no schemas
         if _one(connection, "SELECT to_regnamespace('skillpager')") is None:
             connection.execute("CREATE SCHEMA skillpager")
-        versions = self._versions(connection)
         if _one(connection, "SELECT to_regclass('skillpager.versions')") is None:
             connection.execute(
                 "CREATE TABLE skillpager.versions (part text PRIMARY KEY, version integer NOT NULL)"
             )
-        for part, version in versions:
-            for statements in part.migrations[version:]:
+        versions = connection.execute(_VERSIONS).fetchall()
+        self._are_current(versions)  # another process may have been first, and be newer
+        found: dict[str, int] = dict(versions)
+        for part in self._parts:
+            for statements in part.migrations[found.get(part.name, 0) :]:
                 for statement in statements:
                     connection.execute(statement)
             connection.execute(
