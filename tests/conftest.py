@@ -55,6 +55,8 @@ NEEDED = {
     "tests/classifiers/test_llm_classifier.py": ("httpx",),
     "tests/encoders/test_openai_encoder.py": ("httpx",),
     "tests/pages/test_known_nodes.py": ("rs_bpe",),
+    "tests/stores/test_postgres*.py": ("psycopg", "psycopg_pool"),
+    "tests/stores/test_postgres_service.py": ("fastapi", "httpx", "mcp_types", "rs_bpe"),
     "tests/strategies/test_diverse_strategies.py": ("pyversity",),
     "tests/strategies/test_llm_outline.py": ("httpx",),
     "tests/strategies/test_mmr.py": ("langchain_core", "pyversity"),

@@ -61,8 +61,8 @@ class PostgresServer:
     PostgreSQL refuses to run as root; root starts it as the user `nobody`.
     """
 
-    def __init__(self, version: int = 18, **settings: str) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="pg", dir=memory_folder()))
+    def __init__(self, version: int = 18, *, on_disk: bool = False, **settings: str) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="pg", dir=None if on_disk else memory_folder()))
         self.data = self.folder / "data"
         self.version = version
         self._as_user: dict[str, Any] = {}
