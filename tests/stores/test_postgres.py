@@ -5,6 +5,7 @@ import logging
 import os
 import pickle
 import random
+import re
 import subprocess
 import sys
 import textwrap
@@ -21,7 +22,7 @@ import store_workers
 from conftest import SAMPLES, Processes
 from index_builder import assert_same_index, build_index
 from messages import raises
-from postgres_server import PostgresServer
+from postgres_server import PASSWORD, PostgresServer
 from skillpager import SkillPager
 from skillpager.errors import StoreError
 from skillpager.settings import Settings
@@ -29,8 +30,10 @@ from skillpager.stores import postgres
 from skillpager.stores.postgres import INDEXES, PostgresStore
 from skillpager.stores.postgres_connection import Database, Part
 from skillpager.stores.postgres_pool import POOL_SIZE
+from skillpager.stores.rows import TABLES
 from store_places import Place
 
+DOCUMENT = Path(__file__).parents[2] / "docs" / "postgres.md"
 WAITING = "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
 BUILDERS = 6
 KILLED_BUILDERS = 4
@@ -420,3 +423,54 @@ def test_a_migration_that_fails_leaves_the_tables_as_they_were(store: PostgresSt
         newer.write(lambda _: None)
     assert_same_index(store.load(index.key, index.skill), index)
     assert Place(database).execute("SELECT version FROM versions") == [(1,)]
+
+
+# ---- documentation
+
+
+def test_the_documented_set_up_works(own_server: PostgresServer) -> None:
+    text = DOCUMENT.read_text(encoding="utf-8")
+    roles, rights, *questions = re.findall(r"^```sql\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    for statement in roles.split(";\n")[:-1]:
+        own_server.sql(statement)
+    owner, builder, reader = ("skillpager_owner", "skillpager", "skillpager_reader")
+    for role in (owner, builder, reader):
+        own_server.sql(f"ALTER ROLE {role} PASSWORD '{PASSWORD}'")
+    address = {role: own_server.url("skills", user=role) for role in (owner, builder, reader)}
+    with closing(PostgresStore(address[owner])) as store:
+        assert store.probe().endswith("reading and saving")
+    for statement in rights.split(";\n")[:-1]:
+        Place(address[owner]).execute(statement)
+    index = build_index()
+    with closing(PostgresStore(address[builder])) as store:
+        store.save(index)
+        assert store.probe().endswith("reading and saving")
+    with closing(PostgresStore(address[reader])) as store:
+        assert_same_index(store.load(index.key, index.skill), index)
+        assert store.probe().endswith("reading only")
+        tables, largest = (Place(address[reader]).execute(question) for question in questions)
+        assert {name for name, _ in tables} == {"versions", *TABLES, "indexes", "embeddings"}
+        assert [row[:2] for row in largest] == [("sample", 12)]
+        back_up(own_server, text)
+        assert_same_index(store.load(index.key, index.skill), index)
+
+
+def back_up(server: PostgresServer, text: str) -> None:
+    """Run the commands of the document that make a backup and restore it."""
+    commands = re.findall(r"^pg_(?:dump|restore) .*", text, re.MULTILINE)
+    assert len(commands) == 2
+    for command in commands:
+        program, *options = command.replace("skills.dump", str(server.folder / "skills.dump")).split()
+        where = (f"--host={server.folder}", f"--port={server.port}", "--username=postgres")
+        server.run(program, *where, *options)
+
+
+def test_every_table_and_column_is_documented(store: PostgresStore, database: str) -> None:
+    store.probe()
+    documents = (DOCUMENT, DOCUMENT.with_name("store-format.md"))
+    text = "".join(document.read_text(encoding="utf-8") for document in documents)
+    columns = Place(database).execute(
+        "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = 'skillpager'"
+    )
+    assert len(columns) > 40
+    assert [(table, column) for table, column in columns if f"`{column}`" not in text] == []
