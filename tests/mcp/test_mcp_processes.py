@@ -32,6 +32,7 @@ from mcp_clients import (
 )
 from skillpager import SkillPager
 from skillpager.errors import install_command
+from skillpager.mcp.schemas import input_schema
 from skillpager.mcp.tools import TOOLS
 
 PAGE = ("load_skill", {"name": "postgres-backup", "query": "Restore a single table from last night's dump."})
@@ -313,7 +314,7 @@ def test_tools_and_their_arguments_are_those_of_the_docs() -> None:
     text = (ROOT / "docs" / "mcp.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(\w+)` \| (.*?) \|", text, re.MULTILINE)
     assert {name: re.findall(r"`(\w+)`", arguments) for name, arguments in rows} == {
-        name: list(tool.input_schema["properties"])  # type: ignore[call-overload, arg-type]
+        name: list(input_schema(tool.arguments)["properties"])  # type: ignore[call-overload, arg-type]
         for name, tool in TOOLS.items()
     }
 
