@@ -387,6 +387,7 @@ NEW = Part(
 def test_older_tables_are_changed_and_keep_their_rows(store: PostgresStore, database: str) -> None:
     index = build_index()
     store.save(index)
+    assert store.load(index.key, index.skill) is not None  # prepares its statements
     with closing(Database(database, NEW)) as newer:
         assert newer.read(("SELECT 1", ())) is None  # to look changes nothing
         newer.write(lambda connection: connection.execute("INSERT INTO skillpager.notes VALUES ('x')"))

@@ -73,7 +73,6 @@ class Database:
         self._pool = Pool(address, lock_timeout=lock_timeout, patience=patience)
         self.place = self._pool.place
         self._parts = parts
-        self._has_tables = False
 
     def read(self, *statements: Statement) -> list[Rows] | None:
         """Return the rows of each statement, all from one snapshot; None while there are no tables.
@@ -97,16 +96,14 @@ class Database:
                 raise
 
         def work(connection: Connection) -> list[Rows] | None:
-            if self._has_tables:
-                try:
-                    versions, *found = select(connection)
-                    if self._are_current(versions):
-                        return found
-                except OTHER_TABLES:
-                    pass
-                # another process has dropped or changed the tables since we looked
-                self._has_tables = False
-            return select(connection)[1:] if self._find_tables(connection) else None
+            try:
+                versions, *found = select(connection)
+                return found if self._are_current(versions) else None
+            except OTHER_TABLES:
+                # of no version, of another one, or changed by somebody
+                if self._find_tables(connection):
+                    raise
+                return None
 
         return self._pool.run(work)
 
@@ -162,10 +159,12 @@ class Database:
         self._pool.close()
 
     def _find_tables(self, connection: Connection) -> bool:
-        """Look whether the tables of all parts are there in the version of this program."""
-        there = _one(connection, "SELECT to_regclass('skillpager.versions')") is not None
-        self._has_tables = there and self._are_current(connection.execute(_VERSIONS).fetchall())
-        return self._has_tables
+        """Return whether the tables of all parts are there in the version of this program."""
+        try:
+            versions = connection.execute(_VERSIONS).fetchall()
+        except OTHER_TABLES:
+            return False
+        return self._are_current(versions)
 
     def _are_current(self, versions: Rows) -> bool:
         """Return whether the tables of all parts are of the version of this program; refuse newer ones."""
@@ -190,7 +189,6 @@ class Database:
                 "them: run `skillpager doctor` once as the owner of the database (PostgreSQL: "
                 f"{error.diag.message_primary})."
             ) from error
-        self._has_tables = True
 
     def _make_tables(self, connection: Connection) -> None:
         connection.execute("SELECT pg_advisory_xact_lock(%s)", [_MIGRATION_LOCK])
