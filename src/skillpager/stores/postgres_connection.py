@@ -100,10 +100,8 @@ class Database:
                 versions, *found = select(connection)
                 return found if self._are_current(versions) else None
             except OTHER_TABLES:
-                # of no version, of another one, or changed by somebody
-                if self._find_tables(connection):
-                    raise
-                return None
+                # There are none, or those of another version; another process may have made ours just now.
+                return select(connection)[1:] if self._find_tables(connection) else None
 
         return self._pool.run(work)
 
