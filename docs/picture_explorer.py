@@ -1,4 +1,4 @@
-"""Take docs/explorer.png: the explorer with a page of a sample skill.
+"""Take docs/explorer.png and docs/library.png: the explorer with a page of a skill, and of several.
 
 Run it after the explorer has changed, with the extras [server,tokens,dev] and a Chromium on the PATH:
 `python docs/picture_explorer.py`.
@@ -7,7 +7,7 @@ Run it after the explorer has changed, with the extras [server,tokens,dev] and a
 import shutil
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 from urllib.parse import urlencode
@@ -22,13 +22,21 @@ from skillpager.library import Library
 from skillpager.settings import Settings
 
 ROOT = Path(__file__).parent.parent
-PICTURE = ROOT / "docs" / "explorer.png"
 WIDTH, HEIGHT = 1400, 900
 STATE = {
     "skill": "postgres-backup",
     "query": "Restore a single table from last night's dump.",
     "step": 5,
     "fold": 1,
+}
+LIBRARY = {
+    "view": "library",
+    "query": "Find the commit that broke the build with git bisect, then restore one table from a dump.",
+}
+# the state of each picture, and what is there once it is shown
+PICTURES: dict[str, tuple[Mapping[str, object], str]] = {
+    "explorer.png": (STATE, "#document .now"),
+    "library.png": (LIBRARY, ".routed li"),
 }
 
 
@@ -53,21 +61,23 @@ def serving() -> Iterator[str]:
 
 
 def take(url: str) -> None:
-    """Write the picture."""
+    """Write the pictures."""
     chromium = shutil.which("chromium") or shutil.which("google-chrome")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT}, reduced_motion="reduce")
-        page.goto(f"{url}/#{urlencode(STATE)}")
-        page.wait_for_selector("#document .now")
-        page.wait_for_function("document.fonts.status === 'loaded'")
-        # the query above, and the current pick below it
-        page.evaluate("scrollTo(0, 0)")
-        page.screenshot(path=PICTURE)
+        for name, (state, shown) in PICTURES.items():
+            page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT}, reduced_motion="reduce")
+            page.goto(f"{url}/#{urlencode(state)}")
+            page.wait_for_selector(shown)
+            page.wait_for_function("document.fonts.status === 'loaded'")
+            # the query above, and the current pick below it
+            page.evaluate("scrollTo(0, 0)")
+            page.screenshot(path=ROOT / "docs" / name)
         browser.close()
 
 
 if __name__ == "__main__":
     with serving() as address:
         take(address)
-    print(f"{PICTURE.name}: {PICTURE.stat().st_size:,} bytes")
+    for picture in PICTURES:
+        print(f"{picture}: {(ROOT / 'docs' / picture).stat().st_size:,} bytes")

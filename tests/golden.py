@@ -10,6 +10,7 @@ from itertools import product
 from pathlib import Path
 
 from cli_mistakes import MISTAKES, make, messages
+from cli_process import environment, run
 from skillpager import SkillPager
 from skillpager.output import outline as explain
 from skillpager.pages.assemble import leave_out, longest, make_whole
@@ -43,6 +44,34 @@ QUERIES = {
     "release-checklist": "The release is out and has a serious bug, take it back.",
     "zhongwen-boke-fabu": "文章里的图片太大了，发布之前要怎么处理？",
 }
+
+# arguments of `skillpager ask` by golden file
+ASKED = {
+    "ask-one.md": (
+        "Restore a single table from last night's dump.",
+        "examples/skills",
+        "--max-tokens",
+        "500",
+    ),
+    "ask-two.md": (
+        "Find the commit that made the test slow. Then roll the release back and restore one table of the dump.",
+        "examples/skills",
+        "--max-tokens",
+        "900",
+    ),
+    "ask-three.md": (
+        "Three things:\n- A pod restarts again and again with exit code 137.\n- We get 429 answers in bursts, how long should "
+        "the client wait?\n- The rows of the CSV file are duplicated.",
+        "examples/skills",
+    ),
+    "ask-none.md": ("Bake a chocolate cake with cherries.", "examples/skills"),
+}
+
+
+def asked_text(name: str, cache: Path) -> str:
+    """Return what `skillpager ask` prints, without the folder of the sample skills."""
+    done = run("ask", *ASKED[name], "--quiet", env=environment(cache))
+    return done.out.replace(f"{SAMPLES}/", "{samples}/")
 
 
 def golden_texts(pager: SkillPager) -> Iterator[tuple[str, str]]:
@@ -204,6 +233,9 @@ def main() -> None:
             (FOLDER / name).write_text(text, encoding="utf-8", newline="")
         pager.close()
         for name, text in internals(Path(folder) / "hashing"):
+            (FOLDER / name).write_text(text, encoding="utf-8", newline="")
+        for name in ASKED:
+            text = asked_text(name, Path(folder) / "asked")
             (FOLDER / name).write_text(text, encoding="utf-8", newline="")
         text = "\n".join(messages(Path(folder), lambda name: make(MISTAKES[name], Path(folder))))
         (FOLDER / MESSAGES).write_text(text, encoding="utf-8", newline="")

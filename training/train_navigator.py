@@ -24,7 +24,7 @@ from skillpager.classifiers.local import TYPES
 from skillpager.pages.render import NodeMeter
 from skillpager.strategies.navigator.features import NAMES, IndexFeatures, coverage_signals, features_of
 from skillpager.strategies.navigator.model import LEAST_SIGNAL, NeedModel, query_signals
-from skillpager.strategies.navigator.strategy import Navigator
+from skillpager.strategies.navigator.strategy import LEAST_CHANCE, Navigator
 from skillpager.tokens import default_counter
 from skillpager.types import Budget, FloatArray, Node, Query, Recipe, SkillIndex
 from train_types import Encoded, calibration_error, reliability
@@ -234,10 +234,12 @@ def fit_price(walks: Sequence[Walk], chance: tuple[FloatArray, FloatArray], seri
         if each.series == series
     ]
 
+    def length(chances: FloatArray, walk: Walk, price: float) -> int:
+        worths = np.where(chances >= LEAST_CHANCE, chances - price * walk.shown, -np.inf)
+        return int(np.argmax(worths)) + 1 if np.isfinite(worths).any() else len(worths)
+
     def suffice(price: float) -> float:
-        return float(
-            np.mean([np.argmax(chances - price * each.shown) + 1 >= each.enough for chances, each in of])
-        )
+        return float(np.mean([length(chances, each, price) >= each.enough for chances, each in of]))
 
     prices = np.geomspace(*PRICES)
     return float(max((price for price in prices if suffice(price) >= aim), default=prices[0]))

@@ -23,8 +23,7 @@ from skillpager.errors import (
     SkillPagerError,
     StrategyError,
 )
-from skillpager.settings import BUILT_IN, Settings
-from skillpager.stores import SqliteStore
+from skillpager.settings import BUILT_IN, Settings, cache_folder
 from skillpager.strategies.registry import FAMILIES
 from skillpager.types import (
     Classification,
@@ -250,8 +249,10 @@ def make_store(settings: Settings, place: Path | str | None = None) -> ManagedSt
         MissingExtraError: The package of its database is not installed.
     """
     if place is None:
-        place = settings.store or settings.cache_dir / "indexes"
+        place = settings.store or cache_folder(settings)
     if isinstance(place, Path):
+        from skillpager.stores import SqliteStore
+
         return SqliteStore(place, max_bytes=settings.max_cache_bytes)
     # its packages take 0.1 s to import
     from skillpager.stores.postgres import PostgresStore

@@ -106,13 +106,60 @@ class SourceJson(SummaryJson):
 
 
 class SkillJson(TypedDict):
-    """A skill that discovery found."""
+    """A skill that discovery found; `user_only` tells that its author keeps it from models."""
 
     name: str
     description: str
     path: str
     shadowed_by: str | None
     problem: str | None
+    user_only: bool
+
+
+class RoutedSkillJson(SkillJson):
+    """A skill that routing found for a query, with its reasons."""
+
+    chance: float
+    terms: list[str]
+    fields: list[str]
+    node_cosine: float | None
+    node: str
+    folder: str | None
+    licence: str
+    copies: list[str]
+    features: NotRequired[dict[str, float]]
+
+
+class RouteJson(TypedDict):
+    """The skills of a library for a query, best first, and the chance that any skill fits."""
+
+    query: str
+    fits: float
+    has_fit: bool
+    searched: int
+    skills: list[RoutedSkillJson]
+
+
+class FindingJson(TypedDict):
+    """What `skillpager library check` found; `line` is null for a whole file."""
+
+    kind: str
+    severity: str
+    file: str
+    line: int | None
+    value: str
+    problem: str
+    remedy: str
+
+
+class LibraryCheckJson(TypedDict):
+    """The findings about a library of skills, with their numbers."""
+
+    skills: int
+    errors: int
+    warnings: int
+    counts: dict[str, int]
+    findings: list[FindingJson]
 
 
 class OmissionJson(PlaceJson):
@@ -194,6 +241,54 @@ class PageJson(TypedDict):
     omitted: list[OmissionJson]
     selection: SelectionJson | None
     reasons: NotRequired[dict[str, dict[str, float]]]
+
+
+class SkillPartJson(SkillJson):
+    """The part of a page from several skills that is of one skill.
+
+    `chance` is the chance that the query, or one of its `tasks`, needs the skill; `tasks` are those for which
+    the part is there. `key` is that of the index of its nodes, `show` the command that reads its lines.
+    """
+
+    chance: float
+    tasks: list[str]
+    key: str
+    show: str
+    page: PageJson
+
+
+class RefusedSkillJson(SkillJson):
+    """A skill that routing found and that has no part of the page.
+
+    `detail` is the reason in a sentence.
+    """
+
+    chance: float
+    reason: Literal["chance", "no_task", "budget", "unreadable", "user_only"]
+    detail: str
+
+
+class LibraryPageJson(TypedDict):
+    """A page from the skills of a library; `text` is the whole page, the parts have theirs again.
+
+    `has_fit` is false if no skill fits, which `text` then says. `sufficiency` is the estimated chance that
+    each part holds all that is needed of its skill. `tasks` are the tasks into which the query was split.
+    """
+
+    text: str
+    style: StyleName
+    tokens: int
+    full_tokens: int
+    tokens_exact: bool
+    token_reduction: float
+    has_fit: bool
+    sufficiency: float | None
+    covered: float | None
+    least_tokens: int | None
+    tasks: list[str]
+    parts: list[SkillPartJson]
+    refused: list[RefusedSkillJson]
+    route: RouteJson
 
 
 class EntryJson(TypedDict):

@@ -92,7 +92,7 @@ class SkillPager:
         self._embedded_text = embedded_text or self.settings.embedded_text
         self._progress = progress
         self._memory = ProcessMemory()
-        self._renderers = LRUCache[tuple[int, Style, str, str], PageRenderer](
+        self._renderers = LRUCache[tuple[int, Style, str, str, str | None], PageRenderer](
             MAX_KEPT_NODES, lambda renderer: max(MIN_RENDERER_NODES, len(renderer.index.nodes))
         )
         self._joints = joint_cache()
@@ -199,14 +199,14 @@ class SkillPager:
             raise TypeError(f"page() has no option {', '.join(sorted(unknown))}")
         if not query.strip():
             raise SettingsError("The query is empty: say in a sentence what the agent is about to do.")
-        strategy = self._strategy(options.get("strategy"), options.get("mmr_lambda"))
+        strategy = self.strategy(options.get("strategy"), options.get("mmr_lambda"))
         budget = choose_budget(options, self.settings, strategy)
         pool = self._pool(self.index(skill, scope=options.get("scope")), strategy)
-        renderer = self._renderer(
+        renderer = self.renderer(
             pool, options.get("style"), options.get("show", ""), folder=options.get("folder", False)
         )
         passes = allows_all(budget, len(pool.nodes), estimating=estimates(strategy))
-        asked = self._query(query, strategy)
+        asked = self.query(query, strategy)
         page = make_page(renderer, strategy, asked, budget, whole=Full() if passes else None)
         return leave_out(page, renderer, options.get("known", ()))
 
@@ -229,7 +229,7 @@ class SkillPager:
             SettingsError: The scope or style is not valid.
             SkillPagerError: As for `index`.
         """
-        renderer = self._renderer(self.index(skill, scope=scope), style, show, folder=folder)
+        renderer = self.renderer(self.index(skill, scope=scope), style, show, folder=folder)
         return make_whole(renderer, known, max_tokens)
 
     def reasons(
@@ -249,11 +249,11 @@ class SkillPager:
             SettingsError: The scope or strategy is not valid.
             SkillPagerError: As for `index`.
         """
-        chosen = self._strategy(strategy, None)
+        chosen = self.strategy(strategy, None)
         if not estimates(chosen):
             return {}
         pool = self._pool(self.index(skill, scope=scope), chosen)
-        reasons = chosen.reasons(pool, self._query(query, chosen))
+        reasons = chosen.reasons(pool, self.query(query, chosen))
         return {node.id: shares for node, shares in zip(pool.nodes, reasons, strict=True)}
 
     def pool(
@@ -267,7 +267,7 @@ class SkillPager:
             SettingsError: The scope or strategy is not valid.
             SkillPagerError: As for `index`.
         """
-        return self._pool(self.index(skill, scope=scope), self._strategy(strategy, None))
+        return self._pool(self.index(skill, scope=scope), self.strategy(strategy, None))
 
     def embed_query(self, query: str, strategy: Strategy | str | None = None) -> FloatArray:
         """Return `(dim,)` float32, unit length: the embedding of a query.
@@ -278,7 +278,10 @@ class SkillPager:
             SettingsError: The strategy is not valid.
             EncoderError: The encoder fails.
         """
-        self._query(query, self._strategy(strategy, None))
+        chosen = self.strategy(strategy, None)
+        asked = self.query(query, chosen)
+        if self._builder_for(chosen).encoder is self.encoder:
+            return asked.embedding
         row: FloatArray = self._memory.embeddings(query, (), self.encoder)[0]
         return row
 
@@ -305,7 +308,7 @@ class SkillPager:
             SkillPagerError: As for `index`.
         """
         index = self.index(skill, scope=scope)
-        renderer = self._renderer(index, style, "")
+        renderer = self.renderer(index, style, "")
         ordinals = find_nodes(index, [nodes] if isinstance(nodes, str) else nodes)
         render = renderer.excerpt
         return render(ordinals) if max_tokens is None else longest(render, ordinals, max_tokens)
@@ -351,18 +354,50 @@ class SkillPager:
     def _get_or_build(self, skill: Skill, builder: Builder) -> SkillIndex:
         return get_or_build(skill, builder, memory=self._memory, store=self.store)
 
-    def _renderer(
-        self, index: SkillIndex, style: Style | str | None, show: str, *, folder: bool = False
+    def renderer(
+        self,
+        index: SkillIndex,
+        style: Style | str | None = None,
+        show: str = "",
+        *,
+        folder: bool = False,
+        part_tag: str | None = None,
     ) -> PageRenderer:
-        chosen = Style(_one_of("style", str(style or self.settings.style), tuple(Style)))
+        """Return the renderer of an index's pages; the options are those of `page`.
+
+        Args:
+            index: The index, which may be a `pool`.
+            style: Style of the pages.
+            show: Command that reads omitted lines.
+            folder: Whether a line names the skill's folder.
+            part_tag: As for `PageRenderer`.
+
+        Raises:
+            SettingsError: The style is not valid.
+        """
+        chosen = self.style_of(style)
         line = folder_line(index.skill, own_folder(index.skill)) if folder else ""
         # a renderer holds its index, so that no other index gets the same id
         return self._renderers.get_or_make(
-            (id(index), chosen, show, line),
+            (id(index), chosen, show, line, part_tag),
             lambda: PageRenderer(
-                index, self.token_counter, style=chosen, show=show, folder=line, joints=self._joints
+                index,
+                self.token_counter,
+                style=chosen,
+                show=show,
+                folder=line,
+                joints=self._joints,
+                part_tag=part_tag,
             ),
         )
+
+    def style_of(self, style: Style | str | None = None) -> Style:
+        """Return the style that this option of `page` chooses.
+
+        Raises:
+            SettingsError: The style is not valid.
+        """
+        return Style(_one_of("style", str(style or self.settings.style), tuple(Style)))
 
     def _pool(self, index: SkillIndex, strategy: Strategy) -> SkillIndex:
         builder = self._builder_for(strategy)
@@ -383,13 +418,24 @@ class SkillPager:
         other = replace(self._builder, encoder=builtin, embedded_text=form)
         return self._pool_builders.setdefault(rows, other)
 
-    def _query(self, query: str, strategy: Strategy) -> Query:
+    def query(self, query: str, strategy: Strategy) -> Query:
+        """Return a query with the embeddings that a strategy reads; they are cached in memory.
+
+        Raises:
+            EncoderError: The encoder fails.
+        """
         encoder = self._builder_for(strategy).encoder
         clauses = strategy.clauses(query) if estimates(strategy) else ()
         row, *rows = self._memory.embeddings(query, clauses, encoder)
         return Query(query, row, tuple(map(Query, clauses, rows)))
 
-    def _strategy(self, strategy: Strategy | str | None, mmr_lambda: float | None) -> Strategy:
+    def strategy(self, strategy: Strategy | str | None = None, mmr_lambda: float | None = None) -> Strategy:
+        """Return the strategy that these options of `page` choose.
+
+        Raises:
+            SettingsError: The strategy is unknown.
+            MissingExtraError: It needs a package that is not installed.
+        """
         chosen = strategy or self.settings.strategy
         if not chosen:
             # a caller who sets λ means MMR; one who sets an encoder expects its embeddings to be used

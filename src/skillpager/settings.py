@@ -87,6 +87,8 @@ class Settings:
         cache_dir: Folder of the index store and of paid LLM answers.
         store: `postgresql://` address of the index store; None for a file in `cache_dir`.
         skills_dir: Folders that are searched for skills before the conventional ones.
+        trusted: Folders; only skills in these are offered by servers and searches. Empty for all.
+        licences: SPDX ids; only skills under these are offered by servers and searches. Empty for all.
         encoder: `builtin`, `builtin:<folder>`, `onnx:<folder>`, `hashing`, `sentence-transformers:<model>` or
             `openai:<model>`; the name of an entry point; from a call also `MODULE:NAME`.
         classifier: `local` or `llm`; an entry point or `MODULE:NAME` as well.
@@ -119,6 +121,8 @@ class Settings:
     cache_dir: Path = field(default_factory=lambda: platformdirs.user_cache_path(APP))
     store: str | None = None
     skills_dir: tuple[Path, ...] = ()
+    trusted: tuple[Path, ...] = ()
+    licences: tuple[str, ...] = ()
     encoder: str = "builtin"
     classifier: str = "local"
     embedded_text: str = "context"
@@ -182,6 +186,11 @@ def hide_secrets(url: str) -> str:
     address, mark, query = url.partition("#")[0].partition("?")
     hidden = "&".join(f"{part.partition('=')[0]}=…" if "=" in part else "…" for part in query.split("&"))
     return f"{address}{mark}{hidden}" if mark else address
+
+
+def cache_folder(settings: Settings) -> Path:
+    """Return the folder of the index store."""
+    return settings.cache_dir / "indexes"
 
 
 def read_bounded(path: Path, max_bytes: int) -> bytes:
@@ -423,7 +432,10 @@ def _convert(name: str, value: object, place: str) -> object:
             return value
         if name in ("cache_dir", "baselines"):
             return Path(str(value)).expanduser()
-        if name == "skills_dir":
+        if name == "licences":
+            names = value if isinstance(value, list) else str(value).split(",")
+            return tuple(str(each).strip() for each in names if str(each).strip())
+        if name in ("skills_dir", "trusted"):
             parts = value if isinstance(value, list) else str(value).split(os.pathsep)
             return tuple(Path(str(part)).expanduser() for part in parts if str(part))
         if not isinstance(value, str):

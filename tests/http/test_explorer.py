@@ -379,6 +379,8 @@ def test_all_is_reached_with_the_keyboard(browser: Browser, url: str) -> None:
         page.keyboard.press("ArrowRight")
         expect(page.locator("#view-compare")).to_be_visible()
         page.keyboard.press("ArrowRight")
+        expect(page.locator("#view-library")).to_be_visible()
+        page.keyboard.press("ArrowRight")
         expect(page.locator("#view-document")).to_be_visible()
 
 

@@ -28,10 +28,16 @@ def server(pager: SkillPager) -> SkillServer:
 # ---- what is offered
 
 
-def test_four_tools_with_exact_schemas_and_short_descriptions(server: SkillServer) -> None:
+def test_five_tools_with_exact_schemas_and_short_descriptions(server: SkillServer) -> None:
     async def ask(client: Client) -> None:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-        assert list(tools) == ["list_skills", "load_skill", "read_skill_nodes", "get_skill_outline"]
+        assert list(tools) == [
+            "list_skills",
+            "search_skills",
+            "load_skill",
+            "read_skill_nodes",
+            "get_skill_outline",
+        ]
         for tool in tools.values():
             assert tool.input_schema["additionalProperties"] is False
             assert tool.output_schema is not None
@@ -42,7 +48,7 @@ def test_four_tools_with_exact_schemas_and_short_descriptions(server: SkillServe
             assert tool.meta == {"anthropic/maxResultSizeChars": 160_000}
         load = tools["load_skill"].input_schema
         assert load["properties"]["name"]["enum"] == sorted(path.name for path in SAMPLES.iterdir())
-        assert load["required"] == ["name"]
+        assert load["required"] == []
         assert {name: form["type"] for name, form in load["properties"].items()} == {
             "name": "string",
             "query": "string",
@@ -75,7 +81,7 @@ def test_no_schema_takes_a_path_but_that_of_a_file_within_a_skill() -> None:
     schemas = (input_schema(tool.arguments) for tool in TOOLS.values())
     names = {name for schema in schemas for name in schema["properties"]}  # type: ignore[union-attr]
     reading = {"nodes", "start", "ids", "section", "lines", "file"}
-    assert names == {"name", "query", "budget_tokens", "fill", "mode", "resend", *reading}
+    assert names == {"name", "query", "k", "budget_tokens", "fill", "mode", "resend", *reading}
 
 
 # ---- what they answer
@@ -127,7 +133,8 @@ def test_a_page_says_what_it_holds_and_what_not(server: SkillServer, pager: Skil
     }
     gaps = [(gap["start_line"], gap["end_line"], gap["nodes"], gap["known"]) for gap in form["omitted"]]
     assert gaps == [
-        (gap.start_line, gap.end_line, f"{gap.nodes[0]}-{gap.nodes[-1]}", False) for gap in page.omitted
+        (gap.start_line, gap.end_line, "-".join(dict.fromkeys((gap.nodes[0], gap.nodes[-1]))), False)
+        for gap in page.omitted
     ]
     assert len(gaps) > 1
     assert not form["complete"]
@@ -316,7 +323,7 @@ def test_unknown_arguments_are_refused(server: SkillServer, tool: str, era: str)
 @pytest.mark.parametrize(
     ("tool", "arguments", "message"),
     [
-        ("load_skill", {}, "The argument 'name' is missing. The arguments are name, query, "),
+        ("get_skill_outline", {}, "The argument 'name' is missing. The arguments are name, nodes, "),
         ("load_skill", {"name": 3}, "Name is 3, but it must be a valid string"),
         (
             "load_skill",
@@ -364,7 +371,9 @@ def test_unknown_arguments_are_refused(server: SkillServer, tool: str, era: str)
         ("read_skill_nodes", {"name": "git-bisect", "lines": "900"}, "No node stands at 'L900-900'"),
         ("read_skill_nodes", {"name": "git-bisect", "section": "By foot"}, "There is no section 'By foot'"),
         ("get_skill_outline", {"name": "git-bisect", "start": "n99"}, "There is no node 'n99'"),
-        ("search_skills", {"query": "x"}, "There is no tool 'search_skills': there are list_skills, "),
+        ("find_skills", {"query": "x"}, "There is no tool 'find_skills': there are list_skills, "),
+        ("search_skills", {"query": " "}, "The query is empty: say in a sentence"),
+        ("search_skills", {"query": "x", "k": 0}, "K is 0, but it must be greater than or equal to 1"),
     ],
 )
 def test_what_is_wrong_is_named_with_the_way_out(

@@ -20,7 +20,16 @@ from mcp import Client, MCPError
 from mcp_clients import answer, answers, child, error_of, form_of, server_of, text_of, with_client
 from skillpager import SkillPager
 from skillpager.library import Library
-from skillpager.mcp.greeting import MAX_BYTES, VERSIONS, answer_to, instructions_of
+from skillpager.mcp import greeting
+from skillpager.mcp.greeting import (
+    FIND,
+    MAX_BYTES,
+    USE,
+    VERSIONS,
+    answer_to,
+    greeting_of,
+    instructions_of,
+)
 from skillpager.mcp.offers import PAGE_SKILLS
 from skillpager.mcp.options import MOST_CHARS, ToolOptions
 from skillpager.mcp.server import SkillServer
@@ -151,9 +160,21 @@ def test_instructions_name_skills_as_far_as_there_is_room(
     text = instructions_of(Library(hashing_pager, [skills_in(tmp_path, count, "What it is for. " * 9)]))
     assert len(text.encode()) <= MAX_BYTES
     named = text.count("skill-0")
-    assert named == count or f"{count - named} more that list_skills shows" in text
+    assert named == count or f", {count - named} more." in text
+    assert (FIND in text) == (count > 12)
     assert named >= min(count, 100)
     assert ("What it is for." in text) == (count <= 12)
+
+
+def test_skills_that_are_not_found_in_time_are_left_to_a_search(
+    pager: SkillPager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library = Library(pager, [SAMPLES])
+    monkeypatch.setattr(greeting, "GREETING_SECONDS", 0.01)
+    with library._searching:
+        assert greeting_of(library) == f"{USE} {FIND}"
+    monkeypatch.setattr(greeting, "GREETING_SECONDS", 60.0)
+    assert greeting_of(library) == instructions_of(library)
 
 
 def test_a_server_without_skills_says_how_it_is_used(tmp_path: Path, hashing_pager: SkillPager) -> None:
@@ -165,7 +186,7 @@ def test_names_are_choices_as_long_as_they_are_few(tmp_path: Path, hashing_pager
         load = next(tool for tool in (await client.list_tools()).tools if tool.name == "load_skill")
         assert load.input_schema["properties"]["name"] == {
             "type": "string",
-            "description": "A name that list_skills shows.",
+            "description": "A name that list_skills or search_skills shows. Without it: those the query needs.",
         }
 
     with_client(server_of(hashing_pager, skills_in(tmp_path, 65)), ask)

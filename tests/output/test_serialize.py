@@ -148,6 +148,7 @@ def test_found_skill_with_and_without_shadow() -> None:
         "path": str(Path("x/a")),
         "shadowed_by": None,
         "problem": "it is empty",
+        "user_only": False,
     }
 
 

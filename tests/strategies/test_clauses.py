@@ -86,7 +86,7 @@ def test_the_pager_embeds_clauses_for_who_reads_them(pager: SkillPager) -> None:
     query = "restore one table from a dump; rotate the encryption keys"
     parts = clauses_of(query)
     assert len(parts) == 2
-    navigator, mmr = (pager._query(query, pager._strategy(name, None)) for name in ("navigator", "mmr"))
+    navigator, mmr = (pager.query(query, pager.strategy(name, None)) for name in ("navigator", "mmr"))
     assert mmr.clauses == ()
     assert [clause.text for clause in navigator.clauses] == list(parts)
     rows = BuiltinEncoder().encode_query_parts(query, parts)

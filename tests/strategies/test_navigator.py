@@ -17,12 +17,13 @@ from messages import raises
 from skillpager import SkillPager
 from skillpager.errors import SettingsError, StrategyError
 from skillpager.pages.render import NodeMeter
+from skillpager.sections import sections_of
 from skillpager.settings import Settings
 from skillpager.strategies.navigator import model as module
 from skillpager.strategies.navigator.features import GROUPS, NAMES, IndexFeatures, features_of
 from skillpager.strategies.navigator.model import NeedModel, shipped_model
 from skillpager.strategies.navigator.required_context import required_context
-from skillpager.strategies.navigator.strategy import Navigator
+from skillpager.strategies.navigator.strategy import LEAST_CHANCE, Navigator
 from skillpager.strategies.picking import cosines
 from skillpager.types import Budget, FloatArray, ListContext, Query, SkillIndex, SkipReason
 from strategy_cases import index_with, indifferent, ordinals, reasons, run
@@ -183,7 +184,7 @@ class PlainWalk:
         """Pick, and return why the walk ends."""
         limits, most = self.limits, len(self.needs)
         self.weights = [-math.log1p(-need) for need in self.needs.tolist()]
-        self.required = required_context(self.index.nodes)
+        self.required = required_context(self.index.nodes, sections_of(self.index))
         if limits.sufficiency is None and not limits.fill:
             most = self.best_length()
         while left := [node for node in range(len(self.weights)) if self.is_open(node)]:
@@ -207,8 +208,9 @@ class PlainWalk:
         whole.weights, whole.required = self.weights, self.required
         while left := [node for node in range(len(self.weights)) if whole.is_open(node)]:
             whole.pick(max(left, key=lambda node: (whole.value(node), -node)), counts=True)
-            worths[len(whole.picks)] = round(whole.chance() - price * whole.size(), 9)
-        return max(worths, key=lambda length: (worths[length], -length))
+            if whole.chance() >= LEAST_CHANCE:
+                worths[len(whole.picks)] = round(whole.chance() - price * whole.size(), 9)
+        return max(worths, key=lambda length: (worths[length], -length), default=len(whole.picks))
 
     def is_open(self, node: int) -> bool:
         return node not in self.refused and node not in self.shown()
@@ -330,24 +332,30 @@ def test_a_target_that_is_just_reached_is_reached() -> None:
     assert ordinals(run(navigator, index, sufficiency=chance)) == [0, 1]
 
 
-def test_a_page_ends_where_more_tokens_cost_more_than_they_add() -> None:
-    index = index_with(tokens=[10] * 4)
-    needs = np.array([0.9, 0.8, 0.7, 0.5])
+def picked_at(price: float, needs: list[float]) -> list[int]:
+    """Return what is picked of nodes of ten tokens each, with a price for each token."""
+    navigator = Navigator(model=Told(np.array(needs), price=price), opening_tokens=0.0)
+    return ordinals(run(navigator, index_with(tokens=[10] * len(needs))))
 
-    def picked(price: float) -> list[int]:
-        return ordinals(run(Navigator(model=Told(needs, price=price), opening_tokens=0.0), index))
 
-    # the chance is 0.03 with one node and 1 with all: thirty tokens more add 0.97
-    assert picked(0.0323) == [0, 1, 2, 3]
-    assert picked(0.0324) == [0]
-    # the best node is picked whatever it is worth
-    assert picked(9.0) == [0]
+@pytest.mark.parametrize(
+    # the chance is 0.504 with one node, and grows by 0.216, 0.18 and 0.1
+    ("price", "length"),
+    [(0.0099, 4), (0.0101, 3), (0.0179, 3), (0.0181, 2), (0.0215, 2), (0.0217, 1), (9.0, 1)],
+)
+def test_a_page_ends_where_more_tokens_cost_more_than_they_add(price: float, length: int) -> None:
+    assert len(picked_at(price, [0.9, 0.3, 0.2, 0.1])) == length
+
+
+def test_a_page_rather_suffices_than_not_whatever_its_tokens_cost() -> None:
+    # the chance is 0.02 with one node, 0.12 with two, 0.6 with three
+    assert picked_at(9.0, [0.9, 0.8, 0.8, 0.4]) == [0, 1, 2]
 
 
 def test_a_page_may_cost_more_than_any_chance_if_a_shorter_one_is_worth_even_less() -> None:
     index = index_with(tokens=[1, 3])
-    model = Told(np.array([0.9, 0.999]), price=0.37)
-    # 0.1 - 3 * 0.37 with the second node alone, 1 - 4 * 0.37 with both
+    model = Told(np.array([0.45, 0.999]), price=0.37)
+    # 0.55 - 3 * 0.37 with the second node alone, 1 - 4 * 0.37 with both
     assert ordinals(run(Navigator(model=model, opening_tokens=0.0), index)) == [1, 0]
 
 

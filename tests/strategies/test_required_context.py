@@ -4,11 +4,13 @@ from dataclasses import replace
 
 import pytest
 
+from conftest import SAMPLES
 from index_builder import build_index
 from node_lines import document
 from skillpager import SkillPager
-from skillpager.strategies.navigator.required_context import required_context
-from skillpager.types import ListContext
+from skillpager.sections import sections_of
+from skillpager.strategies.navigator.required_context import MAX_OPENING_TOKENS, required_context
+from skillpager.types import ListContext, NodeType
 
 
 def units(pager: SkillPager, text: str) -> dict[str, list[str]]:
@@ -143,3 +145,17 @@ def test_an_item_needs_the_node_that_holds_its_lead_in(
     lead_in = replace(nodes[place].span, start=start, end=start + 5)
     nodes[6] = replace(nodes[6], list_context=ListContext("Lead", lead_in, 0, 1))
     assert required_context(nodes) == needed
+
+
+def test_a_step_needs_the_short_node_that_opens_its_section(pager: SkillPager) -> None:
+    index = pager.index(SAMPLES / "postgres-backup")
+    sections = sections_of(index)
+    alone, needed = required_context(index.nodes), required_context(index.nodes, sections)
+    added = {ordinal: set(nodes) - set(alone.get(ordinal, ())) for ordinal, nodes in needed.items()}
+    opening = {ordinal: section[0] for section in sections for ordinal in section}
+    assert any(added.values())
+    for node in index.nodes:
+        first = index.nodes[opening[node.ordinal]]
+        opens = node.type is NodeType.STEP and first is not node and first.tokens <= MAX_OPENING_TOKENS
+        others = set(alone.get(node.ordinal, ()))
+        assert set(needed.get(node.ordinal, ())) == others | ({first.ordinal} if opens else set())

@@ -720,7 +720,7 @@ def test_queries_are_embedded_as_the_pager_embeds_them(pager: SkillPager) -> Non
     ]
     assert len(found[0].clauses) == 2
     for query in found:
-        expected = pager._query(query.text, pager._strategy("navigator", None))
+        expected = pager.query(query.text, pager.strategy("navigator", None))
         np.testing.assert_array_equal(query.embedding, expected.embedding)
         for clause, other in zip(query.clauses, expected.clauses, strict=True):
             np.testing.assert_array_equal(clause.embedding, other.embedding)

@@ -23,16 +23,20 @@ from skillpager.cli.options import take_plain_values
 COMMANDS = {
     "index": "skillpager.cli.index:index",
     "page": "skillpager.cli.page:page",
+    "route": "skillpager.cli.route:route",
+    "ask": "skillpager.cli.ask:ask",
     "outline": "skillpager.cli.page:outline",
     "show": "skillpager.cli.page:show",
     "graph": "skillpager.cli.graph:graph",
     "list": "skillpager.cli.list:list_skills",
+    "library": "skillpager.cli.library:app",
     "doctor": "skillpager.cli.doctor:doctor",
     "mcp": "skillpager.cli.mcp:mcp",
     "serve": "skillpager.cli.serve:serve",
     "install": "skillpager.cli.install:install",
     "uninstall": "skillpager.cli.install:uninstall",
     "stub": "skillpager.cli.install:stub",
+    "hook": "skillpager.cli.hook:hook",
     "cache": "skillpager.cli.cache:app",
 }
 
@@ -124,6 +128,12 @@ def main() -> None:
         stream.reconfigure(encoding="utf-8", errors="surrogateescape")  # type: ignore[union-attr]
     try:
         app(prog_name="skillpager")
+    except SystemExit:
+        if sys.argv[1:2] != ["hook"]:
+            raise
+        # to an agent any other exit code of a hook than 0 is an error, and 2, that of wrong usage, a refusal
+        # of the prompt; the message is on stderr
+        raise SystemExit(0) from None
     finally:
         # the process ends: to look through all that was imported for garbage takes a tenth of a page's time
         gc.freeze()

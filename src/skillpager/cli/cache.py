@@ -12,6 +12,7 @@ from skillpager.cli.options import AsJson, CacheDir, PagerOptions, StoreAddress,
 from skillpager.cli.views import byte_count, counted, print_table
 
 if TYPE_CHECKING:
+    from skillpager.library.catalog import Catalog
     from skillpager.types import ManagedStore
 
 KILO, KIBI = 1000, 1024
@@ -64,7 +65,7 @@ def info(cache_dir: CacheDir = None, store: StoreAddress = None, as_json: AsJson
 @app.command()
 @reported
 def verify(cache_dir: CacheDir = None, store: StoreAddress = None, as_json: AsJson = False) -> None:
-    """Check every stored index and list the damaged ones.
+    """Check every stored index, and what routing has stored of skills, and list what is damaged.
 
     Nothing is changed. The exit code is 1 if an index is damaged.
 
@@ -72,8 +73,12 @@ def verify(cache_dir: CacheDir = None, store: StoreAddress = None, as_json: AsJs
     Examples:
       skillpager cache verify
     """
-    opened = _open(cache_dir, store)
+    from skillpager.stores import DamagedEntry
+
+    opened, catalog = _open(cache_dir, store), _catalog(cache_dir)
     damaged = opened.verify() if opened.exists() else []
+    if catalog.path.exists():
+        damaged += [DamagedEntry("", str(catalog.path), fault) for fault in catalog.verify()]
     if as_json:
         print_json({"damaged": [{"key": d.key, "name": d.name, "problem": d.problem} for d in damaged]})
     elif damaged:
@@ -90,7 +95,7 @@ def verify(cache_dir: CacheDir = None, store: StoreAddress = None, as_json: AsJs
 @app.command()
 @reported
 def clear(yes: Yes = False, cache_dir: CacheDir = None, store: StoreAddress = None) -> None:
-    """Delete all stored indexes.
+    """Delete all stored indexes, and what routing has stored of skills.
 
     Stored answers of an LLM classifier are not deleted, because they cost money.
 
@@ -98,10 +103,12 @@ def clear(yes: Yes = False, cache_dir: CacheDir = None, store: StoreAddress = No
     Examples:
       skillpager cache clear --yes
     """
-    opened = _open(cache_dir, store)
+    opened, catalog = _open(cache_dir, store), _catalog(cache_dir)
     count = counted(len(opened.entries()), "index", "indexes")
     confirm(f"Delete {count} in {opened.place}?", yes=yes, remedy="add --yes to delete all stored indexes")
     opened.clear()
+    if catalog.path.exists():
+        catalog.clear()
     note(f"{count} deleted")
 
 
@@ -143,3 +150,12 @@ def _open(cache_dir: Path | None, store: str | None) -> "ManagedStore":
     from skillpager.cli.session import choose_settings, open_store
 
     return open_store(choose_settings(PagerOptions(cache_dir=cache_dir, store=store)))
+
+
+def _catalog(cache_dir: Path | None) -> "Catalog":
+    """Return what routing has stored, on this machine whatever the store."""
+    from skillpager.cli.session import choose_settings
+    from skillpager.library.catalog import Catalog
+    from skillpager.settings import cache_folder
+
+    return Catalog(cache_folder(choose_settings(PagerOptions(cache_dir=cache_dir))))

@@ -32,6 +32,8 @@ SELF_TEST_ANSWER = "pg_restore"
 UNSET = {
     "skills_dir": "no folders besides the usual ones",
     "store": "a file in the folder cache_dir",
+    "trusted": "skills of all folders",
+    "licences": "skills under any licence",
     "baselines": "only the fits that ship",
     "llm_base_url": "OpenAI's address, if a model is set",
     "llm_api_key": "no key",

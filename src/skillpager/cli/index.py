@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -16,6 +17,7 @@ from skillpager.cli.views import print_table, progress_bar
 from skillpager.errors import ClassifierError, EncoderError, SkillError, SkillPagerError
 
 if TYPE_CHECKING:
+    from skillpager.library import FoundSkill
     from skillpager.pager import SkillPager
     from skillpager.settings import Settings
 
@@ -45,8 +47,9 @@ def index(
 ) -> None:
     """Index skills ahead of their first use.
 
-    Skills that are in the cache and have not changed are skipped. A skill that cannot be indexed does
-    not stop the others, but the exit code is then 1.
+    First the words and descriptions of all skills are stored, by which `skillpager route` finds them, then
+    the nodes of each, from which pages are made. Skills that are in the cache and have not changed are
+    skipped. A skill that cannot be indexed does not stop the others, but the exit code is then 1.
 
     \b
     Examples:
@@ -56,7 +59,9 @@ def index(
     from skillpager.cli.session import open_pager, report_estimates
 
     pager = open_pager(options, show_batches=False)
-    outcomes = index_all(pager, find_targets(paths or [], pager.settings), jobs=jobs)
+    pager.store.entries()  # a store that cannot be used is an error: better before the work than after it
+    found = prepare_routing(pager, paths or [])
+    outcomes = index_all(pager, find_targets(paths or [], pager.settings, found), jobs=jobs)
     if any(outcome.error is None for outcome in outcomes):
         report_estimates(pager.token_counter)
     print_outcomes(outcomes, exact=pager.token_counter.exact, as_json=as_json)
@@ -79,10 +84,32 @@ class Outcome:
     error: SkillPagerError | None = None
 
 
-def find_targets(texts: Sequence[str], settings: "Settings") -> list[Path | Outcome]:
+def prepare_routing(pager: "SkillPager", texts: Sequence[str]) -> list["FoundSkill"]:
+    """Return the skills below the folders among the arguments, or all known ones, ready to be routed to."""
+    from skillpager.folders.agents import search_folders
+    from skillpager.library import Library
+
+    folders = [Path(text) for text in texts if Path(text).is_dir()]
+    if not texts:
+        folders = search_folders(pager.settings.skills_dir)
+    library = Library(pager, folders)
+    # an encoder that fails is reported with each skill that needs it
+    with progress_bar("skills") as progress, suppress(EncoderError):
+        library.prepare(progress)
+    return library.found()
+
+
+def find_targets(
+    texts: Sequence[str], settings: "Settings", found: Sequence["FoundSkill"] = ()
+) -> list[Path | Outcome]:
     """Return the skills that the arguments name, each once; a failed outcome for each that names none.
 
     Without arguments these are all known skills that are not shadowed.
+
+    Args:
+        texts: The arguments.
+        settings: Settings of this process.
+        found: What a search of the folders among the arguments has found; they are not searched again.
 
     Raises:
         SkillError: There are no arguments, and no skill is found anywhere.
@@ -93,6 +120,7 @@ def find_targets(texts: Sequence[str], settings: "Settings") -> list[Path | Outc
     from skillpager.parsing.skill import ENTRY_FILE, ENTRY_NAMES
 
     targets: list[Path | Outcome] = []
+    places = {skill.path for skill in found}
     for text in texts:
         try:
             path = find_skill(text, settings)
@@ -100,17 +128,19 @@ def find_targets(texts: Sequence[str], settings: "Settings") -> list[Path | Outc
             targets.append(Outcome(Path(text), text, error=error))
             continue
         # what is no folder of skills is passed on as it is: indexing it gives the error message
-        found = [skill.path for skill in discover([path])]
-        if not found and path.is_dir() and not any((path / name).exists() for name in ENTRY_NAMES):
+        below = [path] if path in places else [place for place in places if path in place.parents]
+        below = sorted(below) or [skill.path for skill in discover([path])]
+        if not below and path.is_dir() and not any((path / name).exists() for name in ENTRY_NAMES):
             bare = SkillError(
                 f"There is no skill in or below {path}: a skill is a folder with a {ENTRY_FILE}."
             )
             targets.append(Outcome(path, text, error=bare))
             continue
-        targets += found or [path]
+        targets += below or [path]
     if not texts:
         folders = search_folders(settings.skills_dir)
-        targets += [skill.path for skill in discover(folders) if skill.shadowed_by is None]
+        known = found or discover(folders)
+        targets += [skill.path for skill in known if skill.shadowed_by is None]
         if not targets:
             raise SkillError(
                 f"No skills found in {shown_folders(folders)}: name skill folders, Markdown files or "

@@ -40,6 +40,14 @@ class InstallOptions:
             help="user: your own configuration file. project: the one in the current folder.",
         ),
     ] = "user"
+    hook: Annotated[
+        bool,
+        typer.Option(
+            "--hook",
+            help="Instead of the server: the hook that shows the agent a page with each prompt "
+            "(claude-code; see `skillpager hook --help`).",
+        ),
+    ] = False
     yes: Yes = False
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the change without making it.")] = False
     as_json: AsJson = False
@@ -57,7 +65,7 @@ def install(
         ),
     ] = None,
 ) -> None:
-    """Add SkillPager's MCP server to an agent.
+    """Add SkillPager's MCP server to an agent, or with --hook a hook.
 
     Prints the change to the agent's configuration file and asks before making it. Everything else in the
     file, comments and formatting included, stays as it is. Run again, it renews the command and keeps what
@@ -68,33 +76,45 @@ def install(
       skillpager install
       skillpager install --agent claude-code --dry-run
       skillpager install --agent vscode --scope project --skills-dir examples/skills --yes
+      skillpager install --agent claude-code --hook --dry-run
     """
     from skillpager.install.changes import installed_entry, plan_install
-    from skillpager.install.hosts import Places, file_of, find_host, own_command, server_entry
+    from skillpager.install.hosts import (
+        Places,
+        file_of,
+        find_host,
+        hook_entry,
+        own_command,
+        server_entry,
+    )
 
     if options.agent is None:
-        _print_hosts(as_json=options.as_json)
+        _print_hosts(options)
         return
-    host = find_host(options.agent)
+    host = find_host(options.agent, hook=options.hook)
     file = file_of(host, options.scope, Places())
     command = own_command(options.scope)
     for folder in skills_dirs or []:
         if not folder.is_dir():
             raise SettingsError(f"{folder} is not a folder: name folders that contain skills.")
     folders = [folder.resolve() for folder in skills_dirs or []]
-    entry = server_entry(host, command, skills_dirs=folders, now=installed_entry(host, file))
+    now = installed_entry(host, file)
+    if options.hook:
+        entry = hook_entry(command, skills_dirs=folders, now=now)
+    else:
+        entry = server_entry(host, command, skills_dirs=folders, now=now)
     change = plan_install(host, file, entry, private=options.scope == "user")
     _make_change(change, host, options, keep=True)
-    _tell_other_scope(host, options.scope)
+    _tell_other_scope(host, options)
     if options.scope == "project" and Path(command[0]).is_absolute():
         warn(f"{file} names {command[0]}, a path that other members of the project do not have.")
-    if find_spec("mcp") is None:
+    if not options.hook and find_spec("mcp") is None:
         warn(f'The server needs the package "mcp": run `{install_command("mcp")}`.')
 
 
 @reported
 def uninstall(options: InstallOptions) -> None:
-    """Remove SkillPager's MCP server from an agent.
+    """Remove SkillPager's MCP server from an agent, or with --hook its hook.
 
     The configuration file is restored to what it was before `skillpager install`. If it was changed since,
     only SkillPager's entry is removed.
@@ -109,12 +129,14 @@ def uninstall(options: InstallOptions) -> None:
     from skillpager.install.hosts import Places, file_of, find_host
 
     if options.agent is None:
-        _print_hosts(as_json=options.as_json)
+        _print_hosts(options)
         return
-    host = find_host(options.agent)
+    host = find_host(options.agent, hook=options.hook)
     change = plan_uninstall(host, file_of(host, options.scope, Places()))
     _make_change(change, host, options, keep=False)
-    _tell_other_scope(host, options.scope)
+    _tell_other_scope(host, options)
+    if not options.hook:
+        _tell_hook(options)
 
 
 @reported
@@ -185,32 +207,44 @@ def _make_change(change: "Change", host: "Host", options: InstallOptions, *, kee
         note(f"{change.path} changed: restart {host.title} if it is running.")
 
 
-def _tell_other_scope(host: "Host", scope: str) -> None:
+def _tell_other_scope(host: "Host", options: InstallOptions) -> None:
     """Warn if the agent's other file has an entry too."""
     from skillpager.install.changes import installed_entry
     from skillpager.install.hosts import SCOPES, Places, file_of
 
-    (other,) = (each for each in SCOPES if each != scope)
+    (other,) = (each for each in SCOPES if each != options.scope)
     try:
         file = file_of(host, other, Places())
     except SettingsError:
         return
     if installed_entry(host, file) is not None:
+        both = "runs both" if options.hook else "starts one of the two, most agents the project's"
+        flag = " --hook" if options.hook else ""
         warn(
-            f"{file} has an entry for SkillPager too, and an agent starts one of the two, most agents the "
-            f"project's: `skillpager uninstall --agent {host.name} --scope {other}` removes it."
+            f"{file} has an entry for SkillPager too, and an agent {both}: `skillpager uninstall --agent "
+            f"{host.name} --scope {other}{flag}` removes it."
         )
 
 
-def _print_hosts(*, as_json: bool) -> None:
+def _tell_hook(options: InstallOptions) -> None:
+    """Warn if the agent still has the hook in the same scope."""
+    from skillpager.install.changes import installed_entry
+    from skillpager.install.hosts import HOOKS, Places, file_of
+
+    for host in HOOKS:
+        if host.name == options.agent and installed_entry(host, file_of(host, options.scope, Places())):
+            warn(f"The hook stays: `skillpager uninstall --agent {host.name} --hook` removes it.")
+
+
+def _print_hosts(options: InstallOptions) -> None:
     """Print the known agents: whether they are on this machine, and whether they have SkillPager."""
     from skillpager.cli.views import print_table
     from skillpager.install.changes import installed_entry
-    from skillpager.install.hosts import HOSTS, SCOPES, Places, file_of, is_used
+    from skillpager.install.hosts import HOOKS, HOSTS, SCOPES, Places, file_of, is_used
 
     places = Places()
     rows: list[dict[str, str | bool]] = []
-    for host in HOSTS:
+    for host in HOOKS if options.hook else HOSTS:
         for scope in SCOPES:
             try:
                 file = file_of(host, scope, places)
@@ -218,7 +252,7 @@ def _print_hosts(*, as_json: bool) -> None:
                 continue
             state = {"found": is_used(host, places), "installed": installed_entry(host, file) is not None}
             rows.append({"agent": host.name, "scope": scope, "file": str(file), **state})
-    if as_json:
+    if options.as_json:
         print_json({"agents": rows})
         return
     words = {True: "yes", False: "no"}

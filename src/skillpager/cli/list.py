@@ -53,7 +53,8 @@ def list_skills(
     elif found:
         rows = []
         for skill in found:
-            state = "broken" if skill.problem is not None else "shadowed" if skill.shadowed_by else "ok"
+            usable = "user only" if skill.user_only else "ok"
+            state = "broken" if skill.problem is not None else "shadowed" if skill.shadowed_by else usable
             rows.append([skill.name, state, str(skill.path), snippet(skill.description, DESCRIPTION_CHARS)])
         print_table(["skill", "state", "path", "description"], rows)
     for skill in found:

@@ -58,8 +58,8 @@ def mcp(folders: OfferedFolders = None, *, served: McpOptions, options: PagerOpt
     """Offer skills to agents as an MCP server.
 
     An agent starts this command itself and talks to it over stdin and stdout. Tools: list_skills,
-    load_skill, read_skill_nodes, get_skill_outline; each skill is a prompt and a resource, too. With
-    --http one server is shared by all agents on this machine.
+    search_skills, load_skill, read_skill_nodes, get_skill_outline; each skill is a prompt and a
+    resource, too. With --http one server is shared by all agents on this machine.
 
     \b
     Examples:
@@ -71,14 +71,16 @@ def mcp(folders: OfferedFolders = None, *, served: McpOptions, options: PagerOpt
     if find_spec("mcp") is None:
         _require_sdk()
     with _no_collection():
-        from skillpager.cli.session import open_library
+        from skillpager.cli.session import open_library, report_no_skills
         from skillpager.mcp.options import ToolOptions
 
         tools = ToolOptions(served.ceiling, not served.text_only, served.resend, options.scope)
-        library = open_library(folders or [], options)
+        library = open_library(folders or [], options, search=served.http)
         from skillpager.mcp import greeting
 
-        greeted = None if served.http else _greet(greeting.instructions_of(library))
+        greeted = None if served.http else _greet(greeting.greeting_of(library))
+        if not served.http:
+            report_no_skills(library)
         _require_sdk()
         from skillpager.mcp import server as mcp_server
 

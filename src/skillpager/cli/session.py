@@ -13,10 +13,10 @@ from skillpager.cli.messages import UsageError, are_notes_heard, note, warn
 from skillpager.cli.options import PagerOptions
 from skillpager.errors import SettingsError, SkillError, install_command
 from skillpager.folders.agents import search_folders, shown_folders
-from skillpager.library import Library, locate
+from skillpager.library import Library, SkillFilter, locate
 from skillpager.parsing.decoding import decode
 from skillpager.parsing.skill import ENTRY_FILE
-from skillpager.settings import Settings, hide_secrets, load_settings
+from skillpager.settings import Settings, cache_folder, hide_secrets, load_settings
 from skillpager.tokens import default_counter
 from skillpager.types import TokenCounter
 
@@ -54,17 +54,43 @@ def open_pager(options: PagerOptions, *, show_batches: bool = True) -> "SkillPag
     return SkillPager(settings=choose_settings(options), progress=print_batch if watched else None)
 
 
-def open_library(folders: Sequence[Path], options: PagerOptions) -> Library:
-    """Return the skills that a server offers, with the options applied; their pager is made when needed."""
+def open_library(
+    folders: Sequence[Path], options: PagerOptions, *, counts: bool = True, search: bool = True
+) -> Library:
+    """Return the skills of folders, with the options applied; their pager is made when needed.
+
+    Args:
+        folders: The folders; none for the conventional ones.
+        options: Options of the command.
+        counts: Whether the command shows counts of tokens.
+        search: Search at once, and say if there are no skills.
+    """
     check_folders(folders)
     settings = choose_settings(options)
-    report_estimates(default_counter())
+    if counts:
+        report_estimates(default_counter())
     library = Library(
-        lambda: open_pager(options, show_batches=False), folders or search_folders(settings.skills_dir)
+        lambda: open_pager(options, show_batches=False),
+        folders or search_folders(settings.skills_dir),
+        cache=cache_folder(settings),
+        keep=skill_filter(settings),
     )
-    if not library.skills():
-        note(f"no skills in {shown_folders(library.folders)}")
+    if search:
+        report_no_skills(library)
     return library
+
+
+def report_no_skills(library: Library) -> None:
+    """Print a note if a library has no skills."""
+    if not library.skills():
+        wanted = " that the settings `trusted` and `licences` let pass" if library.keep else ""
+        note(f"no skills{wanted} in {shown_folders(library.folders)}")
+
+
+def skill_filter(settings: Settings) -> SkillFilter | None:
+    """Return the filter of skills that the settings ask for; None if they ask for none."""
+    is_filtered = bool(settings.trusted or settings.licences)
+    return SkillFilter(settings.licences, settings.trusted) if is_filtered else None
 
 
 def load_skill(pager: "SkillPager", skill: str, *, after: str = "") -> "SkillIndex":

@@ -6,6 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_vali
 from pydantic.config import JsonDict
 
 from skillpager.json_types import ScopeName, StyleName
+from skillpager.library.library import DEFAULT_ROUTED
 
 # longer than any description of a task
 MAX_QUERY_CHARS = 8_000
@@ -15,6 +16,9 @@ MAX_ADDRESSES = 1_000
 MAX_ADDRESS_CHARS = 500
 # as many as fit a request line: `server.HEAD_BYTES`
 MAX_QUERY_ADDRESSES = 100
+# skills of one answer, and of one page
+MAX_ROUTED = 100
+MAX_PARTS = 10
 # larger than any skill; no sum of such counts overflows
 MAX_COUNT = 1_000_000_000
 
@@ -29,6 +33,35 @@ SkillName = Annotated[
         max_length=MAX_NAME_CHARS,
         description="Name of a skill that `/v1/skills` lists.",
         examples=["postgres-backup"],
+    ),
+]
+QueryField = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=MAX_QUERY_CHARS,
+        description="The task that the agent is about to do.",
+        examples=["Restore a single table from last night's dump."],
+    ),
+]
+ForModelField = Annotated[
+    bool, Field(description="Leave out skills that only the user may start (`disable-model-invocation`).")
+]
+SufficiencyField = Annotated[
+    float | None,
+    Field(
+        gt=0,
+        le=1,
+        allow_inf_nan=False,
+        description="Estimated chance of holding all that is needed; picking stops there.",
+    ),
+]
+StrategyField = Annotated[
+    str | None,
+    Field(
+        min_length=1,
+        max_length=MAX_NAME_CHARS,
+        description="A strategy of `/v1/strategies`; its argument follows a colon.",
     ),
 ]
 ScopeField = Annotated[
@@ -76,34 +109,18 @@ class PageFields(_Fields):
     `folder` is not among them: a client may be on another machine, where the path leads nowhere.
     """
 
-    query: str = Field(
-        min_length=1,
-        max_length=MAX_QUERY_CHARS,
-        description="The task that the agent is about to do.",
-        examples=["Restore a single table from last night's dump."],
-    )
+    query: QueryField
     max_nodes: Count | None = Field(None, description="Most nodes to pick.")
     max_tokens: Count | None = Field(
         None, description="Ceiling on the page's tokens, marks included.", examples=[1500]
     )
-    sufficiency: float | None = Field(
-        None,
-        gt=0,
-        le=1,
-        allow_inf_nan=False,
-        description="Estimated chance of holding all that is needed; picking stops there.",
-    )
+    sufficiency: SufficiencyField = None
     fill: bool | None = Field(
         None,
         description="Go on to `max_nodes` and `max_tokens` where the strategy `navigator` would end the page "
         "below them; other strategies always do.",
     )
-    strategy: str | None = Field(
-        None,
-        min_length=1,
-        max_length=MAX_NAME_CHARS,
-        description="A strategy of `/v1/strategies`; its argument follows a colon.",
-    )
+    strategy: StrategyField = None
     mmr_lambda: float | None = Field(
         None, ge=0, le=1, allow_inf_nan=False, description="Weight of relevance (1) against variety (0)."
     )
@@ -145,6 +162,52 @@ class ExpandRequest(SourceFields):
     max_tokens: Count | None = Field(None, description="Ceiling on the tokens; the rest is left out.")
     scope: ScopeField = None
     style: StyleField = None
+
+
+class RouteFields(_Fields):
+    """A query to a library: which skills it needs."""
+
+    query: QueryField
+    k: int = Field(DEFAULT_ROUTED, ge=1, le=MAX_ROUTED, description="Most skills.")
+    for_model: ForModelField = False
+
+
+class RouteQuery(RouteFields):
+    """The same by GET; every value is text."""
+
+    model_config = ConfigDict(strict=False)
+
+
+class AskFields(_Fields):
+    """A query to a library, and the options of its page (`library.pages.LibraryPageOptions`).
+
+    `folder` and `known` are not among them: a client may be on another machine, and ids are those of one
+    skill.
+    """
+
+    query: QueryField
+    max_skills: int | None = Field(None, ge=1, le=MAX_PARTS, description="Most skills on the page.")
+    max_tokens: Count | None = Field(
+        None, description="Ceiling on the page's tokens, names of skills and marks included.", examples=[1500]
+    )
+    sufficiency: SufficiencyField = None
+    fill: bool | None = Field(None, description="Go on to `max_tokens`, even with what is hardly needed.")
+    strategy: StrategyField = None
+    scope: ScopeField = None
+    style: StyleField = None
+    show: str = Field(
+        "",
+        max_length=MAX_SHOW_CHARS,
+        description="Command or tool of the client that reads omitted lines of a skill when name and address "
+        "follow it; each part names it with the name of its skill.",
+    )
+    k: int = Field(DEFAULT_ROUTED, ge=1, le=MAX_ROUTED, description="Most skills of the route.")
+
+
+class AskQuery(AskFields):
+    """The same by GET; every value is text."""
+
+    model_config = ConfigDict(strict=False)
 
 
 class ScopeQuery(_Fields):

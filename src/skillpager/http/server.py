@@ -19,6 +19,7 @@ from skillpager.http.observing import Metrics, Observer
 from skillpager.http.openapi import describe
 from skillpager.http.options import ServerOptions, check_options
 from skillpager.http.problems import handle_problems
+from skillpager.http.routes import library as library_routes
 from skillpager.http.routes import pages, skills, status
 from skillpager.http.service import Service, WorkerPool
 from skillpager.library import Library
@@ -72,7 +73,7 @@ def create_app(library: Library, options: ServerOptions) -> FastAPI:
         lifespan=lifespan,
     )
     app.state.service = service
-    for module in (status, skills, pages, explorer):
+    for module in (status, library_routes, skills, pages, explorer):
         app.include_router(module.router)
     handle_problems(app)
     app.openapi = partial(describe, app, options)  # type: ignore[method-assign]

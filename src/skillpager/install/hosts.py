@@ -4,6 +4,7 @@ Each row follows the documentation that it cites; `benchmarks/hosts.py` asks the
 """
 
 import os
+import shlex
 import shutil
 import sys
 import sysconfig
@@ -14,7 +15,7 @@ from typing import Literal, Protocol, TypeAlias
 
 from skillpager.errors import SettingsError
 from skillpager.folders.agents import moved_folders
-from skillpager.install import jsonc, toml
+from skillpager.install import claude_hooks, jsonc, toml
 from skillpager.install.jsonc import JsonValue
 
 SERVER = "skillpager"
@@ -244,6 +245,22 @@ HOSTS = (
 
 AGENTS = tuple(host.name for host in HOSTS)
 
+# agents that show their model what a command prints about a prompt, and the file of these commands
+HOOKS = (
+    Host(
+        name="claude-code",
+        title="Claude Code",
+        container="hooks",
+        documentation="https://code.claude.com/docs/en/hooks",
+        user="{claude}/settings.json",
+        project="{project}/.claude/settings.json",
+        traces=("{claude_json}", "{home}/.claude"),
+        editor=claude_hooks,
+    ),
+)
+# seconds after which the agent gives the command up; it gives itself up before
+HOOK_SECONDS = 15
+
 
 @dataclass(frozen=True, slots=True)
 class Places:
@@ -277,11 +294,23 @@ class Places:
         return Path(template.format(**known))
 
 
-def find_host(name: str) -> Host:
-    """Return the agent of this name; a `SettingsError` lists the known ones."""
+def find_host(name: str, *, hook: bool = False) -> Host:
+    """Return the agent of this name, with the file of its servers or of its hooks.
+
+    Raises:
+        SettingsError: There is none; the message lists the known ones.
+    """
     if name not in AGENTS:
         raise SettingsError(f"Unknown agent {name!r}: choose one of {', '.join(AGENTS)}.")
-    return HOSTS[AGENTS.index(name)]
+    if not hook:
+        return HOSTS[AGENTS.index(name)]
+    for host in HOOKS:
+        if host.name == name:
+            return host
+    raise SettingsError(
+        f"{HOSTS[AGENTS.index(name)].title} has no hook for prompts that SkillPager knows: --hook is for "
+        f"{', '.join(host.name for host in HOOKS)}."
+    )
 
 
 def file_of(host: Host, scope: str, places: Places) -> Path:
@@ -339,6 +368,25 @@ def server_entry(
         folders = os.pathsep.join(str(folder) for folder in skills_dirs)
         entry[variables] = {**(known if isinstance(known, dict) else {}), "SKILLPAGER_SKILLS_DIR": folders}
     return entry if outer is None else {**outer, "transport": entry}
+
+
+def hook_entry(
+    command: Sequence[str], *, skills_dirs: Sequence[Path] = (), now: JsonValue = None
+) -> JsonValue:
+    """Return the entry that makes an agent run `skillpager hook` with every prompt.
+
+    Args:
+        command: Program and arguments that start SkillPager.
+        skills_dirs: Further folders of skills that it searches; without any, the arguments of `now` stay.
+        now: The entry that is there, whose other members stay.
+    """
+    held = dict(now) if isinstance(now, dict) else {}
+    words = shlex.split(str(held.get("command", "")))
+    further = words[words.index(claude_hooks.COMMAND) + 1 :] if claude_hooks.COMMAND in words else []
+    if skills_dirs:
+        further = [word for folder in skills_dirs for word in ("--skills-dir", str(folder))]
+    line = shlex.join([*command, claude_hooks.COMMAND, *further])
+    return {"timeout": HOOK_SECONDS, **held, "type": "command", "command": line}
 
 
 def _further_arguments(entry: Mapping[str, JsonValue]) -> list[JsonValue]:

@@ -1,7 +1,8 @@
 """Adds one entry to a JSON text, or removes it, and leaves every other character as it is.
 
 The text may hold comments and trailing commas, as editors' configuration files do. An entry is the member
-`name` of the object that is the member `container` of the root. Python's own parser reads the text, after
+`name` of the object that is the member `container` of the root. Elements of lists are changed by the path of
+keys and places that leads to them. Python's own parser reads the text, after
 comments and trailing commas have been replaced by spaces; every change is read again, and refused if it
 changed anything but the entry. A text that is not JSON, or whose container is not an object, is an
 `EditError`.
@@ -9,9 +10,10 @@ changed anything but the entry. A text that is not JSON, or whose container is n
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from skillpager.errors import SettingsError
 
@@ -117,6 +119,48 @@ def without_entry(text: str, container: str, name: str, *, drop_container: bool 
     raise EditError(f"{name!r} cannot be removed without changing something else")
 
 
+def with_element(text: str, path: Sequence[str | int], value: JsonValue) -> str:
+    """Return the text with an element of a list put in place of the one at `path`, or behind the last one.
+
+    Args:
+        text: A JSON text.
+        path: The keys and places that lead to the element, in a list that has one; the place of a new element
+            is the length of the list.
+        value: The element.
+    """
+    root, _ = _read(text, None)
+    spans, changed, held = _list_at(text, path)
+    last = int(path[-1])
+    newline = "\r\n" if "\r\n" in text else "\n"
+    start, end = spans[min(last, len(spans) - 1)]
+    indent = _line_indent(text, start)
+    inline = json.dumps(value, ensure_ascii=False)
+    if last < len(spans):
+        new = _rendered(text, root, value, indent) if "\n" in text[start:end] else inline
+        made = text[:start] + new + text[end:]
+        held[last] = value
+    else:
+        own_line = text[:start].endswith(newline + indent)
+        new = newline + indent + _rendered(text, root, value, indent) if own_line else f" {inline}"
+        made = f"{text[:end]},{new}{text[end:]}"
+        held.append(value)
+    if not _holds(made, changed):
+        raise EditError("the element cannot be added without changing something else")
+    return made
+
+
+def without_element(text: str, path: Sequence[str | int]) -> str:
+    """Return the text without an element, by the path that leads to it, of a list that has others."""
+    spans, changed, held = _list_at(text, path)
+    last = int(path[-1])
+    begin, end = (spans[last - 1][1], spans[last][1]) if last else (spans[0][0], spans[1][0])
+    made = text[:begin] + text[end:]
+    del held[last]
+    if not _holds(made, changed):
+        raise EditError("the element cannot be removed without changing something else")
+    return made
+
+
 def is_empty(text: str) -> bool:
     """Return True if the text has no value or an empty object, and no comment."""
     return "".join(text.split()) in ("", "{}")
@@ -165,6 +209,43 @@ def _read(text: str, container: str | None) -> tuple[_Object | None, _Object | N
     if not isinstance(place.data, dict):
         raise _problem(text, place.value, f"{container!r} must be an object, {{ … }}")
     return root, read_object(place.value)
+
+
+def _list_at(
+    text: str, path: Sequence[str | int]
+) -> tuple[list[tuple[int, int]], dict[str, JsonValue], list[JsonValue]]:
+    """Return the offsets of the elements of the list that a path leads into, and copies to change.
+
+    The copies are one of all data, and in it the list. The path leads through what is there.
+    """
+    root, _ = _read(text, None)
+    if root is None:
+        raise EditError("the file is empty")
+    plain, start = _plain(text), root.start
+    changed = deepcopy(root.data)
+    held: Any = changed
+    for step in path[:-1]:
+        start = next(begin for key, begin, _ in _parts(plain, start) if key == step)
+        held = held[step]
+    return [(begin, end) for _, begin, end in _parts(plain, start)], changed, held
+
+
+def _parts(plain: str, start: int) -> list[tuple[str | int, int, int]]:
+    """Return the key or place of each value of the object or list at an offset, and its offsets."""
+    decode = json.JSONDecoder().raw_decode
+    found: list[tuple[str | int, int, int]] = []
+    offset = _behind_trivia(plain, start + 1)
+    while plain[offset] not in "}]":
+        key: str | int = len(found)
+        if plain[start] == "{":
+            key, end = decode(plain, offset)
+            offset = _behind_trivia(plain, _behind_trivia(plain, end) + 1)
+        _, end = decode(plain, offset)
+        found.append((key, offset, end))
+        offset = _behind_trivia(plain, end)
+        if plain[offset] == ",":
+            offset = _behind_trivia(plain, offset + 1)
+    return found
 
 
 def _plain(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Haystack: a retriever component over one skill, and a store of skills for `SkillToolset`."""
+"""Haystack: retrievers over one skill and over a library, and a store of skills for `SkillToolset`."""
 
 import base64
 import mimetypes
@@ -17,8 +17,8 @@ from haystack import Document, component, default_from_dict, default_to_dict
 from haystack.dataclasses import FileContent, ImageContent, SkillInfo
 
 from skillpager.folders.walks import SKIPPED_FOLDERS
-from skillpager.integrations.options import page_fields, shared_pager
-from skillpager.integrations.records import retrieve
+from skillpager.integrations.options import LibraryOptions, library_fields, page_fields, shared_pager
+from skillpager.integrations.records import Record, retrieve, retrieve_from_library
 from skillpager.library import FoundSkill, Library
 from skillpager.pager import SkillPager
 from skillpager.parsing.skill import ENTRY_FILE, MAX_DESCRIPTION
@@ -72,12 +72,7 @@ class SkillPagerRetriever:
         given = {"max_tokens": max_tokens, "max_nodes": max_nodes}
         changes = {name: value for name, value in given.items() if value is not None}
         options = self.options.model_copy(update=changes)
-        records = retrieve(options, self.skill, query, as_page=self.as_page)
-        documents = [
-            Document(id=record.id, content=record.text, meta=dict(record.metadata), score=record.score)
-            for record in records
-        ]
-        return {"documents": documents}
+        return {"documents": _documents(retrieve(options, self.skill, query, as_page=self.as_page))}
 
     def to_dict(self) -> dict[str, Any]:
         """Return the component as a dict for a pipeline's file.
@@ -93,6 +88,75 @@ class SkillPagerRetriever:
     def from_dict(cls, data: dict[str, Any]) -> "SkillPagerRetriever":
         """Return the component that `to_dict` wrote."""
         return default_from_dict(cls, data)
+
+
+@component
+class SkillLibraryRetriever:
+    """Retrieves the page of the skills that a query needs, among all: a document for each of its nodes.
+
+    `meta` holds the same as with `SkillPagerRetriever`, and the skill's `chance` and `tasks`. If no skill
+    fits there is no document.
+    """
+
+    def __init__(
+        self,
+        folders: Sequence[str | Path] | None = None,
+        *,
+        as_page: bool = False,
+        pager: SkillPager | None = None,
+        **options: Unpack[LibraryOptions],
+    ) -> None:
+        """Choose the folders of skills and how they are paged; nothing is read yet.
+
+        Args:
+            folders: Folders to search for skills; None for those of the settings and the conventional ones.
+            as_page: Return the page, with the names of its skills, as one document.
+            pager: Makes the pages; None for the one that all adapters share.
+            **options: Keyword arguments of `Library.page`; a strategy by its name, `show` as text.
+
+        Raises:
+            ValueError: An option is unknown or of a wrong type.
+        """
+        self.as_page = as_page
+        self.options = library_fields(folders, pager, options)
+
+    @component.output_types(documents=list[Document])
+    def run(
+        self, query: str, max_tokens: int | None = None, max_skills: int | None = None
+    ) -> dict[str, list[Document]]:
+        """Return the page for a query as `{"documents": [...]}`; limits given here replace the component's.
+
+        Raises:
+            SkillPagerError: As for `Library.page`.
+        """
+        given = {"max_tokens": max_tokens, "max_skills": max_skills}
+        changes = {name: value for name, value in given.items() if value is not None}
+        options = self.options.model_copy(update=changes)
+        return {"documents": _documents(retrieve_from_library(options, query, as_page=self.as_page))}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the component as a dict for a pipeline's file.
+
+        Raises:
+            SettingsError: It has its own pager.
+        """
+        _refuse_own_pager(self.options.pager)
+        chosen = self.options.model_dump(exclude_defaults=True)
+        if "folders" in chosen:
+            chosen["folders"] = list(chosen["folders"])
+        return default_to_dict(self, as_page=self.as_page, **chosen)
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> "SkillLibraryRetriever":
+        """Return the component that `to_dict` wrote."""
+        return default_from_dict(cls, data)
+
+
+def _documents(records: Sequence[Record]) -> list[Document]:
+    return [
+        Document(id=record.id, content=record.text, meta=dict(record.metadata), score=record.score)
+        for record in records
+    ]
 
 
 class UnknownSkillKeyError(UnknownSkillError, KeyError):
@@ -139,7 +203,7 @@ class SkillPagerStore:
         """Return the skills by name."""
         return {
             skill.name: SkillInfo(name=skill.name, description=one_line(skill.description, MAX_DESCRIPTION))
-            for skill in self._library.skills()
+            for skill in self._library.skills(for_model=True)
         }
 
     def load_skill(self, name: str) -> tuple[str, list[str]]:
@@ -201,7 +265,7 @@ class SkillPagerStore:
 
     def _skill(self, name: str) -> FoundSkill:
         try:
-            return self._library.skill(name)
+            return self._library.skill(name, for_model=True)
         except UnknownSkillError as error:
             raise UnknownSkillKeyError(str(error)) from error
 

@@ -1,4 +1,4 @@
-"""LangChain: a retriever over one skill, and a compressor of Markdown documents."""
+"""LangChain: retrievers over one skill and over a library, and a compressor of Markdown documents."""
 
 import os
 from collections.abc import Sequence
@@ -14,8 +14,14 @@ from langchain_core.load.serializable import SerializedConstructor, SerializedNo
 from langchain_core.retrievers import BaseRetriever
 from pydantic import AliasChoices, Field, field_validator
 
-from skillpager.integrations.options import PageFields
-from skillpager.integrations.records import page_metadata, page_text, retrieve
+from skillpager.integrations.options import LibraryFields, PageFields, PagerOption
+from skillpager.integrations.records import (
+    Record,
+    page_metadata,
+    page_text,
+    retrieve,
+    retrieve_from_library,
+)
 
 
 class _Options(PageFields):
@@ -23,7 +29,18 @@ class _Options(PageFields):
     mmr_lambda: float | None = Field(default=None, validation_alias=AliasChoices("mmr_lambda", "lambda_mult"))
 
 
-class SkillPagerRetriever(BaseRetriever, _Options):
+class _Retriever(BaseRetriever, PagerOption):
+    @classmethod
+    def is_lc_serializable(cls) -> bool:
+        """Return True: `langchain_core.load` can write and read the retriever."""
+        return True
+
+    def to_json(self) -> SerializedConstructor | SerializedNotImplemented:
+        """Return the form that `langchain_core.load` writes; with its own pager it cannot be read back."""
+        return super().to_json() if self.pager is None else self.to_json_not_implemented()
+
+
+class SkillPagerRetriever(_Retriever, _Options):
     """Retrieves the page of a skill: a document for each of its nodes, in document order.
 
     `metadata` holds the node's type, file, lines, heading path, tokens and scores. The other fields are those
@@ -42,20 +59,32 @@ class SkillPagerRetriever(BaseRetriever, _Options):
     def _as_text(cls, skill: str | Path) -> str:
         return os.fspath(skill)  # `dumps` writes no paths
 
-    @classmethod
-    def is_lc_serializable(cls) -> bool:
-        """Return True: `langchain_core.load` can write and read the retriever."""
-        return True
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun
+    ) -> list[Document]:
+        return _documents(retrieve(self, self.skill, query, as_page=self.as_page))
 
-    def to_json(self) -> SerializedConstructor | SerializedNotImplemented:
-        """Return the form that `langchain_core.load` writes; with its own pager it cannot be read back."""
-        return super().to_json() if self.pager is None else self.to_json_not_implemented()
+
+class SkillLibraryRetriever(_Retriever, LibraryFields):
+    """Retrieves the page of the skills that a query needs, among all: a document for each of its nodes.
+
+    `metadata` holds the same as with `SkillPagerRetriever`, and the skill's `chance` and `tasks`. If no skill
+    fits there is no document. The fields are those of `LibraryFields`.
+
+    Attributes:
+        as_page: Return the page, with the names of its skills, as one document.
+    """
+
+    as_page: bool = False
 
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun
     ) -> list[Document]:
-        records = retrieve(self, self.skill, query, as_page=self.as_page)
-        return [Document(record.text, id=record.id, metadata=dict(record.metadata)) for record in records]
+        return _documents(retrieve_from_library(self, query, as_page=self.as_page))
+
+
+def _documents(records: Sequence[Record]) -> list[Document]:
+    return [Document(record.text, id=record.id, metadata=dict(record.metadata)) for record in records]
 
 
 class SkillPagerCompressor(BaseDocumentCompressor, _Options):

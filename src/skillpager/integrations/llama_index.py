@@ -1,4 +1,4 @@
-"""LlamaIndex: a retriever over one skill, a postprocessor of Markdown nodes, and a node parser."""
+"""LlamaIndex: retrievers over one skill and over a library, a postprocessor, and a node parser."""
 
 import asyncio
 from collections.abc import Sequence
@@ -27,8 +27,23 @@ from llama_index.core.schema import (
 )
 from llama_index.core.utils import get_tqdm_iterable
 
-from skillpager.integrations.options import PageFields, PagerOption, page_fields, shared_pager
-from skillpager.integrations.records import node_metadata, page_metadata, page_text, retrieve, skill_of
+from skillpager.integrations.options import (
+    LibraryOptions,
+    PageFields,
+    PagerOption,
+    library_fields,
+    page_fields,
+    shared_pager,
+)
+from skillpager.integrations.records import (
+    Record,
+    node_metadata,
+    page_metadata,
+    page_text,
+    retrieve,
+    retrieve_from_library,
+    skill_of,
+)
 from skillpager.pager import SkillPager
 from skillpager.types import PageOptions
 
@@ -73,22 +88,66 @@ class SkillPagerRetriever(BaseRetriever):
         self.options = page_fields(pager, options)
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        found = []
-        for record in retrieve(self.options, self.skill, query_bundle.query_str, as_page=self.as_page):
-            node = TextNode(
-                id_=record.id,
-                text=record.text,
-                metadata=dict(record.metadata),
-                start_char_idx=record.start,
-                end_char_idx=record.end,
-                relationships={NodeRelationship.SOURCE: RelatedNodeInfo(node_id=record.source)},
-            )
-            _hide_metadata(node)
-            found.append(NodeWithScore(node=node, score=record.score))
-        return found
+        return _found(retrieve(self.options, self.skill, query_bundle.query_str, as_page=self.as_page))
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         return await asyncio.to_thread(self._retrieve, query_bundle)
+
+
+class SkillLibraryRetriever(BaseRetriever):
+    """Retrieves the page of the skills that a query needs, among all: a `TextNode` for each of its nodes.
+
+    Metadata are those of `SkillPagerRetriever`, and the skill's `chance` and `tasks`. If no skill fits there
+    is no node.
+    """
+
+    def __init__(
+        self,
+        folders: Sequence[str | Path] | None = None,
+        *,
+        as_page: bool = False,
+        callback_manager: CallbackManager | None = None,
+        pager: SkillPager | None = None,
+        **options: Unpack[LibraryOptions],
+    ) -> None:
+        """Choose the folders of skills and how they are paged; nothing is read yet.
+
+        Args:
+            folders: Folders to search for skills; None for those of the settings and the conventional ones.
+            as_page: Return the page, with the names of its skills, as one node.
+            callback_manager: As for every retriever.
+            pager: Makes the pages; None for the one that all adapters share.
+            **options: Keyword arguments of `Library.page`; a strategy by its name, `show` as text.
+
+        Raises:
+            ValueError: An option is unknown or of a wrong type.
+        """
+        super().__init__(callback_manager=callback_manager)
+        self.as_page = as_page
+        self.options = library_fields(folders, pager, options)
+
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        return _found(retrieve_from_library(self.options, query_bundle.query_str, as_page=self.as_page))
+
+    async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        return await asyncio.to_thread(self._retrieve, query_bundle)
+
+
+def _found(records: Sequence[Record]) -> list[NodeWithScore]:
+    """Return records as nodes with their scores."""
+    found = []
+    for record in records:
+        node = TextNode(
+            id_=record.id,
+            text=record.text,
+            metadata=dict(record.metadata),
+            start_char_idx=record.start,
+            end_char_idx=record.end,
+            relationships={NodeRelationship.SOURCE: RelatedNodeInfo(node_id=record.source)},
+        )
+        _hide_metadata(node)
+        found.append(NodeWithScore(node=node, score=record.score))
+    return found
 
 
 class SkillPagerPostprocessor(BaseNodePostprocessor, PageFields):

@@ -4,13 +4,21 @@ Adapters that are pydantic models inherit the fields: misspelled names are refus
 and configure the options in its own way.
 """
 
-from functools import cache
-from typing import cast
+import os
+from collections.abc import Sequence
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import TypedDict, cast
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from skillpager.library import Library, LibraryPageOptions
+from skillpager.library.choosing import MAX_SKILLS
 from skillpager.pager import SkillPager
 from skillpager.types import PageOptions
+
+# libraries that are kept, with what they know of their skills
+MAX_LIBRARIES = 8
 
 
 class PagerOption(BaseModel):
@@ -47,6 +55,68 @@ class PageFields(PagerOption):
 def page_fields(pager: SkillPager | None, options: PageOptions) -> PageFields:
     """Return the keyword arguments of an adapter as fields; raise `ValueError` for a wrong name or type."""
     return PageFields.model_validate({"pager": pager, **options})
+
+
+class LibraryOptions(TypedDict, total=False):
+    """Options of a page from several skills, a strategy by its name; see `library.LibraryPageOptions`.
+
+    `show` is text: the command that reads omitted lines when a skill's name and an address follow it.
+    """
+
+    max_skills: int
+    max_tokens: int | None
+    sufficiency: float | None
+    fill: bool | None
+    strategy: str | None
+    scope: str | None
+    style: str | None
+    show: str
+
+
+class LibraryFields(PagerOption):
+    """The pager, the folders of a library, and the options of its pages as fields."""
+
+    folders: tuple[str, ...] | None = None
+    max_skills: int = MAX_SKILLS
+    max_tokens: int | None = None
+    sufficiency: float | None = None
+    fill: bool | None = None
+    strategy: str | None = None
+    scope: str | None = None
+    style: str | None = None
+    show: str = ""
+
+    @field_validator("folders", mode="before")
+    @classmethod
+    def _as_texts(cls, folders: Sequence[str | Path] | None) -> tuple[str, ...] | None:
+        # frameworks save no paths
+        return None if folders is None else tuple(os.fspath(folder) for folder in folders)
+
+    @property
+    def library(self) -> Library:
+        """The skills of the folders."""
+        return library_of(self.pager or shared_pager(), self.folders)
+
+    def page_options(self) -> LibraryPageOptions:
+        """Return the keyword arguments for `Library.page`."""
+        names = LibraryOptions.__annotations__.keys() - {"show"}
+        options = cast(LibraryPageOptions, {name: getattr(self, name) for name in names})
+        if self.show:
+            options["show"] = lambda skill: f"{self.show} {skill.name}"
+        return options
+
+
+def library_fields(
+    folders: Sequence[str | Path] | None, pager: SkillPager | None, options: LibraryOptions
+) -> LibraryFields:
+    """Return the keyword arguments of an adapter as fields; raise `ValueError` for a wrong name or type."""
+    return LibraryFields.model_validate({"folders": folders, "pager": pager, **options})
+
+
+@lru_cache(maxsize=MAX_LIBRARIES)
+def library_of(pager: SkillPager, folders: tuple[str, ...] | None) -> Library:
+    """Return a library, the same for the same pager and folders: it remembers what it has read of skills."""
+    return Library(pager, None if folders is None else [Path(folder) for folder in folders])
 
 
 @cache

@@ -4,17 +4,19 @@ Metadata of a node is flat, text and numbers only, because vector stores accept 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 
-from skillpager.integrations.options import PageFields, shared_pager
+from skillpager.integrations.options import LibraryFields, PageFields, shared_pager
+from skillpager.library import LibraryPage
 from skillpager.output.json import context_json, node_json
 from skillpager.pager import SkillPager
 from skillpager.parsing.skill import MAX_NAME, is_blank, skill_from_text
 from skillpager.types import Node, Page, Pick, Skill, SkillIndex, Skip
 
 PATH_SEPARATOR = " > "
+TASK_SEPARATOR = " | "
 
 # metadata in which other tools store the name of a document, the most specific first
 TITLE_KEYS = ("name", "title", "file_name", "source", "file_path")
@@ -57,6 +59,48 @@ def retrieve(options: PageFields, skill: str | Path, query: str, *, as_page: boo
     metadata = {"skill": index.skill.name, **page_metadata(page)}
     source = _source(index)
     return [Record(f"{source}/page-{digest}", page.text, metadata, page.sufficiency, source)]
+
+
+def retrieve_from_library(options: LibraryFields, query: str, *, as_page: bool) -> list[Record]:
+    """Return the page of the skills that a query needs: its nodes, skill by skill, or as one record.
+
+    Metadata of a node name its skill, the chance that the query needs it, and the tasks that it is for. If no
+    skill fits there is no record.
+    """
+    library = options.library
+    page = library.page(query, **options.page_options())
+    if not page.parts:
+        return []
+    if as_page:
+        return [_library_record(page)]
+    records = []
+    for part in page.parts:
+        index = library.index(part.skill.name, scope=options.scope)
+        found = {"chance": part.chance, "tasks": TASK_SEPARATOR.join(part.tasks)}
+        records += [
+            replace(record, metadata={**record.metadata, **found})
+            for record in node_records(index, part.page)
+        ]
+    return records
+
+
+def _library_record(page: LibraryPage) -> Record:
+    """Return a page from several skills as one record."""
+    digest = sha256(page.text.encode()).hexdigest()[:DIGEST_CHARS]
+    names = ", ".join(part.skill.name for part in page.parts)
+    metadata: dict[str, object] = {
+        "skill": names,
+        "chance": max(part.chance for part in page.parts),
+        "tokens": page.tokens,
+        "full_tokens": page.full_tokens,
+        "tokens_exact": page.tokens_exact,
+        "complete": all(part.page.complete for part in page.parts),
+        "sufficiency": page.sufficiency,
+        "covered": page.covered,
+        "tasks": TASK_SEPARATOR.join(page.tasks),
+    }
+    source = "+".join(f"{part.skill.name}@{part.key[:DIGEST_CHARS]}" for part in page.parts)
+    return Record(f"{source}/page-{digest}", page.text, metadata, page.sufficiency, source)
 
 
 def page_text(options: PageFields, text: str, metadata: Mapping[str, object], query: str) -> Page | None:

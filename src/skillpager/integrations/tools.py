@@ -41,7 +41,7 @@ class SkillTools:
 
     def list_skills(self) -> str:
         """List the skills, one per line: name and when to use it."""
-        skills = self._library.skills()
+        skills = self._library.skills(for_model=True)
         lines = (f"{skill.name}: {one_line(skill.description, MAX_DESCRIPTION)}" for skill in skills)
         return "\n".join(lines) or "There are no skills."
 
@@ -52,7 +52,7 @@ class SkillTools:
             name: Name of the skill.
             query: What you are about to do, in a sentence.
         """
-        path = self._library.skill(name).path
+        path = self._library.skill(name, for_model=True).path
         options = self._options.page_options()
         options["show"] = f"read_skill_nodes {name}"
         return self._library.pager.page(path, query.strip() or name, **options).text
@@ -64,5 +64,5 @@ class SkillTools:
             name: Name of the skill.
             nodes: Lines such as L30-57 or ids such as n12-n16, separated by commas.
         """
-        path = self._library.skill(name).path
+        path = self._library.skill(name, for_model=True).path
         return self._library.pager.expand(path, nodes, scope=self._options.scope).text

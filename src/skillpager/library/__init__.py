@@ -1,4 +1,4 @@
-"""Libraries of skills: find the skills in folders, and offer them by name."""
+"""Libraries of skills: find skills in folders, offer them by name, route queries, make pages of several."""
 
 from skillpager.library.discovery import (
     STUB_OF,
@@ -9,15 +9,35 @@ from skillpager.library.discovery import (
     skill_faults,
     stub_of,
 )
+from skillpager.library.filters import SkillFilter
 from skillpager.library.library import Library
+from skillpager.library.pages import (
+    LibraryPage,
+    LibraryPageOptions,
+    Refusal,
+    RefusalReason,
+    SkillPart,
+    library_page_json,
+)
+from skillpager.library.routes import Route, RoutedSkill, route_json
 
 __all__ = [
     "STUB_OF",
     "FoundSkill",
     "Library",
+    "LibraryPage",
+    "LibraryPageOptions",
+    "Refusal",
+    "RefusalReason",
+    "Route",
+    "RoutedSkill",
+    "SkillFilter",
+    "SkillPart",
     "discover",
     "found_json",
+    "library_page_json",
     "locate",
+    "route_json",
     "skill_faults",
     "stub_of",
 ]

@@ -8,15 +8,17 @@ import difflib
 import json
 import logging
 import os
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 
 from skillpager.display_text import one_line
 from skillpager.errors import SkillError, SkillPagerError, is_panic
 from skillpager.folders.walks import SKIPPED_FOLDERS, entries_of, identity_of, warn_of_size
 from skillpager.json_types import SkillJson
+from skillpager.library.licences import stated_licence
 from skillpager.memory import FileStamps, take_stamps
 from skillpager.parsing.skill import ENTRY_FILE, read_skill, shown_name
 
@@ -24,6 +26,8 @@ logger = logging.getLogger(__name__)
 
 # front-matter field by which a stub, a small file in place of a skill, names its original
 STUB_OF = "skillpager.stub-of"
+# front-matter field that keeps models from starting a skill: only its user may
+USER_ONLY = "disable-model-invocation"
 
 # levels of folders that are searched below a search folder
 MAX_DEPTH = 4
@@ -45,6 +49,10 @@ class FoundSkill:
         shadowed_by: Folder of the skill that is used instead because it has the same name; None if there is
             none.
         problem: Why it cannot be read; None if it can.
+        digest: That of its SKILL.md; empty if it cannot be read.
+        user_only: Whether its front matter says that only the user may start it, no model.
+        stated_licence: The licence that its front matter states, as text; empty if it states none.
+        folder: The search folder in which it was found; None for a skill that was not searched for.
     """
 
     name: str
@@ -52,6 +60,13 @@ class FoundSkill:
     path: Path
     shadowed_by: Path | None
     problem: str | None
+    digest: str = ""
+    user_only: bool = False
+    stated_licence: str = ""
+    folder: Path | None = None
+
+
+Keep = Callable[[FoundSkill], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +92,7 @@ def found_json(found: FoundSkill) -> SkillJson:
         "path": str(found.path),
         "shadowed_by": None if found.shadowed_by is None else str(found.shadowed_by),
         "problem": found.problem,
+        "user_only": found.user_only,
     }
 
 
@@ -115,7 +131,12 @@ def skill_faults(path: Path) -> Iterator[None]:
         ) from fault
 
 
-def discover(folders: Iterable[Path], readings: dict[Path, Reading] | None = None) -> list[FoundSkill]:
+def discover(
+    folders: Iterable[Path],
+    readings: dict[Path, Reading] | None = None,
+    *,
+    keep: Keep | None = None,
+) -> list[FoundSkill]:
     """Return the skills below the folders, in the order of the folders, then by path; without stubs.
 
     A skill that cannot be read is listed with its problem, whatever that is. A copy of a skill, one of the
@@ -125,6 +146,8 @@ def discover(folders: Iterable[Path], readings: dict[Path, Reading] | None = Non
         folders: Folders to search.
         readings: What the search before read, by folder; what has not changed since is not read again.
             It is brought up to date.
+        keep: Returns whether a skill is wanted, such as a `SkillFilter`; another is as if it were not there,
+            and shadows none.
     """
     before = {} if readings is None else readings
     now: dict[Path, Reading] = {}
@@ -132,17 +155,19 @@ def discover(folders: Iterable[Path], readings: dict[Path, Reading] | None = Non
     first: dict[str, Path] = {}
     texts: set[tuple[str, str]] = set()
     seen: set[Hashable] = set()
-    for path, identity in (each for folder in folders for each in _skill_folders(folder)):
+    known = {str(path): (path, reading) for path, reading in before.items() if reading.stamps is not None}
+    searched = ((folder, *each) for folder in folders for each in skill_folders(folder, known))
+    for top, path, identity, kept in searched:
         if identity in seen:
             continue
         seen.add(identity)
-        reading = before.get(path)
-        if reading is None or reading.stamps is None or reading.stamps.changed():
-            reading = _read(path)
-        now[path] = reading
+        now[path] = reading = kept or _read(path)
         skill = reading.found
         if skill is None:
             continue  # a stub: its original is the skill to page
+        skill = replace(skill, folder=top)
+        if keep is not None and not keep(skill):
+            continue
         if reading.digest and (skill.name, reading.digest) in texts:
             continue
         texts.add((skill.name, reading.digest))
@@ -159,9 +184,11 @@ def _read(path: Path) -> Reading:
     try:
         with skill_faults(path):
             skill = read_skill(path, scope="body")
-            found = FoundSkill(skill.name, skill.description, path, None, None)
             entry = path / skill.files[0].path
             digest = skill.files[0].digest
+            user_only = skill.metadata.get(USER_ONLY, "").strip().lower() == "true"
+            licence = stated_licence(skill.metadata)
+            found = FoundSkill(skill.name, skill.description, path, None, None, digest, user_only, licence)
             return Reading(
                 found if stub_of(skill.metadata) is None else None, digest, take_stamps([entry, path])
             )
@@ -208,16 +235,26 @@ def similar_names(name: str, known: Iterable[str]) -> str:
     return f"did you mean {', '.join(close)}?" if close else ""
 
 
-def _skill_folders(folder: Path) -> Iterator[tuple[Path, Hashable]]:
-    """Yield the folders with a SKILL.md at or below `folder`, and the identity of each on the disk.
+Known = Mapping[str, tuple[Path, Reading]]
+
+
+def skill_folders(
+    folder: Path, known: Known = MappingProxyType({})
+) -> Iterator[tuple[Path, Hashable, Reading | None]]:
+    """Yield the folders with a SKILL.md at or below `folder`: path, identity on the disk, and known reading.
 
     Folders inside a skill are not searched. A folder that links lead to is searched again only from a place
     nearer to the top: links to folders above would multiply all folders.
+
+    Args:
+        folder: The folder.
+        known: What was read before, by path as text; that of a skill that has not changed is yielded. Two
+            looks at the disk tell that, so that a search of thousands of skills takes a moment.
     """
     depths: dict[Hashable, int] = {}
     bare = 0
 
-    def search(parent: Path, depth: int) -> Iterator[tuple[Path, Hashable]]:
+    def search(parent: Path, depth: int) -> Iterator[tuple[Path, Hashable, Reading | None]]:
         nonlocal bare
         try:
             identity = identity_of(parent)
@@ -228,14 +265,33 @@ def _skill_folders(folder: Path) -> Iterator[tuple[Path, Hashable]]:
             return
         depths[identity] = depth
         if are_folders.get(ENTRY_FILE) is False:
-            yield parent, identity
+            yield parent, identity, _unchanged(known.get(str(parent)))
             return
         bare += 1
         if bare > MAX_FOLDERS:
             warn_of_size(folder, MAX_FOLDERS)
         elif depth < MAX_DEPTH:
+            beginning = str(parent / "_")[:-1]
             for name in sorted(name for name, is_folder in are_folders.items() if is_folder):
-                if name not in SKIPPED_FOLDERS:
+                if name in SKIPPED_FOLDERS:
+                    continue
+                before = known.get(beginning + name)
+                if before is not None and (reading := _unchanged(before)) is not None:
+                    yield before[0], _identity_then(reading), reading
+                else:
                     yield from search(parent / name, depth + 1)
 
     return search(folder, 0)
+
+
+def _unchanged(known: tuple[Path, Reading] | None) -> Reading | None:
+    """Return what was read of a skill if it has not changed since."""
+    reading = None if known is None else known[1]
+    return None if reading is None or reading.stamps is None or reading.stamps.changed() else reading
+
+
+def _identity_then(reading: Reading) -> Hashable:
+    """Return the identity of the folder of an unchanged skill, as `identity_of` gives it."""
+    assert reading.stamps is not None
+    *_, device, inode = reading.stamps.stamps[-1]
+    return (device, inode) if inode else os.path.realpath(reading.stamps.paths[-1])

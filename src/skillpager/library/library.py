@@ -1,48 +1,87 @@
 """The skills of many folders behind one object, by name."""
 
+import logging
+import os
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from skillpager.errors import UnknownSkillError
+from skillpager.errors import SettingsError, StoreError, UnknownSkillError
 from skillpager.folders.agents import search_folders
-from skillpager.library.discovery import FoundSkill, Reading, discover, similar_names, skill_faults
+from skillpager.library.discovery import (
+    USER_ONLY,
+    FoundSkill,
+    Keep,
+    Reading,
+    discover,
+    similar_names,
+    skill_faults,
+)
+from skillpager.library.licences import Licences
 from skillpager.parsing.skill import ENTRY_FILE
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from skillpager.library.catalog import Catalog
+    from skillpager.library.nodes import StoredNodes
+    from skillpager.library.pages import LibraryPage, LibraryPageOptions
+    from skillpager.library.routes import Route, RoutedSkill
+    from skillpager.library.upkeep import Progress, Upkeep
     from skillpager.pager import SkillPager
     from skillpager.types import SkillIndex
 
-# seconds after which a library looks for new skills again
+logger = logging.getLogger(__name__)
+
+# seconds after which a library looks for new skills again; at least so many times as long as a search takes
 RESCAN_SECONDS = 2.0
+RESCAN_FACTOR = 20.0
+# skills of a route
+DEFAULT_ROUTED = 10
+# further ones, of which some take the places of folded copies
+SPARE_ROUTED = 10
 
 
 class Library:
     """The skills that a server offers, by name. A name is that of a discovered skill, never a path.
 
-    Thread-safe. New, removed and renamed skills are noticed after at most `RESCAN_SECONDS`; a new one whose
-    folder has its name, directly in a search folder, at once. One thread searches, and reads what changed;
-    meanwhile the others get the result of the search before.
+    Thread-safe. New, removed and renamed skills are noticed after at most `RESCAN_SECONDS`, in a library of
+    thousands after 20 times as long as a search takes; a new one whose folder has its name, directly in a
+    search folder, at once. One thread searches, and reads what changed; meanwhile the others get the result
+    of the search before.
 
     Args:
         pager: Indexes and pages the skills; or makes the pager when it is first needed.
         folders: Folders to search, nearest first; default: those of the pager's settings and the
             conventional ones.
+        cache: Folder of the index store, if the pager is to be made later than the first search.
+        keep: Returns whether a skill is offered, such as a `SkillFilter`; default: every skill is.
     """
 
     def __init__(
-        self, pager: "SkillPager | Callable[[], SkillPager]", folders: Sequence[Path] | None = None
+        self,
+        pager: "SkillPager | Callable[[], SkillPager]",
+        folders: Sequence[Path] | None = None,
+        *,
+        cache: Path | None = None,
+        keep: Keep | None = None,
     ) -> None:
         self._pager = pager
+        self._cache = cache
+        self.keep = keep
+        self._licences = Licences()
         self._named = None if folders is None else tuple(folders)
         self.folders = self._search_folders()
         self._searching = threading.Lock()
         self._searched = -RESCAN_SECONDS
+        self._took = 0.0
         self._found: list[FoundSkill] | None = None
         self._usable: dict[str, FoundSkill] = {}
+        self._skills: list[FoundSkill] = []
         self._readings: dict[Path, Reading] = {}
         # names of folders that turned out to contain no skill of that name
         self._misnamed: set[str] = set()
@@ -64,9 +103,10 @@ class Library:
             with self._searching:
                 # a search that began after the call will do
                 return list(self._search() if self._found is None or self._searched < asked else self._found)
-        if asked - self._searched >= RESCAN_SECONDS and self._searching.acquire(blocking=False):
+        pause = max(RESCAN_SECONDS, RESCAN_FACTOR * self._took)
+        if asked - self._searched >= pause and self._searching.acquire(blocking=False):
             try:
-                if asked - self._searched >= RESCAN_SECONDS:
+                if asked - self._searched >= pause:
                     found = self._search()
             finally:
                 self._searching.release()
@@ -79,22 +119,60 @@ class Library:
     def _search(self) -> list[FoundSkill]:
         started = time.monotonic()
         self.folders = self._search_folders()
-        found = discover(self.folders, self._readings)
+        if self._found is None:
+            self._readings = self._stored_readings()
+        before = dict(self._readings)
+        found = discover(self.folders, self._readings, keep=self.keep)
+        self._store_readings(before)
         usable = {each.name: each for each in found if each.problem is None and each.shadowed_by is None}
+        skills = sorted(usable.values(), key=lambda each: each.name)
+        if skills != self._skills:  # routing takes another list for other skills
+            self._skills = skills
         self._found, self._usable, self._searched = found, usable, started
         self._misnamed.clear()
+        # the first search reads every skill, and says nothing about the next
+        self._took = 0.0 if not before else time.monotonic() - started
         return found
 
-    def skills(self) -> list[FoundSkill]:
-        """Return the skills that can be paged, sorted by name."""
-        usable = [found for found in self.found() if found.problem is None and found.shadowed_by is None]
-        return sorted(usable, key=lambda found: found.name)
+    def _stored_readings(self) -> dict[Path, Reading]:
+        """Return what earlier processes read of the folders."""
+        try:
+            return {} if self._catalog is None else self._catalog.readings(self.folders)
+        except StoreError as error:
+            logger.debug("every skill is read again: %s", error)
+            return {}
 
-    def skill(self, name: str) -> FoundSkill:
+    def _store_readings(self, before: Mapping[Path, Reading]) -> None:
+        """Store what a search read, for later processes."""
+        now = self._readings
+        changed = {path: reading for path, reading in now.items() if before.get(path) is not reading}
+        # a search from another folder may reach what this one does not
+        gone = [path for path in before.keys() - now.keys() if not os.path.lexists(path / ENTRY_FILE)]
+        if self._catalog is not None and (changed or gone):
+            try:
+                self._catalog.save_readings(changed, gone)
+            except StoreError as error:
+                logger.debug("what was read of skills is not stored: %s", error)
+
+    def skills(self, *, for_model: bool = False) -> list[FoundSkill]:
+        """Return the skills that can be paged, sorted by name.
+
+        Args:
+            for_model: Leave out those that only the user may start.
+        """
+        self.found()
+        return [skill for skill in self._skills if not (for_model and skill.user_only)]
+
+    def skill(self, name: str, *, for_model: bool = False) -> FoundSkill:
         """Return the skill of this name.
 
+        Args:
+            name: Its name.
+            for_model: Refuse a skill that only the user may start.
+
         Raises:
-            UnknownSkillError: There is none, or it cannot be read; the message lists similar names.
+            UnknownSkillError: There is none, it cannot be read, or it is not for a model; if there is none,
+                the message lists similar names.
         """
         found = self.found()
         if name not in self._usable and self._may_be_new(name):
@@ -102,24 +180,136 @@ class Library:
             if name not in self._usable:
                 self._misnamed.add(name)
         if skill := self._usable.get(name):
+            if for_model and skill.user_only:
+                raise UnknownSkillError(
+                    f"The skill {name!r} is for the user to start: its front matter says "
+                    f"`{USER_ONLY}: true`. Ask the user to start it, or do the task without it."
+                )
             return skill
         for each in found:
             if each.name == name and each.problem:
                 raise UnknownSkillError(f"The skill {name!r} cannot be read: {each.problem}")
-        known = list(self._usable)
+        known = [name for name, each in self._usable.items() if not (for_model and each.user_only)]
         hint = similar_names(name, known) or "ask for the list of skills."
         raise UnknownSkillError(f"There is no skill named {name!r} among {len(known)}: {hint}")
 
-    def index(self, name: str, *, scope: str | None = None) -> "SkillIndex":
-        """Return the index of the skill of this name.
+    def index(self, name: str, *, scope: str | None = None, for_model: bool = False) -> "SkillIndex":
+        """Return the index of the skill of this name; `for_model` as for `skill`.
 
         Raises:
             UnknownSkillError: As for `skill`.
             SkillPagerError: As for `SkillPager.index`.
         """
-        path = self.skill(name).path
+        path = self.skill(name, for_model=for_model).path
         with skill_faults(path):
             return self.pager.index(path, scope=scope)
+
+    def route(
+        self,
+        query: str,
+        *,
+        k: int = DEFAULT_ROUTED,
+        for_model: bool = False,
+        progress: "Progress | None" = None,
+    ) -> "Route":
+        """Return the `k` skills that a query most likely needs, each with its chance and reasons.
+
+        Shadowed and unreadable skills are left out, and copies are folded to the best of them; those that
+        only the user may start are marked. The first route reads all skills, and the catalog keeps their
+        words; later ones read what is new. No encoder is needed, but to tell the nearest nodes of skills that
+        are indexed.
+
+        Args:
+            query: The task that the agent is about to do.
+            k: Number of skills, at most.
+            for_model: Leave out skills that only the user may start.
+            progress: Called with the number of skills that were read and of all, while they are read.
+
+        Raises:
+            SettingsError: The query is empty, or `k` is below 1.
+            EncoderError: The encoder fails.
+        """
+        if not query.strip():
+            raise SettingsError("The query is empty: say in a sentence what the agent is about to do.")
+        if k < 1:
+            raise SettingsError(f"k is {k}: ask for at least one skill.")
+        from skillpager.library.copies import fold_route
+        from skillpager.library.routes import for_models
+        from skillpager.library.routing import load_router, route_query  # arrays: a list of names needs none
+
+        model = load_router()
+        self.found()
+        searched = self._upkeep.searched(self._skills, progress)
+        hidden = sum(skill.user_only for skill in self._skills) if for_model else 0
+        found = route_query(searched, query, k=k + hidden + SPARE_ROUTED, model=model)
+        found = for_models(found, k + SPARE_ROUTED) if hidden else found
+        folded = fold_route(found, k=k)
+        folded = replace(folded, skills=tuple(map(self._with_licence, folded.skills)))
+        if self._nodes is None:
+            return folded
+        return self._nodes.told(folded, lambda: self.pager.embed_query(query))
+
+    def _with_licence(self, routed: "RoutedSkill") -> "RoutedSkill":
+        skill = routed.skill
+        licence = self._licences.read(skill.path, skill.stated_licence, top=skill.folder)
+        return replace(routed, licence=licence.expression)
+
+    def prepare(self, progress: "Progress | None" = None) -> None:
+        """Bring everything up to date that `route` needs, so that the next route is fast.
+
+        Args:
+            progress: Called with the number of skills that were read and of all.
+        """
+        self.found()
+        self._upkeep.searched(self._skills, progress)
+
+    @cached_property
+    def _upkeep(self) -> "Upkeep":
+        from skillpager.library.upkeep import Upkeep
+
+        return Upkeep(self._catalog)
+
+    @cached_property
+    def _nodes(self) -> "StoredNodes | None":
+        """The nodes in the index store; None for a store without a file."""
+        from skillpager.library.nodes import StoredNodes
+        from skillpager.stores import SqliteStore
+
+        store = self.pager.store
+        return StoredNodes(store, self.pager.encoder.id) if isinstance(store, SqliteStore) else None
+
+    @cached_property
+    def _catalog(self) -> "Catalog | None":
+        """The catalog beside the index store; None for a store without a file."""
+        from skillpager.library.catalog import Catalog
+
+        folder = self._cache
+        if folder is None:
+            from skillpager.stores import SqliteStore
+
+            store = self.pager.store
+            folder = store.path.parent if isinstance(store, SqliteStore) else None
+        return None if folder is None else Catalog(folder)
+
+    def page(self, query: str, **options: "Unpack[LibraryPageOptions]") -> "LibraryPage":
+        """Return one page from the skills that a query needs, each part under its skill's name.
+
+        If one skill suffices it is that skill's page. If none fits, the text says so and names the nearest.
+        A skill that cannot be read, or that only the user may start, is passed over and named in `refused`.
+
+        Args:
+            query: The task that the agent is about to do; it may consist of several.
+            **options: See `LibraryPageOptions`.
+
+        Raises:
+            SettingsError: The query is empty, or an option is not valid.
+            MissingExtraError: The strategy needs a package that is not installed.
+            StrategyError: The strategy's model or endpoint fails.
+            TypeError: An option is unknown.
+        """
+        from skillpager.library.several import make_library_page
+
+        return make_library_page(self, query, options)
 
     def _may_be_new(self, name: str) -> bool:
         """Return whether a search folder has a skill folder of this name that no search has read.

@@ -8,9 +8,11 @@ gets that line as its first message and opens the session by it; its own answer,
 import json
 import os
 import sys
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
+from threading import Thread
 from typing import Any
 
 from skillpager.library import FoundSkill, Library
@@ -32,6 +34,10 @@ USE = (
     "query what you are about to do: you get the part that is needed. [… marks …] show what is left out; "
     "read it with read_skill_nodes when you need it."
 )
+# and when there are more skills than the instructions describe
+FIND = "To find the skill for a task, call load_skill with a query and without a name."
+# only thousands of skills that were never read before take longer; a query finds them all the same
+GREETING_SECONDS = 0.5
 # Claude Code cuts instructions off at 2 kB
 MAX_BYTES = 2_000
 # characters of a skill's description in the instructions: the most with which all skills fit
@@ -46,20 +52,34 @@ class Greeting:
     answered: int | str | None = None
 
 
+def greeting_of(library: Library) -> str:
+    """Return the instructions, without the names of skills if finding these takes longer than a host waits.
+
+    The search for skills goes on in a thread.
+    """
+    search = Thread(target=library.found, daemon=True)
+    search.start()
+    search.join(GREETING_SECONDS)
+    return f"{USE} {FIND}" if search.is_alive() else instructions_of(library)
+
+
 def instructions_of(library: Library) -> str:
     """Return how to use the server and which skills it offers, each as shortly as is needed to name them all.
 
-    Skills for which there is no room are counted.
+    Skills for which there is no room are counted. If there is none for descriptions, the instructions say how
+    to find a skill.
     """
-    skills = library.skills()
+    skills = library.skills(for_model=True)
     for width in WIDTHS:
         text = _instructions(skills, len(skills), width)
         if len(text.encode()) <= MAX_BYTES:
             return text
-    shown = len(skills)
-    while shown and len(_instructions(skills, shown, 0).encode()) > MAX_BYTES:
-        shown -= 1
-    return _instructions(skills, shown, 0)
+    # of more skills than these even names of one letter would not fit
+    most = min(len(skills), MAX_BYTES)
+    shown = bisect_right(
+        range(most), MAX_BYTES, key=lambda count: len(_instructions(skills, count, 0).encode())
+    )
+    return _instructions(skills, max(0, shown - 1), 0)
 
 
 def _instructions(skills: Sequence[FoundSkill], shown: int, width: int) -> str:
@@ -71,8 +91,8 @@ def _instructions(skills: Sequence[FoundSkill], shown: int, width: int) -> str:
         return f"{USE}\n\nSkills:{''.join(lines)}"
     names = [skill.name for skill in skills[:shown]]
     if more := len(skills) - shown:
-        names.append(f"{more} more that list_skills shows")
-    return f"{USE}\n\nSkills: {', '.join(names)}."
+        names.append(f"{more:,} more")
+    return f"{USE} {FIND}\n\nSkills: {', '.join(names)}."
 
 
 def greet(instructions: str) -> Greeting:

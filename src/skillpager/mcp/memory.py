@@ -1,4 +1,4 @@
-"""The nodes that each session of an MCP client was sent, so that they need not be sent again."""
+"""Remembers what each session of an MCP client was sent, and which skills its user started."""
 
 import threading
 from collections.abc import Collection, Iterable
@@ -11,7 +11,7 @@ MAX_SKILLS = 256
 
 
 class Memory:
-    """Thread-safe record of the nodes that one session was sent, by index key.
+    """Thread-safe record of the nodes that one session was sent, by index key, and of the skills started.
 
     A changed skill has another key, so its nodes count as not sent.
     """
@@ -19,6 +19,7 @@ class Memory:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._sent = LRUCache[str, frozenset[str]](MAX_SKILLS)
+        self._started = LRUCache[str, bool](MAX_SKILLS)
 
     def sent(self, key: str) -> Collection[str]:
         """Return the ids of the nodes of this index that were sent."""
@@ -28,6 +29,14 @@ class Memory:
         """Record that these nodes were sent."""
         with self._lock:
             self._sent.put(key, frozenset(self.sent(key)).union(nodes))
+
+    def start(self, skill: str) -> None:
+        """Record that the user started this skill."""
+        self._started.put(skill, True)
+
+    def is_started(self, skill: str) -> bool:
+        """Return True if the user started this skill."""
+        return self._started.get(skill) is not None
 
 
 class Sessions:

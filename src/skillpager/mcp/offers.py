@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from urllib.parse import quote, unquote
 
 from anyio.to_thread import run_sync
@@ -65,15 +66,17 @@ class Offers:
     async def get_prompt(self, context: RequestContext, params: GetPromptRequestParams) -> GetPromptResult:
         """Return the page of a skill for the task that the user names; without one as `load_skill` does."""
         asked = {"name": params.name, "query": (params.arguments or {}).get(TASK)}
-        text = await run_sync(self._text, asked, context)
+        text = await run_sync(partial(self._text, asked, context, by_user=True))
+        # from now on the model may page it, too
+        caller_of(context, self._options).memory.start(params.name)
         message = PromptMessage(role="user", content=TextContent(type="text", text=text))
         return GetPromptResult(messages=[message])
 
     async def list_resources(
         self, _: RequestContext, params: PaginatedRequestParams | None
     ) -> ListResourcesResult:
-        """Return a part of the skills as resources."""
-        skills, following = _part(await run_sync(self._library.skills), params)
+        """Return a part of the skills as resources; hosts let their model read these, too."""
+        skills, following = _part(await run_sync(self._for_model), params)
         return ListResourcesResult(resources=[_resource(skill) for skill in skills], next_cursor=following)
 
     async def list_templates(
@@ -96,17 +99,20 @@ class Offers:
 
     async def complete(self, _: RequestContext, params: CompleteRequestParams) -> CompleteResult:
         """Return the names that begin with what the user has typed."""
-        skills = await run_sync(self._library.skills) if params.argument.name == "name" else []
+        skills = await run_sync(self._for_model) if params.argument.name == "name" else []
         names = [skill.name for skill in skills if skill.name.startswith(params.argument.value)]
         shown, more = names[:MAX_COMPLETIONS], len(names) > MAX_COMPLETIONS
         return CompleteResult(completion=Completion(values=shown, total=len(names), has_more=more))
 
-    def _text(self, asked: Mapping[str, object], context: RequestContext) -> str:
+    def _for_model(self) -> list[FoundSkill]:
+        return self._library.skills(for_model=True)
+
+    def _text(self, asked: Mapping[str, object], context: RequestContext, *, by_user: bool = False) -> str:
         """Return the text that `load_skill` answers; errors are those of the protocol.
 
         The session's memory has no part in it: hosts show prompts and resources where tools do not see them.
         """
-        caller = replace(caller_of(context, self._options), memory=Memory())
+        caller = replace(caller_of(context, self._options), memory=Memory(), by_user=by_user)
         try:
             return self._tools.call("load_skill", asked, caller).text
         except SkillPagerError as error:

@@ -7,7 +7,7 @@ address, such as a range of node ids, into the tool call that reads it; marks of
 import json
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from skillpager.errors import SettingsError
 from skillpager.library import FoundSkill
@@ -39,14 +39,18 @@ class Reply:
         form: The same as a JSON object, with the text.
         nodes: The nodes whose whole text it holds.
         cut: Whether a limit left out something that was asked for.
-        key: The key of the index that the nodes are of; empty for a reply without nodes.
+        sent: The same nodes by the key of their index; the session's memory gets them.
     """
 
     text: str
     form: dict[str, object]
     nodes: tuple[Node, ...] = ()
     cut: bool = False
-    key: str = ""
+    sent: tuple[tuple[str, tuple[Node, ...]], ...] = ()
+
+    def of(self, key: str) -> "Reply":
+        """Return the reply as one whose nodes are of the index with this key."""
+        return replace(self, sent=((key, self.nodes),))
 
 
 def within(
@@ -108,7 +112,7 @@ def page_reply(
         if longer <= limit:
             text, tokens = text + told, longer
     form = _form(kind, index, text, tokens, complete=page.complete)
-    form |= {"nodes": _nodes(page.nodes, scores), "omitted": _gaps(page.omitted)}
+    form |= {"nodes": node_forms(page.nodes, scores), "omitted": gap_forms(page.omitted)}
     for name, chance in (("sufficiency", page.sufficiency), ("covered", page.covered)):
         if chance is not None:
             form[name] = round(chance, 3)
@@ -129,7 +133,7 @@ def nodes_reply(
     rest = _rest_mark(left, read_on, skill_tag(index.skill))
     text = f"{page.text.rstrip()}\n\n{rest}" if left else page.text
     form = _form("nodes", index, text, counter.count(text), complete=not left)
-    form |= {"nodes": _nodes(page.nodes, {}), "omitted": _gaps((*page.omitted, *left))}
+    form |= {"nodes": node_forms(page.nodes, {}), "omitted": gap_forms((*page.omitted, *left))}
     return Reply(text, form, page.nodes, bool(left))
 
 
@@ -160,7 +164,7 @@ def file_reply(
             part += f"\n{cut_mark(read_on(f'{lines.start + shown}-{last}'), tag)}"
         return notice_of(tag) + (part or "The file is empty.\n")
 
-    shown, part = _most(render, len(rows), limit, counter)
+    shown, part = most_that_fit(render, len(rows), limit, counter)
     cut = shown < len(rows)
     gap = {"nodes": "", "file": path, "start_line": lines.start + shown, "end_line": last, "tokens": 0}
     form: dict[str, object] = {"text": part, "skill": name, "kind": "file", "complete": not cut}
@@ -200,11 +204,11 @@ def long_node_reply(
             text += f"\n{cut_mark(read_lines(f'{where}{start + shown}-{span.end_line}'), tag)}"
         return notice_of(tag) + text + rest
 
-    shown, text = _most(render, len(lines), limit, counter)
+    shown, text = most_that_fit(render, len(lines), limit, counter)
     cut = shown < len(lines)
     gap = Omission(span.file, start + shown, span.end_line, (node.id,), {node.type: 1}, 0)
     form = _form("nodes", index, text, counter.count(text), complete=not cut and not after)
-    form |= {"nodes": [], "omitted": _gaps([gap, *left] if cut else left)}
+    form |= {"nodes": [], "omitted": gap_forms([gap, *left] if cut else left)}
     return Reply(text, form, cut=True)
 
 
@@ -238,10 +242,10 @@ def nodes_outline_reply(
         mark = cut_mark(read_on(left(shown)[0].id), tag) if left(shown) else ""
         return notice_of(tag) + "\n".join(lines) + mark
 
-    shown, text = _most(render, len(rows), limit, counter)
+    shown, text = most_that_fit(render, len(rows), limit, counter)
     form = _form("outline", index, text, counter.count(text), complete=not left(shown) and not start)
-    form["nodes"] = _nodes([node for _, node in rows[:shown] if node], {})
-    form["omitted"] = _gaps(omissions_of(left(shown), ()))
+    form["nodes"] = node_forms([node for _, node in rows[:shown] if node], {})
+    form["omitted"] = gap_forms(omissions_of(left(shown), ()))
     return Reply(text, form, cut=bool(left(shown)))
 
 
@@ -256,7 +260,7 @@ def list_reply(skills: Sequence[FoundSkill], limit: int, counter: TokenCounter, 
         mark = cut_mark(read_on(listed[shown][0]), tag) if shown < len(listed) else ""
         return notice_of(tag) + ("".join(lines[:shown]) or "There are no skills.\n") + mark
 
-    shown, text = _most(render, len(listed), limit, counter)
+    shown, text = most_that_fit(render, len(listed), limit, counter)
     named = [{"name": name, "description": description} for name, description in listed[:shown]]
     complete = shown == len(listed)
     return Reply(text, {"text": text, "skills": named, "complete": complete}, cut=not complete)
@@ -267,7 +271,7 @@ def _form(kind: str, index: SkillIndex, text: str, tokens: int, *, complete: boo
     return form | {"tokens": tokens, "full_tokens": index.full_tokens}
 
 
-def _nodes(nodes: Sequence[Node], scores: Mapping[str, float]) -> list[dict[str, object]]:
+def node_forms(nodes: Sequence[Node], scores: Mapping[str, float]) -> list[dict[str, object]]:
     """Return nodes without their texts, with the scores that they have."""
     forms = [{name: each for name, each in node_json(node).items() if name in NODE_FIELDS} for node in nodes]
     for node, form in zip(nodes, forms, strict=True):
@@ -276,7 +280,7 @@ def _nodes(nodes: Sequence[Node], scores: Mapping[str, float]) -> list[dict[str,
     return forms
 
 
-def _gaps(gaps: Sequence[Omission]) -> list[dict[str, object]]:
+def gap_forms(gaps: Sequence[Omission]) -> list[dict[str, object]]:
     """Return gaps with their ids as a range: the ids of a long skill would be longer than a page of it."""
     forms = [{**omission_json(gap), "nodes": _range(gap)} for gap in gaps]
     return [{name: each for name, each in form.items() if name != "types"} for form in forms]
@@ -292,7 +296,9 @@ def _rest_mark(left: Sequence[Omission], read_on: ReadOn, tag: str) -> str:
     return cut_mark(read_on(", ".join(map(_range, left))), tag) if left else ""
 
 
-def _most(render: Callable[[int], str], total: int, limit: int, counter: TokenCounter) -> tuple[int, str]:
+def most_that_fit(
+    render: Callable[[int], str], total: int, limit: int, counter: TokenCounter
+) -> tuple[int, str]:
     """Return how many of `total` parts fit `limit` tokens when rendered, and their text; raise if none do."""
     text = render(total)
     if counter.count(text) <= limit:

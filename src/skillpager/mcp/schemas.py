@@ -17,6 +17,9 @@ Form = TypeVar("Form", bound="Arguments")
 
 # longest quotation of a value in an error
 SHOWN_VALUE = 80
+DEFAULT_SEARCHED = 5
+# most skills that one search returns
+MAX_SEARCHED = 50
 # digits of a number that a model may write as text
 MAX_DIGITS = 9
 
@@ -55,10 +58,21 @@ class ListSkills(Arguments):
     start: str | None = Field(None, description="To read on: begin with this name.")
 
 
+class SearchSkills(Arguments):
+    """Arguments of `search_skills`."""
+
+    query: str = Field(description="What you are about to do, in a sentence.")
+    k: Annotated[int, BeforeValidator(_number)] = Field(
+        DEFAULT_SEARCHED, ge=1, le=MAX_SEARCHED, description="Most skills."
+    )
+
+
 class LoadSkill(Arguments):
     """Arguments of `load_skill`."""
 
-    name: SkillName
+    name: str | None = Field(
+        None, description="A name that list_skills or search_skills shows. Without it: those the query needs."
+    )
     query: str | None = Field(None, description="What you are about to do, in a sentence.")
     budget_tokens: Number = Field(None, ge=1, description="Most tokens of the text.")
     fill: Flag = Field(False, description="Use budget_tokens up, beyond what the query needs.")
@@ -152,28 +166,68 @@ SKILLS_SCHEMA = _object(
         "complete": _FLAG,
     }
 )
+SEARCH_SCHEMA = _object(
+    {
+        "text": _TEXT,
+        "fits": _NUMBER,
+        "has_fit": _FLAG,
+        "searched": _COUNT,
+        "skills": {
+            "type": "array",
+            "items": _object(
+                {
+                    "name": _TEXT,
+                    "description": _TEXT,
+                    "chance": _NUMBER,
+                    "reason": _TEXT,
+                    "tokens": _COUNT,
+                }
+            ),
+        },
+        "complete": _FLAG,
+    }
+)
 READING_SCHEMA = _object(
     {
         "text": _TEXT,
         "skill": _TEXT,
-        "kind": {"enum": ["page", "full", "outline", "nodes", "file"]},
+        "kind": {"enum": ["page", "full", "outline", "nodes", "file", "none"]},
         "complete": _FLAG,
         "tokens": _COUNT,
         "full_tokens": _COUNT,
         "nodes": {
             "type": "array",
             "items": _object(
-                {"id": _TEXT, "type": _TEXT, **_PLACE, "tokens": _COUNT, "score": _NUMBER}, ["score"]
+                {"skill": _TEXT, "id": _TEXT, "type": _TEXT, **_PLACE, "tokens": _COUNT, "score": _NUMBER},
+                ["skill", "score"],
             ),
         },
         "omitted": {
             "type": "array",
-            "items": _object({"nodes": _TEXT, **_PLACE, "tokens": _COUNT, "known": _FLAG}),
+            "items": _object(
+                {"skill": _TEXT, "nodes": _TEXT, **_PLACE, "tokens": _COUNT, "known": _FLAG}, ["skill"]
+            ),
+        },
+        "parts": {
+            "type": "array",
+            "items": _object(
+                {
+                    "skill": _TEXT,
+                    "chance": _NUMBER,
+                    "tasks": {"type": "array", "items": _TEXT},
+                    "tokens": _COUNT,
+                    "full_tokens": _COUNT,
+                }
+            ),
+        },
+        "refused": {
+            "type": "array",
+            "items": _object({"skill": _TEXT, "chance": _NUMBER, "detail": _TEXT}),
         },
         "sufficiency": _NUMBER,
         "covered": _NUMBER,
         "least_tokens": _COUNT,
         "score_kind": _TEXT,
     },
-    ["sufficiency", "covered", "least_tokens", "score_kind"],
+    ["parts", "refused", "sufficiency", "covered", "least_tokens", "score_kind"],
 )

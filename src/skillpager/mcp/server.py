@@ -9,6 +9,7 @@ import logging
 import socket
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from importlib.metadata import version
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -78,7 +79,7 @@ def make_server(library: Library, options: ToolOptions | None = None) -> SkillSe
     offers = Offers(library, tools, options)
 
     async def list_tools(_: RequestContext, __: PaginatedRequestParams | None) -> ListToolsResult:
-        skills = await run_sync(library.skills)
+        skills = await run_sync(partial(library.skills, for_model=True))
         return _tools([skill.name for skill in skills], options)
 
     async def call_tool(context: RequestContext, params: CallToolRequestParams) -> CallToolResult:
@@ -87,7 +88,8 @@ def make_server(library: Library, options: ToolOptions | None = None) -> SkillSe
         # a thread cannot be cancelled: if the client cancelled the call meanwhile, it ends here unanswered
         await checkpoint_if_cancelled()
         if reply is not None and not await has_left(context):
-            caller.memory.add(reply.key, (node.id for node in reply.nodes))
+            for key, nodes in reply.sent:
+                caller.memory.add(key, (node.id for node in nodes))
         return result
 
     @asynccontextmanager

@@ -7,13 +7,15 @@ leaves something out, a mark names the tool call that reads it.
 import json
 import re
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from skillpager.errors import NodeNotFoundError, SettingsError
 from skillpager.json_types import JsonObject
 from skillpager.library import Library
-from skillpager.mcp import replies, schemas
+from skillpager.library.route_text import skill_tokens
+from skillpager.library.several import common_tag
+from skillpager.mcp import library_replies, replies, schemas
 from skillpager.mcp.memory import Memory
 from skillpager.mcp.options import Ceiling, ToolOptions
 from skillpager.mcp.replies import ReadOn, Reply
@@ -29,10 +31,17 @@ _LINES = re.compile(r"((?:[^\s:,]+:)?)L?(\d+)(?:-L?(\d+))?", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who a reply is for: what the session was sent, and how much its host shows of a reply."""
+    """Who a reply is for.
+
+    Attributes:
+        memory: What the session was sent, and which skills its user started.
+        ceiling: How much its host shows of a reply.
+        by_user: Whether the user asks, who may start every skill, and not the model.
+    """
 
     memory: Memory
     ceiling: Ceiling
+    by_user: bool = False
 
 
 class SkillTools:
@@ -61,22 +70,79 @@ class SkillTools:
 
     def list_skills(self, asked: schemas.ListSkills, caller: Caller) -> Reply:
         """Return the skills on offer, by name."""
-        skills = [skill for skill in self._library.skills() if skill.name >= (asked.start or "")]
+        skills = [
+            skill for skill in self._library.skills(for_model=True) if skill.name >= (asked.start or "")
+        ]
         counter, read_on = self._pager.token_counter, _call("list_skills", "start")
         return self._within(lambda limit: replies.list_reply(skills, limit, counter, read_on), caller)
 
+    def search_skills(self, asked: schemas.SearchSkills, caller: Caller) -> Reply:
+        """Return the skills that a query needs, best first, or the nearest ones if none seems to fit."""
+        route = self._library.route(asked.query, k=asked.k, for_model=True)
+        counter, settings = self._pager.token_counter, self._pager.settings
+        scope = self._options.scope or settings.scope
+        tokens = [
+            skill_tokens(routed.skill, counter, scope=scope, max_bytes=settings.max_bytes)
+            for routed in route.skills
+        ]
+        return self._within(lambda limit: library_replies.search_reply(route, tokens, limit, counter), caller)
+
     def load_skill(self, asked: schemas.LoadSkill, caller: Caller) -> Reply:
-        """Return the page of a skill for a query, the whole skill, or its outline."""
-        index = self._index(asked.name)
-        query = (asked.query or "").strip()
+        """Return the page of a skill for a query, the whole skill, or its outline.
+
+        Without a name it is the page of the skills that the query needs. A skill that only the user may start
+        is refused until the user has. The other tools read on where its page ends, so they take its name.
+        """
+        query, name = (asked.query or "").strip(), asked.name
+        if name is None:
+            return self._routed(asked, query, caller)
+        started = caller.by_user or caller.memory.is_started(name)
+        index = self._library.index(name, scope=self._options.scope, for_model=not started)
         if asked.mode == "page" and not query:
             raise SettingsError('The mode "page" needs a query: say what you are about to do.')
         if query and asked.mode in ("page", "auto"):
-            return self._page(asked, query, index, caller)
-        whole = None if asked.mode == "outline" else self._whole(asked, index, caller)
+            return self._page(name, asked, query, index, caller)
+        whole = None if asked.mode == "outline" else self._whole(name, asked, index, caller)
         if whole is None or (whole.cut and asked.mode == "auto"):
-            return self._map(asked.name, index, asked.budget_tokens, caller)
-        return replace(whole, key=index.key)
+            return self._map(name, index, asked.budget_tokens, caller)
+        return whole.of(index.key)
+
+    def _routed(self, asked: schemas.LoadSkill, query: str, caller: Caller) -> Reply:
+        """Return the page of the skills that a query needs, or that none seems to fit."""
+        if not query or asked.mode in ("full", "outline"):
+            raise SettingsError(
+                "Without a name load_skill makes a page for a query: say in query what you are about to do, "
+                "and leave out mode; or name a skill that list_skills shows."
+            )
+        counter, ceiling = self._pager.token_counter, caller.ceiling.tokens
+        resend = self._options.resend or asked.resend
+
+        def page(limit: int | None) -> Reply:
+            made = self._library.page(
+                query,
+                max_tokens=limit,
+                fill=asked.fill or None,
+                scope=self._options.scope,
+                style=self._style,
+                show=lambda skill: _show(skill.name),
+                folder=True,
+                known=lambda key: () if resend else caller.memory.sent(key),
+            )
+            return library_replies.library_page_reply(
+                made,
+                limit=ceiling if limit is None else limit,
+                counter=counter,
+                tag=common_tag([self._index(part.skill.name) for part in made.parts]),
+                asked=limit is not None and limit == asked.budget_tokens,
+            )
+
+        def make(limit: int) -> Reply:
+            if asked.budget_tokens is not None:
+                return page(min(limit, asked.budget_tokens))
+            free = page(None)
+            return free if counter.count(free.text) <= limit else page(limit)
+
+        return self._within(make, caller)
 
     def read_skill_nodes(self, asked: schemas.ReadNodes, caller: Caller) -> Reply:
         """Return nodes of a skill, including those that the session was sent before."""
@@ -115,7 +181,7 @@ class SkillTools:
                 index, nodes, first_line, limit, counter, read_lines=read_lines, read_nodes=read_nodes
             )
 
-        return replace(self._within(make, caller), key=index.key)
+        return self._within(make, caller).of(index.key)
 
     def _file(self, asked: schemas.ReadNodes, path: str, caller: Caller) -> Reply:
         """Return a file of a skill's folder, or lines of it."""
@@ -151,9 +217,11 @@ class SkillTools:
             lambda limit: replies.nodes_outline_reply(index, start, limit, counter, read_on), caller
         )
 
-    def _page(self, asked: schemas.LoadSkill, query: str, index: SkillIndex, caller: Caller) -> Reply:
+    def _page(
+        self, name: str, asked: schemas.LoadSkill, query: str, index: SkillIndex, caller: Caller
+    ) -> Reply:
         key = self._pager.pool(index).key
-        style, show, known = self._style, _show(asked.name), self._known(asked, key, caller.memory)
+        style, show, known = self._style, _show(name), self._known(asked, key, caller.memory)
         counter, ceiling = self._pager.token_counter, caller.ceiling.tokens
 
         def page(limit: int | None) -> Reply:
@@ -177,10 +245,10 @@ class SkillTools:
             free = page(None)  # under a limit, strategies that do not stop by themselves would fill the page
             return free if counter.count(free.text) <= limit else page(limit)
 
-        return replace(self._within(make, caller), key=key)
+        return self._within(make, caller).of(key)
 
-    def _whole(self, asked: schemas.LoadSkill, index: SkillIndex, caller: Caller) -> Reply:
-        style, show, known = self._style, _show(asked.name), self._known(asked, index.key, caller.memory)
+    def _whole(self, name: str, asked: schemas.LoadSkill, index: SkillIndex, caller: Caller) -> Reply:
+        style, show, known = self._style, _show(name), self._known(asked, index.key, caller.memory)
 
         def make(limit: int) -> Reply:
             most = min(limit, asked.budget_tokens or limit)
@@ -247,8 +315,14 @@ TOOLS: dict[str, SkillTool] = {
         schemas.SKILLS_SCHEMA,
         SkillTools.list_skills,
     ),
+    "search_skills": SkillTool(
+        "Find skills for a task: the best ones with their chances, or that none seems to fit.",
+        schemas.SearchSkills,
+        schemas.SEARCH_SCHEMA,
+        SkillTools.search_skills,
+    ),
     "load_skill": SkillTool(
-        "Load the part of a skill that a task needs. Marks show omitted lines, the legend how to read them.",
+        "Load the part of a skill that a task needs; without a name, of those skills that the query needs.",
         schemas.LoadSkill,
         schemas.READING_SCHEMA,
         SkillTools.load_skill,

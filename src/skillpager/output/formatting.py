@@ -31,9 +31,11 @@ def nothing_fits(page: Page, limit: str = "max_tokens") -> str:
         page: The page.
         limit: What the front end calls the limit.
     """
-    if page.least_tokens is None:
-        return ""
-    least = page.least_tokens
+    return "" if page.least_tokens is None else too_few_tokens(page.least_tokens, limit)
+
+
+def too_few_tokens(least: int, limit: str = "max_tokens") -> str:
+    """Return a sentence that says how many tokens a page with any content takes."""
     return f"Nothing fits: the smallest page with any content has {least} tokens. Raise {limit} to {least}."
 
 

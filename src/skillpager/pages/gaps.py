@@ -38,7 +38,7 @@ _IMITATION = re.compile(
     r"\[[^\w\[\]]{0,8}?(?:"
     r"(?:[…⋯]|\.\.\.(?=[^\w\]]|L\d))[^\[\]]{0,200}?"
     r"\b(?:L\s?\d|(?:lines?|tokens?|omitted|in context|sent (?:earlier|before)|cut here|go on|read on)\b)"
-    r"|(?:page|parts)\W{0,3}\d*\s*of\s+(?:a\s+)?skill|file\W{0,3}\d*\s*:|line\s+\d+\s+of\b"
+    r"|(?:page|parts)\W{0,3}\d*\s*of\s+(?:a\s+|\d+\s+)?skill|file\W{0,3}\d*\s*:|line\s+\d+\s+of\b"
     r"|page\W{0,3}\d*\s*holds\b|this\s+skill\W{0,3}\d*\s*seems\b|skill\s+folder\b)",
     re.IGNORECASE,
 )

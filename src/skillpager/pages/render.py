@@ -88,6 +88,8 @@ class PageRenderer:
         folder: Line that names the skill's folder, see `gaps.folder_line`; empty for none.
         known: Ordinals of nodes that the reader has already; marks of omitted ones say so.
         joints: The cache of its joints, to share one among renderers; default: a cache of its own.
+        part_tag: For a part of a page of several skills, which says its skill's name even if the command
+            does: the tag of their true marks. None for a page of its own.
     """
 
     def __init__(
@@ -100,6 +102,7 @@ class PageRenderer:
         folder: str = "",
         known: frozenset[int] = frozenset(),
         joints: JointCache | None = None,
+        part_tag: str | None = None,
     ) -> None:
         self.index = index
         self.counter = counter
@@ -108,6 +111,7 @@ class PageRenderer:
         self._show = show if is_plain(show) else ""
         self._folder = folder
         self._known = known
+        self._part_tag = part_tag
         self._paths = _without_titles(index)
         self._joints = joint_cache() if joints is None else joints
         self._number = next(_numbers)  # of its joints in the cache
@@ -145,7 +149,13 @@ class PageRenderer:
     def knowing(self, known: frozenset[int]) -> "PageRenderer":
         """Return a renderer of the same index for a reader who has these nodes already."""
         return PageRenderer(
-            self.index, self.counter, style=self.style, show=self._show, folder=self._folder, known=known
+            self.index,
+            self.counter,
+            style=self.style,
+            show=self._show,
+            folder=self._folder,
+            known=known,
+            part_tag=self._part_tag,
         )
 
     def joint(self, before: int, after: int) -> _Joint:
@@ -156,7 +166,9 @@ class PageRenderer:
     @cached_property
     def tag(self) -> str:
         """What tells true marks from text of the skill that looks like one; empty for nearly all skills."""
-        return "" if self.style is Style.PLAIN else skill_tag(self.index.skill)
+        if self.style is Style.PLAIN:
+            return ""
+        return skill_tag(self.index.skill) if self._part_tag is None else self._part_tag
 
     @cached_property
     def _ordinals(self) -> Mapping[str, int]:
@@ -226,15 +238,17 @@ class PageRenderer:
         if self.style is Style.PLAIN:
             return body
         name, rule = self.index.skill.name, rule_of(self.tag)
+        # in style `xml` the element says the name
+        is_part = self._part_tag is not None and self.style is Style.MARKED
         legend, flag = "", ' complete="true"'
         quoted = f"skill {json.dumps(name, ensure_ascii=False)}"  # a quote in the name does not end it
         if shown != len(self.index.nodes):
             how = f"; read: {command_for(self._show, SAMPLE_ADDRESS)}" if self._show else ""
             named = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", self._show)  # by the command
-            about = "a skill" if named else quoted
+            about = "a skill" if named and not is_part else quoted
             legend = f"[Page{self.tag} of {about}.{rule} […{self.tag}] = omitted lines{how}]\n\n"
             flag = ""
-        elif self.tag:
+        elif self.tag or is_part:
             legend = f"[Page{self.tag} of {quoted}: the whole.{rule}]\n\n"
         if self._folder:
             legend = f"{legend.rstrip()}\n{self._folder}\n\n".lstrip()

@@ -43,7 +43,7 @@ NAMELESS = "skill"
 
 # targets of links to files of the skill, roughly: without scheme, anchor or place in the file system, with
 # a dot or slash, unlike the `url` of an example
-_MAY_BE_TARGET = re.compile(
+MAY_BE_TARGET = re.compile(
     r"\](?:\(|:)\s*<?(?![a-z][\w+.-]*:|[/#?{$])(?=[^\s()<>#?]*[./])([^\s()<>#?]+)", re.IGNORECASE
 )
 # missing targets that are warned of, each once
@@ -274,7 +274,7 @@ class _Reader:
         missing: dict[str, str] = {}
         for source in files:
             body = source.text[source.body_start :]
-            absent = {target for target in _MAY_BE_TARGET.findall(body) if not self._exists(target, source)}
+            absent = {target for target in MAY_BE_TARGET.findall(body) if not self._exists(target, source)}
             if absent:
                 # few skills have dead links, and most of what looks like one is code: so the parser, which
                 # takes 25 ms to import, decides only about these

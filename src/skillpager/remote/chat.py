@@ -73,7 +73,11 @@ def chat_json(
 
     def attempt() -> tuple[Value, object]:
         conversation = [*messages, *correction]
-        answer = _post(endpoint, conversation, schema=schema, schema_name=schema_name, post=post)
+
+        def body(dialect: Dialect) -> Mapping[str, object]:
+            return completion_body(conversation, schema=schema, schema_name=schema_name, dialect=dialect)
+
+        answer = post_in_dialect(endpoint, body, post=post)
         correction.clear()
         content = ""
         try:
@@ -92,18 +96,26 @@ def chat_json(
     return endpoint.persist(attempt, abandoned=abandoned)
 
 
-def _post(
+def post_in_dialect(
     endpoint: Endpoint,
-    messages: Sequence[Message],
+    make_body: Callable[[Dialect], Mapping[str, object]],
     *,
-    schema: Mapping[str, object],
-    schema_name: str,
     post: Callable[[Mapping[str, object]], object] | None,
 ) -> object:
-    """Return the answer to one request, sent again without each option that the endpoint objects to."""
+    """Return the answer to one request, sent again without each option that the endpoint objects to.
+
+    Args:
+        endpoint: The model.
+        make_body: Makes the body of the request, without the model.
+        post: As for `chat_json`.
+
+    Raises:
+        EndpointError: No usable answer came.
+        MissingExtraError: The `httpx` package is not installed.
+    """
     while True:
         dialect = endpoint.dialect
-        body = completion_body(messages, schema=schema, schema_name=schema_name, dialect=dialect)
+        body = make_body(dialect)
         try:
             return post(body) if post else endpoint.post("chat", body)
         except EndpointError as error:

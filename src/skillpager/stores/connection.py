@@ -14,6 +14,7 @@ import time
 import weakref
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -27,7 +28,7 @@ Work = Callable[[sqlite3.Connection], T]
 
 # "SkPg" in ASCII: distinguishes our files from other programs' SQLite files.
 APPLICATION_ID = 0x536B5067
-# Raise it with every change of SCHEMA; files of older versions are then emptied.
+# Raise it with every change of STATEMENTS; files of older versions are then emptied.
 VERSION = 1
 BUSY_TIMEOUT = 30.0
 # size of the log after a checkpoint; 1000 pages of 4 KiB start one
@@ -41,7 +42,7 @@ _SPAN = (
 )
 _BY_ORDINAL = "PRIMARY KEY (index_id, ordinal)) WITHOUT ROWID"
 # AUTOINCREMENT never uses an id twice: deleting by id cannot hit a newer index of the same key.
-SCHEMA = (
+STATEMENTS = (
     """CREATE TABLE indexes (
         id INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL UNIQUE,
         name TEXT NOT NULL, root TEXT NOT NULL, splitter TEXT NOT NULL, classifier TEXT NOT NULL,
@@ -62,6 +63,26 @@ SCHEMA = (
         {_BY_ORDINAL}""",
     f"CREATE TABLE embeddings (index_id INTEGER PRIMARY KEY {_OWNER}, data BLOB NOT NULL)",
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """The tables of a file.
+
+    Attributes:
+        what: What the file is, in messages.
+        application_id: Distinguishes our files of this kind from all others.
+        version: Version of the tables; files of older versions are emptied.
+        statements: Make the tables.
+    """
+
+    what: str
+    application_id: int
+    version: int
+    statements: tuple[str, ...]
+
+
+SCHEMA = Schema("index store", APPLICATION_ID, VERSION, STATEMENTS)
 
 _RETRY_SECONDS = 0.01
 # The last three: our statements fit the tables that we made, so these are not those tables any more.
@@ -89,8 +110,9 @@ class Database:
     Every method raises `StoreError` for a file that cannot be opened, read or (to write) written.
     """
 
-    def __init__(self, path: Path, *, busy_timeout: float = BUSY_TIMEOUT) -> None:
+    def __init__(self, path: Path, *, busy_timeout: float = BUSY_TIMEOUT, schema: Schema = SCHEMA) -> None:
         self.path = path
+        self._schema = schema
         self._busy_timeout = busy_timeout
         self._connection: sqlite3.Connection | None = None
         self._opened: os.stat_result | None = None
@@ -112,7 +134,7 @@ class Database:
         """Return the faults in the structure of the file; `repair` moves a faulty file aside."""
         with _turn:
             try:
-                faults = self._run(_faults, begin="BEGIN", repair=False)
+                faults = self._run(self._faults, begin="BEGIN", repair=False)
             except StoreError as error:
                 if not _is_damage(error.__cause__):
                     raise
@@ -167,15 +189,15 @@ class Database:
                     if not (repair and _is_damage(error)):
                         reason = _REASONS.get(_primary_code(error), _OTHER_REASON)
                         raise StoreError(
-                            f"The index store {self.path} {reason}, or set SKILLPAGER_CACHE_DIR to another "
-                            f"folder (SQLite: {error})."
+                            f"The {self._schema.what} {self.path} {reason}, or set SKILLPAGER_CACHE_DIR to "
+                            f"another folder (SQLite: {error})."
                         ) from error
                     self._move_aside(str(error))
                 except OSError as error:  # such as a folder that may not be entered
                     raise StoreError(
-                        f"The index store {self.path} cannot be used ({error.strerror or error}): allow "
-                        "reading and writing the file and its folder, or set SKILLPAGER_CACHE_DIR to another "
-                        "folder."
+                        f"The {self._schema.what} {self.path} cannot be used ({error.strerror or error}): "
+                        "allow reading and writing the file and its folder, or set SKILLPAGER_CACHE_DIR to "
+                        "another folder."
                     ) from error
                 repair = False
 
@@ -184,7 +206,7 @@ class Database:
         if self._connection is None or self._is_replaced():
             self.disconnect()
             self._opened = _status(self.path)
-            self._connection = _open(self.path, busy_timeout=self._busy_timeout)
+            self._connection = _open(self.path, self._schema, busy_timeout=self._busy_timeout)
             self._opened = self._opened or _status(self.path)
         return self._connection
 
@@ -192,6 +214,16 @@ class Database:
         """Return True if another file, or none, is at the path of the file that was opened."""
         found = _status(self.path)
         return not (found and self._opened and os.path.samestat(found, self._opened))
+
+    def _faults(self, connection: sqlite3.Connection) -> list[str]:
+        found = connection.execute("PRAGMA integrity_check(10)").fetchall()
+        faults = [str(fault) for (fault,) in found if fault != "ok"]
+        with closing(sqlite3.connect(":memory:")) as fresh:
+            for statement in self._schema.statements:
+                fresh.execute(statement)
+            if _declarations(connection) != _declarations(fresh):
+                faults.append("the declarations of the tables were changed")
+        return faults
 
     def _move_aside(self, fault: str) -> None:
         """Move the damaged file away, unless another process has done so already."""
@@ -208,13 +240,13 @@ class Database:
                     source.rename(renamed)
         except OSError as error:
             raise StoreError(
-                f"The index store {self.path} is damaged ({fault}) and cannot be moved aside "
+                f"The {self._schema.what} {self.path} is damaged ({fault}) and cannot be moved aside "
                 f"({error.strerror}): delete it, or set SKILLPAGER_CACHE_DIR to another folder."
             ) from error
         logger.warning(
-            "The index store %s is damaged (%s): moved to %s; a fresh store replaces it, and indexes are "
-            "rebuilt when they are needed.",
-            *(self.path, fault, target),
+            "The %s %s is damaged (%s): moved to %s; a fresh store replaces it, and indexes are rebuilt when "
+            "they are needed.",
+            *(self._schema.what, self.path, fault, target),
         )
 
 
@@ -236,7 +268,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_before_fork, after_in_parent=_turn.release, after_in_child=_turn.release)
 
 
-def _open(path: Path, *, busy_timeout: float) -> sqlite3.Connection:
+def _open(path: Path, schema: Schema, *, busy_timeout: float) -> sqlite3.Connection:
     """Return a connection to a file with our tables; a read-only one where writing is not allowed."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -246,7 +278,7 @@ def _open(path: Path, *, busy_timeout: float) -> sqlite3.Connection:
             "set SKILLPAGER_CACHE_DIR to a folder that can be written."
         ) from error
     try:
-        return _open_uri(path.as_uri(), path, busy_timeout=busy_timeout)
+        return _open_uri(path.as_uri(), path, schema, busy_timeout=busy_timeout)
     except sqlite3.OperationalError as error:
         log = path.with_name(f"{path.name}-wal")
         has_log = log.exists() and log.stat().st_size > 0
@@ -254,10 +286,10 @@ def _open(path: Path, *, busy_timeout: float) -> sqlite3.Connection:
             raise
         # A log needs shared memory beside the file even to be read. Where there is no log, the file
         # alone is the whole database, and no process that may write to it has it open.
-        return _open_uri(f"{path.as_uri()}?mode=ro&immutable=1", path, busy_timeout=busy_timeout)
+        return _open_uri(f"{path.as_uri()}?mode=ro&immutable=1", path, schema, busy_timeout=busy_timeout)
 
 
-def _open_uri(uri: str, path: Path, *, busy_timeout: float) -> sqlite3.Connection:
+def _open_uri(uri: str, path: Path, schema: Schema, *, busy_timeout: float) -> sqlite3.Connection:
     connection = sqlite3.connect(
         uri, uri=True, timeout=busy_timeout, isolation_level=None, check_same_thread=False
     )
@@ -280,7 +312,7 @@ def _open_uri(uri: str, path: Path, *, busy_timeout: float) -> sqlite3.Connectio
                 if _primary_code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
                     raise
             time.sleep(_RETRY_SECONDS)
-        _make_tables(connection, path)
+        _make_tables(connection, path, schema)
         connection.execute("PRAGMA foreign_keys = ON")
     except BaseException:
         connection.close()
@@ -288,51 +320,40 @@ def _open_uri(uri: str, path: Path, *, busy_timeout: float) -> sqlite3.Connectio
     return connection
 
 
-def _make_tables(connection: sqlite3.Connection, path: Path) -> None:
+def _make_tables(connection: sqlite3.Connection, path: Path, schema: Schema) -> None:
     """Make the tables of an empty file; those of an older version are replaced."""
     connection.execute("BEGIN")
     with connection:
-        if _version(connection, path) == VERSION:
+        if _version(connection, path, schema) == schema.version:
             return
     connection.execute("BEGIN IMMEDIATE")
     with connection:
-        if _version(connection, path) == VERSION:  # another process was first
+        if _version(connection, path, schema) == schema.version:  # another process was first
             return
         tables = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
         for (table,) in connection.execute(tables).fetchall():
             connection.execute(f'DROP TABLE "{table}"')
-        for statement in SCHEMA:
+        for statement in schema.statements:
             connection.execute(statement)
-        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        connection.execute(f"PRAGMA user_version = {VERSION}")
+        connection.execute(f"PRAGMA application_id = {schema.application_id}")
+        connection.execute(f"PRAGMA user_version = {schema.version}")
 
 
-def _version(connection: sqlite3.Connection, path: Path) -> int:
+def _version(connection: sqlite3.Connection, path: Path, schema: Schema) -> int:
     """Return the version of the tables, 0 for an empty file; refuse files that must be left alone."""
     version = int(connection.execute("PRAGMA user_version").fetchone()[0])
     (owner,) = connection.execute("PRAGMA application_id").fetchone()
-    if owner != APPLICATION_ID and connection.execute("SELECT 1 FROM sqlite_master").fetchone():
+    if owner != schema.application_id and connection.execute("SELECT 1 FROM sqlite_master").fetchone():
         raise StoreError(
             f"{path} is a SQLite database of another program, so no index can be stored in it: "
             "move that file, or set SKILLPAGER_CACHE_DIR to another folder."
         )
-    if version > VERSION:
+    if version > schema.version:
         raise StoreError(
             f"{path} was written by a newer SkillPager (version {version} of the tables, this one knows "
-            f"{VERSION}): upgrade SkillPager, or set SKILLPAGER_CACHE_DIR to another folder."
+            f"{schema.version}): upgrade SkillPager, or set SKILLPAGER_CACHE_DIR to another folder."
         )
     return version
-
-
-def _faults(connection: sqlite3.Connection) -> list[str]:
-    found = connection.execute("PRAGMA integrity_check(10)").fetchall()
-    faults = [str(fault) for (fault,) in found if fault != "ok"]
-    with closing(sqlite3.connect(":memory:")) as fresh:
-        for statement in SCHEMA:
-            fresh.execute(statement)
-        if _declarations(connection) != _declarations(fresh):
-            faults.append("the declarations of the tables were changed")
-    return faults
 
 
 def _declarations(connection: sqlite3.Connection) -> list[list[str]]:

@@ -12,6 +12,7 @@ import weakref
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from skillpager.errors import StoreError
 from skillpager.stores.connection import BUSY_TIMEOUT, Database
@@ -156,6 +157,10 @@ class SqliteStore:
         """Return every entry, most recently used first."""
         rows = self._database.read(lambda connection: connection.execute(_ENTRIES).fetchall())
         return [StoreEntry(*row) for row in rows]
+
+    def read(self, statement: str, parameters: Sequence[object] = ()) -> list[Any]:
+        """Return the rows of a SELECT over the tables of docs/store-format.md."""
+        return self._database.read(lambda connection: connection.execute(statement, parameters).fetchall())
 
     def remove(self, keys: Sequence[str]) -> int:
         """Delete entries; return how many there were."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from skillpager.bench.cli.agent import agent
 from skillpager.bench.cli.data import app as data_app
 from skillpager.bench.cli.fit import fit
 from skillpager.bench.cli.judge import check_judge, judge, judge_contexts, queries
@@ -21,6 +22,7 @@ from skillpager.bench.cli.options import (
     RunOptions,
     SweepOptions,
 )
+from skillpager.bench.cli.route import route
 from skillpager.bench.cli.validate import app as validate_app
 from skillpager.bench.run.suites import ABLATIONS, SUITES, SWEEPS, suite, sweep_methods
 from skillpager.cli.messages import UsageError, note, print_json, print_text, reported, warn
@@ -38,6 +40,7 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 app.add_typer(data_app, name="data")
 app.command()(queries)
 app.command()(fit)
+app.command()(route)
 
 
 @app.command()
@@ -148,6 +151,7 @@ def ablate(
 
 app.command()(judge)
 app.add_typer(validate_app, name="validate")
+app.command()(agent)
 
 
 @app.command()

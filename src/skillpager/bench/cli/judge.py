@@ -1,38 +1,30 @@
 """`skillpager bench queries` and `bench judge`: ask a model, or exchange files with people."""
 
-import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from skillpager.bench.cli.asking import agree, bill_json, bill_text, end_asking, open_model
 from skillpager.bench.cli.options import EVIDENCE, LLM, VOTES, ExchangeOptions, ModelOptions
 from skillpager.cli.messages import (
-    FAILED,
     UsageError,
     note,
-    print_error,
     print_json,
     print_text,
     reported,
     warn,
 )
-from skillpager.cli.views import counted, print_table, progress_bar
-from skillpager.errors import BenchError
-from skillpager.settings import load_settings
+from skillpager.cli.views import print_table, progress_bar
 
 if TYPE_CHECKING:
-    from skillpager.bench.data.chat import ChatModel
     from skillpager.bench.data.folder import BenchFolder
     from skillpager.bench.data.spending import Bill
     from skillpager.bench.judge.judging import Docket, Judging
     from skillpager.json_types import JsonObject
 
 BATCH, PROMPTS = "batch", "prompts"
-# more reasons would hide what to do about them
-MAX_SHOWN = 5
 
 Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="Benchmark folder.")]
 
@@ -58,9 +50,9 @@ def queries(
     from skillpager.bench.data import queries as writing
     from skillpager.bench.data.folder import BenchFolder
 
-    chat = _open_model(options, "bench queries", writing.MAX_RETRIES)
+    chat = open_model(options, "bench queries", writing.MAX_RETRIES)
     plan = writing.plan_queries(BenchFolder(folder), chat, per_skill=per_skill, limit=limit)
-    if not _agree(plan.estimate(), options):
+    if not agree(plan.estimate(), options):
         return
     with progress_bar("skills") as progress:
         asked = writing.write_queries(plan, jobs=options.jobs, progress=progress)
@@ -69,11 +61,11 @@ def queries(
     bill = chat.spending.bill
     if options.as_json:
         failed = [{"skill": skill, "reason": reason} for skill, reason in failures]
-        print_json({"skills": done, "failed": failed, "stopped": asked.stopped, "spent": _bill_json(bill)})
+        print_json({"skills": done, "failed": failed, "stopped": asked.stopped, "spent": bill_json(bill)})
     note(f"{done:,} of {done + left:,} skills have queries, in {folder}")
-    note(_bill_text(bill))
+    note(bill_text(bill))
     what = f"{left:,} of {done + left:,} skills have no queries yet"
-    _end(what, failures, asked.stopped, as_json=options.as_json)
+    end_asking(what, failures, asked.stopped, as_json=options.as_json)
 
 
 @reported
@@ -162,14 +154,14 @@ def judge_by_model(run: "BenchFolder", methods: str | None, votes: int, options:
     from skillpager.bench.judge.judging import judge_cases
     from skillpager.bench.judge.votes import MAX_RETRIES, LLMJudge, VoteLog, judge_id
 
-    chat, docket = _open_model(options, "bench judge", MAX_RETRIES), _collect(run, methods)
+    chat, docket = open_model(options, "bench judge", MAX_RETRIES), _collect(run, methods)
     judge = LLMJudge(chat, VoteLog(run, judge_id(chat.id)), votes=votes)
-    if not _agree(judge.estimate(docket.cases.values()), options):
+    if not agree(judge.estimate(docket.cases.values()), options):
         return
     with progress_bar("cases") as progress:
         judging = judge_cases(run, docket, judge, jobs=options.jobs, halt=chat.halt, progress=progress)
     _print_judging(run, judging, as_json=options.as_json, spent=chat.spending.bill)
-    note(_bill_text(chat.spending.bill))
+    note(bill_text(chat.spending.bill))
     _end_judging(judging, docket, options)
 
 
@@ -177,7 +169,7 @@ def _end_judging(judging: "Judging", docket: "Docket", options: ModelOptions) ->
     """Exit with code 1 if cases are not judged."""
     left, total = len(docket.cases) - len(judging.verdicts), len(docket.cases)
     what = f"{left:,} of {total:,} cases are not judged"
-    _end(what, judging.unjudged, judging.stopped, as_json=options.as_json)
+    end_asking(what, judging.unjudged, judging.stopped, as_json=options.as_json)
 
 
 def _collect(run: "BenchFolder", methods: str | None) -> "Docket":
@@ -204,7 +196,7 @@ def _export_cases(
         note(f"{len(docket.cases):,} cases; then: `bench judge {run.path} --import {sheet} --name …`")
         print_text(str(sheet))
         return
-    chat = _open_model(options, "bench judge", MAX_RETRIES)
+    chat = open_model(options, "bench judge", MAX_RETRIES)
     wanted = missing_votes(docket, VoteLog(run, judge_id(chat.id)), votes=votes)
     paths = export_batch(wanted, out, model=chat.model)
     note(f"{len(wanted):,} requests; then: `bench judge {run.path} --import OUTPUT …`")
@@ -221,7 +213,7 @@ def _import_answers(
     docket = _collect(run, None)
     answers = read_answers(paths, docket)
     if answers.batch and not name:
-        chat = _open_model(options, "bench judge", MAX_RETRIES)
+        chat = open_model(options, "bench judge", MAX_RETRIES)
         judge = judge_id(chat.id)
         if strange := sorted(model for model in answers.models if not model.startswith(chat.model)):
             warn(f"The answers come from {', '.join(strange)}, and are stored as those of {chat.model}")
@@ -269,92 +261,6 @@ def _print_judging(
             "methods": methods,
             "unjudged": [{"query": query, "reason": reason} for query, reason in judging.unjudged],
             "stopped": judging.stopped,
-            "spent": _bill_json(spent) if spent else None,
+            "spent": bill_json(spent) if spent else None,
         }
     )
-
-
-def _open_model(options: ModelOptions, purpose: str, max_retries: int) -> "ChatModel":
-    """Return the model that options and settings name.
-
-    Raises:
-        SettingsError: No model is named, or endpoint, key, price or limit cannot be used.
-        UsageError: One price is given without the other.
-    """
-    from skillpager.bench.data.chat import open_chat_model
-    from skillpager.bench.data.spending import Prices, Spending
-
-    # as variables, so that a key meant for another address does not go to this one
-    given = {"SKILLPAGER_LLM_BASE_URL": options.base_url, "SKILLPAGER_LLM_MODEL": options.model}
-    chosen = {variable: value for variable, value in given.items() if value is not None}
-    prices = None
-    if options.price_in is not None and options.price_out is not None:
-        prices = Prices(options.price_in, options.price_out)
-    elif options.price_in is not None or options.price_out is not None:
-        raise UsageError("Prices come in pairs: give both --price-in and --price-out.")
-    return open_chat_model(
-        load_settings(environ={**os.environ, **chosen}),
-        purpose=purpose,
-        spending=Spending(prices, max_cost=options.max_cost),
-        max_retries=max_retries,
-        timeout=options.timeout,
-    )
-
-
-def _agree(bill: "Bill", options: ModelOptions) -> bool:
-    """Return False for a dry run, which prints the estimate; on a terminal ask for confirmation."""
-    if options.dry_run:
-        if options.as_json:
-            print_json({"estimate": _bill_json(bill)})
-        else:
-            print_text(_bill_text(bill, about=True))
-        return False
-    if bill.requests:
-        note(_bill_text(bill, about=True))
-        if not options.yes and sys.stdin.isatty() and sys.stderr.isatty():
-            typer.confirm("Go on?", abort=True, err=True)
-    return True
-
-
-def _bill_json(bill: "Bill") -> "JsonObject":
-    """Return a bill for `--json`."""
-    return {
-        "requests": bill.requests,
-        "tokens_in": bill.usage.tokens_in,
-        "tokens_out": bill.usage.tokens_out,
-        "cost": bill.cost,
-        "uncounted": bill.uncounted,
-    }
-
-
-def _bill_text(bill: "Bill", *, about: bool = False) -> str:
-    """Return a bill in words; `about` for an estimate."""
-    roughly = "about " if about else ""
-    line = (
-        f"{counted(bill.requests, 'request')}, {roughly}{counted(bill.usage.tokens_in, 'token')} in and "
-        f"{bill.usage.tokens_out:,} out"
-    )
-    if bill.cost is not None:
-        line += f", {roughly}{bill.cost:.4g} at these prices"
-    if about:
-        line += "; reasoning and repetitions come on top"
-    elif bill.uncounted:
-        line += f"; the endpoint did not count {counted(bill.uncounted, 'answer')}, which are estimates"
-    return line
-
-
-def _end(what: str, failures: Sequence[tuple[str, str]], stopped: str, *, as_json: bool) -> None:
-    """Exit with code 1 if there are failures, each a name and a reason, or the run was stopped.
-
-    `what` is the part that is left to do, such as `3 of 40 skills have no queries yet`.
-    """
-    if not failures and not stopped:
-        return
-    reasons = [f"{name}: {reason}" for name, reason in failures[:MAX_SHOWN]]
-    if len(failures) > MAX_SHOWN:
-        reasons.append(f"{len(failures) - MAX_SHOWN} more")
-    if stopped:
-        reasons.append(f"the run was stopped: {stopped}")
-    text = f"{what}: {'; '.join(reasons)}. What is done is saved: repeat the command to go on."
-    print_error(BenchError(text), as_json=as_json)
-    raise typer.Exit(FAILED)

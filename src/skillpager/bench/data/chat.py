@@ -18,6 +18,7 @@ from skillpager.errors import SettingsError
 from skillpager.json_types import JsonObject
 from skillpager.remote.chat import Message, chat_json, completion_body, content_in
 from skillpager.remote.endpoint import Dialect, Endpoint, EndpointError
+from skillpager.remote.tool_calls import Turn, next_turn
 from skillpager.settings import Settings
 from skillpager.tokens import default_counter
 
@@ -140,6 +141,48 @@ class ChatModel:
             MissingExtraError: The `httpx` package is not installed.
         """
         expected = question.expected
+        try:
+            value, answer = chat_json(
+                self._endpoint,
+                question.messages,
+                schema=question.schema,
+                schema_name=question.schema_name,
+                read=read,
+                post=self._paid(expected),
+                correct=True,
+                abandoned=self.halt,
+            )
+        except EndpointError as error:
+            raise _no_answer(error) from None
+        usage = usage_in(answer) or _counted(answer, expected)
+        return Answer(value, model_in(answer), usage, _raw_usage(answer))
+
+    def converse(
+        self, messages: Sequence[JsonObject], *, tools: Sequence[JsonObject], expected: Usage
+    ) -> Answer[Turn]:
+        """Return the model's next turn in a conversation in which it may call tools.
+
+        Args:
+            messages: The conversation.
+            tools: The tools.
+            expected: The tokens of the request and of a usual turn.
+
+        Raises:
+            NoAnswerError: No usable answer came, however often it was asked.
+            SpendLimitError: It might cost more than is left.
+            MissingExtraError: The `httpx` package is not installed.
+        """
+        try:
+            turn, answer = next_turn(
+                self._endpoint, messages, tools=tools, post=self._paid(expected), abandoned=self.halt
+            )
+        except EndpointError as error:
+            raise _no_answer(error) from None
+        usage = usage_in(answer) or _counted(answer, expected)
+        return Answer(turn, model_in(answer), usage, _raw_usage(answer))
+
+    def _paid(self, expected: Usage) -> Callable[[Mapping[str, object]], object]:
+        """Return a function that sends a request of so many tokens, if the limit allows, and pays for it."""
 
         def post(body: Mapping[str, object]) -> object:
             if self.halt.is_set():
@@ -153,22 +196,12 @@ class ChatModel:
             finally:
                 self.spending.release(expected)
 
-        try:
-            value, answer = chat_json(
-                self._endpoint,
-                question.messages,
-                schema=question.schema,
-                schema_name=question.schema_name,
-                read=read,
-                post=post,
-                correct=True,
-                abandoned=self.halt,
-            )
-        except EndpointError as error:
-            blame = Blame.ENDPOINT if error.retryable else Blame.ACCESS
-            raise NoAnswerError(str(error), blame=Blame.QUESTION if error.complaint else blame) from None
-        usage = usage_in(answer) or _counted(answer, expected)
-        return Answer(value, model_in(answer), usage, _raw_usage(answer))
+        return post
+
+
+def _no_answer(error: EndpointError) -> NoAnswerError:
+    blame = Blame.ENDPOINT if error.retryable else Blame.ACCESS
+    return NoAnswerError(str(error), blame=Blame.QUESTION if error.complaint else blame)
 
 
 def open_chat_model(

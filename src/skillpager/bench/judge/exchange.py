@@ -23,7 +23,7 @@ from pydantic import BaseModel
 
 from skillpager.atomic_write import write_file
 from skillpager.bench.data.chat import model_in, read_as, usage_in
-from skillpager.bench.data.folder import BenchFolder
+from skillpager.bench.data.folder import BenchFolder, check_new
 from skillpager.bench.judge.cases import CASE_DIGITS, Case, majority
 from skillpager.bench.judge.judge_prompt import (
     CRITERION,
@@ -98,7 +98,7 @@ def export_batch(
     Raises:
         BenchError: The folder `out` holds something already.
     """
-    _check_empty(out)
+    check_new(out, "with --out")
     lines = []
     for vote in wanted:
         body = {"model": model, **judge_question(vote.case).body(Dialect())}
@@ -117,7 +117,7 @@ def export_prompts(docket: Docket, out: Path) -> Path:
     Raises:
         BenchError: The folder holds something already.
     """
-    _check_empty(out)
+    check_new(out, "with --out")
     cases = _blind_order(docket)
     for case in cases:
         text = f"# Case {case.digest}\n\n{CRITERION}\n\n{SHEET_FORM}\n\n{material(case)}\n"
@@ -143,11 +143,6 @@ def batch_parts(lines: Iterable[str], max_requests: int, max_bytes: int) -> Iter
 
 def _blind_order(docket: Docket) -> list[Case]:
     return [docket.cases[digest] for digest in in_drawn_order(docket.cases, SEED, lambda digest: (digest,))]
-
-
-def _check_empty(out: Path) -> None:
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise BenchError(f"{out} is there already and holds something: name a new folder with --out.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,22 +92,36 @@ async def strategies(responder: ResponderOf) -> Response:
     )
 
 
-def _page(service: Service, name: str | None, markdown: str | None, asked: PageFields) -> PageJson:
-    """Return a page; raise an error if the owner's options forbid its strategy, upload or `max_tokens`."""
-    strategy, most = asked.strategy, service.options.max_tokens
-    if strategy is not None and strategy.partition(":")[0] not in FAMILIES:
+def check_strategy(service: Service, strategy: str | None) -> None:
+    """Raise an error for a strategy that is not known, or that the owner's options forbid."""
+    if strategy is None:
+        return
+    if strategy.partition(":")[0] not in FAMILIES:
         # it could name code, which no client may have loaded
         raise unknown_part(STRATEGY, strategy, STRATEGIES)
-    if strategy is not None and not is_local(strategy) and not service.options.allow_models:
+    if not is_local(strategy) and not service.options.allow_models:
         raise RefusedError(HTTPStatus.FORBIDDEN, NOT_ALLOWED.format(strategy))
+
+
+def allowed_tokens(service: Service, asked: int | None) -> int | None:
+    """Return the ceiling on a page; raise an error if a request asks for more than the owner allows."""
+    most = service.options.max_tokens
+    if most is None:
+        return asked
+    if asked is not None and asked > most:
+        raise SettingsError(f"max_tokens is {asked}: the service allows {most} at most.")
+    default = service.library.pager.settings.max_tokens
+    limits = [most, default if asked is None else asked]
+    return min(limit for limit in limits if limit is not None)
+
+
+def _page(service: Service, name: str | None, markdown: str | None, asked: PageFields) -> PageJson:
+    """Return a page; raise an error if the owner's options forbid its strategy, upload or `max_tokens`."""
+    strategy = asked.strategy
+    check_strategy(service, strategy)
     # the index below has the scope already
     options = cast(PageOptions, asked.model_dump(include=set(PageOptions.__annotations__) - {"scope"}))
-    if most is not None:
-        if asked.max_tokens is not None and asked.max_tokens > most:
-            raise SettingsError(f"max_tokens is {asked.max_tokens}: the service allows {most} at most.")
-        default = service.library.pager.settings.max_tokens
-        limits = [most, default if asked.max_tokens is None else asked.max_tokens]
-        options["max_tokens"] = min(limit for limit in limits if limit is not None)
+    options["max_tokens"] = allowed_tokens(service, asked.max_tokens)
     pager, index = _find(service, name, markdown, asked.scope)
     made = pager.page(index, asked.query, **options)
     service.metrics.count_page(made)

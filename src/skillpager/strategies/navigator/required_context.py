@@ -2,15 +2,19 @@
 
 - An item, or part of a table, requires the node that holds its lead-in, parent item or header rows.
 - Code requires the code before it that imports a name which it uses.
+- A step requires the node that opens its section, if that is short: what the procedure needs, does, or must
+  never do.
 """
 
 import re
 from bisect import bisect_right
 from collections.abc import Sequence
 
-from skillpager.types import Node, TileKind
+from skillpager.types import Node, NodeType, TileKind
 
 MAX_IMPORT_TOKENS = 120  # a longer node is an example, not a list of imports, and is not required
+# a longer one is worth its tokens only to queries that need it; these cost no saving, on folds
+MAX_OPENING_TOKENS = 60
 
 # `import a.b as c, d`, `from x import y as z`, `from x import (y, z)`, `import {y as z} from "x"`,
 # `const y = require("x")`; what is in brackets may be on several lines
@@ -26,15 +30,23 @@ _WORD = re.compile(r"[^\W\d]\w*")
 _RENAMED = re.compile(r"[\w.]+\s+as\s+")
 
 
-def required_context(nodes: Sequence[Node]) -> dict[int, tuple[int, ...]]:
-    """Return, by ordinal, the required context of each node that has any; both in document order."""
+def required_context(
+    nodes: Sequence[Node], sections: Sequence[Sequence[int]] = ()
+) -> dict[int, tuple[int, ...]]:
+    """Return, by ordinal, the required context of each node that has any; both in document order.
+
+    Args:
+        nodes: The nodes of a skill.
+        sections: The ordinals of each of its sections; without them, no step requires an opening.
+    """
     in_file: dict[str, list[Node]] = {}
     for node in nodes:
         in_file.setdefault(node.span.file, []).append(node)
     required: dict[int, tuple[int, ...]] = {}
     imported: dict[tuple[str, str], int] = {}
+    openings = _short_openings(nodes, sections)
     for node in nodes:
-        needed: set[int] = set()
+        needed = {opening} if (opening := openings.get(node.ordinal)) is not None else set()
         lead_in = node.list_context.lead_in_span if node.list_context else None
         if lead_in:
             neighbours = in_file[lead_in.file]
@@ -54,3 +66,14 @@ def required_context(nodes: Sequence[Node]) -> dict[int, tuple[int, ...]]:
         if needed:
             required[node.ordinal] = tuple(sorted(needed))
     return required
+
+
+def _short_openings(nodes: Sequence[Node], sections: Sequence[Sequence[int]]) -> dict[int, int]:
+    """Return, by the ordinals of steps, those of the short nodes that open their sections."""
+    return {
+        ordinal: section[0]
+        for section in sections
+        if nodes[section[0]].tokens <= MAX_OPENING_TOKENS
+        for ordinal in section[1:]
+        if nodes[ordinal].type is NodeType.STEP
+    }

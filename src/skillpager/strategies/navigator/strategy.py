@@ -23,6 +23,7 @@ from functools import partial
 import numpy as np
 
 from skillpager.memory import LRUCache
+from skillpager.sections import sections_of
 from skillpager.strategies.navigator.features import IndexFeatures
 from skillpager.strategies.navigator.lexical import clauses_of
 from skillpager.strategies.navigator.model import NeedModel, Odds, shipped_model
@@ -42,6 +43,9 @@ from skillpager.types import (
 # chosen by cross-validation over skills (training/train_navigator.py)
 COST_EXPONENT = 0.6  # of the tokens that a node costs
 OPENING_TOKENS = 12.0  # surcharge of a node that is not beside a shown one: neighbours are missed most
+# a page without limits rather suffices than not, whatever its tokens cost: a query that needs much of a large
+# skill would else get a node or two
+LEAST_CHANCE = 0.5
 WORTH_DIGITS = 9  # of a page's worth; machines whose logarithms differ in the last bits agree on these
 # for one index: the same query often comes again with another budget
 MAX_CACHED_QUERIES = 32
@@ -74,7 +78,7 @@ class _Prepared:
 
     def __init__(self, index: SkillIndex) -> None:
         self.features = IndexFeatures(index)
-        self.required = required_context(index.nodes)
+        self.required = required_context(index.nodes, sections_of(index))
         self.cosines = KeptCosines(self.features.rows, MAX_CACHED_COLUMNS)
         self.lengths = LRUCache[tuple["Navigator", _Estimates, float], int](MAX_CACHED_QUERIES)
         self._estimates = LRUCache[tuple[NeedModel, str, bytes, int], _Estimates](MAX_CACHED_QUERIES)
@@ -253,12 +257,15 @@ class _Walk:
 
 
 def _best_length(walk: _Walk, price: float) -> int:
-    """Return after how many steps of a walk its chance less the price of its tokens is largest."""
-    length, largest = 1, -np.inf
+    """Return after how many steps of a walk its chance less the price of its tokens is largest.
+
+    Only lengths whose chance is at least `LEAST_CHANCE` count; if none is, the walk goes to its end.
+    """
+    length, largest = None, -np.inf
     # no chance is above 1, so a page that has more tokens is worth less than that
     while 1 - price * walk.shown > largest and (ordinal := walk.best()) is not None:
         walk.pick(ordinal, None)
         worth = round(walk.chance - price * walk.shown, WORTH_DIGITS)
-        if worth > largest:
+        if worth > largest and walk.chance >= LEAST_CHANCE:
             length, largest = walk.steps, worth
-    return length
+    return length or walk.steps

@@ -6,6 +6,8 @@ import { DEFAULTS } from "./state.js";
 const QUERY_WAIT = 300;
 const KNOB_WAIT = 120;
 const MOST_NODES = 120;
+// a page from several skills is limited by these alone
+const LIBRARY_KNOBS = ["max_tokens", "sufficiency", "fill"];
 
 const KNOBS = {
   mmr_lambda: {
@@ -87,10 +89,11 @@ export class Controls {
     byId("argument").title = strategy?.argument?.kind ?? "";
     byId("argument-label").textContent = strategy?.argument?.name.replace("_", " ") ?? "Argument";
     byId("fill").checked = state.fill;
-    byId("fill").disabled = !strategy?.heeds.includes("fill");
+    const heeds = this.#heeds(name);
+    byId("fill").disabled = !heeds.includes("fill");
     byId("fill-knob").classList.toggle("unheeded", byId("fill").disabled);
     for (const [knob, parts] of this.knobs) {
-      showKnob(knob, parts, this.moved[knob] ?? state[knob], strategy?.heeds.includes(knob) ?? false);
+      showKnob(knob, parts, this.moved[knob] ?? state[knob], heeds.includes(knob));
     }
   }
 
@@ -100,10 +103,16 @@ export class Controls {
    */
   heeded(strategy) {
     const { state } = this.store;
-    const heeds = this.strategies.find((each) => each.name === splitStrategy(strategy)[0])?.heeds ?? [];
+    const heeds = this.#heeds(splitStrategy(strategy)[0]);
     // what is not chosen is left to the service
     const chosen = heeds.filter((name) => state[name] !== null && state[name] !== false);
     return Object.fromEntries(chosen.map((name) => [name, state[name]]));
+  }
+
+  /** The limits that a strategy uses in the current view. @param {string} name */
+  #heeds(name) {
+    const heeds = this.strategies.find((each) => each.name === name)?.heeds ?? [];
+    return this.store.state.view === "library" ? heeds.filter((knob) => LIBRARY_KNOBS.includes(knob)) : heeds;
   }
 
   #choose(name) {

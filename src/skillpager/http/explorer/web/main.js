@@ -6,6 +6,7 @@ import { Controls } from "./controls.js";
 import { DocumentView } from "./document_view.js";
 import { byId, listenTabs, showTab } from "./dom.js";
 import { GraphView } from "./graph_view.js";
+import { LibraryView } from "./library_view.js";
 import { boundedStep, Picks } from "./picks.js";
 import { litAt, readPage } from "./reading.js";
 import { copy, showSide, showSummary, showText } from "./side.js";
@@ -13,6 +14,7 @@ import { readHash, Store, writeHash } from "./state.js";
 import { startTheme } from "./theme.js";
 
 const PAGE_FIELDS = ["skill", "query", "strategy", "mmr_lambda", "max_nodes", "max_tokens", "sufficiency", "fill"];
+const LIBRARY_FIELDS = PAGE_FIELDS.filter((name) => name !== "skill");
 const NO_SKILL = { nodes: [], byId: new Map() };
 
 const store = new Store(readHash(location.hash));
@@ -20,26 +22,30 @@ const controls = new Controls(store);
 const documentView = new DocumentView(byId("document"), byId("legend"), choose);
 const graphView = new GraphView(byId("view-graph"), openInDocument);
 const compare = new Compare(byId("view-compare"), (other) => store.set({ other }));
+const libraryView = new LibraryView(byId("view-library"), (skill) => store.set({ skill, view: "document", step: null }));
 const picks = new Picks(byId("panel-picks"), { step: goTo, choose });
-const [skills, pages, others, graphs] = [new Latest(), new Latest(), new Latest(), new Latest()];
+const [skills, pages, others, graphs, libraries] = [new Latest(), new Latest(), new Latest(), new Latest(), new Latest()];
 
 /**
  * The last answers of the service.
  * @type {{outline: any, reading: any, other: any, graph: any, leastCovered: number}}
  */
 const known = { outline: null, reading: null, other: null, graph: null, leastCovered: 0 };
+// which of them are to be asked for when their view is shown
+const stale = { skill: true, page: true, library: true };
 
 /** Start. */
 async function start() {
   startTheme(() => graphView.recolor());
   listen();
-  const [{ skills: found }, { strategies }, words] = await Promise.all([
+  const [{ skills: found, left_out: leftOut }, { strategies }, words] = await Promise.all([
     ask("/v1/skills"), ask("/v1/strategies"), ask("/explorer/words"),
   ]);
   picks.signals = words.signals;
   known.leastCovered = words.least_covered;
   controls.offer(found, strategies);
   compare.offer(strategies);
+  libraryView.name(leftOut);
   if (!found.length) throw new Problem("The service offers no skills: start it with a folder of skills.");
   store.listen((changed) => run(() => update(changed)));
   if (store.state.skill) await update(new Set(Object.keys(store.state)));
@@ -72,15 +78,27 @@ async function update(changed) {
   history.replaceState(null, "", writeHash(state));
   controls.show();
   showTab(byId("view-tabs"), state.view);
-  if (changed.has("skill")) await loadSkill();
+  const isLibrary = state.view === "library";
+  byId("columns").classList.toggle("wide", isLibrary);
+  byId("side").hidden = isLibrary;
+  stale.skill ||= changed.has("skill");
+  stale.page ||= PAGE_FIELDS.some((name) => changed.has(name));
+  stale.library ||= LIBRARY_FIELDS.some((name) => changed.has(name));
+  if (isLibrary) {
+    byId("fold").hidden = true;
+    if (stale.library) await loadLibrary();
+    return;
+  }
+  if (stale.skill) await loadSkill();
   if (!known.outline) return;
-  if (PAGE_FIELDS.some((name) => changed.has(name))) await loadPage();
+  if (stale.page) await loadPage();
   else if (["step", "fold", "side", "view"].some((name) => changed.has(name))) show();
   if (state.view === "graph") await loadGraph();
   if (state.view === "compare") await loadOther();
 }
 
 async function loadSkill() {
+  stale.skill = false;
   const name = encodeURIComponent(store.state.skill);
   pages.stop();
   Object.assign(known, { outline: null, reading: null, other: null, graph: null });
@@ -100,6 +118,7 @@ async function loadSkill() {
 }
 
 async function loadPage() {
+  stale.page = false;
   const { state } = store;
   byId("status").textContent = "";
   if (!state.query) {
@@ -117,6 +136,27 @@ async function loadPage() {
   document.body.removeAttribute("aria-busy");
   showReading(readPage(page, known.outline));
   byId("status").textContent = byId("side-line").textContent;
+}
+
+async function loadLibrary() {
+  stale.library = false;
+  const { query, strategy } = store.state;
+  byId("status").textContent = "";
+  if (!query) {
+    libraries.stop();
+    libraryView.show(null);
+    return;
+  }
+  document.body.setAttribute("aria-busy", "true");
+  const body = { query, strategy, ...controls.heeded(strategy) };
+  const asked = libraries.run((signal) => ask("/v1/ask", { body, signal }));
+  const answer = await asked.catch((error) => {
+    libraryView.show(null);
+    throw error;
+  });
+  if (!answer) return;
+  document.body.removeAttribute("aria-busy");
+  byId("status").textContent = libraryView.show(answer);
 }
 
 /** Return the body of a request for a page. @param {string} strategy */
@@ -176,7 +216,7 @@ function goTo(target) {
 /** Step through the picks with the arrow keys, except where they have another meaning. @param {KeyboardEvent} event */
 function step(event) {
   const taken = event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, dialog, pre");
-  if (!known.reading || taken) return;
+  if (!known.reading || taken || store.state.view === "library") return;
   const at = store.state.step ?? known.reading.picks.length + 1;
   const targets = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 1, End: null, Escape: null };
   if (!(event.key in targets)) return;

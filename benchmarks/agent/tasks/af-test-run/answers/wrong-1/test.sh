@@ -1,0 +1,1 @@
+af dags trigger sales_rollup --conf '{"region":"eu"}'

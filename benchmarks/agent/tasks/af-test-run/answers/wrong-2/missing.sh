@@ -1,0 +1,1 @@
+af dags errors

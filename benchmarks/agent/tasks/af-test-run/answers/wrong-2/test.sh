@@ -1,0 +1,2 @@
+af dags get sales_rollup
+af runs trigger-wait sales_rollup --conf '{"region": "eu"}' --timeout 1200

@@ -1,0 +1,1 @@
+npx ts-node ./skill/measure.ts http://localhost:3000 --full-page

@@ -1,0 +1,1 @@
+npx ts-node ./skill/measure-cls.ts http://localhost:3000

@@ -1,0 +1,4 @@
+mkdir C:\CLRLoadLogs
+set COMPLUS_CLRLoadLogDir=C:\CLRLoadLogs
+mt.exe -nologo
+set COMPLUS_CLRLoadLogDir=

@@ -1,0 +1,4 @@
+dotnet build /bl:first.binlog
+dotnet build /bl:second.binlog
+dotnet msbuild second.binlog -noconlog "-flp:v=diag;logfile=second-full.log;performancesummary" -fl
+grep "is newer than output" second-full.log

@@ -1,0 +1,2 @@
+uv run scripts/cli.py cache refresh
+uv run scripts/cli.py cache clear --expired

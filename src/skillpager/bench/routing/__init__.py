@@ -1,0 +1,1 @@
+"""Measure routing: queries whose needed skills are known, in libraries of thousands of others."""

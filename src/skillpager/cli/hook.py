@@ -1,0 +1,269 @@
+"""`skillpager hook`: shows an agent's model the page that a prompt needs, before the model reads the prompt.
+
+Claude Code runs the command with each prompt (its event `UserPromptSubmit`), with a JSON object on stdin,
+and adds the context that the command prints. To it exit code 2 means that the prompt is refused, and any
+other but 0 is an error that the user sees. So whatever fails is a note on stderr, and the exit code is 0.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Thread
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from skillpager.cli.messages import are_notes_heard, note, print_json, reported
+from skillpager.cli.options import CacheDir
+
+if TYPE_CHECKING:
+    from skillpager.cli.hook_sessions import ShownNodes
+    from skillpager.library import Library
+    from skillpager.library.pages import LibraryPage
+    from skillpager.settings import Settings
+
+NAME = "hook"
+EVENT = "UserPromptSubmit"
+# a page for every prompt stays in the conversation, so it is a short one
+DEFAULT_MAX_TOKENS = 1_000
+# Claude Code puts context of more than 10,000 characters into a file, and shows its model 2 kB of it
+MAX_CHARS = 9_500
+# a prompt waits so long for its page at most
+DEFAULT_SECONDS = 5.0
+# nobody asked for a page, so it takes a likelier skill than a search does
+LEAST_CHANCE = 0.6
+MAX_INPUT_BYTES = 10_000_000
+# of a long prompt, such as one with a log pasted into it, the beginning and the end are searched for
+MOST_CHARS = 8_000
+# for so long no second process brings the catalog up to date
+PREPARE_SECONDS = 600
+TRIM = 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """What the agent tells of a prompt: its text, the session, and the current folder."""
+
+    text: str
+    session: str
+    folder: Path | None
+
+
+@dataclass(frozen=True, slots=True)
+class HookOptions:
+    """The folders and limits of the hook."""
+
+    skills_dirs: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--skills-dir",
+            metavar="DIR",
+            help="Further folder of skills to search; may be repeated.",
+        ),
+    ] = None
+    max_tokens: Annotated[
+        int,
+        typer.Option(
+            "--max-tokens", metavar="N", min=1, help="Longest page. [default: 1000]", show_default=False
+        ),
+    ] = DEFAULT_MAX_TOKENS
+    seconds: Annotated[
+        float,
+        typer.Option(
+            "--seconds",
+            metavar="S",
+            help="Longest time; the prompt then goes on without a page. [default: 5]",
+            show_default=False,
+        ),
+    ] = DEFAULT_SECONDS
+    least_chance: Annotated[
+        float,
+        typer.Option(
+            "--least-chance",
+            metavar="P",
+            help="Least estimated chance that the prompt needs a skill. [default: 0.6]",
+            show_default=False,
+        ),
+    ] = LEAST_CHANCE
+    resend: Annotated[
+        bool, typer.Option("--resend", help="Show again what the session was shown before.")
+    ] = False
+    cache_dir: CacheDir = None
+
+
+@reported
+def hook(
+    options: HookOptions,
+    prepare: Annotated[
+        bool,
+        typer.Option("--prepare", help="Only bring the catalog of skills up to date, without a time limit."),
+    ] = False,
+) -> None:
+    """Show an agent the part of your skills that a prompt needs.
+
+    A hook for Claude Code's event UserPromptSubmit: `skillpager install --agent claude-code --hook` adds
+    it. It reads the event on stdin, and prints the page for the prompt as context for the model; nothing
+    if no skill seems to fit, for commands such as /help, and for what the session was shown before. A
+    line tells the user which skills, tokens and milliseconds it took. It never fails a prompt: errors
+    are notes on stderr, and the exit code is 0.
+
+    \b
+    Examples:
+      echo '{"prompt": "Restore one table from a dump."}' | skillpager hook --skills-dir examples/skills
+      skillpager hook --skills-dir examples/skills --prepare
+    """
+    if prepare:
+        _open_library(options, None)[0].prepare()
+        return
+    if sys.stdin.isatty():
+        note("an agent runs this command with each prompt, and tells it the prompt on stdin (docs/hosts.md)")
+        return
+    prompt = read_prompt(sys.stdin.buffer.read(MAX_INPUT_BYTES))
+    # a command of the agent names what it needs
+    if prompt is None or not prompt.text.strip() or prompt.text.lstrip().startswith("/"):
+        return
+    answers: list[dict[str, object]] = []
+    faults: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            answers.extend(_answer(prompt, options))
+        except BaseException as fault:  # it is raised where it is reported
+            faults.append(fault)
+
+    worker = Thread(target=work, daemon=True)
+    worker.start()
+    worker.join(options.seconds)
+    if worker.is_alive():
+        note(f"no page within {options.seconds:g} s: the prompt goes on without; the next may find one")
+        _prepare_aside(options)
+        sys.stderr.flush()
+        os._exit(0)  # an ordinary exit would wait for the worker
+    for fault in faults:
+        raise fault
+    for answer in answers:
+        print_json(answer)
+
+
+def read_prompt(data: bytes) -> Prompt | None:
+    """Return the prompt of an event; None for another event or another JSON object.
+
+    Raises:
+        SettingsError: The data are not a JSON object.
+    """
+    from skillpager.errors import SettingsError
+
+    try:
+        event = json.loads(data)
+    except (ValueError, RecursionError):
+        event = None
+    if not isinstance(event, dict):
+        raise SettingsError("stdin does not hold a JSON object: an agent that runs this command writes one.")
+    text, session, folder = (event.get(name) for name in ("prompt", "session_id", "cwd"))
+    if event.get("hook_event_name", EVENT) != EVENT or not isinstance(text, str):
+        return None
+    if len(text) > MOST_CHARS:
+        half = MOST_CHARS // 2
+        text = f"{text[:half]}\n{text[-half:]}"
+    place = Path(folder) if isinstance(folder, str) and Path(folder).is_dir() else None
+    return Prompt(text, session if isinstance(session, str) else "", place)
+
+
+def _answer(prompt: Prompt, options: HookOptions) -> list[dict[str, object]]:
+    """Return what the agent is told, if there is anything to tell."""
+    from skillpager.cli.hook_sessions import ShownNodes
+    from skillpager.settings import cache_folder
+
+    started = time.perf_counter()
+    library, settings = _open_library(options, prompt.folder)
+    shown = ShownNodes(cache_folder(settings), "" if options.resend else prompt.session)
+    made = _make_page(library, prompt, options, shown)
+    if made is None:
+        return []
+    names = ", ".join(part.skill.name for part in made.parts)
+    head = f"[For this prompt SkillPager found {'a skill' if len(made.parts) == 1 else 'skills'}: {names}]"
+    text = f"{head}\n\n{made.text}"
+    count = library.pager.token_counter.count(text)
+    shown.add((part.key, [node.id for node in part.page.nodes]) for part in made.parts)
+    took = 1000 * (time.perf_counter() - started)
+    cost = f"SkillPager: {names}, {count:,} tokens, {took:,.0f} ms"
+    note(cost)
+    answer: dict[str, object] = {"hookSpecificOutput": {"hookEventName": EVENT, "additionalContext": text}}
+    return [{**answer, "systemMessage": cost} if are_notes_heard() else answer]
+
+
+def _open_library(options: HookOptions, project: Path | None) -> "tuple[Library, Settings]":
+    from skillpager.cli.options import PagerOptions
+    from skillpager.cli.session import choose_settings, open_pager, skill_filter
+    from skillpager.folders.agents import search_folders
+    from skillpager.library import Library
+    from skillpager.settings import cache_folder
+
+    chosen = PagerOptions(cache_dir=options.cache_dir)
+    settings = choose_settings(chosen)
+    folders = search_folders([*(options.skills_dirs or ()), *settings.skills_dir], project=project)
+    pager = open_pager(chosen, show_batches=False)
+    library = Library(pager, folders, cache=cache_folder(settings), keep=skill_filter(settings))
+    return library, settings
+
+
+def _make_page(
+    library: "Library", prompt: Prompt, options: HookOptions, shown: "ShownNodes"
+) -> "LibraryPage | None":
+    """Return the page of a prompt; None if no skill is likely enough, or nothing of it is new or fits."""
+    from skillpager.cli.ask import word_of
+    from skillpager.cli.options import PagerOptions
+    from skillpager.cli.session import show_command
+    from skillpager.pages.gaps import not_covered
+    from skillpager.types import Style
+
+    by_path = bool(options.skills_dirs)
+    limit = options.max_tokens
+    while True:
+        made = library.page(
+            prompt.text,
+            max_tokens=limit,
+            style=Style.MARKED,
+            folder=True,
+            show=lambda skill: show_command(word_of(skill, by_path=by_path), PagerOptions()),
+            known=shown.of,
+        )
+        likely = made.parts and max(part.chance for part in made.parts) >= options.least_chance
+        if not likely or not_covered(made.covered) or not any(part.page.nodes for part in made.parts):
+            return None
+        if len(made.text) <= MAX_CHARS:
+            return made
+        limit = int(min(limit, made.tokens) * MAX_CHARS / len(made.text) * TRIM)
+
+
+def _prepare_aside(options: HookOptions) -> None:
+    """Bring the catalog of skills up to date in a process that outlives this one, if none is at it."""
+    from skillpager.cli.hook_sessions import FOLDER
+    from skillpager.cli.options import PagerOptions
+    from skillpager.cli.session import choose_settings
+    from skillpager.settings import cache_folder
+
+    mark = cache_folder(choose_settings(PagerOptions(cache_dir=options.cache_dir))) / FOLDER / "preparing"
+    with suppress(OSError):
+        if mark.exists() and time.time() - mark.stat().st_mtime < PREPARE_SECONDS:
+            return
+        mark.parent.mkdir(parents=True, exist_ok=True)
+        mark.touch()
+        subprocess.Popen(
+            [sys.executable, "-P", "-m", "skillpager", NAME, "--prepare", *_words(options)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+
+
+def _words(options: HookOptions) -> Sequence[str]:
+    words = [word for folder in options.skills_dirs or () for word in ("--skills-dir", str(folder))]
+    return [*words, *(("--cache-dir", str(options.cache_dir)) if options.cache_dir else ())]

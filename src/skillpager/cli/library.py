@@ -1,0 +1,117 @@
+"""`skillpager library`: what concerns many skills at once; so far their check."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from skillpager.cli.list import check_folders
+from skillpager.cli.messages import FAILED, UsageError, note, print_json, print_text, reported
+from skillpager.cli.options import AsJson
+from skillpager.cli.views import counted, progress_bar
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+
+
+@app.callback()
+def library() -> None:
+    """Check a library of skills."""
+
+
+@app.command()
+@reported
+def check(
+    folders: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="DIR",
+            help="Folders to search. [default: those that `skillpager list` searches]",
+            show_default=False,
+        ),
+    ] = None,
+    ignore: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KIND", help="Leave out findings of this kind, such as licence. May be repeated."
+        ),
+    ] = None,
+    max_description: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Most characters of a description. [default: 1024]")
+    ] = None,
+    max_lines: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Most lines of a SKILL.md. [default: 500]")
+    ] = None,
+    max_tokens: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Most tokens of its text. [default: 5000]")
+    ] = None,
+    near_copy: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SHARE",
+            min=0.3,
+            max=1.0,
+            help="Least share of common text in near-copies. [default: 0.8]",
+        ),
+    ] = None,
+    overlap: Annotated[
+        float | None,
+        typer.Option(
+            metavar="COSINE",
+            min=0.5,
+            max=1.0,
+            help="Least similarity of descriptions that overlap. [default: 0.85]",
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check skills as their authors would before others use them.
+
+    Found are departures from the Agent Skills specification, dead links, files that are too long, missing
+    and contradictory licences, copies, skills that take each other's queries, and descriptions that hosts
+    have no room for; each with file, line and remedy. The exit code is 1 if there are errors, 0 if there
+    are only warnings. docs/library-check.md describes every kind.
+
+    \b
+    Examples:
+      skillpager library check examples/skills --ignore front-matter
+      skillpager library check examples/skills/git-bisect --max-lines 400 --json
+    """
+    from skillpager.cli.session import report_estimates
+    from skillpager.folders.agents import search_folders, shown_folders
+    from skillpager.library.checks import DEFAULT_LIMITS, check_library
+    from skillpager.library.findings import Kind, check_json
+    from skillpager.library.skill_checks import Limits
+    from skillpager.settings import load_settings
+    from skillpager.tokens import default_counter
+
+    check_folders(folders or [])
+    unknown = sorted(set(ignore or ()) - set(Kind))
+    if unknown:
+        raise UsageError(f"There is no kind {unknown[0]!r} of findings: the kinds are {', '.join(Kind)}.")
+    limits = Limits(
+        description=max_description or DEFAULT_LIMITS.description,
+        body_lines=max_lines or DEFAULT_LIMITS.body_lines,
+        body_tokens=max_tokens or DEFAULT_LIMITS.body_tokens,
+        near_copy=near_copy or DEFAULT_LIMITS.near_copy,
+        overlap=overlap or DEFAULT_LIMITS.overlap,
+    )
+    places = folders or search_folders(load_settings().skills_dir)
+    report_estimates(default_counter())
+    with progress_bar("skills") as progress:
+        checked = check_library(
+            places, limits=limits, ignore=[Kind(kind) for kind in ignore or ()], progress=progress
+        )
+    if as_json:
+        print_json(check_json(checked))
+    else:
+        for finding in checked.findings:
+            print_text(str(finding))
+    if not checked.skills:
+        note(f"no skills in {shown_folders(places)}")
+    else:
+        kinds = ", ".join(f"{count:,} {kind}" for kind, count in checked.counts.items())
+        warnings = len(checked.findings) - checked.errors
+        total = f"{counted(checked.errors, 'error')} and {counted(warnings, 'warning')}"
+        note(f"{counted(checked.skills, 'skill')}: {total}{f' ({kinds})' if kinds else ''}")
+    if checked.errors:
+        raise typer.Exit(FAILED)

@@ -1,0 +1,110 @@
+"""`skillpager route`: which skills of a library a query needs, and why."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from skillpager.cli.messages import note, print_json, print_text, reported
+from skillpager.cli.options import AsJson, PagerOptions, Without
+
+if TYPE_CHECKING:
+    from skillpager.library import Route, RoutedSkill
+
+DESCRIPTION_CHARS = 72
+SHOWN_TERMS = 6
+
+
+@reported
+def route(
+    query: Annotated[
+        str, typer.Argument(metavar="QUERY", help="The task at hand, in a sentence; - reads it from stdin.")
+    ],
+    folders: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="DIR",
+            help="Folders of skills to search. [default: those that `skillpager list` searches]",
+            show_default=False,
+        ),
+    ] = None,
+    k: Annotated[
+        int, typer.Option("--max-skills", "-k", metavar="N", min=1, help="Print at most N skills.")
+    ] = 10,
+    *,
+    options: Annotated[PagerOptions, Without(("scope", "classifier"))],
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Print every number that the chances were computed from.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Find the skills that QUERY needs, best first, each with its chance and the terms that it shares.
+
+    If no skill is likely to fit, a note says so. Names, descriptions and bodies of the skills are searched,
+    and what they mean; skills need not be indexed. The first search reads all skills and remembers them,
+    later ones read only what is new. `skillpager index` does the same ahead of time.
+
+    \b
+    Examples:
+      skillpager route "which commit broke the tests" examples/skills
+      skillpager route "restore one table from a dump" examples/skills -k 3 --explain
+      skillpager route "the pod is stuck in Pending" examples/skills --json
+    """
+    from skillpager.cli import session
+    from skillpager.cli.views import progress_bar
+    from skillpager.library import route_json
+
+    query = session.read_query(query, skill="")
+    library = session.open_library(folders or [], options, counts=False)
+    with progress_bar("skills") as progress:
+        found = library.route(query, k=k, progress=progress)
+    if as_json:
+        print_json(route_json(found, explain=explain))
+        return
+    _print_skills(found)
+    if explain:
+        print_text("\n".join(_explained(routed) for routed in found.skills))
+    _print_notes(found)
+
+
+def _print_skills(found: "Route") -> None:
+    from skillpager.cli.views import print_table
+    from skillpager.output.formatting import chance_words, snippet
+
+    rows = [
+        [
+            routed.skill.name,
+            chance_words(routed.chance),
+            " ".join(routed.terms[:SHOWN_TERMS]),
+            snippet(routed.skill.description, DESCRIPTION_CHARS),
+            str(routed.skill.path),
+        ]
+        for routed in found.skills
+    ]
+    if rows:
+        print_table(["skill", "chance", "terms", "description", "path"], rows, right=["chance"])
+
+
+def _explained(routed: "RoutedSkill") -> str:
+    """Return the reasons of a routed skill as lines of text."""
+    lines = [f"\n{routed.skill.name}"]
+    if routed.terms:
+        lines.append(f"  {', '.join(routed.terms)}: in its {', '.join(routed.fields)}")
+    if routed.node_cosine is not None:
+        lines.append(f"  cosine of query and nearest node: {routed.node_cosine:.2f}, {routed.node}")
+    if routed.skill.user_only:
+        lines.append("  only its user may start it, no model")
+    lines += [f"  {name} {value:.3f}" for name, value in routed.features]
+    return "\n".join(lines)
+
+
+def _print_notes(found: "Route") -> None:
+    from skillpager.cli.views import counted
+    from skillpager.output.formatting import percent
+
+    if found.searched and not found.has_fit:
+        nearest = "; the nearest are listed" if found.skills else ""
+        note(
+            f"no skill fits: the chance that one of {counted(found.searched, 'skill')} does is "
+            f"{percent(found.fits)}{nearest}"
+        )

@@ -1,0 +1,147 @@
+/** The library: the skills that a query needs, with their chances and reasons, and one page from them. */
+
+import { el } from "./dom.js";
+import { copy } from "./side.js";
+import { counted, percent, snippet } from "./words.js";
+
+const MOST_TERMS = 6;
+// smaller chances are all shown alike
+const LEAST_CHANCE = 0.005;
+
+/** Shows the ranked skills beside the page that is made from some of them. */
+export class LibraryView {
+  /**
+   * @param {HTMLElement} place
+   * @param {(skill: string) => void} open Called with the skill that the user chose.
+   */
+  constructor(place, open) {
+    this.open = open;
+    this.told = el("p", { class: "verdict" });
+    this.tasks = el("div");
+    this.ranked = el("section", { class: "ranked", "aria-label": "Skills by chance" });
+    this.leftOut = el("div");
+    this.page = el("section", { class: "library-page", "aria-label": "Page from these skills" });
+    const left = el("div", {}, this.ranked, this.leftOut);
+    place.append(this.told, this.tasks, el("div", { class: "library" }, left, this.page));
+    this.show(null);
+  }
+
+  /**
+   * Name the skills that were found and are not offered.
+   * @param {any[]} skills
+   */
+  name(skills) {
+    const why = ({ problem, shadowed_by: other }) => problem ?? `another skill of this name was found first: ${other}`;
+    const rows = skills.map((skill) => el("li", {}, el("strong", {}, skill.name), ` ${skill.path}: ${why(skill)}`));
+    const summary = el("summary", {}, `${counted(skills.length, "skill")} not offered, and why`);
+    this.leftOut.replaceChildren(el("details", { class: "not-offered", hidden: !skills.length }, summary, el("ul", {}, ...rows)));
+  }
+
+  /**
+   * Show an answer of `/v1/ask`; null for none.
+   * @param {any} answer
+   * @returns {string} What it says, in a sentence.
+   */
+  show(answer) {
+    for (const part of [this.tasks, this.ranked, this.page]) part.replaceChildren();
+    this.told.textContent = answer ? verdict(answer)
+      : "Type what an agent is about to do: here are the skills that it needs, among all, and one page from them.";
+    this.told.classList.toggle("none", answer !== null && !answer.has_fit);
+    if (!answer) return "";
+    if (answer.tasks.length > 1) {
+      this.tasks.append(el("details", { class: "tasks" },
+        el("summary", {}, `The query has ${counted(answer.tasks.length, "task")}`),
+        el("ol", {}, ...answer.tasks.map((task) => el("li", {}, task))),
+      ));
+    }
+    const entries = rank(answer);
+    this.ranked.append(
+      el("h2", {}, "Skills"),
+      entries.length ? el("ol", { class: "routed" }, ...entries.map((entry) => this.#row(entry)))
+        : el("p", { class: "hint" }, "No skill shares a word with the query."),
+    );
+    this.page.append(...this.#pageOf(answer));
+    return this.told.textContent;
+  }
+
+  #row({ skill, chance, part, refused, routed }) {
+    const said = chanceWords(chance);
+    const bar = el("span");
+    bar.style.width = `${100 * chance}%`;
+    const state = part ? `On the page: ${counted(part.page.tokens, "token")}` : refused ? `Refused: ${refused.detail}` : "Not among the candidates";
+    return el(
+      "li", { class: part ? "on" : null },
+      el(
+        "button", { type: "button", class: "skill-row", onclick: () => this.open(skill.name), "aria-label": `${skill.name}, chance ${said}. ${state}` },
+        el("span", { class: "name" }, skill.name),
+        el("span", { class: "chance" }, el("span", { class: "track" }, bar), said),
+        el("span", { class: "about" }, snippet(skill.description, 160)),
+        el("span", { class: "reason" }, reason(routed)),
+        el("span", { class: "state" }, skill.user_only ? `${state} (only the user may start it)` : state),
+        part && part.tasks.length ? el("span", { class: "for" }, `for: ${part.tasks.map((task) => snippet(task, 80)).join(" · ")}`) : null,
+      ),
+    );
+  }
+
+  #pageOf(answer) {
+    const { text, parts } = answer;
+    const about = answer.tokens_exact ? "" : "about ";
+    const button = el("button", { type: "button", id: "copy-library-page" }, "Copy page");
+    button.addEventListener("click", () => copy(text, button));
+    const head = el(
+      "div", { class: "page-head" }, `Text for the agent: ${about}${counted(answer.tokens, "token")}`,
+      el("span", { class: "spacer" }), button,
+    );
+    if (parts.length < 2) return [el("h2", {}, "Page"), head, ...parts.map((part) => this.#partHead(part)), textOf(text)];
+    return [el("h2", {}, "Page"), head, ...parts.map((part) => el(
+      "article", { class: "skill-part", "aria-label": `Part of ${part.name}` }, this.#partHead(part), textOf(part.page.text),
+    ))];
+  }
+
+  #partHead(part) {
+    const { tokens, full_tokens: full, complete, sufficiency } = part.page;
+    const share = complete ? "the whole skill" : `${percent(1 - tokens / Math.max(1, full))} saved`;
+    const sure = sufficiency === null ? "" : ` · ${chanceWords(sufficiency)} sure`;
+    const open = el("button", { type: "button", class: "quiet", onclick: () => this.open(part.name) }, "Open");
+    open.setAttribute("aria-label", `Open ${part.name}`);
+    return el(
+      "header", {}, el("strong", {}, part.name),
+      el("span", {}, `${counted(tokens, "token")} · ${share}${sure}`), el("span", { class: "spacer" }), open,
+    );
+  }
+}
+
+/** Return the skills of an answer, the likeliest first: those of the route, and those of single tasks. */
+function rank({ route, parts, refused }) {
+  const entries = new Map();
+  const add = (skill, found) => {
+    const entry = entries.get(skill.path) ?? { skill, chance: 0, part: null, refused: null, routed: null };
+    entries.set(skill.path, { ...entry, ...found, chance: Math.max(entry.chance, skill.chance) });
+  };
+  for (const skill of route.skills) add(skill, { routed: skill });
+  for (const part of parts) add(part, { part });
+  for (const skill of refused) add(skill, { refused: skill });
+  return [...entries.values()].sort((a, b) => b.chance - a.chance);
+}
+
+function verdict(answer) {
+  const searched = `${answer.route.searched.toLocaleString("en")} searched`;
+  if (answer.least_tokens !== null) return `Nothing fits: the smallest page with any content has ${counted(answer.least_tokens, "token")}.`;
+  if (!answer.has_fit) return `No skill fits (chance ${chanceWords(answer.route.fits)}, ${searched}).`;
+  const sure = answer.sufficiency === null ? "" : `, ${chanceWords(answer.sufficiency)} sure to hold all that is needed`;
+  return `${counted(answer.tokens, "token")} from ${counted(answer.parts.length, "skill")} of ${searched}: ${percent(answer.token_reduction)} saved${sure}.`;
+}
+
+function reason(routed) {
+  if (!routed) return "Found for one of the tasks.";
+  const reasons = [];
+  if (routed.terms.length) {
+    const fields = routed.fields.join(", ").replace(/, ([^,]*)$/, " and $1");
+    reasons.push(`${routed.terms.slice(0, MOST_TERMS).join(", ")} in its ${fields}`);
+  }
+  if (routed.node) reasons.push(`near its “${snippet(routed.node, 50)}”`);
+  return reasons.join("; ") || "similar in meaning";
+}
+
+const textOf = (text) => el("pre", { class: "library-text", tabindex: 0 }, text);
+const chanceWords = (chance) => chance < LEAST_CHANCE ? `under 1\u00a0%` : chance > 0.99 ? `over 99\u00a0%` : percent(chance);

@@ -1,0 +1,266 @@
+"""The words of skills by field, in sparse arrays: BM25 of name, description and body, each on its own.
+
+Scores of the fields are summed, never their texts mixed: a word in a name is rarer, and says more, than the
+same word in a body. Terms are kept as 64-bit hashes, so that a vocabulary of a million takes 8 MB.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skillpager.strategies.navigator.lexical import BM25_B, BM25_K1, terms_of
+from skillpager.types import FloatArray
+
+IntArray = NDArray[np.int64]
+TermArray = NDArray[np.uint64]
+
+# what a description says that a skill is not for is a field of its own, whose words count against it
+FIELDS = ("name", "description", "body", "negated")
+MOST_COUNTED = 255  # occurrences of a term in a text: BM25 is flat long before
+MAX_KEPT_HASHES = 200_000
+MERGED_POSTINGS = 4_000_000  # merged together, which bounds the memory of it
+
+# in a description, up to the end of the sentence
+_NEGATED = re.compile(
+    r"\b(?:(?:do|does|should|must|can) ?n[o']t (?:be )?(?:use|used|trigger|invoke|activate|apply|load)\b"
+    r"|(?:don['’]t|never|avoid|not) (?:to be )?(?:use|used|using|trigger|triggering|invoke|activate)\b"
+    r"|not (?:intended |meant |suitable |designed |needed |required |applicable )?(?:for|when|if)\b"
+    r"|skip (?:this |it |the skill )*(?:for|when|if)\b)"
+    r".*?(?:[.!?](?=\s|$)|$)",
+    re.IGNORECASE | re.MULTILINE,
+)
+
+
+def field_texts(name: str, description: str, body: str) -> tuple[str, str, str, str]:
+    """Return the texts of the fields of a skill, in the order of `FIELDS`."""
+    negated = _NEGATED.findall(description)
+    return name, _NEGATED.sub(" ", description), body, "\n".join(negated)
+
+
+def routing_terms(text: str) -> list[str]:
+    """Return the terms by which skills are found, repetitions included."""
+    return terms_of(text)
+
+
+@lru_cache(MAX_KEPT_HASHES)
+def hash_term(term: str) -> int:
+    """Return the 64-bit number that stands for a term, the same on every machine."""
+    data = term.encode("utf-8", "surrogatepass")
+    return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "little")
+
+
+@dataclass(frozen=True, eq=False)
+class Postings:
+    """The terms of one field of some skills, term by term.
+
+    Attributes:
+        terms: `(t,)` uint64, ascending hashes of the terms.
+        starts: `(t + 1,)` int64: the first posting of each term, and the end.
+        rows: `(p,)` int32: the skills that hold a term, ascending.
+        counts: `(p,)` uint8: how often each holds it.
+        lengths: `(n,)` int32: terms of each skill, repetitions included.
+    """
+
+    terms: TermArray
+    starts: IntArray
+    rows: NDArray[np.int32]
+    counts: NDArray[np.uint8]
+    lengths: NDArray[np.int32]
+
+    def ranges(self, terms: TermArray) -> tuple[IntArray, IntArray]:
+        """Return the first posting and the end of each of the given terms; equal for an unknown one."""
+        places = np.searchsorted(self.terms, terms)
+        places[places == len(self.terms)] = 0
+        known = self.terms[places] == terms if len(self.terms) else np.zeros(len(terms), bool)
+        first = np.where(known, self.starts[places], 0)
+        return first, np.where(known, self.starts[places + known], 0)
+
+
+def make_postings(texts: Sequence[Sequence[str]]) -> Postings:
+    """Return the postings of texts, each given as its terms."""
+    numbers: dict[str, int] = {}
+    lengths = np.array([len(terms) for terms in texts], np.int32)
+    flat = np.fromiter(
+        (numbers.setdefault(term, len(numbers)) for terms in texts for term in terms), np.int64, lengths.sum()
+    )
+    hashes = np.fromiter(map(hash_term, numbers), np.uint64, len(numbers))
+    order = np.argsort(hashes)
+    ranks = np.empty(len(order), np.int64)
+    ranks[order] = np.arange(len(order))
+    size = max(1, len(texts))
+    pairs = ranks[flat] * size + np.repeat(np.arange(len(texts)), lengths)
+    pairs, counts = np.unique(pairs, return_counts=True)
+    starts = np.searchsorted(pairs, np.arange(len(order) + 1) * size)
+    rows = (pairs % size).astype(np.int32)
+    return Postings(hashes[order], starts, rows, np.minimum(counts, MOST_COUNTED).astype(np.uint8), lengths)
+
+
+def merge_postings(parts: Sequence[Postings], places: Sequence[IntArray]) -> Postings:
+    """Return the postings of several parts as one.
+
+    Args:
+        parts: The parts.
+        places: For each part `(n,)`: the new rows of its skills, ascending over all parts; -1 drops a skill.
+    """
+    kept = [_drop(part, place) for part, place in zip(parts, places, strict=True)]
+    terms = np.unique(np.concatenate([part.terms for part in kept]))
+    known = [np.searchsorted(terms, part.terms) for part in kept]
+    totals = np.zeros(len(terms), np.int64)
+    for part, mine in zip(kept, known, strict=True):
+        totals[mine] += np.diff(part.starts)
+    starts = np.concatenate([[0], np.cumsum(totals)])
+    rows = np.empty(starts[-1], np.int32)
+    counts = np.empty(starts[-1], np.uint8)
+    free = starts[:-1].copy()  # of each term: where the next posting goes
+    for part, mine in zip(kept, known, strict=True):
+        sizes = np.diff(part.starts)
+        shifts = free[mine] - part.starts[:-1]
+        for first, last in _chunks(part.starts):
+            span = slice(part.starts[first], part.starts[last])
+            targets = np.repeat(shifts[first:last], sizes[first:last]) + np.arange(span.start, span.stop)
+            rows[targets], counts[targets] = part.rows[span], part.counts[span]
+        free[mine] += sizes
+    return Postings(terms, starts, rows, counts, np.concatenate([part.lengths for part in kept]))
+
+
+def _drop(part: Postings, places: IntArray) -> Postings:
+    """Return a part with its skills in their new rows, without those that have none."""
+    if not len(part.rows):
+        return Postings(part.terms, part.starts, part.rows, part.counts, part.lengths[places >= 0])
+    rows = places.astype(np.int32)[part.rows]
+    if (places >= 0).all():
+        return Postings(part.terms, part.starts, rows, part.counts, part.lengths)
+    stays = rows >= 0
+    before = np.concatenate([[0], np.cumsum(stays)])
+    starts = before[part.starts]
+    held = np.diff(starts) > 0
+    return Postings(
+        part.terms[held],
+        np.append(starts[:-1][held], starts[-1]),
+        rows[stays],
+        part.counts[stays],
+        part.lengths[places >= 0],
+    )
+
+
+def _chunks(starts: IntArray) -> Iterable[tuple[int, int]]:
+    """Yield ranges of terms with about `MERGED_POSTINGS` postings each."""
+    first, end = 0, len(starts) - 1
+    while first < end:
+        last = int(np.searchsorted(starts, starts[first] + MERGED_POSTINGS, "right")) - 1
+        last = min(end, max(first + 1, last))
+        yield first, last
+        first = last
+
+
+@dataclass(frozen=True, eq=False)
+class Hits:
+    """Where the terms of a query stand in one field of a library.
+
+    Attributes:
+        skills: `(h,)` int32: a skill for each hit.
+        terms: `(h,)` int32: number of the term in the query.
+        weights: `(h,)` float32: BM25 of the term in this field of the skill.
+        rarity: `(t,)` float64: inverse document frequency of each term of the query in this field.
+    """
+
+    skills: NDArray[np.int32]
+    terms: NDArray[np.int32]
+    weights: FloatArray
+    rarity: NDArray[np.float64]
+
+
+class FieldIndex:
+    """BM25 over one field of the skills of a library, which may lie in several parts.
+
+    Args:
+        parts: Postings, whose skills are rows one behind the other.
+        ordinals: `(rows,)` int32: the library's number of the skill in each row; -1 if it is not of the
+            library. No number stands twice.
+        size: Number of skills of the library.
+    """
+
+    def __init__(self, parts: Sequence[Postings], ordinals: NDArray[np.int32], size: int) -> None:
+        self._parts = parts
+        self._ordinals = ordinals
+        self._size = size
+        self._all = bool((ordinals >= 0).all())
+        self._offsets = np.cumsum([0, *(len(part.lengths) for part in parts)])
+
+    @cached_property
+    def lengths(self) -> FloatArray:
+        """`(n,)` float32: the number of terms of each skill, repetitions included."""
+        lengths = np.zeros(self._size, np.float32)
+        if self._parts:
+            held = self._ordinals >= 0
+            lengths[self._ordinals[held]] = np.concatenate([part.lengths for part in self._parts])[held]
+        return lengths
+
+    @cached_property
+    def _norms(self) -> FloatArray:
+        mean = max(1.0, float(self.lengths.mean(dtype=np.float64))) if self._size else 1.0
+        norms: FloatArray = (BM25_K1 * (1 - BM25_B + BM25_B * self.lengths / mean)).astype(np.float32)
+        return norms
+
+    def holders(self, terms: TermArray) -> IntArray:
+        """Return `(t,)`: how many skills of the library hold each term."""
+        if self._all:
+            found = np.zeros(len(terms), np.int64)
+            for part in self._parts:
+                first, end = part.ranges(terms)
+                found += end - first
+            return found
+        _, numbers, _ = self._postings(terms)
+        return np.bincount(numbers, minlength=len(terms))
+
+    def hits(self, terms: TermArray) -> Hits:
+        """Return where the terms stand, with their weights."""
+        skills, numbers, counts = self._postings(terms)
+        holders = np.bincount(numbers, minlength=len(terms))
+        rarity = np.log1p((self._size - holders + 0.5) / (holders + 0.5))
+        factors = (rarity * (BM25_K1 + 1)).astype(np.float32)
+        times = counts.astype(np.float32)
+        weights: FloatArray = factors[numbers] * times / (times + self._norms[skills])
+        return Hits(skills, numbers, weights, rarity)
+
+    def _postings(self, terms: TermArray) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.uint8]]:
+        """Return for each posting of the terms the skill, the number of the term, and the count."""
+        skills, numbers, counts = [], [], []
+        for part, offset in zip(self._parts, self._offsets, strict=False):
+            firsts, ends = part.ranges(terms)
+            for number, (first, end) in enumerate(zip(firsts.tolist(), ends.tolist(), strict=True)):
+                if first < end:
+                    skills.append(self._ordinals[part.rows[first:end] + np.int32(offset)])
+                    numbers.append(np.full(end - first, number, np.int32))
+                    counts.append(part.counts[first:end])
+        if not skills:
+            none = np.empty(0, np.int32)
+            return none, none, np.empty(0, np.uint8)
+        found = np.concatenate(skills), np.concatenate(numbers), np.concatenate(counts)
+        if self._all:
+            return found
+        held = found[0] >= 0
+        return found[0][held], found[1][held], found[2][held]
+
+
+def hash_terms(terms: Iterable[str]) -> TermArray:
+    """Return the hashes of terms."""
+    return np.array([hash_term(term) for term in terms], np.uint64)
+
+
+def pick_terms(query: str, fields: Mapping[str, FieldIndex], most: int) -> list[str]:
+    """Return the terms of a query that a skill of the library holds, rarest first, at most `most`.
+
+    A whole task names its tools once among hundreds of common words, each of which stands in many skills.
+    Of equally rare terms the first in the query comes first.
+    """
+    terms = list(dict.fromkeys(routing_terms(query)))
+    hashes = hash_terms(terms)
+    holders = np.max([fields[name].holders(hashes) for name in FIELDS], axis=0) if terms else []
+    order = sorted((count, place) for place, count in enumerate(holders) if count)
+    return [terms[place] for _, place in order[:most]]

@@ -1,0 +1,177 @@
+"""A page from the skills of a library: its options, its parts, the skills that have none, and its JSON."""
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from enum import StrEnum
+
+from typing_extensions import TypedDict
+
+from skillpager.json_types import LibraryPageJson
+from skillpager.library.discovery import FoundSkill, found_json
+from skillpager.library.routes import Route, route_json
+from skillpager.output.json import context_json
+from skillpager.types import Page, Strategy, Style
+
+
+class LibraryPageOptions(TypedDict, total=False):
+    """Options of `Library.page`; all are optional.
+
+    Attributes:
+        k: Skills in the route of the query.
+        max_skills: Most skills on the page.
+        max_tokens: Ceiling on the tokens of the page, the names of skills and all marks included.
+        sufficiency: As for `SkillPager.page`; the chance that all parts hold what is needed of their skills.
+        fill: As for `SkillPager.page`.
+        strategy: As for `SkillPager.page`.
+        scope: As for `SkillPager.page`.
+        style: As for `SkillPager.page`. Style `plain` has no names of skills.
+        show: Returns the command that reads lines of a skill; see `show` of `PageOptions`.
+        folder: As for `SkillPager.page`.
+        known: Returns the ids of the nodes of an index that the reader has, given its key.
+        progress: As for `Library.route`.
+    """
+
+    k: int
+    max_skills: int
+    max_tokens: int | None
+    sufficiency: float | None
+    fill: bool | None
+    strategy: Strategy | str | None
+    scope: str | None
+    style: Style | str | None
+    show: Callable[[FoundSkill], str]
+    folder: bool
+    known: Callable[[str], Collection[str]]
+    progress: Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class SkillPart:
+    """The part of a page that is of one skill.
+
+    Attributes:
+        skill: The skill.
+        chance: The largest chance that the query, or a task of it, needs the skill.
+        tasks: The tasks of the query for which it is there; its nodes were picked for these.
+        page: The part as a page: its text, nodes, gaps and selection.
+        key: Key of the index of its nodes.
+        show: Command that reads its lines; empty if there is none.
+    """
+
+    skill: FoundSkill
+    chance: float
+    tasks: tuple[str, ...]
+    page: Page
+    key: str
+    show: str
+
+
+class RefusalReason(StrEnum):
+    """Reasons why a routed skill has no part of a page."""
+
+    CHANCE = "chance"
+    NO_TASK = "no_task"
+    BUDGET = "budget"
+    UNREADABLE = "unreadable"
+    USER_ONLY = "user_only"
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A routed skill without a part of the page, and why.
+
+    Attributes:
+        skill: The skill.
+        chance: The largest chance that the query, or a task of it, needs the skill.
+        reason: Why it has no part.
+        detail: The reason in a sentence.
+    """
+
+    skill: FoundSkill
+    chance: float
+    reason: RefusalReason
+    detail: str
+
+
+# what each reason means, in a sentence
+WHY_REFUSED = {
+    RefusalReason.CHANCE: "no task of the query is likely enough to need it",
+    RefusalReason.NO_TASK: "the skills on the page serve each task of the query as well or better",
+    RefusalReason.BUDGET: "nothing of it fits beside the other skills: raise the limit of tokens",
+    RefusalReason.UNREADABLE: "it cannot be read",
+    RefusalReason.USER_ONLY: "only the user may start it",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryPage:
+    """A page from the skills of a library.
+
+    Attributes:
+        text: The rendered page; if no skill fits, a line that says so.
+        style: How it was rendered.
+        parts: Its parts, in the order in which they stand; one for a single skill, none if no skill fits.
+        tokens: Tokens of `text`.
+        full_tokens: Tokens of the skills of its parts, without front matter.
+        tokens_exact: Whether the counts are a tokenizer's; False for estimates.
+        sufficiency: Estimated chance that each part holds all that is needed of its skill; None if the
+            strategy does not estimate it.
+        covered: The least of the estimated chances that a skill answers its tasks at all; None if one is
+            not known.
+        tasks: The tasks of the query.
+        route: The skills that routing found for the whole query.
+        refused: The skills that were found and have no part, the most likely first.
+        least_tokens: If not a single node fits: the least `max_tokens` with which the page can hold one.
+            Else None.
+    """
+
+    text: str
+    style: Style
+    parts: tuple[SkillPart, ...]
+    tokens: int
+    full_tokens: int
+    tokens_exact: bool
+    sufficiency: float | None
+    covered: float | None
+    tasks: tuple[str, ...]
+    route: Route
+    refused: tuple[Refusal, ...]
+    least_tokens: int | None = None
+
+
+def library_page_json(page: LibraryPage) -> LibraryPageJson:
+    """Return the JSON of a page from several skills, the same for every front end."""
+    return {
+        "text": page.text,
+        "style": page.style.value,
+        "tokens": page.tokens,
+        "full_tokens": page.full_tokens,
+        "tokens_exact": page.tokens_exact,
+        "token_reduction": 1.0 - page.tokens / page.full_tokens if page.full_tokens else 0.0,
+        "has_fit": bool(page.parts) or page.least_tokens is not None,
+        "sufficiency": page.sufficiency,
+        "covered": page.covered,
+        "least_tokens": page.least_tokens,
+        "tasks": list(page.tasks),
+        "parts": [
+            {
+                **found_json(part.skill),
+                "chance": round(part.chance, 4),
+                "tasks": list(part.tasks),
+                "key": part.key,
+                "show": part.show,
+                "page": context_json(part.page),
+            }
+            for part in page.parts
+        ],
+        "refused": [
+            {
+                **found_json(each.skill),
+                "chance": round(each.chance, 4),
+                "reason": each.reason.value,
+                "detail": each.detail,
+            }
+            for each in page.refused
+        ],
+        "route": route_json(page.route),
+    }

@@ -1,0 +1,51 @@
+"""A route in words: why a skill was found for a query, how large it is, and that no skill seems to fit."""
+
+from skillpager.library.discovery import FoundSkill
+from skillpager.library.routes import Route, RoutedSkill
+from skillpager.output.formatting import chance_words, snippet
+from skillpager.parsing.skill import read_skill
+from skillpager.types import TokenCounter
+
+# terms of the query that are named, most telling first
+MAX_TERMS = 6
+TITLE_CHARS = 50
+# below it a chance is not shown as a number
+LEAST_CHANCE = 0.01
+
+
+def reason_words(routed: RoutedSkill) -> str:
+    """Return why a skill was found, such as `restore, dump in its description and body; near "Restore"`."""
+    reasons = []
+    if routed.terms:
+        *before, last = routed.fields or ("text",)
+        fields = f"{', '.join(before)} and {last}" if before else last
+        reasons.append(f"{', '.join(routed.terms[:MAX_TERMS])} in its {fields}")
+    if routed.node:
+        reasons.append(f'near its "{snippet(routed.node, TITLE_CHARS)}"')
+    return "; ".join(reasons) or "similar in meaning"
+
+
+def chance_of(chance: float) -> str:
+    """Return a chance in words, such as `87 %`; no estimate is told as certain."""
+    return chance_words(chance) if chance >= LEAST_CHANCE else "under 1 %"
+
+
+def no_fit_words(route: Route) -> str:
+    """Return a sentence if no skill seems to fit the query; else an empty text."""
+    if not route.searched:
+        return "There are no skills."
+    if route.has_fit:
+        return ""
+    one = route.searched == 1
+    skills = "The only skill does not seem" if one else f"None of {route.searched:,} skills seems"
+    return f"{skills} to fit the query (chance {chance_of(route.fits)})."
+
+
+def skill_tokens(found: FoundSkill, counter: TokenCounter, *, scope: str, max_bytes: int) -> int:
+    """Return the tokens of a skill without front matter, as its index has them; the skill is read for it.
+
+    Raises:
+        SkillError: It cannot be read any more.
+    """
+    skill = read_skill(found.path, scope=scope, max_bytes=max_bytes)
+    return sum(counter.count(file.text[file.body_start :]) for file in skill.files)

@@ -1,0 +1,176 @@
+"""The router: which skills of a library a query needs, how likely each is, and whether any fits.
+
+Words propose candidates; a small trained model turns what is known of each into a chance.
+"""
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skillpager.errors import StrategyError, reinstall_command
+from skillpager.library.features import COLUMNS, FOUND_IN, Candidates, Searched, features_of
+from skillpager.library.routes import Route, RoutedSkill
+
+MODEL = Path(__file__).parents[1] / "models" / "router" / "router.json"
+# the same for all candidates of a query, or read of the best alone: it orders nothing, but says what
+# a score means
+OF_QUERY = (
+    *("share", "rare_share", "described_share", "rarest", "rarest_three", "name_cover", "clause_share"),
+    *("terms", "known", "clauses", "skills"),
+)
+# what the chance of a candidate is estimated from
+CHANCE_COLUMNS = ("score", "among_all", "best", *OF_QUERY)
+# what the chance that any skill fits is estimated from
+FIT_COLUMNS = ("best", "all", "second", "best_score", *OF_QUERY)
+
+LARGEST_ODDS = 30.0
+
+
+def chance_features_of(found: Candidates, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return `(c, len(CHANCE_COLUMNS))`: what says how likely each of at least one candidate is needed."""
+    best = int(scores.argmax())
+    above = scores - scores[best]
+    among_all = above - math.log(float(np.exp(above).sum()))
+    same = [scores[best], *(found.column(name)[best] for name in OF_QUERY)]
+    return np.column_stack([scores, among_all, np.tile(same, (len(scores), 1))])
+
+
+def fit_features_of(
+    found: Candidates, scores: NDArray[np.float64], chances: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return `(len(FIT_COLUMNS),)`: what says whether any of at least one candidate fits."""
+    best, *others = np.argsort(-scores, kind="stable")[:2].tolist()
+    return np.array(
+        [
+            _log_odds(float(chances[best])),
+            _log_odds(1 - float(np.prod(1 - chances))),
+            _log_odds(float(chances[others].sum())),
+            scores[best],
+            *(found.column(name)[best] for name in OF_QUERY),
+        ],
+        np.float64,
+    )
+
+
+def _log_odds(chance: float) -> float:
+    bounded = min(1 - 1e-9, max(1e-9, chance))
+    return math.log(bounded / (1 - bounded))
+
+
+def _chance(odds: NDArray[np.float64]) -> NDArray[np.float64]:
+    chances: NDArray[np.float64] = 1 / (1 + np.exp(-np.clip(odds, -LARGEST_ODDS, LARGEST_ODDS)))
+    return chances
+
+
+Weights = tuple[NDArray[np.float64], float]
+
+
+@dataclass(frozen=True, eq=False)
+class RouterModel:
+    """The trained model of the router: from features to chances.
+
+    Attributes:
+        layers: Weights `(inputs, outputs)` and biases `(outputs,)` of each layer; tanh stands between two.
+        direct: `(inputs,)` weights that lead from the features to the score past the layers.
+        chance: Weights and bias of the log odds that a query needs a candidate, from `CHANCE_COLUMNS`.
+        fits: Weights and bias of the log odds that any skill fits, from `FIT_COLUMNS`.
+        threshold: Chance below which no skill is said to fit.
+        most_terms: Terms of a query that are searched.
+    """
+
+    layers: tuple[tuple[NDArray[np.float64], NDArray[np.float64]], ...]
+    direct: NDArray[np.float64]
+    chance: Weights
+    fits: Weights
+    threshold: float
+    most_terms: int
+
+    def scores(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return `(c,)`: scores that order the candidates of one query."""
+        values = features
+        for number, (weights, biases) in enumerate(self.layers):
+            values = (np.tanh(values) if number else values) @ weights + biases
+        scores: NDArray[np.float64] = values[:, 0] + features @ self.direct
+        return scores
+
+    def chances(self, found: Candidates) -> tuple[NDArray[np.float64], float]:
+        """Return `(c,)`, the chance that a query needs each of at least one candidate; and that any fits."""
+        scores = self.scores(found.features)
+        weights, bias = self.chance
+        chances = _chance(chance_features_of(found, scores) @ weights + bias)
+        weights, bias = self.fits
+        fits = _chance(np.array(fit_features_of(found, scores, chances) @ weights + bias))
+        return chances, float(fits)
+
+
+@cache
+def load_router(path: Path = MODEL) -> RouterModel:
+    """Return the model in a file.
+
+    Raises:
+        StrategyError: It cannot be read, or was trained on other features.
+    """
+    try:
+        text = json.loads(path.read_text(encoding="utf-8"))
+        if tuple(text["columns"]) != COLUMNS:
+            raise ValueError("it reads other features")
+        layers = tuple(
+            (np.array(layer["weights"], np.float64), np.array(layer["biases"], np.float64))
+            for layer in text["layers"]
+        )
+        widths = [len(COLUMNS), *(len(biases) for _, biases in layers)]
+        shapes = [weights.shape for weights, _ in layers]
+        direct = np.array(text["direct"], np.float64)
+        if shapes != list(pairwise(widths)) or widths[-1] != 1 or direct.shape != (len(COLUMNS),):
+            raise ValueError(f"its layers have the shapes {shapes} and {direct.shape}")
+        chance = _read_weights(text["chance"], CHANCE_COLUMNS)
+        fits = _read_weights(text["fits"], FIT_COLUMNS)
+        return RouterModel(layers, direct, chance, fits, float(text["threshold"]), int(text["most_terms"]))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise StrategyError(
+            f"The router's model {path} cannot be used ({error}): the installation is damaged, so run "
+            f"`{reinstall_command()}`."
+        ) from error
+
+
+def _read_weights(part: Mapping[str, Any], columns: tuple[str, ...]) -> Weights:
+    weights = np.array(part["weights"], np.float64)
+    if tuple(part["columns"]) != columns or weights.shape != (len(columns),):
+        raise ValueError(f"it has weights of {part['columns']}, not of {columns}")
+    return weights, float(part["bias"])
+
+
+def route_query(searched: Searched, query: str, *, k: int, model: RouterModel) -> Route:
+    """Return the `k` skills that a query most likely needs, best first.
+
+    The arguments are those of `features_of`.
+    """
+    found = features_of(searched, query, most_terms=model.most_terms)
+    size = len(searched.skills)
+    if not len(found.skills):
+        return Route(query, (), 0.0, size, model.threshold)
+    chances, fits = model.chances(found)
+    best = np.argsort(-chances, kind="stable")[:k]
+    routed = tuple(_routed(searched, found, place, float(chances[place])) for place in best.tolist())
+    return Route(query, routed, fits, size, model.threshold)
+
+
+def _routed(searched: Searched, found: Candidates, place: int, chance: float) -> RoutedSkill:
+    """Return a candidate with its reasons."""
+    held: list[NDArray[np.bool_]] = [found.weights[field, place] > 0 for field in range(len(FOUND_IN))]
+    features = dict(zip(COLUMNS, found.features[place].tolist(), strict=True))
+    return RoutedSkill(
+        searched.skills[found.skills[place]],
+        chance,
+        terms=tuple(term for term, is_held in zip(found.terms, np.any(held, axis=0), strict=True) if is_held),
+        fields=tuple(name for name, terms in zip(FOUND_IN, held, strict=True) if terms.any()),
+        features=tuple(features.items()),
+    )

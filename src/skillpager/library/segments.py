@@ -1,0 +1,124 @@
+"""Segments: what routing knows of some skills, as arrays in one block of bytes.
+
+A library's skills lie in a few large segments and a small one of new skills. A skill's key stands for its
+name and the digest of its SKILL.md, so that a segment never changes: a changed skill is a new one.
+"""
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skillpager.library.catalog import DamagedSegmentError, Segment
+from skillpager.library.fields import FIELDS, Postings, make_postings, merge_postings
+
+KeyArray = NDArray[np.uint64]
+
+_POSTINGS = {"terms": "<u8", "starts": "<i8", "rows": "<i4", "counts": "|u1", "lengths": "<i4"}
+_ALIGNED = 8  # bytes: arrays are read where they lie
+
+
+@dataclass(frozen=True, eq=False)
+class TermSegment:
+    """The words of some skills.
+
+    Attributes:
+        keys: `(n,)` uint64: the key of the skill in each row.
+        fields: The postings of each field, in the order of `FIELDS`.
+    """
+
+    keys: KeyArray
+    fields: tuple[Postings, ...]
+
+    def pack(self) -> bytes:
+        """Return the segment as bytes."""
+        arrays = {
+            f"{name}.{part}": getattr(postings, part)
+            for name, postings in zip(FIELDS, self.fields, strict=True)
+            for part in _POSTINGS
+        }
+        return _pack({"keys": self.keys, **arrays})
+
+    @classmethod
+    def unpack(cls, data: bytes) -> Self:
+        """Return the segment that `pack` made bytes of; its arrays lie in them.
+
+        Raises:
+            DamagedSegmentError: They are not such bytes.
+        """
+        wanted = {"keys": "<u8"} | {
+            f"{name}.{part}": dtype for name in FIELDS for part, dtype in _POSTINGS.items()
+        }
+        arrays = _unpack(data, wanted)
+        fields = tuple(Postings(**{part: arrays[f"{name}.{part}"] for part in _POSTINGS}) for name in FIELDS)
+        return cls(arrays["keys"], fields)
+
+    @classmethod
+    def merge(cls, parts: Sequence[Self], living: Collection[int]) -> Self:
+        """Return segments as one, as `Segment.merge`."""
+        keep = _kept(parts, living)
+        places, free = [], 0
+        for kept in keep:
+            places.append(np.where(kept, free + np.cumsum(kept) - 1, -1))
+            free += int(kept.sum())
+        fields = tuple(
+            merge_postings(of, places) for of in zip(*(part.fields for part in parts), strict=True)
+        )
+        return cls(_kept_keys(parts, keep), fields)
+
+
+def make_terms(keys: Sequence[int], texts: Sequence[Sequence[Sequence[str]]]) -> TermSegment:
+    """Return the segment of skills, each given by its key and the terms of its fields."""
+    fields = tuple(make_postings([of[number] for of in texts]) for number in range(len(FIELDS)))
+    return TermSegment(np.array(keys, np.uint64), fields)
+
+
+def _kept(parts: Sequence[Segment], living: Collection[int]) -> list[NDArray[np.bool_]]:
+    """Return which rows of each part stay: of a skill that stands in several the first, if it lives.
+
+    All of the last part live: it is new, and its skills may not have been noted yet.
+    """
+    keep = []
+    seen: set[int] = set()
+    for number, part in enumerate(parts):
+        keys = part.keys.tolist()
+        is_new = number == len(parts) - 1
+        keep.append(np.array([key not in seen and (is_new or key in living) for key in keys], bool))
+        seen.update(keys)
+    return keep
+
+
+def _kept_keys(parts: Sequence[Segment], keep: Sequence[NDArray[np.bool_]]) -> KeyArray:
+    keys: list[KeyArray] = [part.keys for part in parts]
+    return np.concatenate([each[kept] for each, kept in zip(keys, keep, strict=True)])
+
+
+def _pack(arrays: Mapping[str, np.ndarray]) -> bytes:
+    """Return arrays as bytes: a line of JSON with names, types and shapes, then their data, little-endian."""
+    little = {
+        name: np.ascontiguousarray(array, array.dtype.newbyteorder("<")) for name, array in arrays.items()
+    }
+    head = json.dumps({name: [array.dtype.str, array.shape] for name, array in little.items()}).encode()
+    blocks = [head + b"\n", *(array.tobytes() for array in little.values())]
+    return b"".join(block + b" " * (-len(block) % _ALIGNED) for block in blocks)
+
+
+def _unpack(data: bytes, wanted: Mapping[str, str]) -> dict[str, np.ndarray]:
+    """Return the arrays that `_pack` made bytes of, if they have the wanted names and types."""
+    try:
+        end = data.index(b"\n") + 1
+        head = json.loads(data[:end])
+        if {name: dtype for name, (dtype, _) in head.items()} != dict(wanted):
+            raise DamagedSegmentError("it holds other arrays")
+        start = end + -end % _ALIGNED
+        arrays = {}
+        for name, (dtype, shape) in head.items():
+            count = int(np.prod(shape, dtype=np.int64))
+            arrays[name] = np.frombuffer(data, dtype, count, start).reshape(shape)
+            start += arrays[name].nbytes + -arrays[name].nbytes % _ALIGNED
+    except (ValueError, TypeError, AttributeError) as error:
+        raise DamagedSegmentError(str(error)) from error
+    return arrays

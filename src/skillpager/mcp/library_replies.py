@@ -1,0 +1,116 @@
+"""Replies about a library: skills found for a query, and one page from several skills."""
+
+from collections.abc import Sequence
+
+from skillpager.errors import SettingsError
+from skillpager.library import Route
+from skillpager.library.pages import LibraryPage, RefusalReason, SkillPart
+from skillpager.library.route_text import chance_of, no_fit_words, reason_words
+from skillpager.mcp.replies import Reply, gap_forms, most_that_fit, node_forms
+from skillpager.output.formatting import chance_words, snippet, too_few_tokens
+from skillpager.types import TokenCounter
+
+# characters of a description in the answer to a search, which is read to choose
+DESCRIPTION_CHARS = 300
+
+
+def search_reply(route: Route, tokens: Sequence[int], limit: int, counter: TokenCounter) -> Reply:
+    """Return the skills of a route that fit, best first, each with its chance, size and reason.
+
+    Args:
+        route: The route.
+        tokens: The tokens of each of its skills.
+        limit: Most tokens of the text.
+        counter: Counts them.
+
+    Raises:
+        SettingsError: Nothing fits.
+    """
+    forms: list[dict[str, object]] = []
+    lines: list[str] = []
+    for routed, size in zip(route.skills, tokens, strict=True):
+        description = snippet(routed.skill.description, DESCRIPTION_CHARS)
+        reason, chance = reason_words(routed), round(routed.chance, 3)
+        form: dict[str, object] = {"name": routed.skill.name, "description": description}
+        forms.append(form | {"chance": chance, "reason": reason, "tokens": size})
+        told = f": {description}" if description else ""
+        head = f"- {routed.skill.name} ({chance_of(routed.chance)}, {size:,} tokens){told}"
+        lines.append(f"{head}\n  why: {reason}\n")
+    head = no_fit_words(route)
+    if not head:
+        head = f"The best of {route.searched:,} skills, each with the chance that the task needs it:"
+    elif lines:
+        head += " The nearest:"
+
+    def render(shown: int) -> str:
+        return f"{head}\n{''.join(lines[:shown])}"
+
+    shown, text = most_that_fit(render, len(lines), limit, counter)
+    whole = {"text": text, "fits": round(route.fits, 3), "has_fit": route.has_fit, "searched": route.searched}
+    complete = shown == len(lines)
+    return Reply(text, {**whole, "skills": forms[:shown], "complete": complete}, cut=not complete)
+
+
+def library_page_reply(
+    page: LibraryPage, *, limit: int, counter: TokenCounter, tag: str, asked: bool
+) -> Reply:
+    """Return a page from several skills as a reply; its nodes and gaps name their skill.
+
+    Args:
+        page: The page.
+        limit: Most tokens of the text. The last line says with what chance the page suffices, if that is
+            within the limit.
+        counter: Counts them.
+        tag: That of the page's true marks.
+        asked: Whether the caller chose the limit, and can choose another one if nothing fits.
+
+    Raises:
+        SettingsError: Nothing fits, and the caller chose the limit or there is no room for marks either.
+    """
+    if page.least_tokens is not None and (asked or not page.text):
+        raise SettingsError(too_few_tokens(page.least_tokens, "budget_tokens"))
+    if not page.text:
+        raise SettingsError("budget_tokens is too small: not even the omission marks fit. Ask for more.")
+    complete = bool(page.parts) and all(part.page.complete for part in page.parts)
+    text = page.text
+    if page.parts and page.sufficiency is not None and not complete:
+        chance = chance_words(page.sufficiency)
+        told = f"\n[Page{tag} holds all that is needed with an estimated chance of {chance}]\n"
+        if counter.count(text + told) <= limit:
+            text += told
+    parts = page.parts
+    form: dict[str, object] = {"text": text, "skill": ", ".join(part.skill.name for part in parts)}
+    form |= {"kind": "page" if parts else "none", "complete": complete, "tokens": counter.count(text)}
+    form |= {"full_tokens": page.full_tokens, "parts": [_part_form(part) for part in parts]}
+    form["nodes"] = [
+        {"skill": part.skill.name, **node}
+        for part in parts
+        for node in node_forms(part.page.nodes, _scores(part))
+    ]
+    form["omitted"] = [
+        {"skill": part.skill.name, **gap} for part in parts for gap in gap_forms(part.page.omitted)
+    ]
+    form["refused"] = [
+        {"skill": each.skill.name, "chance": round(each.chance, 3), "detail": each.detail}
+        for each in page.refused
+        if each.reason is not RefusalReason.USER_ONLY  # a model is not told of these
+    ]
+    for name, number in (("sufficiency", page.sufficiency), ("covered", page.covered)):
+        if number is not None:
+            form[name] = round(number, 3)
+    if page.least_tokens is not None:
+        form["least_tokens"] = page.least_tokens
+    sent = tuple((part.key, part.page.nodes) for part in parts)
+    nodes = tuple(node for part in parts for node in part.page.nodes)
+    cut = any(not gap.known for part in parts for gap in part.page.omitted)
+    return Reply(text, form, nodes, cut, sent)
+
+
+def _part_form(part: SkillPart) -> dict[str, object]:
+    numbers = {"tokens": part.page.tokens, "full_tokens": part.page.full_tokens}
+    return {"skill": part.skill.name, "chance": round(part.chance, 3), "tasks": list(part.tasks), **numbers}
+
+
+def _scores(part: SkillPart) -> dict[str, float]:
+    picks = part.page.selection.picks if part.page.selection else ()
+    return {pick.node.id: pick.marginal for pick in picks}

@@ -1,0 +1,157 @@
+"""`skillpager ask` as a real process: the page, what is said beside it, and exit codes."""
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from cli_process import ROOT, SAMPLES, Ran, environment, run
+from golden import ASKED, FOLDER, asked_text
+from skillpager import SkillPager
+from skillpager.library import Library, library_page_json
+from skillpager.settings import Settings
+
+ONE = "restore one table from a dump"
+TWO = "Find the commit that broke the build. Then restore one table from last night's dump."
+FOLDERS = "examples/skills"
+
+Ask = Callable[..., Ran]
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache that holds every sample skill."""
+    cache = tmp_path_factory.mktemp("ask") / "cache"
+    done = run("index", SAMPLES, env=environment(cache))
+    assert done.code == 0, done.err
+    return cache
+
+
+@pytest.fixture
+def ask(cache: Path) -> Ask:
+    """Run `skillpager ask` on the warm cache."""
+
+    def start(*arguments: str | Path, stdin: bytes = b"", cwd: Path = ROOT, **variables: str) -> Ran:
+        return run("ask", *arguments, env=environment(cache, **variables), stdin=stdin, cwd=cwd)
+
+    return start
+
+
+@pytest.fixture(scope="module")
+def library(cache: Path) -> Iterator[Library]:
+    pager = SkillPager(settings=Settings(cache_dir=cache))
+    yield Library(pager, [SAMPLES])
+    pager.close()
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_pages_are_those_of_the_golden_files(cache: Path, name: str) -> None:
+    assert asked_text(name, cache) == (FOLDER / name).read_text(encoding="utf-8")
+
+
+def test_one_skill_gives_the_page_of_that_skill(ask: Ask, cache: Path) -> None:
+    page = run("page", f"{FOLDERS}/postgres-backup", ONE, "--max-tokens", "600", env=environment(cache))
+    done = ask(ONE, FOLDERS, "--max-tokens", "600")
+    assert (done.code, done.out) == (0, page.out)
+    assert done.err == f"postgres-backup: {page.err}"
+    assert ask(ONE, "--skills", FOLDERS, "--max-tokens", "600").out == page.out
+
+
+def test_the_notes_tell_of_each_skill_and_of_the_whole(ask: Ask) -> None:
+    done = ask(TWO, FOLDERS)
+    first, second, whole = done.err.splitlines()
+    assert first.startswith("git-bisect: ")
+    assert second.startswith("postgres-backup: ")
+    assert re.fullmatch(
+        r"2 skills, [\d,]+ tokens, [\d.]+ % saved; all parts hold what is needed with an estimated chance of \d+ %",
+        whole,
+    )
+
+
+def test_the_marks_of_each_part_can_be_read_as_they_say(ask: Ask, cache: Path) -> None:
+    done = ask(TWO, FOLDERS, "--max-tokens", "500")
+    commands = re.findall(r"read: skillpager (show \S+) L2-9\]", done.out)
+    assert len(commands) >= 1
+    for command, gap in zip(commands, re.findall(r"\[… (L\d+(?:-\d+)?)", done.out), strict=False):
+        read = run(*command.split(), gap, env=environment(cache))
+        assert read.code == 0
+        assert read.out.strip()
+
+
+def test_skills_of_the_conventional_folders_are_named(ask: Ask, tmp_path: Path) -> None:
+    folder = tmp_path / ".agents" / "skills"
+    folder.mkdir(parents=True)
+    (folder / "git-bisect").symlink_to(SAMPLES / "git-bisect")
+    (folder / "postgres-backup").symlink_to(SAMPLES / "postgres-backup")
+    done = ask(ONE, "--max-tokens", "400", cwd=tmp_path)
+    assert "read: skillpager show postgres-backup L2-9]" in done.out
+    (tmp_path / "postgres-backup").mkdir()  # what the name means for `show` from now on
+    done = ask(ONE, "--max-tokens", "400", cwd=tmp_path)
+    assert f"read: skillpager show {folder / 'postgres-backup'} L2-9]" in done.out
+
+
+def test_json_is_that_of_the_library(ask: Ask, library: Library) -> None:
+    done = ask(TWO, FOLDERS, "--json", "--max-tokens", "700")
+    assert (done.code, done.err) == (0, "")
+    made = library.page(
+        TWO, max_tokens=700, folder=True, show=lambda skill: f"skillpager show {FOLDERS}/{skill.name}"
+    )
+    own, printed = json.loads(json.dumps(library_page_json(made))), done.json
+    for form in (own, printed):
+        for each in (*form["parts"], *form["refused"], *form["route"]["skills"]):
+            each["path"] = Path(each["path"]).name
+    assert printed["text"] == own["text"]
+    assert printed.keys() == own.keys()
+    assert printed["parts"] == own["parts"]
+    assert [(each["name"], each["reason"]) for each in printed["refused"]] == [
+        (each["name"], each["reason"]) for each in own["refused"]
+    ]
+
+
+def test_explanations_name_chosen_and_refused_skills(ask: Ask) -> None:
+    done = ask(TWO, FOLDERS, "--explain", "--max-tokens", "700")
+    assert re.search(
+        r"^git-bisect \(chance \d+ %\) for: Find the commit that broke the build\.$", done.err, re.M
+    )
+    assert "Picked " in done.err
+    assert re.search(r"^not on the page: \S+ \(chance \d+ %\): ", done.err, re.M)
+
+
+def test_where_no_skill_fits_a_line_says_so(ask: Ask) -> None:
+    done = ask("bake a chocolate cake", FOLDERS)
+    assert done.code == 0
+    assert done.out.startswith("[No skill fits the query: 10 skills searched")
+    form = ask("bake a chocolate cake", FOLDERS, "--json").json
+    assert (form["has_fit"], form["parts"], form["token_reduction"]) == (False, [], 0.0)
+
+
+def test_a_query_from_stdin(ask: Ask) -> None:
+    assert ask("-", FOLDERS, stdin=ONE.encode()).out == ask(ONE, FOLDERS).out
+
+
+def test_mistakes_end_with_a_remedy(ask: Ask, tmp_path: Path) -> None:
+    small = ask(ONE, FOLDERS, "--max-tokens", "20")
+    assert small.code == 1
+    assert re.fullmatch(
+        r"error: Nothing fits: .* has (\d+) tokens. Raise --max-tokens to \1.\n",
+        small.err.splitlines(True)[-1],
+    )
+    empty = ask(ONE, tmp_path)
+    assert empty.code == 1
+    assert f"There are no skills in {tmp_path}" in empty.err
+    assert ask(ONE, FOLDERS, "--max-skills", "0").code == 1
+    assert ask(" ", FOLDERS).code == 1
+    assert ask().code == 2
+
+
+def test_a_skill_that_cannot_be_read_is_named_and_passed_over(ask: Ask, tmp_path: Path) -> None:
+    (tmp_path / "postgres-backup").symlink_to(SAMPLES / "postgres-backup")
+    broken = tmp_path / "restore-table"
+    broken.mkdir()
+    (broken / "SKILL.md").write_text(f"---\nname: restore-table\ndescription: {ONE}\n---\n", encoding="utf-8")
+    done = ask(ONE, tmp_path)
+    assert done.code == 0
+    assert "pg_restore" in done.out
+    assert "warning: restore-table is passed over: " in done.err

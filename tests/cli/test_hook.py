@@ -1,0 +1,184 @@
+"""`skillpager hook` as an agent runs it: a JSON object on stdin, context on stdout, and never a failure."""
+
+import json
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli_process import SAMPLES, Ran, command, environment, invoke, run
+from skillpager.cli.hook import MOST_CHARS, read_prompt
+from skillpager.cli.hook_sessions import MAX_SESSIONS, MAX_SKILLS, ShownNodes
+from skillpager.tokens import default_counter
+
+QUERY = "Restore a single table from last night's PostgreSQL dump."
+PAGE_LINE = "pg_restore --dbname=scratch --table=orders --no-owner"
+ELSEWHERE = "Thanks, that looks good to me."
+
+
+@pytest.fixture(scope="module")
+def env(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    return environment(tmp_path_factory.mktemp("hook") / "cache")
+
+
+def hook(event: Mapping[str, object] | bytes, *options: str | Path, env: dict[str, str]) -> Ran:
+    """Run the hook for an event, with the samples as skills."""
+    data = event if isinstance(event, bytes) else json.dumps(event).encode()
+    # a loaded machine is no failure
+    words = ["--skills-dir", SAMPLES, "--seconds", "50", *options]
+    return run("hook", *words, env=env, stdin=data)
+
+
+def context_of(ran: Ran) -> str:
+    """Return the context for the model."""
+    told: Any = ran.json["hookSpecificOutput"]
+    assert told["hookEventName"] == "UserPromptSubmit"
+    text: str = told["additionalContext"]
+    return text
+
+
+def test_the_page_of_a_prompt_is_its_context_and_its_cost_is_told(env: dict[str, str]) -> None:
+    done = hook({"hook_event_name": "UserPromptSubmit", "prompt": QUERY, "cwd": str(SAMPLES)}, env=env)
+    assert done.code == 0
+    text = context_of(done)
+    assert text.startswith("[For this prompt SkillPager found a skill: postgres-backup]\n")
+    assert PAGE_LINE in text
+    tokens = default_counter().count(text)
+    message = done.json["systemMessage"]
+    assert message.startswith(f"SkillPager: postgres-backup, {tokens:,} tokens, ")
+    assert message.endswith(" ms")
+    assert message in done.err
+    # what the page leaves out can be read with the command that it names
+    show = text.partition("read: ")[2].partition(" L2-9]")[0].split()
+    assert show[:2] == ["skillpager", "show"]
+    assert "How it works" in run(*show[1:], "L13-45", env=env).out
+    quiet = hook({"prompt": QUERY}, "--quiet", env=env)
+    assert (sorted(quiet.json), quiet.err) == (["hookSpecificOutput"], "")
+
+
+@pytest.mark.parametrize("limit", [300, 700])
+def test_the_page_stays_within_its_limit(limit: int, env: dict[str, str]) -> None:
+    text = context_of(hook({"prompt": QUERY}, "--max-tokens", str(limit), env=env))
+    assert default_counter().count(text.partition("\n\n")[2]) <= limit
+
+
+def test_a_long_page_is_cut_to_what_the_agent_shows(
+    env: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("skillpager.cli.hook.MAX_CHARS", 1_500)
+    words = ["hook", "--skills-dir", SAMPLES, "--seconds", "50", "--max-tokens", "20000"]
+    done = invoke(*words, env=env, stdin=json.dumps({"prompt": QUERY}).encode())
+    assert 500 < len(context_of(done).partition("\n\n")[2]) <= 1_500
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"prompt": ELSEWHERE},
+        {"prompt": " "},
+        {"prompt": f"/postgres-backup {QUERY}"},
+        {"prompt": 7},
+        {"hook_event_name": "SessionStart", "prompt": QUERY},
+        {},
+    ],
+)
+def test_nothing_is_printed_where_no_page_is_wanted(event: Mapping[str, object], env: dict[str, str]) -> None:
+    done = hook(event, env=env)
+    assert (done.code, done.out, done.err) == (0, "", "")
+
+
+@pytest.mark.parametrize(
+    ("data", "options", "says"),
+    [
+        (b"", [], "stdin does not hold a JSON object"),
+        (b"\xff[", [], "stdin does not hold a JSON object"),
+        (b"[" * 100_000, [], "stdin does not hold a JSON object"),
+        (b"{}", ["--colour"], "No such option"),
+        (b"{}", ["surplus"], "unexpected extra argument"),
+        (b"{}", ["--max-tokens", "many"], "'many' is not a whole number"),
+        (json.dumps({"prompt": QUERY}).encode(), ["--max-tokens", "0"], "'0' is not at least 1"),
+    ],
+)
+def test_a_failure_is_a_note_and_no_failure_of_the_prompt(
+    data: bytes, options: list[str], says: str, env: dict[str, str]
+) -> None:
+    done = hook(data, *options, env=env)
+    assert (done.code, done.out) == (0, "")
+    assert says in done.err
+
+
+def test_a_broken_configuration_fails_no_prompt(env: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "skillpager.toml").write_text("max_tokens = [")
+    done = subprocess.run(
+        command("hook"),
+        input=json.dumps({"prompt": QUERY}).encode(),
+        env=env,
+        cwd=tmp_path,
+        capture_output=True,
+    )
+    assert (done.returncode, done.stdout) == (0, b"")
+    assert b"skillpager.toml" in done.stderr
+
+
+def test_a_prompt_does_not_wait_longer_than_the_limit(env: dict[str, str], tmp_path: Path) -> None:
+    own = {**env, "SKILLPAGER_CACHE_DIR": str(tmp_path / "cache")}
+    done = run(
+        "hook",
+        "--skills-dir",
+        SAMPLES,
+        "--seconds",
+        "0.01",
+        env=own,
+        stdin=json.dumps({"prompt": QUERY}).encode(),
+    )
+    assert (done.code, done.out) == (0, "")
+    assert "no page within 0.01 s" in done.err
+
+
+def test_a_session_is_shown_a_part_once(env: dict[str, str]) -> None:
+    first = hook({"prompt": QUERY, "session_id": "one"}, env=env)
+    assert PAGE_LINE in context_of(first)
+    assert hook({"prompt": QUERY, "session_id": "one"}, env=env).out == ""
+    assert PAGE_LINE in context_of(hook({"prompt": QUERY, "session_id": "two"}, env=env))
+    assert PAGE_LINE in context_of(hook({"prompt": QUERY, "session_id": "one"}, "--resend", env=env))
+
+
+def test_skills_that_only_the_user_may_start_are_not_shown(env: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "deploy").mkdir()
+    text = "---\nname: deploy\ndescription: Deploy the service.\ndisable-model-invocation: true\n---\n\nDeploy it.\n"
+    (tmp_path / "deploy" / "SKILL.md").write_text(text)
+    words = ["hook", "--skills-dir", tmp_path, "--seconds", "50"]
+    done = run(*words, env=env, stdin=json.dumps({"prompt": "Deploy the service."}).encode())
+    assert (done.code, done.out) == (0, "")
+
+
+def test_a_catalog_is_prepared_without_a_prompt(env: dict[str, str], tmp_path: Path) -> None:
+    own = {**env, "SKILLPAGER_CACHE_DIR": str(tmp_path / "cache")}
+    done = run("hook", "--skills-dir", SAMPLES, "--prepare", env=own)
+    assert (done.code, done.out) == (0, "")
+    assert list((tmp_path / "cache").rglob("catalog.db"))
+
+
+def test_of_a_long_prompt_both_ends_count() -> None:
+    prompt = read_prompt(json.dumps({"prompt": "a" * MOST_CHARS + "b" * MOST_CHARS}).encode())
+    assert prompt is not None
+    assert (len(prompt.text), prompt.text[0], prompt.text[-1]) == (MOST_CHARS + 1, "a", "b")
+
+
+def test_what_sessions_were_shown_is_bounded_and_damage_is_nothing(tmp_path: Path) -> None:
+    shown = ShownNodes(tmp_path, "a")
+    shown.add([(f"key{number}", ["n1"]) for number in range(MAX_SKILLS + 5)])
+    again = ShownNodes(tmp_path, "a")
+    assert (set(again.of("key4")), set(again.of(f"key{MAX_SKILLS}"))) == (set(), {"n1"})
+    for number in range(MAX_SESSIONS + 5):
+        ShownNodes(tmp_path, str(number)).add([("key", ["n1"])])
+    files = list((tmp_path / "hook").iterdir())
+    assert len(files) == MAX_SESSIONS
+    for file in files:
+        file.write_text('{"key": 3}')
+    assert not ShownNodes(tmp_path, str(MAX_SESSIONS)).of("key")
+    nobody = ShownNodes(tmp_path, "")
+    nobody.add([("key", ["n1"])])
+    assert len(list((tmp_path / "hook").iterdir())) == MAX_SESSIONS

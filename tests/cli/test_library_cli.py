@@ -1,0 +1,137 @@
+"""`skillpager library check` as a real process: what it prints, where, and with which exit code."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cli_process import ROOT, SAMPLES, environment, run
+from skillpager.library.checks import check_library
+from skillpager.library.findings import Kind, check_json
+
+ODD = "examples/skills/odd-markdown/SKILL.md"
+
+
+@pytest.fixture
+def env(tmp_path: Path) -> dict[str, str]:
+    return environment(tmp_path / "cache", HOME=str(tmp_path))
+
+
+def skill(folder: Path, front_matter: str, body: str = "Text.\n") -> Path:
+    """Write a skill and return its SKILL.md."""
+    folder.mkdir(parents=True)
+    (folder / "SKILL.md").write_text(f"---\n{front_matter}---\n{body}", encoding="utf-8")
+    return folder / "SKILL.md"
+
+
+def test_findings_are_lines_that_editors_link(env: dict[str, str]) -> None:
+    done = run("library", "check", "examples/skills", env=env, cwd=ROOT)
+    assert done.code == 1
+    assert done.out == (
+        f"{ODD}:3: error: front-matter: the front matter is not valid YAML (mapping values are not allowed "
+        "here): put the value in quotes, or mend the indentation\n"
+    )
+    assert done.err == "10 skills: 1 error and 0 warnings (1 front-matter)\n"
+
+
+def test_json_is_what_the_library_returns(env: dict[str, str]) -> None:
+    done = run("library", "check", SAMPLES, "--json", env=env)
+    assert (done.code, done.err) == (1, "")
+    assert json.loads(done.out) == check_json(check_library([SAMPLES]))
+
+
+def test_warnings_alone_are_success(tmp_path: Path, env: dict[str, str]) -> None:
+    file = skill(tmp_path / "skills" / "a", "name: a\ndescription: d\n", "word\n" * 600)
+    done = run("library", "check", tmp_path / "skills", env=env)
+    assert done.code == 0
+    assert done.out.splitlines() == [
+        f"{file}: warning: licence: no licence is stated, so nobody else may use the skill: state one as "
+        "`license:` in the front matter, or add a LICENSE file",
+        f"{file}: warning: size: SKILL.md has 604 lines (over 500), and hosts load it whole: move parts that few "
+        "tasks need into files of references/, or let agents page it",
+    ]
+    done = run("library", "check", tmp_path / "skills", "--ignore", "licence", "--max-lines", "604", env=env)
+    assert (done.code, done.out) == (0, "")
+    assert done.err == "1 skill: 0 errors and 0 warnings\n"
+
+
+def test_thresholds_are_options(tmp_path: Path, env: dict[str, str]) -> None:
+    steps = [f"Step {number} of the plan: look at part {number} and write it down." for number in range(40)]
+    skill(tmp_path / "s" / "a", "name: a\ndescription: Plans of work.\nlicense: MIT\n", "\n".join(steps))
+    skill(tmp_path / "s" / "b", "name: b\ndescription: Red tulips.\nlicense: MIT\n", "\n".join(steps[10:]))
+
+    def kinds(*options: str) -> list[str]:
+        done = run("library", "check", tmp_path / "s", "--json", *options, env=env)
+        return [finding["kind"] for finding in json.loads(done.out)["findings"]]
+
+    assert kinds() == []
+    assert kinds("--near-copy", "0.6") == ["near-copy"]
+    assert kinds("--max-description", "11") == ["description"]
+    assert sorted(kinds("--max-tokens", "50")) == ["size", "size"]
+    assert sorted(kinds("--overlap", "0.5", "--near-copy", "1")) in ([], ["overlap"])
+
+
+def test_without_folders_the_usual_ones_are_checked(tmp_path: Path, env: dict[str, str]) -> None:
+    done = run("library", "check", env=env, cwd=tmp_path)
+    assert (done.code, done.out) == (0, "")
+    assert done.err.startswith("no skills in ")
+    skill(tmp_path / ".claude" / "skills" / "a", "name: B\ndescription: d\nlicense: MIT\n")
+    done = run("library", "check", env=env, cwd=tmp_path)
+    assert done.code == 1
+    assert "error: name: the name 'B' is not" in done.out
+
+
+def test_what_a_skill_says_stays_on_its_line(tmp_path: Path, env: dict[str, str]) -> None:
+    skill(
+        tmp_path / "skills" / "a",
+        'name: a\ndescription: d\nlicense: "x\\e[31m\\n/etc/passwd:1: error"\n',
+        "[x](gone\u202e.md)\n",
+    )
+    done = run("library", "check", tmp_path / "skills", env=env)
+    assert done.code == 1
+    assert len(done.out.splitlines()) == 2
+    assert not {"\x1b", "\u202e"} & set(done.out)
+    as_json = run("library", "check", tmp_path / "skills", "--json", env=env)
+    assert "\x1b" not in as_json.out
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (
+            ["--ignore", "licences"],
+            2,
+            f"There is no kind 'licences' of findings: the kinds are {', '.join(Kind)}.",
+        ),
+        (["nowhere"], 1, "nowhere is not a folder"),
+        (["--overlap", "2"], 2, "'--overlap'"),
+    ],
+)
+def test_mistakes_are_told(words: list[str], code: int, said: str, env: dict[str, str]) -> None:
+    done = run("library", "check", *words, env=env)
+    assert done.code == code
+    assert said in " ".join(done.err.replace("│", " ").split())
+
+
+def test_settings_say_which_skills_are_offered(tmp_path: Path, env: dict[str, str]) -> None:
+    skill(tmp_path / "s" / "a", "name: a\ndescription: Dump a table.\nlicense: MIT\n")
+    skill(tmp_path / "s" / "b", "name: b\ndescription: Dump a table, too.\nlicense: GPL-3.0\n")
+
+    def offered(**variables: str) -> list[str]:
+        done = run("route", "dump a table", tmp_path / "s", "--json", env={**env, **variables})
+        assert done.code == 0, done.err
+        return sorted(each["name"] for each in json.loads(done.out)["skills"])
+
+    assert offered() == ["a", "b"]
+    assert offered(SKILLPAGER_LICENCES="mit, Apache-2.0") == ["a"]
+    assert offered(SKILLPAGER_TRUSTED=str(tmp_path / "s" / "b")) == ["b"]
+    assert offered(SKILLPAGER_TRUSTED=str(tmp_path / "nowhere")) == []
+    done = run("route", "dump", tmp_path / "s", env={**env, "SKILLPAGER_LICENCES": "MITT"})
+    assert (done.code, done.err) == (1, "error: 'MITT' is not a known licence: did you mean MIT?\n")
+    done = run("route", "dump", tmp_path / "s", env={**env, "SKILLPAGER_TRUSTED": "/nowhere"})
+    assert f"no skills that the settings `trusted` and `licences` let pass in {tmp_path / 's'}" in done.err
+    # a project cannot widen what its user trusts
+    (tmp_path / "skillpager.toml").write_text('trusted = ["/"]\n')
+    done = run("route", "dump", tmp_path / "s", env={**env, "SKILLPAGER_TRUSTED": "/nowhere"}, cwd=tmp_path)
+    assert "trusted is ignored" in done.err
+    assert done.out == ""

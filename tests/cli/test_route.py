@@ -1,0 +1,89 @@
+"""`skillpager route`, and what `skillpager index` prepares for it, in processes of their own."""
+
+import re
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from cli_process import SAMPLES, environment, run
+
+QUERY = "which commit broke the tests"
+
+
+@pytest.fixture
+def env(tmp_path: Path) -> dict[str, str]:
+    return environment(tmp_path / "cache")
+
+
+def test_the_skills_are_listed_best_first(env: dict[str, str]) -> None:
+    done = run("route", QUERY, SAMPLES, "-k", "2", env=env)
+    head, *rows = [line.split("\t") for line in done.out.splitlines()]
+    assert head == ["skill", "chance", "terms", "description", "path"]
+    assert (rows[0][0], rows[0][4]) == ("git-bisect", str(SAMPLES / "git-bisect"))
+    assert set(rows[0][2].split()) == {"test", "commit", "which"}
+    assert len(rows) == 2
+    assert (done.code, done.err) == (0, "")
+
+
+def test_json_and_explanations_have_the_same_numbers(env: dict[str, str]) -> None:
+    form = run("route", QUERY, SAMPLES, "-k", "1", "--json", "--explain", env=env).json
+    (skill,) = form["skills"]
+    assert (form["query"], form["searched"], form["has_fit"], skill["name"]) == (
+        QUERY,
+        10,
+        True,
+        "git-bisect",
+    )
+    told = run("route", "-", SAMPLES, "-k", "1", "--explain", env=env, stdin=QUERY.encode()).out
+    assert "test, commit, which: in its description, body" in told
+    for name, value in skill["features"].items():
+        (shown,) = re.findall(rf"^  {name} (\S+)$", told, re.MULTILINE)
+        assert float(shown) == pytest.approx(value, abs=6e-4)  # rounded twice
+
+
+def test_it_says_that_no_skill_fits(env: dict[str, str]) -> None:
+    done = run("route", "bake a sourdough bread with rye flour", SAMPLES, env=env)
+    assert done.code == 0
+    assert "no skill fits: the chance that one of 10 skills does is " in done.err
+    assert run("route", "bake bread", SAMPLES, "--json", env=env).json["has_fit"] is False
+
+
+def test_mistakes_are_explained(env: dict[str, str], tmp_path: Path) -> None:
+    assert "is not a folder: name folders that contain skills" in run("route", "find", "commit", env=env).err
+    assert "The query is empty" in run("route", " ", SAMPLES, env=env).err
+    empty = run("route", QUERY, tmp_path, env=env)
+    assert (empty.code, empty.out) == (0, "")
+    assert "no skills in" in empty.err
+
+
+def test_indexing_prepares_routes(env: dict[str, str], tmp_path: Path) -> None:
+    skills = tmp_path / "skills"
+    for number in range(70):
+        path = skills / f"skill-{number}"
+        path.mkdir(parents=True)
+        (path / "SKILL.md").write_text(f"---\ndescription: Topic number {number}.\n---\nText.\n")
+    done = run("index", skills, "--encoder", "hashing", env=env)
+    assert (done.code, len(done.out.splitlines())) == (0, 71)
+    with closing(sqlite3.connect(tmp_path / "cache" / "indexes" / "catalog.db")) as catalog:
+        kinds = dict(catalog.execute("SELECT kind, sum(skills) FROM segments GROUP BY kind").fetchall())
+    assert kinds == {"terms": 70}
+
+
+def test_the_cache_commands_know_the_catalog(env: dict[str, str], tmp_path: Path) -> None:
+    catalog = tmp_path / "cache" / "indexes" / "catalog.db"
+    run("route", QUERY, SAMPLES, env=env)
+    assert run("cache", "verify", env=env).code == 0
+    with closing(sqlite3.connect(catalog)) as connection, connection:
+        connection.execute("UPDATE segments SET checksum = 'wrong' WHERE kind = 'terms'")
+    damaged = run("cache", "verify", "--json", env=env)
+    assert damaged.code == 1
+    assert damaged.json["damaged"] == [
+        {"key": "", "name": str(catalog), "problem": "segment 1: its checksum differs"}
+    ]
+    assert run("cache", "clear", "--yes", env=env).code == 0
+    assert run("cache", "verify", env=env).code == 0
+    with closing(sqlite3.connect(catalog)) as connection:
+        assert connection.execute("SELECT count(*) FROM segments").fetchone() == (0,)
+        assert connection.execute("SELECT count(*) FROM readings").fetchone() == (0,)

@@ -1,0 +1,22 @@
+"""The tables of docs/agents.md are those that its rows give."""
+
+from pathlib import Path
+
+from generate_agents import PAGE, make_blocks, read_study, with_cut_pages
+from marked_blocks import read_blocks
+
+TASKS = Path(__file__).parents[2] / "benchmarks" / "agent" / "tasks"
+
+
+def test_the_tables_are_those_of_the_rows() -> None:
+    assert read_blocks(PAGE.read_text(encoding="utf-8")) == make_blocks()
+
+
+def test_every_task_of_a_public_skill_was_solved_once_in_each_arm_by_another_agent() -> None:
+    rows = read_study()
+    tasks = {path.name for path in TASKS.iterdir() if (path / "answers").is_dir()}
+    assert {row.task for row in rows} == tasks
+    for task in tasks:
+        mine = [row for row in rows if row.task == task]
+        assert len({row.arm for row in mine}) == len({row.model for row in mine}) == len(mine) == 5
+    assert 0 < len(with_cut_pages(rows)) < len(rows)

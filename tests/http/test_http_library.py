@@ -1,0 +1,135 @@
+"""Routing and pages of a whole library over HTTP, as the library makes them."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from conftest import SAMPLES
+from http_running import QUERY, running
+from skillpager import SkillPager
+from skillpager.http.options import ServerOptions
+from skillpager.library import Library, library_page_json, route_json
+from test_http_pages import plain
+
+USER_ONLY = "---\nname: deploy\ndescription: Deploy it.\ndisable-model-invocation: true\n---\n\nDeploy.\n"
+
+
+@pytest.fixture(scope="module")
+def client(pager: SkillPager) -> Iterator[httpx.Client]:
+    with running(pager, ServerOptions(port=0, max_tokens=900)) as service:
+        yield service.client
+
+
+def told(client: httpx.Client, path: str, **fields: object) -> Any:
+    """Return the answer to a request by POST."""
+    answer = client.post(path, json=fields)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def test_a_route_is_that_of_the_library(client: httpx.Client, pager: SkillPager) -> None:
+    found = Library(pager, [SAMPLES]).route(QUERY, k=3)
+    form = told(client, "/v1/route", query=QUERY, k=3)
+    assert form == plain(route_json(found))
+    assert form["skills"][0]["name"] == "postgres-backup"
+    assert form["has_fit"]
+    by_get = client.get("/v1/route", params={"query": QUERY, "k": 3})
+    assert by_get.json() == form
+    seen = client.get(
+        "/v1/route", params={"query": QUERY, "k": 3}, headers={"If-None-Match": by_get.headers["ETag"]}
+    )
+    assert (seen.status_code, seen.content) == (304, b"")
+
+
+def test_skills_that_only_the_user_may_start_are_left_out_on_request(
+    pager: SkillPager, tmp_path: Path
+) -> None:
+    (tmp_path / "deploy").mkdir()
+    (tmp_path / "deploy" / "SKILL.md").write_text(USER_ONLY)
+    with running(pager, folder=tmp_path) as service:
+        (skill,) = told(service.client, "/v1/route", query="deploy it")["skills"]
+        assert (skill["name"], skill["user_only"]) == ("deploy", True)
+        assert told(service.client, "/v1/route", query="deploy it", for_model=True)["skills"] == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ({}, "query: Field required"),
+        ({"query": " "}, "The query is empty"),
+        ({"query": "x" * 8001}, "query: String should have at most 8000 characters"),
+        ({"query": "x", "k": 0}, "k: Input should be greater than or equal to 1"),
+        ({"query": "x", "k": 101}, "k: Input should be less than or equal to 100"),
+        ({"query": "x", "skill": "y"}, "skill: Extra inputs are not permitted"),
+    ],
+)
+def test_what_is_wrong_is_named(client: httpx.Client, fields: dict[str, object], says: str) -> None:
+    answer = client.post("/v1/route", json=fields)
+    assert answer.status_code == 422
+    assert says in answer.json()["detail"]
+
+
+# ---- one page from several skills
+
+
+BOTH = "Find the commit that broke the build with git bisect, then restore one table from a dump."
+
+
+def test_a_page_is_that_of_the_library(client: httpx.Client, pager: SkillPager) -> None:
+    library = Library(pager, [SAMPLES])
+    made = library.page(BOTH, max_tokens=700, show=lambda skill: f"read {skill.name}")
+    form = told(client, "/v1/ask", query=BOTH, max_tokens=700, show="read")
+    assert form == plain(library_page_json(made))
+    assert sorted(part["name"] for part in form["parts"]) == ["git-bisect", "postgres-backup"]
+    assert form["has_fit"]
+    assert "read: read postgres-backup L2-9" in form["text"]
+    by_get = client.get("/v1/ask", params={"query": BOTH, "max_tokens": 700, "show": "read"})
+    assert by_get.json() == form
+
+
+def test_the_ceiling_of_the_service_is_that_of_every_page(client: httpx.Client) -> None:
+    assert told(client, "/v1/ask", query=BOTH, fill=True)["tokens"] <= 900
+    refused = client.post("/v1/ask", json={"query": BOTH, "max_tokens": 901})
+    assert (refused.status_code, refused.json()["detail"]) == (
+        422,
+        "max_tokens is 901: the service allows 900 at most.",
+    )
+
+
+def test_where_nothing_fits_it_is_said(client: httpx.Client) -> None:
+    form = told(client, "/v1/ask", query="Quel temps fait-il a Tombouctou ?")
+    assert (form["has_fit"], form["parts"]) == (False, [])
+    assert form["text"].startswith("[No skill fits the query: 10 skills searched")
+    form = told(client, "/v1/ask", query=QUERY, max_tokens=5)
+    assert form["least_tokens"] > 5
+    assert form["has_fit"]
+
+
+def test_one_skill_has_its_own_page_and_counts_as_one(client: httpx.Client) -> None:
+    before = client.get("/metrics").text
+    form = told(client, "/v1/ask", query=QUERY, max_skills=1)
+    page = told(client, "/v1/page", query=QUERY, skill="postgres-backup", max_tokens=900)
+    assert form["text"] == page["text"]
+    assert form["parts"][0]["page"]["selection"] == page["selection"]
+    assert before != client.get("/metrics").text
+
+
+@pytest.mark.parametrize(
+    ("fields", "status", "says"),
+    [
+        ({"query": QUERY, "strategy": "llm_outline"}, 403, "loads a model or calls an endpoint"),
+        ({"query": QUERY, "strategy": "os:system"}, 422, "Unknown strategy"),
+        ({"query": QUERY, "max_skills": 0}, 422, "max_skills"),
+        ({"query": QUERY, "folder": True}, 422, "folder: Extra inputs"),
+        ({"query": ""}, 422, "query: String should have at least 1 character"),
+        ({"query": " "}, 422, "The query is empty"),
+    ],
+)
+def test_what_the_owner_forbids_or_is_wrong_is_refused(
+    client: httpx.Client, fields: dict[str, object], status: int, says: str
+) -> None:
+    answer = client.post("/v1/ask", json=fields)
+    assert (answer.status_code, says in answer.json()["detail"]) == (status, True), answer.text

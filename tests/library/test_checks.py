@@ -1,0 +1,290 @@
+"""The check of a library: each kind of finding, where it is told, and what is no finding."""
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from conftest import ROOT, SAMPLES
+from skillpager.encoders.builtin import BuiltinEncoder
+from skillpager.library.checks import DEFAULT_LIMITS, check_library
+from skillpager.library.findings import Finding, Kind, Severity
+from skillpager.library.listing import HOSTS, Entry, list_for
+from skillpager.library.overlaps import find_overlaps
+from skillpager.library.skill_checks import Limits
+
+DESCRIPTION = "Restore PostgreSQL dumps. Use when a table was dropped."
+
+
+def skill(
+    folder: Path,
+    body: str | None = None,
+    *,
+    name: str | None = None,
+    description: str | None = DESCRIPTION,
+    more: str = "license: MIT\n",
+) -> Path:
+    """Write a skill, by default one without a finding; return its SKILL.md."""
+    folder.mkdir(parents=True)
+    fields = f"name: {folder.name if name is None else name}\n"
+    fields += "" if description is None else f"description: {description}\n"
+    file = folder / "SKILL.md"
+    text = f"Text of {folder.name}.\n" if body is None else body
+    file.write_text(f"---\n{fields}{more}---\n\n{text}", encoding="utf-8")
+    return file
+
+
+def check(folder: Path, **options: object) -> list[Finding]:
+    """Return the findings about the skills in a folder."""
+    return list(check_library([folder], **options).findings)  # type: ignore[arg-type]
+
+
+def the(folder: Path, **options: object) -> Finding:
+    """Return the only finding about the skills in a folder."""
+    (finding,) = check(folder, **options)
+    return finding
+
+
+def test_a_good_library_has_no_findings(tmp_path: Path) -> None:
+    skill(tmp_path / "restore-dumps")
+    skill(tmp_path / "lint-css", description="Find unused CSS rules. Use before a release of a web page.")
+    checked = check_library([tmp_path])
+    assert (checked.skills, checked.findings, checked.errors, checked.counts) == (2, (), 0, {})
+
+
+def test_sample_skills_have_the_one_error_that_they_are_a_sample_of() -> None:
+    (finding,) = check(SAMPLES)
+    assert (finding.kind, finding.file, finding.line) == (
+        Kind.FRONT_MATTER,
+        SAMPLES / "odd-markdown" / "SKILL.md",
+        3,
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "remedy"),
+    [
+        ("Restore Dumps", "Restore Dumps", "write `name: restore-dumps`"),
+        ("restore--dumps", "restore--dumps", "write `name: restore-dumps`"),
+        ("x" * 65, "x" * 65, f"write `name: {'x' * 64}`"),
+        ("备份", "备份", "write `name: a-name`"),
+    ],
+)
+def test_names_that_the_specification_does_not_allow(
+    tmp_path: Path, name: str, value: str, remedy: str
+) -> None:
+    file = skill(tmp_path / "a", name=name)
+    finding = the(tmp_path)
+    assert (finding.kind, finding.severity) == (Kind.NAME, Severity.ERROR)
+    assert (finding.file, finding.line, finding.value, finding.remedy) == (file, 2, value, remedy)
+
+
+def test_a_name_is_missing_or_not_that_of_the_folder(tmp_path: Path) -> None:
+    file = skill(tmp_path / "a", name="b")
+    finding = the(tmp_path)
+    assert (finding.kind, finding.line, finding.value) == (Kind.FOLDER, 2, "b")
+    file.write_text(f"---\ndescription: {DESCRIPTION}\nlicense: MIT\n---\nText.\n")
+    finding = the(tmp_path)
+    assert (finding.kind, finding.line, finding.remedy) == (Kind.NAME, 1, "add `name: a`")
+
+
+def test_descriptions_that_are_missing_or_too_long(tmp_path: Path) -> None:
+    file = skill(tmp_path / "a", description=None)
+    finding = the(tmp_path)
+    assert (finding.kind, finding.severity, finding.line) == (Kind.DESCRIPTION, Severity.ERROR, 1)
+    file.write_text("# No front matter\n\nText.\n")
+    assert [each.kind for each in check(tmp_path)] == [Kind.LICENCE, Kind.FRONT_MATTER]
+    shutil.rmtree(tmp_path / "a")
+    skill(tmp_path / "a", description="x " * 511 + "xx")
+    assert check(tmp_path) == []
+    shutil.rmtree(tmp_path / "a")
+    skill(tmp_path / "a", description="x " * 512 + "x")
+    finding = the(tmp_path)
+    assert (finding.kind, finding.line, finding.value) == (Kind.DESCRIPTION, 3, "1025")
+
+
+def test_front_matter_that_strict_readers_refuse(tmp_path: Path) -> None:
+    skill(tmp_path / "a", description="Backups: how to make them", more="compatibility: x\nlicense: MIT\n")
+    finding = the(tmp_path)
+    assert (finding.kind, finding.severity, finding.line) == (Kind.FRONT_MATTER, Severity.ERROR, 3)
+    shutil.rmtree(tmp_path / "a")
+    skill(tmp_path / "a", more=f"license: MIT\ncompatibility: {'x' * 501}\n")
+    finding = the(tmp_path)
+    assert (finding.kind, finding.line, finding.value) == (Kind.COMPATIBILITY, 5, "501")
+
+
+def test_a_file_that_cannot_be_read_is_a_finding_and_stops_nothing(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "SKILL.md").write_bytes(b"\xff\xfe\x00")
+    skill(tmp_path / "b")
+    checked = check_library([tmp_path])
+    (finding,) = checked.findings
+    assert (finding.kind, finding.severity, checked.skills) == (Kind.UNREADABLE, Severity.ERROR, 2)
+    assert finding.problem
+    assert finding.remedy
+
+
+def test_links_that_lead_nowhere(tmp_path: Path) -> None:
+    body = """See [the guide](references/guide.md), [gone](references/gone.md "title") and ![chart](a%20b.png).
+
+    [in code](more/code.md)
+
+- [again](references/gone.md)
+- [home](https://example.org/x.md) [mail](mailto:a@example.org) [anchor](#here) [root](/etc/x.md)
+- [form](path/to/file.md) [site](www.example.org/x) [name]({name}.md)
+
+[defined]: more/defined.md
+A [defined] link, and [out](../shared.md).
+"""
+    file = skill(tmp_path / "skills" / "a", body)
+    (file.parent / "references").mkdir()
+    (file.parent / "references" / "guide.md").write_text("[up](../SKILL.md) [down](deeper.md)\n")
+    (tmp_path / "skills" / "shared.md").write_text("Shared.\n")
+    found = [
+        (each.kind, str(each.severity), each.file.name, each.line, each.value) for each in check(tmp_path)
+    ]
+    assert found == [
+        (Kind.DEAD_LINK, "error", "SKILL.md", 7, "a b.png"),
+        (Kind.DEAD_LINK, "error", "SKILL.md", 7, "references/gone.md"),
+        (Kind.DEAD_LINK, "error", "SKILL.md", 15, "more/defined.md"),
+        (Kind.OUTSIDE, "warning", "SKILL.md", 16, "../shared.md"),
+        (Kind.DEAD_LINK, "error", "guide.md", 1, "deeper.md"),
+    ]
+
+
+def test_files_that_text_names_are_missed_only_in_folders_of_the_skill(tmp_path: Path) -> None:
+    body = """Run `scripts/build.py`, then `python scripts/gone.py --all` and read references/gone.md.
+
+```sh
+./assets/logo.svg [`references/site.md`](https://example.org/site.md) $HOME/scripts/home.sh src/scripts/other.py scripts/{name}.py
+```
+"""
+    file = skill(tmp_path / "a", body)
+    finding = the(tmp_path)
+    assert (finding.severity, finding.line, finding.value) == (Severity.WARNING, 7, "references/gone.md")
+    (file.parent / "scripts").mkdir()
+    (file.parent / "scripts" / "build.py").write_text("")
+    assert [each.value for each in check(tmp_path)] == ["references/gone.md", "scripts/gone.py"]
+
+
+def test_files_that_hosts_load_whole_are_short(tmp_path: Path) -> None:
+    skill(tmp_path / "a", "line\n" * 494)
+    assert check(tmp_path) == []
+    shutil.rmtree(tmp_path / "a")
+    skill(tmp_path / "a", "line\n" * 496)
+    assert "SKILL.md has 502 lines (over 500)" in the(tmp_path).problem
+    limits = Limits(1024, 1_000, 100, 0.8, 0.85)
+    finding = the(tmp_path, limits=limits)
+    assert finding.kind is Kind.SIZE
+    assert "tokens (over 100)" in finding.problem
+
+
+def test_licences_that_are_missing_unknown_or_contradictory(tmp_path: Path) -> None:
+    file = skill(tmp_path / "a", more="")
+    assert (the(tmp_path).kind, the(tmp_path).line) == (Kind.LICENCE, None)
+    for stated in ("Complete terms in LICENSE.txt", "Our own"):
+        file.write_text(f"---\nname: a\ndescription: {DESCRIPTION}\nlicense: {stated}\n---\nText.\n")
+        finding = the(tmp_path)
+        assert (finding.kind, finding.line, finding.value) == (Kind.LICENCE, 4, stated)
+    file.write_text(f"---\nname: a\ndescription: {DESCRIPTION}\nlicense: MIT\n---\nText.\n")
+    shutil.copy(ROOT / "LICENSE", file.parent)
+    conflicts = [each.problem for each in check(tmp_path)]
+    own = "MIT" in (ROOT / "LICENSE").read_text(encoding="utf-8")[:200]
+    assert conflicts == ([] if own else ["the front matter states MIT, but LICENSE is Apache-2.0"])
+    (file.parent / "LICENSE").write_text("All rights reserved.")
+    assert the(tmp_path).problem == "the front matter states MIT, but LICENSE is LicenseRef-Proprietary"
+    assert check(tmp_path, ignore=[Kind.LICENCE]) == []
+
+
+def test_copies_and_namesakes(tmp_path: Path) -> None:
+    body = (SAMPLES / "postgres-backup" / "SKILL.md").read_text(encoding="utf-8").partition("\n---\n")[2]
+    first = skill(tmp_path / "one" / "a", body)
+    skill(tmp_path / "two" / "a", body)
+    skill(tmp_path / "two" / "b", body + "\nOne more line of text.\n", description="Unused style sheets.")
+    skill(tmp_path / "two" / "c" / "a", "Another.\n", description="Colours of a web page.")
+    found = [
+        (each.kind, each.file.relative_to(tmp_path).parent.as_posix(), each.value)
+        for each in check(tmp_path, ignore=[Kind.DEAD_LINK, Kind.OVERLAP])
+    ]
+    assert found == [
+        (Kind.COPY, "two/a", str(first)),
+        (Kind.NEAR_COPY, "two/b", str(first)),
+        (Kind.SAME_NAME, "two/c/a", "a"),
+    ]
+
+
+def test_skills_that_take_each_others_queries(tmp_path: Path) -> None:
+    texts = [
+        "Review code for bugs, security and style. Use when code has changed.",
+        "Review changed code for bugs, security and style. Use when code is to be reviewed.",
+    ]
+    first = skill(tmp_path / "code-review", description=texts[0])
+    second = skill(tmp_path / "code-reviewer", description=texts[1])
+    skill(tmp_path / "plan-trips", description="Plan a journey by train with hotels.")
+    skill(tmp_path / "silent", description=None, more="license: MIT\n")
+    overlaps = [each for each in check(tmp_path) if each.kind is Kind.OVERLAP]
+    assert [(each.file, each.line, each.value) for each in overlaps] == [(first, 3, str(second))]
+    limits = Limits(1024, 500, 5_000, 0.8, 1.0)
+    assert Kind.OVERLAP not in {each.kind for each in check(tmp_path, limits=limits)}
+
+
+def test_descriptions_that_differ_in_the_product_do_not_overlap() -> None:
+    texts = [
+        (f"{name}-automation", f"Automate {name} tasks. Always search tools first for current schemas.")
+        for name in ("svix", "parseur")
+    ]
+    rows = BuiltinEncoder().encode_documents([f"{name}: {text}" for name, text in texts])
+    assert rows[0] @ rows[1] > DEFAULT_LIMITS.overlap
+    assert find_overlaps(texts, rows) == []
+    # a second one for the same product takes the queries of the first
+    texts[1] = ("automation", texts[0][1])
+    (overlap,) = find_overlaps(texts, rows)
+    assert (overlap.place, overlap.other, overlap.more) == (0, 1, 0)
+    assert find_overlaps(texts, rows, known={(0, 1)}) == []
+
+
+def test_each_pair_is_told_once_and_the_nearest_by_name() -> None:
+    rows = np.eye(4, 3, dtype=np.float32)
+    rows[1] = rows[2] = rows[0]
+    texts = [("a", "same words")] * 4
+    overlaps = find_overlaps(texts, rows)
+    assert [(each.place, each.other, each.more) for each in overlaps] == [(0, 1, 1), (2, 0, 1)]
+
+
+def test_hosts_have_no_room_for_many_descriptions(tmp_path: Path) -> None:
+    claude, codex = HOSTS
+    entry = Entry("a-name", "x" * 89, "", Path("/skills/a-name/SKILL.md"))
+    # "- a-name: " and the line end take 11 characters, so an entry takes 100
+    assert list_for(claude, [entry] * 80).fits
+    listing = list_for(claude, [entry] * 100)
+    assert (listing.ration, listing.needed, listing.names) == (8_000, 10_000, 900)
+    assert (listing.described, listing.listed) == (78, 100)
+    assert list_for(codex, [entry] * 100).fits
+    many = list_for(codex, [entry] * 1_000)
+    assert many.listed < 1_000
+    assert list_for(claude, []).fits
+    # longer descriptions are cut
+    assert (
+        list_for(claude, [Entry("a", "x" * 1_000, "x" * 1_000, Path("a"))]).needed == len("- a: \n") + 1_536
+    )
+
+
+def test_a_library_that_a_host_does_not_show_is_told_at_its_folder(tmp_path: Path) -> None:
+    for number in range(12):
+        name = f"skill-{number}"
+        skill(tmp_path / name, description=f"{name} " * 100, more=f"license: MIT\nwhen_to_use: {'x' * 900}\n")
+    findings = check(tmp_path, ignore=[Kind.OVERLAP, Kind.NEAR_COPY, Kind.COPY])
+    (finding,) = findings
+    assert (finding.kind, finding.severity, finding.file) == (Kind.LISTING, Severity.WARNING, tmp_path)
+    assert (
+        "Claude Code shows 8,000 (1 % of 200,000 tokens): about 5 of 12 descriptions fit" in finding.problem
+    )
+
+
+def test_stubs_are_left_out_and_linked_skills_checked_once(tmp_path: Path) -> None:
+    skill(tmp_path / "a", more='metadata: {"skillpager.stub-of": "/elsewhere"}\n')
+    file = skill(tmp_path / "b")
+    (tmp_path / "c").symlink_to(file.parent)
+    checked = check_library([tmp_path, tmp_path])
+    assert (checked.skills, checked.findings) == (1, ())

@@ -1,0 +1,160 @@
+"""Filters: which skills pass, and what is said of the others."""
+
+from pathlib import Path
+
+import pytest
+
+from messages import raises
+from skillpager import SkillPager
+from skillpager.errors import SettingsError, UnknownSkillError
+from skillpager.library import FoundSkill, Library, SkillFilter, discover, route_json
+from skillpager.settings import Settings
+
+
+def skill(folder: Path, licence: str = "") -> Path:
+    """Write a skill, with a licence in its front matter if one is given."""
+    folder.mkdir(parents=True)
+    stated = f"license: {licence}\n" if licence else ""
+    text = f"---\nname: {folder.name}\ndescription: d\n{stated}---\ntext\n"
+    (folder / "SKILL.md").write_text(text, encoding="utf-8")
+    return folder
+
+
+def passed(wanted: SkillFilter, *folders: Path) -> list[str]:
+    """Return the names of the skills that pass."""
+    return [found.name for found in discover(folders) if wanted(found)]
+
+
+def test_without_wishes_every_skill_passes(tmp_path: Path) -> None:
+    skill(tmp_path / "a")
+    assert passed(SkillFilter(), tmp_path) == ["a"]
+    assert SkillFilter().reason(FoundSkill("x", "", Path("nowhere"), None, None)) is None
+
+
+def test_licences_are_named_as_people_name_them(tmp_path: Path) -> None:
+    for name, licence in [
+        ("a", "MIT"),
+        ("b", "Apache 2.0"),
+        ("c", "MIT AND GPLv3"),
+        ("d", ""),
+        ("e", "Proprietary"),
+    ]:
+        skill(tmp_path / name, licence)
+    skill(tmp_path / "f", "GPL-3.0-or-later")
+    assert passed(SkillFilter(licences={"mit"}), tmp_path) == ["a"]
+    assert passed(SkillFilter(licences=["MIT license", "apache-2.0"]), tmp_path) == ["a", "b"]
+    assert passed(SkillFilter(licences={"MIT", "GPL-3.0-only"}), tmp_path) == ["a", "f"]
+    assert passed(SkillFilter(licences={"unknown"}), tmp_path) == ["c", "d"]
+    assert passed(SkillFilter(licences={"proprietary"}), tmp_path) == ["e"]
+    assert SkillFilter(licences={"mit"}) == SkillFilter(licences={"MIT"})
+    reasons = [SkillFilter(licences={"MIT"}).reason(found) for found in discover([tmp_path])]
+    assert reasons[1] == "has the licence Apache-2.0, which was not asked for"
+
+
+def test_licences_that_nobody_knows_are_refused() -> None:
+    for names in ({"MITT"}, {"no such thing"}, {"MIT OR Apache-2.0"}, {""}):
+        with raises(SettingsError):
+            SkillFilter(licences=names)
+
+
+def test_trusted_folders_hold_what_lies_in_them_and_what_links_there_lead_to(tmp_path: Path) -> None:
+    trusted, other = tmp_path / "trusted", tmp_path / "other"
+    skill(trusted / "a")
+    skill(trusted / "deep" / "b")
+    evil = skill(other / "evil")
+    wanted = SkillFilter(trusted=[trusted])
+    assert passed(wanted, tmp_path) == ["a", "b"]
+    # whose name only begins like a trusted folder's, or whose path only seems to lead through one
+    skill(tmp_path / "trusted-not" / "c")
+    assert passed(wanted, tmp_path) == ["a", "b"]
+    assert passed(wanted, trusted / ".." / "other") == []
+    # somebody who can write there put the link
+    (trusted / "linked").symlink_to(evil)
+    assert passed(wanted, trusted) == ["a", "b", "evil"]
+    # and what a link from elsewhere leads to is trusted
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "a").symlink_to(trusted / "a")
+    assert passed(wanted, tmp_path / "elsewhere") == ["a"]
+    found = FoundSkill("evil", "", evil, None, None)
+    assert wanted.reason(found) == "is in no trusted folder"
+
+
+def test_a_trusted_folder_may_be_relative_or_a_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    skill(tmp_path / "real" / "a")
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for folder in ("real", "link", "~/real", "./link/../real"):
+        wanted = SkillFilter(trusted=[Path(folder)])
+        assert passed(wanted, Path("real"), tmp_path / "real") == ["a"]
+        assert passed(wanted, Path("link")) == ["a"]
+
+
+def test_skills_that_others_can_change_are_left_out(tmp_path: Path) -> None:
+    path = skill(tmp_path / "a")
+    (path / "references").mkdir()
+    linked = path / "references" / "more.md"
+    linked.write_text("more")
+    wanted = SkillFilter(unshared=True)
+    (found,) = discover([tmp_path])
+    for place in (path / "SKILL.md", path, path / "references", linked, tmp_path):
+        assert wanted.reason(found) is None
+        before = place.stat().st_mode
+        place.chmod(before | 0o002)
+        assert wanted.reason(found) == f"can be changed by others: {place}"
+        place.chmod(before)
+    # a folder of another user, but one in which everybody changes only what is their own
+    tmp_path.chmod(0o1777)
+    assert wanted(found)
+    path.chmod(0o1777)
+    assert not wanted(found)
+
+
+def test_a_skill_that_is_a_link_is_where_the_link_leads(tmp_path: Path) -> None:
+    shared = skill(tmp_path / "shared" / "a")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "a").symlink_to(shared)
+    (tmp_path / "shared").chmod(0o777)
+    (found,) = discover([tmp_path / "mine"])
+    assert SkillFilter(unshared=True).reason(found) == f"can be changed by others: {tmp_path / 'shared'}"
+
+
+def test_a_library_offers_only_what_passes_and_an_unwanted_skill_shadows_none(tmp_path: Path) -> None:
+    stranger = skill(tmp_path / "project" / "backup", "MIT")
+    mine = skill(tmp_path / "mine" / "backup", "MIT")
+    skill(tmp_path / "project" / "other", "MIT")
+    folders = [tmp_path / "project", tmp_path / "mine"]
+    pager = SkillPager(settings=Settings(cache_dir=tmp_path / "cache"))
+    assert Library(pager, folders).skill("backup").path == stranger
+    library = Library(pager, folders, keep=SkillFilter(trusted=[tmp_path / "mine"]))
+    assert [found.path for found in library.skills()] == [mine]
+    assert library.skill("backup").path == mine
+    with pytest.raises(UnknownSkillError):
+        library.skill("other")
+    assert [routed.skill.path for routed in library.route("backup text").skills] == [mine]
+    pager.close()
+
+
+def test_routes_tell_folder_and_licence_and_fold_copies(tmp_path: Path) -> None:
+    text = " ".join(f"Dump table {number} with pg_dump and keep it." for number in range(30))
+    for name in ("dump-tables", "table-dumps", "dump-indexes"):
+        path = skill(tmp_path / "skills" / name, "Apache 2.0")
+        described = "Dump indexes." if name == "dump-indexes" else "Dump tables of a database."
+        (path / "SKILL.md").write_text(
+            f"---\nname: {name}\ndescription: {described}\nlicense: Apache 2.0\n---\n{text}\n"
+        )
+    # a new process reads the licence from the catalog
+    for _ in range(2):
+        pager = SkillPager(settings=Settings(cache_dir=tmp_path / "cache"))
+        found = Library(pager, [tmp_path / "skills"]).route("dump a table", k=3)
+        pager.close()
+        shown = {routed.skill.name: [copy.name for copy in routed.copies] for routed in found.skills}
+        assert len(shown) == 2
+        (first,) = shown.keys() - {"dump-indexes"}
+        assert {first, *shown[first]} == {"dump-tables", "table-dumps"}
+        assert shown["dump-indexes"] == []
+        as_json = route_json(found)["skills"]
+        assert {(each["licence"], each["folder"]) for each in as_json} == {
+            ("Apache-2.0", str(tmp_path / "skills"))
+        }
+        assert sum(len(each["copies"]) for each in as_json) == 1

@@ -1,0 +1,249 @@
+"""Routing: the right skill first, with true reasons, an honest "no skill fits", and a checked model."""
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from conftest import SAMPLES
+from messages import raises
+from plain_parts import plain_pager
+from skillpager import SkillPager
+from skillpager.errors import SettingsError, StrategyError
+from skillpager.library import Library, route_json
+from skillpager.library.features import COLUMNS, features_of
+from skillpager.library.fields import routing_terms
+from skillpager.library.routing import (
+    FIT_COLUMNS,
+    MODEL,
+    fit_features_of,
+    load_router,
+)
+from skillpager.parsing.frontmatter import find_body
+
+Write = Callable[..., Path]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    def write(name: str, description: str, body: str = "Text.", fields: str = "") -> Path:
+        path = tmp_path / "skills" / name
+        path.mkdir(parents=True, exist_ok=True)
+        text = f"---\nname: {name}\ndescription: {description}\n{fields}---\n{body}\n"
+        (path / "SKILL.md").write_text(text, encoding="utf-8")
+        return tmp_path / "skills"
+
+    return write
+
+
+@pytest.fixture(scope="module")
+def samples(tmp_path_factory: pytest.TempPathFactory) -> Library:
+    return Library(SkillPager(store=tmp_path_factory.mktemp("cache")), [SAMPLES])
+
+
+def _body(library: Library, name: str) -> str:
+    text = (library.skill(name).path / "SKILL.md").read_text(encoding="utf-8")
+    return text[find_body(text) :]
+
+
+def plain(folder: Path, tmp_path: Path) -> Library:
+    return Library(plain_pager(tmp_path / "cache", tmp_path / "cache"), [folder])
+
+
+@pytest.mark.parametrize(
+    ("query", "name"),
+    [
+        ("Which commit broke the test? Find the regression.", "git-bisect"),
+        ("Restore one table from last night's dump.", "postgres-backup"),
+        ("The pods are stuck in CrashLoopBackOff.", "kubernetes-debugging"),
+        ("What does 429 Too Many Requests mean, may I retry?", "http-status-reference"),
+        ("publish a new version and undo it if it is broken", "release-checklist"),
+    ],
+)
+def test_the_sample_that_a_query_needs_is_first(query: str, name: str, samples: Library) -> None:
+    found = samples.route(query, k=3)
+    assert found.skills[0].skill.name == name
+    assert found.has_fit
+    assert found.searched == len(samples.skills())
+
+
+@pytest.mark.parametrize(
+    "query", ["Bake a sourdough bread with rye flour.", "Plan a week of hiking in Norway."]
+)
+def test_no_skill_fits_what_is_foreign_to_all(query: str, samples: Library) -> None:
+    assert not samples.route(query).has_fit
+
+
+def test_chances_fall_and_reasons_are_true(samples: Library) -> None:
+    query = "restore a postgres dump and retry the request"
+    found = samples.route(query, k=5)
+    chances = [routed.chance for routed in found.skills]
+    assert len(chances) == 5
+    assert chances == sorted(chances, reverse=True)
+    assert all(0 <= chance <= 1 for chance in [*chances, found.fits])
+    asked = set(routing_terms(query))
+    for routed in found.skills:
+        text = (routed.skill.path / "SKILL.md").read_text(encoding="utf-8")
+        assert set(routed.terms) == asked & set(routing_terms(f"{routed.skill.name} {text}"))
+        assert dict(routed.features).keys() == set(COLUMNS)
+
+
+def test_the_json_has_the_reasons(samples: Library) -> None:
+    found = samples.route("find the commit", k=2)
+    form = route_json(found)
+    assert json.loads(json.dumps(form)) == form
+    assert [skill["name"] for skill in form["skills"]] == [routed.skill.name for routed in found.skills]
+    assert "features" not in form["skills"][0]
+    assert route_json(found, explain=True)["skills"][0]["features"].keys() == set(COLUMNS)
+
+
+def test_a_skill_that_is_named_is_found(write: Write, tmp_path: Path) -> None:
+    for number in range(8):
+        folder = write(f"other-{number}", "Review pull requests with care.")
+    write("review-helper", "Something else.")
+    found = plain(folder, tmp_path).route("use the review-helper please")
+    assert found.skills[0].skill.name == "review-helper"
+    assert dict(found.skills[0].features)["mention"] == 1
+    assert found.skills[0].fields == ("name",)
+
+
+def test_what_a_skill_is_not_for_counts_against_it(write: Write, tmp_path: Path) -> None:
+    write("alpha", "Works with spreadsheet files.")
+    folder = write("beta", "Works with text files. Not for spreadsheet files.")
+    found = plain(folder, tmp_path).route("spreadsheet files")
+    by_name = {routed.skill.name: dict(routed.features) for routed in found.skills}
+    assert by_name["alpha"]["negated"] == 0
+    assert by_name["alpha"]["share"] == 1
+    assert by_name["beta"]["share"] < 0.5
+    assert by_name["beta"]["negated"] > 0
+    assert found.skills[0].skill.name == "alpha"
+
+
+def test_shadowed_and_broken_skills_are_left_out_and_those_of_users_are_marked(
+    write: Write, tmp_path: Path
+) -> None:
+    folder = write("deploy", "Deploy the service.", fields="disable-model-invocation: true\n")
+    (folder / "empty").mkdir()
+    (folder / "empty" / "SKILL.md").write_text("")
+    again = folder / "zz-other"
+    again.mkdir()
+    (again / "SKILL.md").write_text("---\nname: deploy\ndescription: Deploy it differently.\n---\nx\n")
+    found = plain(folder, tmp_path).route("deploy")
+    assert [(routed.skill.path, routed.skill.user_only) for routed in found.skills] == [
+        (folder / "deploy", True)
+    ]
+    assert found.searched == 1
+    assert route_json(found)["skills"][0]["user_only"] is True
+
+
+def test_an_empty_library_has_no_skill_that_fits(tmp_path: Path) -> None:
+    found = plain(tmp_path, tmp_path).route("anything")
+    assert (found.skills, found.fits, found.has_fit, found.searched) == ((), 0.0, False, 0)
+
+
+@pytest.mark.parametrize("query", ["???", "the of and", "\u65e5\u672c\u8a9e", "\ud800", "x" * 100_000])
+def test_any_query_is_answered(query: str, samples: Library) -> None:
+    assert samples.route(query).searched == 10
+
+
+def test_arguments_are_checked(samples: Library) -> None:
+    with raises(SettingsError):
+        samples.route(" ")
+    with raises(SettingsError):
+        samples.route("x", k=0)
+
+
+def test_preparing_reads_all_skills(write: Write, tmp_path: Path) -> None:
+    for fruit in ("apple", "banana", "cherry"):
+        folder = write(f"of-{fruit}", f"About {fruit}.")
+    steps: list[tuple[int, int]] = []
+    plain(folder, tmp_path).prepare(lambda done, total: steps.append((done, total)))
+    assert steps[-1] == (3, 3)
+
+
+def test_routing_needs_no_encoder(write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for fruit in ("apple", "banana", "cherry"):
+        folder = write(f"of-{fruit}", f"About {fruit}.")
+    library = plain(folder, tmp_path)
+    for method in ("encode_query", "encode_documents"):
+        monkeypatch.setattr(type(library.pager.encoder), method, None)  # would fail if it were called
+    assert [routed.skill.name for routed in library.route("banana").skills] == ["of-banana"]
+
+
+def test_features_are_what_their_names_say(samples: Library) -> None:
+    query = "find the commit that broke the build with git"
+    searched = samples._upkeep.searched(samples.skills())
+    found = features_of(searched, query, most_terms=8)
+    assert found.features.shape == (len(found.skills), len(COLUMNS))
+    assert np.isfinite(found.features).all()
+    words = found.weights[:3].sum((0, 2))
+    assert found.column("relative") == pytest.approx(words / words.max(), abs=1e-5)
+    assert sorted(1 / found.column("rank")) == pytest.approx([*range(1, len(found.skills) + 1)])
+    place = [searched.skills[skill].name for skill in found.skills].index("git-bisect")
+    assert found.column("name_cover")[place] == pytest.approx(1 / 3)
+    assert found.column("body_length")[place] == pytest.approx(
+        math.log1p(len(routing_terms(_body(samples, "git-bisect"))))
+    )
+    assert found.column("skills") == pytest.approx(math.log(10))
+    falling = np.linspace(0.9, 0.1, len(found.skills))
+    fits = fit_features_of(found, falling, falling)
+    assert dict(zip(FIT_COLUMNS, fits, strict=True))["best"] == pytest.approx(math.log(9))
+
+
+def model_file(tmp_path: Path, **changes: object) -> Path:
+    path = tmp_path / "router.json"
+    path.write_text(json.dumps(json.loads(MODEL.read_text()) | changes))
+    return path
+
+
+def test_scores_are_those_of_the_network(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    first, second = rng.normal(size=(len(COLUMNS), 3)), rng.normal(size=(3, 1))
+    direct = rng.normal(size=len(COLUMNS))
+    layers = [{"weights": first.tolist(), "biases": [0, 1, 2]}, {"weights": second.tolist(), "biases": [0.5]}]
+    features = rng.normal(size=(4, len(COLUMNS)))
+    expected = (np.tanh(features @ first + [0, 1, 2]) @ second + 0.5)[:, 0] + features @ direct
+    model = load_router(model_file(tmp_path, layers=layers, direct=direct.tolist()))
+    assert model.scores(features) == pytest.approx(expected)
+
+
+def test_a_better_score_is_a_better_chance(samples: Library) -> None:
+    found = features_of(samples._upkeep.searched(samples.skills()), "retry the git build", most_terms=8)
+    model = load_router()
+    order = np.argsort(model.scores(found.features))
+    chances, _ = model.chances(found)
+    assert (np.diff(chances[order]) >= 0).all()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"columns": [*COLUMNS[1:], COLUMNS[0]]},
+        {"fits": {"columns": ["best"], "weights": [1], "bias": 0}},
+        {"layers": [{"weights": [[1], [2]], "biases": [0]}]},
+        {"fits": {"columns": list(FIT_COLUMNS), "weights": [1], "bias": 0}},
+        {"threshold": None},
+        {"direct": [1.0]},
+        {"chance": {"columns": ["score"], "weights": [1], "bias": 0}},
+    ],
+)
+def test_a_model_of_other_features_is_refused(changes: dict[str, object], tmp_path: Path) -> None:
+    with pytest.raises(StrategyError, match=r"router\.json cannot be used .*installation is damaged"):
+        load_router(model_file(tmp_path, **changes))
+
+
+def test_the_nearest_node_of_an_indexed_skill_is_told(tmp_path: Path) -> None:
+    library = Library(SkillPager(store=tmp_path / "cache"), [SAMPLES])
+    query = "Restore one table from last night's dump."
+    assert library.route(query, k=1).skills[0].node_cosine is None
+    index = library.index("postgres-backup")
+    first = library.route(query, k=1).skills[0]
+    relevance = index.embeddings @ library.pager.embed_query(query)
+    assert first.node_cosine == pytest.approx(relevance.max(), abs=1e-6)
+    assert first.node == " › ".join(index.nodes[int(relevance.argmax())].heading_path)
+    library.pager.store.clear()  # type: ignore[attr-defined]
+    again = Library(SkillPager(store=tmp_path / "cache"), [SAMPLES]).route(query, k=1).skills[0]
+    assert again.node_cosine is None

@@ -1,0 +1,162 @@
+"""Finding skills through the MCP server: `search_skills`, and `load_skill` without a name."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from conftest import SAMPLES
+from mcp import Client
+from mcp_clients import answer, answers, child, error_of, form_of, server_of, text_of, with_client
+from skillpager import SkillPager
+from skillpager.library import Library
+from skillpager.mcp.greeting import FIND, MAX_BYTES
+from skillpager.mcp.server import SkillServer
+
+QUERY = "Restore a single table from last night's PostgreSQL dump."
+ELSEWHERE = "Quel temps fait-il \u00e0 Tombouctou aujourd'hui ?"
+VERBS = ("crop", "translate", "deploy", "index", "bake", "tune", "prune", "encrypt", "measure", "paint")
+NOUNS = ("invoices", "pianos", "roses", "clusters", "subtitles", "loaves", "ledgers", "kites", "maps", "bees")
+TOOLS = ("chisel", "oven", "compiler", "lens", "ladder", "scanner", "brush", "modem", "kettle", "loom")
+
+
+@pytest.fixture(scope="module")
+def server(pager: SkillPager) -> SkillServer:
+    """A server of the sample skills."""
+    return server_of(pager, SAMPLES)
+
+
+def write_skills(folder: Path, verbs: Sequence[str] = VERBS) -> Sequence[str]:
+    """Write a hundred skills for each verb, each for another task, and return their names."""
+    names = []
+    for verb in verbs:
+        for noun in NOUNS:
+            for tool in TOOLS:
+                name = f"{verb}-{noun}-{tool}"
+                (folder / name).mkdir(parents=True)
+                text = (
+                    f"---\nname: {name}\ndescription: {verb.title()} {noun} with a {tool}.\n---\n\n"
+                    f"# {verb.title()} {noun}\n\n1. Take the {tool}.\n2. {verb.title()} all {noun} with it.\n"
+                )
+                (folder / name / "SKILL.md").write_text(text, encoding="utf-8")
+                names.append(name)
+    return names
+
+
+def test_skills_are_ranked_with_their_reasons(server: SkillServer, pager: SkillPager) -> None:
+    result = answer(server, "search_skills", query=QUERY, k=3)
+    form = form_of(result)
+    best = form["skills"][0]
+    assert best["name"] == "postgres-backup"
+    assert best["tokens"] == pager.index(SAMPLES / "postgres-backup").full_tokens
+    assert 0 <= best["chance"] <= 1
+    chances = [skill["chance"] for skill in form["skills"]]
+    assert chances == sorted(chances, reverse=True)
+    assert len(chances) <= 3
+    assert form["searched"] == len(list(SAMPLES.iterdir()))
+    assert (form["has_fit"], form["text"]) == (True, text_of(result))
+    text = text_of(result)
+    assert text.startswith(
+        "The best of 10 skills, each with the chance that the task needs it:\n- postgres-backup ("
+    )
+    assert "restore" in best["reason"]
+    assert f"why: {best['reason']}" in text
+    assert str(SAMPLES) not in text
+
+
+def test_that_no_skill_fits_is_said_plainly(server: SkillServer) -> None:
+    found = form_of(answer(server, "search_skills", query=ELSEWHERE))
+    assert found["text"].startswith("None of 10 skills seems to fit the query (chance ")
+    assert not found["has_fit"]
+    page = form_of(answer(server, "load_skill", query=ELSEWHERE))
+    assert page["text"].startswith("[No skill fits the query: 10 skills searched")
+    assert (page["kind"], page["nodes"], page["parts"]) == ("none", [], [])
+
+
+def test_a_library_without_skills_says_so(pager: SkillPager, tmp_path: Path) -> None:
+    server = server_of(pager, tmp_path)
+    assert text_of(answer(server, "search_skills", query=QUERY)) == "There are no skills.\n"
+
+
+def test_without_a_name_the_page_is_that_of_the_skill_that_the_query_needs(server: SkillServer) -> None:
+    named = answer(server, "load_skill", name="postgres-backup", query=QUERY)
+    assert text_of(named) in text_of(answer(server, "load_skill", query=QUERY))
+
+
+def test_two_tasks_get_one_page_of_two_skills_whose_parts_can_be_read_on(server: SkillServer) -> None:
+    query = "Find the commit that broke the build with git bisect, then restore one table from a dump."
+    first, again = answers(server, ("load_skill", {"query": query}), ("load_skill", {"query": query}))
+    form = form_of(first)
+    names = [part["skill"] for part in form["parts"]]
+    assert sorted(names) == ["git-bisect", "postgres-backup"]
+    assert form["skill"] == ", ".join(names)
+    assert (form["kind"], form["text"], form["complete"]) == ("page", text_of(first), False)
+    assert {node["skill"] for node in form["nodes"]} == set(names)
+    assert all(0 <= part["chance"] <= 1 and part["tasks"] for part in form["parts"])
+    assert text_of(first).rstrip().splitlines()[-1].startswith("[Page holds all that is needed with")
+    # the gaps are read with the calls that the page names
+    assert set(re.findall(r'read_skill_nodes\(name="([\w-]+)"', text_of(first))) == {
+        gap["skill"] for gap in form["omitted"]
+    }
+    gap = form["omitted"][0]
+    read = answer(server, "read_skill_nodes", name=gap["skill"], ids=gap["nodes"])
+    assert form_of(read)["skill"] == gap["skill"]
+    assert "sent earlier" in text_of(again)
+    assert len(text_of(again)) < len(text_of(first)) / 2
+
+
+def test_a_budget_bounds_a_page_of_several(server: SkillServer, pager: SkillPager) -> None:
+    query = "Find the commit that broke the build with git bisect, then restore one table from a dump."
+    for budget in (200, 600):
+        form = form_of(answer(server, "load_skill", query=query, budget_tokens=budget))
+        assert form["tokens"] <= budget
+        assert form["tokens"] == pager.token_counter.count(form["text"])
+        assert form["parts"]
+    assert error_of(answer(server, "load_skill", query=query, budget_tokens=5)).startswith("Nothing fits")
+
+
+@pytest.mark.parametrize("asked", [{}, {"query": " "}, {"query": QUERY, "mode": "full"}, {"mode": "outline"}])
+def test_without_a_name_a_query_is_needed(server: SkillServer, asked: dict[str, object]) -> None:
+    assert error_of(answer(server, "load_skill", **asked)).startswith(
+        "Without a name load_skill makes a page"
+    )
+
+
+def test_a_ceiling_cuts_the_list(pager: SkillPager, tmp_path: Path) -> None:
+    write_skills(tmp_path, verbs=VERBS[:1])
+    query = "Crop the maps with a lens."
+    form = form_of(answer(server_of(pager, tmp_path, ceiling=1000), "search_skills", query=query, k=40))
+    assert 0 < len(form["skills"]) < 40
+    assert not form["complete"]
+
+
+@pytest.mark.timeout(300)
+def test_of_a_thousand_skills_one_call_gives_the_right_page(tmp_path: Path) -> None:
+    names = write_skills(tmp_path / "skills")
+    wanted = [names[7], names[345], names[-1]]
+
+    async def ask(client: Client) -> None:
+        assert client.instructions is not None
+        assert FIND in client.instructions
+        assert len(client.instructions.encode()) <= MAX_BYTES
+        load = next(tool for tool in (await client.list_tools()).tools if tool.name == "load_skill")
+        assert "enum" not in load.input_schema["properties"]["name"]
+        for name in wanted:
+            verb, noun, tool = name.split("-")
+            query = f"I have to {verb} the {noun}, and there is a {tool}."
+            page = text_of(await client.call_tool("load_skill", {"query": query}))
+            assert f"{verb.title()} all {noun} with it." in page, page
+
+    with_client(child(tmp_path / "skills", cache=tmp_path / "cache"), ask)
+
+
+def test_skills_for_the_user_alone_are_not_found(pager: SkillPager, tmp_path: Path) -> None:
+    (tmp_path / "deploy").mkdir()
+    (tmp_path / "deploy" / "SKILL.md").write_text(
+        "---\nname: deploy\ndescription: Deploy the service.\ndisable-model-invocation: true\n---\n\nDeploy it.\n"
+    )
+    assert [skill.name for skill in Library(pager, [tmp_path]).skills()] == ["deploy"]
+    server = server_of(pager, tmp_path)
+    for tool in ("search_skills", "load_skill"):
+        assert "deploy" not in text_of(answer(server, tool, query="deploy the service"))

@@ -1,0 +1,294 @@
+"""Training data of the router: libraries with and without the skills that queries need.
+
+Queries are the annotated ones of every document, and longer texts that are composed of them: queries of one
+to four skills, paragraphs of other skills as background, and remarks about files, as whole tasks have.
+"""
+
+import json
+import lzma
+import re
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skillpager.encoders.builtin import BuiltinEncoder
+from skillpager.library.discovery import FoundSkill
+from skillpager.library.features import Candidates, Searched, features_of
+from skillpager.library.fields import FIELDS, FieldIndex, Postings, field_texts, make_postings, routing_terms
+from skillpager.parsing.skill import skill_from_text
+from skillpager.types import FloatArray, Skill
+
+LONG, SHORT, COMPOSED = "long", "short", "composed"
+REMARKS = (
+    "Write the result to `/root/output.json` as JSON with the fields `id`, `name` and `value`.",
+    "The input files are in `/root/data`.",
+    "Do not change any other file.",
+    "The result is checked with a tolerance of 0.1%.",
+    "Save the output as `/root/results.csv`, one row per entry, with a header.",
+    "You may install what you need.",
+    "Keep the original format and file names.",
+    "Round all numbers to 2 decimal places.",
+    "Your script must run without arguments and finish within ten minutes.",
+)
+# skills as like each other as these are copies; the same name needs less. Copies of what a query needs are
+# taken out of the library: they are as good
+COPY, NAMESAKE = 0.5, 0.2
+# and skills as near as these may fit as well: training takes them for neither right nor wrong
+NEAR_TEXT, NEAR_COSINE = 0.3, 0.75
+MOST_CHARS = 600  # of name and description, by whose embeddings related skills are found
+Places = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Question:
+    """A query and the skills that it needs.
+
+    Attributes:
+        kind: `long`, `short` or `composed`.
+        text: The query.
+        needs: Ids of the skills.
+        group: Repository of the skills, by which folds are made.
+        background: Ids of skills that paragraphs in it are from.
+    """
+
+    kind: str
+    text: str
+    needs: tuple[str, ...]
+    group: str
+    background: tuple[str, ...] = ()
+
+
+def read_pool(path: Path) -> Iterator[tuple[str, Skill]]:
+    """Yield the ids and skills of a file of JSON lines, xz-compressed or not."""
+    with (lzma.open if path.suffix == ".xz" else open)(path, "rt", encoding="utf-8") as lines:
+        for line in lines:
+            record = json.loads(line)
+            yield record["id"], skill_from_text(record["skill_md"], name=Path(record["path"]).parent.name)
+
+
+class Corpus:
+    """All skills of which libraries are made, with their words and the embeddings that tell related ones.
+
+    Args:
+        skills: Ids and skills.
+        encoder: Embeds their names and descriptions.
+        rows: Their embeddings, if they are known.
+    """
+
+    def __init__(
+        self,
+        skills: Sequence[tuple[str, Skill]],
+        encoder: BuiltinEncoder,
+        rows: NDArray[np.float16] | None = None,
+    ) -> None:
+        self.ids = [id for id, _ in skills]
+        self.places = {id: place for place, id in enumerate(self.ids)}
+        self.found = [FoundSkill(skill.name, skill.description, Path(id), None, None) for id, skill in skills]
+        described = [(skill.name, skill.description) for _, skill in skills]
+        self.rows = rows
+        if self.rows is None:
+            texts = [f"{name}: {description}"[:MOST_CHARS] for name, description in described]
+            self.rows = encoder.encode_documents(texts).astype(np.float16)
+        self.postings = _postings([skill for _, skill in skills])
+
+    def library(self, places: Places) -> Searched:
+        """Return the library of the skills in the given places, ascending."""
+        size = len(places)
+        ordinals = np.full(len(self.ids), -1, np.int32)
+        ordinals[places] = np.arange(size)
+        fields = {
+            name: FieldIndex([part], ordinals, size) for name, part in zip(FIELDS, self.postings, strict=True)
+        }
+        return Searched([self.found[place] for place in places], fields)
+
+
+def _postings(skills: Iterable[Skill]) -> list[Postings]:
+    terms: list[list[list[str]]] = [[] for _ in FIELDS]
+    for skill in skills:
+        entry = skill.files[0]
+        texts = field_texts(skill.name, skill.description, entry.text[entry.body_start :])
+        for field, text in zip(terms, texts, strict=True):
+            # interned, the terms of a hundred million characters fit
+            field.append([sys.intern(term) for term in routing_terms(text)])
+    return [make_postings(field) for field in terms]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A query in a library: its candidates, and which of them it needs.
+
+    Attributes:
+        question: The query.
+        found: Its candidates and their features.
+        needed: `(c,)`: whether the query needs a candidate.
+        ignored: `(c,)`: whether a candidate may fit as well, so that nothing is learned of it.
+        count: How many skills of the library the query needs; 0 if they were taken out.
+        size: Skills of the library.
+    """
+
+    question: Question
+    found: Candidates
+    needed: NDArray[np.bool_]
+    ignored: NDArray[np.bool_]
+    count: int
+    size: int
+
+
+class Likeness:
+    """Which skills are copies of annotated ones, and which may do as well.
+
+    Args:
+        corpus: All skills.
+        annotated: Places of the annotated ones.
+    """
+
+    def __init__(self, corpus: Corpus, annotated: Places) -> None:
+        texts = _shared_text(corpus.postings[FIELDS.index("body")], annotated, len(corpus.ids))
+        rows = corpus.rows.astype(np.float32)
+        cosines = rows[annotated] @ rows.T
+        names = np.array([re.sub(r"[^a-z0-9]", "", found.name.lower()) for found in corpus.found])
+        self.copies: dict[int, Places] = {}
+        self.near: dict[int, Places] = {}
+        for place, text, cosine in zip(annotated.tolist(), texts, cosines, strict=True):
+            namesake = names == names[place]
+            copies = (text >= COPY) | (namesake & (text >= NAMESAKE))
+            near = (cosine >= NEAR_COSINE) | (text >= NEAR_TEXT) | namesake
+            copies[place] = near[place] = False
+            self.copies[place], self.near[place] = np.flatnonzero(copies), np.flatnonzero(near)
+
+
+def _shared_text(body: Postings, annotated: Places, size: int) -> FloatArray:
+    """Return `(annotated, n)`: cosines of the rarities of the terms that two bodies share."""
+    sizes = np.diff(body.starts)
+    rarity = np.log1p((size - sizes + 0.5) / (sizes + 0.5)).astype(np.float32)
+    norms = np.sqrt(np.bincount(body.rows, np.repeat(rarity**2, sizes), size)).astype(np.float32)
+    norms = np.maximum(norms, 1e-9)
+    mine = np.full(size, -1)
+    mine[annotated] = np.arange(len(annotated))
+    shared = np.zeros((len(annotated), size), np.float32)
+    for first, last, weight in zip(body.starts[:-1], body.starts[1:], rarity**2, strict=True):
+        rows = body.rows[first:last]
+        holders = mine[rows]
+        for holder in holders[holders >= 0].tolist():
+            shared[holder, rows] += weight
+    return shared / norms[annotated][:, None] / norms
+
+
+def compose(
+    questions: Sequence[Question],
+    corpus: Corpus,
+    backgrounds: Sequence[tuple[str, str]],
+    count: int,
+    random: np.random.Generator,
+) -> list[Question]:
+    """Return `count` longer queries, each composed of queries of one to four skills of one repository.
+
+    Args:
+        questions: The queries.
+        corpus: All skills, by whose embeddings related ones are found.
+        backgrounds: Ids of skills that nothing is asked of, each with a paragraph of it.
+        count: Number of queries.
+        random: Draws.
+    """
+    by_skill: dict[str, list[Question]] = {}
+    for question in questions:
+        by_skill.setdefault(question.needs[0], []).append(question)
+    skills = list(by_skill)
+    rows = corpus.rows[[corpus.places[skill] for skill in skills]].astype(np.float32)
+    composed = []
+    for first in random.integers(len(skills), size=count).tolist():
+        group = by_skill[skills[first]][0].group
+        others = [
+            place
+            for place, skill in enumerate(skills)
+            if place != first and by_skill[skill][0].group == group
+        ]
+        if random.random() < 0.6:  # a task needs related skills more often than any
+            others = sorted(others, key=lambda place: -float(rows[place] @ rows[first]))[:25]
+        number = int(random.choice([1, 2, 3, 4], p=[0.25, 0.3, 0.25, 0.2]))
+        chosen = [skills[place] for place in (first, *random.permutation(others)[: number - 1])]
+        composed.append(_composed(chosen, by_skill, group, backgrounds, random))
+    return composed
+
+
+def _composed(
+    chosen: Sequence[str],
+    by_skill: dict[str, list[Question]],
+    group: str,
+    backgrounds: Sequence[tuple[str, str]],
+    random: np.random.Generator,
+) -> Question:
+    parts = []
+    for skill in chosen:
+        asked = by_skill[skill]
+        most = int(random.integers(1, 4) if len(chosen) > 1 else random.integers(2, 5))
+        parts += [asked[place].text.rstrip(".") + "." for place in random.permutation(len(asked))[:most]]
+    if random.random() < 0.5:
+        parts = [parts[place] for place in random.permutation(len(parts))]
+    background = []
+    for _ in range(int(random.choice([0, 1, 2], p=[0.4, 0.4, 0.2]))):
+        skill, paragraph = backgrounds[int(random.integers(len(backgrounds)))]
+        background.append(skill)
+        parts.insert(int(random.integers(len(parts) + 1)), paragraph)
+    if random.random() < 0.7:
+        parts += [REMARKS[place] for place in random.permutation(len(REMARKS))[: int(random.integers(1, 4))]]
+    separator = random.choice(["\n\n", "\n", " "], p=[0.3, 0.35, 0.35])
+    return Question(COMPOSED, str(separator).join(parts), tuple(chosen), group, tuple(background))
+
+
+def paragraphs(skills: Iterable[tuple[str, Skill]], random: np.random.Generator) -> list[tuple[str, str]]:
+    """Return a paragraph of prose of each skill that has one, 20 to 120 words long, with the skill's id."""
+    found = []
+    for id, skill in skills:
+        entry = skill.files[0]
+        texts = re.split(r"\n\s*\n", entry.text[entry.body_start :])
+        prose = [text for text in texts if 20 <= len(text.split()) <= 120 and "```" not in text]
+        if prose:
+            found.append((id, prose[int(random.integers(len(prose)))]))
+    return found
+
+
+def cases_of(
+    question: Question,
+    corpus: Corpus,
+    library: Places,
+    likeness: Likeness,
+    *,
+    most_terms: int,
+    without: bool,
+) -> Iterator[Case]:
+    """Yield a query in a library without the copies of what it needs; then, if asked, without that either.
+
+    Args:
+        question: The query.
+        corpus: All skills.
+        library: Places of the library's skills, ascending.
+        likeness: Copies of annotated skills.
+        most_terms: Terms of a query that are searched.
+        without: Ask for the second case.
+    """
+    needs = np.array([corpus.places[id] for id in question.needs])
+    copies = np.setdiff1d(np.concatenate([likeness.copies[place] for place in needs.tolist()]), needs)
+    near = np.concatenate([likeness.near[place] for place in needs.tolist()])
+    ignored = np.union1d(near, [corpus.places[id] for id in question.background])
+    kept = np.setdiff1d(library, copies)
+    here = np.intersect1d(kept, needs)
+    variants = [(kept, here)]
+    if without and len(here):
+        variants.append((np.setdiff1d(kept, needs), here[:0]))
+    for places, needed in variants:
+        found = features_of(corpus.library(places), question.text, most_terms=most_terms)
+        candidates = places[found.skills]
+        is_needed = np.isin(candidates, needed)
+        yield Case(
+            question,
+            found,
+            is_needed,
+            np.isin(candidates, ignored) & ~is_needed,
+            len(needed),
+            len(places),
+        )
