@@ -29,8 +29,8 @@ os.environ["HAYSTACK_TELEMETRY_ENABLED"] = "False"  # read when haystack is impo
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# the fixture `browser`, the options `--write-messages` and `--torture`
-pytest_plugins = ["chromium", "messages", "torture_scale"]
+# the fixture `browser`, the options `--write-messages` and `--torture`, the fixtures of the stores
+pytest_plugins = ["chromium", "messages", "torture_scale", "store_fixtures"]
 
 # how long one example takes tells of the machine, on which other tests run; pytest-timeout bounds the whole
 hypothesis.settings.register_profile("skillpager", deadline=None)
@@ -55,6 +55,8 @@ NEEDED = {
     "tests/classifiers/test_llm_classifier.py": ("httpx",),
     "tests/encoders/test_openai_encoder.py": ("httpx",),
     "tests/pages/test_known_nodes.py": ("rs_bpe",),
+    "tests/stores/test_postgres*.py": ("psycopg", "psycopg_pool"),
+    "tests/stores/test_postgres_service.py": ("fastapi", "httpx", "mcp_types", "rs_bpe"),
     "tests/strategies/test_diverse_strategies.py": ("pyversity",),
     "tests/strategies/test_llm_outline.py": ("httpx",),
     "tests/strategies/test_mmr.py": ("langchain_core", "pyversity"),

@@ -34,7 +34,8 @@ raised: Errors = defaultdict(list)
 # parts of a text that differ between runs, machines, and versions of Python and packages
 varying = {
     re.escape(str(ROOT)): "{root}",
-    r"(?<=127\.0\.0\.1:)\d+": "{port}",
+    r"(?<=127\.0\.0\.1:)\d+|(?<=\bport )\d+": "{port}",
+    r"\btest_\d+\b": "{database}",
     r"\b(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{8,64}\b": "{digest}",
     r"(?<=Invalid JSON: )[\w ]+ at line \d+ column \d+": "{pydantic}",
     r"(?:This file contains|Cannot load file containing) pickled .*(?=\):)": "{numpy}",

@@ -23,9 +23,18 @@ from skillpager.errors import (
     SkillPagerError,
     StrategyError,
 )
-from skillpager.settings import BUILT_IN, Settings
+from skillpager.settings import BUILT_IN, Settings, cache_folder
 from skillpager.strategies.registry import FAMILIES
-from skillpager.types import Classification, Classifier, Encoder, Fragment, Selection, SkillIndex, Strategy
+from skillpager.types import (
+    Classification,
+    Classifier,
+    Encoder,
+    Fragment,
+    ManagedStore,
+    Selection,
+    SkillIndex,
+    Strategy,
+)
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoints
@@ -226,6 +235,29 @@ def _read_argument(base: str, text: str) -> dict[str, object]:
             f"The strategy {base} takes {argument.kind} as its {argument.field}, not {text!r}: "
             f"write {sample}."
         ) from error
+
+
+def make_store(settings: Settings, place: Path | str | None = None) -> ManagedStore:
+    """Return the store at a place, by default the one of the settings; nothing is opened yet.
+
+    Args:
+        settings: Settings.
+        place: A folder, or a `postgresql://` address.
+
+    Raises:
+        SettingsError: The address is not valid.
+        MissingExtraError: The package of its database is not installed.
+    """
+    if place is None:
+        place = settings.store or cache_folder(settings)
+    if isinstance(place, Path):
+        from skillpager.stores import SqliteStore
+
+        return SqliteStore(place, max_bytes=settings.max_cache_bytes)
+    # its packages take 0.1 s to import
+    from skillpager.stores.postgres import PostgresStore
+
+    return PostgresStore(place)
 
 
 # ---- parts that others write

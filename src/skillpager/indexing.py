@@ -8,6 +8,7 @@ import json
 import logging
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 
@@ -24,6 +25,7 @@ from skillpager.types import (
     Heading,
     Node,
     Recipe,
+    SharedStore,
     Skill,
     SkillIndex,
     Store,
@@ -71,15 +73,30 @@ def get_or_build(skill: Skill, builder: "Builder", *, memory: ProcessMemory, sto
                 memory.store_pause.end()
                 if stored is not None:
                     return stored
-        index = builder.build(skill, key)
-        if usable:
-            try:
-                store.save(index)
-            except StoreError as error:  # a page can be made without the store
-                logger.warning("the index of %s is not stored: %s", skill.name, error)
-        return index
+        if not usable:
+            return builder.build(skill, key)
+        return _build_in_turn(skill, builder, key, store)
 
     return memory.indexes.get_or_make((key, skill.root), load_or_build)
+
+
+def _build_in_turn(skill: Skill, builder: "Builder", key: str, store: Store) -> SkillIndex:
+    """Return the index of `skill`, built and saved; if another process builds it now, that one."""
+    with ExitStack() as turn:
+        if isinstance(store, SharedStore):
+            try:
+                turn.enter_context(store.building(key))
+                stored = store.load(key, skill)
+                if stored is not None:
+                    return stored
+            except StoreError as error:  # what is built twice is stored once all the same
+                logger.debug("the index of %s is built without waiting for others: %s", skill.name, error)
+        index = builder.build(skill, key)
+        try:
+            store.save(index)
+        except StoreError as error:  # a page can be made without the store
+            logger.warning("the index of %s is not stored: %s", skill.name, error)
+        return index
 
 
 def index_key(skill: Skill, recipe: Recipe) -> str:

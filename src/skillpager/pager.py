@@ -13,7 +13,7 @@ from typing import Any, Self
 from typing_extensions import Unpack
 
 from skillpager.errors import SettingsError, StrategyError
-from skillpager.factories import make_classifier, make_encoder, make_strategy
+from skillpager.factories import make_classifier, make_encoder, make_store, make_strategy
 from skillpager.indexing import Builder, get_or_build, rows_id
 from skillpager.memory import MAX_KEPT_NODES, LRUCache, ProcessMemory, stamp_skill
 from skillpager.output import outline as explain
@@ -22,8 +22,7 @@ from skillpager.pages.assemble import choose_budget, estimates, leave_out, longe
 from skillpager.pages.gaps import folder_line
 from skillpager.pages.render import PageRenderer, joint_cache
 from skillpager.parsing.skill import SCOPES, own_folder, read_skill, skill_from_text
-from skillpager.settings import Settings, cache_folder, load_settings
-from skillpager.stores import SqliteStore
+from skillpager.settings import Settings, load_settings
 from skillpager.strategies.baselines.simple import Full
 from skillpager.strategies.picking import allows_all
 from skillpager.tokens import default_counter
@@ -62,7 +61,7 @@ class SkillPager:
         *,
         encoder: Encoder | str | None = None,
         classifier: Classifier | str | None = None,
-        store: Store | Path | None = None,
+        store: Store | Path | str | None = None,
         token_counter: TokenCounter | None = None,
         embedded_text: str | None = None,
         settings: Settings | None = None,
@@ -73,7 +72,7 @@ class SkillPager:
         Args:
             encoder: An encoder, or its name such as `openai:bge-m3`.
             classifier: A classifier, or its name: `local`, `llm`.
-            store: A store, or its folder.
+            store: A store, its folder, or the `postgresql://` address of its database.
             token_counter: Counts tokens; default: o200k_base if rs-bpe is installed, else an estimate.
             embedded_text: Which text of a node is embedded: `bare` (its own), `heading` (with its heading
                 path), or `context` (with heading path and the lead-in of its list; the built-in encoder
@@ -132,15 +131,15 @@ class SkillPager:
     @cached_property
     def store(self) -> Store:
         """The store in use."""
-        if self._store is None or isinstance(self._store, Path):
-            folder = self._store or cache_folder(self.settings)
-            return SqliteStore(folder, max_bytes=self.settings.max_cache_bytes)
+        if self._store is None or isinstance(self._store, (Path, str)):
+            return make_store(self.settings, self._store)
         return self._store
 
     def close(self) -> None:
         """Close the store; the pager can still be used and opens it again."""
-        if "store" in self.__dict__ and isinstance(self.store, SqliteStore):
-            self.store.close()
+        close = getattr(self.store, "close", None) if "store" in self.__dict__ else None
+        if close is not None:
+            close()
 
     def index(self, skill: SkillSource, *, scope: str | None = None) -> SkillIndex:
         """Return the index of a skill, from memory or the store, or built and stored.

@@ -66,6 +66,8 @@ BUILT_IN: dict[str, tuple[str, ...]] = {
         "chunk_mmr",  # in the benchmark only
     ),
 }
+# the address of a PostgreSQL server; one `@` ends user and password, in which it is written %40
+_ADDRESS = re.compile(r"postgres(ql)?://([^@/?#\s]*@)?[^@\s]*")
 TRUTHS = dict.fromkeys(("true", "yes", "on", "1"), True) | dict.fromkeys(("false", "no", "off", "0"), False)
 PREFIX = "SKILLPAGER_"
 # the least argument of those strategies that take one; the greatest is 1
@@ -83,6 +85,7 @@ class Settings:
 
     Attributes:
         cache_dir: Folder of the index store and of paid LLM answers.
+        store: `postgresql://` address of the index store; None for a file in `cache_dir`.
         skills_dir: Folders that are searched for skills before the conventional ones.
         trusted: Folders; only skills in these are offered by servers and searches. Empty for all.
         licences: SPDX ids; only skills under these are offered by servers and searches. Empty for all.
@@ -116,6 +119,7 @@ class Settings:
     """
 
     cache_dir: Path = field(default_factory=lambda: platformdirs.user_cache_path(APP))
+    store: str | None = None
     skills_dir: tuple[Path, ...] = ()
     trusted: tuple[Path, ...] = ()
     licences: tuple[str, ...] = ()
@@ -148,9 +152,26 @@ class Settings:
         for name, value in shown.items():
             if value and name.endswith("_key"):
                 shown[name] = "…"
-            elif value and name.endswith("_base_url"):
+            elif value and is_address(name):
                 shown[name] = hide_secrets(value)
         return f"Settings({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
+
+
+def is_address(setting: str) -> bool:
+    """Return whether a setting is an address, in which there may be secrets."""
+    return setting == "store" or setting.endswith("_base_url")
+
+
+def store_fault(address: str) -> str:
+    """Return what is wrong with the address of a store, with nothing secret in it; empty if nothing is."""
+    if not address.startswith(("postgresql://", "postgres://")):
+        return "is no address of a PostgreSQL server: it must begin with postgresql://"
+    if not _ADDRESS.fullmatch(address):
+        return (
+            f"is {hide_secrets(address)}: in a user or password, write @ as %40, and / ? # and blanks as %2F "
+            "%3F %23 %20"
+        )
+    return ""
 
 
 def hide_secrets(url: str) -> str:
@@ -419,6 +440,8 @@ def _convert(name: str, value: object, place: str) -> object:
             return tuple(Path(str(part)).expanduser() for part in parts if str(part))
         if not isinstance(value, str):
             raise ValueError("it must be text in quotes")
+        if name == "store" and (fault := store_fault(value)):
+            raise SettingsError(f"{name} in {place} {fault}.")
     except (ValueError, RuntimeError) as error:  # the latter of `~somebody` without a home
         raise SettingsError(f"{name} in {place} is {_shown(value)}: {error}.") from error
     return value

@@ -8,10 +8,11 @@ Reference: paper §3; names and contracts in `docs/design.md`.
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, ForwardRef, Protocol
+from typing import TYPE_CHECKING, ForwardRef, Protocol, runtime_checkable
 
 from typing_extensions import TypedDict
 
@@ -578,6 +579,21 @@ class StoreEntry:
     used: float
 
 
+@dataclass(frozen=True, slots=True)
+class DamagedEntry:
+    """Damage that a store found in an entry, or in its file.
+
+    Attributes:
+        key: Cache key of the entry; empty for the file.
+        name: Name of the skill, or path of the file.
+        problem: The damage, in words.
+    """
+
+    key: str
+    name: str
+    problem: str
+
+
 class Store(Protocol):
     """A store of indexes, safe for many threads and processes."""
 
@@ -585,13 +601,59 @@ class Store(Protocol):
         """Return the index of `skill` under `key`; None if it is missing, or damaged (a warning)."""
 
     def save(self, index: SkillIndex) -> None:
-        """Write `index` atomically, in place of one with the same key."""
+        """Write `index` atomically; one that is stored under the same key may stay in its place."""
 
     def entries(self) -> list[StoreEntry]:
         """Return every entry, most recently used first."""
 
     def remove(self, keys: Sequence[str]) -> int:
         """Delete entries and return how many existed."""
+
+
+@runtime_checkable
+class SharedStore(Store, Protocol):
+    """A store of many hosts, in which one process at a time builds the index of a key."""
+
+    def building(self, key: str) -> AbstractContextManager[None]:
+        """Wait until no other process builds the index of `key`; others wait until the context ends."""
+
+
+class ManagedStore(Store, Protocol):
+    """A store that `skillpager cache` and `doctor` can show, check and empty."""
+
+    @property
+    def place(self) -> str:
+        """Where it is, without any secret: a path or an address."""
+
+    @property
+    def size(self) -> int:
+        """Bytes that it takes."""
+
+    @property
+    def max_bytes(self) -> int | None:
+        """Bytes above which the least recently used entries are deleted; None for no limit."""
+
+    def exists(self) -> bool:
+        """Return whether there is anything to look into, without making it."""
+
+    def probe(self) -> str:
+        """Return in words what can be done with it; make what is missing for that.
+
+        Raises:
+            StoreError: It cannot be used.
+        """
+
+    def verify(self) -> list[DamagedEntry]:
+        """Return what is damaged, by reading everything."""
+
+    def evict(self, max_bytes: int) -> list[str]:
+        """Delete least recently used entries until `max_bytes` suffice; return their keys in that order."""
+
+    def clear(self) -> None:
+        """Delete every entry."""
+
+    def close(self) -> None:
+        """Close files and connections; using the store again opens others."""
 
 
 class TokenMeter(Protocol):

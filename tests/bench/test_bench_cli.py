@@ -75,11 +75,11 @@ skillpager bench agent benchmarks/agent/tasks --skills examples/skills --model d
 skillpager bench agent benchmarks/agent/tasks --skills examples/skills --out agents --allow-shell
 skillpager bench agent usage-tasks --skill-usage Skill-Usage
 """
-ROUTES = """
-skillpager bench route examples/skills --asked test --out routed
-skillpager bench route pool.jsonl.xz --tasks routing --truth skillsbench --out routed-tasks
+ROUTED = """
+skillpager bench route pool --asked test --out routed
+skillpager bench route pool.jsonl.xz --tasks eval_core --truth skillsbench --out routed-tasks
 """
-SESSION = DATA + QUERIES + RUNS + JUDGES + SAMPLING + ANSWERED + AGENTS + ROUTES
+SESSION = DATA + QUERIES + RUNS + JUDGES + SAMPLING + ANSWERED + AGENTS + ROUTED
 # what needs the network or serves until it is interrupted; both have tests of their own
 ELSEWHERE = ("bench data fetch", "--download", "bench validate serve")
 
@@ -133,16 +133,16 @@ def _answer(sheet: Path, copy: Path, column: str, answer: str) -> None:
         writer.writerows({**row, column: answer} for row in rows)
 
 
-def _write_tasks(folder: Path) -> None:
-    """Write a task that needs a sample, and a pool of one other skill."""
-    tasks = folder / "routing"
-    tasks.mkdir()
-    task = {"task_id": "a", "instruction_text": "Find the commit that broke the build."}
-    (tasks / "tasks.jsonl").write_text(json.dumps(task) + "\n")
-    relevance = {"a": {"gt_skill_ids": ["gt/git-bisect"], "task_type": "clean"}}
-    (tasks / "relevance.json").write_text(json.dumps(relevance))
-    with lzma.open(folder / "pool.jsonl.xz", "wt", encoding="utf-8") as pool:
-        pool.write(json.dumps({"id": "pool/1", "skill_md": "---\ndescription: Bake bread.\n---\nKnead.\n"}))
+def _write_pool(folder: Path) -> None:
+    """Write a pool of skills in both forms, and a task that needs one of the samples."""
+    (folder / "pool").symlink_to(Path("examples/skills").resolve())
+    line = {"id": "pool/0", "skill_md": "---\nname: tea\ndescription: Make tea.\n---\n\nBoil water.\n"}
+    with lzma.open(folder / "pool.jsonl.xz", "wt", encoding="utf-8") as file:
+        file.write(json.dumps(line) + "\n")
+    task = {"task_id": "a", "instruction_text": "Clean the CSV files."}
+    (folder / "eval_core" / "tasks.jsonl").write_text(json.dumps(task) + "\n")
+    needed = {"a": {"gt_skill_ids": ["gt/csv-cleaning"], "task_type": "single"}}
+    (folder / "eval_core" / "relevance.json").write_text(json.dumps(needed))
 
 
 @pytest.fixture(scope="module")
@@ -191,8 +191,8 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
         Path("answers/page/sample-retry-plan/answer.json").write_text("{}")
         Path("Skill-Usage/tasks/a/task.toml").write_text("")
         made.paste(AGENTS)
-        _write_tasks(folder)
-        made.paste(ROUTES)
+        _write_pool(folder)
+        made.paste(ROUTED)
         yield made
 
 

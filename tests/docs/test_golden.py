@@ -2,7 +2,7 @@
 
 import pytest
 
-from golden import FOLDER, NUMBER, QUERIES, golden_texts
+from golden import ASKED, FOLDER, NUMBER, QUERIES, golden_texts
 from skillpager import SkillPager
 
 # the encoder's rows differ in the last digits between processors
@@ -30,5 +30,6 @@ def test_golden(texts: dict[str, str], name: str, kind: str) -> None:
 
 def test_there_is_no_golden_file_without_a_test() -> None:
     assert {path.name.split(".")[0] for path in FOLDER.iterdir()} == {
-        *(*QUERIES, "messages", "errors", "tiles", "edges", "features", "pages", "selections")
+        *(*QUERIES, "messages", "errors", "tiles", "edges", "features", "pages", "selections"),
+        *(name.split(".")[0] for name in ASKED),
     }

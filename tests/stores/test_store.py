@@ -14,25 +14,19 @@ import tempfile
 import textwrap
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import replace
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
 
-import store_workers
-from conftest import Processes
-from index_builder import assert_same_index, build_index, indexes
+from index_builder import assert_same_index, build_index
 from messages import raises
 from skillpager.errors import StoreError
 from skillpager.stores import DamagedEntry, SqliteStore
 from skillpager.stores.connection import VERSION, Database
-from skillpager.stores.rows import to_rows
-from skillpager.types import Edge, EdgeKind, ListContext, SkillIndex, Span
+from skillpager.types import SkillIndex
 
 FORMAT = Path(__file__).parents[2] / "docs" / "store-format.md"
 KILLS = 20
@@ -99,30 +93,6 @@ def flip(path: Path, needle: bytes) -> None:
 # ---- round trip
 
 
-@pytest.fixture(scope="module")
-def growing_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqliteStore]:
-    """A store of many indexes; at the end all of them must be sound."""
-    with closing(SqliteStore(tmp_path_factory.mktemp("growing"))) as opened:
-        yield opened
-        assert opened.verify() == []
-
-
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(index=indexes())
-def test_every_index_comes_back_equal(growing_store: SqliteStore, index: SkillIndex) -> None:
-    growing_store.save(index)
-    assert_same_index(growing_store.load(index.key, index.skill), index)
-
-
-def test_an_index_outlives_its_process(folder: Path, store: SqliteStore) -> None:
-    (index,) = filled(folder, "one")
-    assert_same_index(store.load(index.key, index.skill), index)
-
-
-def test_an_unknown_key_gives_none(store: SqliteStore) -> None:
-    assert store.load("0" * 64, build_index().skill) is None
-
-
 def test_saving_again_replaces(store: SqliteStore) -> None:
     old, new = build_index(seed=1), build_index(seed=2)
     assert old.key == new.key
@@ -132,113 +102,7 @@ def test_saving_again_replaces(store: SqliteStore) -> None:
     assert len(store.entries()) == 1
 
 
-def test_the_same_content_may_have_other_file_names(store: SqliteStore) -> None:
-    index = build_index()
-    store.save(index)
-    file = replace(index.skill.files[0], path="renamed.md")
-    found = store.load(index.key, replace(index.skill, files=(file,)))
-    assert found is not None
-    assert {node.span.file for node in found.nodes} == {"renamed.md"}
-    assert [node.text for node in found.nodes] == [node.text for node in index.nodes]
-
-
-def test_loaded_embeddings_are_read_only(store: SqliteStore) -> None:
-    index = build_index()
-    store.save(index)
-    found = store.load(index.key, index.skill)
-    assert found is not None
-    assert not found.embeddings.flags.writeable
-
-
-def test_numpy_numbers_are_stored_as_plain_ones(store: SqliteStore) -> None:
-    edge = Edge(0, 1, EdgeKind.SEMANTIC, np.float32(0.1))  # type: ignore[arg-type]
-    index = replace(build_index(), edges=(edge,), full_tokens=np.int64(7))  # type: ignore[arg-type]
-    store.save(index)
-    assert_same_index(store.load(index.key, index.skill), index)
-
-
-def test_names_that_are_not_unicode_are_shown_escaped(store: SqliteStore) -> None:
-    index = build_index()
-    store.save(replace(index, skill=replace(index.skill, name="a\udc80", root=Path("/b\udcff"))))
-    (entry,) = store.entries()
-    assert (entry.name, entry.root) == ("a\\udc80", "/b\\udcff")
-
-
-BROKEN: dict[str, Callable[[SkillIndex], SkillIndex]] = {
-    "ordinal": lambda index: replace(index, nodes=index.nodes[1:], embeddings=index.embeddings[1:]),
-    "embeddings": lambda index: replace(index, embeddings=index.embeddings[1:]),
-    "text": lambda index: replace(index, nodes=(replace(index.nodes[0], text="?"), *index.nodes[1:])),
-    "file": lambda index: replace(index, skill=build_index(name="other").skill),
-    "Out of range float": lambda index: replace(index, edges=(Edge(0, 1, EdgeKind.SEMANTIC, float("nan")),)),
-    "has no span": lambda index: with_lead_in(index, ListContext("lead-in", None, 0, 1)),
-    "another file": lambda index: with_lead_in(index, ListContext("", Span("b.md", 1, 1, 0, 0), 0, 1)),
-}
-
-
-def with_lead_in(index: SkillIndex, context: ListContext) -> SkillIndex:
-    return replace(index, nodes=(replace(index.nodes[0], list_context=context), *index.nodes[1:]))
-
-
-@pytest.mark.parametrize("what", BROKEN)
-def test_an_index_that_breaks_its_contract_is_refused(what: str, store: SqliteStore) -> None:
-    with raises(ValueError):
-        store.save(BROKEN[what](build_index()))
-    assert store.entries() == []
-
-
 # ---- listing, eviction
-
-
-def test_entries_tell_what_is_stored(folder: Path, store: SqliteStore) -> None:
-    before = time.time()
-    first, second = filled(folder, "first", "second")
-    entries = store.entries()
-    assert [entry.key for entry in entries] == [second.key, first.key]
-    assert [(entry.name, entry.root, entry.nodes) for entry in entries] == [
-        ("second", str(Path("/skills/second")), 20),
-        ("first", str(Path("/skills/first")), 20),
-    ]
-    assert all(before <= entry.created == entry.used <= time.time() for entry in entries)
-    assert all(entry.size > first.embeddings.nbytes for entry in entries)
-
-
-def test_a_load_notes_its_time_once_a_minute(store: SqliteStore) -> None:
-    index = build_index()
-    store.save(index)
-    set_used(store, index, time.time() - 30)
-    used = store.entries()[0].used
-    store.load(index.key, index.skill)
-    assert store.entries()[0].used == used
-    set_used(store, index, time.time() - 90)
-    store.load(index.key, index.skill)
-    assert time.time() - store.entries()[0].used < 30
-
-
-def test_removing_counts_what_there_was(folder: Path, store: SqliteStore) -> None:
-    first, second = filled(folder, "first", "second")
-    assert store.remove([first.key, "0" * 64]) == 1
-    assert [entry.key for entry in store.entries()] == [second.key]
-    assert store.remove([]) == 0
-
-
-def test_removing_takes_every_row_with_it(folder: Path, store: SqliteStore) -> None:
-    (index,) = filled(folder, "one")
-    store.remove([index.key])
-    with closing(sqlite3.connect(store.path)) as connection:
-        for table in ("indexes", "files", "headings", "nodes", "edges", "embeddings"):
-            assert connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,)
-
-
-def test_eviction_takes_the_longest_unused_first(folder: Path, store: SqliteStore) -> None:
-    saved = filled(folder, "a", "b", "c", "d", dim=384)
-    for index, used in zip(saved, (30.0, 10.0, 40.0, 20.0), strict=True):
-        set_used(store, index, used)
-    size = store.size
-    removed = store.evict(size - 40_000)
-    assert removed == [saved[1].key, saved[3].key]
-    assert store.size <= size - 40_000
-    assert store.evict(size) == []
-    assert [entry.key for entry in store.entries()] == [saved[2].key, saved[0].key]
 
 
 def test_with_the_clock_set_back_the_longest_unused_goes_first(
@@ -299,90 +163,6 @@ def test_the_folder_is_for_its_owner_alone(folder: Path, store: SqliteStore) -> 
 
 
 # ---- threads and processes
-
-
-def test_threads_share_a_store(store: SqliteStore) -> None:
-    failures: list[BaseException] = []
-
-    def work(number: int) -> None:
-        try:
-            for seed in range(8):
-                index = build_index(10, seed=seed, name=f"skill-{number}")
-                store.save(index)
-                assert_same_index(store.load(index.key, index.skill), index)
-        except BaseException as failure:
-            failures.append(failure)
-
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failures == []
-    assert len(store.entries()) == 8
-
-
-def test_processes_open_fresh_stores_together(processes: Processes, folder: Path) -> None:
-    names = ["one", "two", "three"]
-    barrier = processes.Barrier(len(names))
-    children = [
-        processes.Process(target=store_workers.open_fresh_stores, args=(folder, name, ROUNDS, barrier))
-        for name in names
-    ]
-    run_all(children)
-    for number in range(ROUNDS):
-        with closing(SqliteStore(folder / str(number))) as store:
-            assert sorted(entry.name for entry in store.entries()) == sorted(names)
-            assert store.verify() == []
-        assert [path.name for path in folder.joinpath(str(number)).iterdir()] == ["index.db"]
-
-
-def test_readers_never_see_half_an_index(processes: Processes, folder: Path) -> None:
-    children = [
-        processes.Process(target=store_workers.write_some, args=(folder, 10 * seed, 1.5)) for seed in range(3)
-    ]
-    children += [processes.Process(target=store_workers.read_some, args=(folder, 1.5)) for _ in range(2)]
-    run_all(children)
-    with closing(SqliteStore(folder)) as store:
-        assert store.verify() == []
-        assert 3 <= len(store.entries()) <= 4
-
-
-def test_kills_leave_whole_indexes(processes: Processes, folder: Path) -> None:
-    rng = random.Random(7)
-    with closing(SqliteStore(folder)) as watcher:
-        for seed in range(KILLS):
-            ready = processes.Event()
-            child = processes.Process(target=store_workers.write_for_ever, args=(folder, seed, ready))
-            child.start()
-            assert ready.wait(20)
-            time.sleep(rng.uniform(0, 0.06))
-            child.kill()
-            child.join()
-            child.close()
-            # In turns: with a connection that was open all the time, and recovering from cold.
-            with closing(watcher if seed % 2 else SqliteStore(folder)) as store:
-                assert_all_whole(store)
-        assert len(watcher.entries()) == len(store_workers.SKILLS)
-    assert [path.name for path in folder.iterdir()] == ["index.db"]
-
-
-def assert_all_whole(store: SqliteStore) -> None:
-    assert store.verify() == []
-    for entry in store.entries():
-        skill = build_index(store_workers.N_NODES, name=entry.name).skill
-        found = store.load(entry.key, skill)
-        assert found is not None
-        expected = build_index(store_workers.N_NODES, seed=found.full_tokens, name=entry.name)
-        assert_same_index(found, expected)
-
-
-def run_all(children: Sequence[BaseProcess]) -> None:
-    for child in children:
-        child.start()
-    for child in children:
-        child.join(60)
-    assert [child.exitcode for child in children] == [0] * len(children)
 
 
 FORK_IN_THE_MIDDLE = """
@@ -482,15 +262,6 @@ def test_a_flipped_bit_in_a_row_is_found(needle: bytes, folder: Path, store: Sql
     (index,) = filled(folder, "one")
     flip(store.path, needle)
     assert store.load(index.key, index.skill) is None
-    assert store.entries() == []
-
-
-def test_rows_of_another_skill_are_refused(
-    folder: Path, store: SqliteStore, caplog: pytest.LogCaptureFixture
-) -> None:
-    (index,) = filled(folder, "one")
-    assert store.load(index.key, build_index(20, name="other").skill) is None
-    assert "digests" in caplog.text
     assert store.entries() == []
 
 
@@ -619,32 +390,6 @@ def test_a_database_of_another_program_is_left_alone(folder: Path, store: Sqlite
         store.save(build_index())
     with closing(sqlite3.connect(store.path)) as connection:
         assert connection.execute("SELECT name FROM sqlite_master").fetchall() == [("bookmarks",)]
-
-
-def test_a_writer_that_never_ends_is_named(folder: Path) -> None:
-    (index,) = filled(folder, "one")
-    with (
-        closing(SqliteStore(folder, busy_timeout=0.5)) as store,
-        closing(sqlite3.connect(store.path, isolation_level=None)) as writer,
-    ):
-        writer.execute("BEGIN IMMEDIATE")
-        with raises(StoreError):
-            store.save(index)
-        start = time.monotonic()
-        assert_same_index(store.load(index.key, index.skill), index)
-        assert time.monotonic() - start < 0.5
-
-
-def test_noting_a_use_waits_for_nobody(folder: Path) -> None:
-    (index,) = filled(folder, "one")
-    with closing(SqliteStore(folder, busy_timeout=20)) as store:
-        set_used(store, index, 1.0)
-        with closing(sqlite3.connect(store.path, isolation_level=None)) as writer:
-            writer.execute("BEGIN IMMEDIATE")
-            start = time.monotonic()
-            assert_same_index(store.load(index.key, index.skill), index)
-            assert time.monotonic() - start < 5
-        assert store.entries()[0].used == 1.0
 
 
 def test_a_file_in_place_of_the_folder(tmp_path: Path) -> None:
@@ -788,15 +533,6 @@ def test_a_file_of_the_first_release_is_read(folder: Path, store: SqliteStore) -
         )
     assert store.verify() == []
     assert_same_index(store.load(index.key, index.skill), index)
-
-
-def test_every_column_of_the_tables_is_written(folder: Path, store: SqliteStore) -> None:
-    (index,) = filled(folder, "one")
-    rows = to_rows(index, created=1.0)
-    with closing(sqlite3.connect(store.path)) as connection:
-        for table, expected in rows.tables.items():
-            found = connection.execute(f"SELECT * FROM {table} ORDER BY ordinal").fetchall()
-            assert [row[1:] for row in found] == expected, table
 
 
 # ---- documentation

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from skillpager.cli.messages import FAILED, UsageError, confirm, note, print_json, reported
-from skillpager.cli.options import AsJson, CacheDir, PagerOptions, Yes
+from skillpager.cli.options import AsJson, CacheDir, PagerOptions, StoreAddress, Yes
 from skillpager.cli.views import byte_count, counted, print_table
 
 if TYPE_CHECKING:
-    from skillpager.stores import SqliteStore
+    from skillpager.library.catalog import Catalog
+    from skillpager.types import ManagedStore
 
 KILO, KIBI = 1000, 1024
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([kmgt]?)(i?)b?)?", re.IGNORECASE)
@@ -27,7 +28,7 @@ def cache() -> None:
 
 @app.command()
 @reported
-def info(cache_dir: CacheDir = None, as_json: AsJson = False) -> None:
+def info(cache_dir: CacheDir = None, store: StoreAddress = None, as_json: AsJson = False) -> None:
     """Show where the indexes are stored, their size, and a list of them.
 
     The most recently used index comes first.
@@ -39,20 +40,20 @@ def info(cache_dir: CacheDir = None, as_json: AsJson = False) -> None:
     """
     from skillpager.output.json import entry_json
 
-    store = _open(cache_dir)
-    entries = store.entries() if _can_be_opened(store) else []
+    opened = _open(cache_dir, store)
+    entries = opened.entries() if opened.exists() else []
     if as_json:
         print_json(
             {
-                "path": str(store.path),
-                "size": store.size,
-                "max_size": store.max_bytes,
+                "path": opened.place,
+                "size": opened.size,
+                "max_size": opened.max_bytes,
                 "entries": [entry_json(entry) for entry in entries],
             }
         )
         return
-    ceiling = f" of {byte_count(store.max_bytes)}" if store.max_bytes is not None else ""
-    note(f"{store.path}: {counted(len(entries), 'index', 'indexes')}, {byte_count(store.size)}{ceiling}")
+    ceiling = f" of {byte_count(opened.max_bytes)}" if opened.max_bytes is not None else ""
+    note(f"{opened.place}: {counted(len(entries), 'index', 'indexes')}, {byte_count(opened.size)}{ceiling}")
     rows = []
     for entry in entries:
         used = time.strftime("%Y-%m-%d %H:%M", time.localtime(entry.used))
@@ -63,7 +64,7 @@ def info(cache_dir: CacheDir = None, as_json: AsJson = False) -> None:
 
 @app.command()
 @reported
-def verify(cache_dir: CacheDir = None, as_json: AsJson = False) -> None:
+def verify(cache_dir: CacheDir = None, store: StoreAddress = None, as_json: AsJson = False) -> None:
     """Check every stored index, and what routing has stored of skills, and list what is damaged.
 
     Nothing is changed. The exit code is 1 if an index is damaged.
@@ -72,12 +73,10 @@ def verify(cache_dir: CacheDir = None, as_json: AsJson = False) -> None:
     Examples:
       skillpager cache verify
     """
-    from skillpager.library.catalog import Catalog
     from skillpager.stores import DamagedEntry
 
-    store = _open(cache_dir)
-    damaged = store.verify() if _can_be_opened(store) else []
-    catalog = Catalog(store.path.parent)
+    opened, catalog = _open(cache_dir, store), _catalog(cache_dir)
+    damaged = opened.verify() if opened.exists() else []
     if catalog.path.exists():
         damaged += [DamagedEntry("", str(catalog.path), fault) for fault in catalog.verify()]
     if as_json:
@@ -87,7 +86,7 @@ def verify(cache_dir: CacheDir = None, as_json: AsJson = False) -> None:
     note(
         f"{len(damaged)} damaged: rebuilt on next use, or deleted by `skillpager cache clear`."
         if damaged
-        else f"{store.path}: no damage found."
+        else f"{opened.place}: no damage found."
     )
     if damaged:
         raise typer.Exit(FAILED)
@@ -95,7 +94,7 @@ def verify(cache_dir: CacheDir = None, as_json: AsJson = False) -> None:
 
 @app.command()
 @reported
-def clear(yes: Yes = False, cache_dir: CacheDir = None) -> None:
+def clear(yes: Yes = False, cache_dir: CacheDir = None, store: StoreAddress = None) -> None:
     """Delete all stored indexes, and what routing has stored of skills.
 
     Stored answers of an LLM classifier are not deleted, because they cost money.
@@ -104,13 +103,10 @@ def clear(yes: Yes = False, cache_dir: CacheDir = None) -> None:
     Examples:
       skillpager cache clear --yes
     """
-    from skillpager.library.catalog import Catalog
-
-    store = _open(cache_dir)
-    count = counted(len(store.entries()), "index", "indexes")
-    confirm(f"Delete {count} in {store.path}?", yes=yes, remedy="add --yes to delete all stored indexes")
-    store.clear()
-    catalog = Catalog(store.path.parent)
+    opened, catalog = _open(cache_dir, store), _catalog(cache_dir)
+    count = counted(len(opened.entries()), "index", "indexes")
+    confirm(f"Delete {count} in {opened.place}?", yes=yes, remedy="add --yes to delete all stored indexes")
+    opened.clear()
     if catalog.path.exists():
         catalog.clear()
     note(f"{count} deleted")
@@ -124,6 +120,7 @@ def evict(
         typer.Option("--max-size", metavar="SIZE", help="Such as 100MB, 1.5GB, 64MiB or a number of bytes."),
     ],
     cache_dir: CacheDir = None,
+    store: StoreAddress = None,
     as_json: AsJson = False,
 ) -> None:
     """Delete indexes until the rest takes at most SIZE, least recently used first.
@@ -133,11 +130,11 @@ def evict(
       skillpager cache evict --max-size 100MB
     """
     limit = parse_size(max_size)
-    store = _open(cache_dir)
-    removed = store.evict(limit)
+    opened = _open(cache_dir, store)
+    removed = opened.evict(limit)
     if as_json:
-        print_json({"removed": removed, "size": store.size})
-    note(f"{counted(len(removed), 'index', 'indexes')} deleted, {byte_count(store.size)} left")
+        print_json({"removed": removed, "size": opened.size})
+    note(f"{counted(len(removed), 'index', 'indexes')} deleted, {byte_count(opened.size)} left")
 
 
 def parse_size(text: str) -> int:
@@ -149,14 +146,16 @@ def parse_size(text: str) -> int:
     return int(float(match[1]) * (KIBI if match[3] else KILO) ** power)
 
 
-def _can_be_opened(store: "SqliteStore") -> bool:
-    """Return False if there is no cache yet: to look for one must not make its folder."""
-    nearest = next(place for place in (store.path, *store.path.parents) if place.exists())
-    # a file in the place of the folder is an error that the store reports
-    return nearest == store.path or not nearest.is_dir()
-
-
-def _open(cache_dir: Path | None) -> "SqliteStore":
+def _open(cache_dir: Path | None, store: str | None) -> "ManagedStore":
     from skillpager.cli.session import choose_settings, open_store
 
-    return open_store(choose_settings(PagerOptions(cache_dir=cache_dir)))
+    return open_store(choose_settings(PagerOptions(cache_dir=cache_dir, store=store)))
+
+
+def _catalog(cache_dir: Path | None) -> "Catalog":
+    """Return what routing has stored, on this machine whatever the store."""
+    from skillpager.cli.session import choose_settings
+    from skillpager.library.catalog import Catalog
+    from skillpager.settings import cache_folder
+
+    return Catalog(cache_folder(choose_settings(PagerOptions(cache_dir=cache_dir))))

@@ -11,7 +11,7 @@ import typer
 from skillpager.cli.messages import FAILED, print_json, print_text, reported
 from skillpager.cli.options import AsJson, UnscopedOptions
 from skillpager.cli.views import byte_count, counted
-from skillpager.errors import SettingsError, SkillPagerError, StoreError, install_command, read_extras
+from skillpager.errors import SettingsError, SkillPagerError, install_command, read_extras
 
 if TYPE_CHECKING:
     from skillpager.settings import Settings
@@ -31,6 +31,7 @@ SELF_TEST_ANSWER = "pg_restore"
 # the effect of a setting without a value
 UNSET = {
     "skills_dir": "no folders besides the usual ones",
+    "store": "a file in the folder cache_dir",
     "trusted": "skills of all folders",
     "licences": "skills under any licence",
     "baselines": "only the fits that ship",
@@ -135,7 +136,7 @@ def _summarize(extras: Sequence[tuple[str, list[str], list[str]]]) -> list[tuple
 
 def _settings(settings: "Settings") -> list[tuple[str, str, str]]:
     """Return name, value or its effect, and origin of each setting; no key and no password is shown."""
-    from skillpager.settings import Settings, hide_secrets, load_settings
+    from skillpager.settings import Settings, hide_secrets, is_address, load_settings
 
     layers = {
         "default": Settings(),
@@ -154,7 +155,7 @@ def _settings(settings: "Settings") -> list[tuple[str, str, str]]:
             shown = UNSET.get(name, "not set")
         elif name.endswith("_key"):
             shown = "set, not shown"
-        elif name.endswith("_base_url"):
+        elif is_address(name):
             shown = hide_secrets(value)
         else:
             shown = ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
@@ -180,19 +181,16 @@ def _extras() -> list[tuple[str, list[str], list[str]]]:
 
 
 def _check_cache(settings: "Settings") -> Check:
-    import tempfile
-
     from skillpager.cli.session import open_store
 
-    store = open_store(settings)
-    folder = store.path.parent
     try:
+        store = open_store(settings)
+        found = store.probe()
         count = counted(len(store.entries()), "index", "indexes")
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except (OSError, StoreError) as error:
+        size = byte_count(store.size)
+    except SkillPagerError as error:
         return Check("cache", False, f"{error} Until then pages are made anew each time, without a cache.")
-    return Check("cache", True, f"{folder} is writable: {count}, {byte_count(store.size)}")
+    return Check("cache", True, f"{found}: {count}, {size}")
 
 
 def _check_paging(settings: "Settings") -> list[Check]:
@@ -207,7 +205,7 @@ def _check_paging(settings: "Settings") -> list[Check]:
         skill.mkdir()
         (skill / "SKILL.md").write_text(SELF_TEST, encoding="utf-8")
         try:
-            pager = SkillPager(settings=replace(settings, cache_dir=Path(folder)))
+            pager = SkillPager(settings=replace(settings, cache_dir=Path(folder), store=None))
             encoder, counter = pager.encoder, pager.token_counter
             models = f"{encoder.id} ({encoder.dim} dimensions), {pager.classifier.id}"
             started = time.perf_counter()

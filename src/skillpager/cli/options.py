@@ -117,6 +117,15 @@ CacheDir = Annotated[
     Path | None,
     typer.Option("--cache-dir", metavar="DIR", help="Folder for stored indexes.", file_okay=True),
 ]
+StoreAddress = Annotated[
+    str | None,
+    typer.Option(
+        "--store",
+        metavar="URL",
+        help="PostgreSQL database for stored indexes, in place of a folder: postgresql://USER@HOST/DATABASE. "
+        "A password is better put in PGPASSFILE: others on this machine can see options.",
+    ),
+]
 OfferedFolders = Annotated[
     list[Path] | None,
     typer.Argument(
@@ -147,6 +156,7 @@ class PagerOptions:
     encoder: EncoderName = None
     classifier: ClassifierName = None
     cache_dir: CacheDir = None
+    store: StoreAddress = None
 
 
 @dataclass(frozen=True, slots=True)

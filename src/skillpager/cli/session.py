@@ -16,14 +16,13 @@ from skillpager.folders.agents import search_folders, shown_folders
 from skillpager.library import Library, SkillFilter, locate
 from skillpager.parsing.decoding import decode
 from skillpager.parsing.skill import ENTRY_FILE
-from skillpager.settings import Settings, cache_folder, load_settings
+from skillpager.settings import Settings, cache_folder, hide_secrets, load_settings
 from skillpager.tokens import default_counter
 from skillpager.types import TokenCounter
 
 if TYPE_CHECKING:
     from skillpager.pager import SkillPager
-    from skillpager.stores import SqliteStore
-    from skillpager.types import SkillIndex
+    from skillpager.types import ManagedStore, SkillIndex
 
 STDIN = "-"
 STDIN_PLACE = "stdin"
@@ -35,11 +34,11 @@ def choose_settings(options: PagerOptions, *, faults: list[SettingsError] | None
     return replace(load_settings(faults=faults), **chosen)
 
 
-def open_store(settings: Settings) -> "SqliteStore":
+def open_store(settings: Settings) -> "ManagedStore":
     """Return the store of these settings."""
-    from skillpager.stores import SqliteStore
+    from skillpager.factories import make_store
 
-    return SqliteStore(cache_folder(settings), max_bytes=settings.max_cache_bytes)
+    return make_store(settings)
 
 
 def open_pager(options: PagerOptions, *, show_batches: bool = True) -> "SkillPager":
@@ -182,7 +181,10 @@ def _command(name: str, skill: str, options: PagerOptions, *flags: str) -> str:
     if skill == STDIN:
         return ""
     words = ["skillpager", name, skill, *flags]
-    for option, value in (("--scope", options.scope), ("--cache-dir", options.cache_dir)):
+    # a page must not show a password; without the option the command reads the same nodes, from another index
+    store = options.store if options.store and hide_secrets(options.store) == options.store else None
+    chosen = (("--scope", options.scope), ("--cache-dir", options.cache_dir), ("--store", store))
+    for option, value in chosen:
         words += [option, str(value)] if value else []
     return subprocess.list2cmdline(words) if sys.platform == "win32" else shlex.join(words)
 

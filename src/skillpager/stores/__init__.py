@@ -1,11 +1,13 @@
-"""Stores for built indexes: an SQLite file, or a store that saves nothing."""
+"""Stores for built indexes: an SQLite file, a PostgreSQL database, or a store that saves nothing."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from skillpager.types import DamagedEntry
+
 if TYPE_CHECKING:
     from skillpager.stores.memory import NoStore
-    from skillpager.stores.sqlite import DEFAULT_MAX_BYTES, DamagedEntry, SqliteStore
+    from skillpager.stores.sqlite import DEFAULT_MAX_BYTES, SqliteStore
 
 __all__ = ["DEFAULT_MAX_BYTES", "DamagedEntry", "NoStore", "SqliteStore"]
 

@@ -6,10 +6,10 @@ no reader sees half an index; every load checks the index's checksum.
 
 import logging
 import sqlite3
+import tempfile
 import time
 import weakref
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from typing import Any
 from skillpager.errors import StoreError
 from skillpager.stores.connection import BUSY_TIMEOUT, Database
 from skillpager.stores.rows import HEAD_COLUMNS, TABLES, DamagedRowsError, IndexRows, from_rows, to_rows
-from skillpager.types import Skill, SkillIndex, StoreEntry
+from skillpager.types import DamagedEntry, Skill, SkillIndex, StoreEntry
 
 logger = logging.getLogger(__name__)
 
@@ -30,21 +30,6 @@ USED_SECONDS = 60.0
 _NEXT = 1e-6
 
 _ENTRIES = "SELECT key, name, root, n_nodes, size, created, used FROM indexes ORDER BY used DESC, id DESC"
-
-
-@dataclass(frozen=True, slots=True)
-class DamagedEntry:
-    """Damage that `SqliteStore.verify` found in an entry, or in the database file.
-
-    Attributes:
-        key: Cache key of the entry; empty for the file.
-        name: Name of the skill, or path of the file.
-        problem: The damage, in words.
-    """
-
-    key: str
-    name: str
-    problem: str
 
 
 class SqliteStore:
@@ -72,9 +57,31 @@ class SqliteStore:
         weakref.finalize(self, self._database.disconnect)
 
     @property
+    def place(self) -> str:
+        """The path of the database file."""
+        return str(self.path)
+
+    @property
     def size(self) -> int:
         """Bytes on disk, write-ahead log included."""
         return self._database.size
+
+    def exists(self) -> bool:
+        """Return False if there is no cache yet: to look for one must not make its folder."""
+        nearest = next(place for place in (self.path, *self.path.parents) if place.exists())
+        # a file in the place of the folder is an error that the first use reports
+        return nearest == self.path or not nearest.is_dir()
+
+    def probe(self) -> str:
+        """Return that the folder can be written; it is made if it is missing."""
+        self.entries()
+        folder = self.path.parent
+        try:
+            with tempfile.TemporaryFile(dir=folder):
+                pass
+        except OSError as error:
+            raise StoreError(str(error)) from error
+        return f"{folder} is writable"
 
     def load(self, key: str, skill: Skill) -> SkillIndex | None:
         """Return the index of `skill` stored under `key`, or None; a damaged one is logged and deleted."""

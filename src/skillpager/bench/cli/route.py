@@ -53,8 +53,8 @@ def route(
 
     \b
     Examples:
-      skillpager bench route examples/skills --asked test --out routed
-      skillpager bench route pool.jsonl.xz --tasks routing --truth skillsbench --out routed-tasks
+      skillpager bench route pool --asked test --out routed
+      skillpager bench route pool.jsonl.xz --tasks eval_core --truth skillsbench --out routed-tasks
     """
     from skillpager.bench.routing.data import merge, read_asked, read_pool, read_tasks
     from skillpager.bench.routing.rows import measure_method

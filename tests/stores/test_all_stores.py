@@ -1,0 +1,400 @@
+"""What every store promises: the same tests on the SQLite file and on PostgreSQL servers of two versions."""
+
+import logging
+import random
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import replace
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+import store_workers
+from conftest import Processes
+from index_builder import assert_same_index, build_index, indexes
+from messages import raises
+from skillpager.errors import StoreError
+from skillpager.stores.rows import to_rows
+from skillpager.types import DamagedEntry, Edge, EdgeKind, ListContext, ManagedStore, SkillIndex, Span
+from store_places import Address, Place
+
+KILLS = 20
+# fresh stores that processes open at the same moment
+ROUNDS = {"sqlite": 40, "postgres": 5}
+TABLES = ("indexes", "files", "headings", "nodes", "edges", "embeddings")
+
+
+def filled(place: Place, *names: str, dim: int = 8) -> list[SkillIndex]:
+    """Return indexes after saving them to a store that is closed again."""
+    saved = [build_index(20, dim=dim, seed=i, name=name) for i, name in enumerate(names)]
+    with closing(place.open()) as store:
+        for index in saved:
+            store.save(index)
+    return saved
+
+
+def set_used(place: Place, index: SkillIndex, used: float) -> None:
+    place.execute("UPDATE indexes SET used = ? WHERE key = ?", used, index.key)
+
+
+# ---- round trip
+
+
+@pytest.fixture(scope="module")
+def growing_store(make_place: Callable[[], Place]) -> Iterator[ManagedStore]:
+    """A store of many indexes; at the end all of them must be sound."""
+    with closing(make_place().open()) as opened:
+        yield opened
+        assert opened.verify() == []
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(index=indexes())
+def test_every_index_comes_back_equal(growing_store: ManagedStore, index: SkillIndex) -> None:
+    growing_store.remove([index.key])
+    growing_store.save(index)
+    assert_same_index(growing_store.load(index.key, index.skill), index)
+
+
+def test_an_index_outlives_its_process(place: Place, any_store: ManagedStore) -> None:
+    (index,) = filled(place, "one")
+    assert_same_index(any_store.load(index.key, index.skill), index)
+
+
+def test_an_unknown_key_gives_none(any_store: ManagedStore) -> None:
+    assert any_store.load("0" * 64, build_index().skill) is None
+    any_store.save(build_index())
+    assert any_store.load("0" * 64, build_index().skill) is None
+
+
+def test_an_empty_store_says_so(any_store: ManagedStore) -> None:
+    assert any_store.entries() == []
+    assert any_store.verify() == []
+    assert any_store.remove(["0" * 64]) == 0
+    assert any_store.evict(0) == []
+    any_store.clear()
+    assert any_store.entries() == []
+
+
+def test_saving_the_same_again_changes_nothing(any_store: ManagedStore) -> None:
+    index = build_index()
+    any_store.save(index)
+    any_store.save(index)
+    assert_same_index(any_store.load(index.key, index.skill), index)
+    assert len(any_store.entries()) == 1
+    assert any_store.verify() == []
+
+
+def test_the_same_content_may_have_other_file_names(any_store: ManagedStore) -> None:
+    index = build_index()
+    any_store.save(index)
+    file = replace(index.skill.files[0], path="renamed.md")
+    found = any_store.load(index.key, replace(index.skill, files=(file,)))
+    assert found is not None
+    assert {node.span.file for node in found.nodes} == {"renamed.md"}
+    assert [node.text for node in found.nodes] == [node.text for node in index.nodes]
+
+
+def test_loaded_embeddings_are_read_only(any_store: ManagedStore) -> None:
+    index = build_index()
+    any_store.save(index)
+    found = any_store.load(index.key, index.skill)
+    assert found is not None
+    assert not found.embeddings.flags.writeable
+
+
+def test_numpy_numbers_are_stored_as_plain_ones(any_store: ManagedStore) -> None:
+    edge = Edge(0, 1, EdgeKind.SEMANTIC, np.float32(0.1))  # type: ignore[arg-type]
+    index = replace(build_index(), edges=(edge,), full_tokens=np.int64(7))  # type: ignore[arg-type]
+    any_store.save(index)
+    assert_same_index(any_store.load(index.key, index.skill), index)
+
+
+def test_names_that_are_not_unicode_are_shown_escaped(any_store: ManagedStore) -> None:
+    index = build_index()
+    any_store.save(replace(index, skill=replace(index.skill, name="a\udc80", root=Path("/b\udcff"))))
+    (entry,) = any_store.entries()
+    assert (entry.name, entry.root) == ("a\\udc80", "/b\\udcff")
+
+
+@pytest.mark.parametrize("text", ["\0", "\x1a", "a\0b\x1ac", "\x1aS", "\x1a0\0", "\0\0\x1a\x1a", "\\0 \\x00"])
+def test_no_character_is_lost(text: str, any_store: ManagedStore) -> None:
+    """Names and titles may hold what the text of a database cannot."""
+    index = build_index(20)
+    heading = replace(index.headings[0], title=text)
+    index = replace(index, headings=(heading, *index.headings[1:]), skill=replace(index.skill, name=text))
+    index = replace(index, recipe=replace(index.recipe, encoder=text))
+    any_store.save(index)
+    assert_same_index(any_store.load(index.key, index.skill), index)
+    assert [entry.name for entry in any_store.entries()] == [text]
+    assert any_store.verify() == []
+
+
+BROKEN: dict[str, Callable[[SkillIndex], SkillIndex]] = {
+    "ordinal": lambda index: replace(index, nodes=index.nodes[1:], embeddings=index.embeddings[1:]),
+    "embeddings": lambda index: replace(index, embeddings=index.embeddings[1:]),
+    "text": lambda index: replace(index, nodes=(replace(index.nodes[0], text="?"), *index.nodes[1:])),
+    "file": lambda index: replace(index, skill=build_index(name="other").skill),
+    "Out of range float": lambda index: replace(index, edges=(Edge(0, 1, EdgeKind.SEMANTIC, float("nan")),)),
+    "has no span": lambda index: with_lead_in(index, ListContext("lead-in", None, 0, 1)),
+    "another file": lambda index: with_lead_in(index, ListContext("", Span("b.md", 1, 1, 0, 0), 0, 1)),
+}
+
+
+def with_lead_in(index: SkillIndex, context: ListContext) -> SkillIndex:
+    return replace(index, nodes=(replace(index.nodes[0], list_context=context), *index.nodes[1:]))
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_an_index_that_breaks_its_contract_is_refused(what: str, any_store: ManagedStore) -> None:
+    with raises(ValueError):
+        any_store.save(BROKEN[what](build_index()))
+    assert any_store.entries() == []
+
+
+# ---- listing, eviction
+
+
+def test_entries_tell_what_is_stored(place: Place, any_store: ManagedStore) -> None:
+    before = time.time()
+    first, second = filled(place, "first", "second")
+    entries = any_store.entries()
+    assert [entry.key for entry in entries] == [second.key, first.key]
+    assert [(entry.name, entry.root, entry.nodes) for entry in entries] == [
+        ("second", str(Path("/skills/second")), 20),
+        ("first", str(Path("/skills/first")), 20),
+    ]
+    assert all(before <= entry.created <= entry.used <= time.time() for entry in entries)
+    assert all(entry.size > first.embeddings.nbytes for entry in entries)
+
+
+def test_a_load_notes_its_time_once_a_minute(place: Place, any_store: ManagedStore) -> None:
+    index = build_index()
+    any_store.save(index)
+    set_used(place, index, time.time() - 30)
+    used = any_store.entries()[0].used
+    any_store.load(index.key, index.skill)
+    assert any_store.entries()[0].used == used
+    set_used(place, index, time.time() - 90)
+    any_store.load(index.key, index.skill)
+    assert time.time() - any_store.entries()[0].used < 30
+
+
+def test_removing_counts_what_there_was(place: Place, any_store: ManagedStore) -> None:
+    first, second = filled(place, "first", "second")
+    assert any_store.remove([first.key, "0" * 64]) == 1
+    assert [entry.key for entry in any_store.entries()] == [second.key]
+    assert any_store.remove([]) == 0
+
+
+@pytest.mark.parametrize("how", ["remove", "evict", "clear"])
+def test_removing_takes_every_row_with_it(how: str, place: Place, any_store: ManagedStore) -> None:
+    (index,) = filled(place, "one")
+    {"remove": lambda: any_store.remove([index.key]), "evict": lambda: any_store.evict(0)}.get(
+        how, any_store.clear
+    )()
+    for table in TABLES:
+        assert place.execute(f"SELECT count(*) FROM {table}") == [(0,)], table
+
+
+def test_eviction_takes_the_longest_unused_first(place: Place, any_store: ManagedStore) -> None:
+    saved = filled(place, "a", "b", "c", "d", dim=384)
+    for index, used in zip(saved, (30.0, 10.0, 40.0, 20.0), strict=True):
+        set_used(place, index, used)
+    size = any_store.size
+    removed = any_store.evict(size - 40_000)
+    assert removed == [saved[1].key, saved[3].key]
+    assert any_store.size <= size - 40_000
+    assert any_store.evict(size) == []
+    assert [entry.key for entry in any_store.entries()] == [saved[2].key, saved[0].key]
+
+
+# ---- threads and processes
+
+
+def test_threads_share_a_store(any_store: ManagedStore) -> None:
+    failures: list[BaseException] = []
+
+    def work(number: int) -> None:
+        try:
+            for seed in range(8):
+                index = build_index(10, seed=seed, name=f"skill-{number}")
+                any_store.remove([index.key])
+                any_store.save(index)
+                assert_same_index(any_store.load(index.key, index.skill), index)
+        except BaseException as failure:
+            failures.append(failure)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert len(any_store.entries()) == 8
+
+
+def test_processes_open_fresh_stores_together(processes: Processes, make_place: Callable[[], Place]) -> None:
+    names = ["one", "two", "three"]
+    kind = "sqlite" if isinstance(make_place().address, Path) else "postgres"
+    places = [make_place() for _ in range(ROUNDS[kind])]
+    barrier = processes.Barrier(len(names))
+    addresses = [place.address for place in places]
+    children = [
+        processes.Process(target=store_workers.open_fresh_stores, args=(addresses, name, barrier))
+        for name in names
+    ]
+    run_all(children)
+    for place in places:
+        with closing(place.open()) as store:
+            assert sorted(entry.name for entry in store.entries()) == sorted(names)
+            assert store.verify() == []
+        if isinstance(place.address, Path):
+            assert [path.name for path in place.address.iterdir()] == ["index.db"]
+
+
+def test_readers_never_see_half_an_index(processes: Processes, place: Place) -> None:
+    children = [
+        processes.Process(target=store_workers.write_some, args=(place.address, 10 * seed, 1.5))
+        for seed in range(3)
+    ]
+    children += [
+        processes.Process(target=store_workers.read_some, args=(place.address, 1.5)) for _ in range(2)
+    ]
+    run_all(children)
+    with closing(place.open()) as store:
+        assert store.verify() == []
+        assert 3 <= len(store.entries()) <= 4
+
+
+def test_kills_leave_whole_indexes(processes: Processes, place: Place) -> None:
+    rng = random.Random(7)
+    saved: set[str] = set()
+    with closing(place.open()) as watcher:
+        for seed in range(KILLS):
+            kill_a_writer(processes, place.address, seed, rng.uniform(0, 0.06))
+            # In turns: with a connection that was open all the time, and recovering from cold.
+            with closing(watcher if seed % 2 else place.open()) as store:
+                assert_all_whole(store)
+                saved.update(entry.name for entry in store.entries())
+        while saved != set(store_workers.SKILLS):  # on a busy machine it takes longer to come so far
+            kill_a_writer(processes, place.address, KILLS, 0.3)
+            assert_all_whole(watcher)
+            saved.update(entry.name for entry in watcher.entries())
+    if isinstance(place.address, Path):
+        assert [path.name for path in place.address.iterdir()] == ["index.db"]
+
+
+def kill_a_writer(processes: Processes, address: Address, seed: int, seconds: float) -> None:
+    """Let a process save indexes for a while, and kill it."""
+    ready = processes.Event()
+    child = processes.Process(target=store_workers.write_for_ever, args=(address, seed, ready))
+    child.start()
+    assert ready.wait(20)
+    time.sleep(seconds)
+    child.kill()
+    child.join()
+    child.close()
+
+
+def assert_all_whole(store: ManagedStore) -> None:
+    assert store.verify() == []
+    for entry in store.entries():
+        skill = build_index(store_workers.N_NODES, name=entry.name).skill
+        found = store.load(entry.key, skill)
+        assert found is not None
+        expected = build_index(store_workers.N_NODES, seed=found.full_tokens, name=entry.name)
+        assert_same_index(found, expected)
+
+
+def run_all(children: Sequence[BaseProcess]) -> None:
+    for child in children:
+        child.start()
+    for child in children:
+        child.join(60)
+    assert [child.exitcode for child in children] == [0] * len(children)
+
+
+# ---- damage
+
+
+DAMAGE = {
+    "head": "UPDATE indexes SET n_nodes = n_nodes + 1 WHERE name = 'one'",
+    "name": "UPDATE indexes SET splitter = '?' WHERE name = 'one'",
+    "checksum": "UPDATE indexes SET checksum = '0' WHERE name = 'one'",
+    "file": "UPDATE files SET path = 'other.md' WHERE {}",
+    "heading": "UPDATE headings SET title = title || '!' WHERE {} AND ordinal = 0",
+    "node": "UPDATE nodes SET type = 'param' WHERE {} AND ordinal = 1",
+    "confidence": "UPDATE nodes SET type_confidence = type_confidence / 3 WHERE {} AND ordinal = 2",
+    "missing node": "DELETE FROM nodes WHERE {} AND ordinal = 3",
+    "edge": "UPDATE edges SET weight = weight + 1e-15 WHERE {} AND ordinal = 0",
+    "missing edges": "DELETE FROM edges WHERE {}",
+    "embedding": "UPDATE embeddings SET data = (SELECT data FROM embeddings WHERE NOT ({})) WHERE {}",
+    "missing embeddings": "DELETE FROM embeddings WHERE {}",
+}
+
+
+@pytest.mark.parametrize("what", DAMAGE)
+def test_damage_is_found_reported_and_mended(
+    what: str, place: Place, any_store: ManagedStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    index, other = filled(place, "one", "two")
+    own = "index_id = (SELECT id FROM indexes WHERE name = 'one')"
+    place.execute(DAMAGE[what].replace("{}", own).replace("'?'", "'other'"))
+    assert any_store.verify() == [DamagedEntry(index.key, "one", "its checksum does not match")]
+    assert any_store.load(index.key, index.skill) is None
+    (message,) = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert re.search(f'"one".*{re.escape(any_store.place)}.*rebuilt', message)
+    assert [entry.key for entry in any_store.entries()] == [other.key]
+    any_store.save(index)
+    assert_same_index(any_store.load(index.key, index.skill), index)
+    assert any_store.verify() == []
+
+
+def test_rows_of_another_skill_are_refused(
+    place: Place, any_store: ManagedStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    (index,) = filled(place, "one")
+    assert any_store.load(index.key, build_index(20, name="other").skill) is None
+    assert "digests" in caplog.text
+    assert any_store.entries() == []
+
+
+# ---- errors
+
+
+def test_a_writer_that_never_ends_is_named(place: Place) -> None:
+    (index,) = filled(place, "one")
+    with closing(place.open(busy_timeout=0.5)) as store, place.locked():
+        with raises(StoreError):
+            store.save(build_index(name="another"))
+        start = time.monotonic()
+        assert_same_index(store.load(index.key, index.skill), index)
+        assert time.monotonic() - start < 0.5
+
+
+def test_noting_a_use_waits_for_nobody(place: Place) -> None:
+    (index,) = filled(place, "one")
+    with closing(place.open(busy_timeout=20)) as store:
+        set_used(place, index, 1.0)
+        with place.locked():
+            start = time.monotonic()
+            assert_same_index(store.load(index.key, index.skill), index)
+            assert time.monotonic() - start < 5
+        assert store.entries()[0].used == 1.0
+
+
+# ---- tables
+
+
+def test_every_column_of_the_tables_is_written(place: Place) -> None:
+    (index,) = filled(place, "one")
+    for table, expected in to_rows(index, created=1.0).tables.items():
+        found = place.execute(f"SELECT * FROM {table} ORDER BY ordinal")
+        assert [row[1:] for row in found] == expected, table

@@ -1,0 +1,477 @@
+"""PostgreSQL: one builder a key, first stays, lost connections, kills of server and builders, roles, versions."""
+
+import gc
+import logging
+import os
+import pickle
+import random
+import re
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+
+import pytest
+from psycopg.conninfo import conninfo_to_dict
+
+import store_workers
+from conftest import SAMPLES, Processes
+from index_builder import assert_same_index, build_index
+from messages import raises
+from postgres_server import PASSWORD, PostgresServer
+from skillpager import SkillPager
+from skillpager.errors import StoreError
+from skillpager.settings import Settings
+from skillpager.stores import postgres
+from skillpager.stores.postgres import INDEXES, PostgresStore
+from skillpager.stores.postgres_connection import Database, Part
+from skillpager.stores.postgres_pool import POOL_SIZE
+from skillpager.stores.rows import TABLES
+from store_places import Place
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "postgres.md"
+WAITING = "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+BUILDERS = 6
+KILLED_BUILDERS = 4
+SERVER_KILLS = 6
+SERVER_LOSS = 60.0  # seconds that a busy machine may take to start a server
+
+
+@pytest.fixture
+def store(database: str) -> Iterator[PostgresStore]:
+    with closing(PostgresStore(database)) as opened:
+        yield opened
+
+
+def name_of(database: str) -> str:
+    return str(conninfo_to_dict(database)["dbname"])
+
+
+def sessions(server: PostgresServer, database: str) -> int:
+    """Return how many connections of clients a database has."""
+    counted = server.sql(
+        f"SELECT count(*) FROM pg_stat_activity WHERE datname = '{name_of(database)}' AND backend_type = 'client backend'"
+    )
+    return int(str(counted[0][0]))
+
+
+def wait_for(true: Callable[[], bool], seconds: float = 30.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+# ---- first stays
+
+
+def test_of_two_under_one_key_the_first_stays(store: PostgresStore) -> None:
+    first, second = build_index(seed=1), build_index(seed=2)
+    assert first.key == second.key
+    store.save(first)
+    store.save(second)
+    assert_same_index(store.load(first.key, first.skill), first)
+    assert len(store.entries()) == 1
+
+
+def test_a_look_makes_no_tables(store: PostgresStore, database: str) -> None:
+    assert store.entries() == []
+    assert store.size == 0
+    assert store.load("0" * 64, build_index().skill) is None
+    assert store.verify() == []
+    assert Place(database).execute("SELECT to_regnamespace('skillpager')") == [(None,)]
+
+
+def test_tables_that_are_dropped_meanwhile_are_made_again(store: PostgresStore, database: str) -> None:
+    index = build_index()
+    store.save(index)
+    Place(database).execute("DROP SCHEMA skillpager CASCADE")
+    assert store.load(index.key, index.skill) is None
+    assert store.entries() == []
+    store.save(index)
+    Place(database).execute("DROP SCHEMA skillpager CASCADE")
+    store.save(index)
+    assert_same_index(store.load(index.key, index.skill), index)
+
+
+def test_a_copy_of_the_store_connects_anew(store: PostgresStore) -> None:
+    index = build_index()
+    store.save(index)
+    with closing(pickle.loads(pickle.dumps(store))) as copy:
+        assert_same_index(copy.load(index.key, index.skill), index)
+
+
+# ---- connections
+
+
+def test_more_threads_than_connections(store: PostgresStore, server: PostgresServer, database: str) -> None:
+    index = build_index()
+    store.save(index)
+    failures: list[BaseException] = []
+    most = 0
+
+    def load() -> None:
+        try:
+            for _ in range(5):
+                assert_same_index(store.load(index.key, index.skill), index)
+        except BaseException as failure:
+            failures.append(failure)
+
+    threads = [threading.Thread(target=load) for _ in range(4 * POOL_SIZE)]
+    for thread in threads:
+        thread.start()
+    while any(thread.is_alive() for thread in threads):
+        most = max(most, sessions(server, database))
+    assert failures == []
+    assert 0 < most <= POOL_SIZE
+
+
+def test_a_store_that_is_closed_or_forgotten_has_no_connections(
+    server: PostgresServer, database: str
+) -> None:
+    store = PostgresStore(database)
+    store.entries()
+    assert sessions(server, database) == 1
+    store.close()
+    wait_for(lambda: sessions(server, database) == 0)
+    store.entries()
+    assert sessions(server, database) == 1
+    del store
+    gc.collect()
+    wait_for(lambda: sessions(server, database) == 0)
+
+
+def test_connections_that_the_server_ends_are_made_again(
+    store: PostgresStore, server: PostgresServer, database: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    index = build_index()
+    store.save(index)
+    for _ in range(3):
+        server.sql(
+            f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name_of(database)}'"
+        )
+        assert_same_index(store.load(index.key, index.skill), index)
+    assert [record for record in caplog.records if record.name.startswith("skillpager")] == []
+
+
+FORK = """
+    import os, sys
+    from index_builder import assert_same_index, build_index
+    from skillpager.stores.postgres import PostgresStore
+
+    store = PostgresStore(sys.argv[1])
+    first, second = build_index(name="first"), build_index(name="second")
+    store.save(first)
+    child = os.fork()
+    if not child:
+        assert_same_index(store.load(first.key, first.skill), first)
+        store.save(second)
+        os._exit(0)
+    assert_same_index(store.load(first.key, first.skill), first)
+    assert os.waitpid(child, 0)[1] == 0
+    assert_same_index(store.load(second.key, second.skill), second)
+    assert store.verify() == []
+"""
+
+
+def test_a_forked_child_has_connections_of_its_own(database: str) -> None:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    script = [sys.executable, "-W", "error", "-c", textwrap.dedent(FORK), database]
+    done = subprocess.run(script, env=environment, check=False, timeout=120, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+# ---- one builder a key
+
+
+def test_many_processes_build_a_skill_once(processes: Processes, database: str, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    barrier = processes.Barrier(BUILDERS)
+    children = [
+        processes.Process(
+            target=store_workers.build_together, args=(database, SAMPLES / "git-bisect", log, barrier)
+        )
+        for _ in range(BUILDERS)
+    ]
+    for child in children:
+        child.start()
+    for child in children:
+        child.join(120)
+    assert [child.exitcode for child in children] == [0] * BUILDERS
+    assert log.read_text() == "built\n"
+    with closing(PostgresStore(database)) as store:
+        assert [entry.name for entry in store.entries()] == ["git-bisect"]
+        assert store.verify() == []
+
+
+def test_when_a_builder_is_killed_the_next_one_builds(
+    processes: Processes, database: str, tmp_path: Path
+) -> None:
+    """Builders are killed one after the other in the middle of their work; one waits for the last of them."""
+    log, skill = tmp_path / "log", SAMPLES / "git-bisect"
+    waiting = processes.Process(target=store_workers.build_together, args=(database, skill, log, None))
+    for number in range(KILLED_BUILDERS):
+        begun = processes.Event()
+        child = processes.Process(target=store_workers.build_for_ever, args=(database, skill, begun))
+        child.start()
+        assert begun.wait(60)
+        if number == KILLED_BUILDERS - 1:
+            waiting.start()
+            wait_for(lambda: Place(database).execute(WAITING) != [], 60)
+        assert not log.exists()
+        child.kill()
+        child.join()
+    waiting.join(120)
+    assert waiting.exitcode == 0
+    assert log.read_text() == "built\n"
+    with closing(PostgresStore(database)) as store:
+        assert len(store.entries()) == 1
+        assert store.verify() == []
+
+
+def test_nobody_waits_for_ever(store: PostgresStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(postgres, "BUILD_SECONDS", 1)
+    key = build_index().key
+    with store.building(key):
+        start = time.monotonic()
+        with store.building(key):
+            assert time.monotonic() - start >= 1
+        with store.building(key[::-1]):  # of another key nobody waits
+            pass
+
+
+def test_a_turn_that_cannot_be_had_costs_no_page(
+    server: PostgresServer, database: str, tmp_path: Path
+) -> None:
+    """The store fails when the turn is asked for, and works again when the index is saved."""
+
+    class Unlucky(PostgresStore):
+        def building(self, key: str):  # type: ignore[no-untyped-def]
+            raise StoreError("no turn")
+
+    with closing(SkillPager(encoder="hashing", store=Unlucky(database))) as pager:
+        pager.index(SAMPLES / "git-bisect")
+        assert len(pager.store.entries()) == 1
+
+
+# ---- kills of the server
+
+
+def test_a_server_that_is_killed_in_a_save_has_all_of_it_or_nothing(own_server: PostgresServer) -> None:
+    rng = random.Random(5)
+    address = own_server.create_database("killed")
+    index = build_index(3000, dim=64)
+    whole = 0
+    with closing(PostgresStore(address, patience=0.1)) as store:
+        store.save(build_index(name="first"))
+        started = time.monotonic()
+        store.save(index)
+        seconds = time.monotonic() - started
+        for _ in range(SERVER_KILLS):
+            store.remove([index.key])
+            killer = threading.Timer(rng.uniform(0, 1.2 * seconds), own_server.kill)
+            killer.start()
+            with suppress(StoreError):
+                store.save(index)
+            killer.join()
+            own_server.start()
+            wait_for(lambda: answers(store), SERVER_LOSS)
+            assert store.verify() == []
+            found = store.load(index.key, index.skill)
+            if found is not None:
+                whole += 1
+                assert_same_index(found, index)
+            rows = Place(address).execute(
+                "SELECT count(*) FROM nodes WHERE index_id NOT IN (SELECT id FROM indexes)"
+            )
+            assert rows == [(0,)]
+            store.save(index)
+            assert_same_index(store.load(index.key, index.skill), index)
+    assert whole < SERVER_KILLS
+
+
+def answers(store: PostgresStore) -> bool:
+    try:
+        store.entries()
+    except StoreError:
+        return False
+    return True
+
+
+def test_a_server_that_comes_back_is_waited_for(own_server: PostgresServer) -> None:
+    index = build_index()
+    with closing(PostgresStore(own_server.create_database("restarted"), patience=SERVER_LOSS)) as store:
+        store.save(index)
+        for end in (own_server.stop, own_server.kill):
+            end()
+            restart = threading.Timer(0.5, own_server.start)
+            restart.start()
+            assert_same_index(store.load(index.key, index.skill), index)
+            restart.join()
+
+
+def test_pages_are_made_while_the_server_is_away(
+    own_server: PostgresServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    address = own_server.create_database("away")
+    with closing(SkillPager(encoder="hashing", store=PostgresStore(address, patience=0.1))) as pager:
+        before = pager.page(SAMPLES / "git-bisect", "find the bad commit").text
+        own_server.stop()
+        assert pager.page(SAMPLES / "git-bisect", "find the bad commit").text == before
+        pager.page(SAMPLES / "csv-cleaning", "remove empty rows")
+        (warning,) = [
+            record
+            for record in caplog.records
+            if record.levelno == logging.WARNING and record.name.startswith("skillpager")
+        ]
+        assert "stay in memory" in warning.getMessage()
+        own_server.start()
+        assert [entry.name for entry in pager.store.entries()] == ["git-bisect"]
+
+
+# ---- removal
+
+
+def test_what_one_host_removes_others_still_have_in_memory(database: str) -> None:
+    """An index never changes, so no host must be told of it; one that is removed is built anew when missed."""
+    skill, query = SAMPLES / "git-bisect", "find the bad commit"
+    with (
+        closing(SkillPager(encoder="hashing", store=database)) as here,
+        closing(SkillPager(encoder="hashing", store=database)) as there,
+        closing(PostgresStore(database)) as store,
+    ):
+        page = here.page(skill, query).text
+        assert there.page(skill, query).text == page
+        store.clear()
+        assert here.page(skill, query).text == page
+        assert store.entries() == []
+        with closing(SkillPager(encoder="hashing", store=database)) as later:
+            assert later.page(skill, query).text == page
+        assert len(store.entries()) == 1
+
+
+def test_pages_are_those_of_the_file(database: str, tmp_path: Path) -> None:
+    queries = ("restore one table", "what to do if it fails", "name every step")
+    with (
+        closing(SkillPager(settings=Settings(cache_dir=tmp_path))) as file,
+        closing(SkillPager(settings=Settings(cache_dir=tmp_path / "no", store=database))) as builder,
+        closing(SkillPager(settings=Settings(cache_dir=tmp_path / "no", store=database))) as reader,
+    ):
+        for skill in sorted(path.parent for path in SAMPLES.glob("*/SKILL.md")):
+            index = file.index(skill)
+            builder.index(skill)
+            assert_same_index(reader.store.load(index.key, index.skill), index)
+            for query in queries:
+                expected = file.page(skill, query)
+                assert reader.page(skill, query) == expected
+        assert len(reader.store.entries()) == len(file.store.entries())
+    assert not (tmp_path / "no").exists()
+
+
+# ---- versions of the tables
+
+
+NEW = Part(
+    "indexes",
+    (
+        *INDEXES.migrations,
+        ("ALTER TABLE skillpager.nodes ADD note text", "CREATE TABLE skillpager.notes (n text)"),
+    ),
+)
+
+
+def test_older_tables_are_changed_and_keep_their_rows(store: PostgresStore, database: str) -> None:
+    index = build_index()
+    store.save(index)
+    assert store.load(index.key, index.skill) is not None  # prepares its statements
+    with closing(Database(database, NEW)) as newer:
+        assert newer.read(("SELECT 1", ())) is None  # to look changes nothing
+        newer.write(lambda connection: connection.execute("INSERT INTO skillpager.notes VALUES ('x')"))
+        assert newer.read(("SELECT ordinal, note FROM skillpager.nodes WHERE ordinal = 0", ())) == [
+            [(0, None)]
+        ]
+    place = Place(database)
+    assert place.execute("SELECT part, version FROM versions") == [("indexes", 2)]
+    with raises(StoreError):  # a process that runs on must not take the new columns for damage
+        store.load(index.key, index.skill)
+    with raises(StoreError):
+        store.save(index)
+    assert place.execute("SELECT key FROM indexes") == [(index.key,)]
+
+
+def test_parts_of_a_database_have_versions_of_their_own(database: str) -> None:
+    other = Part("catalog", (("CREATE TABLE skillpager.catalog (n integer)",),))
+    with closing(Database(database, INDEXES)) as one, closing(Database(database, INDEXES, other)) as both:
+        one.write(lambda _: None)
+        assert both.read(("SELECT 1", ())) is None
+        both.write(lambda _: None)
+        assert both.read(("SELECT n FROM skillpager.catalog", ())) == [[]]
+    assert sorted(Place(database).execute("SELECT part, version FROM versions")) == [
+        ("catalog", 1),
+        ("indexes", 1),
+    ]
+
+
+def test_a_migration_that_fails_leaves_the_tables_as_they_were(store: PostgresStore, database: str) -> None:
+    index = build_index()
+    store.save(index)
+    broken = Part("indexes", (*INDEXES.migrations, ("DROP TABLE skillpager.edges CASCADE", "SELECT 1 / 0")))
+    with closing(Database(database, broken)) as newer, pytest.raises(StoreError, match="division by zero"):
+        newer.write(lambda _: None)
+    assert_same_index(store.load(index.key, index.skill), index)
+    assert Place(database).execute("SELECT version FROM versions") == [(1,)]
+
+
+# ---- documentation
+
+
+def test_the_documented_set_up_works(own_server: PostgresServer) -> None:
+    text = DOCUMENT.read_text(encoding="utf-8")
+    roles, rights, *questions = re.findall(r"^```sql\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    for statement in roles.split(";\n")[:-1]:
+        own_server.sql(statement)
+    owner, builder, reader = ("skillpager_owner", "skillpager", "skillpager_reader")
+    for role in (owner, builder, reader):
+        own_server.sql(f"ALTER ROLE {role} PASSWORD '{PASSWORD}'")
+    address = {role: own_server.url("skills", user=role) for role in (owner, builder, reader)}
+    with closing(PostgresStore(address[owner])) as store:
+        assert store.probe().endswith("reading and saving")
+    for statement in rights.split(";\n")[:-1]:
+        Place(address[owner]).execute(statement)
+    index = build_index()
+    with closing(PostgresStore(address[builder])) as store:
+        store.save(index)
+        assert store.probe().endswith("reading and saving")
+    with closing(PostgresStore(address[reader])) as store:
+        assert_same_index(store.load(index.key, index.skill), index)
+        assert store.probe().endswith("reading only")
+        tables, largest = (Place(address[reader]).execute(question) for question in questions)
+        assert {name for name, _ in tables} == {"versions", *TABLES, "indexes", "embeddings"}
+        assert [row[:2] for row in largest] == [("sample", 12)]
+        back_up(own_server, text)
+        assert_same_index(store.load(index.key, index.skill), index)
+
+
+def back_up(server: PostgresServer, text: str) -> None:
+    """Run the commands of the document that make a backup and restore it."""
+    commands = re.findall(r"^pg_(?:dump|restore) .*", text, re.MULTILINE)
+    assert len(commands) == 2
+    for command in commands:
+        program, *options = command.replace("skills.dump", str(server.folder / "skills.dump")).split()
+        where = (f"--host={server.folder}", f"--port={server.port}", "--username=postgres")
+        server.run(program, *where, *options)
+
+
+def test_every_table_and_column_is_documented(store: PostgresStore, database: str) -> None:
+    store.probe()
+    documents = (DOCUMENT, DOCUMENT.with_name("store-format.md"))
+    text = "".join(document.read_text(encoding="utf-8") for document in documents)
+    columns = Place(database).execute(
+        "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = 'skillpager'"
+    )
+    assert len(columns) > 40
+    assert [(table, column) for table, column in columns if f"`{column}`" not in text] == []

@@ -1,0 +1,447 @@
+"""What goes wrong with PostgreSQL: each with a clear error, nothing half written, and no secret shown."""
+
+import logging
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import quote
+
+import psycopg
+import pytest
+
+from conftest import SAMPLES
+from index_builder import assert_same_index, build_index
+from messages import raises
+from postgres_server import NOBODY, OWNER, PASSWORD, PostgresServer
+from skillpager import SkillPager
+from skillpager.errors import SettingsError, StoreError
+from skillpager.factories import make_store
+from skillpager.settings import Settings, load_settings
+from skillpager.stores.postgres import PostgresStore
+from skillpager.types import SkillIndex
+from store_places import Place
+from tls_proxy import make_certificate, tls_proxy
+
+# what is refused at once is not tried for so long, which the tests of that measure
+LONG = 60.0
+MANY_MORE = 30
+
+
+def role(server: PostgresServer, name: str, *rights: str, database: str) -> str:
+    """Make a role with these rights in a database, and return its address."""
+    server.sql(f"DROP ROLE IF EXISTS {name}")
+    server.sql(f"CREATE ROLE {name} LOGIN PASSWORD '{PASSWORD}'")
+    owner = PostgresServer.url(server, database)
+    with psycopg.connect(owner, autocommit=True) as connection:
+        for right in rights:
+            connection.execute(f"GRANT {right} TO {name}")  # type: ignore[call-overload]
+    return server.url(database, user=name)
+
+
+READING = ("USAGE ON SCHEMA skillpager", "SELECT ON ALL TABLES IN SCHEMA skillpager")
+SAVING = (*READING, "INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA skillpager")
+
+
+@pytest.fixture
+def name(database: str) -> str:
+    return database.rpartition("/")[2]
+
+
+@pytest.fixture
+def store(database: str) -> Iterator[PostgresStore]:
+    with closing(PostgresStore(database)) as opened:
+        yield opened
+
+
+@pytest.fixture
+def drop_roles(server: PostgresServer, name: str) -> Iterator[None]:
+    """Roles can be dropped when they have no rights any more."""
+    yield
+    for (found,) in server.sql("SELECT rolname FROM pg_roles WHERE rolname LIKE 'role\\_%'"):
+        server.sql(f"DROP OWNED BY {found}", name)
+        server.sql(f"DROP ROLE {found}")
+
+
+# ---- connecting
+
+
+def fails_at_once(address: str) -> None:
+    """Let a store be asked that must not try again."""
+    started = time.monotonic()
+    with closing(PostgresStore(address, patience=LONG)) as store:
+        try:
+            store.entries()
+        finally:
+            assert time.monotonic() - started < LONG / 2
+
+
+def test_a_wrong_password(server: PostgresServer, name: str) -> None:
+    with raises(StoreError):
+        fails_at_once(server.url(name, password="wr0ng"))
+
+
+def test_no_password(server: PostgresServer, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PGPASSFILE", "/dev/null")
+    with raises(StoreError):
+        fails_at_once(server.url(name).replace(f":{PASSWORD}", ""))
+
+
+def test_an_unknown_role(server: PostgresServer, name: str) -> None:
+    with raises(StoreError):
+        fails_at_once(server.url(name, user="nobody_here"))
+
+
+def test_no_database(server: PostgresServer) -> None:
+    with raises(StoreError):
+        fails_at_once(server.url("nowhere"))
+
+
+def test_a_server_without_tls(database: str) -> None:
+    with raises(StoreError):
+        fails_at_once(f"{database}?sslmode=require")
+
+
+def test_a_role_that_may_not_connect(
+    server: PostgresServer, database: str, name: str, drop_roles: None
+) -> None:
+    server.sql(f"REVOKE CONNECT ON DATABASE {name} FROM public")
+    try:
+        with raises(StoreError):
+            fails_at_once(role(server, "role_outside", database=name))
+    finally:
+        server.sql(f"GRANT CONNECT ON DATABASE {name} TO public")
+
+
+def test_no_server() -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        address = f"postgresql://me:{PASSWORD}@127.0.0.1:{unused.getsockname()[1]}/skills"
+        with closing(PostgresStore(address, patience=0.3)) as store, raises(StoreError):
+            store.entries()
+
+
+def test_a_server_that_never_answers() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"postgresql://me@127.0.0.1:{silent.getsockname()[1]}/skills?connect_timeout=2"
+        with closing(PostgresStore(address, patience=0.3)) as store:
+            started = time.monotonic()
+            with raises(StoreError):
+                store.entries()
+            assert time.monotonic() - started < LONG / 2
+
+
+def test_too_many_connections(server: PostgresServer, database: str, name: str) -> None:
+    with ExitStack() as stack:
+        limit = int(str(server.sql("SHOW max_connections")[0][0]))
+        with pytest.raises(psycopg.OperationalError):  # noqa: PT012 - how many there are already is unknown
+            for _ in range(limit):
+                stack.enter_context(psycopg.connect(database))
+        with closing(PostgresStore(database, patience=0.3)) as store, raises(StoreError):
+            store.entries()
+    with closing(PostgresStore(database)) as store:
+        assert store.entries() == []
+
+
+@pytest.mark.system("openssl")
+def test_tls_settings_are_passed_on(server: PostgresServer, name: str, tmp_path: Path) -> None:
+    ours, other = (make_certificate(tmp_path, host) for host in ("localhost", "other.example"))
+    index = build_index()
+    with tls_proxy(server.port, ours) as port:
+        address = server.url(name).replace(f"127.0.0.1:{server.port}", f"localhost:{port}")
+        verified = f"{address}?sslmode=verify-full&sslrootcert={quote(str(ours))}"
+        with closing(PostgresStore(verified)) as store:
+            store.save(index)
+            assert_same_index(store.load(index.key, index.skill), index)
+            assert ", TLS)" in store.probe()
+        wrong_authority = f"{address}?sslmode=verify-full&sslrootcert={quote(str(other))}"
+        for refused in (wrong_authority, verified.replace("@localhost", "@127.0.0.1")):
+            with pytest.raises(StoreError, match="cannot be reached in the way that sslmode asks for"):
+                fails_at_once(refused)
+
+
+# ---- addresses
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "postgresql://me:s3cret@x@host/db",
+        "postgresql://me:s3/cret@host/db",
+        "postgresql://me:s3?cret@host/db",
+        "postgresql://me:s3#cret@host/db",
+        "postgresql://me:s3 cret@host/db",
+        "postgresql://me:s3%cret@host/db",
+        "postgresql://me:s3cret@host/db?colour=blue",
+        "host=db user=me password=s3cret",
+        "mysql://me:s3cret@host/db",
+    ],
+)
+def test_an_address_with_a_mistake_is_not_repeated_with_its_password(address: str) -> None:
+    with raises(SettingsError) as caught:
+        make_store(Settings(), address)
+    assert "cret" not in str(caught.value)
+    assert caught.value.__suppress_context__ or caught.value.__context__ is None
+
+
+def test_a_setting_with_a_mistake_is_not_repeated_with_its_password(tmp_path: Path) -> None:
+    with raises(SettingsError):
+        load_settings(environ={"SKILLPAGER_STORE": "host=db password=s3cret"}, project_file=None)
+    with raises(SettingsError):
+        load_settings(environ={"SKILLPAGER_STORE": "postgresql://me:s3@cret@host/db"}, project_file=None)
+
+
+def test_a_project_may_not_name_a_store(tmp_path: Path) -> None:
+    project = tmp_path / "skillpager.toml"
+    project.write_text('store = "postgresql://elsewhere/db"\n')
+    assert load_settings(environ={}, project_file=project).store is None
+
+
+def test_no_secret_is_shown(server: PostgresServer, name: str, caplog: pytest.LogCaptureFixture) -> None:
+    """Neither in what a store says of itself, nor in errors with all their causes, nor in any log."""
+    logging.getLogger("psycopg").setLevel(logging.DEBUG)
+    caplog.set_level(logging.DEBUG)
+    told = []
+    addresses = [
+        server.url(name),
+        server.url("nowhere"),
+        server.url(name, user="nobody_here"),
+        f"{server.url(name)}?sslmode=require",
+        f"postgresql://{OWNER}@127.0.0.1:{server.port}/nowhere?password={PASSWORD}",
+        f"postgresql://{OWNER}:{PASSWORD}@127.0.0.1:1/nowhere",
+        f"postgresql://{OWNER}:{PASSWORD}@no-such-host.invalid/nowhere",
+    ]
+    try:
+        for address in addresses:
+            settings = Settings(store=address)
+            with closing(PostgresStore(address, patience=0.1)) as store:
+                told += [repr(settings), repr(store), store.place]
+                try:
+                    told.append(store.probe())
+                    store.save(build_index())
+                except StoreError as error:
+                    cause: BaseException | None = error
+                    while cause is not None:
+                        told.append(repr(cause))
+                        cause = cause.__cause__ or cause.__context__
+    finally:
+        logging.getLogger("psycopg").setLevel(logging.NOTSET)
+    told += [f"{record.getMessage()} {record.exc_text}" for record in caplog.records]
+    assert any("psycopg" in record.name for record in caplog.records)
+    assert len(told) > 5 * len(addresses)
+    assert [text for text in told if PASSWORD in text] == []
+
+
+# ---- rights
+
+
+def test_a_role_that_may_only_read_serves_pages(
+    store: PostgresStore,
+    server: PostgresServer,
+    name: str,
+    drop_roles: None,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    skill, query = SAMPLES / "git-bisect", "find the bad commit"
+    with closing(SkillPager(encoder="hashing", store=store)) as builder:
+        page = builder.page(skill, query)
+    Place(server.url(name)).execute("UPDATE indexes SET used = 1")
+    address = role(server, "role_reader", *READING, database=name)
+    with closing(SkillPager(encoder="hashing", store=address)) as reader:
+        assert reader.page(skill, query) == page
+        assert [record for record in caplog.records if record.name.startswith("skillpager")] == []
+        # what is not stored is built, kept in memory, and said not to be stored
+        other = SAMPLES / "csv-cleaning"
+        assert reader.page(other, query).text
+        (warning,) = [record for record in caplog.records if record.name.startswith("skillpager")]
+        assert "is not stored" in warning.getMessage()
+        assert "does not allow this role" in warning.getMessage()
+    with closing(PostgresStore(address)) as opened:
+        assert opened.probe().endswith("allows reading only")
+        assert opened.verify() == []
+        assert [entry.used for entry in opened.entries()] == [1.0]
+        with raises(StoreError):
+            opened.save(build_index())
+        with raises(StoreError):
+            opened.remove([opened.entries()[0].key])
+        with raises(StoreError):
+            opened.clear()
+        with opened.building("0" * 64), opened.building("0" * 64):  # nobody waits for one who cannot save
+            pass
+
+
+def test_a_damaged_index_is_left_by_a_role_that_may_only_read(
+    store: PostgresStore,
+    server: PostgresServer,
+    name: str,
+    drop_roles: None,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    index = build_index()
+    store.save(index)
+    Place(server.url(name)).execute("UPDATE nodes SET type = 'param'")
+    with closing(PostgresStore(role(server, "role_reader", *READING, database=name))) as reader:
+        assert reader.load(index.key, index.skill) is None
+        assert "cannot be deleted" in caplog.text
+        assert len(reader.entries()) == 1
+    assert store.load(index.key, index.skill) is None
+    assert store.entries() == []
+
+
+def test_a_role_that_may_save_need_not_own_the_tables(
+    store: PostgresStore, server: PostgresServer, name: str, drop_roles: None
+) -> None:
+    index = build_index()
+    store.probe()
+    with closing(PostgresStore(role(server, "role_builder", *SAVING, database=name))) as builder:
+        assert builder.probe().endswith("allows reading and saving")
+        with builder.building(index.key):
+            builder.save(index)
+        assert_same_index(builder.load(index.key, index.skill), index)
+        Place(server.url(name)).execute("UPDATE indexes SET used = 1")
+        builder.load(index.key, index.skill)
+        assert builder.entries()[0].used > 1
+        assert builder.evict(0) == [index.key]
+        builder.clear()
+
+
+def test_without_rights_in_the_schema(
+    store: PostgresStore, server: PostgresServer, name: str, drop_roles: None
+) -> None:
+    store.probe()
+    with closing(PostgresStore(role(server, "role_stranger", database=name))) as stranger, raises(StoreError):
+        stranger.entries()
+
+
+def test_tables_that_the_role_may_not_make(server: PostgresServer, name: str, drop_roles: None) -> None:
+    with closing(PostgresStore(role(server, "role_builder", database=name))) as builder:
+        assert builder.entries() == []
+        with raises(StoreError):
+            builder.save(build_index())
+        assert builder.probe().endswith("allows reading only")
+
+
+def test_a_schema_that_was_made_for_the_role_suffices(
+    server: PostgresServer, database: str, name: str, drop_roles: None
+) -> None:
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("CREATE SCHEMA skillpager")
+    index = build_index()
+    address = role(server, "role_builder", "USAGE, CREATE ON SCHEMA skillpager", database=name)
+    with closing(PostgresStore(address)) as builder:
+        builder.save(index)
+        assert_same_index(builder.load(index.key, index.skill), index)
+
+
+def test_a_standby_serves_loads(
+    store: PostgresStore, server: PostgresServer, database: str, name: str
+) -> None:
+    """Stands for one: its transactions are read-only, too."""
+    index = build_index()
+    store.save(index)
+    Place(database).execute("UPDATE indexes SET used = 1")
+    with closing(PostgresStore(f"{database}?options=-cdefault_transaction_read_only%3Don")) as standby:
+        assert_same_index(standby.load(index.key, index.skill), index)
+        assert standby.probe().endswith("allows reading only")
+        with raises(StoreError):
+            standby.save(build_index(name="another"))
+
+
+# ---- the server in trouble
+
+
+class SmallDisk(NamedTuple):
+    """Where a small file system is, and the address of the database on it."""
+
+    disk: Path
+    address: str
+
+
+@pytest.fixture
+def small_disk(own_server: PostgresServer) -> Iterator[SmallDisk]:
+    """A database on a file system of 20 mebibytes, where one may be mounted."""
+    disk = own_server.folder / "disk"
+    disk.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", f"size=20m,uid={NOBODY},mode=700", "tmpfs", str(disk)]
+    if not shutil.which("mount") or subprocess.run(command, capture_output=True, check=False).returncode:
+        pytest.skip("needs the right to mount a file system")
+    own_server.sql(f"CREATE TABLESPACE small LOCATION '{disk}'")
+    own_server.sql(f"CREATE DATABASE small OWNER {OWNER} TABLESPACE small")
+    yield SmallDisk(disk, own_server.url("small"))
+    own_server.kill()  # which has files open there
+    subprocess.run(["umount", str(disk)], check=True)
+
+
+def save_until_full(store: PostgresStore, saved: list[SkillIndex]) -> None:
+    for number in range(100):
+        index = build_index(300, dim=768, name=f"skill-{number}")
+        store.save(index)
+        saved.append(index)
+
+
+def test_a_full_disk_is_named_and_nothing_is_lost(small_disk: SmallDisk) -> None:
+    saved: list[SkillIndex] = []
+    with closing(PostgresStore(small_disk.address)) as store:
+        with pytest.raises(
+            StoreError, match=r"is full: free some space on the server \(PostgreSQL: could not"
+        ):
+            save_until_full(store, saved)
+        assert len(saved) > 3
+        # until then the server may not even find room to read
+        subprocess.run(["mount", "-o", "remount,size=60m", str(small_disk.disk)], check=True)
+        for index in saved:
+            assert_same_index(store.load(index.key, index.skill), index)
+        assert store.verify() == []
+        assert len(store.entries()) == len(saved)
+
+
+@pytest.mark.parametrize("table", ["indexes", "files", "headings", "nodes", "edges", "embeddings"])
+def test_a_disk_that_is_full_at_any_step_leaves_nothing(
+    table: str, store: PostgresStore, server: PostgresServer, database: str, name: str
+) -> None:
+    first, index = build_index(name="first"), build_index()
+    store.save(first)
+    server.sql(
+        "CREATE FUNCTION skillpager.fail() RETURNS trigger LANGUAGE plpgsql AS "
+        "$$BEGIN RAISE EXCEPTION 'could not extend file' USING ERRCODE = 'disk_full'; END$$",
+        name,
+    )
+    server.sql(
+        f"CREATE TRIGGER full_disk AFTER INSERT ON skillpager.{table} FOR EACH ROW EXECUTE FUNCTION skillpager.fail()",
+        name,
+    )
+    with raises(StoreError):
+        store.save(index)
+    server.sql(f"DROP TRIGGER full_disk ON skillpager.{table}", name)
+    assert [entry.key for entry in store.entries()] == [first.key]
+    assert store.verify() == []
+    store.save(index)
+    assert_same_index(store.load(index.key, index.skill), index)
+
+
+def test_a_statement_that_takes_too_long(store: PostgresStore, database: str) -> None:
+    store.save(build_index())
+    index = build_index(5000)
+    hurried = PostgresStore(f"{database}?options=-cstatement_timeout%3D2")
+    with closing(hurried), raises(StoreError):
+        hurried.save(index)
+
+
+def test_a_database_of_another_encoding(server: PostgresServer) -> None:
+    server.sql(f"CREATE DATABASE latin OWNER {OWNER} ENCODING 'LATIN1' TEMPLATE template0")
+    with closing(PostgresStore(server.url("latin"))) as store, raises(StoreError):
+        store.save(build_index())
+
+
+def test_tables_that_somebody_has_changed(store: PostgresStore, database: str) -> None:
+    index = build_index()
+    store.save(index)
+    Place(database).execute("ALTER TABLE indexes RENAME encoder TO embedder")
+    with raises(StoreError):
+        store.load(index.key, index.skill)
+    with raises(StoreError):
+        store.save(build_index(name="another"))

@@ -1,0 +1,153 @@
+"""Commands, HTTP services and MCP servers over one PostgreSQL database."""
+
+import re
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+import http_running
+import mcp_clients
+from cli_process import environment, hide, invoke, run
+from conftest import SAMPLES
+from http_running import ASKED
+from postgres_server import PASSWORD, PostgresServer
+from skillpager import SkillPager
+from skillpager.stores.postgres import PostgresStore
+from store_places import Place
+
+SKILL = "git-bisect"
+QUERY = "find the bad commit"
+
+
+@pytest.fixture
+def env(tmp_path: Path, database: str) -> dict[str, str]:
+    return environment(tmp_path / "cache", SKILLPAGER_STORE=database, SKILLPAGER_ENCODER="hashing")
+
+
+def names(database: str) -> list[str]:
+    with closing(PostgresStore(database)) as store:
+        return sorted(entry.name for entry in store.entries())
+
+
+def test_cache_commands(env: dict[str, str], database: str) -> None:
+    assert invoke("index", SAMPLES / SKILL, SAMPLES / "csv-cleaning", env=env).code == 0
+    shown = invoke("cache", "info", env=env)
+    assert re.search(r"postgresql://…@127\.0\.0\.1:\d+/\w+: 2 indexes, [\d.]+ kB$", shown.err, re.MULTILINE)
+    listed = invoke("cache", "info", "--json", env=env).json
+    assert [entry["name"] for entry in listed["entries"]] == ["csv-cleaning", SKILL]
+    assert listed["max_size"] is None
+    assert invoke("cache", "verify", env=env).code == 0
+    Place(database).execute("UPDATE nodes SET type = 'param' WHERE ordinal = 0 AND type <> 'param'")
+    assert invoke("cache", "verify", env=env).code == 1
+    evicted = invoke("cache", "evict", "--max-size", "0", "--json", env=env)
+    assert len(evicted.json["removed"]) == 2
+    assert invoke("cache", "clear", "--yes", env=env).code == 0
+    assert names(database) == []
+    assert not Path(env["SKILLPAGER_CACHE_DIR"]).exists()
+
+
+def test_the_option_wins_over_the_variable(
+    env: dict[str, str], server: PostgresServer, database: str, tmp_path: Path
+) -> None:
+    env = {**env, "SKILLPAGER_STORE": server.url("nowhere")}
+    assert invoke("cache", "info", env=env).code == 1
+    assert invoke("cache", "info", "--store", database, env=env).code == 0
+    assert invoke("page", SAMPLES / SKILL, QUERY, "--store", database, env=env).code == 0
+    assert names(database) == [SKILL]
+
+
+def test_a_page_names_a_store_only_without_a_password(
+    env: dict[str, str], server: PostgresServer, database: str
+) -> None:
+    own = {name: value for name, value in env.items() if name != "SKILLPAGER_STORE"}
+    shown = invoke("page", SAMPLES / SKILL, QUERY, "-k", "2", "--store", database, env=own)
+    assert "skillpager show" in shown.out
+    assert "--store" not in shown.out
+    address = f"postgresql://127.0.0.1:{server.port}/{database.rpartition('/')[2]}"
+    own |= {"PGUSER": "owner", "PGPASSWORD": PASSWORD}
+    shown = invoke("page", SAMPLES / SKILL, QUERY, "-k", "2", "--store", address, env=own)
+    assert f"--store {address}" in shown.out
+
+
+def test_doctor_makes_the_tables_and_shows_no_password(env: dict[str, str], database: str) -> None:
+    done = invoke("doctor", env=env)
+    assert done.code == 0, done.out
+    assert re.search(
+        r"^  cache +ok: postgresql://…@\S+ \(PostgreSQL 18\.\d+, not encrypted\) allows reading and saving: 0 indexes, 0 B$",
+        done.out,
+        re.MULTILINE,
+    )
+    assert re.search(r"^  store +postgresql://…@\S+  \(environment\)$", done.out, re.MULTILINE)
+    assert PASSWORD not in done.out + done.err + invoke("doctor", "--json", env=env).out
+    assert Place(database).execute("SELECT part, version FROM versions") == [("indexes", 1)]
+
+
+def test_doctor_says_what_is_wrong_with_the_store(env: dict[str, str], server: PostgresServer) -> None:
+    for address in (server.url("nowhere"), "postgresql://me:s3@cret@host/db"):
+        done = invoke("doctor", "--store", address, env=env)
+        assert done.code == 1
+        assert re.search(r"^  cache +FAILED: ", done.out, re.MULTILINE)
+        assert re.search(r"^  self-test +ok", done.out, re.MULTILINE)
+        assert PASSWORD not in done.out + done.err
+        assert "cret" not in done.out + done.err
+
+
+def test_a_store_that_is_away_costs_no_page(env: dict[str, str]) -> None:
+    away = {**env, "SKILLPAGER_STORE": f"postgresql://me:{PASSWORD}@127.0.0.1:1/skills"}
+    done = run("page", SAMPLES / SKILL, QUERY, env=away)
+    assert done.code == 0
+    assert QUERY.split()[-1] in done.out
+    assert done.err.count("cannot be reached") == 1
+    assert PASSWORD not in done.err
+    assert "Traceback" not in done.err
+
+
+def test_without_the_package_the_extra_is_named(env: dict[str, str], tmp_path: Path) -> None:
+    hidden = {**env, "PYTHONPATH": hide(tmp_path / "hidden", "psycopg")}
+    done = run("page", SAMPLES / SKILL, QUERY, env=hidden)
+    assert done.code == 1
+    assert "[postgres]" in done.err
+    assert "Traceback" not in done.err
+
+
+def test_two_services_serve_the_same_pages(database: str, tmp_path: Path) -> None:
+    """The second finds what the first has built; both go on when all is removed."""
+    first, second = (tmp_path / name for name in ("first", "second"))
+    for folder in (first, second):
+        folder.mkdir()
+    options = ("--store", database)
+    hashing = {"SKILLPAGER_ENCODER": "hashing"}
+    with (
+        http_running.child(first, *options, **hashing) as one,
+        http_running.child(second, *options, **hashing) as other,
+    ):
+        page = one.client.post("/v1/page", json=ASKED)
+        assert page.status_code == 200
+        assert names(database) == ["postgres-backup"]
+        created = [entry.created for entry in PostgresStore(database).entries()]
+        assert other.client.post("/v1/page", json=ASKED).json() == page.json()
+        assert [entry.created for entry in PostgresStore(database).entries()] == created
+        with closing(PostgresStore(database)) as store:
+            store.clear()
+        for service in (one, other):
+            assert service.client.post("/v1/page", json=ASKED).json() == page.json()
+        asked = {**ASKED, "skill": SKILL}
+        assert (
+            other.client.post("/v1/page", json=asked).json() == one.client.post("/v1/page", json=asked).json()
+        )
+        assert names(database) == [SKILL]
+        assert PASSWORD not in "".join(one.said + other.said)
+    assert not list(tmp_path.rglob("*.db"))
+
+
+def test_an_mcp_server_serves_the_pages_of_the_file(database: str, pager: SkillPager, tmp_path: Path) -> None:
+    call = {"name": SKILL, "query": QUERY}
+    expected = mcp_clients.text_of(
+        mcp_clients.answer(mcp_clients.server_of(pager, SAMPLES), "load_skill", **call)
+    )
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+        server = mcp_clients.child(SAMPLES, "--store", database, cache=tmp_path / name / "cache")
+        assert mcp_clients.text_of(mcp_clients.answer(server, "load_skill", **call)) == expected
+    assert names(database) == [SKILL]
