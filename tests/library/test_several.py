@@ -117,7 +117,8 @@ def test_no_page_where_no_skill_fits(samples: Library) -> None:
 )
 def test_no_skill_is_shown_that_seems_not_to_cover_its_tasks(samples: Library, line: str) -> None:
     made = samples.page(json.loads(line)["query"])
-    assert all(part.page.covered is None or part.page.covered >= LEAST_COVERED for part in made.parts)
+    if len(made.parts) > 1 or len(made.tasks) == 1:  # one skill of several tasks may cover only some
+        assert all(part.page.covered is None or part.page.covered >= LEAST_COVERED for part in made.parts)
     for each in made.refused:
         if each.reason is RefusalReason.NOT_COVERED:
             assert each.detail.startswith("it seems not to cover the query (chance ")

@@ -21,8 +21,8 @@ from skillpager.library.routes import Route, RoutedSkill
 from skillpager.strategies.navigator.lexical import clauses_of, terms_of
 
 # chosen on composed queries of the training data, see benchmarks/several.py
-SKILL_COST = 3.0
-WHOLE_SHARE = 0.2
+SKILL_COST = 2.0
+WHOLE_SHARE = 0.5
 MAX_SKILLS = 3
 MAX_TASKS = 6  # further ones are joined, the shortest neighbours first: each is routed
 LEAST_TASK_TERMS = 3  # a shorter sentence is part of the one before it
@@ -30,7 +30,7 @@ TASK_SKILLS = 3  # the best skills of each task, and
 QUERY_SKILLS = 5  # of the whole query, are candidates
 FULL_ROUTE = 10  # skills; a shorter route lists all that share a word with its query
 LEAST_ODDS, MOST_ODDS = -6.0, 6.0  # beyond which chances say nothing
-LEAST_CHANCE = 0.1  # of a skill beside another
+LEAST_CHANCE = 0.2  # of a skill beside another
 TIE_ODDS = 1.0  # a task is that of every chosen skill whose odds are so near to the best
 
 _SENTENCE_SEAM = re.compile(r"(?<=[.?!;。？！；])\s+|\s*\n\s*(?=[-*+•]|\d+[.)]\s)|\s*\n\s*\n\s*")
