@@ -151,7 +151,7 @@ def test_a_skill_that_cannot_be_read_is_named_and_passed_over(ask: Ask, tmp_path
     broken = tmp_path / "restore-table"
     broken.mkdir()
     (broken / "SKILL.md").write_text(f"---\nname: restore-table\ndescription: {ONE}\n---\n", encoding="utf-8")
-    done = ask(ONE, tmp_path)
+    done = ask(f"use restore-table to {ONE}", tmp_path)
     assert done.code == 0
     assert "pg_restore" in done.out
     assert "warning: restore-table is passed over: " in done.err
