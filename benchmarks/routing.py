@@ -34,7 +34,7 @@ def main() -> None:
     arguments = _parse()
     if arguments.step:
         step = {"build": build, "search": search}[arguments.step]
-        print(json.dumps(step(arguments.folder, arguments.cache, arguments.encoder)))
+        print(json.dumps(step(arguments.folder, arguments.cache)))
         return
     places = sorted(path.parent for path in arguments.folder.rglob(ENTRY_FILE))
     for count in arguments.skills or [len(places)]:
@@ -43,37 +43,33 @@ def main() -> None:
             for number, place in enumerate(places[:count]):
                 (library / f"{number:06}").mkdir(parents=True)
                 shutil.copyfile(place / ENTRY_FILE, library / f"{number:06}" / ENTRY_FILE)
-            row: dict[str, object] = {"corpus": arguments.label, "encoder": arguments.encoder}
+            row: dict[str, object] = {"corpus": arguments.label}
             for step in ("build", "search"):
-                row |= _run(step, library, Path(scratch) / "cache", arguments.encoder)
+                row |= _run(step, library, Path(scratch) / "cache")
             row["load_average"] = round(load_average(), 1)
             print(row)
             _save(row)
 
 
-def build(folder: Path, cache: Path, encoder: str) -> dict[str, object]:
+def build(folder: Path, cache: Path) -> dict[str, object]:
     """Catalogue the skills; return how long each part took, and the size of the file."""
-    library = Library(SkillPager(store=cache, encoder=encoder), [folder])
+    library = Library(SkillPager(store=cache), [folder])
     started = time.process_time()
     count = len(library.skills())
     read = time.process_time()
     library.route("words", k=1)
     words = time.process_time()
-    library.prepare()
-    done = time.process_time()
     return {
         "skills": count,
         "discover_s": round(read - started, 2),
         "words_s": round(words - read, 2),
-        "embed_s": round(done - words, 2),
         "file_mb": round(sum(path.stat().st_size for path in cache.iterdir()) / MEGA, 1),
     }
 
 
-def search(folder: Path, cache: Path, encoder: str) -> dict[str, object]:
+def search(folder: Path, cache: Path) -> dict[str, object]:
     """Return the time to the first route, those of more, that after a new skill, and the memory."""
-    pager = SkillPager(store=cache, encoder=encoder)
-    pager.embed_query("load the encoder")
+    pager = SkillPager(store=cache)
     before = _memory()
     started = time.process_time()
     library = Library(pager, [folder])
@@ -118,9 +114,9 @@ def _memory() -> float:
     return float("nan")
 
 
-def _run(step: str, folder: Path, cache: Path, encoder: str) -> dict[str, object]:
+def _run(step: str, folder: Path, cache: Path) -> dict[str, object]:
     """Return what a step prints in a process of its own."""
-    words = [str(folder), "--step", step, "--cache", str(cache), "--encoder", encoder]
+    words = [str(folder), "--step", step, "--cache", str(cache)]
     done = subprocess.run([sys.executable, __file__, *words], stdout=subprocess.PIPE, text=True, check=True)
     row: dict[str, object] = json.loads(done.stdout.splitlines()[-1])
     return row
@@ -132,7 +128,7 @@ def _save(row: dict[str, object]) -> None:
     if TABLE.exists():
         with TABLE.open(encoding="utf-8", newline="") as file:
             rows = list(csv.DictReader(file))
-    key = ("corpus", "skills", "encoder")
+    key = ("corpus", "skills")
     rows = [each for each in rows if any(str(each[name]) != str(row[name]) for name in key)]
     rows.append(row)
     with TABLE.open("w", encoding="utf-8", newline="") as file:
@@ -145,7 +141,6 @@ def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path, help="folder of skills")
     parser.add_argument("--skills", type=int, nargs="*", help="numbers of skills; default: all")
-    parser.add_argument("--encoder", default="builtin")
     parser.add_argument("--label", default="skills", help="name of the corpus in the table")
     parser.add_argument("--scratch", type=Path, help="where to put the temporary library")
     parser.add_argument("--step", choices=["build", "search"], help=argparse.SUPPRESS)

@@ -282,9 +282,9 @@ def separation(
     """
     values, labels = np.array([value for value, _ in pairs]), np.array([label for _, label in pairs])
     order = np.argsort(values, kind="stable")
-    _, tied, counts = np.unique(values[order], return_inverse=True, return_counts=True)
+    _, tied, same = np.unique(values[order], return_inverse=True, return_counts=True)
     ranks = np.empty(len(values))
-    ranks[order] = (np.cumsum(counts) - (counts - 1) / 2)[tied]
+    ranks[order] = (np.cumsum(same) - (same - 1) / 2)[tied]
     right = int(labels.sum())
     auc = (ranks[labels].sum() - right * (right + 1) / 2) / max(1, right * (len(labels) - right))
     place = np.minimum((values * bins).astype(int), bins - 1)
