@@ -104,6 +104,7 @@ def test_tasks_and_pools_of_json_lines(tmp_path: Path) -> None:
         (["--asked", "asked", "--out", "out", "--methods", "own"], "choose from route, fts5"),
         (["--asked", "empty", "--out", "out"], "holds no evidence data"),
         (["--tasks", "empty", "--truth", "asked", "--out", "out"], "holds no tasks"),
+        (["--tasks", "tasks", "--truth", "asked", "--out", "out"], "No task of tasks needs a skill of asked"),
     ],
 )
 def test_mistakes_are_told(
@@ -111,6 +112,9 @@ def test_mistakes_are_told(
 ) -> None:
     write_evidence_folder(tmp_path / "asked", "git-bisect")
     (tmp_path / "empty").mkdir()
+    (tmp_path / "tasks").mkdir()
+    (tmp_path / "tasks" / "tasks.jsonl").write_text("")
+    (tmp_path / "tasks" / "relevance.json").write_text("{}")
     monkeypatch.chdir(tmp_path)
     done = invoke("bench", "route", str(SAMPLES), *words)
     assert done.code in (1, 2)

@@ -100,7 +100,7 @@ def read_tasks(folder: Path, truth: Path) -> tuple[list[RoutingSkill], list[Rout
         queries = []
         for task, entry in sorted(relevance.items()):
             needs = tuple(sorted(known & set(entry["gt_skill_ids"])))
-            if entry["task_type"] == UNSCORED or not needs:
+            if entry.get("task_type") == UNSCORED or not needs:
                 continue
             queries.append(RoutingQuery(task, "task", texts[task], needs))
             queries += [
@@ -111,6 +111,10 @@ def read_tasks(folder: Path, truth: Path) -> tuple[list[RoutingSkill], list[Rout
         raise BenchError(
             f"{folder} holds no tasks ({TASKS} and {RELEVANCE} of SkillRouter-Eval-Core): {error}."
         ) from error
+    if not queries:
+        raise BenchError(
+            f"No task of {folder} needs a skill of {truth}: give the folder of their {TRUTH}/NAME.md."
+        )
     return skills, queries
 
 
