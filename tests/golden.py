@@ -54,7 +54,7 @@ ASKED = {
         "500",
     ),
     "ask-two.md": (
-        "Find the commit that made the test slow. Then roll the release back and restore one table of the dump.",
+        "Find the commit that broke the build. Then restore one table from last night's dump.",
         "examples/skills",
         "--max-tokens",
         "900",
@@ -64,7 +64,7 @@ ASKED = {
         "the client wait?\n- The rows of the CSV file are duplicated.",
         "examples/skills",
     ),
-    "ask-none.md": ("Bake a chocolate cake with cherries.", "examples/skills"),
+    "ask-none.md": ("Which vaccine do I need for travel to Kenya?", "examples/skills"),
 }
 
 

@@ -59,7 +59,7 @@ SMALL_LIBRARIES = (4, 8, 15, 40, 150, 600, 2_500)  # skills of the pool; with ha
 MOST_TERMS = 48
 PENALTY = 1e-5  # of the logistic regressions
 HIDDEN, EPOCHS, RATE, DECAY, BATCH = 16, 10, 5e-3, 1e-4, 64
-THRESHOLD = 0.5
+THRESHOLD = 0.15  # the chance of a fit separates weakly, and hardly any right query is below
 
 Rows = NDArray[np.float64]
 

@@ -264,7 +264,7 @@ class RefusedSkillJson(SkillJson):
     """
 
     chance: float
-    reason: Literal["chance", "no_task", "budget", "unreadable", "user_only"]
+    reason: Literal["chance", "not_covered", "no_task", "budget", "unreadable", "user_only"]
     detail: str
 
 

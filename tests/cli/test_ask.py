@@ -148,10 +148,11 @@ def test_mistakes_end_with_a_remedy(ask: Ask, tmp_path: Path) -> None:
 
 def test_a_skill_that_cannot_be_read_is_named_and_passed_over(ask: Ask, tmp_path: Path) -> None:
     (tmp_path / "postgres-backup").symlink_to(SAMPLES / "postgres-backup")
-    broken = tmp_path / "restore-table"
+    broken = tmp_path / "ledger-sync"
     broken.mkdir()
-    (broken / "SKILL.md").write_text(f"---\nname: restore-table\ndescription: {ONE}\n---\n", encoding="utf-8")
-    done = ask(ONE, tmp_path)
+    about = "Sync the ledger with the warehouse."
+    (broken / "SKILL.md").write_text(f"---\nname: ledger-sync\ndescription: {about}\n---\n", encoding="utf-8")
+    done = ask(f"{about} Then {ONE} of last night.", tmp_path)
     assert done.code == 0
     assert "pg_restore" in done.out
-    assert "warning: restore-table is passed over: " in done.err
+    assert "warning: ledger-sync is passed over: " in done.err

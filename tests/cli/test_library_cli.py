@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from cli_process import ROOT, SAMPLES, environment, run
-from skillpager.library.checks import check_library
-from skillpager.library.findings import Kind, check_json
+from skillpager.library.checking.checks import check_library
+from skillpager.library.checking.findings import Kind, check_json
 
 ODD = "examples/skills/odd-markdown/SKILL.md"
 

@@ -97,7 +97,7 @@ def test_limits_are_those_of_the_page_from_several(browser: Browser, url: str) -
 
 def test_that_no_skill_fits_or_nothing_was_asked_is_said(browser: Browser, url: str) -> None:
     with opened(browser, url, view="library", query=ELSEWHERE) as page:
-        expect(page.locator(".verdict")).to_contain_text("No skill fits (chance ")
+        expect(page.locator(".verdict")).to_contain_text("No skill fits (")
         expect(page.locator(".routed li.on")).to_have_count(0)
         page.locator("#query").fill("")
         expect(page.locator(".verdict")).to_contain_text("Type what an agent is about to do")

@@ -8,11 +8,11 @@ import pytest
 
 from conftest import ROOT, SAMPLES
 from skillpager.encoders.builtin import BuiltinEncoder
-from skillpager.library.checks import DEFAULT_LIMITS, check_library
-from skillpager.library.findings import Finding, Kind, Severity
-from skillpager.library.listing import HOSTS, Entry, list_for
-from skillpager.library.overlaps import find_overlaps
-from skillpager.library.skill_checks import Limits
+from skillpager.library.checking.checks import DEFAULT_LIMITS, check_library
+from skillpager.library.checking.findings import Finding, Kind, Severity
+from skillpager.library.checking.listing import HOSTS, Entry, list_for
+from skillpager.library.checking.overlaps import find_overlaps
+from skillpager.library.checking.skill_checks import Limits
 
 DESCRIPTION = "Restore PostgreSQL dumps. Use when a table was dropped."
 

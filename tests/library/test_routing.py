@@ -74,7 +74,11 @@ def test_the_sample_that_a_query_needs_is_first(query: str, name: str, samples: 
     "query", ["Bake a sourdough bread with rye flour.", "Plan a week of hiking in Norway."]
 )
 def test_no_skill_fits_what_is_foreign_to_all(query: str, samples: Library) -> None:
-    assert not samples.route(query).has_fit
+    assert samples.page(query).parts == ()
+
+
+def test_what_shares_no_word_with_any_skill_fits_none(samples: Library) -> None:
+    assert not samples.route("Bake a sourdough bread with rye flour.").has_fit
 
 
 def test_chances_fall_and_reasons_are_true(samples: Library) -> None:

@@ -1,7 +1,9 @@
 """Pages from several skills: which skills, one budget over their parts, and what each part says."""
 
+import json
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,7 @@ from conftest import SAMPLES
 from messages import raises
 from skillpager import SkillPager
 from skillpager.errors import SettingsError
-from skillpager.library import FoundSkill, Library, LibraryPage, RefusalReason, RoutedSkill
+from skillpager.library import FoundSkill, Library, LibraryPage, Refusal, RefusalReason, RoutedSkill
 from skillpager.library.choosing import (
     LEAST_CHANCE,
     MAX_TASKS,
@@ -27,12 +29,15 @@ from skillpager.library.choosing import (
 )
 from skillpager.library.pooling import LEAST_REPEATED_TOKENS
 from skillpager.library.routes import Route
+from skillpager.library.verifying import MAX_VERIFIED, choose_verified, is_likely
+from skillpager.pages.gaps import LEAST_COVERED
 from skillpager.types import Style
 
 ONE = "Restore one table from last night's dump."
 TWO = "Find the commit that broke the build. Then restore one table from last night's dump."
 THREE = f"{TWO} Finally, a pod restarts again and again with exit code 137."
-UNFIT = "Bake a chocolate cake."
+UNFIT = "Which vaccine do I need for travel to Kenya?"
+STRANGE = "Bake a chocolate cake."  # of which no skill has a word
 MARK = re.compile(r"\[… (?:(?P<file>[^\s:\]]+):)?L(?P<first>\d+)")
 
 
@@ -97,13 +102,48 @@ def test_no_page_where_no_skill_fits(samples: Library) -> None:
     made = samples.page(UNFIT)
     assert made.parts == ()
     assert made.text.startswith("[No skill fits the query: 10 skills searched; the nearest are ")
-    assert {each.reason for each in made.refused} == {RefusalReason.CHANCE}
+    assert [each.reason for each in made.refused] == [RefusalReason.NOT_COVERED] * MAX_VERIFIED
     nearest = [f'"{each.skill.name}"' for each in made.refused[:3]]
     assert made.text.count('"') == 2 * len(nearest)
     assert all(name in made.text for name in nearest)
     assert made.tokens > 0
     assert (made.sufficiency, made.covered, made.full_tokens) == (None, None, 0)
     assert samples.page(UNFIT, max_tokens=3).text == ""
+    assert samples.page(STRANGE).text == "[No skill fits the query: 10 skills searched.]\n"
+
+
+@pytest.mark.parametrize(
+    "line", Path(SAMPLES, "..", "queries.jsonl").read_text(encoding="utf-8").splitlines()
+)
+def test_no_skill_is_shown_that_seems_not_to_cover_its_tasks(samples: Library, line: str) -> None:
+    made = samples.page(json.loads(line)["query"])
+    if len(made.parts) > 1 or len(made.tasks) == 1:  # one skill of several tasks may cover only some
+        assert all(part.page.covered is None or part.page.covered >= LEAST_COVERED for part in made.parts)
+    for each in made.refused:
+        if each.reason is RefusalReason.NOT_COVERED:
+            assert each.detail.startswith("it seems not to cover the query (chance ")
+
+
+def test_nearly_every_query_for_a_sample_has_its_page_and_no_other_query_has_one(samples: Library) -> None:
+    lines = Path(SAMPLES, "..", "queries.jsonl").read_text(encoding="utf-8").splitlines()
+    asked = [json.loads(line) for line in lines]
+    right = [each["skill"] in names(samples.page(each["query"])) for each in asked]
+    assert sum(right) / len(right) >= 0.85
+    foreign = [
+        "Plan a week of hiking in Norway.",
+        "How do I file my income tax return?",
+        "Write a cover letter for a nurse.",
+        "Find a dentist who is open on Saturday.",
+        "Prune an apple tree in winter.",
+        "Summarise the plot of Hamlet in three sentences.",
+    ]
+    assert [samples.page(query).parts for query in foreign] == [()] * len(foreign)
+
+
+def test_where_coverage_is_not_known_the_router_decides(samples: Library) -> None:
+    assert samples.page(ONE, strategy="mmr").covered is None
+    assert names(samples.page(ONE, strategy="mmr")) == ["postgres-backup"]
+    assert samples.page(STRANGE, strategy="mmr").parts == ()
 
 
 def test_skills_without_a_part_are_named_with_the_reason(tmp_path: Path, pager: SkillPager) -> None:
@@ -358,6 +398,48 @@ def test_an_unlikely_skill_joins_no_other() -> None:
     likely, unlikely = candidate("a", 0.9, [5.0, -6.0]), candidate("b", LEAST_CHANCE / 2, [-6.0, 5.0])
     assert choose_set([likely, unlikely], 3) == [likely]
     assert choose_set([unlikely], 3) == [unlikely]
+
+
+@given(
+    st.lists(st.tuples(st.integers(-6, 6), st.sampled_from(["covers", "fails", "broken"])), max_size=12),
+    st.integers(1, 3),
+)
+def test_the_verified_set_is_the_best_of_those_that_answer(table: list[tuple[int, str]], most: int) -> None:
+    candidates = [candidate(f"s{number}", 0.5, [odds]) for number, (odds, _) in enumerate(table)]
+    kinds = {each.skill: kind for each, (_, kind) in zip(candidates, table, strict=True)}
+    judged: list[Candidate] = []
+
+    def judge(each: Candidate, own: tuple[str, ...]) -> Refusal | None:
+        assert own == ("t",)
+        judged.append(each)
+        reason = {"fails": RefusalReason.NOT_COVERED, "broken": RefusalReason.UNREADABLE}.get(
+            kinds[each.skill]
+        )
+        return each.refusal(reason) if reason else None
+
+    chosen, refused = choose_verified(candidates, ["t"], most, judge)
+    assert all(kinds[each.skill] == "covers" for each in chosen)
+    assert {each.skill for each in refused} == {
+        each.skill for each in judged if kinds[each.skill] != "covers"
+    }
+    assert len(judged) == len(set(map(id, judged)))
+    assert sum(kinds[each.skill] != "broken" for each in judged) <= MAX_VERIFIED
+    # what stands above the chosen one was judged and failed; none is chosen if all that were judged failed
+    ranked = [candidates[place] for place in sorted(range(len(table)), key=lambda place: -table[place][0])]
+    sound = [each for each in ranked if kinds[each.skill] != "broken"][:MAX_VERIFIED]
+    answers = [each for each in sound if kinds[each.skill] == "covers"]
+    assert chosen == answers[:1]
+
+
+def test_the_router_has_the_first_of_a_route_fit_and_what_is_likely() -> None:
+    first, second, third = (
+        candidate("a", 0.05, [0.0]),
+        candidate("b", 0.04, [0.0]),
+        candidate("c", 0.9, [0.0]),
+    )
+    route = Route("q", (first.routed,), 0.4, 9, threshold=0.3)
+    assert [is_likely(each, [route]) for each in (first, second, third)] == [True, False, True]
+    assert not is_likely(first, [replace(route, fits=0.2)])
 
 
 def test_each_task_is_that_of_the_skill_that_explains_it() -> None:

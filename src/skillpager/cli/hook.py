@@ -37,7 +37,7 @@ MAX_CHARS = 9_500
 # a prompt waits so long for its page at most
 DEFAULT_SECONDS = 5.0
 # nobody asked for a page, so it takes a likelier skill than a search does
-LEAST_CHANCE = 0.6
+LEAST_CHANCE = 0.4
 MAX_INPUT_BYTES = 10_000_000
 # of a long prompt, such as one with a log pasted into it, the beginning and the end are searched for
 MOST_CHARS = 8_000
@@ -87,7 +87,7 @@ class HookOptions:
         typer.Option(
             "--least-chance",
             metavar="P",
-            help="Least estimated chance that the prompt needs a skill. [default: 0.6]",
+            help="Least estimated chance that the prompt needs a skill. [default: 0.4]",
             show_default=False,
         ),
     ] = LEAST_CHANCE

@@ -78,9 +78,9 @@ def check(
     """
     from skillpager.cli.session import report_estimates
     from skillpager.folders.agents import search_folders, shown_folders
-    from skillpager.library.checks import DEFAULT_LIMITS, check_library
-    from skillpager.library.findings import Kind, check_json
-    from skillpager.library.skill_checks import Limits
+    from skillpager.library.checking.checks import DEFAULT_LIMITS, check_library
+    from skillpager.library.checking.findings import Kind, check_json
+    from skillpager.library.checking.skill_checks import Limits
     from skillpager.settings import load_settings
     from skillpager.tokens import default_counter
 

@@ -40,7 +40,7 @@ def route(
 ) -> None:
     """Find the skills that QUERY needs, best first, each with its chance and the terms that it shares.
 
-    If no skill is likely to fit, a note says so. Names, descriptions and bodies of the skills are searched,
+    If perhaps no skill fits, a note says so. Names, descriptions and bodies of the skills are searched,
     and what they mean; skills need not be indexed. The first search reads all skills and remembers them,
     later ones read only what is new. `skillpager index` does the same ahead of time.
 
@@ -105,6 +105,6 @@ def _print_notes(found: "Route") -> None:
     if found.searched and not found.has_fit:
         nearest = "; the nearest are listed" if found.skills else ""
         note(
-            f"no skill fits: the chance that one of {counted(found.searched, 'skill')} does is "
+            f"perhaps no skill fits: the chance that one of {counted(found.searched, 'skill')} does is "
             f"{percent(found.fits)}{nearest}"
         )

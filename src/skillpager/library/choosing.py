@@ -21,15 +21,16 @@ from skillpager.library.routes import Route, RoutedSkill
 from skillpager.strategies.navigator.lexical import clauses_of, terms_of
 
 # chosen on composed queries of the training data, see benchmarks/several.py
-SKILL_COST = 3.0
-WHOLE_SHARE = 0.2
+SKILL_COST = 2.0
+WHOLE_SHARE = 0.5
 MAX_SKILLS = 3
 MAX_TASKS = 6  # further ones are joined, the shortest neighbours first: each is routed
 LEAST_TASK_TERMS = 3  # a shorter sentence is part of the one before it
 TASK_SKILLS = 3  # the best skills of each task, and
 QUERY_SKILLS = 5  # of the whole query, are candidates
+FULL_ROUTE = 10  # skills; a shorter route lists all that share a word with its query
 LEAST_ODDS, MOST_ODDS = -6.0, 6.0  # beyond which chances say nothing
-LEAST_CHANCE = 0.1  # of a skill beside another
+LEAST_CHANCE = 0.2  # of a skill beside another
 TIE_ODDS = 1.0  # a task is that of every chosen skill whose odds are so near to the best
 
 _SENTENCE_SEAM = re.compile(r"(?<=[.?!;。？！；])\s+|\s*\n\s*(?=[-*+•]|\d+[.)]\s)|\s*\n\s*\n\s*")
@@ -80,16 +81,16 @@ def find_candidates(whole: Route, of_tasks: Sequence[Route]) -> list[Candidate]:
     """Return the skills from which a set is chosen, the best of the whole query first.
 
     Args:
-        whole: The route of the query.
-        of_tasks: The routes of its tasks; empty for a query of one task.
+        whole: The route of the query, of `FULL_ROUTE` skills or more.
+        of_tasks: The routes of its tasks, as long; empty for a query of one task.
     """
     found: dict[FoundSkill, RoutedSkill] = {}
     for route, most in [(whole, QUERY_SKILLS), *((each, TASK_SKILLS) for each in of_tasks)]:
         for routed in route.skills[:most]:
             found.setdefault(routed.skill, routed)
     chances = [{each.skill: each.chance for each in route.skills} for route in (whole, *of_tasks)]
-    # a skill that a route does not list has no larger chance than the last that it lists
-    rest = [min(each.values(), default=0.0) for each in chances]
+    # a skill that a full route does not list has no larger chance than the last that it lists
+    rest = [min(each.values()) if len(each) >= FULL_ROUTE else 0.0 for each in chances]
     candidates = []
     for skill, routed in found.items():
         known = [each.get(skill, least) for each, least in zip(chances, rest, strict=True)]

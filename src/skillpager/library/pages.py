@@ -70,6 +70,7 @@ class RefusalReason(StrEnum):
     """Reasons why a routed skill has no part of a page."""
 
     CHANCE = "chance"
+    NOT_COVERED = "not_covered"
     NO_TASK = "no_task"
     BUDGET = "budget"
     UNREADABLE = "unreadable"
@@ -96,6 +97,7 @@ class Refusal:
 # what each reason means, in a sentence
 WHY_REFUSED = {
     RefusalReason.CHANCE: "no task of the query is likely enough to need it",
+    RefusalReason.NOT_COVERED: "it seems not to cover the query",
     RefusalReason.NO_TASK: "the skills on the page serve each task of the query as well or better",
     RefusalReason.BUDGET: "nothing of it fits beside the other skills: raise the limit of tokens",
     RefusalReason.UNREADABLE: "it cannot be read",

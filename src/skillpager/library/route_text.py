@@ -1,4 +1,4 @@
-"""A route in words: why a skill was found for a query, how large it is, and that no skill seems to fit."""
+"""A route in words: why a skill was found for a query, how large it is, and that perhaps no skill fits."""
 
 from skillpager.library.discovery import FoundSkill
 from skillpager.library.routes import Route, RoutedSkill
@@ -31,14 +31,14 @@ def chance_of(chance: float) -> str:
 
 
 def no_fit_words(route: Route) -> str:
-    """Return a sentence if no skill seems to fit the query; else an empty text."""
+    """Return a sentence if perhaps no skill fits the query; else an empty text."""
     if not route.searched:
         return "There are no skills."
     if route.has_fit:
         return ""
     one = route.searched == 1
-    skills = "The only skill does not seem" if one else f"None of {route.searched:,} skills seems"
-    return f"{skills} to fit the query (chance {chance_of(route.fits)})."
+    said = "the only skill does not fit" if one else f"none of {route.searched:,} skills fits"
+    return f"Perhaps {said} the query (chance {chance_of(route.fits)})."
 
 
 def skill_tokens(found: FoundSkill, counter: TokenCounter, *, scope: str, max_bytes: int) -> int:

@@ -45,7 +45,7 @@ class Route:
         skills: The best skills, at most as many as were asked for.
         fits: Calibrated chance, 0 to 1, that any skill of the library fits the query.
         searched: Number of skills that were compared.
-        threshold: Where `fits` is lower, front ends say that no skill fits.
+        threshold: Where `fits` is lower, front ends say that perhaps no skill fits.
     """
 
     query: str

@@ -82,7 +82,7 @@ class RouterModel:
         direct: `(inputs,)` weights that lead from the features to the score past the layers.
         chance: Weights and bias of the log odds that a query needs a candidate, from `CHANCE_COLUMNS`.
         fits: Weights and bias of the log odds that any skill fits, from `FIT_COLUMNS`.
-        threshold: Chance below which no skill is said to fit.
+        threshold: Chance below which perhaps no skill fits.
         most_terms: Terms of a query that are searched.
     """
 

@@ -1,6 +1,7 @@
 """One page from several skills: what a query needs of each, within one budget.
 
 route   query, and each of its tasks → candidates → the set of skills that explains the tasks
+verify  skill, its tasks → the chance that it answers them; a set of skills that do takes its place
 page    skill, its tasks → picks; the picks of all skills → one pool, one budget → a part for each skill
 
 If one skill suffices, the result is that skill's page.
@@ -14,22 +15,23 @@ from typing import TYPE_CHECKING
 
 from skillpager.errors import SettingsError, SkillError, SkillPagerError
 from skillpager.library.choosing import (
+    FULL_ROUTE,
     MAX_SKILLS,
     Candidate,
-    choose_set,
     find_candidates,
     share_tasks,
     tasks_of,
 )
 from skillpager.library.discovery import FoundSkill, skill_faults
 from skillpager.library.library import DEFAULT_ROUTED
-from skillpager.library.pages import LibraryPage, LibraryPageOptions, RefusalReason, SkillPart
+from skillpager.library.pages import LibraryPage, LibraryPageOptions, Refusal, RefusalReason, SkillPart
 from skillpager.library.pooling import Share, Source, share_budget
 from skillpager.library.routes import Route, for_models
-from skillpager.pages.assemble import choose_budget
-from skillpager.pages.gaps import skill_tag, tag_of
+from skillpager.library.verifying import choose_verified, is_likely
+from skillpager.pages.assemble import choose_budget, estimates
+from skillpager.pages.gaps import not_covered, skill_tag, tag_of
 from skillpager.pages.render import NodeMeter
-from skillpager.types import Page, PageOptions, SkillIndex, Style
+from skillpager.types import Budget, Page, PageOptions, SkillIndex, Style
 
 if TYPE_CHECKING:
     from skillpager.library.library import Library
@@ -49,32 +51,32 @@ def make_library_page(library: "Library", query: str, options: LibraryPageOption
     if most < 1:
         raise SettingsError(f"max_skills is {most}: it must be 1 or more.")
     desk = _Desk(library.pager, options)
-    route = library.route(query, k=options.get("k", DEFAULT_ROUTED), progress=options.get("progress"))
+    k = options.get("k", DEFAULT_ROUTED)
+    route = library.route(query, k=max(k, FULL_ROUTE) if k > 0 else k, progress=options.get("progress"))
     tasks = tasks_of(query)
     of_tasks = [library.route(task, k=TASK_ROUTED) for task in tasks] if len(tasks) > 1 else []
     candidates = find_candidates(route, of_tasks)
     refused = [each.refusal(RefusalReason.USER_ONLY) for each in candidates if each.skill.user_only]
     usable = [each for each in candidates if not each.skill.user_only]
-    chosen: list[Candidate] = []
     # a skill that only the user may start makes no other skill fit
-    fits = any(for_models(each, 1).has_fit for each in (route, *of_tasks))
-    while fits and usable and not chosen:
-        chosen = choose_set(usable, most)
-        broken = {each.skill: problem for each in chosen if (problem := desk.problem_of(each.skill))}
-        if broken:
-            refused += [
-                each.refusal(RefusalReason.UNREADABLE, broken[each.skill])
-                for each in chosen
-                if each.skill in broken
-            ]
-            usable, chosen = [each for each in usable if each.skill not in broken], []
+    offered = [for_models(each, 1) for each in (route, *of_tasks)]
+    chosen, failed = choose_verified(
+        usable,
+        tasks,
+        most,
+        lambda each, own: desk.refusal_of(each, _asked(query, tasks, own), likely=is_likely(each, offered)),
+    )
+    refused += failed
     reason = RefusalReason.NO_TASK if chosen else RefusalReason.CHANCE
-    refused += [each.refusal(reason) for each in usable if each not in chosen]
+    left = [each for each in usable if each not in chosen and each.skill not in {no.skill for no in failed}]
+    refused += [each.refusal(reason) for each in left]
     text, parts, least = desk.page_of(query, tasks, chosen)
     shown = {part.skill for part in parts}
     refused += [each.refusal(RefusalReason.BUDGET) for each in chosen if each.skill not in shown]
     if not chosen:
-        text = desk.within(_none_fits(route, usable))
+        broken = {each.skill for each in failed if each.reason is RefusalReason.UNREADABLE}
+        nearest = [each for each in usable if each.skill not in broken]
+        text = desk.within(_none_fits(route, nearest))
     return LibraryPage(
         text=text,
         style=desk.style,
@@ -85,10 +87,15 @@ def make_library_page(library: "Library", query: str, options: LibraryPageOption
         sufficiency=_together([part.page.sufficiency for part in parts], prod),
         covered=_together([part.page.covered for part in parts], min),
         tasks=tasks,
-        route=route,
+        route=replace(route, skills=route.skills[:k]),
         refused=tuple(sorted(refused, key=lambda each: -each.chance)),
         least_tokens=least,
     )
+
+
+def _asked(query: str, tasks: tuple[str, ...], own: tuple[str, ...]) -> str:
+    """Return the text that a skill is asked: its own tasks, or the query as it is if that is all of them."""
+    return query if own in (tasks, ()) else " ".join(own)
 
 
 def _together(chances: Sequence[float | None], combine: Callable[[list[float]], float]) -> float | None:
@@ -129,7 +136,31 @@ class _Desk:
         self.style = pager.style_of(options.get("style"))
         self.count = pager.token_counter.count
 
-    def problem_of(self, skill: FoundSkill) -> str:
+    def refusal_of(self, candidate: Candidate, asked: str, *, likely: bool) -> Refusal | None:
+        """Return why a skill does not answer what it is asked; None if it does.
+
+        Args:
+            candidate: The skill.
+            asked: The query, or the tasks of it that are the skill's.
+            likely: What the router says, which counts if the coverage is not known.
+        """
+        if problem := self._problem_of(candidate.skill):
+            return candidate.refusal(RefusalReason.UNREADABLE, problem)
+        covered = self._covered(self._indexes[candidate.skill], asked)
+        if said := not_covered(covered):
+            return candidate.refusal(RefusalReason.NOT_COVERED, f"it {said}")
+        return None if likely or covered is not None else candidate.refusal(RefusalReason.CHANCE)
+
+    def _covered(self, index: SkillIndex, asked: str) -> float | None:
+        """Return the estimated chance that a skill answers a text at all; None if it is not known."""
+        if not estimates(self._strategy):
+            return None
+        # the chance is that of the skill, whatever is picked: so nothing is
+        nothing = Budget(max_nodes=0, fill=True)
+        query, meter = self._pager.query(asked, self._strategy), NodeMeter(index.nodes)
+        return self._strategy.select(index, query, budget=nothing, meter=meter).covered
+
+    def _problem_of(self, skill: FoundSkill) -> str:
         """Return why a skill cannot be paged; empty if it can, and its index is kept."""
         try:
             with skill_faults(skill.path):
@@ -188,10 +219,7 @@ class _Desk:
         tag = ""
         if self.style is not Style.PLAIN:
             tag = common_tag([self._indexes[each.skill] for each, _ in shared])
-        sources = [
-            self._source(each, query if own in (tasks, ()) else " ".join(own), tag, len(shared))
-            for each, own in shared
-        ]
+        sources = [self._source(each, _asked(query, tasks, own), tag, len(shared)) for each, own in shared]
         limit = self._budget.max_tokens
         shares = share_budget(sources, limit, self.count(self._heading(shared, tag)))
         while True:

@@ -127,7 +127,7 @@ function rank({ route, parts, refused }) {
 function verdict(answer) {
   const searched = `${answer.route.searched.toLocaleString("en")} searched`;
   if (answer.least_tokens !== null) return `Nothing fits: the smallest page with any content has ${counted(answer.least_tokens, "token")}.`;
-  if (!answer.has_fit) return `No skill fits (chance ${chanceWords(answer.route.fits)}, ${searched}).`;
+  if (!answer.has_fit) return `No skill fits (${searched}).`;
   const sure = answer.sufficiency === null ? "" : `, ${chanceWords(answer.sufficiency)} sure to hold all that is needed`;
   return `${counted(answer.tokens, "token")} from ${counted(answer.parts.length, "skill")} of ${searched}: ${percent(answer.token_reduction)} saved${sure}.`;
 }

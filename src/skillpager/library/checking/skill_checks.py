@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from skillpager.errors import SkillPagerError
+from skillpager.library.checking.findings import Finding, Kind, Severity, shown_value
+from skillpager.library.checking.links import link_faults
 from skillpager.library.copies import Sketch, sketch_of
 from skillpager.library.discovery import skill_faults
-from skillpager.library.findings import Finding, Kind, Severity, shown_value
 from skillpager.library.licences import (
     UNKNOWN,
     Licence,
@@ -17,7 +18,6 @@ from skillpager.library.licences import (
     refers_to_file,
     stated_licence,
 )
-from skillpager.library.links import link_faults
 from skillpager.parsing.folder import own_files
 from skillpager.parsing.frontmatter import find_front_matter
 from skillpager.parsing.lines import LINE_END

@@ -4,13 +4,10 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from skillpager.library.copies import NEAR_COPY, NearCopy, find_copies
-from skillpager.library.discovery import skill_folders, stub_of
-from skillpager.library.findings import Finding, Kind, LibraryCheck, Severity, in_order, shown_value
-from skillpager.library.licences import Licences
-from skillpager.library.listing import HOSTS, Entry, Listing, list_for
-from skillpager.library.overlaps import OVERLAP, find_overlaps
-from skillpager.library.skill_checks import (
+from skillpager.library.checking.findings import Finding, Kind, LibraryCheck, Severity, in_order, shown_value
+from skillpager.library.checking.listing import HOSTS, Entry, Listing, list_for
+from skillpager.library.checking.overlaps import OVERLAP, find_overlaps
+from skillpager.library.checking.skill_checks import (
     MAX_BODY_LINES,
     MAX_BODY_TOKENS,
     CheckedSkill,
@@ -19,6 +16,9 @@ from skillpager.library.skill_checks import (
     checked_skill,
     read_for_check,
 )
+from skillpager.library.copies import NEAR_COPY, NearCopy, find_copies
+from skillpager.library.discovery import skill_folders, stub_of
+from skillpager.library.licences import Licences
 from skillpager.output.formatting import percent
 from skillpager.parsing.skill import MAX_DESCRIPTION
 
