@@ -17,6 +17,7 @@ import skillpager.library.discovery
 import skillpager.library.upkeep
 from conftest import Processes
 from plain_parts import plain_pager
+from skillpager.errors import StoreError
 from skillpager.library import Library, Route
 from skillpager.library.catalog import Catalog
 
@@ -259,3 +260,20 @@ def test_kills_leave_a_whole_catalog(processes: Processes, skills: Path, cache: 
     library = library_of(skills, cache)
     assert names(library.route("topic1000", k=1)) == ["skill-1000"]
     assert names(library.route("topic7", k=1)) == ["skill-7"]
+
+
+def test_words_outlast_readings_that_could_not_be_stored(
+    skills: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Merging drops no skill of the library that merges, whatever the file knows of it."""
+
+    def fail(*_: object) -> None:
+        raise StoreError("busy")
+
+    monkeypatch.setattr(Catalog, "save_readings", fail)
+    Library(plain_pager(cache, cache), [skills]).route("topic3 of all", k=1)
+    (skills / "new").mkdir()
+    (skills / "new" / "SKILL.md").write_text("---\ndescription: About topic99.\n---\ntext\n")
+    again = Library(plain_pager(cache, cache), [skills])
+    assert again.route("topic3 of all", k=1).skills[0].skill.name == "skill-3"
+    assert again.route("topic99", k=1).skills[0].skill.name == "new"

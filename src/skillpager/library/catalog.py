@@ -201,7 +201,7 @@ class Catalog:
                 found[id_] = segment
         return found
 
-    def add(self, kind: Kind[S], segment: S, known: Mapping[int, S]) -> None:
+    def add(self, kind: Kind[S], segment: S, known: Mapping[int, S], living: Collection[int]) -> None:
         """Add a segment, and merge it with small ones; skills that another process has added are not added.
 
         Merging drops the skills that are in no folder any more.
@@ -210,6 +210,7 @@ class Catalog:
             kind: The kind of the segment.
             segment: The segment.
             known: Segments by id, which need not be read again.
+            living: Keys of skills that are not dropped, even if what was read of them could not be stored.
         """
 
         def write(connection: sqlite3.Connection) -> bool:
@@ -226,7 +227,9 @@ class Catalog:
                 except DamagedSegmentError:
                     continue  # its skills are read again
                 parts += [part] if part is not None else []
-            _insert(connection, kind, kind.form.merge([*parts, segment], _living_keys(connection)))
+            _insert(
+                connection, kind, kind.form.merge([*parts, segment], _living_keys(connection) | set(living))
+            )
             _delete_segments(connection, ids=ids)
             return bool(ids)
 

@@ -65,7 +65,7 @@ class Shelf(Generic[S]):
         """
         if self._catalog is not None:
             try:
-                self._catalog.add(self._kind, segment, self._stored)
+                self._catalog.add(self._kind, segment, self._stored, living)
             except StoreError as error:
                 self._do_without(error)
             else:
