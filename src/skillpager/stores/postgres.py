@@ -226,7 +226,7 @@ class PostgresStore:
         may not save, nobody waits.
 
         Raises:
-            StoreError: The database cannot be reached.
+            StoreError: The database cannot be reached, or the server ends the wait.
         """
         if not self._database.may_write():
             yield
