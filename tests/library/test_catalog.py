@@ -219,6 +219,21 @@ def test_routing_works_without_a_file(skills: Path, tmp_path: Path, caplog: pyte
     assert len({record.message for record in caplog.records if "stays in memory" in record.message}) == 1
 
 
+def test_readings_that_cannot_be_stored_cost_one_warning(
+    skills: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    blocked = tmp_path / "a-file"
+    blocked.write_text("in the place of the cache")
+    library = library_of(skills, blocked)
+    with caplog.at_level(logging.WARNING):
+        assert len(library.found()) == 12
+        write(skills, 12)
+        assert len(library.found(fresh=True)) == 13
+    (said,) = (record.getMessage() for record in caplog.records)
+    assert said.startswith("what was read of skills is not stored")
+    assert str(blocked) in said
+
+
 def run_all(children: list[BaseProcess]) -> None:
     for child in children:
         child.start()

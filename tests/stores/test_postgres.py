@@ -34,7 +34,7 @@ from skillpager.stores.rows import TABLES
 from store_places import Place
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "postgres.md"
-WAITING = "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+WAITING = "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
 BUILDERS = 6
 KILLED_BUILDERS = 4
 SERVER_KILLS = 6
@@ -256,6 +256,29 @@ def test_a_turn_that_cannot_be_had_costs_no_page(
     with closing(SkillPager(encoder="hashing", store=Unlucky(database))) as pager:
         pager.index(SAMPLES / "git-bisect")
         assert len(pager.store.entries()) == 1
+
+
+@pytest.mark.parametrize("option", ["", "?options=-cstatement_timeout%3D2000"], ids=["session", "statement"])
+def test_a_wait_that_the_server_ends_costs_no_page(
+    option: str, store: PostgresStore, server: PostgresServer, database: str
+) -> None:
+    skill = SAMPLES / "git-bisect"
+    with closing(SkillPager(encoder="hashing", store=store)) as pager:
+        key = pager.index(skill).key
+    store.clear()
+    built: list[str] = []
+    with (
+        store.building(key),
+        closing(SkillPager(encoder="hashing", store=f"{database}{option}")) as pager,
+    ):
+        thread = threading.Thread(target=lambda: built.append(pager.index(skill).key))
+        thread.start()
+        wait_for(lambda: server.sql(WAITING) != [])
+        if not option:
+            server.sql(f"SELECT pg_terminate_backend(pid) FROM ({WAITING}) AS waiting")
+        thread.join(60)
+        assert built == [key]
+        assert [entry.key for entry in store.entries()] == [key]
 
 
 # ---- kills of the server

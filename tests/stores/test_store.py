@@ -27,6 +27,7 @@ from skillpager.errors import StoreError
 from skillpager.stores import DamagedEntry, SqliteStore
 from skillpager.stores.connection import VERSION, Database
 from skillpager.types import SkillIndex
+from store_places import Place
 
 FORMAT = Path(__file__).parents[2] / "docs" / "store-format.md"
 KILLS = 20
@@ -263,6 +264,17 @@ def test_a_flipped_bit_in_a_row_is_found(needle: bytes, folder: Path, store: Sql
     flip(store.path, needle)
     assert store.load(index.key, index.skill) is None
     assert store.entries() == []
+
+
+@pytest.mark.parametrize("damaged", ["'x'", "x'00'"], ids=["text", "bytes"])
+def test_a_time_of_use_that_is_no_number_is_set_anew(damaged: str, folder: Path, store: SqliteStore) -> None:
+    """No checksum covers it."""
+    index = build_index()
+    store.save(index)
+    Place(folder).execute(f"UPDATE indexes SET used = {damaged}")
+    assert store.verify() == []
+    assert_same_index(store.load(index.key, index.skill), index)
+    assert time.time() - store.entries()[0].used < 30
 
 
 def test_a_file_that_is_no_database_is_moved_aside(

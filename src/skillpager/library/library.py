@@ -83,6 +83,7 @@ class Library:
         self._usable: dict[str, FoundSkill] = {}
         self._skills: list[FoundSkill] = []
         self._readings: dict[Path, Reading] = {}
+        self._said_unstored = False
         # names of folders that turned out to contain no skill of that name
         self._misnamed: set[str] = set()
 
@@ -138,7 +139,7 @@ class Library:
         """Return what earlier processes read of the folders."""
         try:
             return {} if self._catalog is None else self._catalog.readings(self.folders)
-        except StoreError as error:
+        except StoreError as error:  # a search stores what it reads, and warns if that fails, too
             logger.debug("every skill is read again: %s", error)
             return {}
 
@@ -152,7 +153,10 @@ class Library:
             try:
                 self._catalog.save_readings(changed, gone)
             except StoreError as error:
-                logger.debug("what was read of skills is not stored: %s", error)
+                # a search every few seconds may fail in the same way
+                log = logger.debug if self._said_unstored else logger.warning
+                log("what was read of skills is not stored, and is read again by each process: %s", error)
+                self._said_unstored = True
 
     def skills(self, *, for_model: bool = False) -> list[FoundSkill]:
         """Return the skills that can be paged, sorted by name.

@@ -22,13 +22,19 @@ from psycopg import errors
 
 from skillpager.stores.postgres_connection import Database, Part
 from skillpager.stores.postgres_pool import LOCK_TIMEOUT, RETRY_SECONDS, Connection
-from skillpager.stores.rows import HEAD_COLUMNS, TABLES, DamagedRowsError, IndexRows, from_rows, to_rows
+from skillpager.stores.rows import (
+    HEAD_COLUMNS,
+    TABLES,
+    USED_SECONDS,
+    IndexRows,
+    StoredIndex,
+    find_damage,
+    to_rows,
+)
 from skillpager.types import DamagedEntry, Skill, SkillIndex, StoreEntry
 
 logger = logging.getLogger(__name__)
 
-# a load notes its time only when the last note is older: most loads write nothing
-USED_SECONDS = 60.0
 # longest wait for another process that builds the same index; both may then build it, and one is stored
 BUILD_SECONDS = 600.0
 
@@ -164,24 +170,17 @@ class PostgresStore:
         stored = self._select(key)
         if stored is None:
             return None
-        id_, idle, digest, rows = stored
-        try:
-            rows.check(digest)
-            index = from_rows(rows, skill)
-        except DamagedRowsError as problem:
-            logger.warning(
-                'The index of "%s" (%s) in %s is damaged: %s. It is deleted and will be rebuilt.',
-                *(rows.head[HEAD_COLUMNS.index("name")], key, self.place, problem),
-            )
+        index = stored.decode(skill, self.place)
+        if index is None:
             try:
                 # by id: another may have been stored under the key since
-                self._delete("id", [id_])
+                self._delete("id", [stored.id])
             except StoreError as error:
                 logger.warning("The damaged index cannot be deleted: %s", error)
             return None
-        if idle >= USED_SECONDS and self._notes_uses:
+        if stored.idle >= USED_SECONDS and self._notes_uses:
             try:
-                self._database.execute_at_once(_NOTE_USE, [id_])
+                self._database.execute_at_once(_NOTE_USE, [stored.id])
             except StoreError as error:
                 # Only the order of eviction depends on it. A role that may only read need not try again.
                 self._notes_uses = not isinstance(
@@ -226,7 +225,7 @@ class PostgresStore:
         may not save, nobody waits.
 
         Raises:
-            StoreError: The database cannot be reached.
+            StoreError: The database cannot be reached, or the server ends the wait.
         """
         if not self._database.may_write():
             yield
@@ -261,22 +260,14 @@ class PostgresStore:
 
     def verify(self) -> list[DamagedEntry]:
         """Return what is damaged, by reading everything; nothing is changed."""
-        damaged = []
-        for entry in self.entries():
-            try:
-                if stored := self._select(entry.key):
-                    *_, digest, rows = stored
-                    rows.check(digest)
-            except DamagedRowsError as problem:
-                damaged.append(DamagedEntry(entry.key, entry.name, str(problem)))
-        return damaged
+        return find_damage(self.entries(), self._select)
 
     def close(self) -> None:
         """Close this process's connections; using the store again opens others."""
         self._database.close()
 
-    def _select(self, key: str) -> tuple[int, float, str, IndexRows] | None:
-        """Return an index unchecked: id, seconds since its last use, checksum, and rows."""
+    def _select(self, key: str) -> StoredIndex | None:
+        """Return the index under `key`, unchecked."""
         found = self._database.read(*((statement, (key,)) for statement in _SELECTION))
         if not found or not found[0]:
             return None
@@ -286,7 +277,7 @@ class PostgresStore:
             for table, rows in zip(TABLES, found[1:-1], strict=True)
         }
         data = found[-1][0][0] if found[-1] else b""
-        return id_, idle, digest, IndexRows(tuple(map(_unescaped, head)), tables, data)
+        return StoredIndex(id_, idle, digest, IndexRows(tuple(map(_unescaped, head)), tables, data))
 
     def _delete(self, column: str, values: Sequence[object]) -> int:
         statement = f"DELETE FROM skillpager.indexes WHERE {column} = ANY(%s)"

@@ -4,8 +4,8 @@ The tables lie in the schema `skillpager`. Those that change together are one pa
 so that further parts can join the database. Tables are made by the first write of a role that may make them.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -129,14 +129,9 @@ class Database:
 
         self._pool.run(execute)
 
-    @contextmanager
-    def session(self) -> Iterator[Connection]:
+    def session(self) -> AbstractContextManager[Connection]:
         """Return a connection for the caller alone; whatever it has locked is released with it."""
-        connection = self._pool.connect()
-        try:
-            yield connection
-        finally:
-            connection.close()
+        return self._pool.session()
 
     def may_write(self) -> bool:
         """Return whether the role may save here, and the server is no standby."""

@@ -5,8 +5,8 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
 from typing import Any, Self, TypeVar
 
 import psycopg
@@ -108,14 +108,16 @@ class Pool:
                 time.sleep(delay)
                 delay *= 2
 
-    def connect(self) -> Connection:
-        """Return a connection for the caller alone, who closes it.
+    @contextmanager
+    def session(self) -> Iterator[Connection]:
+        """Return a connection for the caller alone; whatever it has locked is released with it.
 
         Raises:
-            StoreError: The server cannot be reached.
+            StoreError: The server cannot be reached, or a statement of the caller fails.
         """
         try:
-            return _connection_class(self._session, lambda _: None).connect(**self._options)
+            with closing(_connection_class(self._session, lambda _: None).connect(**self._options)) as opened:
+                yield opened
         except psycopg.Error as error:
             raise explain(error, self.place, self._secrets) from error
 

@@ -6,12 +6,15 @@ files are part of the cache key, so the same key means the same text.
 
 import hashlib
 import json
+import logging
+from collections.abc import Callable, Iterable
 from dataclasses import astuple, dataclass
 from typing import Any
 
 import numpy as np
 
 from skillpager.types import (
+    DamagedEntry,
     Edge,
     EdgeKind,
     Heading,
@@ -23,8 +26,11 @@ from skillpager.types import (
     SkillIndex,
     SourceFile,
     Span,
+    StoreEntry,
     TileKind,
 )
+
+logger = logging.getLogger(__name__)
 
 Row = tuple[Any, ...]
 
@@ -32,6 +38,8 @@ Row = tuple[Any, ...]
 TABLES = ("files", "headings", "nodes", "edges")
 RECIPE_COLUMNS = ("splitter", "classifier", "encoder", "embedded_text", "token_counter", "format")
 HEAD_COLUMNS = ("key", "name", "root", *RECIPE_COLUMNS, "dim", "n_nodes", "full_tokens", "created")
+# a load notes its time only when the last note is older: most loads write nothing
+USED_SECONDS = 60.0
 
 _NODE_TYPES = {member.value: member for member in NodeType}
 _TILE_KINDS = {member.value: member for member in TileKind}
@@ -76,6 +84,50 @@ class IndexRows:
             raise DamagedRowsError(f"its values are of the wrong type ({error})") from error
         if found != expected:
             raise DamagedRowsError("its checksum does not match")
+
+
+@dataclass(frozen=True, slots=True)
+class StoredIndex:
+    """One index as a store holds it, unchecked.
+
+    Attributes:
+        id: Number of the index in the store.
+        idle: Seconds since its last use.
+        checksum: Checksum that it was stored with.
+        rows: Its rows.
+    """
+
+    id: int
+    idle: float
+    checksum: str
+    rows: IndexRows
+
+    def decode(self, skill: Skill, place: str) -> SkillIndex | None:
+        """Return the index of `skill`; None if it is damaged, with a warning that names the store's place."""
+        try:
+            self.rows.check(self.checksum)
+            return from_rows(self.rows, skill)
+        except DamagedRowsError as problem:
+            key, name = (self.rows.head[HEAD_COLUMNS.index(column)] for column in ("key", "name"))
+            logger.warning(
+                'The index of "%s" (%s) in %s is damaged: %s. It is deleted and will be rebuilt.',
+                *(name, key, place, problem),
+            )
+            return None
+
+
+def find_damage(
+    entries: Iterable[StoreEntry], select: Callable[[str], StoredIndex | None]
+) -> list[DamagedEntry]:
+    """Return the entries whose rows do not have their checksum; `select` returns what is under a key."""
+    damaged = []
+    for entry in entries:
+        try:
+            if stored := select(entry.key):
+                stored.rows.check(stored.checksum)
+        except DamagedRowsError as problem:
+            damaged.append(DamagedEntry(entry.key, entry.name, str(problem)))
+    return damaged
 
 
 def to_rows(index: SkillIndex, *, created: float) -> IndexRows:

@@ -16,7 +16,7 @@ from typing import Any
 
 from skillpager.errors import StoreError
 from skillpager.stores.connection import BUSY_TIMEOUT, Database
-from skillpager.stores.rows import HEAD_COLUMNS, TABLES, DamagedRowsError, IndexRows, from_rows, to_rows
+from skillpager.stores.rows import TABLES, USED_SECONDS, IndexRows, StoredIndex, find_damage, to_rows
 from skillpager.types import DamagedEntry, Skill, SkillIndex, StoreEntry
 
 logger = logging.getLogger(__name__)
@@ -24,11 +24,11 @@ logger = logging.getLogger(__name__)
 FILE_NAME = "index.db"
 # about 4,000 skills of 100 nodes at 384 dimensions
 DEFAULT_MAX_BYTES = 1024**3
-# a load notes its time only when the last note is older: most loads write nothing
-USED_SECONDS = 60.0
 # the least step that a Unix time as a 64-bit float can take, with room to spare
 _NEXT = 1e-6
 
+# the time of last use; the checksum leaves it out, so damage to it is found by nobody and must do no harm
+_USED = "ifnull(CAST(used AS REAL), 0)"
 _ENTRIES = "SELECT key, name, root, n_nodes, size, created, used FROM indexes ORDER BY used DESC, id DESC"
 
 
@@ -88,29 +88,21 @@ class SqliteStore:
         stored = self._database.read(partial(_select, key=key))
         if stored is None:
             return None
-        id_, used, newest, digest, rows = stored
-        try:
-            rows.check(digest)
-            index = from_rows(rows, skill)
-        except DamagedRowsError as problem:
-            logger.warning(
-                'The index of "%s" (%s) in %s is damaged: %s. It is deleted and will be rebuilt.',
-                *(rows.head[HEAD_COLUMNS.index("name")], key, self.path, problem),
-            )
+        index = stored.decode(skill, self.place)
+        if index is None:
             try:
                 # When the file itself is damaged, a rebuilt index might be lost in it again.
                 if not self._database.check(repair=True):
                     # by id: another may have been stored under the key since
-                    self._database.write(lambda connection: _delete(connection, "id", [id_]))
+                    self._database.write(lambda connection: _delete(connection, "id", [stored.id]))
             except StoreError as error:
                 logger.warning("The damaged index cannot be deleted: %s", error)
             return None
-        now = time.time()
-        if max(now, newest) - used >= USED_SECONDS:
+        if stored.idle >= USED_SECONDS:
 
             def note_use(connection: sqlite3.Connection) -> None:
                 note = "UPDATE indexes SET used = ? WHERE id = ?"
-                connection.execute(note, (_time_of_use(connection, now), id_))
+                connection.execute(note, (_time_of_use(connection, time.time()), stored.id))
 
             try:
                 self._database.write(note_use, wait=False)
@@ -189,15 +181,7 @@ class SqliteStore:
         """
         if faults := self._database.check(repair=False):
             return [DamagedEntry("", str(self.path), fault) for fault in faults]
-        damaged = []
-        for entry in self.entries():
-            try:
-                if stored := self._database.read(partial(_select, key=entry.key)):
-                    *_, digest, rows = stored
-                    rows.check(digest)
-            except DamagedRowsError as problem:
-                damaged.append(DamagedEntry(entry.key, entry.name, str(problem)))
-        return damaged
+        return find_damage(self.entries(), lambda key: self._database.read(partial(_select, key=key)))
 
     def close(self) -> None:
         """Close this process's connection; using the store again opens another."""
@@ -210,27 +194,24 @@ def _time_of_use(connection: sqlite3.Connection, now: float) -> float:
 
 
 def _newest_use(connection: sqlite3.Connection) -> float:
-    return float(connection.execute("SELECT ifnull(max(used), 0) FROM indexes").fetchone()[0])
+    return float(connection.execute(f"SELECT max({_USED}) FROM indexes").fetchone()[0] or 0)  # noqa: S608 - a constant
 
 
-def _select(connection: sqlite3.Connection, *, key: str) -> tuple[int, float, float, str, IndexRows] | None:
-    """Return an index unchecked: id, time of last use, latest use of any index, checksum, and rows."""
-    found = connection.execute("SELECT * FROM indexes WHERE key = ?", (key,)).fetchone()
+def _select(connection: sqlite3.Connection, *, key: str) -> StoredIndex | None:
+    """Return the index under `key`, unchecked."""
+    statement = f"SELECT *, {_USED} FROM indexes WHERE key = ?"  # noqa: S608 - a constant
+    found = connection.execute(statement, (key,)).fetchone()
     if found is None:
         return None
-    id_, *head, used, _, digest = found
+    id_, *head, _, _, digest, used = found
     tables = {}
     for table in TABLES:
         statement = f"SELECT * FROM {table} WHERE index_id = ? ORDER BY ordinal"  # noqa: S608 - a constant
         tables[table] = [row[1:] for row in connection.execute(statement, (id_,))]
     data = connection.execute("SELECT data FROM embeddings WHERE index_id = ?", (id_,)).fetchone()
-    return (
-        id_,
-        used,
-        _newest_use(connection),
-        digest,
-        IndexRows(tuple(head), tables, data[0] if data else b""),
-    )
+    # if the clock was set back since, the newest use of any index is the better clock
+    idle = max(time.time(), _newest_use(connection)) - used
+    return StoredIndex(id_, idle, digest, IndexRows(tuple(head), tables, data[0] if data else b""))
 
 
 def _insertion(table: str, columns: int) -> str:
