@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing_extensions import TypedDict
 
 from skillpager.json_types import LibraryPageJson
-from skillpager.library.discovery import FoundSkill, found_json
+from skillpager.library.discovery import FoundSkill, Progress, found_json
 from skillpager.library.routes import DIGITS, Route, route_json
 from skillpager.output.json import context_json
 from skillpager.types import Page, Strategy, Style
@@ -42,7 +42,7 @@ class LibraryPageOptions(TypedDict, total=False):
     show: Callable[[FoundSkill], str]
     folder: bool
     known: Callable[[str], Collection[str]]
-    progress: Callable[[int, int], None]
+    progress: Progress
 
 
 @dataclass(frozen=True, slots=True)
