@@ -20,7 +20,8 @@ from skillpager.library.pages import WHY_REFUSED, Refusal, RefusalReason
 from skillpager.library.routes import Route, RoutedSkill
 from skillpager.strategies.navigator.lexical import clauses_of, terms_of
 
-# chosen on composed queries of the training data, see benchmarks/several.py
+# chosen on composed queries of the training data with an earlier training of the router, see
+# benchmarks/several.py
 SKILL_COST = 2.0
 WHOLE_SHARE = 0.5
 MAX_SKILLS = 3

@@ -67,6 +67,8 @@ class FoundSkill:
 
 
 Keep = Callable[[FoundSkill], bool]
+# called with the number of skills that were read, and of all
+Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from skillpager.library.discovery import (
     USER_ONLY,
     FoundSkill,
     Keep,
+    Progress,
     Reading,
     discover,
     similar_names,
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from skillpager.library.nodes import StoredNodes
     from skillpager.library.pages import LibraryPage, LibraryPageOptions
     from skillpager.library.routes import Route, RoutedSkill
-    from skillpager.library.upkeep import Progress, Upkeep
+    from skillpager.library.upkeep import Upkeep
     from skillpager.pager import SkillPager
     from skillpager.types import SkillIndex
 
@@ -214,7 +215,7 @@ class Library:
         *,
         k: int = DEFAULT_ROUTED,
         for_model: bool = False,
-        progress: "Progress | None" = None,
+        progress: Progress | None = None,
     ) -> "Route":
         """Return the `k` skills that a query most likely needs, each with its chance and reasons.
 
@@ -258,7 +259,7 @@ class Library:
         licence = self._licences.read(skill.path, skill.stated_licence, top=skill.folder)
         return replace(routed, licence=licence.expression)
 
-    def prepare(self, progress: "Progress | None" = None) -> None:
+    def prepare(self, progress: Progress | None = None) -> None:
         """Bring everything up to date that `route` needs, so that the next route is fast.
 
         Args:

@@ -7,8 +7,8 @@ from enum import StrEnum
 from typing_extensions import TypedDict
 
 from skillpager.json_types import LibraryPageJson
-from skillpager.library.discovery import FoundSkill, found_json
-from skillpager.library.routes import Route, route_json
+from skillpager.library.discovery import FoundSkill, Progress, found_json
+from skillpager.library.routes import DIGITS, Route, route_json
 from skillpager.output.json import context_json
 from skillpager.types import Page, Strategy, Style
 
@@ -42,7 +42,7 @@ class LibraryPageOptions(TypedDict, total=False):
     show: Callable[[FoundSkill], str]
     folder: bool
     known: Callable[[str], Collection[str]]
-    progress: Callable[[int, int], None]
+    progress: Progress
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +158,7 @@ def library_page_json(page: LibraryPage) -> LibraryPageJson:
         "parts": [
             {
                 **found_json(part.skill),
-                "chance": round(part.chance, 4),
+                "chance": round(part.chance, DIGITS),
                 "tasks": list(part.tasks),
                 "key": part.key,
                 "show": part.show,
@@ -169,7 +169,7 @@ def library_page_json(page: LibraryPage) -> LibraryPageJson:
         "refused": [
             {
                 **found_json(each.skill),
-                "chance": round(each.chance, 4),
+                "chance": round(each.chance, DIGITS),
                 "reason": each.reason.value,
                 "detail": each.detail,
             }

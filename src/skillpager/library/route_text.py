@@ -15,14 +15,10 @@ LEAST_CHANCE = 0.01
 
 def reason_words(routed: RoutedSkill) -> str:
     """Return why a skill was found, such as `restore, dump in its description and body; near "Restore"`."""
-    reasons = []
-    if routed.terms:
-        *before, last = routed.fields or ("text",)
-        fields = f"{', '.join(before)} and {last}" if before else last
-        reasons.append(f"{', '.join(routed.terms[:MAX_TERMS])} in its {fields}")
-    if routed.node:
-        reasons.append(f'near its "{snippet(routed.node, TITLE_CHARS)}"')
-    return "; ".join(reasons) or "similar in meaning"
+    *before, last = routed.fields  # words alone propose skills, so each holds some in a field
+    fields = f"{', '.join(before)} and {last}" if before else last
+    node = f'; near its "{snippet(routed.node, TITLE_CHARS)}"' if routed.node else ""
+    return f"{', '.join(routed.terms[:MAX_TERMS])} in its {fields}{node}"
 
 
 def chance_of(chance: float) -> str:

@@ -7,7 +7,7 @@ import numpy as np
 
 from skillpager.errors import SkillPagerError
 from skillpager.library.catalog import Catalog, Kind, key_of
-from skillpager.library.discovery import FoundSkill, skill_faults
+from skillpager.library.discovery import FoundSkill, Progress, skill_faults
 from skillpager.library.features import Searched
 from skillpager.library.fields import FIELDS, FieldIndex, field_texts, routing_terms
 from skillpager.library.segments import KeyArray, TermSegment, make_terms
@@ -17,8 +17,6 @@ from skillpager.parsing.skill import read_skill
 WORDS = Kind("terms", TermSegment)
 # skills that are read and stored together; what is done is not lost when the process ends
 BATCH = 1_000
-
-Progress = Callable[[int, int], None]
 
 
 class Upkeep:

@@ -1,6 +1,6 @@
 """`skillpager library check`: what authors should mend in a library of skills."""
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ from skillpager.library.checking.skill_checks import (
     read_for_check,
 )
 from skillpager.library.copies import NEAR_COPY, NearCopy, find_copies
-from skillpager.library.discovery import skill_folders, stub_of
+from skillpager.library.discovery import Progress, skill_folders, stub_of
 from skillpager.library.licences import Licences
 from skillpager.output.formatting import percent
 from skillpager.parsing.skill import MAX_DESCRIPTION
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 DEFAULT_LIMITS = Limits(MAX_DESCRIPTION, MAX_BODY_LINES, MAX_BODY_TOKENS, NEAR_COPY, OVERLAP)
 # of near-copies, of which texts that differ in a few words only are estimated to be 100 % alike
 LARGEST_SHARE = 0.99
-
-Progress = Callable[[int, int], None]
 
 
 def check_library(
