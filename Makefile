@@ -89,6 +89,7 @@ tables: $(VENV)/.dev ## compute the tables of README and docs, and the figures, 
 	$(BIN)/python docs/generate_benchmark.py
 	$(BIN)/python docs/generate_models.py
 	$(BIN)/python docs/generate_agents.py
+	$(BIN)/python docs/generate_routing.py
 
 docs: $(VENV)/.dev ## the documentation site, in build/site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

@@ -7,8 +7,9 @@ from pathlib import Path
 
 from marked_blocks import table, write_blocks
 
+from skillpager.bench.data.folder import read_records
 from skillpager.bench.routing.rankers import RANKERS, TITLES
-from skillpager.bench.routing.rows import RoutingRow, fit_quality, read_rows, summarize
+from skillpager.bench.routing.rows import RoutingRow, fit_quality, summarize
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "routing.md"
@@ -26,7 +27,7 @@ def blocks() -> dict[str, str]:
     """Return the tables by the names of their blocks: one for each library and kind of query."""
     found = {}
     for folder in sorted(path for path in ROWS.iterdir() if path.is_dir()):
-        methods = {name: read_rows(folder / f"{name}.jsonl") for name in RANKERS}
+        methods = {name: list(read_records(folder / f"{name}.jsonl", RoutingRow)) for name in RANKERS}
         kinds = dict.fromkeys(row.kind for rows in methods.values() for row in rows)
         for kind in kinds:
             chosen = {name: [row for row in rows if row.kind == kind] for name, rows in methods.items()}

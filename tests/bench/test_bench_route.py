@@ -10,9 +10,10 @@ import pytest
 from chat_bench import invoke
 from conftest import SAMPLES
 from evidence_folder import write_evidence_folder
+from skillpager.bench.data.folder import read_records
 from skillpager.bench.routing.data import read_pool, read_tasks
 from skillpager.bench.routing.rankers import RANKERS
-from skillpager.bench.routing.rows import RoutingRow, fit_quality, measures_of, read_rows
+from skillpager.bench.routing.rows import RoutingRow, fit_quality, measures_of
 
 WORDS = pytest.mark.parametrize("method", [name for name in RANKERS if name != "dense"])
 
@@ -48,7 +49,7 @@ def test_every_method_finds_the_samples(method: str, tmp_path: Path) -> None:
     words = ["route", str(SAMPLES), "--asked", str(asked), "--out", str(out), "--methods", method]
     first = invoke("bench", *words)
     assert first.code == 0, first.err
-    rows = read_rows(out / f"{method}.jsonl")
+    rows = list(read_records(out / f"{method}.jsonl", RoutingRow))
     assert {next(iter(each.ranks)) for each in rows} == {"asked/git-bisect", "asked/csv-cleaning"}
     assert sum(rank == 1 for each in rows for rank in each.ranks.values()) >= len(rows) / 2
     text = (out / f"{method}.jsonl").read_text()
@@ -94,7 +95,7 @@ def test_tasks_and_pools_of_json_lines(tmp_path: Path) -> None:
     words = ["--tasks", str(tasks), "--truth", str(truth), "--out", str(tmp_path / "out")]
     done = invoke("bench", "route", str(packed), *words, "--methods", "route,fts5")
     assert done.code == 0, done.err
-    assert read_rows(tmp_path / "out" / "route.jsonl")[0].ranks == {"gt/alpha": 1}
+    assert next(read_records(tmp_path / "out" / "route.jsonl", RoutingRow)).ranks == {"gt/alpha": 1}
 
 
 @pytest.mark.parametrize(
@@ -128,3 +129,26 @@ def test_rows_of_another_library_are_kept(tmp_path: Path) -> None:
     done = invoke("bench", "route", str(asked), *words)
     assert done.code == 1
     assert "rows of another library" in done.err
+
+
+def test_a_row_that_was_cut_short_is_computed_again(tmp_path: Path) -> None:
+    asked = write_evidence_folder(tmp_path / "asked", "git-bisect")
+    words = ["--asked", str(asked), "--out", str(tmp_path / "out"), "--methods", "fts5"]
+    assert invoke("bench", "route", str(SAMPLES), *words).code == 0
+    path = tmp_path / "out" / "fts5.jsonl"
+    whole = list(read_records(path, RoutingRow))
+    path.write_bytes(path.read_bytes()[:-20])
+    done = invoke("bench", "route", str(SAMPLES), *words)
+    assert done.code == 0, done.err
+    again = list(read_records(path, RoutingRow))
+    assert [(each.query, each.ranks) for each in again] == [(each.query, each.ranks) for each in whole]
+
+
+def test_a_damaged_row_is_told(tmp_path: Path) -> None:
+    asked = write_evidence_folder(tmp_path / "asked", "git-bisect")
+    words = ["--asked", str(asked), "--out", str(tmp_path / "out"), "--methods", "fts5"]
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "fts5.jsonl").write_text('{"query": 1}\n')
+    done = invoke("bench", "route", str(SAMPLES), *words)
+    assert done.code == 1
+    assert "fts5.jsonl:1" in "".join(done.err.split())

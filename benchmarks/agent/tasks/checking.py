@@ -184,8 +184,8 @@ def _scalar(word: str) -> Scalar:
     for kind in (int, float):
         try:
             return kind(word)
-        except ValueError:
-            pass
+        except ValueError:  # no such number: the next kind, or a text
+            continue
     return word
 
 

@@ -26,9 +26,7 @@ for name in (
     check.need(name in imports, f"import of {name}")
 check.need("DummyOperator" not in source and "airflow.decorators" not in source, "old imports are gone")
 check.need("execution_date" not in source, "execution_date is gone")
-check.need(
-    ("dag_run" in source and ".logical_date" in source) or "logical_date" in source, "the logical date"
-)
+check.need("logical_date" in source, "the logical date")
 check.need("yesterday_ds" not in source, "yesterday_ds is gone")
 template = calls.get("BashOperator", {}).get("bash_command", "")
 check.need("ds_add" in template and "-1" in template, "the day before, in the template")

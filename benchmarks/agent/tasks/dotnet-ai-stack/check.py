@@ -16,10 +16,7 @@ for key, name in (
 ):
     check.need(plain(a.get(key)) == name, f"{key}: the package")
 words = plain(a.get("install_assistant")).split()
-check.need(
-    words[:3] == ["dotnet", "add", "package"] or words[:2] == ["dotnet", "add"],
-    "install_assistant: dotnet add package",
-)
+check.need(words[:2] == ["dotnet", "add"], "install_assistant: dotnet add, a project may be named")
 check.need(
     "microsoft.agents.ai" in words and "--prerelease" in words, "install_assistant: prerelease of the package"
 )

@@ -33,7 +33,6 @@ class McpTools:
 
     Attributes:
         tools: The tools, as the chat protocol describes them.
-        instructions: What the server says of itself.
     """
 
     def __init__(self, portal: BlockingPortal, client: "Client", listed: "list[Tool]") -> None:
@@ -43,7 +42,6 @@ class McpTools:
         self.tools: tuple[JsonObject, ...] = tuple(
             function_tool(tool.name, tool.description or "", tool.input_schema) for tool in listed
         )
-        self.instructions = client.instructions or ""
 
     def call(self, name: str, arguments: Mapping[str, object]) -> str | None:
         """Return what the server answers to a call, or None if it has no tool of this name."""

@@ -88,8 +88,8 @@ def _kill_group(process: "subprocess.Popen[bytes]") -> None:
             os.killpg(process.pid, signal.SIGKILL)
         else:
             process.kill()
-    except (ProcessLookupError, PermissionError):  # nobody is left
-        pass
+    except (ProcessLookupError, PermissionError):
+        pass  # nobody is left, which macOS reports of a group of ended processes as a lack of permission
 
 
 class _Output:

@@ -1,13 +1,14 @@
 """Rows of a routing measurement: the ranks of the skills that each query needs, by method; resumable."""
 
-import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from skillpager.bench.data.folder import append_records, read_records
+from skillpager.bench.data.records import Record
 from skillpager.bench.report.statistics import Interval, bootstrap
 from skillpager.bench.routing.data import RoutingQuery, RoutingSkill, needed_ids
 from skillpager.bench.routing.rankers import DEPTH, OwnRouter, make_ranker
@@ -17,7 +18,7 @@ SUFFIX = ".jsonl"
 
 
 @dataclass(frozen=True, slots=True)
-class RoutingRow:
+class RoutingRow(Record):
     """What a method found for a query.
 
     Attributes:
@@ -39,23 +40,6 @@ class RoutingRow:
     without: float | None = None
 
 
-def read_rows(path: Path) -> list[RoutingRow]:
-    """Return the rows of a file; none if there is no file.
-
-    Raises:
-        BenchError: A line is no row.
-    """
-    if not path.exists():
-        return []
-    rows = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-        try:
-            rows.append(RoutingRow(**json.loads(line)))
-        except (ValueError, TypeError) as error:
-            raise BenchError(f"{path}:{number}: not a row of a routing measurement ({error}).") from error
-    return rows
-
-
 def measure_method(
     method: str,
     skills: Sequence[RoutingSkill],
@@ -66,11 +50,11 @@ def measure_method(
     """Return the rows of a method, after adding those to `<folder>/<method>.jsonl` that are missing.
 
     Raises:
-        BenchError: The method is unknown, or the folder has rows of a library of another size.
+        BenchError: The method is unknown, or a row is damaged or of a library of another size.
         MissingExtraError: The method needs a package that is not installed.
     """
     path = folder / f"{method}{SUFFIX}"
-    rows = read_rows(path)
+    rows = list(read_records(path, RoutingRow))
     if any(row.library != len(skills) for row in rows):
         raise BenchError(f"{path} has rows of another library: choose another --out, or delete it.")
     done = {row.query for row in rows}
@@ -78,21 +62,18 @@ def measure_method(
     if not missing:
         return rows
     ranker = make_ranker(method, skills, needed_ids(queries))
-    folder.mkdir(parents=True, exist_ok=True)
-    with path.open("a", encoding="utf-8") as file:
-        for number, query in enumerate(missing):
-            progress(number, len(missing))
-            started = time.process_time()
-            found, fits = ranker.rank(query.text)
-            ms = 1000 * (time.process_time() - started)
-            ranks = {id_: found.index(id_) + 1 if id_ in found else None for id_ in query.needs}
-            without = ranker.fit_without(query.text) if isinstance(ranker, OwnRouter) else None
-            row = RoutingRow(
-                query.id, query.kind, ranks, len(skills), round(ms, 2), _round(fits), _round(without)
-            )
-            file.write(json.dumps(asdict(row)) + "\n")
-            file.flush()
-            rows.append(row)
+    for number, query in enumerate(missing):
+        progress(number, len(missing))
+        started = time.process_time()
+        found, fits = ranker.rank(query.text)
+        ms = 1000 * (time.process_time() - started)
+        ranks = {id_: found.index(id_) + 1 if id_ in found else None for id_ in query.needs}
+        without = ranker.fit_without(query.text) if isinstance(ranker, OwnRouter) else None
+        row = RoutingRow(
+            query.id, query.kind, ranks, len(skills), round(ms, 2), _round(fits), _round(without)
+        )
+        append_records(path, [row])
+        rows.append(row)
     return rows
 
 
