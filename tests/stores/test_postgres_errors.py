@@ -29,7 +29,6 @@ from tls_proxy import make_certificate, tls_proxy
 
 # what is refused at once is not tried for so long, which the tests of that measure
 LONG = 60.0
-MANY_MORE = 30
 
 
 def role(server: PostgresServer, name: str, *rights: str, database: str) -> str:

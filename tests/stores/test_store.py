@@ -1,4 +1,4 @@
-"""The SQLite store: round trips, many processes, kills, damage, errors, eviction."""
+"""The SQLite file: replacing, eviction, connections, damage, errors, format; the rest is in test_all_stores.py."""
 
 import gc
 import logging
@@ -30,8 +30,6 @@ from skillpager.types import SkillIndex
 from store_places import Place
 
 FORMAT = Path(__file__).parents[2] / "docs" / "store-format.md"
-KILLS = 20
-ROUNDS = 40
 FLIPS = 100
 TRUNCATIONS = 25
 HEADER_BYTES = 100

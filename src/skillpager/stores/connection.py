@@ -244,8 +244,8 @@ class Database:
                 f"({error.strerror}): delete it, or set SKILLPAGER_CACHE_DIR to another folder."
             ) from error
         logger.warning(
-            "The %s %s is damaged (%s): moved to %s; a fresh store replaces it, and indexes are rebuilt when "
-            "they are needed.",
+            "The %s %s is damaged (%s): moved to %s; a fresh file replaces it, and what it held is made "
+            "again when it is needed.",
             *(self._schema.what, self.path, fault, target),
         )
 

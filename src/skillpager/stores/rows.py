@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 
 Row = tuple[Any, ...]
 
-# The rows of an index lie in these tables, columns as in `connection.SCHEMA`.
+# The rows of an index lie in these tables, columns as in `connection.STATEMENTS`.
 TABLES = ("files", "headings", "nodes", "edges")
 RECIPE_COLUMNS = ("splitter", "classifier", "encoder", "embedded_text", "token_counter", "format")
 HEAD_COLUMNS = ("key", "name", "root", *RECIPE_COLUMNS, "dim", "n_nodes", "full_tokens", "created")
