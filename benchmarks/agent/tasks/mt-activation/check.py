@@ -22,7 +22,7 @@ check.need(
     "mt.exe.config: the attribute for legacy activations",
 )
 versions = [e.get("version", "") for e in startup.iter("supportedRuntime")] if startup is not None else []
-check.need(all(v.startswith("v4.0") for v in versions), "mt.exe.config: version 4.0")
+check.need(bool(versions) and all(v.startswith("v4.0") for v in versions), "mt.exe.config: version 4.0")
 lines = [line.strip().lower() for line in text("capture.cmd").splitlines()]
 make = next((i for i, s in enumerate(lines) if re.search(r"\b(mkdir|md)\b.*clrloadlogs", s)), None)
 on = next(
