@@ -1,37 +1,23 @@
 """`skillpager ask`: one page from the skills of a library that a task needs."""
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from skillpager.cli.messages import note, print_json, print_text, print_trace, reported, warn
-from skillpager.cli.options import AsJson, PagerOptions, StyleName
+from skillpager.cli.options import AsJson, PagerOptions, QueryArgument, SearchedFolders, StyleName
 
 if TYPE_CHECKING:
     from skillpager.library import FoundSkill, LibraryPage
 
 
-@reported
-def ask(
-    query: Annotated[
-        str, typer.Argument(metavar="QUERY", help="The task at hand, in a sentence; - reads it from stdin.")
-    ],
-    folders: Annotated[
-        list[Path] | None,
-        typer.Argument(
-            metavar="DIR",
-            help="Folders of skills to search. [default: those that `skillpager list` searches]",
-            show_default=False,
-        ),
-    ] = None,
-    skills: Annotated[
-        list[Path] | None,
-        typer.Option("--skills", metavar="DIR", help="The same as DIR.", show_default=False),
-    ] = None,
-    *,
-    options: PagerOptions,
+@dataclass(frozen=True, slots=True)
+class SharedPageOptions:
+    """Limits of a page that several skills share, as in `skillpager.library.LibraryPageOptions`."""
+
     max_tokens: Annotated[
         int | None,
         typer.Option(
@@ -39,11 +25,11 @@ def ask(
             metavar="N",
             help="Longest page, names of skills and omission marks included. [default: no limit]",
         ),
-    ] = None,
+    ] = None
     max_skills: Annotated[
         int | None,
         typer.Option("--max-skills", metavar="N", help="Most skills on the page. [default: 3]"),
-    ] = None,
+    ] = None
     fill: Annotated[
         bool | None,
         typer.Option(
@@ -52,7 +38,20 @@ def ask(
             "[default: no-fill]",
             show_default=False,
         ),
+    ] = None
+
+
+@reported
+def ask(
+    query: QueryArgument,
+    folders: SearchedFolders = None,
+    skills: Annotated[
+        list[Path] | None,
+        typer.Option("--skills", metavar="DIR", help="The same as DIR.", show_default=False),
     ] = None,
+    *,
+    options: PagerOptions,
+    limits: SharedPageOptions,
     style: StyleName = None,
     explain: Annotated[
         bool,
@@ -79,7 +78,8 @@ def ask(
     from skillpager.cli.views import progress_bar
     from skillpager.errors import SettingsError, SkillError
     from skillpager.folders.agents import shown_folders
-    from skillpager.library import LibraryPageOptions, library_page_json
+    from skillpager.library import library_page_json
+    from skillpager.library.choosing import MAX_SKILLS
     from skillpager.output.formatting import too_few_tokens
 
     query = session.read_query(query, skill="")
@@ -89,18 +89,17 @@ def ask(
         raise SkillError(
             f"There are no skills in {shown_folders(library.folders)}: name folders with skills."
         )
-    chosen = LibraryPageOptions(
-        max_tokens=max_tokens,
-        fill=fill,
-        style=style,
-        folder=True,
-        show=lambda skill: session.show_command(word_of(skill, by_path=bool(named)), options),
-    )
-    if max_skills is not None:
-        chosen["max_skills"] = max_skills
     with progress_bar("skills") as progress:
-        chosen["progress"] = progress
-        made = library.page(query, **chosen)
+        made = library.page(
+            query,
+            max_skills=MAX_SKILLS if limits.max_skills is None else limits.max_skills,
+            max_tokens=limits.max_tokens,
+            fill=limits.fill,
+            style=style,
+            folder=True,
+            show=lambda skill: session.show_command(word_of(skill, by_path=bool(named)), options),
+            progress=progress,
+        )
     if as_json:
         print_json(library_page_json(made))
     else:

@@ -1,12 +1,11 @@
 """`skillpager route`: which skills of a library a query needs, and why."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from skillpager.cli.messages import note, print_json, print_text, reported
-from skillpager.cli.options import AsJson, PagerOptions, Without
+from skillpager.cli.options import AsJson, PagerOptions, QueryArgument, SearchedFolders, Without
 
 if TYPE_CHECKING:
     from skillpager.library import Route, RoutedSkill
@@ -17,17 +16,8 @@ SHOWN_TERMS = 6
 
 @reported
 def route(
-    query: Annotated[
-        str, typer.Argument(metavar="QUERY", help="The task at hand, in a sentence; - reads it from stdin.")
-    ],
-    folders: Annotated[
-        list[Path] | None,
-        typer.Argument(
-            metavar="DIR",
-            help="Folders of skills to search. [default: those that `skillpager list` searches]",
-            show_default=False,
-        ),
-    ] = None,
+    query: QueryArgument,
+    folders: SearchedFolders = None,
     k: Annotated[
         int, typer.Option("--max-skills", "-k", metavar="N", min=1, help="Print at most N skills.")
     ] = 10,
