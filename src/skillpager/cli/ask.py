@@ -114,16 +114,16 @@ def ask(
 def _print_explanation(made: "LibraryPage") -> None:
     """Print to stderr which skills have a part and why, and which have none."""
     from skillpager.display_text import one_line
-    from skillpager.output.formatting import percent, snippet
+    from skillpager.output.formatting import chance_words, snippet
     from skillpager.output.outline import explain_page
 
     for part in made.parts:
         tasks = "; ".join(snippet(task) for task in part.tasks)
-        print_trace(f"{one_line(part.skill.name)} (chance {percent(part.chance)}) for: {tasks}")
+        print_trace(f"{one_line(part.skill.name)} (chance {chance_words(part.chance)}) for: {tasks}")
         print_trace(explain_page(part.page, show=part.show))
     for each in made.refused:
         name = one_line(each.skill.name)
-        print_trace(f"not on the page: {name} (chance {percent(each.chance)}): {one_line(each.detail)}")
+        print_trace(f"not on the page: {name} (chance {chance_words(each.chance)}): {one_line(each.detail)}")
 
 
 def _print_notes(made: "LibraryPage") -> None:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from skillpager.errors import SettingsError
 from skillpager.library import Route
 from skillpager.library.pages import LibraryPage, RefusalReason, SkillPart
-from skillpager.library.route_text import chance_of, no_fit_words, reason_words
+from skillpager.library.route_text import no_fit_words, reason_words
 from skillpager.mcp.replies import Reply, gap_forms, most_that_fit, node_forms
 from skillpager.output.formatting import chance_words, snippet, too_few_tokens
 from skillpager.types import TokenCounter
@@ -34,13 +34,10 @@ def search_reply(route: Route, tokens: Sequence[int], limit: int, counter: Token
         form: dict[str, object] = {"name": routed.skill.name, "description": description}
         forms.append(form | {"chance": chance, "reason": reason, "tokens": size})
         told = f": {description}" if description else ""
-        head = f"- {routed.skill.name} ({chance_of(routed.chance)}, {size:,} tokens){told}"
+        head = f"- {routed.skill.name} ({chance_words(routed.chance)}, {size:,} tokens){told}"
         lines.append(f"{head}\n  why: {reason}\n")
     head = no_fit_words(route)
-    if not head:
-        head = f"The best of {route.searched:,} skills, each with the chance that the task needs it:"
-    elif lines:
-        head += " The nearest:"
+    head = head or f"The best of {route.searched:,} skills, each with the chance that the task needs it:"
 
     def render(shown: int) -> str:
         return f"{head}\n{''.join(lines[:shown])}"
