@@ -77,18 +77,16 @@ def ask(
     from skillpager.cli import session
     from skillpager.cli.views import progress_bar
     from skillpager.errors import SettingsError, SkillError
-    from skillpager.folders.agents import shown_folders
     from skillpager.library import library_page_json
     from skillpager.library.choosing import MAX_SKILLS
     from skillpager.output.formatting import too_few_tokens
 
     query = session.read_query(query, skill="")
     named = [*(folders or []), *(skills or [])]
-    library = session.open_library(named, options)
-    if not library.skills():
-        raise SkillError(
-            f"There are no skills in {shown_folders(library.folders)}: name folders with skills."
-        )
+    library = session.open_library(named, options, search=False)
+    if missing := session.missing_skills(library):
+        remedy = "name folders with skills"
+        raise SkillError(f"There are {missing}: {remedy}{', or widen the settings' if library.keep else ''}.")
     with progress_bar("skills") as progress:
         made = library.page(
             query,
