@@ -267,7 +267,7 @@ class SkillTools:
     def _within_budget(
         self, page: Callable[[int | None], Reply], budget: int | None, caller: Caller
     ) -> Reply:
-        """Return a page under the budget of the caller; without one the page that ends by itself, if it fits."""
+        """Return a page under the caller's budget; without one the page that ends by itself, if it fits."""
         counter = self._pager.token_counter
 
         def make(limit: int) -> Reply:
