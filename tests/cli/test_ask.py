@@ -72,10 +72,12 @@ def test_the_notes_tell_of_each_skill_and_of_the_whole(ask: Ask) -> None:
 
 def test_the_marks_of_each_part_can_be_read_as_they_say(ask: Ask, cache: Path) -> None:
     done = ask(TWO, FOLDERS, "--max-tokens", "500")
-    commands = re.findall(r"read: skillpager (show \S+) L2-9\]", done.out)
-    assert len(commands) >= 1
-    for command, gap in zip(commands, re.findall(r"\[… (L\d+(?:-\d+)?)", done.out), strict=False):
-        read = run(*command.split(), gap, env=environment(cache))
+    _, *rest = re.split(r"read: skillpager (show \S+) L2-9\]", done.out)
+    assert len(rest) >= 2
+    for command, part in zip(rest[::2], rest[1::2], strict=True):
+        gap = re.search(r"\[… (L\d+(?:-\d+)?)", part)
+        assert gap is not None
+        read = run(*command.split(), gap[1], env=environment(cache))
         assert read.code == 0
         assert read.out.strip()
 
@@ -140,7 +142,12 @@ def test_mistakes_end_with_a_remedy(ask: Ask, tmp_path: Path) -> None:
     )
     empty = ask(ONE, tmp_path)
     assert empty.code == 1
-    assert f"There are no skills in {tmp_path}" in empty.err
+    assert empty.err == f"error: There are no skills in {tmp_path}: name folders with skills.\n"
+    trusting = ask(ONE, FOLDERS, SKILLPAGER_TRUSTED=str(tmp_path / "nowhere"))
+    assert trusting.err == (
+        f"error: There are no skills that the settings `trusted` and `licences` let pass in {FOLDERS}: "
+        "name folders with skills, or widen the settings.\n"
+    )
     assert ask(ONE, FOLDERS, "--max-skills", "0").code == 1
     assert ask(" ", FOLDERS).code == 1
     assert ask().code == 2

@@ -37,7 +37,7 @@ def test_json_and_explanations_have_the_same_numbers(env: dict[str, str]) -> Non
         "git-bisect",
     )
     told = run("route", "-", SAMPLES, "-k", "1", "--explain", env=env, stdin=QUERY.encode()).out
-    assert "test, commit, which: in its description, body" in told
+    assert "\ngit-bisect: test, commit, which in its description and body" in told
     for name, value in skill["features"].items():
         (shown,) = re.findall(rf"^  {name} (\S+)$", told, re.MULTILINE)
         assert float(shown) == pytest.approx(value, abs=6e-4)  # rounded twice
@@ -46,7 +46,8 @@ def test_json_and_explanations_have_the_same_numbers(env: dict[str, str]) -> Non
 def test_it_says_that_no_skill_fits(env: dict[str, str]) -> None:
     done = run("route", "bake a sourdough bread with rye flour", SAMPLES, env=env)
     assert done.code == 0
-    assert "perhaps no skill fits: the chance that one of 10 skills does is " in done.err
+    said = "Perhaps none of 10 skills fits the query: the chance that one does is under 1 %."
+    assert (done.out, done.err) == ("", f"{said}\n")
     assert run("route", "bake bread", SAMPLES, "--json", env=env).json["has_fit"] is False
 
 

@@ -1,5 +1,6 @@
 """Routing and pages of a whole library over HTTP, as the library makes them."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ USER_ONLY = "---\nname: deploy\ndescription: Deploy it.\ndisable-model-invocatio
 @pytest.fixture(scope="module")
 def client(pager: SkillPager) -> Iterator[httpx.Client]:
     with running(pager, ServerOptions(port=0, max_tokens=900)) as service:
+        # a route names nodes of skills that have been indexed: these are before all tests
+        service.client.post("/v1/ask", json={"query": BOTH})
         yield service.client
 
 
@@ -28,6 +31,12 @@ def told(client: httpx.Client, path: str, **fields: object) -> Any:
     answer = client.post(path, json=fields)
     assert answer.status_code == 200, answer.text
     return answer.json()
+
+
+def pages_made(client: httpx.Client) -> float:
+    """Return how many pages the service has made, by its own count."""
+    counts = re.findall(r"^skillpager_pages_total\{.*\} (.+)$", client.get("/metrics").text, re.MULTILINE)
+    return sum(map(float, counts))
 
 
 def test_a_route_is_that_of_the_library(client: httpx.Client, pager: SkillPager) -> None:
@@ -109,12 +118,12 @@ def test_where_nothing_fits_it_is_said(client: httpx.Client) -> None:
 
 
 def test_one_skill_has_its_own_page_and_counts_as_one(client: httpx.Client) -> None:
-    before = client.get("/metrics").text
+    before = pages_made(client)
     form = told(client, "/v1/ask", query=QUERY, max_skills=1)
+    assert pages_made(client) == before + 1
     page = told(client, "/v1/page", query=QUERY, skill="postgres-backup", max_tokens=900)
     assert form["text"] == page["text"]
     assert form["parts"][0]["page"]["selection"] == page["selection"]
-    assert before != client.get("/metrics").text
 
 
 @pytest.mark.parametrize(

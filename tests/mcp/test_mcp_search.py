@@ -67,7 +67,9 @@ def test_skills_are_ranked_with_their_reasons(server: SkillServer, pager: SkillP
 
 def test_that_no_skill_fits_is_said_plainly(server: SkillServer) -> None:
     found = form_of(answer(server, "search_skills", query=ELSEWHERE))
-    assert found["text"].startswith("Perhaps none of 10 skills fits the query (chance ")
+    said = "Perhaps none of 10 skills fits the query: the chance that one does is "
+    assert found["text"].startswith(said)
+    assert (" The nearest:\n- " in found["text"]) == bool(found["skills"])
     assert not found["has_fit"]
     page = form_of(answer(server, "load_skill", query=ELSEWHERE))
     assert page["text"].startswith("[No skill fits the query: 10 skills searched")

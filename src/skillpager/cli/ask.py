@@ -1,37 +1,23 @@
 """`skillpager ask`: one page from the skills of a library that a task needs."""
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from skillpager.cli.messages import note, print_json, print_text, print_trace, reported, warn
-from skillpager.cli.options import AsJson, PagerOptions, StyleName
+from skillpager.cli.options import AsJson, PagerOptions, QueryArgument, SearchedFolders, StyleName
 
 if TYPE_CHECKING:
     from skillpager.library import FoundSkill, LibraryPage
 
 
-@reported
-def ask(
-    query: Annotated[
-        str, typer.Argument(metavar="QUERY", help="The task at hand, in a sentence; - reads it from stdin.")
-    ],
-    folders: Annotated[
-        list[Path] | None,
-        typer.Argument(
-            metavar="DIR",
-            help="Folders of skills to search. [default: those that `skillpager list` searches]",
-            show_default=False,
-        ),
-    ] = None,
-    skills: Annotated[
-        list[Path] | None,
-        typer.Option("--skills", metavar="DIR", help="The same as DIR.", show_default=False),
-    ] = None,
-    *,
-    options: PagerOptions,
+@dataclass(frozen=True, slots=True)
+class SharedPageOptions:
+    """Limits of a page that several skills share, as in `skillpager.library.LibraryPageOptions`."""
+
     max_tokens: Annotated[
         int | None,
         typer.Option(
@@ -39,11 +25,11 @@ def ask(
             metavar="N",
             help="Longest page, names of skills and omission marks included. [default: no limit]",
         ),
-    ] = None,
+    ] = None
     max_skills: Annotated[
         int | None,
         typer.Option("--max-skills", metavar="N", help="Most skills on the page. [default: 3]"),
-    ] = None,
+    ] = None
     fill: Annotated[
         bool | None,
         typer.Option(
@@ -52,7 +38,20 @@ def ask(
             "[default: no-fill]",
             show_default=False,
         ),
+    ] = None
+
+
+@reported
+def ask(
+    query: QueryArgument,
+    folders: SearchedFolders = None,
+    skills: Annotated[
+        list[Path] | None,
+        typer.Option("--skills", metavar="DIR", help="The same as DIR.", show_default=False),
     ] = None,
+    *,
+    options: PagerOptions,
+    limits: SharedPageOptions,
     style: StyleName = None,
     explain: Annotated[
         bool,
@@ -78,29 +77,27 @@ def ask(
     from skillpager.cli import session
     from skillpager.cli.views import progress_bar
     from skillpager.errors import SettingsError, SkillError
-    from skillpager.folders.agents import shown_folders
-    from skillpager.library import LibraryPageOptions, library_page_json
+    from skillpager.library import library_page_json
+    from skillpager.library.choosing import MAX_SKILLS
     from skillpager.output.formatting import too_few_tokens
 
     query = session.read_query(query, skill="")
     named = [*(folders or []), *(skills or [])]
-    library = session.open_library(named, options)
-    if not library.skills():
-        raise SkillError(
-            f"There are no skills in {shown_folders(library.folders)}: name folders with skills."
-        )
-    chosen = LibraryPageOptions(
-        max_tokens=max_tokens,
-        fill=fill,
-        style=style,
-        folder=True,
-        show=lambda skill: session.show_command(word_of(skill, by_path=bool(named)), options),
-    )
-    if max_skills is not None:
-        chosen["max_skills"] = max_skills
+    library = session.open_library(named, options, search=False)
+    if missing := session.missing_skills(library):
+        remedy = "name folders with skills"
+        raise SkillError(f"There are {missing}: {remedy}{', or widen the settings' if library.keep else ''}.")
     with progress_bar("skills") as progress:
-        chosen["progress"] = progress
-        made = library.page(query, **chosen)
+        made = library.page(
+            query,
+            max_skills=MAX_SKILLS if limits.max_skills is None else limits.max_skills,
+            max_tokens=limits.max_tokens,
+            fill=limits.fill,
+            style=style,
+            folder=True,
+            show=lambda skill: session.show_command(word_of(skill, by_path=bool(named)), options),
+            progress=progress,
+        )
     if as_json:
         print_json(library_page_json(made))
     else:
@@ -115,16 +112,16 @@ def ask(
 def _print_explanation(made: "LibraryPage") -> None:
     """Print to stderr which skills have a part and why, and which have none."""
     from skillpager.display_text import one_line
-    from skillpager.output.formatting import percent, snippet
+    from skillpager.output.formatting import chance_words, snippet
     from skillpager.output.outline import explain_page
 
     for part in made.parts:
         tasks = "; ".join(snippet(task) for task in part.tasks)
-        print_trace(f"{one_line(part.skill.name)} (chance {percent(part.chance)}) for: {tasks}")
+        print_trace(f"{one_line(part.skill.name)} (chance {chance_words(part.chance)}) for: {tasks}")
         print_trace(explain_page(part.page, show=part.show))
     for each in made.refused:
         name = one_line(each.skill.name)
-        print_trace(f"not on the page: {name} (chance {percent(each.chance)}): {one_line(each.detail)}")
+        print_trace(f"not on the page: {name} (chance {chance_words(each.chance)}): {one_line(each.detail)}")
 
 
 def _print_notes(made: "LibraryPage") -> None:

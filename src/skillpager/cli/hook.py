@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from skillpager.cli.hook_sessions import ShownNodes
     from skillpager.library import Library
     from skillpager.library.pages import LibraryPage
-    from skillpager.settings import Settings
 
 NAME = "hook"
 EVENT = "UserPromptSubmit"
@@ -119,7 +118,7 @@ def hook(
       skillpager hook --skills-dir examples/skills --prepare
     """
     if prepare:
-        _open_library(options, None)[0].prepare()
+        _open_library(options, None).prepare()
         return
     if sys.stdin.isatty():
         note("an agent runs this command with each prompt, and tells it the prompt on stdin (docs/hosts.md)")
@@ -181,8 +180,8 @@ def _answer(prompt: Prompt, options: HookOptions) -> list[dict[str, object]]:
     from skillpager.settings import cache_folder
 
     started = time.perf_counter()
-    library, settings = _open_library(options, prompt.folder)
-    shown = ShownNodes(cache_folder(settings), "" if options.resend else prompt.session)
+    library = _open_library(options, prompt.folder)
+    shown = ShownNodes(cache_folder(library.pager.settings), "" if options.resend else prompt.session)
     made = _make_page(library, prompt, options, shown)
     if made is None:
         return []
@@ -198,19 +197,15 @@ def _answer(prompt: Prompt, options: HookOptions) -> list[dict[str, object]]:
     return [{**answer, "systemMessage": cost} if are_notes_heard() else answer]
 
 
-def _open_library(options: HookOptions, project: Path | None) -> "tuple[Library, Settings]":
+def _open_library(options: HookOptions, project: Path | None) -> "Library":
     from skillpager.cli.options import PagerOptions
-    from skillpager.cli.session import choose_settings, open_pager, skill_filter
+    from skillpager.cli.session import choose_settings, library_of
     from skillpager.folders.agents import search_folders
-    from skillpager.library import Library
-    from skillpager.settings import cache_folder
 
     chosen = PagerOptions(cache_dir=options.cache_dir)
     settings = choose_settings(chosen)
     folders = search_folders([*(options.skills_dirs or ()), *settings.skills_dir], project=project)
-    pager = open_pager(chosen, show_batches=False)
-    library = Library(pager, folders, cache=cache_folder(settings), keep=skill_filter(settings))
-    return library, settings
+    return library_of(folders, chosen, settings)
 
 
 def _make_page(

@@ -1,14 +1,18 @@
 """`skillpager library`: what concerns many skills at once; so far their check."""
 
-from pathlib import Path
-from typing import Annotated
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from skillpager.cli.list import check_folders
 from skillpager.cli.messages import FAILED, UsageError, note, print_json, print_text, reported
-from skillpager.cli.options import AsJson
+from skillpager.cli.options import AsJson, SearchedFolders
 from skillpager.cli.views import counted, progress_bar
+
+if TYPE_CHECKING:
+    from skillpager.library.checking.findings import Kind
+    from skillpager.library.checking.skill_checks import Limits
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
@@ -18,32 +22,25 @@ def library() -> None:
     """Check a library of skills."""
 
 
-@app.command()
-@reported
-def check(
-    folders: Annotated[
-        list[Path] | None,
-        typer.Argument(
-            metavar="DIR",
-            help="Folders to search. [default: those that `skillpager list` searches]",
-            show_default=False,
-        ),
-    ] = None,
+@dataclass(frozen=True, slots=True)
+class CheckOptions:
+    """Kinds of findings that are left out, and where findings begin; what is not given is the default."""
+
     ignore: Annotated[
         list[str] | None,
         typer.Option(
             metavar="KIND", help="Leave out findings of this kind, such as licence. May be repeated."
         ),
-    ] = None,
+    ] = None
     max_description: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Most characters of a description. [default: 1024]")
-    ] = None,
+    ] = None
     max_lines: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Most lines of a SKILL.md. [default: 500]")
-    ] = None,
+    ] = None
     max_tokens: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Most tokens of its text. [default: 5000]")
-    ] = None,
+    ] = None
     near_copy: Annotated[
         float | None,
         typer.Option(
@@ -52,7 +49,7 @@ def check(
             max=1.0,
             help="Least share of common text in near-copies. [default: 0.8]",
         ),
-    ] = None,
+    ] = None
     overlap: Annotated[
         float | None,
         typer.Option(
@@ -61,9 +58,34 @@ def check(
             max=1.0,
             help="Least similarity of descriptions that overlap. [default: 0.85]",
         ),
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
+    ] = None
+
+    def kinds(self) -> "list[Kind]":
+        """Return the kinds that are left out; a `UsageError` names one that there is not."""
+        from skillpager.library.checking.findings import Kind
+
+        unknown = sorted(set(self.ignore or ()) - set(Kind))
+        if unknown:
+            raise UsageError(f"There is no kind {unknown[0]!r} of findings: the kinds are {', '.join(Kind)}.")
+        return [Kind(kind) for kind in self.ignore or ()]
+
+    def limits(self) -> "Limits":
+        """Return the limits of the check."""
+        from skillpager.library.checking.checks import DEFAULT_LIMITS
+        from skillpager.library.checking.skill_checks import Limits
+
+        return Limits(
+            description=self.max_description or DEFAULT_LIMITS.description,
+            body_lines=self.max_lines or DEFAULT_LIMITS.body_lines,
+            body_tokens=self.max_tokens or DEFAULT_LIMITS.body_tokens,
+            near_copy=self.near_copy or DEFAULT_LIMITS.near_copy,
+            overlap=self.overlap or DEFAULT_LIMITS.overlap,
+        )
+
+
+@app.command()
+@reported
+def check(folders: SearchedFolders = None, *, options: CheckOptions, as_json: AsJson = False) -> None:
     """Check skills as their authors would before others use them.
 
     Found are departures from the Agent Skills specification, dead links, files that are too long, missing
@@ -78,29 +100,17 @@ def check(
     """
     from skillpager.cli.session import report_estimates
     from skillpager.folders.agents import search_folders, shown_folders
-    from skillpager.library.checking.checks import DEFAULT_LIMITS, check_library
-    from skillpager.library.checking.findings import Kind, check_json
-    from skillpager.library.checking.skill_checks import Limits
+    from skillpager.library.checking.checks import check_library
+    from skillpager.library.checking.findings import check_json
     from skillpager.settings import load_settings
     from skillpager.tokens import default_counter
 
     check_folders(folders or [])
-    unknown = sorted(set(ignore or ()) - set(Kind))
-    if unknown:
-        raise UsageError(f"There is no kind {unknown[0]!r} of findings: the kinds are {', '.join(Kind)}.")
-    limits = Limits(
-        description=max_description or DEFAULT_LIMITS.description,
-        body_lines=max_lines or DEFAULT_LIMITS.body_lines,
-        body_tokens=max_tokens or DEFAULT_LIMITS.body_tokens,
-        near_copy=near_copy or DEFAULT_LIMITS.near_copy,
-        overlap=overlap or DEFAULT_LIMITS.overlap,
-    )
+    ignored, limits = options.kinds(), options.limits()
     places = folders or search_folders(load_settings().skills_dir)
     report_estimates(default_counter())
     with progress_bar("skills") as progress:
-        checked = check_library(
-            places, limits=limits, ignore=[Kind(kind) for kind in ignore or ()], progress=progress
-        )
+        checked = check_library(places, limits=limits, ignore=ignored, progress=progress)
     if as_json:
         print_json(check_json(checked))
     else:

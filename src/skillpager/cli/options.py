@@ -72,6 +72,9 @@ SkillArgument = Annotated[
         show_default=False,
     ),
 ]
+QueryArgument = Annotated[
+    str, typer.Argument(metavar="QUERY", help="The task at hand, in a sentence; - reads it from stdin.")
+]
 StyleName = Annotated[
     str | None,
     typer.Option(
@@ -124,6 +127,14 @@ StoreAddress = Annotated[
         metavar="URL",
         help="PostgreSQL database for stored indexes, in place of a folder: postgresql://USER@HOST/DATABASE. "
         "A password is better put in PGPASSFILE: others on this machine can see options.",
+    ),
+]
+SearchedFolders = Annotated[
+    list[Path] | None,
+    typer.Argument(
+        metavar="DIR",
+        help="Folders of skills to search. [default: those that `skillpager list` searches]",
+        show_default=False,
     ),
 ]
 OfferedFolders = Annotated[

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from skillpager.cli.messages import note, print_json, print_text, print_trace, reported
-from skillpager.cli.options import AsJson, PagerOptions, PickOptions, SkillArgument, StyleName
+from skillpager.cli.options import AsJson, PagerOptions, PickOptions, QueryArgument, SkillArgument, StyleName
 
 logger = logging.getLogger(__name__)
 
@@ -23,9 +23,7 @@ if TYPE_CHECKING:
 @reported
 def page(
     skill: SkillArgument,
-    query: Annotated[
-        str, typer.Argument(metavar="QUERY", help="The task at hand, in a sentence; - reads it from stdin.")
-    ],
+    query: QueryArgument,
     picked: PickOptions,
     options: PagerOptions,
     style: StyleName = None,

@@ -1,33 +1,22 @@
 """`skillpager route`: which skills of a library a query needs, and why."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from skillpager.cli.messages import note, print_json, print_text, reported
-from skillpager.cli.options import AsJson, PagerOptions, Without
+from skillpager.cli.options import AsJson, PagerOptions, QueryArgument, SearchedFolders, Without
 
 if TYPE_CHECKING:
     from skillpager.library import Route, RoutedSkill
 
 DESCRIPTION_CHARS = 72
-SHOWN_TERMS = 6
 
 
 @reported
 def route(
-    query: Annotated[
-        str, typer.Argument(metavar="QUERY", help="The task at hand, in a sentence; - reads it from stdin.")
-    ],
-    folders: Annotated[
-        list[Path] | None,
-        typer.Argument(
-            metavar="DIR",
-            help="Folders of skills to search. [default: those that `skillpager list` searches]",
-            show_default=False,
-        ),
-    ] = None,
+    query: QueryArgument,
+    folders: SearchedFolders = None,
     k: Annotated[
         int, typer.Option("--max-skills", "-k", metavar="N", min=1, help="Print at most N skills.")
     ] = 10,
@@ -53,6 +42,7 @@ def route(
     from skillpager.cli import session
     from skillpager.cli.views import progress_bar
     from skillpager.library import route_json
+    from skillpager.library.route_text import no_fit_words
 
     query = session.read_query(query, skill="")
     library = session.open_library(folders or [], options, counts=False)
@@ -61,21 +51,23 @@ def route(
     if as_json:
         print_json(route_json(found, explain=explain))
         return
+    if found.searched and (said := no_fit_words(found)):
+        note(said)
     _print_skills(found)
     if explain:
         print_text("\n".join(_explained(routed) for routed in found.skills))
-    _print_notes(found)
 
 
 def _print_skills(found: "Route") -> None:
     from skillpager.cli.views import print_table
+    from skillpager.library.route_text import MAX_TERMS
     from skillpager.output.formatting import chance_words, snippet
 
     rows = [
         [
             routed.skill.name,
             chance_words(routed.chance),
-            " ".join(routed.terms[:SHOWN_TERMS]),
+            " ".join(routed.terms[:MAX_TERMS]),
             snippet(routed.skill.description, DESCRIPTION_CHARS),
             str(routed.skill.path),
         ]
@@ -87,24 +79,12 @@ def _print_skills(found: "Route") -> None:
 
 def _explained(routed: "RoutedSkill") -> str:
     """Return the reasons of a routed skill as lines of text."""
-    lines = [f"\n{routed.skill.name}"]
-    if routed.terms:
-        lines.append(f"  {', '.join(routed.terms)}: in its {', '.join(routed.fields)}")
+    from skillpager.library.route_text import reason_words
+
+    lines = [f"\n{routed.skill.name}: {reason_words(routed)}"]
     if routed.node_cosine is not None:
-        lines.append(f"  cosine of query and nearest node: {routed.node_cosine:.2f}, {routed.node}")
+        lines.append(f"  cosine of query and nearest node: {routed.node_cosine:.2f}")
     if routed.skill.user_only:
         lines.append("  only its user may start it, no model")
     lines += [f"  {name} {value:.3f}" for name, value in routed.features]
     return "\n".join(lines)
-
-
-def _print_notes(found: "Route") -> None:
-    from skillpager.cli.views import counted
-    from skillpager.output.formatting import percent
-
-    if found.searched and not found.has_fit:
-        nearest = "; the nearest are listed" if found.skills else ""
-        note(
-            f"perhaps no skill fits: the chance that one of {counted(found.searched, 'skill')} does is "
-            f"{percent(found.fits)}{nearest}"
-        )

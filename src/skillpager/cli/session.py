@@ -69,22 +69,34 @@ def open_library(
     settings = choose_settings(options)
     if counts:
         report_estimates(default_counter())
-    library = Library(
-        lambda: open_pager(options, show_batches=False),
-        folders or search_folders(settings.skills_dir),
-        cache=cache_folder(settings),
-        keep=skill_filter(settings),
-    )
+    library = library_of(folders or search_folders(settings.skills_dir), options, settings)
     if search:
         report_no_skills(library)
     return library
 
 
+def library_of(folders: Sequence[Path], options: PagerOptions, settings: Settings) -> Library:
+    """Return the skills of folders that the settings let pass; their pager is made when needed."""
+    return Library(
+        lambda: open_pager(options, show_batches=False),
+        folders,
+        cache=cache_folder(settings),
+        keep=skill_filter(settings),
+    )
+
+
 def report_no_skills(library: Library) -> None:
     """Print a note if a library has no skills."""
-    if not library.skills():
-        wanted = " that the settings `trusted` and `licences` let pass" if library.keep else ""
-        note(f"no skills{wanted} in {shown_folders(library.folders)}")
+    if missing := missing_skills(library):
+        note(missing)
+
+
+def missing_skills(library: Library) -> str:
+    """Return which skills a library lacks that has none; else an empty text."""
+    if library.skills():
+        return ""
+    wanted = " that the settings `trusted` and `licences` let pass" if library.keep else ""
+    return f"no skills{wanted} in {shown_folders(library.folders)}"
 
 
 def skill_filter(settings: Settings) -> SkillFilter | None:

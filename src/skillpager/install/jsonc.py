@@ -2,10 +2,9 @@
 
 The text may hold comments and trailing commas, as editors' configuration files do. An entry is the member
 `name` of the object that is the member `container` of the root. Elements of lists are changed by the path of
-keys and places that leads to them. Python's own parser reads the text, after
-comments and trailing commas have been replaced by spaces; every change is read again, and refused if it
-changed anything but the entry. A text that is not JSON, or whose container is not an object, is an
-`EditError`.
+keys and places that leads to them. Python's own parser reads the text, after comments and trailing commas
+have been replaced by spaces; every change is read again, and refused if it changed anything but the entry or
+element. A text that is not JSON, or whose container is not an object, is an `EditError`.
 """
 
 import json

@@ -29,7 +29,19 @@ class PagerOption(BaseModel):
     pager: SkillPager | None = Field(default=None, exclude=True, repr=False)
 
 
-class PageFields(PagerOption):
+class SharedFields(PagerOption):
+    """The pager, and the options of pages of one skill and of several alike, a strategy by its name."""
+
+    max_tokens: int | None = None
+    sufficiency: float | None = None
+    fill: bool | None = None
+    strategy: str | None = None
+    scope: str | None = None
+    style: str | None = None
+    show: str = ""
+
+
+class PageFields(SharedFields):
     """The pager and the options of `types.PageOptions` as fields, a strategy by its name.
 
     `known` is not among them, because it changes from call to call; nor is `folder`: a path helps only an
@@ -37,14 +49,7 @@ class PageFields(PagerOption):
     """
 
     max_nodes: int | None = None
-    max_tokens: int | None = None
-    sufficiency: float | None = None
-    fill: bool | None = None
-    strategy: str | None = None
     mmr_lambda: float | None = None
-    scope: str | None = None
-    style: str | None = None
-    show: str = ""
 
     def page_options(self) -> PageOptions:
         """Return the keyword arguments for `SkillPager.page`."""
@@ -73,18 +78,11 @@ class LibraryOptions(TypedDict, total=False):
     show: str
 
 
-class LibraryFields(PagerOption):
+class LibraryFields(SharedFields):
     """The pager, the folders of a library, and the options of its pages as fields."""
 
     folders: tuple[str, ...] | None = None
     max_skills: int = MAX_SKILLS
-    max_tokens: int | None = None
-    sufficiency: float | None = None
-    fill: bool | None = None
-    strategy: str | None = None
-    scope: str | None = None
-    style: str | None = None
-    show: str = ""
 
     @field_validator("folders", mode="before")
     @classmethod

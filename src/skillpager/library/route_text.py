@@ -9,8 +9,6 @@ from skillpager.types import TokenCounter
 # terms of the query that are named, most telling first
 MAX_TERMS = 6
 TITLE_CHARS = 50
-# below it a chance is not shown as a number
-LEAST_CHANCE = 0.01
 
 
 def reason_words(routed: RoutedSkill) -> str:
@@ -21,20 +19,16 @@ def reason_words(routed: RoutedSkill) -> str:
     return f"{', '.join(routed.terms[:MAX_TERMS])} in its {fields}{node}"
 
 
-def chance_of(chance: float) -> str:
-    """Return a chance in words, such as `87 %`; no estimate is told as certain."""
-    return chance_words(chance) if chance >= LEAST_CHANCE else "under 1 %"
-
-
 def no_fit_words(route: Route) -> str:
-    """Return a sentence if perhaps no skill fits the query; else an empty text."""
+    """Return that perhaps no skill fits the query, ahead of a list of the nearest; else an empty text."""
     if not route.searched:
         return "There are no skills."
     if route.has_fit:
         return ""
     one = route.searched == 1
     said = "the only skill does not fit" if one else f"none of {route.searched:,} skills fits"
-    return f"Perhaps {said} the query (chance {chance_of(route.fits)})."
+    chance = f"the chance that {'it' if one else 'one'} does is {chance_words(route.fits)}"
+    return f"Perhaps {said} the query: {chance}.{' The nearest:' if route.skills else ''}"
 
 
 def skill_tokens(found: FoundSkill, counter: TokenCounter, *, scope: str, max_bytes: int) -> int:

@@ -2,12 +2,19 @@
 
 from collections.abc import Sequence
 
-from skillpager.errors import SettingsError
 from skillpager.library import Route
 from skillpager.library.pages import LibraryPage, RefusalReason, SkillPart
-from skillpager.library.route_text import chance_of, no_fit_words, reason_words
-from skillpager.mcp.replies import Reply, gap_forms, most_that_fit, node_forms
-from skillpager.output.formatting import chance_words, snippet, too_few_tokens
+from skillpager.library.route_text import no_fit_words, reason_words
+from skillpager.mcp.replies import (
+    Reply,
+    gap_forms,
+    most_that_fit,
+    page_node_forms,
+    page_numbers,
+    refuse_empty,
+    with_chance,
+)
+from skillpager.output.formatting import chance_words, snippet
 from skillpager.types import TokenCounter
 
 # characters of a description in the answer to a search, which is read to choose
@@ -34,13 +41,10 @@ def search_reply(route: Route, tokens: Sequence[int], limit: int, counter: Token
         form: dict[str, object] = {"name": routed.skill.name, "description": description}
         forms.append(form | {"chance": chance, "reason": reason, "tokens": size})
         told = f": {description}" if description else ""
-        head = f"- {routed.skill.name} ({chance_of(routed.chance)}, {size:,} tokens){told}"
+        head = f"- {routed.skill.name} ({chance_words(routed.chance)}, {size:,} tokens){told}"
         lines.append(f"{head}\n  why: {reason}\n")
     head = no_fit_words(route)
-    if not head:
-        head = f"The best of {route.searched:,} skills, each with the chance that the task needs it:"
-    elif lines:
-        head += " The nearest:"
+    head = head or f"The best of {route.searched:,} skills, each with the chance that the task needs it:"
 
     def render(shown: int) -> str:
         return f"{head}\n{''.join(lines[:shown])}"
@@ -67,25 +71,17 @@ def library_page_reply(
     Raises:
         SettingsError: Nothing fits, and the caller chose the limit or there is no room for marks either.
     """
-    if page.least_tokens is not None and (asked or not page.text):
-        raise SettingsError(too_few_tokens(page.least_tokens, "budget_tokens"))
-    if not page.text:
-        raise SettingsError("budget_tokens is too small: not even the omission marks fit. Ask for more.")
+    refuse_empty(page, asked=asked, empty=not page.text)
     complete = bool(page.parts) and all(part.page.complete for part in page.parts)
     text = page.text
     if page.parts and page.sufficiency is not None and not complete:
-        chance = chance_words(page.sufficiency)
-        told = f"\n[Page{tag} holds all that is needed with an estimated chance of {chance}]\n"
-        if counter.count(text + told) <= limit:
-            text += told
+        text = with_chance(text, page.sufficiency, tag, limit, counter)
     parts = page.parts
     form: dict[str, object] = {"text": text, "skill": ", ".join(part.skill.name for part in parts)}
     form |= {"kind": "page" if parts else "none", "complete": complete, "tokens": counter.count(text)}
     form |= {"full_tokens": page.full_tokens, "parts": [_part_form(part) for part in parts]}
     form["nodes"] = [
-        {"skill": part.skill.name, **node}
-        for part in parts
-        for node in node_forms(part.page.nodes, _scores(part))
+        {"skill": part.skill.name, **node} for part in parts for node in page_node_forms(part.page)
     ]
     form["omitted"] = [
         {"skill": part.skill.name, **gap} for part in parts for gap in gap_forms(part.page.omitted)
@@ -95,11 +91,7 @@ def library_page_reply(
         for each in page.refused
         if each.reason is not RefusalReason.USER_ONLY  # a model is not told of these
     ]
-    for name, number in (("sufficiency", page.sufficiency), ("covered", page.covered)):
-        if number is not None:
-            form[name] = round(number, 3)
-    if page.least_tokens is not None:
-        form["least_tokens"] = page.least_tokens
+    form |= page_numbers(page)
     sent = tuple((part.key, part.page.nodes) for part in parts)
     nodes = tuple(node for part in parts for node in part.page.nodes)
     cut = any(not gap.known for part in parts for gap in part.page.omitted)
@@ -109,8 +101,3 @@ def library_page_reply(
 def _part_form(part: SkillPart) -> dict[str, object]:
     numbers = {"tokens": part.page.tokens, "full_tokens": part.page.full_tokens}
     return {"skill": part.skill.name, "chance": round(part.chance, 3), "tasks": list(part.tasks), **numbers}
-
-
-def _scores(part: SkillPart) -> dict[str, float]:
-    picks = part.page.selection.picks if part.page.selection else ()
-    return {pick.node.id: pick.marginal for pick in picks}

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from skillpager.errors import SettingsError
-from skillpager.library import FoundSkill
+from skillpager.library import FoundSkill, LibraryPage
 from skillpager.mcp.options import Ceiling
-from skillpager.output.formatting import chance_words, nothing_fits, snippet
+from skillpager.output.formatting import chance_words, snippet, too_few_tokens
 from skillpager.output.json import node_json, omission_json
 from skillpager.output.outline import outline_lines, outline_map, summary
 from skillpager.pages.gaps import notice_of, omissions_of, skill_tag, tag_of
@@ -97,31 +97,51 @@ def page_reply(
     Raises:
         SettingsError: Nothing fits, and the caller chose the limit or there is no room for marks either.
     """
-    if page.least_tokens is not None and (asked or not page.text):
-        raise SettingsError(nothing_fits(page, "budget_tokens"))
-    if not page.text and page.omitted:
-        raise SettingsError("budget_tokens is too small: not even the omission marks fit. Ask for more.")
-    picks = page.selection.picks if page.selection else ()
-    scores = {pick.node.id: pick.marginal for pick in picks}
+    refuse_empty(page, asked=asked, empty=not page.text and bool(page.omitted))
     text = page.text if index.nodes else "This skill has no text besides its description.\n"
     tokens = page.tokens
     if page.nodes and not page.complete and page.sufficiency is not None:
-        tag, words = skill_tag(index.skill), chance_words(page.sufficiency)
-        told = f"\n[Page{tag} holds all that is needed with an estimated chance of {words}]\n"
-        longer = counter.count(text + told)
-        if longer <= limit:
-            text, tokens = text + told, longer
+        text = with_chance(text, page.sufficiency, skill_tag(index.skill), limit, counter)
+        tokens = counter.count(text)
     form = _form(kind, index, text, tokens, complete=page.complete)
-    form |= {"nodes": node_forms(page.nodes, scores), "omitted": gap_forms(page.omitted)}
-    for name, chance in (("sufficiency", page.sufficiency), ("covered", page.covered)):
-        if chance is not None:
-            form[name] = round(chance, 3)
-    if page.least_tokens is not None:
-        form["least_tokens"] = page.least_tokens
+    form |= {"nodes": page_node_forms(page), "omitted": gap_forms(page.omitted), **page_numbers(page)}
     if page.selection:
         form["score_kind"] = str(page.selection.score_kind)
     cut = any(not gap.known for gap in page.omitted)
     return Reply(text, form, page.nodes, cut)
+
+
+def refuse_empty(page: Page | LibraryPage, *, asked: bool, empty: bool) -> None:
+    """Raise an error for a page with nothing on it.
+
+    Args:
+        page: The page.
+        asked: Whether the caller chose its limit, and can choose another one.
+        empty: Whether there was no room for marks either.
+
+    Raises:
+        SettingsError: Nothing fits, and the caller chose the limit or there are no marks.
+    """
+    if page.least_tokens is not None and (asked or not page.text):
+        raise SettingsError(too_few_tokens(page.least_tokens, "budget_tokens"))
+    if empty:
+        raise SettingsError("budget_tokens is too small: not even the omission marks fit. Ask for more.")
+
+
+def with_chance(text: str, sufficiency: float, tag: str, limit: int, counter: TokenCounter) -> str:
+    """Return a page whose last line says with what chance it suffices, if that is within the limit."""
+    chance = chance_words(sufficiency)
+    longer = f"{text}\n[Page{tag} holds all that is needed with an estimated chance of {chance}]\n"
+    return longer if counter.count(longer) <= limit else text
+
+
+def page_numbers(page: Page | LibraryPage) -> dict[str, object]:
+    """Return the estimates of a page, and what a page with content takes, as far as they are known."""
+    form: dict[str, object] = {}
+    for name, chance in (("sufficiency", page.sufficiency), ("covered", page.covered)):
+        if chance is not None:
+            form[name] = round(chance, 3)
+    return form if page.least_tokens is None else {**form, "least_tokens": page.least_tokens}
 
 
 def nodes_reply(
@@ -269,6 +289,12 @@ def list_reply(skills: Sequence[FoundSkill], limit: int, counter: TokenCounter, 
 def _form(kind: str, index: SkillIndex, text: str, tokens: int, *, complete: bool) -> dict[str, object]:
     form: dict[str, object] = {"text": text, "skill": index.skill.name, "kind": kind, "complete": complete}
     return form | {"tokens": tokens, "full_tokens": index.full_tokens}
+
+
+def page_node_forms(page: Page) -> list[dict[str, object]]:
+    """Return the nodes of a page with the scores of those that were picked."""
+    picks = page.selection.picks if page.selection else ()
+    return node_forms(page.nodes, {pick.node.id: pick.marginal for pick in picks})
 
 
 def node_forms(nodes: Sequence[Node], scores: Mapping[str, float]) -> list[dict[str, object]]:

@@ -115,7 +115,6 @@ class SkillTools:
                 "and leave out mode; or name a skill that list_skills shows."
             )
         counter, ceiling = self._pager.token_counter, caller.ceiling.tokens
-        resend = self._options.resend or asked.resend
 
         def page(limit: int | None) -> Reply:
             made = self._library.page(
@@ -126,7 +125,7 @@ class SkillTools:
                 style=self._style,
                 show=lambda skill: _show(skill.name),
                 folder=True,
-                known=lambda key: () if resend else caller.memory.sent(key),
+                known=lambda key: self._known(asked, key, caller.memory),
             )
             return library_replies.library_page_reply(
                 made,
@@ -136,13 +135,7 @@ class SkillTools:
                 asked=limit is not None and limit == asked.budget_tokens,
             )
 
-        def make(limit: int) -> Reply:
-            if asked.budget_tokens is not None:
-                return page(min(limit, asked.budget_tokens))
-            free = page(None)
-            return free if counter.count(free.text) <= limit else page(limit)
-
-        return self._within(make, caller)
+        return self._within_budget(page, asked.budget_tokens, caller)
 
     def read_skill_nodes(self, asked: schemas.ReadNodes, caller: Caller) -> Reply:
         """Return nodes of a skill, including those that the session was sent before."""
@@ -239,13 +232,7 @@ class SkillTools:
             most = ceiling if limit is None else limit
             return replies.page_reply(made, index, "page", limit=most, counter=counter, asked=by_caller)
 
-        def make(limit: int) -> Reply:
-            if asked.budget_tokens is not None:
-                return page(min(limit, asked.budget_tokens))
-            free = page(None)  # under a limit, strategies that do not stop by themselves would fill the page
-            return free if counter.count(free.text) <= limit else page(limit)
-
-        return self._within(make, caller).of(key)
+        return self._within_budget(page, asked.budget_tokens, caller).of(key)
 
     def _whole(self, name: str, asked: schemas.LoadSkill, index: SkillIndex, caller: Caller) -> Reply:
         style, show, known = self._style, _show(name), self._known(asked, index.key, caller.memory)
@@ -276,6 +263,20 @@ class SkillTools:
     def _within(self, make: Callable[[int], Reply], caller: Caller) -> Reply:
         counter = self._pager.token_counter
         return replies.within(make, caller.ceiling, counter, structured=self._options.structured)
+
+    def _within_budget(
+        self, page: Callable[[int | None], Reply], budget: int | None, caller: Caller
+    ) -> Reply:
+        """Return a page under the caller's budget; without one the page that ends by itself, if it fits."""
+        counter = self._pager.token_counter
+
+        def make(limit: int) -> Reply:
+            if budget is not None:
+                return page(min(limit, budget))
+            free = page(None)  # under a limit, strategies that do not stop by themselves would fill the page
+            return free if counter.count(free.text) <= limit else page(limit)
+
+        return self._within(make, caller)
 
     def _known(self, asked: schemas.LoadSkill, key: str, memory: Memory) -> Collection[str]:
         return () if self._options.resend or asked.resend else memory.sent(key)

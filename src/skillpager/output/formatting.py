@@ -3,7 +3,8 @@
 from skillpager.display_text import one_line
 from skillpager.types import Node, Page
 
-# an estimate is never shown as certain
+# an estimate is never shown as certain, nor as impossible
+LEAST_CHANCE = 0.01
 LARGEST_CHANCE = 0.99
 # characters of a node's text in a line of output
 SNIPPET_CHARS = 72
@@ -21,6 +22,8 @@ def percent(share: float, *, digits: int = 0) -> str:
 
 def chance_words(chance: float) -> str:
     """Return an estimated chance as text, such as `87 %`."""
+    if chance < LEAST_CHANCE:
+        return f"under {percent(LEAST_CHANCE)}"
     return f"over {percent(LARGEST_CHANCE)}" if chance > LARGEST_CHANCE else percent(chance)
 
 

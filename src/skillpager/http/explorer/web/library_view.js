@@ -5,8 +5,8 @@ import { copy } from "./side.js";
 import { counted, percent, snippet } from "./words.js";
 
 const MOST_TERMS = 6;
-// smaller chances are all shown alike
-const LEAST_CHANCE = 0.005;
+// smaller chances are all shown alike, as on the command line
+const LEAST_CHANCE = 0.01;
 
 /** Shows the ranked skills beside the page that is made from some of them. */
 export class LibraryView {
