@@ -140,7 +140,7 @@ function reason(routed) {
     reasons.push(`${routed.terms.slice(0, MOST_TERMS).join(", ")} in its ${fields}`);
   }
   if (routed.node) reasons.push(`near its “${snippet(routed.node, 50)}”`);
-  return reasons.join("; ") || "similar in meaning";
+  return reasons.join("; ");
 }
 
 const textOf = (text) => el("pre", { class: "library-text", tabindex: 0 }, text);
