@@ -4,7 +4,7 @@
 training data. They become libraries of `LIBRARY_SKILLS` skills, drawn at random; near copies are left out. A
 query of two or three tasks is composed of the queries of so many skills of a library. A page suffices if it
 holds the evidence of each. `choice` rows compare the skills that are chosen with those that were asked for:
-for some values of `WHOLE_SHARE`, `SKILL_COST` and `LEAST_CHANCE` of `skillpager.library.choosing`, with the
+for some values of `WHOLE_SHARE`, `SKILL_COST` and `LEAST_CHANCE` (`library/several/choosing.py`), with the
 skills verified; for the shipped values without that; and the top of the ranking alone. `page` rows compare
 pages under the same ceilings on tokens. Nothing here is measured on documents that reports use, so the
 thresholds may be chosen by it. The models have learned from the same documents: the numbers compare methods
@@ -27,7 +27,7 @@ from skillpager import SkillPager
 from skillpager.bench.data.evidence import read_documents
 from skillpager.bench.judge.evidence_measure import evidence_coverage
 from skillpager.library import Library, Route, choosing
-from skillpager.library.several import TASK_ROUTED
+from skillpager.library.several.assemble import TASK_ROUTED
 from skillpager.pages import gaps
 
 TARGET = Path(__file__).with_name("several.csv")

@@ -17,8 +17,15 @@ from numpy.typing import NDArray
 
 from skillpager.encoders.builtin import BuiltinEncoder
 from skillpager.library.discovery import FoundSkill
-from skillpager.library.features import Candidates, Searched, features_of
-from skillpager.library.fields import FIELDS, FieldIndex, Postings, field_texts, make_postings, routing_terms
+from skillpager.library.routing.features import Candidates, Searched, features_of
+from skillpager.library.routing.fields import (
+    FIELDS,
+    FieldIndex,
+    Postings,
+    field_texts,
+    make_postings,
+    routing_terms,
+)
 from skillpager.parsing.skill import skill_from_text
 from skillpager.types import FloatArray, Skill
 

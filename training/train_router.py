@@ -38,8 +38,8 @@ from routing_data import (
 )
 from skillpager.bench.data.evidence import read_documents, read_published, read_published_short
 from skillpager.encoders.builtin import BuiltinEncoder
-from skillpager.library.features import COLUMNS
-from skillpager.library.routing import (
+from skillpager.library.routing.features import COLUMNS
+from skillpager.library.routing.router import (
     CHANCE_COLUMNS,
     FIT_COLUMNS,
     RouterModel,

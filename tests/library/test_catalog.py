@@ -14,12 +14,12 @@ import pytest
 
 import catalog_workers
 import skillpager.library.discovery
-import skillpager.library.upkeep
+import skillpager.library.routing.upkeep
 from conftest import Processes
 from plain_parts import plain_pager
 from skillpager.errors import StoreError
 from skillpager.library import Library, Route
-from skillpager.library.catalog import Catalog
+from skillpager.library.routing.catalog import Catalog
 
 KILLS = 4
 
@@ -74,7 +74,7 @@ class Readings:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.paths: list[str] = []
-        for module in (skillpager.library.discovery, skillpager.library.upkeep):
+        for module in (skillpager.library.discovery, skillpager.library.routing.upkeep):
             monkeypatch.setattr(module, "read_skill", self._counted(module.read_skill))
 
     def _counted(self, read):  # type: ignore[no-untyped-def]
@@ -122,9 +122,7 @@ def test_what_is_in_no_folder_any_more_leaves_the_file(skills: Path, cache: Path
     assert names(route(library, "topic99")) == ["skill-99"]
     with closing(sqlite3.connect(cache / "catalog.db")) as connection:
         assert connection.execute("SELECT count(*) FROM readings").fetchone() == (1,)
-        assert connection.execute("SELECT kind, skills FROM segments ORDER BY kind").fetchall() == [
-            ("terms", 1),
-        ]
+        assert connection.execute("SELECT skills FROM segments").fetchall() == [(1,)]
 
 
 def test_libraries_share_the_words_of_a_skill(
@@ -135,9 +133,11 @@ def test_libraries_share_the_words_of_a_skill(
     shutil.copytree(skills, copies)
     write(copies, 50)
     reads: list[Path] = []
-    read = skillpager.library.upkeep.read_skill
+    read = skillpager.library.routing.upkeep.read_skill
     monkeypatch.setattr(
-        skillpager.library.upkeep, "read_skill", lambda path, **of: reads.append(path) or read(path, **of)
+        skillpager.library.routing.upkeep,
+        "read_skill",
+        lambda path, **of: reads.append(path) or read(path, **of),
     )
     found = library_of(copies, cache).route("topic7", k=1)
     assert found.skills[0].skill.path == copies / "skill-7"
@@ -158,17 +158,14 @@ def test_folders_may_be_relative(
 
 
 def test_many_small_segments_are_merged(skills: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("skillpager.library.catalog.SMALL", 3)
-    monkeypatch.setattr("skillpager.library.catalog.MOST_SEGMENTS", 2)
-    monkeypatch.setattr("skillpager.library.upkeep.BATCH", 2)
+    monkeypatch.setattr("skillpager.library.routing.catalog.SMALL", 3)
+    monkeypatch.setattr("skillpager.library.routing.catalog.MOST_SEGMENTS", 2)
+    monkeypatch.setattr("skillpager.library.routing.upkeep.BATCH", 2)
     library = library_of(skills, cache)
     library.prepare()
     with closing(sqlite3.connect(cache / "catalog.db")) as connection:
-        counts = connection.execute(
-            "SELECT kind, count(*), sum(skills) FROM segments GROUP BY kind"
-        ).fetchall()
-    assert [(kind, total) for kind, _, total in counts] == [("terms", 12)]
-    assert all(count <= 3 for _, count, _ in counts)
+        count, total = connection.execute("SELECT count(*), sum(skills) FROM segments").fetchone()
+    assert (count <= 3, total) == (True, 12)
     assert same_routes(library.route("topic7"), library_of(skills, cache / "other").route("topic7"))
 
 
@@ -256,7 +253,7 @@ def test_processes_begin_a_catalog_together(processes: Processes, skills: Path, 
         ]
     )
     with closing(sqlite3.connect(cache / "catalog.db")) as connection:
-        assert connection.execute("SELECT sum(skills) FROM segments WHERE kind = 'terms'").fetchone() == (12,)
+        assert connection.execute("SELECT sum(skills) FROM segments").fetchone() == (12,)
 
 
 def test_kills_leave_a_whole_catalog(processes: Processes, skills: Path, cache: Path) -> None:

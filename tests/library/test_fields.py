@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skillpager.library.fields import (
+from skillpager.library.routing.fields import (
     FIELDS,
     FieldIndex,
     Postings,
@@ -89,7 +89,7 @@ def test_merged_parts_are_those_that_are_made_at_once(
 
 def test_large_parts_are_merged_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = [[WORDS[(row * step) % 8] for step in range(9)] for row in range(30)]
-    monkeypatch.setattr("skillpager.library.fields.MERGED_POSTINGS", 7)
+    monkeypatch.setattr("skillpager.library.routing.fields.MERGED_POSTINGS", 7)
     merged = merge_postings(
         [make_postings(texts[:11]), make_postings(texts[11:])], [np.arange(11), np.arange(11, 30)]
     )

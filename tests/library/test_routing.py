@@ -14,9 +14,9 @@ from plain_parts import plain_pager
 from skillpager import SkillPager
 from skillpager.errors import SettingsError, StrategyError
 from skillpager.library import Library, route_json
-from skillpager.library.features import COLUMNS, features_of
-from skillpager.library.fields import routing_terms
-from skillpager.library.routing import (
+from skillpager.library.routing.features import COLUMNS, features_of
+from skillpager.library.routing.fields import routing_terms
+from skillpager.library.routing.router import (
     FIT_COLUMNS,
     MODEL,
     fit_features_of,

@@ -17,7 +17,8 @@ from messages import raises
 from skillpager import SkillPager
 from skillpager.errors import SettingsError
 from skillpager.library import FoundSkill, Library, LibraryPage, Refusal, RefusalReason, RoutedSkill
-from skillpager.library.choosing import (
+from skillpager.library.routing.routes import Route
+from skillpager.library.several.choosing import (
     LEAST_CHANCE,
     MAX_TASKS,
     SKILL_COST,
@@ -27,9 +28,8 @@ from skillpager.library.choosing import (
     share_tasks,
     tasks_of,
 )
-from skillpager.library.pooling import LEAST_REPEATED_TOKENS
-from skillpager.library.routes import Route
-from skillpager.library.verifying import MAX_VERIFIED, choose_verified, is_likely
+from skillpager.library.several.pooling import LEAST_REPEATED_TOKENS
+from skillpager.library.several.verifying import MAX_VERIFIED, choose_verified, is_likely
 from skillpager.pages.gaps import LEAST_COVERED
 from skillpager.types import Style
 

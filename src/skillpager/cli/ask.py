@@ -78,7 +78,7 @@ def ask(
     from skillpager.cli.views import progress_bar
     from skillpager.errors import SettingsError, SkillError
     from skillpager.library import library_page_json
-    from skillpager.library.choosing import MAX_SKILLS
+    from skillpager.library.several.choosing import MAX_SKILLS
     from skillpager.output.formatting import too_few_tokens
 
     query = session.read_query(query, skill="")

@@ -12,7 +12,7 @@ from skillpager.cli.options import AsJson, CacheDir, PagerOptions, StoreAddress,
 from skillpager.cli.views import byte_count, counted, print_table
 
 if TYPE_CHECKING:
-    from skillpager.library.catalog import Catalog
+    from skillpager.library.routing.catalog import Catalog
     from skillpager.types import ManagedStore
 
 KILO, KIBI = 1000, 1024
@@ -155,7 +155,7 @@ def _open(cache_dir: Path | None, store: str | None) -> "ManagedStore":
 def _catalog(cache_dir: Path | None) -> "Catalog":
     """Return what routing has stored, on this machine whatever the store."""
     from skillpager.cli.session import choose_settings
-    from skillpager.library.catalog import Catalog
+    from skillpager.library.routing.catalog import Catalog
     from skillpager.settings import cache_folder
 
     return Catalog(cache_folder(choose_settings(PagerOptions(cache_dir=cache_dir))))

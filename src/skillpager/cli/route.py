@@ -42,7 +42,7 @@ def route(
     from skillpager.cli import session
     from skillpager.cli.views import progress_bar
     from skillpager.library import route_json
-    from skillpager.library.route_text import no_fit_words
+    from skillpager.library.routing.route_text import no_fit_words
 
     query = session.read_query(query, skill="")
     library = session.open_library(folders or [], options, counts=False)
@@ -60,7 +60,7 @@ def route(
 
 def _print_skills(found: "Route") -> None:
     from skillpager.cli.views import print_table
-    from skillpager.library.route_text import MAX_TERMS
+    from skillpager.library.routing.route_text import MAX_TERMS
     from skillpager.output.formatting import chance_words, snippet
 
     rows = [
@@ -79,7 +79,7 @@ def _print_skills(found: "Route") -> None:
 
 def _explained(routed: "RoutedSkill") -> str:
     """Return the reasons of a routed skill as lines of text."""
-    from skillpager.library.route_text import reason_words
+    from skillpager.library.routing.route_text import reason_words
 
     lines = [f"\n{routed.skill.name}: {reason_words(routed)}"]
     if routed.node_cosine is not None:

@@ -13,7 +13,7 @@ from typing import TypedDict, cast
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from skillpager.library import Library, LibraryPageOptions
-from skillpager.library.choosing import MAX_SKILLS
+from skillpager.library.several.choosing import MAX_SKILLS
 from skillpager.pager import SkillPager
 from skillpager.types import PageOptions
 

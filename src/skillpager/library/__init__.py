@@ -11,7 +11,8 @@ from skillpager.library.discovery import (
 )
 from skillpager.library.filters import SkillFilter
 from skillpager.library.library import Library
-from skillpager.library.pages import (
+from skillpager.library.routing.routes import Route, RoutedSkill, route_json
+from skillpager.library.several.pages import (
     LibraryPage,
     LibraryPageOptions,
     Refusal,
@@ -19,7 +20,6 @@ from skillpager.library.pages import (
     SkillPart,
     library_page_json,
 )
-from skillpager.library.routes import Route, RoutedSkill, route_json
 
 __all__ = [
     "STUB_OF",

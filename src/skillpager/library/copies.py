@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from skillpager.errors import SkillPagerError
 from skillpager.library.discovery import FoundSkill
-from skillpager.library.routes import Route
+from skillpager.library.routing.routes import Route
 from skillpager.parsing.skill import read_skill
 
 # A shingle is so many words in a row: shared ones mean copied text, not the same subject.

@@ -28,11 +28,11 @@ from skillpager.parsing.skill import ENTRY_FILE
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from skillpager.library.catalog import Catalog
-    from skillpager.library.nodes import StoredNodes
-    from skillpager.library.pages import LibraryPage, LibraryPageOptions
-    from skillpager.library.routes import Route, RoutedSkill
-    from skillpager.library.upkeep import Upkeep
+    from skillpager.library.routing.catalog import Catalog
+    from skillpager.library.routing.nodes import StoredNodes
+    from skillpager.library.routing.routes import Route, RoutedSkill
+    from skillpager.library.routing.upkeep import Upkeep
+    from skillpager.library.several.pages import LibraryPage, LibraryPageOptions
     from skillpager.pager import SkillPager
     from skillpager.types import SkillIndex
 
@@ -239,8 +239,11 @@ class Library:
         if k < 1:
             raise SettingsError(f"k is {k}: ask for at least one skill.")
         from skillpager.library.copies import fold_route
-        from skillpager.library.routes import for_models
-        from skillpager.library.routing import load_router, route_query  # arrays: a list of names needs none
+        from skillpager.library.routing.router import (  # arrays: a list of names needs none
+            load_router,
+            route_query,
+        )
+        from skillpager.library.routing.routes import for_models
 
         model = load_router()
         self.found()
@@ -270,14 +273,14 @@ class Library:
 
     @cached_property
     def _upkeep(self) -> "Upkeep":
-        from skillpager.library.upkeep import Upkeep
+        from skillpager.library.routing.upkeep import Upkeep
 
         return Upkeep(self._catalog)
 
     @cached_property
     def _nodes(self) -> "StoredNodes | None":
         """The nodes in the index store; None for a store without a file."""
-        from skillpager.library.nodes import StoredNodes
+        from skillpager.library.routing.nodes import StoredNodes
         from skillpager.stores import SqliteStore
 
         store = self.pager.store
@@ -286,7 +289,7 @@ class Library:
     @cached_property
     def _catalog(self) -> "Catalog | None":
         """The catalog beside the index store; None for a store without a file."""
-        from skillpager.library.catalog import Catalog
+        from skillpager.library.routing.catalog import Catalog
 
         folder = self._cache
         if folder is None:
@@ -312,7 +315,7 @@ class Library:
             StrategyError: The strategy's model or endpoint fails.
             TypeError: An option is unknown.
         """
-        from skillpager.library.several import make_library_page
+        from skillpager.library.several.assemble import make_library_page
 
         return make_library_page(self, query, options)
 

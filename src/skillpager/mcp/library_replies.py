@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from skillpager.library import Route
-from skillpager.library.pages import LibraryPage, RefusalReason, SkillPart
-from skillpager.library.route_text import no_fit_words, reason_words
+from skillpager.library.routing.route_text import no_fit_words, reason_words
+from skillpager.library.several.pages import LibraryPage, RefusalReason, SkillPart
 from skillpager.mcp.replies import (
     Reply,
     gap_forms,

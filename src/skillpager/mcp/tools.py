@@ -13,8 +13,8 @@ from typing import Any
 from skillpager.errors import NodeNotFoundError, SettingsError
 from skillpager.json_types import JsonObject
 from skillpager.library import Library
-from skillpager.library.route_text import skill_tokens
-from skillpager.library.several import common_tag
+from skillpager.library.routing.route_text import skill_tokens
+from skillpager.library.several.assemble import common_tag
 from skillpager.mcp import library_replies, replies, schemas
 from skillpager.mcp.memory import Memory
 from skillpager.mcp.options import Ceiling, ToolOptions

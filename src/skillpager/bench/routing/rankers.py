@@ -12,8 +12,8 @@ from skillpager.bench.routing.data import RoutingSkill
 from skillpager.encoders.builtin import BuiltinEncoder
 from skillpager.errors import BenchError, require_extra
 from skillpager.library.discovery import FoundSkill
-from skillpager.library.features import Searched
-from skillpager.library.fields import (
+from skillpager.library.routing.features import Searched
+from skillpager.library.routing.fields import (
     FIELDS,
     FieldIndex,
     Postings,
@@ -22,7 +22,7 @@ from skillpager.library.fields import (
     merge_postings,
     routing_terms,
 )
-from skillpager.library.routing import load_router, route_query
+from skillpager.library.routing.router import load_router, route_query
 from skillpager.strategies.navigator.lexical import terms_of
 
 DEPTH = 50  # ranks that rows tell

@@ -1,39 +1,34 @@
-"""A shelf: the segments of one kind that a process has at hand, from the catalog or its own memory."""
+"""A shelf: the segments that a process has at hand, from the catalog or its own memory."""
 
 import logging
 from collections.abc import Collection
-from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skillpager.errors import StoreError
-from skillpager.library.catalog import SMALL, Catalog, Kind, Segment
-from skillpager.library.segments import KeyArray
+from skillpager.library.routing.catalog import SMALL, Catalog
+from skillpager.library.routing.segments import KeyArray, Segment
 
 logger = logging.getLogger(__name__)
 
-S = TypeVar("S", bound=Segment)
 
-
-class Shelf(Generic[S]):
-    """The segments of one kind. A catalog that fails costs a warning: segments then stay in memory.
+class Shelf:
+    """The segments of a library. A catalog that fails costs a warning: segments then stay in memory.
 
     Not thread-safe.
 
     Args:
         catalog: Where segments are stored; None keeps them in memory alone.
-        kind: Their kind.
     """
 
-    def __init__(self, catalog: Catalog | None, kind: Kind[S]) -> None:
+    def __init__(self, catalog: Catalog | None) -> None:
         self._catalog = catalog
-        self._kind = kind
-        self._stored: dict[int, S] = {}
-        self._own: list[S] = []
+        self._stored: dict[int, Segment] = {}
+        self._own: list[Segment] = []
 
     @property
-    def parts(self) -> list[S]:
+    def parts(self) -> list[Segment]:
         """The segments."""
         return [*self._stored.values(), *self._own]
 
@@ -52,11 +47,11 @@ class Shelf(Generic[S]):
         """Read the segments that other processes have stored."""
         if self._catalog is not None:
             try:
-                self._stored = self._catalog.segments(self._kind, self._stored)
+                self._stored = self._catalog.segments(self._stored)
             except StoreError as error:
                 self._do_without(error)
 
-    def add(self, segment: S, living: Collection[int]) -> None:
+    def add(self, segment: Segment, living: Collection[int]) -> None:
         """Add a segment.
 
         Args:
@@ -65,7 +60,7 @@ class Shelf(Generic[S]):
         """
         if self._catalog is not None:
             try:
-                self._catalog.add(self._kind, segment, self._stored, living)
+                self._catalog.add(segment, self._stored, living)
             except StoreError as error:
                 self._do_without(error)
             else:
@@ -73,7 +68,7 @@ class Shelf(Generic[S]):
                 return
         small = [part for part in self._own if len(part.keys) < SMALL]
         large = [part for part in self._own if len(part.keys) >= SMALL]
-        self._own = [*large, self._kind.form.merge([*small, segment], living)]
+        self._own = [*large, Segment.merge([*small, segment], living)]
 
     def _do_without(self, error: StoreError) -> None:
         logger.warning("what routing knows of skills stays in memory for now: %s", error)

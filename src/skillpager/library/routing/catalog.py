@@ -11,18 +11,16 @@ import os
 import sqlite3
 import weakref
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from skillpager.library.discovery import FoundSkill, Reading
 from skillpager.memory import FileStamps, Stamp
 from skillpager.stores.connection import BUSY_TIMEOUT, Database, Schema
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+    from skillpager.library.routing.segments import Segment
 
 logger = logging.getLogger(__name__)
 
@@ -30,7 +28,7 @@ FILE_NAME = "catalog.db"
 # "SkCt" in ASCII
 APPLICATION_ID = 0x536B4374
 # raise it when terms, fields or tables change: the catalog is then made again
-VERSION = 2
+VERSION = 3
 SCHEMA = Schema(
     "catalog of skills",
     APPLICATION_ID,
@@ -42,55 +40,20 @@ SCHEMA = Schema(
             stated_licence TEXT NOT NULL, stamps TEXT NOT NULL
         ) WITHOUT ROWID""",
         """CREATE TABLE segments (
-            id INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL, skills INTEGER NOT NULL,
-            checksum TEXT NOT NULL, data BLOB NOT NULL
+            id INTEGER PRIMARY KEY AUTOINCREMENT, skills INTEGER NOT NULL, checksum TEXT NOT NULL,
+            data BLOB NOT NULL
         )""",
     ),
 )
 # a segment with fewer skills is merged with the next new one: adding a skill writes so many at most
 SMALL = 1_000
-# segments of a kind, over which all are merged to one
+# large segments, over which all are merged to one
 MOST_SEGMENTS = 8
 _SIGNED = 1 << 63
 
 
 class DamagedSegmentError(ValueError):
     """The bytes of a segment are not what was written."""
-
-
-class Segment(Protocol):
-    """What routing knows of some skills."""
-
-    @property
-    def keys(self) -> "NDArray[np.uint64]":
-        """The keys of the skills, as `key_of` gives them."""
-
-    def pack(self) -> bytes:
-        """Return the segment as bytes."""
-
-    @classmethod
-    def unpack(cls, data: bytes) -> Self:
-        """Return the segment that `pack` made bytes of, or raise `DamagedSegmentError`."""
-
-    @classmethod
-    def merge(cls, parts: Sequence[Self], living: Collection[int]) -> Self:
-        """Return segments as one, each skill once; only those of the last and those with a living key."""
-
-
-S = TypeVar("S", bound=Segment)
-
-
-@dataclass(frozen=True, slots=True)
-class Kind(Generic[S]):
-    """A kind of segments.
-
-    Attributes:
-        name: Its name in the file.
-        form: The class of its segments.
-    """
-
-    name: str
-    form: type[S]
 
 
 def key_of(name: str, digest: str) -> int:
@@ -179,17 +142,15 @@ class Catalog:
         if rows or paths:
             self._database.write(write)
 
-    def segments(self, kind: Kind[S], known: Mapping[int, S]) -> dict[int, S]:
-        """Return the segments of a kind by id, in the order of ids; those of `known` are not read again.
+    def segments(self, known: "Mapping[int, Segment]") -> "dict[int, Segment]":
+        """Return the segments by id, in the order of ids; those of `known` are not read again.
 
         A damaged one is logged and deleted: its skills are read again.
         """
-        found: dict[int, S] = {}
-        for id_ in self._database.read(partial(_select_ids, kind=kind.name)):
+        found: dict[int, Segment] = {}
+        for id_ in self._database.read(_select_ids):
             try:
-                segment = known.get(id_) or self._database.read(
-                    partial(_read_segment, id_=id_, form=kind.form)
-                )
+                segment = known.get(id_) or self._database.read(partial(_read_segment, id_=id_))
             except DamagedSegmentError as problem:
                 logger.warning(
                     "A part of the catalog %s is damaged: %s. It is deleted and made again.",
@@ -201,35 +162,31 @@ class Catalog:
                 found[id_] = segment
         return found
 
-    def add(self, kind: Kind[S], segment: S, known: Mapping[int, S], living: Collection[int]) -> None:
+    def add(self, segment: "Segment", known: "Mapping[int, Segment]", living: Collection[int]) -> None:
         """Add a segment, and merge it with small ones; skills that another process has added are not added.
 
         Merging drops the skills that are in no folder any more.
 
         Args:
-            kind: The kind of the segment.
             segment: The segment.
             known: Segments by id, which need not be read again.
             living: Keys of skills that are not dropped, even if what was read of them could not be stored.
         """
 
         def write(connection: sqlite3.Connection) -> bool:
-            sizes = dict(
-                connection.execute("SELECT id, skills FROM segments WHERE kind = ?", (kind.name,)).fetchall()
-            )
+            sizes = dict(connection.execute("SELECT id, skills FROM segments").fetchall())
             ids = [id_ for id_, size in sizes.items() if size < SMALL]
             if len(sizes) - len(ids) >= MOST_SEGMENTS:
                 ids = list(sizes)
             parts = []
             for id_ in ids:
                 try:
-                    part = known.get(id_) or _read_segment(connection, id_=id_, form=kind.form)
+                    part = known.get(id_) or _read_segment(connection, id_=id_)
                 except DamagedSegmentError:
                     continue  # its skills are read again
                 parts += [part] if part is not None else []
-            _insert(
-                connection, kind, kind.form.merge([*parts, segment], _living_keys(connection) | set(living))
-            )
+            merged = type(segment).merge([*parts, segment], _living_keys(connection) | set(living))
+            _insert(connection, merged)
             _delete_segments(connection, ids=ids)
             return bool(ids)
 
@@ -237,12 +194,12 @@ class Catalog:
             self._database.shrink()
 
 
-def _insert(connection: sqlite3.Connection, kind: Kind[S], segment: S) -> None:
+def _insert(connection: sqlite3.Connection, segment: "Segment") -> None:
     if len(segment.keys):
         data = segment.pack()
         connection.execute(
-            "INSERT INTO segments (kind, skills, checksum, data) VALUES (?, ?, ?, ?)",
-            (kind.name, len(segment.keys), hashlib.sha256(data).hexdigest(), data),
+            "INSERT INTO segments (skills, checksum, data) VALUES (?, ?, ?)",
+            (len(segment.keys), hashlib.sha256(data).hexdigest(), data),
         )
 
 
@@ -251,15 +208,15 @@ def _living_keys(connection: sqlite3.Connection) -> set[int]:
     return {key + _SIGNED for (key,) in found}
 
 
-def _select_ids(connection: sqlite3.Connection, *, kind: str | None = None) -> list[int]:
-    """Return the ids of the segments of a kind, or of all."""
-    found = connection.execute("SELECT id FROM segments WHERE kind = ifnull(?, kind) ORDER BY id", (kind,))
-    return [id_ for (id_,) in found]
+def _select_ids(connection: sqlite3.Connection) -> list[int]:
+    return [id_ for (id_,) in connection.execute("SELECT id FROM segments ORDER BY id")]
 
 
-def _read_segment(connection: sqlite3.Connection, *, id_: int, form: type[S]) -> S | None:
+def _read_segment(connection: sqlite3.Connection, *, id_: int) -> "Segment | None":
+    from skillpager.library.routing.segments import Segment  # arrays: a list of names needs none
+
     data = _read_data(connection, id_=id_)
-    return None if data is None else form.unpack(data)
+    return None if data is None else Segment.unpack(data)
 
 
 def _read_data(connection: sqlite3.Connection, *, id_: int) -> bytes | None:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skillpager.library.discovery import FoundSkill
-from skillpager.library.fields import FIELDS, FieldIndex, Hits, hash_terms, pick_terms, routing_terms
+from skillpager.library.routing.fields import FIELDS, FieldIndex, Hits, hash_terms, pick_terms, routing_terms
 from skillpager.strategies.navigator.lexical import clauses_of
 from skillpager.types import FloatArray
 

@@ -14,7 +14,10 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from skillpager.errors import SettingsError, SkillError, SkillPagerError
-from skillpager.library.choosing import (
+from skillpager.library.discovery import FoundSkill, skill_faults
+from skillpager.library.library import DEFAULT_ROUTED
+from skillpager.library.routing.routes import Route, for_models
+from skillpager.library.several.choosing import (
     FULL_ROUTE,
     MAX_SKILLS,
     Candidate,
@@ -22,12 +25,15 @@ from skillpager.library.choosing import (
     share_tasks,
     tasks_of,
 )
-from skillpager.library.discovery import FoundSkill, skill_faults
-from skillpager.library.library import DEFAULT_ROUTED
-from skillpager.library.pages import LibraryPage, LibraryPageOptions, Refusal, RefusalReason, SkillPart
-from skillpager.library.pooling import Share, Source, share_budget
-from skillpager.library.routes import Route, for_models
-from skillpager.library.verifying import choose_verified, is_likely
+from skillpager.library.several.pages import (
+    LibraryPage,
+    LibraryPageOptions,
+    Refusal,
+    RefusalReason,
+    SkillPart,
+)
+from skillpager.library.several.pooling import Share, Source, share_budget
+from skillpager.library.several.verifying import choose_verified, is_likely
 from skillpager.pages.assemble import choose_budget, estimates
 from skillpager.pages.gaps import not_covered, skill_tag, tag_of
 from skillpager.pages.render import NodeMeter

@@ -7,9 +7,9 @@ chosen again without those that fail.
 
 from collections.abc import Callable, Sequence
 
-from skillpager.library.choosing import Candidate, choose_set, share_tasks
-from skillpager.library.pages import Refusal, RefusalReason
-from skillpager.library.routes import Route
+from skillpager.library.routing.routes import Route
+from skillpager.library.several.choosing import Candidate, choose_set, share_tasks
+from skillpager.library.several.pages import Refusal, RefusalReason
 
 # skills of one query whose coverage is estimated: each costs some milliseconds, and is indexed if it is new
 MAX_VERIFIED = 5

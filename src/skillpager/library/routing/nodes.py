@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 
 from skillpager.errors import StoreError
-from skillpager.library.routes import Route, RoutedSkill
+from skillpager.library.routing.routes import Route, RoutedSkill
 from skillpager.memory import LRUCache
 from skillpager.stores import SqliteStore
 from skillpager.types import FloatArray

@@ -6,15 +6,14 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from skillpager.errors import SkillPagerError
-from skillpager.library.catalog import Catalog, Kind, key_of
 from skillpager.library.discovery import FoundSkill, Progress, skill_faults
-from skillpager.library.features import Searched
-from skillpager.library.fields import FIELDS, FieldIndex, field_texts, routing_terms
-from skillpager.library.segments import KeyArray, TermSegment, make_terms
-from skillpager.library.shelf import Shelf
+from skillpager.library.routing.catalog import Catalog, key_of
+from skillpager.library.routing.features import Searched
+from skillpager.library.routing.fields import FIELDS, FieldIndex, field_texts, routing_terms
+from skillpager.library.routing.segments import KeyArray, make_terms
+from skillpager.library.routing.shelf import Shelf
 from skillpager.parsing.skill import read_skill
 
-WORDS = Kind("terms", TermSegment)
 # skills that are read and stored together; what is done is not lost when the process ends
 BATCH = 1_000
 
@@ -27,7 +26,7 @@ class Upkeep:
     """
 
     def __init__(self, catalog: Catalog | None) -> None:
-        self._words = Shelf(catalog, WORDS)
+        self._words = Shelf(catalog)
         self._lock = threading.Lock()
         self._keys: dict[tuple[str, str], int] = {}  # by name and digest, in the order of the skills
         self._skills: Sequence[FoundSkill] = ()

@@ -1,7 +1,7 @@
 """A route in words: why a skill was found for a query, how large it is, and that perhaps no skill fits."""
 
 from skillpager.library.discovery import FoundSkill
-from skillpager.library.routes import Route, RoutedSkill
+from skillpager.library.routing.routes import Route, RoutedSkill
 from skillpager.output.formatting import chance_words, snippet
 from skillpager.parsing.skill import read_skill
 from skillpager.types import TokenCounter

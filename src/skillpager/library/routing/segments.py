@@ -12,8 +12,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from skillpager.library.catalog import DamagedSegmentError, Segment
-from skillpager.library.fields import FIELDS, Postings, make_postings, merge_postings
+from skillpager.library.routing.catalog import DamagedSegmentError
+from skillpager.library.routing.fields import FIELDS, Postings, make_postings, merge_postings
 
 KeyArray = NDArray[np.uint64]
 
@@ -22,7 +22,7 @@ _ALIGNED = 8  # bytes: arrays are read where they lie
 
 
 @dataclass(frozen=True, eq=False)
-class TermSegment:
+class Segment:
     """The words of some skills.
 
     Attributes:
@@ -58,7 +58,7 @@ class TermSegment:
 
     @classmethod
     def merge(cls, parts: Sequence[Self], living: Collection[int]) -> Self:
-        """Return segments as one, as `Segment.merge`."""
+        """Return segments as one, each skill once; only those of the last and those with a living key."""
         keep = _kept(parts, living)
         places, free = [], 0
         for kept in keep:
@@ -70,10 +70,10 @@ class TermSegment:
         return cls(_kept_keys(parts, keep), fields)
 
 
-def make_terms(keys: Sequence[int], texts: Sequence[Sequence[Sequence[str]]]) -> TermSegment:
+def make_terms(keys: Sequence[int], texts: Sequence[Sequence[Sequence[str]]]) -> Segment:
     """Return the segment of skills, each given by its key and the terms of its fields."""
     fields = tuple(make_postings([of[number] for of in texts]) for number in range(len(FIELDS)))
-    return TermSegment(np.array(keys, np.uint64), fields)
+    return Segment(np.array(keys, np.uint64), fields)
 
 
 def _kept(parts: Sequence[Segment], living: Collection[int]) -> list[NDArray[np.bool_]]:

@@ -8,7 +8,7 @@ from typing_extensions import TypedDict
 
 from skillpager.json_types import LibraryPageJson
 from skillpager.library.discovery import FoundSkill, Progress, found_json
-from skillpager.library.routes import DIGITS, Route, route_json
+from skillpager.library.routing.routes import DIGITS, Route, route_json
 from skillpager.output.json import context_json
 from skillpager.types import Page, Strategy, Style
 

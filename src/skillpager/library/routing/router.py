@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skillpager.errors import StrategyError, reinstall_command
-from skillpager.library.features import COLUMNS, FOUND_IN, Candidates, Searched, features_of
-from skillpager.library.routes import Route, RoutedSkill
+from skillpager.library.routing.features import COLUMNS, FOUND_IN, Candidates, Searched, features_of
+from skillpager.library.routing.routes import Route, RoutedSkill
 
-MODEL = Path(__file__).parents[1] / "models" / "router" / "router.json"
+MODEL = Path(__file__).parents[2] / "models" / "router" / "router.json"
 # the same for all candidates of a query, or read of the best alone: it orders nothing, but says what
 # a score means
 OF_QUERY = (

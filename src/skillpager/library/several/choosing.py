@@ -16,8 +16,8 @@ from itertools import combinations, pairwise
 from math import log
 
 from skillpager.library.discovery import FoundSkill
-from skillpager.library.pages import WHY_REFUSED, Refusal, RefusalReason
-from skillpager.library.routes import Route, RoutedSkill
+from skillpager.library.routing.routes import Route, RoutedSkill
+from skillpager.library.several.pages import WHY_REFUSED, Refusal, RefusalReason
 from skillpager.strategies.navigator.lexical import clauses_of, terms_of
 
 # chosen on composed queries of the training data with an earlier training of the router, see
