@@ -1,6 +1,7 @@
 """Write the tables of docs/routing.md from the rows of benchmarks/routing: `python docs/generate_routing.py`.
 
-`skillpager bench route` makes the rows: a folder for each library, a file for each method.
+`skillpager bench route` makes the rows: a folder for each library, a file for each method. Those of
+`skillpager bench ask` are in `pages.jsonl` of such a folder.
 """
 
 from pathlib import Path
@@ -8,6 +9,8 @@ from pathlib import Path
 from marked_blocks import table, write_blocks
 
 from skillpager.bench.data.folder import read_records
+from skillpager.bench.routing import pages
+from skillpager.bench.routing.pages import PageRow, Summary, summarize_pages
 from skillpager.bench.routing.rankers import RANKERS, TITLES
 from skillpager.bench.routing.rows import RoutingRow, fit_quality, summarize
 
@@ -24,7 +27,7 @@ def main() -> None:
 
 
 def blocks() -> dict[str, str]:
-    """Return the tables by the names of their blocks: one for each library and kind of query."""
+    """Return the tables by the names of their blocks: for each library and kind of query."""
     found = {}
     for folder in sorted(path for path in ROWS.iterdir() if path.is_dir()):
         methods = {name: list(read_records(folder / f"{name}.jsonl", RoutingRow)) for name in RANKERS}
@@ -32,6 +35,9 @@ def blocks() -> dict[str, str]:
         for kind in kinds:
             chosen = {name: [row for row in rows if row.kind == kind] for name, rows in methods.items()}
             found[f"routing {folder.name}: {kind}"] = _table({name: r for name, r in chosen.items() if r})
+        made = list(read_records(folder / pages.ROWS, PageRow))
+        for kind in dict.fromkeys(row.kind for row in made):
+            found[f"pages {folder.name}: {kind}"] = _pages_table([row for row in made if row.kind == kind])
     return found
 
 
@@ -47,6 +53,35 @@ def _table(methods: dict[str, list[RoutingRow]]) -> str:
     first = next(iter(methods.values()))
     head = [f"{len(first)} queries, {first[0].library:,} skills", *SHOWN, "ms p50", "fits AUC / ECE"]
     return table(head, lines)
+
+
+def _pages_table(rows: list[PageRow]) -> str:
+    """Return the table of one kind of query: a line for each method."""
+    lines = []
+    for method, title in pages.TITLES.items():
+        mine = [row for row in rows if row.method == method]
+        if mine:
+            made = {limit: summarize_pages(mine, limit) for limit in pages.CEILINGS}
+            free = made[None]
+            lines.append(
+                [
+                    title,
+                    *(_cell("Hit@1", each.sufficient) for each in made.values()),
+                    f"{free.tokens:,.0f}",
+                    _cell("Hit@1", free.found),
+                    f"{100 * free.right:.0f}",
+                    f"{100 * free.none:.1f}",
+                    _times(free),
+                ]
+            )
+    limits = [f"suffices, {limit:,} tokens" if limit else "without ceiling" for limit in pages.CEILINGS]
+    head = [f"{len({row.query for row in rows})} queries, {rows[0].library:,} skills", *limits]
+    head += ["tokens", "needed skills shown", "of those shown", "none", "ms warm / cold"]
+    return table(head, lines)
+
+
+def _times(made: Summary) -> str:
+    return f"{made.ms:.0f} / {made.cold_ms:,.0f}" if made.ms is not None and made.cold_ms is not None else "–"
 
 
 def _cell(name: str, interval: object) -> str:

@@ -78,6 +78,8 @@ skillpager bench agent usage-tasks --skill-usage Skill-Usage
 ROUTED = """
 skillpager bench route pool --asked test --out routed
 skillpager bench route pool.jsonl.xz --tasks eval_core --truth skillsbench --out routed-tasks
+skillpager bench ask pool --asked test --out asked
+skillpager bench ask pool.jsonl.xz --asked test --composed 20 --methods ask,whole-1 --out asked-few
 """
 SESSION = DATA + QUERIES + RUNS + JUDGES + SAMPLING + ANSWERED + AGENTS + ROUTED
 # what needs the network or serves until it is interrupted; both have tests of their own

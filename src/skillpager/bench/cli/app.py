@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from skillpager.bench.cli.agent import agent
+from skillpager.bench.cli.ask import ask
 from skillpager.bench.cli.data import app as data_app
 from skillpager.bench.cli.fit import fit
 from skillpager.bench.cli.judge import check_judge, judge, judge_contexts, queries
@@ -41,6 +42,7 @@ app.add_typer(data_app, name="data")
 app.command()(queries)
 app.command()(fit)
 app.command()(route)
+app.command()(ask)
 
 
 @app.command()

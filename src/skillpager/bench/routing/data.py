@@ -57,19 +57,31 @@ def read_pool(path: Path) -> Iterator[RoutingSkill]:
                 skill = read_skill(found.path, scope="body")
                 yield _routing_skill(found.path.relative_to(path).as_posix(), skill)
         return
+    for id_, text in pool_records(path):
+        try:
+            skill = skill_from_text(text, name=id_.rpartition("/")[2])
+        except SkillPagerError:
+            continue  # a file without text is no skill
+        yield _routing_skill(id_, skill)
+
+
+def pool_records(path: Path) -> Iterator[tuple[str, str]]:
+    """Yield id and SKILL.md of each skill of a file of JSON lines (`id`, `skill_md`), also as `.xz`.
+
+    Raises:
+        BenchError: The file is damaged.
+    """
     try:
         with (lzma.open if path.suffix == ".xz" else open)(path, "rt", encoding="utf-8") as lines:
             for number, line in enumerate(lines, 1):
                 try:
                     record = json.loads(line)
-                    skill = skill_from_text(record["skill_md"], name=record["id"].rpartition("/")[2])
-                except (ValueError, KeyError, TypeError, AttributeError) as error:
+                    id_, text = record["id"] + "", record["skill_md"] + ""
+                except (ValueError, KeyError, TypeError) as error:
                     raise BenchError(
                         f'{path}:{number}: not a line {{"id": …, "skill_md": …}} ({error}).'
                     ) from error
-                except SkillPagerError:
-                    continue  # a file without text is no skill
-                yield _routing_skill(record["id"], skill)
+                yield id_, text
     except (OSError, lzma.LZMAError, EOFError, UnicodeDecodeError) as error:
         raise BenchError(f"{path} cannot be read: {error}.") from error
 

@@ -1,0 +1,161 @@
+"""`skillpager bench ask`: pages from the skills of a library, beside what its ranking gives, against evidence."""
+
+import json
+import lzma
+from pathlib import Path
+from random import Random
+
+import generate_routing
+import pytest
+
+from chat_bench import invoke
+from conftest import SAMPLES
+from evidence_folder import write_evidence_folder
+from skillpager.bench.data.folder import read_records
+from skillpager.bench.routing.asked import compose_all, read_originals, write_documents
+from skillpager.bench.routing.pages import (
+    CEILINGS,
+    MAKERS,
+    TITLES,
+    Held,
+    PageRow,
+    summarize_pages,
+)
+
+NAMES = ("git-bisect", "csv-cleaning", "api-rate-limits")
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with `evidence` of three samples, and `out`, measured among all samples."""
+    folder = tmp_path_factory.mktemp("asked")
+    write_evidence_folder(folder / "evidence", *NAMES)
+    done = invoke("bench", *words_in(folder))
+    assert done.code == 0, done.err
+    return folder
+
+
+def words_in(folder: Path, *other: str) -> list[str]:
+    words = ["ask", str(SAMPLES), "--asked", str(folder / "evidence"), "--out", str(folder / "out")]
+    return [*words, "--composed", "2", *other]
+
+
+def rows_of(folder: Path) -> list[PageRow]:
+    return list(read_records(folder / "out" / "pages.jsonl", PageRow))
+
+
+def test_every_method_is_measured_under_every_ceiling(measured: Path) -> None:
+    rows = rows_of(measured)
+    queries = {row.query for row in rows}
+    assert {(row.query, row.method) for row in rows} == {(q, m) for q in queries for m in MAKERS}
+    assert {row.kind for row in rows} == {"evidence, long", "two tasks", "three tasks"}
+    assert {row.library for row in rows} == {10}  # the samples of the pool are the same skills
+    for row in rows:
+        assert [held.max_tokens for held in row.held] == list(CEILINGS)
+        for held in row.held:
+            assert held.max_tokens is None or held.tokens <= held.max_tokens
+            assert 0 <= held.right <= min(row.tasks, held.skills)
+    ours = [row for row in rows if row.method == "ask"]
+    assert all(row.ms is not None and row.ms > 0 for row in ours)
+    assert any(row.cold_ms is not None and row.cold_ms > row.ms for row in ours if row.ms is not None)
+
+
+def test_right_skills_hold_the_evidence_and_wholes_hold_it_without_a_ceiling(measured: Path) -> None:
+    rows = {(row.query, row.method): row for row in rows_of(measured)}
+    whole = {row.query: row.held[-1] for row in rows.values() if row.method == "whole-3"}
+    for query, held in whole.items():
+        # all of a text is all of its evidence; what is missing is a skill
+        assert held.sufficient == (held.right == rows[query, "whole-3"].tasks)
+        assert rows[query, "right-page"].held[-1].right == rows[query, "right-page"].tasks
+    right = [row for row in rows.values() if row.method == "right-page" and row.tasks == 1]
+    assert summarize_pages(right, None).sufficient.value >= 0.9
+    assert summarize_pages(right, None).none == 0
+
+
+def test_what_is_there_is_not_measured_again_and_shown(measured: Path) -> None:
+    text = (measured / "out" / "pages.jsonl").read_text()
+    done = invoke("bench", *words_in(measured, "--json"))
+    assert done.code == 0, done.err
+    assert (measured / "out" / "pages.jsonl").read_text() == text
+    shown = json.loads(done.out)["results"]
+    assert len(shown) == 3 * len(CEILINGS) * len(MAKERS)
+    ours = next(each for each in shown if (each["method"], each["kind"]) == ("ask", "evidence, long"))
+    assert ours["sufficient"][0] >= 0.5
+    assert ours["found"][0] >= 0.5
+
+
+def test_the_summary_counts_skills_and_pages() -> None:
+    def row(query: str, *held: Held) -> PageRow:
+        return PageRow(query, "two tasks", "ask", 2, 10, held, 10.0, None)
+
+    made = summarize_pages(
+        [
+            row("a", Held(None, 100, True, 1.0, 2, 2), Held(50, 50, False, 0.5, 1, 1)),
+            row("b", Held(None, 50, False, 0.5, 2, 1), Held(50, 50, False, 0.0, 0, 0)),
+        ],
+        None,
+    )
+    assert (made.sufficient.value, made.found.value, made.right, made.none) == (0.5, 0.75, 0.75, 0.0)
+    assert (made.tokens, made.coverage, made.skills, made.ms, made.cold_ms) == (75, 0.75, 2, 10, None)
+
+
+def test_queries_are_composed_of_those_of_different_skills(tmp_path: Path) -> None:
+    folder = write_evidence_folder(tmp_path / "evidence", *NAMES)
+    asked = write_documents(read_originals([folder]), tmp_path / "skills")
+    queries = compose_all(asked, 5)
+    assert [query.text for query in queries[: len(asked)]] == [each.text for each in asked]
+    assert len({query.id for query in queries}) == len(queries)
+    assert {len(query.paths) for query in queries[len(asked) :]} == {2, 3}
+    for query in queries:
+        assert all(task.text in query.text for task in query.tasks)
+        assert query.held_by("\n".join("\n".join(task.lines) for task in query.tasks)) == (1.0, True)
+        assert query.held_by("") == (0.0, False)
+
+
+def test_a_pool_of_json_lines_is_written_as_it_is(tmp_path: Path) -> None:
+    write_evidence_folder(tmp_path / "evidence", "git-bisect")
+    packed = tmp_path / "pool.jsonl.xz"
+    with lzma.open(packed, "wt", encoding="utf-8") as file:
+        for number in Random(1).sample(range(100), 3):
+            text = f"---\ndescription: Of {number}.\n---\nText.\n"
+            file.write(json.dumps({"id": f"pool/a-{number}", "skill_md": text}) + "\n")
+    words = ["ask", str(packed), "--asked", str(tmp_path / "evidence"), "--out", str(tmp_path / "out")]
+    done = invoke("bench", *words, "--methods", "page-1")
+    assert done.code == 0, done.err
+    rows = rows_of(tmp_path)
+    assert {row.library for row in rows} == {4}
+    assert {row.kind for row in rows} == {"evidence, long"}  # one skill: nothing to compose
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["--methods", "own"], "Unknown method 'own': choose from ask, page-1"),
+        (["--asked", "empty"], "holds no evidence data"),
+    ],
+)
+def test_mistakes_are_told(
+    words: list[str], problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "empty").mkdir()
+    write_evidence_folder(tmp_path / "evidence", "git-bisect")
+    monkeypatch.chdir(tmp_path)
+    done = invoke("bench", *words_in(tmp_path, *words))
+    assert done.code in (1, 2)
+    assert problem in " ".join(done.err.split())
+
+
+def test_rows_of_another_library_are_kept(measured: Path, tmp_path: Path) -> None:
+    evidence = str(measured / "evidence")
+    words = ["ask", evidence, "--asked", evidence, "--out", str(measured / "out"), "--cache-dir"]
+    done = invoke("bench", *words, str(tmp_path / "cache"))
+    assert done.code == 1
+    assert "rows of another library" in done.err
+
+
+def test_the_table_has_a_line_for_each_method(measured: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(generate_routing, "ROWS", measured)
+    made = generate_routing.blocks()
+    assert made.keys() == {f"pages out: {kind}" for kind in ("evidence, long", "two tasks", "three tasks")}
+    for text in made.values():
+        assert len(text.splitlines()) == 2 + len(TITLES)
