@@ -12,7 +12,7 @@ import re
 import sys
 import traceback
 from collections.abc import Callable, Mapping
-from functools import wraps
+from functools import partial, wraps
 from inspect import Parameter, signature
 from pathlib import Path
 from typing import Annotated, TextIO
@@ -141,18 +141,26 @@ def _listen(*, as_json: bool, quiet: bool, verbose: bool) -> None:
     _notes.setLevel(logging.WARNING if as_json else logging.INFO)
 
 
+def listening() -> Callable[[], None]:
+    """Return what shows log records of another process as they are shown here; it can be pickled."""
+    handler = next(each for each in logging.getLogger().handlers if isinstance(each, _Handler))
+    verbose = logging.getLogger("skillpager").level == logging.DEBUG
+    quiet = handler.level == logging.ERROR
+    return partial(_listen, as_json=handler.is_json, quiet=quiet, verbose=verbose)
+
+
 class _Handler(logging.Handler):
     """Prints each message to stderr once."""
 
     def __init__(self, *, as_json: bool) -> None:
         super().__init__()
-        self._as_json = as_json
+        self.is_json = as_json
         self._printed: set[str] = set()
 
     def emit(self, record: logging.LogRecord) -> None:
         said = record.getMessage()
         text = _hanging(said)
-        if self._as_json and record.levelno >= logging.WARNING:
+        if self.is_json and record.levelno >= logging.WARNING:
             text = json.dumps({"warning": {"logger": record.name, "message": said}}, ensure_ascii=False)
         elif record.levelno >= logging.WARNING:
             text = f"warning: {text}"
