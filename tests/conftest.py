@@ -46,6 +46,13 @@ NEEDED = {
     "tests/bench/*": ("matplotlib", "sklearn"),
     "tests/cli/*": ("fastapi", "matplotlib", "mcp_types", "rs_bpe"),
     "tests/docs/*": ("mkdocs", "rs_bpe", "sklearn"),
+    "tests/docs/test_deploy.py": (
+        "check_jsonschema",
+        "fastapi",
+        "helm_python",
+        "kubernetes_validate",
+        "yamllint",
+    ),
     "tests/http/*": ("fastapi", "httpx", "playwright"),
     "tests/http/test_http_telemetry.py": ("opentelemetry.exporter.otlp", "opentelemetry.sdk"),
     "tests/install/*": ("mcp_types", "rs_bpe"),
