@@ -1,4 +1,4 @@
-"""What is noted of a request while it is answered: whose it is, what it asks for, headers of its answer."""
+"""Notes of a request while it is answered: whose it is, its skills and query, headers of its answer."""
 
 from collections.abc import MutableMapping
 from dataclasses import dataclass, field
