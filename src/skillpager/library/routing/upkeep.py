@@ -42,6 +42,10 @@ class Upkeep:
         with self._lock:
             report = progress or (lambda *_: None)
             self._follow(skills, lambda done: report(done, len(skills)))
+            if not self._words.load():  # what another process has merged, or what cannot be read any more
+                self._skills = ()
+                self._follow(skills, lambda done: report(done, len(skills)))
+                self._words.load()
             report(len(skills), len(skills))
             if self._searched is None:
                 self._searched = self._assemble()
