@@ -99,8 +99,8 @@ def make_postings(texts: Sequence[Sequence[str]]) -> Postings:
     pairs, counts = np.unique(pairs, return_counts=True)
     starts = np.searchsorted(pairs, np.arange(len(order) + 1) * size)
     rows = (pairs % size).astype(np.int32)
-    counts = np.minimum(counts, MOST_COUNTED).astype(np.uint8)
-    return Postings(hashes[order], _as_starts(starts), rows, counts, lengths)
+    capped = np.minimum(counts, MOST_COUNTED).astype(np.uint8)
+    return Postings(hashes[order], _as_starts(starts), rows, capped, lengths)
 
 
 def merge_postings(parts: Sequence[Postings], places: Sequence[IntArray]) -> Postings:
