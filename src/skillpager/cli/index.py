@@ -70,8 +70,12 @@ def index(
     started = time.monotonic()
     pager = open_pager(options, show_batches=False)
     pager.store.entries()  # a store that cannot be used is an error: better before the work than after it
-    found = prepare_routing(pager, paths or [])
-    outcomes = index_all(pager, find_targets(paths or [], pager.settings, found), jobs=jobs)
+    try:
+        found = prepare_routing(pager, paths or [])
+        outcomes = index_all(pager, find_targets(paths or [], pager.settings, found), jobs=jobs)
+    except KeyboardInterrupt:
+        note("interrupted: what is done is kept, and the same command goes on from there")
+        raise
     if any(outcome.error is None for outcome in outcomes):
         report_estimates(pager.token_counter)
     print_outcomes(outcomes, exact=pager.token_counter.exact, as_json=as_json)
