@@ -52,8 +52,8 @@ SMALL = 1_000
 # so many segments of about one size are merged to one of the next size: each skill is written anew a few
 # times, and a search looks into a dozen segments at most
 TIER = 4
-# no larger segment is made by merging, which needs as much memory; 60,000 skills
-LARGEST_BYTES = 200_000_000
+# no larger segment is made by merging, which needs twice as much memory; 30,000 skills
+LARGEST_BYTES = 100_000_000
 # bytes that are read or written at once, so that memory holds a segment once
 CHUNK_BYTES = 1 << 20
 # of a segment: its first line at most, which names the arrays, and a key
