@@ -14,8 +14,9 @@ from skillpager.library.routing.segments import KeyArray, make_terms
 from skillpager.library.routing.shelf import Shelf
 from skillpager.parsing.skill import read_skill
 
-# skills that are read and stored together; what is done is not lost when the process ends
-BATCH = 1_000
+# skills that are read and stored together; what is done is not lost when the process ends. Their words take a
+# quarter of a megabyte each as text
+BATCH = 500
 
 
 class Upkeep:
