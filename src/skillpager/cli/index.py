@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from skillpager.cli.messages import FAILED, print_error, print_json, reported
+from skillpager.cli.messages import (
+    FAILED,
+    MAX_WARNINGS,
+    is_verbose,
+    note,
+    print_error,
+    print_json,
+    reported,
+    warn_of_some,
+)
 from skillpager.cli.options import AsJson, PagerOptions
 from skillpager.cli.views import print_table, progress_bar
 from skillpager.errors import ClassifierError, EncoderError, SkillError, SkillPagerError
@@ -58,20 +67,40 @@ def index(
     """
     from skillpager.cli.session import open_pager, report_estimates
 
+    started = time.monotonic()
     pager = open_pager(options, show_batches=False)
     pager.store.entries()  # a store that cannot be used is an error: better before the work than after it
-    found = prepare_routing(pager, paths or [])
-    outcomes = index_all(pager, find_targets(paths or [], pager.settings, found), jobs=jobs)
+    try:
+        found = prepare_routing(pager, paths or [])
+        outcomes = index_all(pager, find_targets(paths or [], pager.settings, found), jobs=jobs)
+    except KeyboardInterrupt:
+        note("interrupted: what is done is kept, and the same command goes on from there")
+        raise
     if any(outcome.error is None for outcome in outcomes):
         report_estimates(pager.token_counter)
     print_outcomes(outcomes, exact=pager.token_counter.exact, as_json=as_json)
+    if len(outcomes) > 1:
+        note(summary(outcomes, seconds=time.monotonic() - started))
     if not all(outcome.stored for outcome in outcomes):
         raise typer.Exit(FAILED)
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The result of indexing a skill; `cached` if it was in the store before, `stored` if it is there now."""
+    """The result of indexing a skill.
+
+    Attributes:
+        path: Its folder, or the argument that names no skill.
+        name: Its name.
+        key: Cache key of its index.
+        nodes: Number of its nodes.
+        tokens: Its tokens.
+        seconds: Time that it took.
+        cached: Whether its index was in the store before.
+        stored: Whether it is there now.
+        warnings: Those of reading the skill.
+        error: Why it could not be indexed; None if it could.
+    """
 
     path: Path
     name: str = ""
@@ -81,6 +110,7 @@ class Outcome:
     seconds: float = 0.0
     cached: bool = False
     stored: bool = False
+    warnings: tuple[str, ...] = ()
     error: SkillPagerError | None = None
 
 
@@ -189,7 +219,6 @@ def index_all(pager: "SkillPager", targets: Sequence[Path | Outcome], *, jobs: i
 
 
 def _index_one(pager: "SkillPager", path: Path) -> Outcome:
-    from skillpager.cli.session import report_warnings
     from skillpager.library import skill_faults
 
     start = time.perf_counter()
@@ -199,8 +228,10 @@ def _index_one(pager: "SkillPager", path: Path) -> Outcome:
     except (SkillError, EncoderError, ClassifierError) as error:
         return Outcome(path, path.name, error=error)
     seconds = time.perf_counter() - start
-    report_warnings(found)
-    return Outcome(path, found.skill.name, found.key, len(found.nodes), found.full_tokens, seconds)
+    skill = found.skill
+    return Outcome(
+        *(path, skill.name, found.key, len(found.nodes), found.full_tokens, seconds), warnings=skill.warnings
+    )
 
 
 def print_outcomes(outcomes: Sequence[Outcome], *, exact: bool, as_json: bool) -> None:
@@ -233,5 +264,20 @@ def print_outcomes(outcomes: Sequence[Outcome], *, exact: bool, as_json: bool) -
             shown = took if outcome.stored else "not kept"
             rows.append([outcome.name, f"{outcome.nodes:,}", tokens, shown, str(outcome.path)])
         print_table(["skill", "nodes", "tokens", "time", "path"], rows, right=["nodes", "tokens", "time"])
-    for _, error in failed:
+    said = [f"{outcome.name}: {warning}" for outcome in indexed for warning in outcome.warnings]
+    warn_of_some(said, remedy="`skillpager library check` reports them by skill")
+    for _, error in failed if as_json or is_verbose() else failed[:MAX_WARNINGS]:
         print_error(error, as_json=as_json)
+
+
+def summary(outcomes: Sequence[Outcome], *, seconds: float) -> str:
+    """Return in one line what became of the skills, and how fast."""
+    from skillpager.cli.views import counted
+
+    failed = sum(outcome.error is not None for outcome in outcomes)
+    cached = sum(outcome.cached for outcome in outcomes)
+    new = len(outcomes) - failed - cached
+    parts = [f"{new:,} indexed", f"{cached:,} not changed", f"{failed:,} failed"]
+    said = ", ".join(part for part in parts if not part.startswith("0 "))
+    speed = f", {new / seconds:.1f} a second" if new > 1 else ""
+    return f"{counted(len(outcomes), 'skill')}: {said}; {seconds:,.1f} s{speed}"

@@ -11,7 +11,7 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial, wraps
 from inspect import Parameter, signature
 from pathlib import Path
@@ -26,6 +26,8 @@ from skillpager.errors import SkillPagerError, missing_extra
 ISSUES = "https://github.com/skillpager/skillpager/issues"
 FAILED = 1
 INTERRUPTED = 130
+# a library of thousands of skills has thousands of faults; a screen has room for so many
+MAX_WARNINGS = 20
 
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors to stderr.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Log every step to stderr.")]
@@ -50,6 +52,20 @@ def note(text: str) -> None:
 def warn(text: str) -> None:
     """Print a warning to stderr; hidden by `--quiet`."""
     _notes.warning("%s", text)
+
+
+def warn_of_some(texts: Sequence[str], *, remedy: str) -> None:
+    """Print warnings, up to `MAX_WARNINGS`, and how many more there are; `--verbose` prints all."""
+    shown = texts if is_verbose() else texts[:MAX_WARNINGS]
+    for text in shown:
+        warn(text)
+    if more := len(texts) - len(shown):
+        warn(f"{more:,} more warnings of this kind are not shown: {remedy}.")
+
+
+def is_verbose() -> bool:
+    """Return True if `--verbose` was given."""
+    return logging.getLogger("skillpager").isEnabledFor(logging.DEBUG)
 
 
 def print_trace(text: str) -> None:

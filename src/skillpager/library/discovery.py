@@ -29,9 +29,10 @@ STUB_OF = "skillpager.stub-of"
 # front-matter field that keeps models from starting a skill: only its user may
 USER_ONLY = "disable-model-invocation"
 
-# levels of folders that are searched below a search folder
-MAX_DEPTH = 4
-# folders without a skill that are searched below a search folder
+# levels of folders that are searched below a search folder: in clones of public repositories, one beside the
+# other, plugins and packages have skills of their own, and four levels miss every fourth
+MAX_DEPTH = 10
+# folders without a skill that are searched below a search folder, beside one for each skill
 MAX_FOLDERS = 20_000
 # longest name that is compared with others, to say which are similar
 MAX_COMPARED_CHARS = 100
@@ -267,6 +268,7 @@ def skill_folders(
             return
         depths[identity] = depth
         if are_folders.get(ENTRY_FILE) is False:
+            bare -= 1
             yield parent, identity, _unchanged(known.get(str(parent)))
             return
         bare += 1
@@ -279,6 +281,7 @@ def skill_folders(
                     continue
                 before = known.get(beginning + name)
                 if before is not None and (reading := _unchanged(before)) is not None:
+                    bare -= 1
                     yield before[0], _identity_then(reading), reading
                 else:
                     yield from search(parent / name, depth + 1)

@@ -38,6 +38,9 @@ MAX_TITLE = 1_000
 MAX_TOKENS = 400_000
 
 _MARKDOWN_PATH = re.compile(r"(?<![\w/.:-])[\w./-]*[\w-]\.(?:md|markdown)\b", re.IGNORECASE)
+# only where these are found may a text have links or paths; a dot can be written as an entity
+_MAY_BE_LINK = re.compile(r"\[")
+_MAY_NAME_FILE = re.compile(r"[\[&]|\.m(?:d|arkdown)", re.IGNORECASE)
 _LINK_TARGET = re.compile(r"!?\[([^\]]*)\](?:\([^)]*\)|\[[^\]]*\])")
 # no language begins with a closing bracket or star: with one, the line ends a code span of several lines
 _OPENING_FENCE = re.compile(
@@ -315,7 +318,7 @@ def linked_paths(text: str, *, file: str = "The text", first_line: int = 1) -> l
         SkillError: A block has too many parts.
     """
     found: list[str] = []
-    for child in _inline_tokens(text, file, first_line):
+    for child in _inline_tokens(text, file, first_line, _MAY_NAME_FILE):
         if child.type in ("text", "code_inline"):
             found += _MARKDOWN_PATH.findall(child.content)
         elif child.type == "link_open" and (path := _target(child)).lower().endswith((".md", ".markdown")):
@@ -328,7 +331,7 @@ def link_targets(text: str, *, file: str = "The text", first_line: int = 1) -> l
 
     The arguments and errors are those of `linked_paths`.
     """
-    tokens = _inline_tokens(text, file, first_line)
+    tokens = _inline_tokens(text, file, first_line, _MAY_BE_LINK)
     found = [_target(child) for child in tokens if child.type in ("link_open", "image")]
     return list(dict.fromkeys(path for path in found if path and not path.startswith("/")))
 
@@ -342,8 +345,8 @@ def _target(token: Token) -> str:
     return "" if target.scheme or target.netloc else unquote(target.path)
 
 
-def _inline_tokens(text: str, file: str, first_line: int) -> Iterator[Token]:
-    """Yield the inline tokens of a text: words, code, links."""
+def _inline_tokens(text: str, file: str, first_line: int, wanted: re.Pattern[str]) -> Iterator[Token]:
+    """Yield the inline tokens of a text, of the parts in which `wanted` is found: words, code, links."""
     parser, env = _parser(), dict[str, Any]()
     inline = [
         part
@@ -351,7 +354,7 @@ def _inline_tokens(text: str, file: str, first_line: int) -> Iterator[Token]:
         for token in tokens
         for content in ([token.content] if token.type == "inline" else token.meta.get("cells", ()))
         for part in _windows(content)
-        if part
+        if wanted.search(part)
     ]
     parser.options["maxNesting"] = MAX_INLINE_NESTING
     for part in inline:

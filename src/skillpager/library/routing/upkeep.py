@@ -14,8 +14,9 @@ from skillpager.library.routing.segments import KeyArray, make_terms
 from skillpager.library.routing.shelf import Shelf
 from skillpager.parsing.skill import read_skill
 
-# skills that are read and stored together; what is done is not lost when the process ends
-BATCH = 1_000
+# skills that are read and stored together; what is done is not lost when the process ends. Their words take a
+# quarter of a megabyte each as text
+BATCH = 500
 
 
 class Upkeep:
@@ -42,6 +43,10 @@ class Upkeep:
         with self._lock:
             report = progress or (lambda *_: None)
             self._follow(skills, lambda done: report(done, len(skills)))
+            if not self._words.load():  # what another process has merged, or what cannot be read any more
+                self._skills = ()
+                self._follow(skills, lambda done: report(done, len(skills)))
+                self._words.load()
             report(len(skills), len(skills))
             if self._searched is None:
                 self._searched = self._assemble()
