@@ -114,12 +114,14 @@ def measure_replica(url: str, pool: Path, cache: Path) -> dict[str, float]:
     library.prepare()
     loaded = time.perf_counter() - start
     library.route("the first query of a process")
-    times = []
+    times, processor = [], []
     for query in queries_of(pool, QUERIES):
-        start = time.perf_counter()
+        start, worked = time.perf_counter(), time.process_time()
         library.route(query)
         times.append(1000 * (time.perf_counter() - start))
+        processor.append(1000 * (time.process_time() - worked))
     times.sort()
+    processor.sort()
     with closing(PostgresStore(url)) as store:
         name, text = next(read_pool(pool, 0, 1))
         skill = skill_from_text(text + "\nchanged\n", name=name)
@@ -137,14 +139,16 @@ def measure_replica(url: str, pool: Path, cache: Path) -> dict[str, float]:
         "load s": loaded,
         "route p50 ms": statistics.median(times),
         "route p95 ms": times[int(0.95 * len(times))],
+        "processor p50 ms": statistics.median(processor),
+        "processor p95 ms": processor[int(0.95 * len(processor))],
         "publish to seen s": seen,
         "route after a change ms": 1000 * changed,
         "memory MB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
     }
 
 
-def count_equal(url: str, pool: Path, size: int, cache: Path) -> tuple[int, int]:
-    """Return how many routes are those of folders and a file to the last digit, and of how many."""
+def compare(url: str, pool: Path, size: int, cache: Path) -> dict[str, object]:
+    """Return how many routes are those of folders and a file to the last digit, and how long they take."""
     folder = cache / "skills"
     for name, text in read_pool(pool, 0, size):
         if whole(name, text) is not None:
@@ -154,12 +158,22 @@ def count_equal(url: str, pool: Path, size: int, cache: Path) -> tuple[int, int]
     local = Library(SkillPager(store=cache / "file", encoder="hashing"), [folder])
     shared = replica_of(url, cache / "equal")
 
+    seconds: dict[Library, list[float]] = {local: [], shared: []}
+
     def told(library: Library, query: str) -> list[object]:
+        start = time.perf_counter()
         route = library.route(query)
+        seconds[library].append(time.perf_counter() - start)
         return [route.fits, *((each.skill.name, each.chance, each.features) for each in route.skills)]
 
     queries = queries_of(pool, EQUAL_QUERIES)
-    return sum(told(local, query) == told(shared, query) for query in queries), len(queries)
+    equal = sum(told(local, query) == told(shared, query) for query in queries)
+    # the first of each reads the library
+    ratios = [mine / theirs for mine, theirs in zip(seconds[shared][1:], seconds[local][1:], strict=True)]
+    return {
+        "equal routes": f"{equal} of {len(queries)}",
+        "times as long as from folders": round(statistics.median(ratios), 2),
+    }
 
 
 def main() -> None:
@@ -168,7 +182,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--pool", type=Path, required=True)
-    parser.add_argument("--sizes", type=int, nargs="+", default=[1000, 5000, 60_000])
+    parser.add_argument("--sizes", type=int, nargs="+", default=[1000, 3000, 60_000])
     parser.add_argument("--equal-up-to", type=int, default=5000, help="largest library that is compared")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--replica", nargs=2, metavar=("URL", "CACHE"), help=argparse.SUPPRESS)
@@ -193,8 +207,7 @@ def main() -> None:
             row: dict[str, object] = {"skills": size}
             row["publish p50 ms"] = round(1000 * statistics.median(seconds), 2) if seconds else ""
             if size <= arguments.equal_up_to:
-                equal, asked = count_equal(url, arguments.pool, size, Path(cache) / f"equal-{size}")
-                row["equal routes"] = f"{equal} of {asked}"
+                row |= compare(url, arguments.pool, size, Path(cache) / f"equal-{size}")
             for kind in ("empty cache", "warm cache"):
                 command = [sys.executable, __file__, "--pool", str(arguments.pool)]
                 command += ["--replica", url, str(Path(cache) / f"replica-{size}")]

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import http_running
+from cli_help import examples
 from cli_process import environment, invoke
 from conftest import SAMPLES
 from postgres_server import PostgresServer
@@ -445,6 +446,7 @@ def test_replicas_show_what_any_host_publishes(database: str, tmp_path: Path) ->
         routes = [service.post("/v1/route", json={"query": "remove duplicate rows"}) for service in services]
         assert routes[0].json()["skills"][0]["name"] == "csv-cleaning"
         assert routes[0].json() == routes[1].json()
-        assert invoke("library", "remove", SKILL, "--yes", env=publishing).code == 0
+        (example,) = (line for line in examples() if "library remove" in line)
+        assert invoke(*example.split()[1:], env=publishing).code == 0
         for place in range(2):
             wait_for(lambda place=place: listed(place) == ["csv-cleaning"])  # type: ignore[misc]

@@ -139,10 +139,11 @@ def remove(
     """Take skills out of the library of a PostgreSQL store.
 
     Processes on all hosts stop offering them within seconds. Their indexes stay until they are evicted.
+    The database is that of --store or SKILLPAGER_STORE.
 
     \b
     Examples:
-      skillpager library remove git-bisect --store postgresql://db.example.com/skills --yes
+      skillpager library remove git-bisect --yes
     """
     from skillpager.cli.session import choose_settings, library_name, open_store
     from skillpager.library.publishing import remove_published

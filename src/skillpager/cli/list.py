@@ -27,7 +27,7 @@ def list_skills(
     library: LibraryName = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the skills in and below folders, and those that are published in a PostgreSQL store.
+    """List the skills in and below folders, and those that a PostgreSQL store has.
 
     Without DIR these folders are searched, in this order: those of SKILLPAGER_SKILLS_DIR; those in which
     agents look for skills in the current folder (.agents/skills, .claude/skills, .github/skills and more);
