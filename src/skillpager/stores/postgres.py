@@ -73,9 +73,9 @@ INDEXES = Part(
             f"CREATE TABLE skillpager.embeddings ({_OWNED} PRIMARY KEY, data bytea NOT NULL)",
             # embeddings are noise to a compressor, which would cost time and save nothing
             "ALTER TABLE skillpager.embeddings ALTER data SET STORAGE EXTERNAL",
+            # by which routing finds the nodes of skills in folders
+            "CREATE INDEX indexes_by_name ON skillpager.indexes (name)",
         ),
-        # by which routing finds the nodes of skills in folders
-        ("CREATE INDEX indexes_by_name ON skillpager.indexes (name)",),
     ),
 )
 
