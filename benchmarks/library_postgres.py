@@ -2,7 +2,7 @@
 
 python benchmarks/library_postgres.py --pool POOL.jsonl.xz --out benchmarks/library_postgres.csv
 
-The pool has one skill a line, its text as `skill_md`. A library that is larger than the pool has its skills
+The pool has one skill a line, its text as `skill_md`. A library of more than --published skills has these
 several times, under other names: that makes rare words commoner than they are, and routes slower.
 """
 
@@ -182,8 +182,9 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--pool", type=Path, required=True)
-    parser.add_argument("--sizes", type=int, nargs="+", default=[1000, 3000, 60_000])
-    parser.add_argument("--equal-up-to", type=int, default=5000, help="largest library that is compared")
+    parser.add_argument("--sizes", type=int, nargs="+", default=[1000, 2000, 60_000])
+    parser.add_argument("--published", type=int, default=2000, help="larger libraries repeat so many skills")
+    parser.add_argument("--equal-up-to", type=int, default=1000, help="largest library that is compared")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--replica", nargs=2, metavar=("URL", "CACHE"), help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -200,9 +201,10 @@ def main() -> None:
     ):
         url, published = server.create_database("library"), 0
         for size in sorted(arguments.sizes):
-            seconds = publish_pool(url, arguments.pool, published, size)
-            published = size
-            if not seconds or len(seconds) < size // 100:
+            end = min(size, arguments.published)
+            seconds = publish_pool(url, arguments.pool, published, end)
+            published = end
+            if size > end:
                 multiply(url, size)
             row: dict[str, object] = {"skills": size}
             row["publish p50 ms"] = round(1000 * statistics.median(seconds), 2) if seconds else ""
