@@ -13,7 +13,7 @@ from skillpager.errors import SkillPagerError, StoreError
 from skillpager.library.discovery import FoundSkill, Progress, skill_faults
 from skillpager.library.routing.catalog import Catalog, DamagedSegmentError, key_of
 from skillpager.library.routing.features import Searched
-from skillpager.library.routing.fields import FIELDS, FieldIndex, field_texts, routing_terms
+from skillpager.library.routing.fields import FIELDS, FieldIndex, field_terms
 from skillpager.library.routing.segments import KeyArray, Segment, make_terms
 from skillpager.library.routing.shelf import Shelf
 from skillpager.library.routing.words import segment_of
@@ -141,14 +141,13 @@ def _batches(skills: Sequence[FoundSkill], places: NDArray[np.intp]) -> Iterator
             yield some[start : start + size]
 
 
-def _read_terms(found: FoundSkill) -> list[list[str]] | None:
+def _read_terms(found: FoundSkill) -> tuple[list[str], ...] | None:
     """Return the terms of each field of a skill; None if it is not any more what discovery read."""
     try:
         with skill_faults(found.path):
             file = read_skill(found.path, scope="body").files[0]
             if file.digest != found.digest:
                 return None
-            texts = field_texts(found.name, found.description, file.text[file.body_start :])
-            return [routing_terms(text) for text in texts]
+            return field_terms(found.name, found.description, file.text[file.body_start :])
     except SkillPagerError:
         return None

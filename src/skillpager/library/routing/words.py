@@ -9,31 +9,30 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from skillpager.library.routing.catalog import DamagedSegmentError
+from skillpager.library.routing.catalog import VERSION, DamagedSegmentError
 from skillpager.library.routing.fields import (
     FIELDS,
     MOST_COUNTED,
     Postings,
-    field_texts,
+    field_terms,
     hash_term,
-    routing_terms,
 )
 from skillpager.library.routing.segments import Segment
 
-# for each field the number of different terms, and of all
-_HEAD = np.dtype(("<u4", (len(FIELDS), 2)))
+# the version of terms and fields, then for each field the number of different terms, and of all
+_HEAD_BYTES = 8 + 8 * len(FIELDS)
 
 
 def words_of(name: str, description: str, body: str) -> bytes:
     """Return the words of a skill: a head, then the hashes of all fields (ascending in each), then counts."""
     head, hashes, counts = [], [], []
-    for text in field_texts(name, description, body):
-        terms = routing_terms(text)
+    for terms in field_terms(name, description, body):
         held = sorted((hash_term(term), count) for term, count in Counter(terms).items())
         head.append((len(held), len(terms)))
         hashes += [term for term, _ in held]
         counts += [min(count, MOST_COUNTED) for _, count in held]
-    parts = np.array(head, "<u4"), np.array(hashes, "<u8"), np.array(counts, np.uint8)
+    version = np.array([VERSION], "<u8")
+    parts = version, np.array(head, "<u4"), np.array(hashes, "<u8"), np.array(counts, np.uint8)
     return b"".join(part.tobytes() for part in parts)
 
 
@@ -47,14 +46,14 @@ def segment_of(keys: Sequence[int], words: Sequence[bytes]) -> Segment:
     counts: list[list[NDArray[np.uint8]]] = [[] for _ in FIELDS]
     heads = np.zeros((len(words), len(FIELDS), 2), np.int64)
     for place, data in enumerate(words):
-        if len(data) < _HEAD.itemsize:
-            raise DamagedSegmentError("the words of a skill are cut off")
-        heads[place] = head = np.frombuffer(data, "<u4", 2 * len(FIELDS)).reshape(-1, 2)
+        if len(data) < _HEAD_BYTES or data[:8] != VERSION.to_bytes(8, "little"):
+            raise DamagedSegmentError("the words of a skill are cut off, or of another release")
+        heads[place] = head = np.frombuffer(data, "<u4", 2 * len(FIELDS), 8).reshape(-1, 2)
         sizes = head[:, 0].tolist()
-        if len(data) != _HEAD.itemsize + 9 * sum(sizes):  # eight bytes of a hash and one of a count
+        if len(data) != _HEAD_BYTES + 9 * sum(sizes):  # eight bytes of a hash and one of a count
             raise DamagedSegmentError("the words of a skill have another length")
-        of_hashes = np.frombuffer(data, "<u8", sum(sizes), _HEAD.itemsize)
-        of_counts = np.frombuffer(data, np.uint8, sum(sizes), _HEAD.itemsize + of_hashes.nbytes)
+        of_hashes = np.frombuffer(data, "<u8", sum(sizes), _HEAD_BYTES)
+        of_counts = np.frombuffer(data, np.uint8, sum(sizes), _HEAD_BYTES + of_hashes.nbytes)
         start = 0
         for field, size in enumerate(sizes):
             hashes[field].append(of_hashes[start : start + size])
