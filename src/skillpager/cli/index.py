@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -14,19 +14,22 @@ import typer
 from skillpager.cli.messages import (
     FAILED,
     MAX_WARNINGS,
+    UsageError,
     is_verbose,
     note,
     print_error,
     print_json,
     reported,
+    warn,
     warn_of_some,
 )
 from skillpager.cli.options import AsJson, PagerOptions
-from skillpager.cli.views import print_table, progress_bar
+from skillpager.cli.views import counted, print_table, progress_bar
 from skillpager.errors import ClassifierError, EncoderError, SkillError, SkillPagerError
 
 if TYPE_CHECKING:
     from skillpager.library import FoundSkill
+    from skillpager.library.publishing import Publisher
     from skillpager.pager import SkillPager
     from skillpager.settings import Settings
 
@@ -51,6 +54,13 @@ def index(
         int, typer.Option("--jobs", "-j", metavar="N", min=1, help="Number of skills indexed in parallel.")
     ] = DEFAULT_JOBS,
     *,
+    prune: Annotated[
+        bool,
+        typer.Option(
+            "--prune",
+            help="Take skills that this command does not name out of the store's library.",
+        ),
+    ] = False,
     options: PagerOptions,
     as_json: AsJson = False,
 ) -> None:
@@ -59,6 +69,9 @@ def index(
     First the words and descriptions of all skills are stored, by which `skillpager route` finds them, then
     the nodes of each, from which pages are made. Skills that are in the cache and have not changed are
     skipped. A skill that cannot be indexed does not stop the others, but the exit code is then 1.
+
+    With a PostgreSQL --store each skill is also published in its library, from which processes on other
+    hosts offer it without the folder; a changed skill replaces the one of its name.
 
     \b
     Examples:
@@ -70,9 +83,12 @@ def index(
     started = time.monotonic()
     pager = open_pager(options, show_batches=False)
     pager.store.entries()  # a store that cannot be used is an error: better before the work than after it
+    publishing = open_library_to_publish(pager, prune=prune)
     try:
         found = prepare_routing(pager, paths or [])
-        outcomes = index_all(pager, find_targets(paths or [], pager.settings, found), jobs=jobs)
+        publisher = None if publishing is None else publishing(found)
+        targets = find_targets(paths or [], pager.settings, found)
+        outcomes = index_all(pager, targets, jobs=jobs, publisher=publisher)
     except KeyboardInterrupt:
         note("interrupted: what is done is kept, and the same command goes on from there")
         raise
@@ -81,6 +97,8 @@ def index(
     print_outcomes(outcomes, exact=pager.token_counter.exact, as_json=as_json)
     if len(outcomes) > 1:
         note(summary(outcomes, seconds=time.monotonic() - started))
+    if publisher is not None:
+        report_published(publisher, prune=prune, complete=all(outcome.stored for outcome in outcomes))
     if not all(outcome.stored for outcome in outcomes):
         raise typer.Exit(FAILED)
 
@@ -183,8 +201,78 @@ def find_targets(
     return list(first.values())
 
 
-def index_all(pager: "SkillPager", targets: Sequence[Path | Outcome], *, jobs: int) -> list[Outcome]:
+def open_library_to_publish(
+    pager: "SkillPager", *, prune: bool
+) -> "Callable[[Sequence[FoundSkill]], Publisher] | None":
+    """Return a function that opens the library of the pager's store to publish; None if there is none.
+
+    Raises:
+        UsageError: There is none, and skills are to be taken out of it.
+    """
+    from skillpager.cli.session import library_name
+
+    name = library_name(pager.settings)
+    if name is None:
+        if prune:
+            raise UsageError("--prune needs a library: name a PostgreSQL database with --store.")
+        return None
+    from skillpager.library.publishing import Publisher
+    from skillpager.stores.postgres import PostgresStore
+
+    store = pager.store
+    assert isinstance(store, PostgresStore)
+    library = store.library(name)
+    return lambda found: Publisher(library, found)
+
+
+def report_published(publisher: "Publisher", *, prune: bool, complete: bool) -> None:
+    """Print what was published; with `prune`, take the other skills out of the library before."""
+    said = f"{counted(len(publisher.names), 'skill')} in the library {publisher.place}"
+    note(f"{said}: {publisher.changed:,} new or changed")
+    if prune and complete:
+        removed = publisher.prune()
+        note(f"{counted(len(removed), 'skill')} removed{': ' if removed else ''}{', '.join(removed)}")
+    elif prune:
+        warn("nothing is removed from the library, since some skills could not be read")
+
+
+def publish_outcome(publisher: "Publisher", pager: "SkillPager", outcome: Outcome) -> Outcome:
+    """Return the outcome of a skill after it was published; a failed one if it cannot be.
+
+    The skill is read here, wherever it was indexed. Published is all of it, so if the index is of another
+    scope, or the skill has changed meanwhile, it is indexed again.
+
+    Raises:
+        StoreError: The store cannot be written.
+    """
+    if outcome.error is not None:
+        return outcome
+    from skillpager.indexing import index_key
+    from skillpager.library import skill_faults
+    from skillpager.parsing.skill import read_skill
+
+    try:
+        with skill_faults(outcome.path):
+            skill = read_skill(outcome.path, max_bytes=pager.settings.max_bytes)
+            key = index_key(skill, pager.recipe)
+            if key != outcome.key:
+                pager.index(skill)
+            publisher.publish(skill, outcome.path, key)
+    except (SkillError, EncoderError, ClassifierError) as error:
+        return replace(outcome, error=error)
+    return outcome
+
+
+def index_all(
+    pager: "SkillPager",
+    targets: Sequence[Path | Outcome],
+    *,
+    jobs: int,
+    publisher: "Publisher | None" = None,
+) -> list[Outcome]:
     """Index skills in parallel; return their outcomes in the order of `targets`.
+
+    With a publisher each is published as soon as it is indexed.
 
     After several failures in a row that are not the skills' own, the rest is not tried.
 
@@ -201,6 +289,8 @@ def index_all(pager: "SkillPager", targets: Sequence[Path | Outcome], *, jobs: i
         with progress_bar("skills") as progress:
             for future in as_completed(futures):
                 outcome = future.result()
+                if publisher is not None:
+                    outcome = publish_outcome(publisher, pager, outcome)
                 done[outcome.path] = replace(outcome, cached=outcome.key in before)
                 progress(len(done), len(paths))
                 passing = outcome.error is None or isinstance(outcome.error, SkillError)

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from urllib.parse import unquote, urlsplit
 
 from markdown_it import MarkdownIt, rules_block, rules_core
+from markdown_it.common.normalize_url import normalizeLink, normalizeLinkText
 from markdown_it.common.utils import mdTrim
 from markdown_it.renderer import RendererHTML, RendererProtocol
 from markdown_it.rules_block import StateBlock
@@ -22,6 +23,11 @@ from markdown_it.token import Token
 
 from skillpager.errors import SkillError
 from skillpager.parsing.lines import LINE_END
+
+# The parser fills tables of characters when it first reads an address, and shows them to other threads
+# before they are whole: so they are filled here, by the one thread that imports this module.
+normalizeLink("")
+normalizeLinkText("")
 
 # of lists and quotes; a list counts twice, because its items do. The markers of deeper ones are text
 MAX_NESTING = 64
