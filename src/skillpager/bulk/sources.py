@@ -1,7 +1,8 @@
 """Sources of skills: folders, archives, tables of addresses, git repositories, object storage, the web.
 
-A source gives its skills one after the other; what is not a folder of this machine is brought into a
-temporary one, which is gone when its last skill is read. A fault of one skill or source is an item, and stops no other.
+A source gives its skills one after the other. What is not a folder of this machine is brought into a
+temporary one, which is gone when its last skill is read. A fault of a skill or source is an item, and stops
+no other.
 """
 
 import csv

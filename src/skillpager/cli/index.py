@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from skillpager.bulk import Outcome, Source
 from skillpager.cli.messages import FAILED, print_error, print_json, reported, warn
 from skillpager.cli.options import AsJson, PagerOptions
 from skillpager.cli.views import print_table, progress_bar
 from skillpager.errors import EncoderError, SkillError
 
 if TYPE_CHECKING:
+    from skillpager.bulk import Outcome, Source
     from skillpager.library import FoundSkill
     from skillpager.pager import SkillPager
     from skillpager.settings import Settings
@@ -99,7 +99,7 @@ def prepare_routing(pager: "SkillPager", texts: Sequence[str]) -> list["FoundSki
 
 def find_targets(
     texts: Sequence[str], settings: "Settings", found: Sequence["FoundSkill"] = ()
-) -> list[Path | Source | Outcome]:
+) -> "list[Path | Source | Outcome]":
     """Return the skills that the arguments name, each once; a failed outcome for each that names none.
 
     Without arguments these are all known skills that are not shadowed.
@@ -112,7 +112,7 @@ def find_targets(
     Raises:
         SkillError: There are no arguments, and no skill is found anywhere.
     """
-    from skillpager.bulk import source_of
+    from skillpager.bulk import Outcome, source_of
     from skillpager.cli.session import find_skill
     from skillpager.folders.agents import search_folders, shown_folders
     from skillpager.library import discover
@@ -157,11 +157,11 @@ def find_targets(
 
 def index_all(
     pager: "SkillPager",
-    targets: Sequence[Path | Source | Outcome],
+    targets: "Sequence[Path | Source | Outcome]",
     *,
     jobs: int | None = None,
     ray: str | None = None,
-) -> list[Outcome]:
+) -> "list[Outcome]":
     """Index skills in parallel, with a progress bar; return their outcomes in the order of `targets`.
 
     Args:
@@ -173,7 +173,7 @@ def index_all(
     Raises:
         SkillPagerError: A fault that would fail every skill, such as a wrong setting.
     """
-    from skillpager.bulk import index_skills, local_place, ray_place
+    from skillpager.bulk import Outcome, index_skills, local_place, ray_place
     from skillpager.bulk.sources import failed_source, path_source
 
     sources = []
@@ -185,7 +185,7 @@ def index_all(
             sources.append(path_source(target, pager.settings) if isinstance(target, Path) else target)
     place = local_place(pager, jobs) if ray is None else ray_place(pager, ray, jobs)
 
-    def report(_: Outcome, skill: "Skill") -> None:
+    def report(_: "Outcome", skill: "Skill") -> None:
         for warning in skill.warnings:
             warn(f"{skill.name}: {warning}")
 
@@ -193,7 +193,7 @@ def index_all(
         return index_skills(pager, sources, place, progress=progress, finished=report)
 
 
-def print_outcomes(outcomes: Sequence[Outcome], *, exact: bool, as_json: bool) -> None:
+def print_outcomes(outcomes: "Sequence[Outcome]", *, exact: bool, as_json: bool) -> None:
     """Print the indexed skills to stdout and the failures to stderr."""
     from skillpager.output.json import error_json
 
