@@ -158,7 +158,7 @@ class _Run:
             if error is None:
                 self._finish(number, item, task.key, seconds=built.seconds)
             else:
-                self._end(number, Outcome(item.place, item.name, error=error))
+                self._end(number, Outcome(item.place, _name(item), error=error))
 
     def _finish(self, number: int, item: Item, key: str, *, seconds: float = 0.0) -> None:
         """Note a skill that is in the store. Every skill of a run that does not fail passes here, once."""
@@ -186,7 +186,7 @@ class _Run:
         """Return all outcomes in the order of the sources; what was not tried has failed."""
         for waiting in self._waiting.values():
             for number, item in waiting:
-                self._found[number] = _untried(item.place, item.name)
+                self._found[number] = _untried(item.place, _name(item))
         found = [outcome for outcome in self._found if outcome is not None]
         unread = [*self._sources[len(self._sources) - self._unopened :]]
         if self._open is not None and not self._open.single:
@@ -194,6 +194,10 @@ class _Run:
         found += [_untried(source.place, source.name) for source in unread]
         after = {entry.key for entry in self._pager.store.entries()}
         return [replace(outcome, stored=outcome.key in after) for outcome in found]
+
+
+def _name(item: Item) -> str:
+    return item.name if item.skill is None else item.skill.name
 
 
 def _untried(place: str, name: str) -> Outcome:

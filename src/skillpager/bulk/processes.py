@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING
 from skillpager.bulk.worker import Built, Greeting, SkillWorker, Task
 
 if TYPE_CHECKING:
+    from multiprocessing.process import BaseProcess
+
     from skillpager.pager import SkillPager
+
+# a process that was told to end and has not after so long is killed
+END_SECONDS = 5.0
 
 # the worker of this process, if it is the process of a worker
 _worker: SkillWorker | None = None
@@ -24,10 +29,11 @@ class Processes:
 
     def __init__(self, pager: "SkillPager") -> None:
         self._pager = pickle.dumps(pager)
+        self._dismissed: list[BaseProcess] = []
 
     def hire(self) -> "ProcessWorker":
         """Start a worker; return it before it is ready."""
-        return ProcessWorker(self._pager)
+        return ProcessWorker(self._pager, self._dismissed)
 
     def check(self, greeting: Greeting) -> None:
         """Find nothing wrong: it is the same installation."""
@@ -40,13 +46,18 @@ class Processes:
         )
 
     def close(self) -> None:
-        """Give back nothing: the workers had all."""
+        """Wait for the processes to end."""
+        for process in self._dismissed:
+            process.join(END_SECONDS)
+            if process.exitcode is None:
+                process.kill()
 
 
 class ProcessWorker:
     """A worker in a process of its own: an executor of one process, which fails when that dies."""
 
-    def __init__(self, pager: bytes) -> None:
+    def __init__(self, pager: bytes, dismissed: "list[BaseProcess]") -> None:
+        self._dismissed = dismissed
         # a fork of a process with threads may hang
         self._executor = ProcessPoolExecutor(1, get_context("spawn"), _start, (pager,))
 
@@ -65,6 +76,7 @@ class ProcessWorker:
         self._executor.shutdown(wait=False, cancel_futures=True)
         for process in processes:
             process.terminate()
+        self._dismissed += processes
 
 
 def _start(pager: bytes) -> None:
