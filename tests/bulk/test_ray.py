@@ -16,7 +16,7 @@ from bulk_parts import assert_all_stored, built, start_driver, telling_pager, wa
 from cli_process import environment, run
 from postgres_server import PostgresServer, is_running
 from skillpager.bulk import index_skills, ray_place, sources_of
-from skillpager.bulk.ray_cluster import QUIET
+from skillpager.bulk.ray_cluster import ENVIRONMENT
 from skillpager.errors import SettingsError
 from skillpager.stores import SqliteStore
 from skillpager.stores.postgres import PostgresStore
@@ -32,7 +32,7 @@ NODE: dict[str, Any] = {"num_cpus": 2, "object_store_memory": 80 * 1024**2, "inc
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
     # the parts of the tests are a package that every machine has
-    os.environ |= QUIET | {"PYTHONPATH": str(Path(__file__).parents[1])}
+    os.environ |= ENVIRONMENT | {"PYTHONPATH": str(Path(__file__).parents[1])}
     started = Cluster(initialize_head=True, head_node_args=NODE | {"num_cpus": 0})
     started.add_node(**NODE)
     started.add_node(**NODE)

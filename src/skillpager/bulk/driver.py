@@ -9,10 +9,12 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from skillpager.bulk.places import PROCESSES_PAY_FROM, OpenPlace, Workplace
-from skillpager.bulk.sources import Item, Source
+from skillpager.bulk.places import PROCESSES_PAY_FROM, OpenPlace, Workplace, local_place
+from skillpager.bulk.ray_cluster import ray_place
+from skillpager.bulk.sources import Item, Source, sources_of
 from skillpager.bulk.worker import Built, Task
 from skillpager.errors import ClassifierError, EncoderError, SkillError, SkillPagerError, StoreError
 
@@ -76,6 +78,30 @@ def index_skills(
         with open_place(len(first)) as place:
             run.work(chain(first, tasks), place)
     return run.outcomes()
+
+
+def index_places(
+    pager: "SkillPager",
+    places: Sequence[str | Path],
+    *,
+    jobs: int | None = None,
+    ray: str | None = None,
+    finished: Finished | None = None,
+) -> list[Outcome]:
+    """Index the skills that paths and addresses name; return the outcomes in their order.
+
+    Args:
+        pager: Its encoder, classifier and store are used.
+        places: Folders, Markdown files, archives, tables and addresses, as for `skillpager index`.
+        jobs: Number of workers; default: one for each processor.
+        ray: Address of a Ray cluster, `auto` or `local`; None to work on this machine.
+        finished: Called with each outcome that is no failure, and its skill.
+
+    Raises:
+        SkillPagerError: A fault that would fail every skill, such as a wrong setting.
+    """
+    place = local_place(pager, jobs) if ray is None else ray_place(pager, ray, jobs)
+    return index_skills(pager, sources_of(places, pager.settings), place, finished=finished)
 
 
 class _Run:

@@ -30,7 +30,7 @@ PROCESSES_PAY_FROM = 40
 # workers that die one after the other before any is ready
 MAX_DEAD_ON_ARRIVAL = 5
 # seconds without any worker after which a place says that it has none
-STALL_SECONDS = 120.0
+STALL_SECONDS = 300.0
 
 
 class Workplace(Protocol):

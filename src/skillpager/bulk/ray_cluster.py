@@ -21,8 +21,10 @@ AUTO = "auto"
 NAMESPACE = "skillpager"
 # upper ends of the buckets of the histogram of seconds
 BUCKETS = [0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0]
-# what Ray tells its makers, prints and warns of, unless the user says otherwise
-QUIET = {
+# settings of Ray, unless the user has others: it tells its makers nothing and warns of nothing, and its
+# workers yield to other programs no more than local processes do
+ENVIRONMENT = {
+    "RAY_worker_niceness": "0",
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_USAGE_STATS_PROMPT_ENABLED": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
@@ -42,7 +44,7 @@ def ray_place(pager: "SkillPager", address: str = AUTO, workers: int | None = No
     Raises:
         MissingExtraError: Ray is not installed.
     """
-    for name, value in QUIET.items():
+    for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     ray: Any = require_extra("ray", extra="ray", purpose="Indexing on a cluster")
 
