@@ -1,9 +1,11 @@
 """Workers on a Ray cluster: actors that hold encoder and classifier, and write into the store themselves."""
 
+import io
+import logging
 import os
 from collections.abc import Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, redirect_stdout
 from typing import TYPE_CHECKING, Any
 
 from skillpager.bulk.places import Crew, OpenPlace, Workplace, check_recipe
@@ -13,6 +15,8 @@ from skillpager.settings import hide_secrets
 
 if TYPE_CHECKING:
     from skillpager.pager import SkillPager
+
+logger = logging.getLogger(__name__)
 
 # address of a cluster that is started for the run, and given up after it
 LOCAL = "local"
@@ -51,20 +55,28 @@ def ray_place(pager: "SkillPager", address: str = AUTO, workers: int | None = No
     @contextmanager
     def open_place(_tasks: int) -> Iterator[Workplace]:
         ours = not ray.is_initialized()
-        if ours:
-            _connect(ray, address)
-        try:
-            agency = RayAgency(pager, ray)
-            crew = Crew(agency, workers or _processors(ray))
-            try:
-                yield crew
-            finally:
-                crew.close()
-        finally:
+        # Ray prints every death of a worker to stdout, which is for data; outcomes tell what came of it
+        with redirect_stdout(_DebugLog()):
             if ours:
-                ray.shutdown()
+                _connect(ray, address)
+            try:
+                with closing(Crew(RayAgency(pager, ray), workers or _processors(ray))) as crew:
+                    yield crew
+            finally:
+                if ours:
+                    ray.shutdown()
 
     return open_place
+
+
+class _DebugLog(io.TextIOBase):
+    """A stream whose lines are logged."""
+
+    def write(self, text: str) -> int:
+        """Log a text."""
+        if text.strip():
+            logger.debug("%s", text.strip())
+        return len(text)
 
 
 def _connect(ray: Any, address: str) -> None:
