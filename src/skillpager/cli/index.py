@@ -112,7 +112,7 @@ def find_targets(
     Raises:
         SkillError: There are no arguments, and no skill is found anywhere.
     """
-    from skillpager.bulk import Outcome, source_of
+    from skillpager.bulk import Outcome, Source, source_of
     from skillpager.cli.session import find_skill
     from skillpager.folders.agents import search_folders, shown_folders
     from skillpager.library import discover
@@ -148,10 +148,13 @@ def find_targets(
                 f"No skills found in {shown_folders(folders)}: name skill folders, Markdown files or "
                 "folders that contain skills."
             )
-    first: dict[str, Path | Source | Outcome] = {}
-    for target in targets:
-        place = target if isinstance(target, Path) else target.place
-        first.setdefault(os.path.realpath(place), target)
+    first: dict[str | int, Path | Source | Outcome] = {}
+    for number, target in enumerate(targets):
+        if isinstance(target, Source):  # two addresses may differ in what is not shown
+            first[number] = target
+        else:
+            place = target if isinstance(target, Path) else target.place
+            first.setdefault(os.path.realpath(place), target)
     return list(first.values())
 
 
