@@ -115,23 +115,24 @@ def test_the_command_indexes_an_archive_into_postgres(
     assert all(skill["cached"] for skill in again.json["skills"])
 
 
-def test_a_file_is_no_store_for_several_machines(tmp_path: Path, skills: Path) -> None:
-    with closing(telling_pager(tmp_path, tmp_path / "store")) as pager:
-        remote = Cluster(initialize_head=True, head_node_args=NODE | {"node_ip_address": "127.0.0.2"})
-        try:
+def test_a_file_is_no_store_for_several_machines(cluster: Cluster, tmp_path: Path, skills: Path) -> None:
+    far = cluster.add_node(**NODE | {"node_ip_address": "127.0.0.2"})
+    try:
+        with closing(telling_pager(tmp_path, tmp_path / "store")) as pager:
+            place = ray_place(pager, cluster.address, 2)
             with pytest.raises(
                 SettingsError, match=r"index\.db is a file of this machine.*127\.0\.0\.2.*--store"
             ):
-                index_skills(pager, sources_of([skills], pager.settings), ray_place(pager, remote.address, 2))
-        finally:
-            ray.shutdown()
-            remote.shutdown()
+                index_skills(pager, sources_of([skills], pager.settings), place)
+    finally:
+        cluster.remove_node(far)
     assert built(tmp_path) == []
 
 
 def test_an_address_without_a_cluster_is_an_error(tmp_path: Path, skills: Path) -> None:
-    env = environment(tmp_path / "cache", RAY_raylet_start_wait_time_s="1", PYTHONWARNINGS="default")
-    done = run("index", skills, "--encoder", "hashing", "--ray", "127.0.0.1:1", env=env)
-    assert done.code == 1
-    assert "There is no Ray cluster at 127.0.0.1:1" in done.err
-    assert "Traceback" not in done.err
+    env = environment(tmp_path / "cache", PYTHONWARNINGS="default")
+    for address in ("127.0.0.1:1", "ray://127.0.0.1:1"):
+        done = run("index", skills, "--encoder", "hashing", "--ray", address, env=env)
+        assert done.code == 1
+        assert f"There is no Ray cluster at {address} (" in done.err
+        assert "Traceback" not in done.err

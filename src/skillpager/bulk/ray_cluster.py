@@ -3,6 +3,7 @@
 import io
 import logging
 import os
+import socket
 from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import closing, contextmanager, redirect_stdout
@@ -23,6 +24,7 @@ LOCAL = "local"
 # the cluster of RAY_ADDRESS, or one that runs on this machine; else `local`
 AUTO = "auto"
 NAMESPACE = "skillpager"
+KNOCK_SECONDS = 10.0
 # upper ends of the buckets of the histogram of seconds
 BUCKETS = [0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0]
 # settings of Ray, unless the user has others: it tells its makers nothing and warns of nothing, and its
@@ -93,13 +95,22 @@ def _connect(ray: Any, address: str) -> None:
         elif address == LOCAL:
             ray.init(address=LOCAL, include_dashboard=False, **options)
         else:
+            _knock(address)
             ray.init(address=address, **options)
-    except (ConnectionError, ValueError, RuntimeError, TimeoutError) as error:
+    except (OSError, ValueError, RuntimeError) as error:
         reason = " ".join(str(error).split())[:200]
         raise SettingsError(
             f"There is no Ray cluster at {hide_secrets(address)} ({reason}): `ray start --head` starts one, "
             "`ray status` shows it; `--ray local` needs none."
         ) from error
+
+
+def _knock(address: str) -> None:
+    """Raise an `OSError` if nothing listens at `HOST:PORT`: Ray itself tries for minutes."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not host or not port.isdecimal():
+        raise ValueError("write HOST:PORT, ray://HOST:PORT, auto or local")
+    socket.create_connection((host, int(port)), KNOCK_SECONDS).close()
 
 
 def _processors(ray: Any) -> int:
