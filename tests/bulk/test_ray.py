@@ -1,5 +1,6 @@
 """Indexing on a real Ray cluster of several nodes, with kills of workers, of a node and of the driver."""
 
+import gc
 import os
 import signal
 import subprocess
@@ -26,7 +27,12 @@ pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::Futu
 
 COUNT = 50
 # a node has room for two workers, and the cluster for two more than are wanted
-NODE: dict[str, Any] = {"num_cpus": 2, "object_store_memory": 80 * 1024**2, "include_dashboard": False}
+NODE: dict[str, Any] = {
+    "node_ip_address": "127.0.0.1",
+    "num_cpus": 2,
+    "object_store_memory": 80 * 1024**2,
+    "include_dashboard": False,
+}
 
 
 @pytest.fixture(scope="module")
@@ -40,6 +46,9 @@ def cluster() -> Iterator[Cluster]:
     ray.shutdown()
     started.shutdown()
     del os.environ["PYTHONPATH"]
+    # here, where the mark above holds
+    del started
+    gc.collect()
 
 
 @pytest.fixture
