@@ -1,14 +1,15 @@
 """Training data of the router: libraries with and without the skills that queries need.
 
-Queries are the annotated ones of every document, and longer texts that are composed of them: queries of one
-to four skills, paragraphs of other skills as background, and remarks about files, as whole tasks have.
+Queries are the annotated ones of every document; longer texts that are composed of them: queries of one to
+four skills, paragraphs of other skills as background, and remarks about files; and tasks, written for
+one to four of the skills, with short queries for each (`tasks.jsonl`).
 """
 
 import json
 import lzma
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,14 +23,13 @@ from skillpager.library.routing.fields import (
     FIELDS,
     FieldIndex,
     Postings,
-    field_texts,
+    field_terms,
     make_postings,
-    routing_terms,
 )
 from skillpager.parsing.skill import skill_from_text
 from skillpager.types import FloatArray, Skill
 
-LONG, SHORT, COMPOSED = "long", "short", "composed"
+LONG, SHORT, COMPOSED, TASK, PART = "long", "short", "composed", "task", "part"
 REMARKS = (
     "Write the result to `/root/output.json` as JSON with the fields `id`, `name` and `value`.",
     "The input files are in `/root/data`.",
@@ -55,10 +55,10 @@ class Question:
     """A query and the skills that it needs.
 
     Attributes:
-        kind: `long`, `short` or `composed`.
+        kind: `long`, `short`, `composed`, `task`, or `part` of a task.
         text: The query.
         needs: Ids of the skills.
-        group: Repository of the skills, by which folds are made.
+        group: What folds keep together: repositories, and those whose skills one task needs.
         background: Ids of skills that paragraphs in it are from.
     """
 
@@ -67,6 +67,26 @@ class Question:
     needs: tuple[str, ...]
     group: str
     background: tuple[str, ...] = ()
+
+
+def read_tasks(path: Path, groups: Mapping[str, str]) -> tuple[list[Question], dict[str, str]]:
+    """Return the tasks of a file and their short queries; and all groups, those that share a task as one.
+
+    Args:
+        path: JSON lines: `text`, `needs` (ids of skills), and `short`, each with `text` and `needs`.
+        groups: Group of each skill, by id.
+    """
+    tasks = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    joined = {group: group for group in groups.values()}
+    for task in tasks:
+        together = {joined[groups[id]] for id in task["needs"]}
+        joined = {name: min(together) if group in together else group for name, group in joined.items()}
+    questions = [
+        Question(kind, each["text"], tuple(each["needs"]), joined[groups[each["needs"][0]]])
+        for task in tasks
+        for kind, each in ((TASK, task), *((PART, part) for part in task["short"]))
+    ]
+    return questions, joined
 
 
 def read_pool(path: Path) -> Iterator[tuple[str, Skill]]:
@@ -117,10 +137,10 @@ def _postings(skills: Iterable[Skill]) -> list[Postings]:
     terms: list[list[list[str]]] = [[] for _ in FIELDS]
     for skill in skills:
         entry = skill.files[0]
-        texts = field_texts(skill.name, skill.description, entry.text[entry.body_start :])
-        for field, text in zip(terms, texts, strict=True):
+        mine = field_terms(skill.name, skill.description, entry.text[entry.body_start :])
+        for field, held in zip(terms, mine, strict=True):
             # interned, the terms of a hundred million characters fit
-            field.append([sys.intern(term) for term in routing_terms(text)])
+            field.append([sys.intern(term) for term in held])
     return [make_postings(field) for field in terms]
 
 

@@ -1,10 +1,10 @@
 """Train the router: from features of candidate skills to their order, chances, and whether any fits.
 
-    python training/train_router.py --pool POOL.jsonl.xz DATA... --work build/router
+    python training/train_router.py --pool POOL.jsonl.xz DATA... --work build/router --jobs 2
 
 DATA are folders of evidence data (docs/evidence-format.md); POOL is a file of skills as JSON lines (`id`,
 `path`, `skill_md`) among which theirs must be found. Nothing but numpy is needed. WORK keeps embeddings and
-features; a run takes about half an hour on one core.
+features; a run takes about 40 minutes on one core.
 
 A small network is trained listwise: of a softmax over the candidates of a query, the share of each needed
 skill. Its scores order the candidates of one query; two logistic regressions turn them into chances. Reported
@@ -14,6 +14,8 @@ is each fold, over repositories, by a model of the others.
 import argparse
 import json
 import logging
+import multiprocessing
+import os
 import pickle
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -35,6 +37,7 @@ from routing_data import (
     compose,
     paragraphs,
     read_pool,
+    read_tasks,
 )
 from skillpager.bench.data.evidence import read_documents, read_published, read_published_short
 from skillpager.encoders.builtin import BuiltinEncoder
@@ -53,8 +56,9 @@ logger = logging.getLogger("router")
 MODELS = Path(__file__).parents[1] / "src" / "skillpager" / "models"
 SPLITS = ("train", "dev", "train2")
 FOLDS = 3
-PER_SKILL = 3  # queries of each kind of a skill
-COMPOSED_QUERIES = 1_000
+PER_SKILL = 2  # queries of each kind of a skill, beside the tasks
+COMPOSED_QUERIES = 300
+TASKS = Path(__file__).with_name("tasks.jsonl")
 SMALL_LIBRARIES = (4, 8, 15, 40, 150, 600, 2_500)  # skills of the pool; with half of the annotated ones each
 MOST_TERMS = 48
 PENALTY = 1e-5  # of the logistic regressions
@@ -377,7 +381,9 @@ def make_cases(options: argparse.Namespace) -> list[Case]:
     mine = np.arange(len(annotated))
     likeness = Likeness(corpus, mine)
     chosen = [pool[place] for place in random.choice(len(pool), min(1_500, len(pool)), replace=False)]
-    asked = some_of(questions, random)
+    tasks, groups = read_tasks(TASKS, {question.needs[0]: question.group for question in questions})
+    questions = [replace(question, group=groups[question.group]) for question in questions]
+    asked = [*some_of(questions, random), *tasks]
     asked += compose(questions, corpus, paragraphs(chosen, random), COMPOSED_QUERIES, random)
     everything = np.arange(len(corpus.ids))
     small = [
@@ -391,15 +397,40 @@ def make_cases(options: argparse.Namespace) -> list[Case]:
         )
         for size in (*SMALL_LIBRARIES, *SMALL_LIBRARIES)
     ]
-    cases: list[Case] = []
-    for number, question in enumerate(asked):
-        if number % 200 == 0:
-            logger.info("%d of %d queries", number, len(asked))
+    plans = []
+    for question in asked:
         needs = [corpus.places[id] for id in question.needs]
         little = np.union1d(small[int(random.integers(len(small)))], needs)
-        for library, without in ((everything, bool(random.random() < 1 / 3)), (little, True)):
-            cases += cases_of(question, corpus, library, likeness, most_terms=MOST_TERMS, without=without)
-    return [as_kept(case) for case in cases if len(case.found.skills)]
+        plans.append(((everything, bool(random.random() < 1 / 3)), (little, True)))
+
+    def cases_at(place: int) -> list[Case]:
+        found = (
+            cases_of(asked[place], corpus, library, likeness, most_terms=MOST_TERMS, without=without)
+            for library, without in plans[place]
+        )
+        return [as_kept(case) for each in found for case in each if len(case.found.skills)]
+
+    return in_processes(cases_at, len(asked), options.jobs)
+
+
+def in_processes(work: Callable[[int], list[Case]], count: int, jobs: int) -> list[Case]:
+    """Return the cases of all places below `count`, in order; processes share what the work has read."""
+    global _work
+    _work = work
+    cases: list[Case] = []
+    with multiprocessing.get_context("fork").Pool(jobs) as pool:
+        for number, found in enumerate(pool.imap(_call_work, range(count), chunksize=16)):
+            cases += found
+            if number % 200 == 0:
+                logger.info("%d of %d queries", number, count)
+    return cases
+
+
+_work: Callable[[int], list[Case]]
+
+
+def _call_work(place: int) -> list[Case]:
+    return _work(place)  # a closure cannot be sent to a process, but a fork has it
 
 
 def as_kept(case: Case) -> Case:
@@ -417,6 +448,7 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=Path("build/router"))
     parser.add_argument("--out", type=Path, default=MODELS / "router" / "router.json")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     options = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
     options.work.mkdir(parents=True, exist_ok=True)

@@ -13,11 +13,12 @@ from skillpager.library.routing.fields import (
     FIELDS,
     FieldIndex,
     Postings,
-    field_texts,
+    field_terms,
     hash_terms,
     make_postings,
     merge_postings,
     pick_terms,
+    routing_terms,
 )
 
 WORDS = "abcdefgh"
@@ -103,10 +104,9 @@ def test_a_count_beyond_a_byte_is_the_greatest() -> None:
 def test_the_rarest_terms_of_a_query_are_searched() -> None:
     texts = [["deploy", "kubernete"], ["deploy"], ["deploy", "helm"], ["deploy", "helm"]]
     index = FieldIndex([make_postings(texts)], np.arange(4, dtype=np.int32), 4)
-    fields = dict.fromkeys(FIELDS, index)
-    query = "deploy something with helm to kubernetes"
-    assert pick_terms(query, fields, 2) == ["kubernete", "helm"]
-    assert pick_terms(query, fields, 9) == ["kubernete", "helm", "deploy"]
+    query = routing_terms("deploy something with helm to kubernetes, deploy")
+    assert pick_terms(query, [index, index], 2) == ["kubernete", "helm"]
+    assert pick_terms(query, [index], 9) == ["kubernete", "helm", "deploy"]
 
 
 @pytest.mark.parametrize(
@@ -126,11 +126,24 @@ def test_the_rarest_terms_of_a_query_are_searched() -> None:
         ("Use for charts, not for maps", "Use for charts,", "not for maps"),
         ("Not only for charts, also for maps.", "Not only for charts, also for maps.", ""),
         ("Use when tests do not pass.", "Use when tests do not pass.", ""),
-        ("Should NOT be used for\nlarge files", "", "Should NOT be used for"),
+        ("Should NOT be used for\nlarge files", "large files", "Should NOT be used for"),
     ],
 )
 def test_what_a_skill_is_not_for_is_a_field_of_its_own(description: str, kept: str, negated: str) -> None:
-    _, left, _, apart = field_texts("charts", description, "")
-    assert apart == negated
-    if kept:
-        assert " ".join(left.split()) == kept
+    fields = dict(zip(FIELDS, field_terms("charts", description, ""), strict=True))
+    assert fields["negated"] == routing_terms(negated)
+    assert fields["description"] == routing_terms(kept)
+
+
+def test_the_opening_of_a_body_is_prose_and_phrases_are_pairs() -> None:
+    body = (
+        "# Merge ranges\n\nWorks on sorted lists.\n\n```sh\nrun --fast\n```\n\n## Time zones\n"
+        + "word " * 999
+    )
+    fields = dict(zip(FIELDS, field_terms("dates", "Joins date ranges.", body), strict=True))
+    assert fields["opening"][:6] == ["merge", "range", "work", "sorted", "list", "time"]
+    assert len(fields["opening"]) == 250
+    assert "fast" in fields["body"]
+    assert fields["phrases"][:4] == ["join date", "date range", "merge range", "range time"]
+    assert "sorted list" in fields["phrases"]
+    assert not {"list run", "range merge"} & set(fields["phrases"])

@@ -17,10 +17,9 @@ from skillpager.library.routing.fields import (
     FIELDS,
     FieldIndex,
     Postings,
-    field_texts,
+    field_terms,
     make_postings,
     merge_postings,
-    routing_terms,
 )
 from skillpager.library.routing.router import load_router, route_query
 from skillpager.strategies.navigator.lexical import terms_of
@@ -66,10 +65,8 @@ def _postings(skills: Sequence[RoutingSkill]) -> list[Postings]:
     parts = []
     for start in range(0, len(skills), PART):
         some = skills[start : start + PART]
-        texts = [field_texts(skill.name, skill.description, skill.body) for skill in some]
-        parts.append(
-            [make_postings([routing_terms(text[field]) for text in texts]) for field in range(len(FIELDS))]
-        )
+        terms = [field_terms(skill.name, skill.description, skill.body) for skill in some]
+        parts.append([make_postings(field) for field in zip(*terms, strict=True)])
     places = [np.arange(start, min(start + PART, len(skills))) for start in range(0, len(skills), PART)]
     return [merge_postings(of, places) for of in zip(*parts, strict=True)]
 

@@ -28,7 +28,7 @@ FILE_NAME = "catalog.db"
 # "SkCt" in ASCII
 APPLICATION_ID = 0x536B4374
 # raise it when terms, fields or tables change: the catalog is then made again
-VERSION = 3
+VERSION = 4
 SCHEMA = Schema(
     "catalog of skills",
     APPLICATION_ID,

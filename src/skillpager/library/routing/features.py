@@ -13,13 +13,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skillpager.library.discovery import FoundSkill
-from skillpager.library.routing.fields import FIELDS, FieldIndex, Hits, hash_terms, pick_terms, routing_terms
+from skillpager.library.routing.fields import (
+    FieldIndex,
+    Hits,
+    hash_terms,
+    pairs_of,
+    pick_terms,
+    routing_terms,
+)
 from skillpager.strategies.navigator.lexical import clauses_of
 from skillpager.types import FloatArray
 
-FOUND_IN = FIELDS[:3]  # where a term speaks for a skill; in `negated` it speaks against it
+FOUND_IN = ("name", "description", "body")  # where a term speaks for a skill
+TERM_FIELDS = (
+    *FOUND_IN,
+    "negated",
+)  # where terms are searched one by one; in `negated` they speak against it
+FURTHER = ("opening", "phrases")  # of which the sum alone counts
 # candidates: the best over all fields, where rare terms count more, or as in BM25; and the best in each field
-BEST_OF_ALL, BEST_OF_SUM, BEST_OF_FIELD = 100, 50, 30
+BEST_OF_ALL, BEST_OF_SUM, BEST_OF_FIELD = 100, 50, 30  # of the further fields together as many as of a field
 BEST_OF_CLAUSE = 5  # and for each clause: one skill of several that a task needs may have but a line of it
 USUAL_TERMS = 5  # a description with fewer terms counts as if it had so many
 
@@ -29,7 +41,8 @@ BoolRow = NDArray[np.bool_]
 # what the model reads of each candidate; see `features_of`
 COLUMNS = (
     *(f"{field}_{kind}" for field in FOUND_IN for kind in ("bm25", "share", "relative", "rank")),
-    *("relative", "rank", "repeated", "rare", "rare_rank"),
+    *(f"{field}_{kind}" for field in FURTHER for kind in ("bm25", "relative", "rank")),
+    *("relative", "rank", "repeated", "rare", "rare_rank", "further_relative", "further_rank"),
     *("share", "rare_share", "described_share", "described_rarest", "rarest", "rarest_three"),
     *("name_cover", "description_cover", "description_length", "body_length"),
     *("clause_relative", "clause_rank", "clause_share", "clause_mean"),
@@ -58,7 +71,7 @@ class Candidates:
         skills: `(c,)` their places in the library, ascending.
         features: `(c, len(COLUMNS))` float64.
         terms: The terms of the query that any skill holds, rarest first.
-        weights: `(len(FIELDS), c, len(terms))` float32: BM25 of each term in each field.
+        weights: `(len(TERM_FIELDS), c, len(terms))` float32: BM25 of each term in each of these fields.
     """
 
     skills: NDArray[np.intp]
@@ -81,19 +94,25 @@ def features_of(searched: Searched, query: str, *, most_terms: int) -> Candidate
         most_terms: So many terms of the query are searched, the rarest.
     """
     asked = routing_terms(query)
-    terms = pick_terms(query, searched.fields, most_terms)
+    terms = pick_terms(asked, [searched.fields[name] for name in TERM_FIELDS], most_terms)
     hashes = hash_terms(terms)
-    hits = [searched.fields[name].hits(hashes) for name in FIELDS]
+    hits = [searched.fields[name].hits(hashes) for name in TERM_FIELDS]
     size = len(searched.skills)
+    pairs = pick_terms(pairs_of(asked), [searched.fields["phrases"]], most_terms)
+    further = [_total(searched.fields["opening"].hits(hashes), size)]
+    further.append(_total(searched.fields["phrases"].hits(hash_terms(pairs)), size))
     times = Counter(asked)
     often = 1 + np.log([times[term] for term in terms])
     rarity: FloatRow = np.min([hit.rarity for hit in hits], axis=0)
     parts = _clause_terms(query, terms)
-    skills = _propose(hits, rarity * often, parts, size)
+    skills = np.union1d(
+        _propose(hits, rarity * often, parts, size), _best(further[0] + further[1], BEST_OF_FIELD)
+    )
     weights = _weights(hits, skills, size, len(terms))
     features = np.zeros((len(skills), len(COLUMNS)))
     if len(skills):
         columns = _word_columns(weights, rarity, often, size)
+        columns |= _further_columns([total[skills] for total in further])
         columns |= _length_columns(searched.fields, weights > 0, skills)
         columns |= _clause_columns(weights, rarity, parts)
         text = f" {' '.join(asked)} "
@@ -113,13 +132,13 @@ def _propose(
     """Return the candidates, ascending.
 
     Args:
-        hits: Of the terms in each of `FIELDS`.
+        hits: Of the terms in each of `TERM_FIELDS`.
         importance: `(terms,)`: in a sum over all fields rare and repeated terms count more than in BM25,
             which finds 7 points more of the skills that long queries need.
         parts: `(clauses, terms)`: the terms of each clause.
         size: Number of skills.
     """
-    scores = [np.bincount(hit.skills, hit.weights, size).astype(float) for hit in hits[: len(FOUND_IN)]]
+    scores = [_total(hit, size) for hit in hits[: len(FOUND_IN)]]
     total = np.zeros(size)
     for hit in hits[: len(FOUND_IN)]:
         total += np.bincount(hit.skills, hit.weights * importance[hit.terms], size)
@@ -132,6 +151,11 @@ def _propose(
             score += np.bincount(hit.skills[mine], hit.weights[mine], size)
         proposed.append(_best(score, BEST_OF_CLAUSE))
     return np.unique(np.concatenate(proposed))
+
+
+def _total(hits: Hits, size: int) -> FloatRow:
+    """Return `(size,)`: the BM25 of all terms together of each skill."""
+    return np.bincount(hits.skills, hits.weights, size).astype(float)
 
 
 def _clause_terms(query: str, terms: Sequence[str]) -> NDArray[np.bool_]:
@@ -205,6 +229,19 @@ def _word_columns(weights: FloatArray, rarity: FloatRow, often: FloatRow, size: 
             f"{name}_share": held[number] @ rarity / mass,
             f"{name}_relative": _relative(score),
             f"{name}_rank": _ranks(score) * (score > 0),
+        }
+    return columns
+
+
+def _further_columns(totals: Sequence[FloatRow]) -> Columns:
+    """Return the features of the further fields, from the BM25 of each of `FURTHER`."""
+    together = np.sum(totals, axis=0)
+    columns: Columns = {"further_relative": _relative(together), "further_rank": _ranks(together)}
+    for name, total in zip(FURTHER, totals, strict=True):
+        columns |= {
+            f"{name}_bm25": np.log1p(total),
+            f"{name}_relative": _relative(total),
+            f"{name}_rank": _ranks(total) * (total > 0),
         }
     return columns
 

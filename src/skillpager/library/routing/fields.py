@@ -1,4 +1,4 @@
-"""The words of skills by field, in sparse arrays: BM25 of name, description and body, each on its own.
+"""The words of skills by field, in sparse arrays: BM25 of name, description, body and more, each alone.
 
 Scores of the fields are summed, never their texts mixed: a word in a name is rarer, and says more, than the
 same word in a body. Terms are kept as 64-bit hashes, so that a vocabulary of a million takes 8 MB.
@@ -6,9 +6,10 @@ same word in a body. Terms are kept as 64-bit hashes, so that a vocabulary of a 
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +20,10 @@ from skillpager.types import FloatArray
 IntArray = NDArray[np.int64]
 TermArray = NDArray[np.uint64]
 
-# what a description says that a skill is not for is a field of its own, whose words count against it
-FIELDS = ("name", "description", "body", "negated")
+# what a description says that a skill is not for is a field of its own, whose words count against it; the
+# opening of a body tells what a skill does, and the phrases are pairs of neighbouring terms
+FIELDS = ("name", "description", "body", "negated", "opening", "phrases")
+OPENING_CHARS, OPENING_TERMS = 3_000, 250
 MOST_COUNTED = 255  # occurrences of a term in a text: BM25 is flat long before
 MAX_KEPT_HASHES = 200_000
 MERGED_POSTINGS = 4_000_000  # merged together, which bounds the memory of it
@@ -36,15 +39,34 @@ _NEGATED = re.compile(
 )
 
 
-def field_texts(name: str, description: str, body: str) -> tuple[str, str, str, str]:
-    """Return the texts of the fields of a skill, in the order of `FIELDS`."""
-    negated = _NEGATED.findall(description)
-    return name, _NEGATED.sub(" ", description), body, "\n".join(negated)
+_CODE = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1|\Z)", re.MULTILINE | re.DOTALL)
+_HEADING = re.compile(r"^#{1,6}[ \t]+(.+)$", re.MULTILINE)
+
+
+def field_terms(name: str, description: str, body: str) -> tuple[list[str], ...]:
+    """Return the terms of the fields of a skill, repetitions included, in the order of `FIELDS`."""
+    prose = _CODE.sub(" ", body)
+    described = routing_terms(_NEGATED.sub(" ", description))
+    opening = routing_terms(prose[:OPENING_CHARS])[:OPENING_TERMS]
+    headings = routing_terms("\n".join(_HEADING.findall(prose)))
+    return (
+        routing_terms(name),
+        described,
+        routing_terms(body),
+        routing_terms("\n".join(_NEGATED.findall(description))),
+        opening,
+        [pair for terms in (described, headings, opening) for pair in pairs_of(terms)],
+    )
 
 
 def routing_terms(text: str) -> list[str]:
     """Return the terms by which skills are found, repetitions included."""
     return terms_of(text)
+
+
+def pairs_of(terms: Sequence[str]) -> list[str]:
+    """Return the pairs of neighbouring terms."""
+    return [f"{first} {second}" for first, second in pairwise(terms)]
 
 
 @lru_cache(MAX_KEPT_HASHES)
@@ -253,14 +275,14 @@ def hash_terms(terms: Iterable[str]) -> TermArray:
     return np.array([hash_term(term) for term in terms], np.uint64)
 
 
-def pick_terms(query: str, fields: Mapping[str, FieldIndex], most: int) -> list[str]:
-    """Return the terms of a query that a skill of the library holds, rarest first, at most `most`.
+def pick_terms(terms: Iterable[str], fields: Sequence[FieldIndex], most: int) -> list[str]:
+    """Return the terms of a query that any of the fields holds, rarest first, at most `most`, each once.
 
     A whole task names its tools once among hundreds of common words, each of which stands in many skills.
     Of equally rare terms the first in the query comes first.
     """
-    terms = list(dict.fromkeys(routing_terms(query)))
-    hashes = hash_terms(terms)
-    holders = np.max([fields[name].holders(hashes) for name in FIELDS], axis=0) if terms else []
+    asked = list(dict.fromkeys(terms))
+    hashes = hash_terms(asked)
+    holders = np.max([field.holders(hashes) for field in fields], axis=0) if asked else []
     order = sorted((count, place) for place, count in enumerate(holders) if count)
-    return [terms[place] for _, place in order[:most]]
+    return [asked[place] for _, place in order[:most]]

@@ -9,7 +9,7 @@ from skillpager.errors import SkillPagerError
 from skillpager.library.discovery import FoundSkill, Progress, skill_faults
 from skillpager.library.routing.catalog import Catalog, key_of
 from skillpager.library.routing.features import Searched
-from skillpager.library.routing.fields import FIELDS, FieldIndex, field_texts, routing_terms
+from skillpager.library.routing.fields import FIELDS, FieldIndex, field_terms
 from skillpager.library.routing.segments import KeyArray, make_terms
 from skillpager.library.routing.shelf import Shelf
 from skillpager.parsing.skill import read_skill
@@ -88,14 +88,13 @@ class Upkeep:
         return Searched(self._skills, fields)
 
 
-def _read_terms(found: FoundSkill) -> list[list[str]] | None:
+def _read_terms(found: FoundSkill) -> tuple[list[str], ...] | None:
     """Return the terms of each field of a skill; None if it is not any more what discovery read."""
     try:
         with skill_faults(found.path):
             file = read_skill(found.path, scope="body").files[0]
             if file.digest != found.digest:
                 return None
-            texts = field_texts(found.name, found.description, file.text[file.body_start :])
-            return [routing_terms(text) for text in texts]
+            return field_terms(found.name, found.description, file.text[file.body_start :])
     except SkillPagerError:
         return None
