@@ -3,9 +3,8 @@
 import os
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -25,18 +24,15 @@ from skillpager.cli.messages import (
 )
 from skillpager.cli.options import AsJson, PagerOptions
 from skillpager.cli.views import counted, print_table, progress_bar
-from skillpager.errors import ClassifierError, EncoderError, SkillError, SkillPagerError
+from skillpager.errors import EncoderError, SkillError
 
 if TYPE_CHECKING:
+    from skillpager.bulk import Outcome, Source
     from skillpager.library import FoundSkill
     from skillpager.library.publishing import Publisher
     from skillpager.pager import SkillPager
     from skillpager.settings import Settings
-
-# the encoder itself uses every processor; a second skill fills the time in which the first is split
-DEFAULT_JOBS = 2
-# an endpoint that is down fails every skill, each after its own retries
-MAX_FAILURES_IN_A_ROW = 3
+    from skillpager.types import Skill
 
 
 @reported
@@ -45,15 +41,34 @@ def index(
         list[str] | None,
         typer.Argument(
             metavar="PATH",
-            help="Skill folders, Markdown files, folders that contain skills, or names of known skills. "
+            help="Skill folders, Markdown files, folders that contain skills, or names of known skills; "
+            "archives (.zip, .skill, .tar.gz), tables of addresses (.csv, .jsonl), git+URL[@REF], "
+            "s3://…, https://… "
             "[default: all known skills]",
             show_default=False,
         ),
     ] = None,
     jobs: Annotated[
-        int, typer.Option("--jobs", "-j", metavar="N", min=1, help="Number of skills indexed in parallel.")
-    ] = DEFAULT_JOBS,
+        int | None,
+        typer.Option(
+            "--jobs",
+            "-j",
+            metavar="N",
+            min=1,
+            help="Number of skills indexed in parallel. [default: one per processor]",
+            show_default=False,
+        ),
+    ] = None,
     *,
+    ray: Annotated[
+        str | None,
+        typer.Option(
+            "--ray",
+            metavar="[ADDRESS]",
+            help="Index on a Ray cluster: HOST:PORT, ray://HOST:PORT, or local for one that is started for "
+            "the run. Without an address: the one of RAY_ADDRESS or of this machine, else local.",
+        ),
+    ] = None,
     prune: Annotated[
         bool,
         typer.Option(
@@ -88,7 +103,7 @@ def index(
         found = prepare_routing(pager, paths or [])
         publisher = None if publishing is None else publishing(found)
         targets = find_targets(paths or [], pager.settings, found)
-        outcomes = index_all(pager, targets, jobs=jobs, publisher=publisher)
+        outcomes = index_all(pager, targets, jobs=jobs, ray=ray, publisher=publisher)
     except KeyboardInterrupt:
         note("interrupted: what is done is kept, and the same command goes on from there")
         raise
@@ -101,35 +116,6 @@ def index(
         report_published(publisher, prune=prune, complete=all(outcome.stored for outcome in outcomes))
     if not all(outcome.stored for outcome in outcomes):
         raise typer.Exit(FAILED)
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """The result of indexing a skill.
-
-    Attributes:
-        path: Its folder, or the argument that names no skill.
-        name: Its name.
-        key: Cache key of its index.
-        nodes: Number of its nodes.
-        tokens: Its tokens.
-        seconds: Time that it took.
-        cached: Whether its index was in the store before.
-        stored: Whether it is there now.
-        warnings: Those of reading the skill.
-        error: Why it could not be indexed; None if it could.
-    """
-
-    path: Path
-    name: str = ""
-    key: str = ""
-    nodes: int = 0
-    tokens: int = 0
-    seconds: float = 0.0
-    cached: bool = False
-    stored: bool = False
-    warnings: tuple[str, ...] = ()
-    error: SkillPagerError | None = None
 
 
 def prepare_routing(pager: "SkillPager", texts: Sequence[str]) -> list["FoundSkill"]:
@@ -149,7 +135,7 @@ def prepare_routing(pager: "SkillPager", texts: Sequence[str]) -> list["FoundSki
 
 def find_targets(
     texts: Sequence[str], settings: "Settings", found: Sequence["FoundSkill"] = ()
-) -> list[Path | Outcome]:
+) -> "list[Path | Source | Outcome]":
     """Return the skills that the arguments name, each once; a failed outcome for each that names none.
 
     Without arguments these are all known skills that are not shadowed.
@@ -162,18 +148,22 @@ def find_targets(
     Raises:
         SkillError: There are no arguments, and no skill is found anywhere.
     """
+    from skillpager.bulk import Outcome, Source, source_of
     from skillpager.cli.session import find_skill
     from skillpager.folders.agents import search_folders, shown_folders
     from skillpager.library import discover
     from skillpager.parsing.skill import ENTRY_FILE, ENTRY_NAMES
 
-    targets: list[Path | Outcome] = []
+    targets: list[Path | Source | Outcome] = []
     places = {skill.path for skill in found}
     for text in texts:
+        if source := source_of(text, settings):
+            targets.append(source)
+            continue
         try:
             path = find_skill(text, settings)
         except SkillError as error:
-            targets.append(Outcome(Path(text), text, error=error))
+            targets.append(Outcome(text, text, error=error))
             continue
         # what is no folder of skills is passed on as it is: indexing it gives the error message
         below = [path] if path in places else [place for place in places if path in place.parents]
@@ -182,7 +172,7 @@ def find_targets(
             bare = SkillError(
                 f"There is no skill in or below {path}: a skill is a folder with a {ENTRY_FILE}."
             )
-            targets.append(Outcome(path, text, error=bare))
+            targets.append(Outcome(str(path), text, error=bare))
             continue
         targets += below or [path]
     if not texts:
@@ -194,10 +184,13 @@ def find_targets(
                 f"No skills found in {shown_folders(folders)}: name skill folders, Markdown files or "
                 "folders that contain skills."
             )
-    first: dict[str, Path | Outcome] = {}
-    for target in targets:
-        path = target.path if isinstance(target, Outcome) else target
-        first.setdefault(os.path.realpath(path), target)
+    first: dict[str | int, Path | Source | Outcome] = {}
+    for number, target in enumerate(targets):
+        if isinstance(target, Source):  # two addresses may differ in what is not shown
+            first[number] = target
+        else:
+            place = target if isinstance(target, Path) else target.place
+            first.setdefault(os.path.realpath(place), target)
     return list(first.values())
 
 
@@ -236,104 +229,77 @@ def report_published(publisher: "Publisher", *, prune: bool, complete: bool) -> 
         warn("nothing is removed from the library, since some skills could not be read")
 
 
-def publish_outcome(publisher: "Publisher", pager: "SkillPager", outcome: Outcome) -> Outcome:
-    """Return the outcome of a skill after it was published; a failed one if it cannot be.
+def publish_skill(publisher: "Publisher", pager: "SkillPager", outcome: "Outcome", skill: "Skill") -> None:
+    """Publish a skill that was indexed.
 
-    The skill is read here, wherever it was indexed. Published is all of it, so if the index is of another
-    scope, or the skill has changed meanwhile, it is indexed again.
+    Published is all of it, so one of which only the body was indexed is read and indexed again.
 
     Raises:
+        SkillError: It cannot be read again, or its name cannot be stored.
         StoreError: The store cannot be written.
     """
-    if outcome.error is not None:
-        return outcome
     from skillpager.indexing import index_key
     from skillpager.library import skill_faults
     from skillpager.parsing.skill import read_skill
 
-    try:
-        with skill_faults(outcome.path):
-            skill = read_skill(outcome.path, max_bytes=pager.settings.max_bytes)
-            key = index_key(skill, pager.recipe)
-            if key != outcome.key:
-                pager.index(skill)
-            publisher.publish(skill, outcome.path, key)
-    except (SkillError, EncoderError, ClassifierError) as error:
-        return replace(outcome, error=error)
-    return outcome
+    path, key = Path(outcome.place), outcome.key
+    if pager.settings.scope == "body":
+        with skill_faults(path):
+            skill = read_skill(path, max_bytes=pager.settings.max_bytes)
+        key = index_key(skill, pager.recipe)
+        if key != outcome.key:
+            pager.index(skill)
+    publisher.publish(skill, path, key)
 
 
 def index_all(
     pager: "SkillPager",
-    targets: Sequence[Path | Outcome],
+    targets: "Sequence[Path | Source | Outcome]",
     *,
-    jobs: int,
+    jobs: int | None = None,
+    ray: str | None = None,
     publisher: "Publisher | None" = None,
-) -> list[Outcome]:
-    """Index skills in parallel; return their outcomes in the order of `targets`.
+) -> "list[Outcome]":
+    """Index skills in parallel, with a progress bar; return their outcomes in the order of `targets`.
 
     With a publisher each is published as soon as it is indexed.
 
-    After several failures in a row that are not the skills' own, the rest is not tried.
+    Args:
+        pager: The pager.
+        targets: What `find_targets` returns.
+        jobs: Number of workers.
+        ray: Address of a Ray cluster; None to work on this machine.
+        publisher: Publishes the skills; None not to publish them.
 
     Raises:
         SkillPagerError: A fault that would fail every skill, such as a wrong setting.
     """
-    paths = [target for target in targets if isinstance(target, Path)]
-    before = {entry.key for entry in pager.store.entries()}
-    done: dict[Path, Outcome] = {}
-    failures = 0
-    pool = ThreadPoolExecutor(jobs, "skillpager-index")
-    try:
-        futures = [pool.submit(_index_one, pager, path) for path in paths]
-        with progress_bar("skills") as progress:
-            for future in as_completed(futures):
-                outcome = future.result()
-                if publisher is not None:
-                    outcome = publish_outcome(publisher, pager, outcome)
-                done[outcome.path] = replace(outcome, cached=outcome.key in before)
-                progress(len(done), len(paths))
-                passing = outcome.error is None or isinstance(outcome.error, SkillError)
-                failures = 0 if passing else failures + 1
-                if failures == MAX_FAILURES_IN_A_ROW:
-                    break
-    finally:
-        # a Ctrl-C must not wait for an endpoint
-        pool.shutdown(wait=False, cancel_futures=True)
-    for path in paths:
-        untried = SkillError(f"{path} was not tried: see the failures before it.")
-        done.setdefault(path, Outcome(path, path.name, error=untried))
-    after = {entry.key for entry in pager.store.entries()}
-    outcomes = [target if isinstance(target, Outcome) else done[target] for target in targets]
-    return [replace(outcome, stored=outcome.key in after) for outcome in outcomes]
+    from skillpager.bulk import Outcome, index_skills, local_place, ray_place
+    from skillpager.bulk.sources import failed_source, path_source
+
+    sources = []
+    for target in targets:
+        if isinstance(target, Outcome):
+            assert target.error is not None
+            sources.append(failed_source(target.place, target.name, target.error))
+        else:
+            sources.append(path_source(target, pager.settings) if isinstance(target, Path) else target)
+    place = local_place(pager, jobs) if ray is None else ray_place(pager, ray, jobs)
+    finished = None if publisher is None else partial(publish_skill, publisher, pager)
+    with progress_bar("skills") as progress:
+        return index_skills(pager, sources, place, progress=progress, finished=finished)
 
 
-def _index_one(pager: "SkillPager", path: Path) -> Outcome:
-    from skillpager.library import skill_faults
-
-    start = time.perf_counter()
-    try:
-        with skill_faults(path):
-            found = pager.index(path)
-    except (SkillError, EncoderError, ClassifierError) as error:
-        return Outcome(path, path.name, error=error)
-    seconds = time.perf_counter() - start
-    skill = found.skill
-    return Outcome(
-        *(path, skill.name, found.key, len(found.nodes), found.full_tokens, seconds), warnings=skill.warnings
-    )
-
-
-def print_outcomes(outcomes: Sequence[Outcome], *, exact: bool, as_json: bool) -> None:
+def print_outcomes(outcomes: "Sequence[Outcome]", *, exact: bool, as_json: bool) -> None:
     """Print the indexed skills to stdout and the failures to stderr."""
     from skillpager.output.json import error_json
 
     indexed = [outcome for outcome in outcomes if outcome.error is None]
-    failed = [(outcome.path, outcome.error) for outcome in outcomes if outcome.error is not None]
+    failed = [(outcome.place, outcome.error) for outcome in outcomes if outcome.error is not None]
     if as_json:
         skills = [
             {
-                "path": str(outcome.path),
+                "path": outcome.place,
                 "name": outcome.name,
                 "nodes": outcome.nodes,
                 "full_tokens": outcome.tokens,
@@ -344,7 +310,7 @@ def print_outcomes(outcomes: Sequence[Outcome], *, exact: bool, as_json: bool) -
             }
             for outcome in indexed
         ]
-        failures = [{"path": str(path), **error_json(error)} for path, error in failed]
+        failures = [{"path": path, **error_json(error)} for path, error in failed]
         print_json({"skills": skills, "failed": failures, "tokens_exact": exact})
     elif indexed:
         rows = []
@@ -352,7 +318,7 @@ def print_outcomes(outcomes: Sequence[Outcome], *, exact: bool, as_json: bool) -
             tokens = f"{'' if exact else 'about '}{outcome.tokens:,}"
             took = "cached" if outcome.cached else f"{outcome.seconds:.2f} s"
             shown = took if outcome.stored else "not kept"
-            rows.append([outcome.name, f"{outcome.nodes:,}", tokens, shown, str(outcome.path)])
+            rows.append([outcome.name, f"{outcome.nodes:,}", tokens, shown, outcome.place])
         print_table(["skill", "nodes", "tokens", "time", "path"], rows, right=["nodes", "tokens", "time"])
     said = [f"{outcome.name}: {warning}" for outcome in indexed for warning in outcome.warnings]
     warn_of_some(said, remedy="`skillpager library check` reports them by skill")
@@ -360,7 +326,7 @@ def print_outcomes(outcomes: Sequence[Outcome], *, exact: bool, as_json: bool) -
         print_error(error, as_json=as_json)
 
 
-def summary(outcomes: Sequence[Outcome], *, seconds: float) -> str:
+def summary(outcomes: "Sequence[Outcome]", *, seconds: float) -> str:
     """Return in one line what became of the skills, and how fast."""
     from skillpager.cli.views import counted
 

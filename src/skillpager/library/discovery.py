@@ -164,7 +164,7 @@ def stub_of(metadata: Mapping[str, str]) -> str | None:
 
 
 @contextmanager
-def skill_faults(path: Path) -> Iterator[None]:
+def skill_faults(path: Path | str) -> Iterator[None]:
     """Raise an unexpected exception as a `SkillError` that names the skill at `path`: it must stop no other.
 
     The skill may have been written to cause it. Interruptions and the errors that a user can cause pass.

@@ -122,7 +122,7 @@ def make_postings(texts: Sequence[Sequence[str]]) -> Postings:
     starts = np.searchsorted(pairs, np.arange(len(order) + 1) * size)
     rows = (pairs % size).astype(np.int32)
     capped = np.minimum(counts, MOST_COUNTED).astype(np.uint8)
-    return Postings(hashes[order], _as_starts(starts), rows, capped, lengths)
+    return Postings(hashes[order], as_starts(starts), rows, capped, lengths)
 
 
 def merge_postings(parts: Sequence[Postings], places: Sequence[IntArray]) -> Postings:
@@ -154,7 +154,7 @@ def merge_postings(parts: Sequence[Postings], places: Sequence[IntArray]) -> Pos
         held = size > 0
         free[mine[held]] += size[held]
     lengths = [part.lengths[place >= 0] for part, place in zip(parts, moved, strict=True)]
-    return Postings(terms, _as_starts(np.concatenate([[0], ends])), rows, counts, np.concatenate(lengths))
+    return Postings(terms, as_starts(np.concatenate([[0], ends])), rows, counts, np.concatenate(lengths))
 
 
 def _kept_sizes(part: Postings, places: NDArray[np.int32]) -> IntArray:
@@ -170,7 +170,7 @@ def _kept_sizes(part: Postings, places: NDArray[np.int32]) -> IntArray:
     return sizes
 
 
-def _as_starts(starts: IntArray) -> StartArray:
+def as_starts(starts: IntArray) -> StartArray:
     """Return the first posting of each term in half the bytes; four billion take 20 GB."""
     return starts.astype(np.uint32)
 

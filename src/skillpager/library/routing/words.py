@@ -14,6 +14,7 @@ from skillpager.library.routing.fields import (
     FIELDS,
     MOST_COUNTED,
     Postings,
+    as_starts,
     field_terms,
     hash_term,
 )
@@ -74,7 +75,7 @@ def _postings(
     terms, starts = np.unique(flat[order], return_index=True)
     return Postings(
         terms,
-        np.append(starts, len(flat)).astype(np.int64),
+        as_starts(np.append(starts, len(flat))),
         rows[order],
         np.concatenate(counts)[order],
         lengths.astype(np.int32),
