@@ -114,10 +114,10 @@ def _loads(connections: Sequence[int], seconds: int, options: Sequence[str]) -> 
 
 
 @contextmanager
-def serving(folder: Path, options: Sequence[str]) -> Iterator[Service]:
-    """Serve the sample skills from a process of its own."""
+def serving(folder: Path, options: Sequence[str], skills: Path = SAMPLES) -> Iterator[Service]:
+    """Serve skills from a process of its own, or several."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "skillpager", "serve", str(SAMPLES), "--port", "0", *options],
+        [sys.executable, "-m", "skillpager", "serve", str(skills), "--port", "0", *options],
         env={**os.environ, "SKILLPAGER_CACHE_DIR": str(folder / "cache")},
         stderr=subprocess.PIPE,
         text=True,

@@ -64,6 +64,7 @@ def build(folder: Path, cache: Path) -> dict[str, object]:
         "discover_s": round(read - started, 2),
         "words_s": round(words - read, 2),
         "file_mb": round(sum(path.stat().st_size for path in cache.iterdir()) / MEGA, 1),
+        "build_peak_mb": round(_memory("VmHWM"), 0),
     }
 
 
@@ -106,10 +107,10 @@ def _milliseconds(library: Library, query: str) -> float:
     return 1000 * (time.process_time() - started)
 
 
-def _memory() -> float:
-    """Return the memory of this process in MB."""
+def _memory(kind: str = "VmRSS") -> float:
+    """Return the memory of this process in MB; `VmHWM` is the most that it had."""
     for line in Path("/proc/self/status").read_text(encoding="utf-8").splitlines():
-        if line.startswith("VmRSS"):
+        if line.startswith(kind):
             return int(line.split()[1]) / 1000
     return float("nan")
 

@@ -44,9 +44,18 @@ TRAPS = ROOT / "tests" / "fixtures" / "markdown"
 # tests that need what only an extra brings, or exact token counts: `make test-core` leaves them out, `make test` none
 NEEDED = {
     "tests/bench/*": ("matplotlib", "sklearn"),
+    "tests/bulk/*": ("fsspec", "haystack", "llama_index", "psycopg", "ray", "rs_bpe"),
     "tests/cli/*": ("fastapi", "matplotlib", "mcp_types", "rs_bpe"),
     "tests/docs/*": ("mkdocs", "rs_bpe", "sklearn"),
+    "tests/docs/test_deploy.py": (
+        "check_jsonschema",
+        "fastapi",
+        "helm_python",
+        "kubernetes_validate",
+        "yamllint",
+    ),
     "tests/http/*": ("fastapi", "httpx", "playwright"),
+    "tests/http/test_http_telemetry.py": ("opentelemetry.exporter.otlp", "opentelemetry.sdk"),
     "tests/install/*": ("mcp_types", "rs_bpe"),
     "tests/integrations/*": ("agents", "haystack", "langchain_core", "llama_index", "pydantic_ai"),
     "tests/mcp/*": ("mcp_types",),
@@ -70,6 +79,14 @@ NEEDED = {
 }
 
 
+def is_installed(module: str) -> bool:
+    """Return whether a module can be imported, which is not done."""
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:  # the package that it is part of
+        return False
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add `--all-extras`."""
     parser.addoption(
@@ -80,7 +97,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Refuse to run without the packages of `NEEDED` where all are wanted."""
     needed = {package for each in NEEDED.values() for package in each}
-    missing = sorted(package for package in needed if find_spec(package) is None)
+    missing = sorted(package for package in needed if not is_installed(package))
     if missing and config.getoption("--all-extras"):
         raise pytest.UsageError(f"not installed: {', '.join(missing)}; run `make test`, which installs all")
 
@@ -88,7 +105,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def missing_packages(path: str) -> list[str]:
     """Return which packages the tests of a file need and this environment lacks."""
     needed = {package for pattern, each in NEEDED.items() if fnmatch(path, pattern) for package in each}
-    return sorted(package for package in needed if find_spec(package) is None)
+    return sorted(package for package in needed if not is_installed(package))
 
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
@@ -100,7 +117,7 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Say which tests were left out, and why."""
     for pattern, needed in NEEDED.items():
-        if missing := [package for package in needed if find_spec(package) is None]:
+        if missing := [package for package in needed if not is_installed(package)]:
             terminalreporter.write_line(f"{pattern} left out: no {', '.join(missing)}")
 
 

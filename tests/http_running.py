@@ -77,10 +77,10 @@ class Child:
 
 
 @contextmanager
-def child(folder: Path, *options: str | Path, **changes: str) -> Iterator[Child]:
+def child(folder: Path, *options: str | Path, skills: Path = SAMPLES, **changes: str) -> Iterator[Child]:
     """Run `skillpager serve` on a free port, and kill it if the test does not end it."""
     process = subprocess.Popen(
-        command("serve", SAMPLES, "--port", "0", *options),
+        command("serve", skills, "--port", "0", *options),
         env=environment(folder / "cache", **changes),
         cwd=folder,
         stdout=subprocess.PIPE,

@@ -19,6 +19,7 @@ VERSIONS = {18: "pginstall18", 16: "pginstall"}
 OWNER, PASSWORD = "owner", "s3cret-of-the-owner"
 HBA = """
 local  all  postgres                trust
+local  replication  postgres        trust
 host   all  all       127.0.0.1/32  scram-sha-256
 """
 # a disk that is slow to flush says nothing of us; a killed server loses nothing by it, only a killed system
@@ -61,7 +62,14 @@ class PostgresServer:
     PostgreSQL refuses to run as root; root starts it as the user `nobody`.
     """
 
-    def __init__(self, version: int = 18, *, on_disk: bool = False, **settings: str) -> None:
+    def __init__(
+        self,
+        version: int = 18,
+        *,
+        on_disk: bool = False,
+        standby_of: "PostgresServer | None" = None,
+        **settings: str,
+    ) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="pg", dir=None if on_disk else memory_folder()))
         self.data = self.folder / "data"
         self.version = version
@@ -73,10 +81,16 @@ class PostgresServer:
         with socket.socket() as listener:
             listener.bind(("127.0.0.1", 0))
             self.port = listener.getsockname()[1]
-        self.run(
-            *("initdb", "--no-sync", "--auth=trust", "--username=postgres", "--encoding=UTF8"),
-            *("--locale=C", "--wal-segsize=1", f"--pgdata={self.data}"),
-        )
+        if standby_of is None:
+            self.run(
+                *("initdb", "--no-sync", "--auth=trust", "--username=postgres", "--encoding=UTF8"),
+                *("--locale=C", "--wal-segsize=1", f"--pgdata={self.data}"),
+            )
+        else:
+            self.run(
+                *("pg_basebackup", "--no-sync", "--write-recovery-conf", "--wal-method=stream"),
+                *("--checkpoint=fast", f"--pgdata={self.data}", f"--dbname={standby_of.admin_url()}"),
+            )
         self.data.joinpath("pg_hba.conf").write_text(HBA)
         lines = QUICK | {
             "listen_addresses": "127.0.0.1",
@@ -85,7 +99,8 @@ class PostgresServer:
         }
         self.configure(**(lines | settings))
         self.start()
-        self.sql(f"CREATE ROLE {OWNER} LOGIN CREATEDB PASSWORD '{PASSWORD}'")
+        if standby_of is None:
+            self.sql(f"CREATE ROLE {OWNER} LOGIN CREATEDB PASSWORD '{PASSWORD}'")
 
     def run(self, program: str, *arguments: str) -> str:
         """Run a program of the server, and return what it prints."""
@@ -114,6 +129,10 @@ class PostgresServer:
                 assert self._process.poll() is None, self.folder.joinpath("log").read_text()
                 assert time.monotonic() < deadline, self.folder.joinpath("log").read_text()
             time.sleep(0.02)
+
+    def promote(self) -> None:
+        """Make a standby the primary; return when it is."""
+        self.sql("SELECT pg_promote()")
 
     def stop(self) -> None:
         """Stop the server as its administrator does: sessions are ended."""

@@ -75,26 +75,48 @@ def get_or_build(skill: Skill, builder: "Builder", *, memory: ProcessMemory, sto
                     return stored
         if not usable:
             return builder.build(skill, key)
-        return _build_in_turn(skill, builder, key, store)
+        return build_in_turn(skill, builder, store, key=key, lenient=True)
 
     return memory.indexes.get_or_make((key, skill.root), load_or_build)
 
 
-def _build_in_turn(skill: Skill, builder: "Builder", key: str, store: Store) -> SkillIndex:
-    """Return the index of `skill`, built and saved; if another process builds it now, that one."""
+def build_in_turn(
+    skill: Skill, builder: "Builder", store: Store, *, key: str = "", lenient: bool = False
+) -> SkillIndex:
+    """Return the index of `skill`, built and saved; if another process builds it now, that one.
+
+    Args:
+        skill: The skill.
+        builder: Builds the index if it is not stored.
+        store: The store.
+        key: The cache key, if it is known.
+        lenient: Log a failure of the store instead of raising it: a page can be made without.
+
+    Raises:
+        EncoderError: The encoder fails.
+        ClassifierError: The classifier fails.
+        StoreError: The store fails.
+    """
+    key = key or index_key(skill, builder.recipe)
     with ExitStack() as turn:
-        if isinstance(store, SharedStore):
-            try:
+        try:
+            if isinstance(store, SharedStore):
                 turn.enter_context(store.building(key))
+            # a caller that is lenient has just looked; in a store of many hosts another was at it
+            if isinstance(store, SharedStore) or not lenient:
                 stored = store.load(key, skill)
                 if stored is not None:
                     return stored
-            except StoreError as error:  # what is built twice is stored once all the same
-                logger.debug("the index of %s is built without waiting for others: %s", skill.name, error)
+        except StoreError as error:  # what is built twice is stored once all the same
+            if not lenient:
+                raise
+            logger.debug("the index of %s is built without waiting for others: %s", skill.name, error)
         index = builder.build(skill, key)
         try:
             store.save(index)
-        except StoreError as error:  # a page can be made without the store
+        except StoreError as error:
+            if not lenient:
+                raise
             logger.warning("the index of %s is not stored: %s", skill.name, error)
         return index
 
@@ -104,6 +126,11 @@ def index_key(skill: Skill, recipe: Recipe) -> str:
     files = [[file.path, file.digest] for file in skill.files]
     content = json.dumps([skill.name, files, asdict(recipe)], sort_keys=True)
     return hashlib.sha256(content.encode()).hexdigest()
+
+
+def count_tokens(skill: Skill, counter: TokenCounter) -> int:
+    """Return the tokens of a whole skill, without front matter."""
+    return sum(counter.count(file.text[file.body_start :]) for file in skill.files)
 
 
 def rows_id(recipe: Recipe) -> str:
@@ -182,7 +209,7 @@ class Builder:
             embeddings=embeddings,
             recipe=self.recipe,
             key=key,
-            full_tokens=sum(self.token_counter.count(file.text[file.body_start :]) for file in skill.files),
+            full_tokens=count_tokens(skill, self.token_counter),
         )
 
     @cached_property

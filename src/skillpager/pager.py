@@ -14,7 +14,7 @@ from typing_extensions import Unpack
 
 from skillpager.errors import SettingsError, StrategyError
 from skillpager.factories import make_classifier, make_encoder, make_store, make_strategy
-from skillpager.indexing import Builder, get_or_build, rows_id
+from skillpager.indexing import Builder, build_in_turn, get_or_build, rows_id
 from skillpager.memory import MAX_KEPT_NODES, LRUCache, ProcessMemory, stamp_skill
 from skillpager.output import outline as explain
 from skillpager.pages.addresses import find_nodes
@@ -159,20 +159,30 @@ class SkillPager:
         if isinstance(skill, str) and ("\n" in skill or "\r" in skill):
             skill = skill_from_text(skill, max_bytes=self.settings.max_bytes)
         if isinstance(skill, Skill):
-            return self._get_or_build(skill, self._builder)
+            return self._get_or_build(skill, self.builder)
         path, scope = Path(skill), _one_of("scope", scope or self.settings.scope, SCOPES)
         index = self._memory.index_at(str(path), scope)
         if index is None:
             read = read_skill(path, scope=scope, max_bytes=self.settings.max_bytes)
             stamps = stamp_skill(read, path)
-            index = self._get_or_build(read, self._builder)
+            index = self._get_or_build(read, self.builder)
             self._memory.remember_path(str(path), scope, stamps, index)
         return index
+
+    def store_index(self, skill: Skill) -> SkillIndex:
+        """Return the index of a skill, which is in the store afterwards; nothing stays in memory.
+
+        Raises:
+            EncoderError: The encoder fails.
+            ClassifierError: The classifier fails.
+            StoreError: The store fails.
+        """
+        return build_in_turn(skill, self.builder, self.store)
 
     @property
     def recipe(self) -> Recipe:
         """Everything except the skill's files that an index depends on."""
-        return self._builder.recipe
+        return self.builder.recipe
 
     def page(self, skill: SkillSource, query: str, **options: Unpack[PageOptions]) -> Page:
         """Return the page of a skill for a query.
@@ -348,7 +358,8 @@ class SkillPager:
         ).text
 
     @cached_property
-    def _builder(self) -> Builder:
+    def builder(self) -> Builder:
+        """Builds indexes with the parts in use."""
         return Builder(self.encoder, self.classifier, self.token_counter, self._embedded_text)
 
     def _get_or_build(self, skill: Skill, builder: Builder) -> SkillIndex:
@@ -401,21 +412,21 @@ class SkillPager:
 
     def _pool(self, index: SkillIndex, strategy: Strategy) -> SkillIndex:
         builder = self._builder_for(strategy)
-        same = builder is self._builder or rows_id(index.recipe) == rows_id(builder.recipe)
+        same = builder is self.builder or rows_id(index.recipe) == rows_id(builder.recipe)
         return index if same else self._get_or_build(index.skill, builder)
 
     def _builder_for(self, strategy: Strategy) -> Builder:
         """Return the builder of the index that a strategy picks from."""
         # asking for the attribute takes a fiftieth of the time of `isinstance` with a Protocol
         rows: str | None = getattr(strategy, "embedding", None)
-        if rows is None or rows == rows_id(self._builder.recipe):
-            return self._builder
+        if rows is None or rows == rows_id(self.builder.recipe):
+            return self.builder
         # an `EstimatingStrategy` reads the embeddings that it was trained on
         encoder, _, form = rows.rpartition("/")
-        builtin = self._builder.builtin
+        builtin = self.builder.builtin
         if encoder != builtin.id:
             raise StrategyError(f"The strategy {strategy.name} reads {rows}, which no encoder makes.")
-        other = replace(self._builder, encoder=builtin, embedded_text=form)
+        other = replace(self.builder, encoder=builtin, embedded_text=form)
         return self._pool_builders.setdefault(rows, other)
 
     def query(self, query: str, strategy: Strategy) -> Query:
@@ -439,7 +450,7 @@ class SkillPager:
         chosen = strategy or self.settings.strategy
         if not chosen:
             # a caller who sets λ means MMR; one who sets an encoder expects its embeddings to be used
-            default = mmr_lambda is None and self.encoder is self._builder.builtin
+            default = mmr_lambda is None and self.encoder is self.builder.builtin
             chosen = "navigator" if default else "mmr"
         if not isinstance(chosen, str):
             return chosen

@@ -1,6 +1,7 @@
 """Bounded connections, and the refusal of foreign web pages: for the servers at a port, `http` and `mcp`."""
 
 import asyncio
+from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
 import uvicorn
@@ -79,11 +80,13 @@ def most_connections() -> int:
     return MAX_CONNECTIONS if files == resource.RLIM_INFINITY else min(MAX_CONNECTIONS, files // 2)
 
 
-def uvicorn_config(app: "ASGIApp", *, stop_seconds: int, head_bytes: int | None = None) -> uvicorn.Config:
+def uvicorn_config(
+    app: "ASGIApp | Callable[[], ASGIApp]", *, stop_seconds: int, head_bytes: int | None = None
+) -> uvicorn.Config:
     """Return uvicorn's configuration for an application.
 
     Args:
-        app: The application.
+        app: The application, or what makes it.
         stop_seconds: Requests that are unanswered this long after a signal are dropped.
         head_bytes: Longest request line and headers; None for h11's 16 KiB.
     """

@@ -68,6 +68,9 @@ BUILT_IN: dict[str, tuple[str, ...]] = {
 }
 # the address of a PostgreSQL server; one `@` ends user and password, in which it is written %40
 _ADDRESS = re.compile(r"postgres(ql)?://([^@/?#\s]*@)?[^@\s]*")
+# the library of a store to which nobody has given a name, and the word for none
+DEFAULT_LIBRARY, NO_LIBRARY = "default", "none"
+_LIBRARY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 TRUTHS = dict.fromkeys(("true", "yes", "on", "1"), True) | dict.fromkeys(("false", "no", "off", "0"), False)
 PREFIX = "SKILLPAGER_"
 # the least argument of those strategies that take one; the greatest is 1
@@ -86,6 +89,8 @@ class Settings:
     Attributes:
         cache_dir: Folder of the index store and of paid LLM answers.
         store: `postgresql://` address of the index store; None for a file in `cache_dir`.
+        library: Name of the library in a PostgreSQL store, to which `skillpager index` publishes and whose
+            skills are offered; `none` for none.
         skills_dir: Folders that are searched for skills before the conventional ones.
         trusted: Folders; only skills in these are offered by servers and searches. Empty for all.
         licences: SPDX ids; only skills under these are offered by servers and searches. Empty for all.
@@ -120,6 +125,7 @@ class Settings:
 
     cache_dir: Path = field(default_factory=lambda: platformdirs.user_cache_path(APP))
     store: str | None = None
+    library: str = DEFAULT_LIBRARY
     skills_dir: tuple[Path, ...] = ()
     trusted: tuple[Path, ...] = ()
     licences: tuple[str, ...] = ()
@@ -172,6 +178,13 @@ def store_fault(address: str) -> str:
             "%3F %23 %20"
         )
     return ""
+
+
+def check_library(name: str) -> str:
+    """Return the name of a library; raise a `ValueError` if it is not valid."""
+    if not _LIBRARY.fullmatch(name):
+        raise ValueError("it must be up to 64 letters, digits, dots, hyphens and underscores")
+    return name
 
 
 def hide_secrets(url: str) -> str:
@@ -440,6 +453,8 @@ def _convert(name: str, value: object, place: str) -> object:
             return tuple(Path(str(part)).expanduser() for part in parts if str(part))
         if not isinstance(value, str):
             raise ValueError("it must be text in quotes")
+        if name == "library":
+            return check_library(value)
         if name == "store" and (fault := store_fault(value)):
             raise SettingsError(f"{name} in {place} {fault}.")
     except (ValueError, RuntimeError) as error:  # the latter of `~somebody` without a home

@@ -580,6 +580,31 @@ class StoreEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class PublishedSkill:
+    """A skill in the library of a shared store, as lists and routing need it; its text is stored with it.
+
+    Attributes:
+        name: Its name.
+        digest: That of its SKILL.md.
+        description: Its description, possibly empty.
+        user_only: Whether only the user may start it, no model.
+        stated_licence: The licence that its front matter states, as text; empty if it states none.
+        licence: SPDX expression of its licence, or `unknown`.
+        key: Cache key of its index, as its publisher has built it.
+        state: SHA-256 of all that was published of it, hexadecimal.
+    """
+
+    name: str
+    digest: str
+    description: str
+    user_only: bool
+    stated_licence: str
+    licence: str
+    key: str
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
 class DamagedEntry:
     """Damage that a store found in an entry, or in its file.
 

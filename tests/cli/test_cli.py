@@ -11,6 +11,7 @@ import sys
 import textwrap
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import fields
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from openai_server import OpenAIServer, Reply, openai_server  # noqa: F401
 from skillpager import SkillPager
 from skillpager.cli import session
 from skillpager.cli.doctor import UNSET
+from skillpager.cli.messages import MAX_WARNINGS
 from skillpager.cli.options import PagerOptions
 from skillpager.encoders.builtin import MODEL_FOLDER
 from skillpager.errors import install_command, missing_extra, read_extras
@@ -495,6 +497,41 @@ def test_list_tells_shadowed_and_broken_skills(skillpager: Run, tmp_path: Path) 
     assert "empty" in skills[2]["problem"]
 
 
+def test_a_library_with_many_faults_is_told_of_some_and_their_number(tmp_path: Path) -> None:
+    for number in range(MAX_WARNINGS + 5):
+        for folder in ("a", "b"):
+            place = tmp_path / folder / f"one-{number}"
+            place.mkdir(parents=True)
+            (place / "SKILL.md").write_text(f"# In {folder}\n\n[gone](gone-{number}.md)\n")
+    env = environment(tmp_path / "cache")
+    warned = run("list", "a", "b", cwd=tmp_path, env=env).err.splitlines()
+    assert len(warned) == MAX_WARNINGS + 1
+    assert warned[-1].startswith("warning: 5 more warnings of this kind are not shown")
+    assert len(run("list", "a", "b", "--json", cwd=tmp_path, env=env).json["skills"]) == 2 * (
+        MAX_WARNINGS + 5
+    )
+    done = run("index", "a", cwd=tmp_path, env=env)
+    assert done.err.count("which is not there") == MAX_WARNINGS
+    assert re.search(r"^25 skills: 25 indexed; [\d.]+ s, [\d.]+ a second$", done.err, re.MULTILINE)
+    again = run("index", "a", "--verbose", cwd=tmp_path, env=env).err
+    assert again.count("which is not there") == MAX_WARNINGS + 5
+    assert re.search(r"^25 skills: 25 not changed; [\d.]+ s$", again, re.MULTILINE)
+
+
+def test_a_second_list_reads_no_skill_again(tmp_path: Path) -> None:
+    place = tmp_path / "skills" / "one"
+    place.mkdir(parents=True)
+    (place / "SKILL.md").write_text("# One\n")
+    long_ago = time.time() - 60
+    os.utime(place / "SKILL.md", (long_ago, long_ago))
+    env = environment(tmp_path / "cache")
+    time.sleep(2.05)  # younger files may change within the resolution of their time stamps
+    first = run("list", "skills", cwd=tmp_path, env=env)
+    with closing(sqlite3.connect(next((tmp_path / "cache").rglob("catalog.db")))) as connection, connection:
+        connection.execute("UPDATE readings SET description = 'as it was read'")
+    assert run("list", "skills", cwd=tmp_path, env=env).out == first.out.rstrip("\n") + "as it was read\n"
+
+
 def test_list_of_nothing_says_where_it_looked(skillpager: Run, tmp_path: Path) -> None:
     done = skillpager("list", cwd=tmp_path)
     assert (done.code, done.out) == (0, "")
@@ -709,7 +746,7 @@ def test_interrupt_ends_with_130_and_without_traceback(tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=10)
     assert process.returncode == 130
-    assert err == b""
+    assert err == b"interrupted: what is done is kept, and the same command goes on from there\n"
 
 
 def test_a_reader_that_leaves_is_no_error(warm_cache: Path) -> None:

@@ -20,12 +20,12 @@ from skillpager.http.options import ServerOptions
 
 @contextmanager
 def held(
-    tmp_path: Path, *, workers: int, waiting: int
+    tmp_path: Path, *, threads: int, waiting: int
 ) -> Iterator[tuple[Running, HeldEncoder, ThreadPoolExecutor]]:
     """Serve with an encoder that holds every request."""
     encoder = HeldEncoder()
     pager = SkillPager(encoder=encoder, store=tmp_path / "store")
-    options = ServerOptions(port=0, workers=workers, waiting=waiting)
+    options = ServerOptions(port=0, threads=threads, waiting=waiting)
     with running(pager, options) as service, ThreadPoolExecutor(8) as clients:
         try:
             yield service, encoder, clients
@@ -47,7 +47,7 @@ def wait_until_taken(service: Running, requests: int) -> None:
 
 
 def test_past_the_limit_requests_are_refused_and_the_rest_is_answered(tmp_path: Path) -> None:
-    with held(tmp_path, workers=1, waiting=2) as (service, encoder, clients):
+    with held(tmp_path, threads=1, waiting=2) as (service, encoder, clients):
         taken = [clients.submit(ask, service.client, f"query {number}") for number in range(3)]
         wait_until_taken(service, 3)
         refused = ask(service.client, "one more")
@@ -61,7 +61,7 @@ def test_past_the_limit_requests_are_refused_and_the_rest_is_answered(tmp_path: 
 
 
 def test_the_service_tells_its_health_while_every_worker_is_busy(tmp_path: Path) -> None:
-    with held(tmp_path, workers=2, waiting=0) as (service, _, clients):
+    with held(tmp_path, threads=2, waiting=0) as (service, _, clients):
         for number in range(2):
             clients.submit(ask, service.client, f"query {number}")
         wait_until_taken(service, 2)
@@ -72,7 +72,7 @@ def test_the_service_tells_its_health_while_every_worker_is_busy(tmp_path: Path)
 
 
 def test_a_client_that_goes_away_frees_its_place_when_the_work_is_done(tmp_path: Path) -> None:
-    with held(tmp_path, workers=1, waiting=0) as (service, encoder, _):
+    with held(tmp_path, threads=1, waiting=0) as (service, encoder, _):
         with pytest.raises(httpx.ReadTimeout):
             service.client.post("/v1/page", json=ASKED, timeout=0.2)
         assert ask(service.client, "busy").status_code == 503

@@ -236,7 +236,7 @@ def test_a_fault_of_ours_is_told_as_one(
 
 def test_a_panic_of_a_dependency_ends_one_request(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     pager = SkillPager(encoder=PanickingEncoder(), store=tmp_path / "store")
-    with running(pager, ServerOptions(port=0, workers=1, waiting=0)) as service:
+    with running(pager, ServerOptions(port=0, threads=1, waiting=0)) as service:
         for _ in range(3):
             told = problem(service.client.post("/v1/page", json=ASKED))
             assert (told["status"], told["error"]) == (500, "PanicError")

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
@@ -17,7 +18,7 @@ from skillpager.http.problems import ProblemJson
 from skillpager.http.requests import ExpandRequest, PageQuery, PageRequest
 from skillpager.http.routes.pages import StrategiesJson
 from skillpager.http.routes.skills import SkillsJson
-from skillpager.http.routes.status import AboutJson, HealthJson
+from skillpager.http.routes.status import AboutJson, HealthJson, ReadyJson
 from skillpager.json_types import (
     EdgeKindName,
     GraphJson,
@@ -44,6 +45,9 @@ def client(pager: SkillPager) -> Iterator[httpx.Client]:
     options = ServerOptions(port=0, token=TOKEN, allow_uploads=True, max_tokens=100_000)
     with running(pager, options) as service:
         service.client.headers["Authorization"] = f"Bearer {TOKEN}"
+        # before it is ready it says so with 503, as a fault would be
+        while not service.client.get("/readyz").is_success:
+            time.sleep(0.05)
         yield service.client
 
 
@@ -64,12 +68,14 @@ def test_schemathesis_finds_no_fault_and_no_untruth(client: httpx.Client, tmp_pa
         text=True,
     )
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
-    assert "Tested: 16" in done.stdout
+    assert "Tested: 18" in done.stdout
 
 
 def test_the_description_names_every_path(document: Any) -> None:
     assert {path: set(operations) for path, operations in document["paths"].items()} == {
         "/healthz": {"get"},
+        "/livez": {"get"},
+        "/readyz": {"get"},
         "/metrics": {"get"},
         "/v1/about": {"get"},
         "/v1/skills": {"get"},
@@ -130,6 +136,7 @@ def validated(form: Any, answer: httpx.Response) -> Any:
         (StrategiesJson, "/v1/strategies"),
         (AboutJson, "/v1/about"),
         (HealthJson, "/healthz"),
+        (ReadyJson, "/readyz"),
         (ProblemJson, "/v1/nothing"),
     ],
 )
@@ -163,6 +170,6 @@ def test_the_schemas_of_answers_are_closed_and_named_as_ever(document: Any) -> N
     assert answers == {
         *("About", "Argument", "Budget", "Edge", "File", "Graph", "Heading", "Health"),
         *("LibraryPage", "Mistake", "Node", "Nodes", "Omission", "Outline", "Page", "Pick"),
-        *("Problem", "RefusedSkill", "Route", "RoutedSkill", "Selection", "Skill", "SkillPart"),
+        *("Problem", "Ready", "RefusedSkill", "Route", "RoutedSkill", "Selection", "Skill", "SkillPart"),
         *("Skills", "Skip", "Source", "Strategies", "Strategy"),
     }

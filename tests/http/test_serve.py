@@ -111,7 +111,9 @@ def test_a_port_that_is_taken_is_one_error(tmp_path: Path) -> None:
     assert "--port" in done.err
 
 
-@pytest.mark.parametrize("option", ["--port=70000", "--workers=0", "--waiting=-1", "--max-tokens=0"])
+@pytest.mark.parametrize(
+    "option", ["--port=70000", "--workers=0", "--threads=0", "--waiting=-1", "--max-tokens=0"]
+)
 def test_options_out_of_range_are_wrong_usage(tmp_path: Path, option: str) -> None:
     assert run("serve", option, env=environment(tmp_path / "cache")).code == 2
 
@@ -150,7 +152,7 @@ def test_many_clients_at_once_get_their_own_pages(tmp_path: Path, pager: SkillPa
 def test_the_examples_of_the_help_text_start(tmp_path: Path) -> None:
     told = run("serve", "--help", env=environment(tmp_path / "cache")).out
     examples = [line.split()[2:] for line in told.splitlines() if line.startswith("    skillpager serve")]
-    assert len(examples) == 2
+    assert len(examples) == 3
     for options in examples:
         assert options.pop(0) == "examples/skills"
         with child(tmp_path, *options) as service:

@@ -159,7 +159,7 @@ def test_folders_may_be_relative(
 
 def test_many_small_segments_are_merged(skills: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("skillpager.library.routing.catalog.SMALL", 3)
-    monkeypatch.setattr("skillpager.library.routing.catalog.MOST_SEGMENTS", 2)
+    monkeypatch.setattr("skillpager.library.routing.catalog.TIER", 2)
     monkeypatch.setattr("skillpager.library.routing.upkeep.BATCH", 2)
     library = library_of(skills, cache)
     library.prepare()
@@ -167,6 +167,64 @@ def test_many_small_segments_are_merged(skills: Path, cache: Path, monkeypatch: 
         count, total = connection.execute("SELECT count(*), sum(skills) FROM segments").fetchone()
     assert (count <= 3, total) == (True, 12)
     assert same_routes(library.route("topic7"), library_of(skills, cache / "other").route("topic7"))
+
+
+def test_merging_keeps_segments_few_and_bounded(
+    skills: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each skill is written a few times, and memory holds no more than a segment of the largest size."""
+    monkeypatch.setattr("skillpager.library.routing.catalog.SMALL", 2)
+    monkeypatch.setattr("skillpager.library.routing.catalog.TIER", 2)
+    monkeypatch.setattr("skillpager.library.routing.upkeep.BATCH", 2)
+    for number in range(12, 48):
+        write(skills, number)
+    library_of(skills, cache).prepare()
+    select = "SELECT skills, length(data) FROM segments ORDER BY skills"
+    with closing(sqlite3.connect(cache / "catalog.db")) as connection:
+        assert [row[0] for row in connection.execute(select)] == [16, 32]
+        ((_, largest),) = connection.execute(f"{select} LIMIT 1")
+    monkeypatch.setattr("skillpager.library.routing.catalog.LARGEST_BYTES", largest)
+    bounded = library_of(skills, cache / "bounded")
+    bounded.prepare()
+    with closing(sqlite3.connect(cache / "bounded" / "catalog.db")) as connection:
+        rows = connection.execute(select).fetchall()
+    assert len(rows) > 2
+    assert max(length for _, length in rows) <= largest
+    assert same_routes(bounded.route("topic7"), library_of(skills, cache / "other").route("topic7"))
+
+
+def test_a_segment_of_which_most_is_gone_is_written_anew(
+    skills: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("skillpager.library.routing.catalog.SMALL", 2)
+    library = library_of(skills, cache)
+    library.prepare()
+    for number in range(7):
+        shutil.rmtree(skills / f"skill-{number}")
+    write(skills, 99)
+    assert names(route(library, "topic99", 1)) == ["skill-99"]
+    with closing(sqlite3.connect(cache / "catalog.db")) as connection:
+        assert connection.execute("SELECT skills FROM segments").fetchall() == [(6,)]
+
+
+@pytest.mark.parametrize("broken", ["segments", "add"])
+def test_words_that_cannot_be_read_back_are_made_in_memory(
+    broken: str, skills: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A disk may fail, or be full, in the middle of a library."""
+    expected = library_of(skills, cache / "other").route("topic7")
+    monkeypatch.setattr("skillpager.library.routing.upkeep.BATCH", 5)
+    method, calls = getattr(Catalog, broken), []
+
+    def fail(*arguments: object) -> object:
+        calls.append(broken)
+        if broken == "segments" or len(calls) > 1:
+            raise StoreError("no room on the disk")
+        return method(*arguments)
+
+    monkeypatch.setattr(Catalog, broken, fail)
+    assert same_routes(library_of(skills, cache).route("topic7"), expected)
+    assert sum("stays in memory for now" in record.message for record in caplog.records) == 1
 
 
 @pytest.mark.parametrize("damage", ["segment", "file", "readings"])

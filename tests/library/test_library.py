@@ -144,6 +144,28 @@ def test_version_control_and_packages_are_not_searched(tmp_path: Path) -> None:
     assert [skill.name for skill in discover([tmp_path])] == ["deep"]
 
 
+def test_skills_deep_in_a_folder_of_repositories_are_found(tmp_path: Path) -> None:
+    plugin = tmp_path / "owner__repository" / ".github" / "plugins" / "azure" / "skills" / "group" / "sub"
+    make(plugin, "deep")
+    assert [skill.name for skill in discover([tmp_path])] == ["deep"]
+    make(tmp_path.joinpath(*"abcdefghij"), "too-deep")
+    assert [skill.name for skill in discover([tmp_path])] == ["deep"]
+
+
+def test_a_large_library_may_have_as_many_more_folders(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("skillpager.library.discovery.MAX_FOLDERS", 3)
+    for number in range(6):
+        make(tmp_path / f"group-{number}", f"one-{number}")
+    assert len(discover([tmp_path])) == 6
+    assert not caplog.records
+    for number in range(6):
+        (tmp_path / f"empty-{number}").mkdir()
+    discover([tmp_path])
+    assert "more than 3 folders without a skill" in caplog.text
+
+
 def test_a_broken_skill_is_listed_with_its_problem(tmp_path: Path) -> None:
     make(tmp_path, "good")
     (tmp_path / "bad").mkdir()

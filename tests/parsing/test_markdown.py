@@ -1,5 +1,7 @@
 """The parser against markdown-it, whose table rule it replaces; links to files, in windows of long texts; titles."""
 
+import subprocess
+import sys
 from importlib import import_module
 
 import pytest
@@ -201,3 +203,18 @@ def test_long_texts_are_searched_for_links_in_windows(
 )
 def test_a_title_is_plain_text(inline: str, title: str) -> None:
     assert plain_text(inline) == title
+
+
+def test_no_thread_sees_the_tables_of_addresses_half_filled() -> None:
+    """They are whole once the module is imported, and an address of any kind adds none."""
+    program = """
+import skillpager.parsing.markdown
+from markdown_it import MarkdownIt
+from mdurl import _decode, _encode
+
+tables = {**_decode.decode_cache}, {**_encode.encode_cache}
+assert all(tables), tables
+MarkdownIt().render("[a](http://ä.b/c%20d?x=y#h) <http://u@x.y/%61> <me@x.y> ![i](ö%C3.png)")
+assert tables == (_decode.decode_cache, _encode.encode_cache)
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)

@@ -418,7 +418,7 @@ def test_older_tables_are_changed_and_keep_their_rows(store: PostgresStore, data
             [(0, None)]
         ]
     place = Place(database)
-    assert place.execute("SELECT part, version FROM versions") == [("indexes", 2)]
+    assert place.execute("SELECT version FROM versions WHERE part = 'indexes'") == [(2,)]
     with raises(StoreError):  # a process that runs on must not take the new columns for damage
         store.load(index.key, index.skill)
     with raises(StoreError):
@@ -446,7 +446,7 @@ def test_a_migration_that_fails_leaves_the_tables_as_they_were(store: PostgresSt
     with closing(Database(database, broken)) as newer, pytest.raises(StoreError, match="division by zero"):
         newer.write(lambda _: None)
     assert_same_index(store.load(index.key, index.skill), index)
-    assert Place(database).execute("SELECT version FROM versions") == [(1,)]
+    assert Place(database).execute("SELECT version FROM versions WHERE part = 'indexes'") == [(1,)]
 
 
 # ---- documentation
@@ -473,7 +473,14 @@ def test_the_documented_set_up_works(own_server: PostgresServer) -> None:
         assert_same_index(store.load(index.key, index.skill), index)
         assert store.probe().endswith("reading only")
         tables, largest = (Place(address[reader]).execute(question) for question in questions)
-        assert {name for name, _ in tables} == {"versions", *TABLES, "indexes", "embeddings"}
+        assert {name for name, _ in tables} == {
+            "versions",
+            *TABLES,
+            "indexes",
+            "embeddings",
+            "libraries",
+            "skills",
+        }
         assert [row[:2] for row in largest] == [("sample", 12)]
         back_up(own_server, text)
         assert_same_index(store.load(index.key, index.skill), index)

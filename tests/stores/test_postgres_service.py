@@ -1,6 +1,7 @@
 """Commands, HTTP services and MCP servers over one PostgreSQL database."""
 
 import re
+import time
 from contextlib import closing
 from pathlib import Path
 
@@ -80,7 +81,8 @@ def test_doctor_makes_the_tables_and_shows_no_password(env: dict[str, str], data
     )
     assert re.search(r"^  store +postgresql://…@\S+  \(environment\)$", done.out, re.MULTILINE)
     assert PASSWORD not in done.out + done.err + invoke("doctor", "--json", env=env).out
-    assert Place(database).execute("SELECT part, version FROM versions") == [("indexes", 1)]
+    versions = Place(database).execute("SELECT part, version FROM versions ORDER BY part")
+    assert versions == [("indexes", 1), ("skills", 1)]
 
 
 def test_doctor_says_what_is_wrong_with_the_store(env: dict[str, str], server: PostgresServer) -> None:
@@ -140,6 +142,25 @@ def test_two_services_serve_the_same_pages(database: str, tmp_path: Path) -> Non
         assert PASSWORD not in "".join(one.said + other.said)
     # what routing knows of skills is kept on each host
     assert {path.name for path in tmp_path.rglob("*.db")} <= {"catalog.db"}
+
+
+def test_a_service_without_its_database_is_alive_and_not_ready(
+    server: PostgresServer, database: str, tmp_path: Path
+) -> None:
+    hashing = {"SKILLPAGER_ENCODER": "hashing"}
+    for name, store, ready in (("here", database, 200), ("away", server.url("nowhere"), 503)):
+        (tmp_path / name).mkdir()
+        with http_running.child(tmp_path / name, "--store", store, **hashing) as service:
+            assert service.client.post("/v1/page", json=ASKED).status_code == 200
+            deadline = time.monotonic() + http_running.TIME_LIMIT
+            expected = {"ready": ready == 200, "store": "ok" if ready == 200 else "failed"}
+            expected |= {"library": "ok", "models": "ok"}
+            while (answer := service.client.get("/readyz")).json() != expected:
+                assert time.monotonic() < deadline, answer.text
+                time.sleep(0.1)
+            assert answer.status_code == ready
+            assert service.client.get("/livez").status_code == 200
+            assert PASSWORD not in "".join(service.said)
 
 
 def test_an_mcp_server_serves_the_pages_of_the_file(database: str, pager: SkillPager, tmp_path: Path) -> None:

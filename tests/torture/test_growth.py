@@ -61,7 +61,7 @@ def split(pager: SkillPager, text: str) -> Callable[[], object]:
 def index(pager: SkillPager, text: str) -> Callable[[], object]:
     """Return the building of an index, without models."""
     skill = skill_from_text(text)
-    builder = pager._builder
+    builder = pager.builder
     return lambda: builder.build(skill, "key")
 
 

@@ -6,6 +6,7 @@ fix it, 2 wrong usage, 130 interrupted.
 
 import gc
 import os
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -33,12 +34,17 @@ COMMANDS = {
     "doctor": "skillpager.cli.doctor:doctor",
     "mcp": "skillpager.cli.mcp:mcp",
     "serve": "skillpager.cli.serve:serve",
+    "token": "skillpager.cli.token:token",
     "install": "skillpager.cli.install:install",
     "uninstall": "skillpager.cli.install:uninstall",
     "stub": "skillpager.cli.install:stub",
     "hook": "skillpager.cli.hook:hook",
     "cache": "skillpager.cli.cache:app",
 }
+
+
+# what follows `--ray` if it is the address of a cluster and no path
+CLUSTER = re.compile(r"auto|local|(?:ray://)?[\w.-]+:\d+")
 
 
 @contextmanager
@@ -53,12 +59,25 @@ def _hinted(beginning: str, hint: str) -> Iterator[None]:
         raise
 
 
+def _name_cluster(args: list[str]) -> list[str]:
+    """Return arguments in which a `--ray` without an address has one: options of Typer all take a value."""
+    options = args[: args.index("--")] if "--" in args else args
+    if "--ray" not in options:
+        return args
+    at = options.index("--ray")
+    if any(map(CLUSTER.fullmatch, args[at + 1 : at + 2])):
+        return args
+    return [*args[:at], "--ray=auto", *args[at + 1 :]]
+
+
 class Command(TyperCommand):
     """A command whose plain values pass as they are."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the arguments and options of the command."""
         take_plain_values(self, ctx)
+        if "ray" in (p.name for p in self.params):
+            args = _name_cluster(args)
         hint = ": put a query of several words in quotes" if "query" in (p.name for p in self.params) else ""
         with _hinted("Got unexpected extra argument", hint):
             return super().parse_args(ctx, args)

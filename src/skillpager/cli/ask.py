@@ -155,6 +155,8 @@ def word_of(skill: "FoundSkill", *, by_path: bool) -> str:
     A name that is a path, too, would be read as one.
     """
     name = skill.name
+    if skill.published is not None:
+        return str(skill.path) if os.path.lexists(name) else name
     if by_path or "/" in name or "\\" in name or os.path.lexists(name):
         return str(skill.path)
     return name

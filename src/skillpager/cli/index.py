@@ -2,29 +2,37 @@
 
 import os
 import time
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from skillpager.cli.messages import FAILED, print_error, print_json, reported
+from skillpager.cli.messages import (
+    FAILED,
+    MAX_WARNINGS,
+    UsageError,
+    is_verbose,
+    note,
+    print_error,
+    print_json,
+    reported,
+    warn,
+    warn_of_some,
+)
 from skillpager.cli.options import AsJson, PagerOptions
-from skillpager.cli.views import print_table, progress_bar
-from skillpager.errors import ClassifierError, EncoderError, SkillError, SkillPagerError
+from skillpager.cli.views import counted, print_table, progress_bar
+from skillpager.errors import EncoderError, SkillError
 
 if TYPE_CHECKING:
+    from skillpager.bulk import Outcome, Source
     from skillpager.library import FoundSkill
+    from skillpager.library.publishing import Publisher
     from skillpager.pager import SkillPager
     from skillpager.settings import Settings
-
-# the encoder itself uses every processor; a second skill fills the time in which the first is split
-DEFAULT_JOBS = 2
-# an endpoint that is down fails every skill, each after its own retries
-MAX_FAILURES_IN_A_ROW = 3
+    from skillpager.types import Skill
 
 
 @reported
@@ -33,15 +41,41 @@ def index(
         list[str] | None,
         typer.Argument(
             metavar="PATH",
-            help="Skill folders, Markdown files, folders that contain skills, or names of known skills. "
+            help="Skill folders, Markdown files, folders that contain skills, or names of known skills; "
+            "archives (.zip, .skill, .tar.gz), tables of addresses (.csv, .jsonl), git+URL[@REF], "
+            "s3://…, https://… "
             "[default: all known skills]",
             show_default=False,
         ),
     ] = None,
     jobs: Annotated[
-        int, typer.Option("--jobs", "-j", metavar="N", min=1, help="Number of skills indexed in parallel.")
-    ] = DEFAULT_JOBS,
+        int | None,
+        typer.Option(
+            "--jobs",
+            "-j",
+            metavar="N",
+            min=1,
+            help="Number of skills indexed in parallel. [default: one per processor]",
+            show_default=False,
+        ),
+    ] = None,
     *,
+    ray: Annotated[
+        str | None,
+        typer.Option(
+            "--ray",
+            metavar="[ADDRESS]",
+            help="Index on a Ray cluster: HOST:PORT, ray://HOST:PORT, or local for one that is started for "
+            "the run. Without an address: the one of RAY_ADDRESS or of this machine, else local.",
+        ),
+    ] = None,
+    prune: Annotated[
+        bool,
+        typer.Option(
+            "--prune",
+            help="Take skills that this command does not name out of the store's library.",
+        ),
+    ] = False,
     options: PagerOptions,
     as_json: AsJson = False,
 ) -> None:
@@ -51,6 +85,9 @@ def index(
     the nodes of each, from which pages are made. Skills that are in the cache and have not changed are
     skipped. A skill that cannot be indexed does not stop the others, but the exit code is then 1.
 
+    With a PostgreSQL --store each skill is also published in its library, from which processes on other
+    hosts offer it without the folder; a changed skill replaces the one of its name.
+
     \b
     Examples:
       skillpager index examples/skills
@@ -58,30 +95,27 @@ def index(
     """
     from skillpager.cli.session import open_pager, report_estimates
 
+    started = time.monotonic()
     pager = open_pager(options, show_batches=False)
     pager.store.entries()  # a store that cannot be used is an error: better before the work than after it
-    found = prepare_routing(pager, paths or [])
-    outcomes = index_all(pager, find_targets(paths or [], pager.settings, found), jobs=jobs)
+    publishing = open_library_to_publish(pager, prune=prune)
+    try:
+        found = prepare_routing(pager, paths or [])
+        publisher = None if publishing is None else publishing(found)
+        targets = find_targets(paths or [], pager.settings, found)
+        outcomes = index_all(pager, targets, jobs=jobs, ray=ray, publisher=publisher)
+    except KeyboardInterrupt:
+        note("interrupted: what is done is kept, and the same command goes on from there")
+        raise
     if any(outcome.error is None for outcome in outcomes):
         report_estimates(pager.token_counter)
     print_outcomes(outcomes, exact=pager.token_counter.exact, as_json=as_json)
+    if len(outcomes) > 1:
+        note(summary(outcomes, seconds=time.monotonic() - started))
+    if publisher is not None:
+        report_published(publisher, prune=prune, complete=all(outcome.stored for outcome in outcomes))
     if not all(outcome.stored for outcome in outcomes):
         raise typer.Exit(FAILED)
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """The result of indexing a skill; `cached` if it was in the store before, `stored` if it is there now."""
-
-    path: Path
-    name: str = ""
-    key: str = ""
-    nodes: int = 0
-    tokens: int = 0
-    seconds: float = 0.0
-    cached: bool = False
-    stored: bool = False
-    error: SkillPagerError | None = None
 
 
 def prepare_routing(pager: "SkillPager", texts: Sequence[str]) -> list["FoundSkill"]:
@@ -101,7 +135,7 @@ def prepare_routing(pager: "SkillPager", texts: Sequence[str]) -> list["FoundSki
 
 def find_targets(
     texts: Sequence[str], settings: "Settings", found: Sequence["FoundSkill"] = ()
-) -> list[Path | Outcome]:
+) -> "list[Path | Source | Outcome]":
     """Return the skills that the arguments name, each once; a failed outcome for each that names none.
 
     Without arguments these are all known skills that are not shadowed.
@@ -114,18 +148,22 @@ def find_targets(
     Raises:
         SkillError: There are no arguments, and no skill is found anywhere.
     """
+    from skillpager.bulk import Outcome, Source, source_of
     from skillpager.cli.session import find_skill
     from skillpager.folders.agents import search_folders, shown_folders
     from skillpager.library import discover
     from skillpager.parsing.skill import ENTRY_FILE, ENTRY_NAMES
 
-    targets: list[Path | Outcome] = []
+    targets: list[Path | Source | Outcome] = []
     places = {skill.path for skill in found}
     for text in texts:
+        if source := source_of(text, settings):
+            targets.append(source)
+            continue
         try:
             path = find_skill(text, settings)
         except SkillError as error:
-            targets.append(Outcome(Path(text), text, error=error))
+            targets.append(Outcome(text, text, error=error))
             continue
         # what is no folder of skills is passed on as it is: indexing it gives the error message
         below = [path] if path in places else [place for place in places if path in place.parents]
@@ -134,7 +172,7 @@ def find_targets(
             bare = SkillError(
                 f"There is no skill in or below {path}: a skill is a folder with a {ENTRY_FILE}."
             )
-            targets.append(Outcome(path, text, error=bare))
+            targets.append(Outcome(str(path), text, error=bare))
             continue
         targets += below or [path]
     if not texts:
@@ -146,73 +184,122 @@ def find_targets(
                 f"No skills found in {shown_folders(folders)}: name skill folders, Markdown files or "
                 "folders that contain skills."
             )
-    first: dict[str, Path | Outcome] = {}
-    for target in targets:
-        path = target.path if isinstance(target, Outcome) else target
-        first.setdefault(os.path.realpath(path), target)
+    first: dict[str | int, Path | Source | Outcome] = {}
+    for number, target in enumerate(targets):
+        if isinstance(target, Source):  # two addresses may differ in what is not shown
+            first[number] = target
+        else:
+            place = target if isinstance(target, Path) else target.place
+            first.setdefault(os.path.realpath(place), target)
     return list(first.values())
 
 
-def index_all(pager: "SkillPager", targets: Sequence[Path | Outcome], *, jobs: int) -> list[Outcome]:
-    """Index skills in parallel; return their outcomes in the order of `targets`.
+def open_library_to_publish(
+    pager: "SkillPager", *, prune: bool
+) -> "Callable[[Sequence[FoundSkill]], Publisher] | None":
+    """Return a function that opens the library of the pager's store to publish; None if there is none.
 
-    After several failures in a row that are not the skills' own, the rest is not tried.
+    Raises:
+        UsageError: There is none, and skills are to be taken out of it.
+    """
+    from skillpager.cli.session import library_name
+
+    name = library_name(pager.settings)
+    if name is None:
+        if prune:
+            raise UsageError("--prune needs a library: name a PostgreSQL database with --store.")
+        return None
+    from skillpager.library.publishing import Publisher
+    from skillpager.stores.postgres import PostgresStore
+
+    store = pager.store
+    assert isinstance(store, PostgresStore)
+    library = store.library(name)
+    return lambda found: Publisher(library, found)
+
+
+def report_published(publisher: "Publisher", *, prune: bool, complete: bool) -> None:
+    """Print what was published; with `prune`, take the other skills out of the library before."""
+    said = f"{counted(len(publisher.names), 'skill')} in the library {publisher.place}"
+    note(f"{said}: {publisher.changed:,} new or changed")
+    if prune and complete:
+        removed = publisher.prune()
+        note(f"{counted(len(removed), 'skill')} removed{': ' if removed else ''}{', '.join(removed)}")
+    elif prune:
+        warn("nothing is removed from the library, since some skills could not be read")
+
+
+def publish_skill(publisher: "Publisher", pager: "SkillPager", outcome: "Outcome", skill: "Skill") -> None:
+    """Publish a skill that was indexed.
+
+    Published is all of it, so one of which only the body was indexed is read and indexed again.
+
+    Raises:
+        SkillError: It cannot be read again, or its name cannot be stored.
+        StoreError: The store cannot be written.
+    """
+    from skillpager.indexing import index_key
+    from skillpager.library import skill_faults
+    from skillpager.parsing.skill import read_skill
+
+    path, key = Path(outcome.place), outcome.key
+    if pager.settings.scope == "body":
+        with skill_faults(path):
+            skill = read_skill(path, max_bytes=pager.settings.max_bytes)
+        key = index_key(skill, pager.recipe)
+        if key != outcome.key:
+            pager.index(skill)
+    publisher.publish(skill, path, key)
+
+
+def index_all(
+    pager: "SkillPager",
+    targets: "Sequence[Path | Source | Outcome]",
+    *,
+    jobs: int | None = None,
+    ray: str | None = None,
+    publisher: "Publisher | None" = None,
+) -> "list[Outcome]":
+    """Index skills in parallel, with a progress bar; return their outcomes in the order of `targets`.
+
+    With a publisher each is published as soon as it is indexed.
+
+    Args:
+        pager: The pager.
+        targets: What `find_targets` returns.
+        jobs: Number of workers.
+        ray: Address of a Ray cluster; None to work on this machine.
+        publisher: Publishes the skills; None not to publish them.
 
     Raises:
         SkillPagerError: A fault that would fail every skill, such as a wrong setting.
     """
-    paths = [target for target in targets if isinstance(target, Path)]
-    before = {entry.key for entry in pager.store.entries()}
-    done: dict[Path, Outcome] = {}
-    failures = 0
-    pool = ThreadPoolExecutor(jobs, "skillpager-index")
-    try:
-        futures = [pool.submit(_index_one, pager, path) for path in paths]
-        with progress_bar("skills") as progress:
-            for future in as_completed(futures):
-                outcome = future.result()
-                done[outcome.path] = replace(outcome, cached=outcome.key in before)
-                progress(len(done), len(paths))
-                passing = outcome.error is None or isinstance(outcome.error, SkillError)
-                failures = 0 if passing else failures + 1
-                if failures == MAX_FAILURES_IN_A_ROW:
-                    break
-    finally:
-        # a Ctrl-C must not wait for an endpoint
-        pool.shutdown(wait=False, cancel_futures=True)
-    for path in paths:
-        untried = SkillError(f"{path} was not tried: see the failures before it.")
-        done.setdefault(path, Outcome(path, path.name, error=untried))
-    after = {entry.key for entry in pager.store.entries()}
-    outcomes = [target if isinstance(target, Outcome) else done[target] for target in targets]
-    return [replace(outcome, stored=outcome.key in after) for outcome in outcomes]
+    from skillpager.bulk import Outcome, index_skills, local_place, ray_place
+    from skillpager.bulk.sources import failed_source, path_source
+
+    sources = []
+    for target in targets:
+        if isinstance(target, Outcome):
+            assert target.error is not None
+            sources.append(failed_source(target.place, target.name, target.error))
+        else:
+            sources.append(path_source(target, pager.settings) if isinstance(target, Path) else target)
+    place = local_place(pager, jobs) if ray is None else ray_place(pager, ray, jobs)
+    finished = None if publisher is None else partial(publish_skill, publisher, pager)
+    with progress_bar("skills") as progress:
+        return index_skills(pager, sources, place, progress=progress, finished=finished)
 
 
-def _index_one(pager: "SkillPager", path: Path) -> Outcome:
-    from skillpager.cli.session import report_warnings
-    from skillpager.library import skill_faults
-
-    start = time.perf_counter()
-    try:
-        with skill_faults(path):
-            found = pager.index(path)
-    except (SkillError, EncoderError, ClassifierError) as error:
-        return Outcome(path, path.name, error=error)
-    seconds = time.perf_counter() - start
-    report_warnings(found)
-    return Outcome(path, found.skill.name, found.key, len(found.nodes), found.full_tokens, seconds)
-
-
-def print_outcomes(outcomes: Sequence[Outcome], *, exact: bool, as_json: bool) -> None:
+def print_outcomes(outcomes: "Sequence[Outcome]", *, exact: bool, as_json: bool) -> None:
     """Print the indexed skills to stdout and the failures to stderr."""
     from skillpager.output.json import error_json
 
     indexed = [outcome for outcome in outcomes if outcome.error is None]
-    failed = [(outcome.path, outcome.error) for outcome in outcomes if outcome.error is not None]
+    failed = [(outcome.place, outcome.error) for outcome in outcomes if outcome.error is not None]
     if as_json:
         skills = [
             {
-                "path": str(outcome.path),
+                "path": outcome.place,
                 "name": outcome.name,
                 "nodes": outcome.nodes,
                 "full_tokens": outcome.tokens,
@@ -223,7 +310,7 @@ def print_outcomes(outcomes: Sequence[Outcome], *, exact: bool, as_json: bool) -
             }
             for outcome in indexed
         ]
-        failures = [{"path": str(path), **error_json(error)} for path, error in failed]
+        failures = [{"path": path, **error_json(error)} for path, error in failed]
         print_json({"skills": skills, "failed": failures, "tokens_exact": exact})
     elif indexed:
         rows = []
@@ -231,7 +318,22 @@ def print_outcomes(outcomes: Sequence[Outcome], *, exact: bool, as_json: bool) -
             tokens = f"{'' if exact else 'about '}{outcome.tokens:,}"
             took = "cached" if outcome.cached else f"{outcome.seconds:.2f} s"
             shown = took if outcome.stored else "not kept"
-            rows.append([outcome.name, f"{outcome.nodes:,}", tokens, shown, str(outcome.path)])
+            rows.append([outcome.name, f"{outcome.nodes:,}", tokens, shown, outcome.place])
         print_table(["skill", "nodes", "tokens", "time", "path"], rows, right=["nodes", "tokens", "time"])
-    for _, error in failed:
+    said = [f"{outcome.name}: {warning}" for outcome in indexed for warning in outcome.warnings]
+    warn_of_some(said, remedy="`skillpager library check` reports them by skill")
+    for _, error in failed if as_json or is_verbose() else failed[:MAX_WARNINGS]:
         print_error(error, as_json=as_json)
+
+
+def summary(outcomes: "Sequence[Outcome]", *, seconds: float) -> str:
+    """Return in one line what became of the skills, and how fast."""
+    from skillpager.cli.views import counted
+
+    failed = sum(outcome.error is not None for outcome in outcomes)
+    cached = sum(outcome.cached for outcome in outcomes)
+    new = len(outcomes) - failed - cached
+    parts = [f"{new:,} indexed", f"{cached:,} not changed", f"{failed:,} failed"]
+    said = ", ".join(part for part in parts if not part.startswith("0 "))
+    speed = f", {new / seconds:.1f} a second" if new > 1 else ""
+    return f"{counted(len(outcomes), 'skill')}: {said}; {seconds:,.1f} s{speed}"

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from skillpager.cli.list import check_folders
-from skillpager.cli.messages import FAILED, UsageError, note, print_json, print_text, reported
-from skillpager.cli.options import AsJson, SearchedFolders
+from skillpager.cli.messages import FAILED, UsageError, confirm, note, print_json, print_text, reported
+from skillpager.cli.options import AsJson, LibraryName, PagerOptions, SearchedFolders, StoreAddress, Yes
 from skillpager.cli.views import counted, progress_bar
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 @app.callback()
 def library() -> None:
-    """Check a library of skills."""
+    """Check a library of skills, or take skills out of a published one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,3 +125,40 @@ def check(folders: SearchedFolders = None, *, options: CheckOptions, as_json: As
         note(f"{counted(checked.skills, 'skill')}: {total}{f' ({kinds})' if kinds else ''}")
     if checked.errors:
         raise typer.Exit(FAILED)
+
+
+@app.command()
+@reported
+def remove(
+    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Names of published skills.")],
+    store: StoreAddress = None,
+    library: LibraryName = None,
+    *,
+    yes: Yes = False,
+) -> None:
+    """Take skills out of the library of a PostgreSQL store.
+
+    Processes on all hosts stop offering them within seconds. Their indexes stay until they are evicted.
+    The database is that of --store or SKILLPAGER_STORE.
+
+    \b
+    Examples:
+      skillpager library remove git-bisect --yes
+    """
+    from skillpager.cli.session import choose_settings, library_name, open_store
+    from skillpager.library.publishing import remove_published
+    from skillpager.stores.postgres import PostgresStore
+
+    settings = choose_settings(PagerOptions(store=store, library=library))
+    name = library_name(settings)
+    if name is None:
+        raise UsageError("There is no library: name a PostgreSQL database with --store.")
+    opened = open_store(settings)
+    assert isinstance(opened, PostgresStore)
+    shelf = opened.library(name)
+    confirm(
+        f"Take {counted(len(names), 'skill')} out of the library {shelf.place}?",
+        yes=yes,
+        remedy="add --yes to remove them",
+    )
+    note(f"removed: {', '.join(remove_published(shelf, names))}")

@@ -11,8 +11,8 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Callable, Mapping
-from functools import wraps
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial, wraps
 from inspect import Parameter, signature
 from pathlib import Path
 from typing import Annotated, TextIO
@@ -26,6 +26,8 @@ from skillpager.errors import SkillPagerError, missing_extra
 ISSUES = "https://github.com/skillpager/skillpager/issues"
 FAILED = 1
 INTERRUPTED = 130
+# a library of thousands of skills has thousands of faults; a screen has room for so many
+MAX_WARNINGS = 20
 
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors to stderr.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Log every step to stderr.")]
@@ -50,6 +52,20 @@ def note(text: str) -> None:
 def warn(text: str) -> None:
     """Print a warning to stderr; hidden by `--quiet`."""
     _notes.warning("%s", text)
+
+
+def warn_of_some(texts: Sequence[str], *, remedy: str) -> None:
+    """Print warnings, up to `MAX_WARNINGS`, and how many more there are; `--verbose` prints all."""
+    shown = texts if is_verbose() else texts[:MAX_WARNINGS]
+    for text in shown:
+        warn(text)
+    if more := len(texts) - len(shown):
+        warn(f"{more:,} more warnings of this kind are not shown: {remedy}.")
+
+
+def is_verbose() -> bool:
+    """Return True if `--verbose` was given."""
+    return logging.getLogger("skillpager").isEnabledFor(logging.DEBUG)
 
 
 def print_trace(text: str) -> None:
@@ -141,18 +157,26 @@ def _listen(*, as_json: bool, quiet: bool, verbose: bool) -> None:
     _notes.setLevel(logging.WARNING if as_json else logging.INFO)
 
 
+def listening() -> Callable[[], None]:
+    """Return what shows log records of another process as they are shown here; it can be pickled."""
+    handler = next(each for each in logging.getLogger().handlers if isinstance(each, _Handler))
+    verbose = logging.getLogger("skillpager").level == logging.DEBUG
+    quiet = handler.level == logging.ERROR
+    return partial(_listen, as_json=handler.is_json, quiet=quiet, verbose=verbose)
+
+
 class _Handler(logging.Handler):
     """Prints each message to stderr once."""
 
     def __init__(self, *, as_json: bool) -> None:
         super().__init__()
-        self._as_json = as_json
+        self.is_json = as_json
         self._printed: set[str] = set()
 
     def emit(self, record: logging.LogRecord) -> None:
         said = record.getMessage()
         text = _hanging(said)
-        if self._as_json and record.levelno >= logging.WARNING:
+        if self.is_json and record.levelno >= logging.WARNING:
             text = json.dumps({"warning": {"logger": record.name, "message": said}}, ensure_ascii=False)
         elif record.levelno >= logging.WARNING:
             text = f"warning: {text}"

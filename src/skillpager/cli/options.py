@@ -129,6 +129,16 @@ StoreAddress = Annotated[
         "A password is better put in PGPASSFILE: others on this machine can see options.",
     ),
 ]
+LibraryName = Annotated[
+    str | None,
+    typer.Option(
+        "--library",
+        metavar="NAME",
+        help="Library of the PostgreSQL store: skills are published to it, and those in it are offered. "
+        "none for none. [default: default]",
+        show_default=False,
+    ),
+]
 SearchedFolders = Annotated[
     list[Path] | None,
     typer.Argument(
@@ -168,6 +178,7 @@ class PagerOptions:
     classifier: ClassifierName = None
     cache_dir: CacheDir = None
     store: StoreAddress = None
+    library: LibraryName = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,7 +62,7 @@ def page(
     if or_outline and not query.strip():
         _print_map(pager, session.load_skill(pager, skill), skill, options, as_json=as_json)
         return
-    source = session.find_source(skill, pager.settings, after=query)
+    source = session.find_source(skill, pager, after=query)
     show = session.show_command(skill, options)
     made = pager.page(source, query, **asdict(picked), style=style, show=show, folder=True)
     has_reasons = explain and _is_estimated(made)

@@ -3,22 +3,33 @@
 import logging
 import os
 import sys
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Annotated
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from skillpager.cli.messages import note, reported
-from skillpager.cli.options import OfferedFolders, UnscopedOptions
+from skillpager.cli.messages import listening, note, reported
+from skillpager.cli.options import OfferedFolders, PagerOptions, UnscopedOptions
 from skillpager.errors import require_extra
 from skillpager.http.options import (
     DEFAULT_HOST,
     DEFAULT_PORT,
+    DEFAULT_THREADS,
     DEFAULT_WAITING,
     DEFAULT_WORKERS,
     ServerOptions,
     check_options,
 )
+from skillpager.http.rates import parse_rate
+
+if TYPE_CHECKING:
+    from skillpager.library import Library
+
+# tokens as text, for platforms that pass secrets as variables
+TOKENS_VARIABLE = "SKILLPAGER_SERVER_TOKENS"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +47,24 @@ class ServiceOptions:
             envvar="SKILLPAGER_SERVER_TOKEN",
             help="Secret that every request must send; required unless --host is a loopback address. Other "
             "users can read it from the command line, so prefer the variable.",
+        ),
+    ] = None
+    tokens: Annotated[
+        Path | None,
+        typer.Option(
+            "--tokens",
+            metavar="FILE",
+            envvar="SKILLPAGER_SERVER_TOKENS_FILE",
+            help="File of tokens with names and scopes, as `skillpager token` writes it; read again when it "
+            "changes.",
+        ),
+    ] = None
+    rate_limit: Annotated[
+        str | None,
+        typer.Option(
+            "--rate-limit",
+            metavar="RATE",
+            help="Requests of each token per second, minute or hour, such as 600/m. [default: no limit]",
         ),
     ] = None
     allowed_hosts: Annotated[
@@ -72,11 +101,39 @@ class ServiceOptions:
         ),
     ] = None
     workers: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Number of requests processed in parallel.")
+        int, typer.Option(metavar="N", min=1, help="Number of processes that answer requests.")
     ] = DEFAULT_WORKERS
+    threads: Annotated[
+        int,
+        typer.Option(metavar="N", min=1, help="Number of requests that each process answers in parallel."),
+    ] = DEFAULT_THREADS
     waiting: Annotated[
-        int, typer.Option(metavar="N", min=0, help="Number of requests that may wait; more are refused.")
+        int,
+        typer.Option(
+            metavar="N", min=0, help="Number of requests that may wait in each process; more are refused."
+        ),
     ] = DEFAULT_WAITING
+    access_log: Annotated[
+        bool, typer.Option("--access-log", help="Write one JSON line to stderr for each request.")
+    ] = False
+    audit_log: Annotated[
+        Path | None,
+        typer.Option(
+            "--audit-log",
+            metavar="FILE",
+            help="Append one JSON line for each request: time, token name, route, skills, status, bytes.",
+        ),
+    ] = None
+    audit_queries: Annotated[
+        bool, typer.Option("--audit-queries", help="Also write queries to the audit log.")
+    ] = False
+    telemetry: Annotated[
+        bool,
+        typer.Option(
+            "--otel",
+            help="Send traces and metrics by OpenTelemetry's protocol; the variables OTEL_… say where to.",
+        ),
+    ] = False
 
 
 @reported
@@ -85,9 +142,6 @@ def serve(
     *,
     limits: ServiceOptions,
     options: UnscopedOptions,
-    access_log: Annotated[
-        bool, typer.Option("--access-log", help="Write one JSON line to stderr for each request.")
-    ] = False,
 ) -> None:
     """Serve pages over HTTP until interrupted.
 
@@ -98,29 +152,74 @@ def serve(
     Examples:
       skillpager serve examples/skills
       skillpager serve examples/skills --port 0 --allow-uploads --access-log
+      skillpager serve examples/skills --port 0 --workers 2 --rate-limit 600/m
     """
     for package in ("fastapi", "uvicorn", "prometheus_client"):
         require_extra(package, extra="server", purpose="The HTTP service")
     from skillpager.cli.session import open_library
     from skillpager.http import server as http_server
 
-    served = ServerOptions(**{**asdict(limits), "allowed_hosts": tuple(limits.allowed_hosts or ())})
+    served = _read_options(limits)
     check_options(served)
     library = open_library(folders or [], options)
-    if access_log:
-        # straight to stderr: the handler of notes would store each line, to print it only once
-        handler = logging.StreamHandler(sys.stderr)
-        handler.setFormatter(logging.Formatter("%(message)s"))
-        log = logging.getLogger("skillpager.http.access")
-        log.addHandler(handler)
-        log.setLevel(logging.INFO)
-        log.propagate = False
+
+    def announce(url: str) -> None:
+        note(f"serving at {url}; Ctrl+C ends it")
+
+    if served.workers > 1:
+        from skillpager.http.workers import serve_workers
+
+        # each process opens the library for itself; this one has said what there is to say about it
+        library.pager.close()
+        start = partial(_open_again, listening(), folders or [], options, access_log=limits.access_log)
+        serve_workers(start, served, announce=announce)
+        return
+    if limits.access_log:
+        _print_access()
     try:
-        finished = http_server.serve(
-            library, served, announce=lambda url: note(f"serving at {url}; Ctrl+C ends it")
-        )
+        finished = http_server.serve(library, served, announce=announce)
     finally:
         library.pager.close()
     if not finished:
         # threads that still work would hold up an ordinary exit; the store is always whole
         os._exit(0)
+
+
+def _read_options(given: ServiceOptions) -> ServerOptions:
+    """Return the options of the service.
+
+    Raises:
+        SettingsError: The rate is none.
+    """
+    plain = asdict(given)
+    for name in ("access_log", "tokens", "rate_limit"):
+        del plain[name]
+    return ServerOptions(
+        **{**plain, "allowed_hosts": tuple(given.allowed_hosts or ())},
+        tokens_file=given.tokens,
+        tokens_text=os.environ.get(TOKENS_VARIABLE),
+        rate=None if given.rate_limit is None else parse_rate(given.rate_limit),
+    )
+
+
+def _print_access() -> None:
+    """Print one line for each request."""
+    # straight to stderr: the handler of notes would store each line, to print it only once
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    log = logging.getLogger("skillpager.http.access")
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    log.propagate = False
+
+
+def _open_again(
+    listen: Callable[[], None], folders: Sequence[Path], options: PagerOptions, *, access_log: bool
+) -> "Library":
+    """Return the skills on offer in another process of the service, whose messages are as in the first."""
+    from skillpager.cli.session import open_library
+
+    listen()
+    if access_log:
+        _print_access()
+    return open_library(folders, options, counts=False, search=False)

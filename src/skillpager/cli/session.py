@@ -16,13 +16,22 @@ from skillpager.folders.agents import search_folders, shown_folders
 from skillpager.library import Library, SkillFilter, locate
 from skillpager.parsing.decoding import decode
 from skillpager.parsing.skill import ENTRY_FILE
-from skillpager.settings import Settings, cache_folder, hide_secrets, load_settings
+from skillpager.settings import (
+    DEFAULT_LIBRARY,
+    NO_LIBRARY,
+    Settings,
+    cache_folder,
+    check_library,
+    hide_secrets,
+    load_settings,
+)
 from skillpager.tokens import default_counter
 from skillpager.types import TokenCounter
 
 if TYPE_CHECKING:
+    from skillpager.library.published import PublishedSkills
     from skillpager.pager import SkillPager
-    from skillpager.types import ManagedStore, SkillIndex
+    from skillpager.types import ManagedStore, Skill, SkillIndex, Store
 
 STDIN = "-"
 STDIN_PLACE = "stdin"
@@ -31,7 +40,16 @@ STDIN_PLACE = "stdin"
 def choose_settings(options: PagerOptions, *, faults: list[SettingsError] | None = None) -> Settings:
     """Return the settings of this process, with options applied; `faults` as in `load_settings`."""
     chosen = {name: value for name, value in asdict(options).items() if value}
+    try:
+        check_library(chosen.get("library", DEFAULT_LIBRARY))
+    except ValueError as error:
+        raise SettingsError(f"--library is {chosen['library']!r}: {error}.") from error
     return replace(load_settings(faults=faults), **chosen)
+
+
+def library_name(settings: Settings) -> str | None:
+    """Return the name of the store's library; None if the store is a file, or none is wanted."""
+    return settings.library if settings.store and settings.library != NO_LIBRARY else None
 
 
 def open_store(settings: Settings) -> "ManagedStore":
@@ -82,7 +100,23 @@ def library_of(folders: Sequence[Path], options: PagerOptions, settings: Setting
         folders,
         cache=cache_folder(settings),
         keep=skill_filter(settings),
+        published=library_name(settings),
     )
+
+
+def open_published(settings: Settings, store: "Store | None" = None) -> "PublishedSkills | None":
+    """Return the published skills on offer; None if the store has no libraries, or none is wanted.
+
+    Args:
+        settings: Settings of this process.
+        store: Their store, if it is open already.
+    """
+    library = library_name(settings)
+    if library is None:
+        return None
+    from skillpager.library.published import published_skills
+
+    return published_skills(open_store(settings) if store is None else store, library)
 
 
 def report_no_skills(library: Library) -> None:
@@ -96,7 +130,8 @@ def missing_skills(library: Library) -> str:
     if library.skills():
         return ""
     wanted = " that the settings `trusted` and `licences` let pass" if library.keep else ""
-    return f"no skills{wanted} in {shown_folders(library.folders)}"
+    published = f" and in the library {library.place}" if library.place else ""
+    return f"no skills{wanted} in {shown_folders(library.folders)}{published}"
 
 
 def skill_filter(settings: Settings) -> SkillFilter | None:
@@ -107,27 +142,30 @@ def skill_filter(settings: Settings) -> SkillFilter | None:
 
 def load_skill(pager: "SkillPager", skill: str, *, after: str = "") -> "SkillIndex":
     """Return the index of the skill that SKILL names, and print its warnings; `after` as in `find_source`."""
-    index = pager.index(find_source(skill, pager.settings, after=after))
+    index = pager.index(find_source(skill, pager, after=after))
     report_warnings(index)
     return index
 
 
-def find_source(skill: str, settings: Settings, *, after: str = "") -> Path | str:
-    """Return the path that SKILL names, or the Markdown on stdin for `-`.
+def find_source(skill: str, pager: "SkillPager", *, after: str = "") -> "Path | str | Skill":
+    """Return the path that SKILL names, the published skill, or the Markdown on stdin for `-`.
 
     Args:
         skill: The argument SKILL.
-        settings: Settings of this process.
+        pager: Has the settings, and the store with published skills.
         after: The argument after it, in case the two are in the wrong order.
 
     Raises:
         SkillError: There is no such skill, or stdin is not UTF-8 text.
         UsageError: `after` is the skill.
     """
+    settings = pager.settings
     if skill != STDIN:
         try:
             return find_skill(skill, settings)
         except SkillError:
+            if (published := find_published(skill, pager)) is not None:
+                return published
             if _is_skill(after):
                 raise UsageError(f"{skill!r} is no skill, but {after!r} is: SKILL comes first.") from None
             raise
@@ -137,6 +175,20 @@ def find_source(skill: str, settings: Settings, *, after: str = "") -> Path | st
     text = decode(data, STDIN_PLACE, complete=len(data) <= settings.max_bytes)
     # the pager takes a string without a line break for a path
     return text if "\n" in text or "\r" in text else f"{text}\n"
+
+
+def find_published(name: str, pager: "SkillPager") -> "Skill | None":
+    """Return the skill of this name in the store's library; None if there is none, or no such store.
+
+    Raises:
+        StoreError: The store cannot be read.
+    """
+    published = open_published(pager.settings, pager.store)
+    if published is None:
+        return None
+    # lists show the name behind that of the library
+    found = published.find(name.removeprefix(f"{pager.settings.library}:"))
+    return None if found is None else found.read(scope=pager.settings.scope)
 
 
 def _is_skill(text: str) -> bool:
@@ -195,7 +247,10 @@ def _command(name: str, skill: str, options: PagerOptions, *flags: str) -> str:
     words = ["skillpager", name, skill, *flags]
     # a page must not show a password; without the option the command reads the same nodes, from another index
     store = options.store if options.store and hide_secrets(options.store) == options.store else None
-    chosen = (("--scope", options.scope), ("--cache-dir", options.cache_dir), ("--store", store))
+    chosen = (
+        *(("--scope", options.scope), ("--cache-dir", options.cache_dir)),
+        *(("--store", store), ("--library", options.library)),
+    )
     for option, value in chosen:
         words += [option, str(value)] if value else []
     return subprocess.list2cmdline(words) if sys.platform == "win32" else shlex.join(words)

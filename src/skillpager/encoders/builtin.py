@@ -234,7 +234,17 @@ def _remedy(folder: Path) -> str:
 
 
 def usable_processors() -> int:
-    """Return how many processors this process may use, which a container or `taskset` may limit."""
+    """Return how many processors this process may use, which a container or `taskset` may limit.
+
+    `OMP_NUM_THREADS` limits them too, as for numpy and torch: schedulers set it for the processes they start.
+    """
+    wanted = os.environ.get("OMP_NUM_THREADS", "")
+    if wanted.isdecimal() and int(wanted):
+        return min(int(wanted), _processors())
+    return _processors()
+
+
+def _processors() -> int:
     if hasattr(os, "sched_getaffinity"):  # macOS and Windows have no such limits
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -1,4 +1,4 @@
-"""ASGI middleware that checks every request: Host, Origin, token, and the body's size, time and type.
+"""ASGI middleware that checks every request: Host, Origin, token, rate, and the body's size, time and type.
 
 The checks of Host and Origin are against DNS rebinding and web pages of other origins. A link on such a page
 may open the explorer. Its requests are refused even where it could not read the answer, because they make the
@@ -6,21 +6,25 @@ service work and fill the cache.
 """
 
 import asyncio
-import hmac
 from http import HTTPStatus
 
 from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from skillpager.http.access import ADMIN, READ, Tokens
 from skillpager.http.explorer.routes import assets
-from skillpager.http.options import ServerOptions, as_address
-from skillpager.http.problems import RefusedError, error_problem
+from skillpager.http.options import PROBES, ServerOptions, as_address
+from skillpager.http.problems import RefusedError, error_problem, missing_scope
+from skillpager.http.rates import Buckets, OwnBuckets, SharedBuckets
 from skillpager.http.service import JSON
+from skillpager.http.visits import visit_of
 from skillpager.serving import is_foreign
 
 # served without the token: they hold no data
-PUBLIC_PATHS = frozenset({"/healthz", *assets()})
+PUBLIC_PATHS = PROBES | assets().keys()
+# paths that need the scope `admin`; all others need `read`
+ADMIN_PATHS = frozenset({"/metrics"})
 # a client that sends more slowly would delay a shutdown
 BODY_SECONDS = 10.0
 
@@ -28,9 +32,11 @@ BODY_SECONDS = 10.0
 class Gate:
     """Passes a request on, or answers it with a problem."""
 
-    def __init__(self, app: ASGIApp, *, options: ServerOptions) -> None:
+    def __init__(self, app: ASGIApp, *, options: ServerOptions, tokens: Tokens) -> None:
         self._app = app
         self._options = options
+        self._tokens = tokens
+        self._buckets: Buckets = OwnBuckets() if options.shared is None else SharedBuckets(options.shared)
         self._hosts = frozenset(map(_plain, ("localhost", options.host, *options.allowed_hosts)))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -41,6 +47,7 @@ class Gate:
         headers = Headers(scope=scope)
         try:
             self._check_sender(scope, headers)
+            self._check_token(scope, headers)
             body = await self._read_body(headers, receive)
             given = headers.get("content-type", "")
             if body and scope["method"] == "POST" and given.partition(";")[0].strip().lower() != JSON:
@@ -62,7 +69,7 @@ class Gate:
         await self._app(scope, replay, send)
 
     def _check_sender(self, scope: Scope, headers: Headers) -> None:
-        """Raise `RefusedError` for another host, a web page of another origin, or without the token."""
+        """Raise `RefusedError` for another host, or a web page of another origin."""
         host = headers.get("host", "")
         name, _, port = host.rpartition(":")
         name = _plain(name if name and (port.isdecimal() or not port) else host)
@@ -82,16 +89,34 @@ class Gate:
             raise RefusedError(
                 HTTPStatus.FORBIDDEN, "Web pages of other sites may not use the service: only its own may."
             )
-        if self._options.token is None or scope["path"] in PUBLIC_PATHS:
+
+    def _check_token(self, scope: Scope, headers: Headers) -> None:
+        """Note the request's token; raise `RefusedError` without it, without its scope, or above its rate."""
+        if scope["path"] in PUBLIC_PATHS:
             return
-        scheme, _, given = headers.get("authorization", "").partition(" ")
-        # the time that this takes reveals nothing of the token but its length
-        same = hmac.compare_digest(given.strip().encode(), self._options.token.encode())
-        if scheme.lower() != "bearer" or not same:
+        visit, rate = visit_of(scope), self._options.rate
+        if self._options.needs_token:
+            scheme, _, given = headers.get("authorization", "").partition(" ")
+            token = self._tokens.find(given.strip()) if scheme.lower() == "bearer" else None
+            if token is None:
+                raise RefusedError(
+                    HTTPStatus.UNAUTHORIZED,
+                    "The service needs its token: send the header `Authorization: Bearer TOKEN`.",
+                    headers={"WWW-Authenticate": 'Bearer realm="skillpager"'},
+                )
+            visit.token, rate = token, token.rate or rate
+            needed = ADMIN if scope["path"] in ADMIN_PATHS else READ
+            if needed not in token.scopes:
+                raise missing_scope(token.name, needed)
+        if rate is None:
+            return
+        decision = self._buckets.take("" if visit.token is None else visit.token.name, rate)
+        visit.headers.update(decision.headers())
+        if not decision.allowed:
             raise RefusedError(
-                HTTPStatus.UNAUTHORIZED,
-                "The service needs its token: send the header `Authorization: Bearer TOKEN`.",
-                headers={"WWW-Authenticate": 'Bearer realm="skillpager"'},
+                HTTPStatus.TOO_MANY_REQUESTS,
+                f"The limit is {rate.requests:,} requests in {rate.seconds:,} seconds: ask again in "
+                f"{decision.wait} seconds.",
             )
 
     async def _read_body(self, headers: Headers, receive: Receive) -> bytes:

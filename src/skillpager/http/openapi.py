@@ -50,7 +50,7 @@ def describe(app: FastAPI, options: ServerOptions) -> dict[str, Any]:
     schemas |= {**problem.pop("$defs"), "ProblemJson": problem}
     for schema in schemas.values():
         schema["additionalProperties"] = False
-    if options.token is not None:
+    if options.needs_token:
         document["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
         document["security"] = [{"token": []}]
         for path in PUBLIC_PATHS & document["paths"].keys():

@@ -69,10 +69,10 @@ class RefusedError(SkillPagerError):
 
 
 class BusyError(RefusedError):
-    """Every worker is busy and the queue is full."""
+    """Every thread is busy and the queue is full."""
 
     def __init__(self, waiting: int) -> None:
-        message = f"Every worker is busy and {waiting} requests wait already: ask again in a moment."
+        message = f"Every thread is busy and {waiting} requests wait already: ask again in a moment."
         super().__init__(HTTPStatus.SERVICE_UNAVAILABLE, message, headers=RETRY)
 
 
@@ -82,6 +82,17 @@ class EndingError(RefusedError):
     def __init__(self) -> None:
         message = "The service stops before the answer is made: ask again when it is back."
         super().__init__(HTTPStatus.SERVICE_UNAVAILABLE, message, headers=RETRY)
+
+
+def missing_scope(name: str, scope: str) -> RefusedError:
+    """Return the refusal of a token that lacks a scope (RFC 6750, section 3.1)."""
+    return RefusedError(
+        HTTPStatus.FORBIDDEN,
+        f"The token {name!r} lacks the scope {scope!r}: ask the owner of the service for one that has it.",
+        headers={
+            "WWW-Authenticate": f'Bearer realm="skillpager", error="insufficient_scope", scope="{scope}"'
+        },
+    )
 
 
 def problem(

@@ -8,17 +8,21 @@ from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from importlib.metadata import version
 from types import FrameType
+from typing import TYPE_CHECKING
 
 import uvicorn
 from fastapi import FastAPI
 
-from skillpager.errors import SettingsError
+from skillpager.errors import SettingsError, require_extra
+from skillpager.http.access import Tokens
+from skillpager.http.audit import AuditLog
 from skillpager.http.explorer import routes as explorer
 from skillpager.http.gate import Gate
 from skillpager.http.observing import Metrics, Observer
 from skillpager.http.openapi import describe
 from skillpager.http.options import ServerOptions, check_options
 from skillpager.http.problems import handle_problems
+from skillpager.http.readiness import Readiness
 from skillpager.http.routes import library as library_routes
 from skillpager.http.routes import pages, skills, status
 from skillpager.http.service import Service, WorkerPool
@@ -26,6 +30,9 @@ from skillpager.library import Library
 from skillpager.pager import SkillPager
 from skillpager.serving import uvicorn_config
 from skillpager.stores import NoStore
+
+if TYPE_CHECKING:
+    from skillpager.http.telemetry import Telemetry
 
 # requests that are still unanswered this long after the signal are dropped
 SHUTDOWN_SECONDS = 30
@@ -37,10 +44,17 @@ def create_app(library: Library, options: ServerOptions) -> FastAPI:
     """Return the ASGI application that offers the skills of a library.
 
     Raises:
-        SettingsError: As for `check_options`.
+        SettingsError: As for `check_options`; or tokens or the audit log are wrong.
+        MissingExtraError: A package for an option is not installed.
     """
     check_options(options)
-    pool, pager = WorkerPool(options.workers, options.waiting), library.pager
+    pager, tokens = library.pager, Tokens(options)
+    telemetry = _start_telemetry(library) if options.telemetry else None
+    metrics = Metrics(options.shared, telemetry)
+    audit = None
+    if options.audit_log is not None:
+        audit = AuditLog(options.audit_log, queries=options.audit_queries, failed=metrics.count_unwritten)
+    pool = WorkerPool(options.threads, options.waiting, metrics.set_taken)
     uploads = SkillPager(
         encoder=pager.encoder,
         classifier=pager.classifier,
@@ -54,7 +68,8 @@ def create_app(library: Library, options: ServerOptions) -> FastAPI:
         uploads=uploads,
         options=options,
         pool=pool,
-        metrics=Metrics(lambda: pool.taken),
+        metrics=metrics,
+        readiness=Readiness(library, uploads),
         version=version("skillpager"),
     )
 
@@ -62,6 +77,11 @@ def create_app(library: Library, options: ServerOptions) -> FastAPI:
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         yield
         pool.close()
+        service.readiness.close()
+        if audit is not None:
+            audit.close()
+        if telemetry is not None:
+            telemetry.close()
 
     app = FastAPI(
         title="SkillPager",
@@ -78,15 +98,49 @@ def create_app(library: Library, options: ServerOptions) -> FastAPI:
     handle_problems(app)
     app.openapi = partial(describe, app, options)  # type: ignore[method-assign]
     # the middleware added last is the outermost
-    app.add_middleware(Gate, options=options)
-    app.add_middleware(Observer, metrics=service.metrics)
+    app.add_middleware(Gate, options=options, tokens=tokens)
+    app.add_middleware(Observer, metrics=metrics, audit=audit, telemetry=telemetry)
     return app
+
+
+def _start_telemetry(library: Library) -> "Telemetry":
+    """Return what sends spans and metrics, and have it watch a library.
+
+    Raises:
+        MissingExtraError: OpenTelemetry's packages are not installed.
+    """
+    _require_telemetry()
+    from skillpager.http.telemetry import Telemetry
+
+    telemetry = Telemetry(version("skillpager"))
+    telemetry.watch(library)
+    return telemetry
+
+
+def _require_telemetry() -> None:
+    for module in ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http"):
+        require_extra(module, extra="otel", purpose="--otel")
+
+
+def check_parts(options: ServerOptions) -> None:
+    """Raise an error if an application with these options could not be made.
+
+    Raises:
+        SettingsError: As for `create_app`.
+        MissingExtraError: As for `create_app`.
+    """
+    check_options(options)
+    Tokens(options)
+    if options.audit_log is not None:
+        AuditLog(options.audit_log, queries=False, failed=lambda: None).close()
+    if options.telemetry:
+        _require_telemetry()
 
 
 def serve(library: Library, options: ServerOptions, *, announce: Callable[[str], None]) -> bool:
     """Answer requests until SIGINT or SIGTERM, and then those in flight; return True if all were answered.
 
-    If not, a worker may still be busy and would delay an ordinary exit.
+    If not, a thread may still be busy and would delay an ordinary exit.
 
     Args:
         library: The skills on offer.
@@ -99,12 +153,18 @@ def serve(library: Library, options: ServerOptions, *, announce: Callable[[str],
     app = create_app(library, options)
     with listen(options) as listener:
         server = uvicorn.Server(server_config(app))
-        host = f"[{options.host.strip('[]')}]" if ":" in options.host else options.host
-        announce(f"http://{host}:{listener.getsockname()[1]}")
+        announce(address_of(options, listener))
+        service: Service = app.state.service
+        service.readiness.start()
         with _stopped_by_signals(server):
             server.run(sockets=[listener])
-    service: Service = app.state.service
-    return service.pool.taken == 0
+    return service.pool.taken == 0 and not service.readiness.busy
+
+
+def address_of(options: ServerOptions, listener: socket.socket) -> str:
+    """Return the URL at which a socket listens."""
+    host = f"[{options.host.strip('[]')}]" if ":" in options.host else options.host
+    return f"http://{host}:{listener.getsockname()[1]}"
 
 
 def listen(options: ServerOptions) -> socket.socket:
@@ -128,8 +188,8 @@ def listen(options: ServerOptions) -> socket.socket:
     return listener
 
 
-def server_config(app: FastAPI) -> uvicorn.Config:
-    """Return uvicorn's configuration for the application."""
+def server_config(app: FastAPI | Callable[[], FastAPI]) -> uvicorn.Config:
+    """Return uvicorn's configuration for the application, or for what makes it."""
     return uvicorn_config(app, stop_seconds=SHUTDOWN_SECONDS, head_bytes=HEAD_BYTES)
 
 

@@ -1,6 +1,7 @@
 """The running service: its parts, its worker pool, and JSON responses with an ETag."""
 
 import asyncio
+import contextvars
 import hashlib
 import json
 import threading
@@ -15,9 +16,12 @@ from pydantic_core import PydanticSerializationError, to_json
 from starlette.responses import Response
 
 from skillpager.display_text import encodable
+from skillpager.http.access import UPLOAD
 from skillpager.http.observing import Metrics
 from skillpager.http.options import ServerOptions
-from skillpager.http.problems import BusyError, EndingError, problem
+from skillpager.http.problems import BusyError, EndingError, RefusedError, missing_scope, problem
+from skillpager.http.readiness import Readiness
+from skillpager.http.visits import Visit, visit_of
 from skillpager.library import Library
 from skillpager.pager import SkillPager
 from skillpager.types import SkillIndex
@@ -30,34 +34,37 @@ class WorkerPool:
     """A bounded thread pool for slow work, so that the event loop never waits.
 
     Args:
-        workers: Number of threads.
+        threads: Number of threads.
         waiting: Requests that may wait for a thread.
+        told: Called with the number of requests in work or waiting when it changes.
     """
 
-    def __init__(self, workers: int, waiting: int) -> None:
-        self._workers = workers
+    def __init__(self, threads: int, waiting: int, told: Callable[[int], None] = lambda _: None) -> None:
+        self._most = threads + waiting
         self._waiting = waiting
+        self._told = told
         self._lock = threading.Lock()
         self._taken = 0
-        self._threads = ThreadPoolExecutor(workers, thread_name_prefix="skillpager")
+        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="skillpager")
 
     async def run(self, work: Callable[[], Result]) -> Result:
-        """Run `work` in a worker thread and return its result.
+        """Run `work` in a thread of the pool, with the context of the caller, and return its result.
 
         Raises:
-            BusyError: Every worker is busy and the queue is full.
+            BusyError: Every thread is busy and the queue is full.
             EndingError: The pool is closed.
         """
         with self._lock:
-            if self._taken >= self._workers + self._waiting:
+            if self._taken >= self._most:
                 raise BusyError(self._waiting)
             self._taken += 1
+            self._told(self._taken)
         try:
-            future = self._threads.submit(work)
+            future = self._threads.submit(contextvars.copy_context().run, work)
         except RuntimeError as error:  # the pool is closed
             self._leave()
             raise EndingError from error
-        # not when the request ends: if its client has gone, its worker is still busy
+        # not when the request ends: if its client has gone, its thread is still busy
         future.add_done_callback(self._leave)
         return await asyncio.wrap_future(future)
 
@@ -67,12 +74,13 @@ class WorkerPool:
         return self._taken
 
     def close(self) -> None:
-        """Drop the waiting requests, and end when the workers have."""
+        """Drop the waiting requests, and end when the threads have."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _leave(self, _: Future[Result] | None = None) -> None:
         with self._lock:
             self._taken -= 1
+            self._told(self._taken)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,18 +92,40 @@ class Service:
     options: ServerOptions
     pool: WorkerPool
     metrics: Metrics
+    readiness: Readiness
     version: str
 
 
 @dataclass(frozen=True, slots=True)
 class Responder:
-    """Answers one request with JSON that a worker of the service makes.
+    """Answers one request with JSON that a thread of the service makes.
 
-    Both methods pass on the errors of that work and of `WorkerPool.run`.
+    The two methods that send pass on the errors of that work and of `WorkerPool.run`.
     """
 
     service: Service
     request: Request
+
+    @property
+    def visit(self) -> Visit:
+        """What is noted of the request."""
+        return visit_of(self.request.scope)
+
+    def note(self, skill: str | None = None, query: str | None = None) -> None:
+        """Note the skill and the query of the request, for the audit log."""
+        self.visit.skills = () if skill is None else (skill,)
+        self.visit.query = query
+
+    def check_upload(self) -> None:
+        """Raise `RefusedError` if the service, or the request's token, does not allow uploads."""
+        if not self.service.options.allow_uploads:
+            raise RefusedError(
+                HTTPStatus.FORBIDDEN,
+                "The service takes no uploads: name a skill, or have it started with --allow-uploads.",
+            )
+        token = self.visit.token
+        if token is not None and UPLOAD not in token.scopes:
+            raise missing_scope(token.name, UPLOAD)
 
     async def send(self, make: Callable[[], Mapping[str, object]]) -> Response:
         """Return the result of `make` as a response; its ETag is a digest of the bytes."""
@@ -114,6 +144,7 @@ class Responder:
         The ETag is made of the index's key and the skill's root, which is not part of the key. It belongs
         to a URL, which determines the form.
         """
+        self.note(name)
 
         def work() -> tuple[bytes, str]:
             index = self.service.library.index(name, scope=scope)

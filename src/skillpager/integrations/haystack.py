@@ -18,7 +18,7 @@ from haystack.dataclasses import FileContent, ImageContent, SkillInfo
 
 from skillpager.folders.walks import SKIPPED_FOLDERS
 from skillpager.integrations.options import LibraryOptions, library_fields, page_fields, shared_pager
-from skillpager.integrations.records import Record, retrieve, retrieve_from_library
+from skillpager.integrations.records import Record, index_sources, retrieve, retrieve_from_library
 from skillpager.library import FoundSkill, Library
 from skillpager.pager import SkillPager
 from skillpager.parsing.skill import ENTRY_FILE, MAX_DESCRIPTION
@@ -148,6 +148,51 @@ class SkillLibraryRetriever:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> "SkillLibraryRetriever":
+        """Return the component that `to_dict` wrote."""
+        return default_from_dict(cls, data)
+
+
+@component
+class SkillIndexer:
+    """Indexes many skills ahead of their first use, in parallel: on this machine or on a Ray cluster."""
+
+    def __init__(
+        self, *, jobs: int | None = None, ray: str | None = None, pager: SkillPager | None = None
+    ) -> None:
+        """Choose where the work is done.
+
+        Args:
+            jobs: Number of workers; None for one for each processor.
+            ray: Address of a Ray cluster, `auto` or `local`; None to work on this machine.
+            pager: Its encoder, classifier and store are used; None for the one that all adapters share.
+        """
+        self.jobs, self.ray, self.pager = jobs, ray, pager
+
+    @component.output_types(documents=list[Document], failed=dict[str, str])
+    def run(self, sources: list[str | Path]) -> dict[str, object]:
+        """Return a document for each indexed skill, its entry file, and the message for each that failed.
+
+        Args:
+            sources: Folders, Markdown files, archives, tables and addresses, as for `skillpager index`.
+
+        Raises:
+            SkillPagerError: A fault that would fail every skill, such as a wrong setting.
+        """
+        pager = self.pager or shared_pager()
+        records, failed = index_sources(pager, sources, jobs=self.jobs, ray=self.ray)
+        return {"documents": _documents(records), "failed": failed}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the component as a dict for a pipeline's file.
+
+        Raises:
+            SettingsError: It has its own pager.
+        """
+        _refuse_own_pager(self.pager)
+        return default_to_dict(self, jobs=self.jobs, ray=self.ray)
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> "SkillIndexer":
         """Return the component that `to_dict` wrote."""
         return default_from_dict(cls, data)
 

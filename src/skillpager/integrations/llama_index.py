@@ -1,6 +1,7 @@
 """LlamaIndex: retrievers over one skill and over a library, a postprocessor, and a node parser."""
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -15,6 +16,7 @@ from llama_index.core.callbacks import CallbackManager
 from llama_index.core.node_parser import NodeParser
 from llama_index.core.node_parser.node_utils import build_nodes_from_splits
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
+from llama_index.core.readers.base import BasePydanticReader
 from llama_index.core.schema import (
     BaseNode,
     Document,
@@ -37,6 +39,7 @@ from skillpager.integrations.options import (
 )
 from skillpager.integrations.records import (
     Record,
+    index_sources,
     node_metadata,
     page_metadata,
     page_text,
@@ -52,6 +55,8 @@ FOR_LLM = frozenset({"skill", "file", "heading_path", "type"})
 FOR_EMBEDDING = frozenset({"skill", "heading_path"})
 
 PAGE_KEY = "skillpager"
+
+logger = logging.getLogger(__name__)
 
 
 class SkillPagerRetriever(BaseRetriever):
@@ -180,6 +185,37 @@ class SkillPagerPostprocessor(BaseNodePostprocessor, PageFields):
         node.excluded_llm_metadata_keys = [*node.excluded_llm_metadata_keys, PAGE_KEY]
         node.excluded_embed_metadata_keys = [*node.excluded_embed_metadata_keys, PAGE_KEY]
         return NodeWithScore(node=node, score=found.score)
+
+
+class SkillReader(BasePydanticReader, PagerOption):
+    """Reads skills from folders, archives, tables and addresses, and indexes them in parallel.
+
+    Each becomes a document, the text of its entry file. Faults are logged as warnings.
+
+    Attributes:
+        jobs: Number of workers; None for one for each processor.
+        ray: Address of a Ray cluster, `auto` or `local`; None to work on this machine.
+    """
+
+    jobs: int | None = None
+    ray: str | None = None
+
+    @classmethod
+    def class_name(cls) -> str:
+        """Return the name under which the framework saves it."""
+        return "SkillReader"
+
+    def load_data(self, sources: Sequence[str | Path]) -> list[Document]:
+        """Return a document for each skill of the sources, which are those of `skillpager index`.
+
+        Raises:
+            SkillPagerError: A fault that would fail every skill, such as a wrong setting.
+        """
+        pager = self.pager or shared_pager()
+        records, failed = index_sources(pager, sources, jobs=self.jobs, ray=self.ray)
+        for error in failed.values():
+            logger.warning("%s", error)
+        return [Document(id_=each.id, text=each.text, metadata=dict(each.metadata)) for each in records]
 
 
 class SkillNodeParser(NodeParser, PagerOption):

@@ -3,11 +3,12 @@
 Metadata of a node is flat, text and numbers only, because vector stores accept nothing else.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 
+from skillpager.bulk import Outcome, index_places
 from skillpager.integrations.options import LibraryFields, PageFields, shared_pager
 from skillpager.library import LibraryPage
 from skillpager.output.json import context_json, node_json
@@ -117,6 +118,35 @@ def skill_of(pager: SkillPager, text: str, metadata: Mapping[str, object]) -> Sk
     names = [value for key in TITLE_KEYS if isinstance(value := metadata.get(key), str) and value.strip()]
     name = " ".join((names or ["document"])[0].split())[:MAX_NAME]
     return skill_from_text(text, name=name, max_bytes=pager.settings.max_bytes)
+
+
+def index_sources(
+    pager: SkillPager, places: Sequence[str | Path], *, jobs: int | None = None, ray: str | None = None
+) -> tuple[list[Record], dict[str, str]]:
+    """Return a record of the entry file of each skill that is indexed now, and the errors by place.
+
+    The arguments are those of `bulk.index_places`.
+    """
+    texts: dict[str, str] = {}
+
+    def keep(done: Outcome, skill: Skill) -> None:
+        texts[done.key] = skill.files[0].text
+
+    outcomes = index_places(pager, places, jobs=jobs, ray=ray, finished=keep)
+    records = [
+        Record(
+            id=done.key,
+            text=texts[done.key],
+            metadata={"name": done.name, "place": done.place, "nodes": done.nodes, "tokens": done.tokens},
+            score=None,
+            source=done.place,
+            start=0,
+            end=len(texts[done.key]),
+        )
+        for done in outcomes
+        if done.error is None
+    ]
+    return records, {done.place: str(done.error) for done in outcomes if done.error is not None}
 
 
 def node_records(index: SkillIndex, page: Page) -> list[Record]:

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from skillpager.errors import SkillPagerError
 from skillpager.library.discovery import FoundSkill
 from skillpager.library.routing.routes import Route
-from skillpager.parsing.skill import read_skill
 
 # A shingle is so many words in a row: shared ones mean copied text, not the same subject.
 # Reference: Broder, On the resemblance and containment of documents, 1997.
@@ -148,7 +147,7 @@ def fold_route(route: Route, *, k: int) -> Route:
     @cache
     def sketch_at(place: int) -> Sketch:
         try:
-            file = read_skill(skills[place].path, scope="body").files[0]
+            file = skills[place].read(scope="body").files[0]
         except SkillPagerError:  # it has just gone, or cannot be read any more
             return sketch_of("")
         return sketch_of(file.text[file.body_start :])

@@ -10,9 +10,10 @@ import logging
 import os
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
+from typing import Protocol
 
 from skillpager.display_text import one_line
 from skillpager.errors import SkillError, SkillPagerError, is_panic
@@ -21,6 +22,8 @@ from skillpager.json_types import SkillJson
 from skillpager.library.licences import stated_licence
 from skillpager.memory import FileStamps, take_stamps
 from skillpager.parsing.skill import ENTRY_FILE, read_skill, shown_name
+from skillpager.settings import MAX_SKILL_BYTES
+from skillpager.types import Skill
 
 logger = logging.getLogger(__name__)
 
@@ -29,9 +32,10 @@ STUB_OF = "skillpager.stub-of"
 # front-matter field that keeps models from starting a skill: only its user may
 USER_ONLY = "disable-model-invocation"
 
-# levels of folders that are searched below a search folder
-MAX_DEPTH = 4
-# folders without a skill that are searched below a search folder
+# levels of folders that are searched below a search folder: in clones of public repositories, one beside the
+# other, plugins and packages have skills of their own, and four levels miss every fourth
+MAX_DEPTH = 10
+# folders without a skill that are searched below a search folder, beside one for each skill
 MAX_FOLDERS = 20_000
 # longest name that is compared with others, to say which are similar
 MAX_COMPARED_CHARS = 100
@@ -53,6 +57,7 @@ class FoundSkill:
         user_only: Whether its front matter says that only the user may start it, no model.
         stated_licence: The licence that its front matter states, as text; empty if it states none.
         folder: The search folder in which it was found; None for a skill that was not searched for.
+        published: Where it comes from if that is a shared store: its path is then no place on the disk.
     """
 
     name: str
@@ -64,6 +69,52 @@ class FoundSkill:
     user_only: bool = False
     stated_licence: str = ""
     folder: Path | None = None
+    published: "Published | None" = None
+
+    def source(self, scope: str) -> Path | Skill:
+        """Return what a pager makes an index of: the folder, or the skill itself if it is in a store.
+
+        Raises:
+            SkillPagerError: The store cannot be read, or does not have it any more.
+        """
+        return self.path if self.published is None else self.published.shelf.read(self.name, scope)
+
+    def read(self, *, scope: str, max_bytes: int = MAX_SKILL_BYTES) -> Skill:
+        """Return the skill with its text, from the disk or a store.
+
+        Raises:
+            SkillError: It cannot be read.
+            StoreError: The store cannot be read.
+        """
+        source = self.source(scope)
+        return source if isinstance(source, Skill) else read_skill(source, scope=scope, max_bytes=max_bytes)
+
+
+class Shelf(Protocol):
+    """Where the texts and words of published skills are."""
+
+    def read(self, name: str, scope: str) -> Skill:
+        """Return the skill of this name."""
+
+    def words(self, skills: Sequence[FoundSkill]) -> dict[str, bytes]:
+        """Return the words of skills by name, of those that are still what was found."""
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """What is known of a skill in the library of a shared store, beside what is known of every skill.
+
+    Attributes:
+        version: The version of the library that brought it.
+        licence: SPDX expression of its licence, or `unknown`.
+        key: Cache key of its index, as its publisher has built it.
+        shelf: Where its text and its words are.
+    """
+
+    version: int
+    licence: str
+    key: str
+    shelf: Shelf = field(compare=False, repr=False)
 
 
 Keep = Callable[[FoundSkill], bool]
@@ -113,7 +164,7 @@ def stub_of(metadata: Mapping[str, str]) -> str | None:
 
 
 @contextmanager
-def skill_faults(path: Path) -> Iterator[None]:
+def skill_faults(path: Path | str) -> Iterator[None]:
     """Raise an unexpected exception as a `SkillError` that names the skill at `path`: it must stop no other.
 
     The skill may have been written to cause it. Interruptions and the errors that a user can cause pass.
@@ -267,6 +318,7 @@ def skill_folders(
             return
         depths[identity] = depth
         if are_folders.get(ENTRY_FILE) is False:
+            bare -= 1
             yield parent, identity, _unchanged(known.get(str(parent)))
             return
         bare += 1
@@ -279,6 +331,7 @@ def skill_folders(
                     continue
                 before = known.get(beginning + name)
                 if before is not None and (reading := _unchanged(before)) is not None:
+                    bare -= 1
                     yield before[0], _identity_then(reading), reading
                 else:
                     yield from search(parent / name, depth + 1)

@@ -72,12 +72,14 @@ class SkillFilter:
 
     def reason(self, found: FoundSkill) -> str | None:
         """Return why a skill is left out, as the end of a sentence about it; None if it passes."""
-        if self.trusted and not self._is_trusted(found.path):
+        if self.trusted and (found.published is not None or not self._is_trusted(found.path)):
             return "is in no trusted folder"
         if self.licences:
-            licence = self.reader.read(found.path, found.stated_licence, top=found.folder)
-            if not permits(licence.expression, self.licences):
-                return f"has the licence {licence.expression}, which was not asked for"
+            licence = self.reader.of(found)
+            if not permits(licence, self.licences):
+                return f"has the licence {licence}, which was not asked for"
+        if self.unshared and found.published is not None:
+            return "can be changed by others: it is in a shared store"
         if self.unshared and (place := changeable_by_others(found.path)):
             return f"can be changed by others: {place}"
         return None

@@ -28,6 +28,7 @@ from skillpager.parsing.skill import ENTRY_FILE
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from skillpager.library.published import PublishedSkills
     from skillpager.library.routing.catalog import Catalog
     from skillpager.library.routing.nodes import StoredNodes
     from skillpager.library.routing.routes import Route, RoutedSkill
@@ -55,12 +56,16 @@ class Library:
     search folder, at once. One thread searches, and reads what changed; meanwhile the others get the result
     of the search before.
 
+    Skills that are published in the pager's store are offered beside those of folders, and paged from what is
+    stored, without any folder here. Of two of one name that in a folder is used.
+
     Args:
         pager: Indexes and pages the skills; or makes the pager when it is first needed.
         folders: Folders to search, nearest first; default: those of the pager's settings and the
             conventional ones.
         cache: Folder of the index store, if the pager is to be made later than the first search.
         keep: Returns whether a skill is offered, such as a `SkillFilter`; default: every skill is.
+        published: Name of the library in the pager's store whose skills are offered, too; None for none.
     """
 
     def __init__(
@@ -70,8 +75,10 @@ class Library:
         *,
         cache: Path | None = None,
         keep: Keep | None = None,
+        published: str | None = None,
     ) -> None:
         self._pager = pager
+        self._library = published
         self._cache = cache
         self.keep = keep
         self._licences = Licences()
@@ -81,6 +88,8 @@ class Library:
         self._searched = -RESCAN_SECONDS
         self._took = 0.0
         self._found: list[FoundSkill] | None = None
+        self._in_folders: list[FoundSkill] = []
+        self._in_store: list[FoundSkill] = []
         self._usable: dict[str, FoundSkill] = {}
         self._skills: list[FoundSkill] = []
         self._readings: dict[Path, Reading] = {}
@@ -112,6 +121,9 @@ class Library:
                     found = self._search()
             finally:
                 self._searching.release()
+        if self._published is not None and self._published.has_changed(self._in_store):
+            with self._searching:
+                found = self._join(self._in_folders)
         return list(found)
 
     def _search_folders(self) -> tuple[Path, ...]:
@@ -126,14 +138,31 @@ class Library:
         before = dict(self._readings)
         found = discover(self.folders, self._readings, keep=self.keep)
         self._store_readings(before)
+        found = self._join(found)
+        self._searched = started
+        self._misnamed.clear()
+        # the first search reads every skill, and says nothing about the next
+        self._took = 0.0 if not before else time.monotonic() - started
+        return found
+
+    def _join(self, in_folders: list[FoundSkill]) -> list[FoundSkill]:
+        """Return the skills of folders, and behind them the published ones that are no copies of them."""
+        in_store = self._in_store
+        if self._published is not None:
+            in_store = self._published.skills(alone=not in_folders)
+        if self._found is not None and in_folders == self._in_folders and in_store is self._in_store:
+            return self._found
+        found = in_folders
+        if in_store:
+            from skillpager.library.published import beside
+
+            found = in_folders + beside(in_folders, in_store, self.keep)
         usable = {each.name: each for each in found if each.problem is None and each.shadowed_by is None}
         skills = sorted(usable.values(), key=lambda each: each.name)
         if skills != self._skills:  # routing takes another list for other skills
             self._skills = skills
-        self._found, self._usable, self._searched = found, usable, started
-        self._misnamed.clear()
-        # the first search reads every skill, and says nothing about the next
-        self._took = 0.0 if not before else time.monotonic() - started
+        self._found, self._usable = found, usable
+        self._in_folders, self._in_store = in_folders, in_store
         return found
 
     def _stored_readings(self) -> dict[Path, Reading]:
@@ -205,9 +234,10 @@ class Library:
             UnknownSkillError: As for `skill`.
             SkillPagerError: As for `SkillPager.index`.
         """
-        path = self.skill(name, for_model=for_model).path
-        with skill_faults(path):
-            return self.pager.index(path, scope=scope)
+        skill = self.skill(name, for_model=for_model)
+        scope = scope or self.pager.settings.scope
+        with skill_faults(skill.path):
+            return self.pager.index(skill.source(scope), scope=scope)
 
     def route(
         self,
@@ -258,9 +288,7 @@ class Library:
         return self._nodes.told(folded, lambda: self.pager.embed_query(query))
 
     def _with_licence(self, routed: "RoutedSkill") -> "RoutedSkill":
-        skill = routed.skill
-        licence = self._licences.read(skill.path, skill.stated_licence, top=skill.folder)
-        return replace(routed, licence=licence.expression)
+        return replace(routed, licence=self._licences.of(routed.skill))
 
     def prepare(self, progress: Progress | None = None) -> None:
         """Bring everything up to date that `route` needs, so that the next route is fast.
@@ -278,13 +306,25 @@ class Library:
         return Upkeep(self._catalog)
 
     @cached_property
-    def _nodes(self) -> "StoredNodes | None":
-        """The nodes in the index store; None for a store without a file."""
-        from skillpager.library.routing.nodes import StoredNodes
-        from skillpager.stores import SqliteStore
+    def _published(self) -> "PublishedSkills | None":
+        """The skills of the store's library; None if it has none, or they are not wanted."""
+        if self._library is None:
+            return None
+        from skillpager.library.published import published_skills
 
-        store = self.pager.store
-        return StoredNodes(store, self.pager.encoder.id) if isinstance(store, SqliteStore) else None
+        return published_skills(self.pager.store, self._library)
+
+    @property
+    def place(self) -> str:
+        """Name and address of the store's library; empty without one."""
+        return "" if self._published is None else self._published.place
+
+    @cached_property
+    def _nodes(self) -> "StoredNodes | None":
+        """The nodes in the index store; None for a store that keeps nothing."""
+        from skillpager.library.routing.nodes import stored_nodes
+
+        return stored_nodes(self.pager.store, lambda: self.pager.encoder.id)
 
     @cached_property
     def _catalog(self) -> "Catalog | None":

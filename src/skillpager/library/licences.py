@@ -10,11 +10,15 @@ import time
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from skillpager.display_text import one_line
 from skillpager.folders.walks import entries_of
 from skillpager.parsing.skill import ENTRY_FILE
 from skillpager.settings import read_bounded
+
+if TYPE_CHECKING:
+    from skillpager.library.discovery import FoundSkill
 
 UNKNOWN = "unknown"
 # SPDX's form of a licence that is not on its list
@@ -139,6 +143,12 @@ class Licences:
     def __init__(self) -> None:
         self._folders: dict[Path, _Folder] = {}
         self._skills: dict[tuple[Path, str, Path | None], tuple[float, Licence]] = {}
+
+    def of(self, found: "FoundSkill") -> str:
+        """Return the SPDX expression of a skill's licence; of a published one as its publisher read it."""
+        if found.published is not None:
+            return found.published.licence
+        return self.read(found.path, found.stated_licence, top=found.folder).expression
 
     def read(self, folder: Path, stated: str = "", *, top: Path | None = None) -> Licence:
         """Return the licence of the skill in a folder.

@@ -178,7 +178,12 @@ class SkillTools:
 
     def _file(self, asked: schemas.ReadNodes, path: str, caller: Caller) -> Reply:
         """Return a file of a skill's folder, or lines of it."""
-        text = read_own_file(self._library.skill(asked.name).path, path)
+        skill = self._library.skill(asked.name)
+        if skill.published is not None:
+            raise NodeNotFoundError(
+                f"{path[:80]!r} is not in the library: of a published skill it has the Markdown files alone."
+            )
+        text = read_own_file(skill.path, path)
         count = len(split_lines(text))
         lines = range(1, count + 1)
         if asked.lines is not None:

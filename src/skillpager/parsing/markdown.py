@@ -12,6 +12,7 @@ from typing import Any, Literal
 from urllib.parse import unquote, urlsplit
 
 from markdown_it import MarkdownIt, rules_block, rules_core
+from markdown_it.common.normalize_url import normalizeLink, normalizeLinkText
 from markdown_it.common.utils import mdTrim
 from markdown_it.renderer import RendererHTML, RendererProtocol
 from markdown_it.rules_block import StateBlock
@@ -22,6 +23,11 @@ from markdown_it.token import Token
 
 from skillpager.errors import SkillError
 from skillpager.parsing.lines import LINE_END
+
+# The parser fills tables of characters when it first reads an address, and shows them to other threads
+# before they are whole: so they are filled here, by the one thread that imports this module.
+normalizeLink("")
+normalizeLinkText("")
 
 # of lists and quotes; a list counts twice, because its items do. The markers of deeper ones are text
 MAX_NESTING = 64
@@ -38,6 +44,9 @@ MAX_TITLE = 1_000
 MAX_TOKENS = 400_000
 
 _MARKDOWN_PATH = re.compile(r"(?<![\w/.:-])[\w./-]*[\w-]\.(?:md|markdown)\b", re.IGNORECASE)
+# only where these are found may a text have links or paths; a dot can be written as an entity
+_MAY_BE_LINK = re.compile(r"\[")
+_MAY_NAME_FILE = re.compile(r"[\[&]|\.m(?:d|arkdown)", re.IGNORECASE)
 _LINK_TARGET = re.compile(r"!?\[([^\]]*)\](?:\([^)]*\)|\[[^\]]*\])")
 # no language begins with a closing bracket or star: with one, the line ends a code span of several lines
 _OPENING_FENCE = re.compile(
@@ -315,7 +324,7 @@ def linked_paths(text: str, *, file: str = "The text", first_line: int = 1) -> l
         SkillError: A block has too many parts.
     """
     found: list[str] = []
-    for child in _inline_tokens(text, file, first_line):
+    for child in _inline_tokens(text, file, first_line, _MAY_NAME_FILE):
         if child.type in ("text", "code_inline"):
             found += _MARKDOWN_PATH.findall(child.content)
         elif child.type == "link_open" and (path := _target(child)).lower().endswith((".md", ".markdown")):
@@ -328,7 +337,7 @@ def link_targets(text: str, *, file: str = "The text", first_line: int = 1) -> l
 
     The arguments and errors are those of `linked_paths`.
     """
-    tokens = _inline_tokens(text, file, first_line)
+    tokens = _inline_tokens(text, file, first_line, _MAY_BE_LINK)
     found = [_target(child) for child in tokens if child.type in ("link_open", "image")]
     return list(dict.fromkeys(path for path in found if path and not path.startswith("/")))
 
@@ -342,8 +351,8 @@ def _target(token: Token) -> str:
     return "" if target.scheme or target.netloc else unquote(target.path)
 
 
-def _inline_tokens(text: str, file: str, first_line: int) -> Iterator[Token]:
-    """Yield the inline tokens of a text: words, code, links."""
+def _inline_tokens(text: str, file: str, first_line: int, wanted: re.Pattern[str]) -> Iterator[Token]:
+    """Yield the inline tokens of a text, of the parts in which `wanted` is found: words, code, links."""
     parser, env = _parser(), dict[str, Any]()
     inline = [
         part
@@ -351,7 +360,7 @@ def _inline_tokens(text: str, file: str, first_line: int) -> Iterator[Token]:
         for token in tokens
         for content in ([token.content] if token.type == "inline" else token.meta.get("cells", ()))
         for part in _windows(content)
-        if part
+        if wanted.search(part)
     ]
     parser.options["maxNesting"] = MAX_INLINE_NESTING
     for part in inline:

@@ -9,9 +9,8 @@ import hashlib
 import logging
 import time
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 from skillpager.errors import StoreError, require_extra
 
@@ -21,7 +20,9 @@ for _package in ("psycopg", "psycopg_pool"):
 from psycopg import errors
 
 from skillpager.stores.postgres_connection import Database, Part
+from skillpager.stores.postgres_library import SKILLS, PostgresLibrary
 from skillpager.stores.postgres_pool import LOCK_TIMEOUT, RETRY_SECONDS, Connection
+from skillpager.stores.postgres_text import escaped, unescaped
 from skillpager.stores.rows import (
     HEAD_COLUMNS,
     TABLES,
@@ -72,6 +73,8 @@ INDEXES = Part(
             f"CREATE TABLE skillpager.embeddings ({_OWNED} PRIMARY KEY, data bytea NOT NULL)",
             # embeddings are noise to a compressor, which would cost time and save nothing
             "ALTER TABLE skillpager.embeddings ALTER data SET STORAGE EXTERNAL",
+            # by which routing finds the nodes of skills in folders
+            "CREATE INDEX indexes_by_name ON skillpager.indexes (name)",
         ),
     ),
 )
@@ -94,15 +97,22 @@ _NOTE_USE = f"UPDATE skillpager.indexes SET used = {_NOW} WHERE id = %s"
 _ENTRIES = (
     "SELECT key, name, root, n_nodes, size, created, used FROM skillpager.indexes ORDER BY used DESC, id DESC"
 )
+_BY_KEY_OR_NAME = """
+    SELECT indexes.id, key, name, digest FROM skillpager.indexes
+    JOIN skillpager.files ON index_id = indexes.id AND ordinal = 0
+    WHERE encoder = %s AND (key = ANY(%s::text[]) OR name = ANY(%s::text[])) ORDER BY indexes.id"""
+_EMBEDDINGS = """
+    SELECT id, dim, data FROM skillpager.indexes JOIN skillpager.embeddings ON index_id = id
+    WHERE id = ANY(%s::bigint[])"""
+_HEADING_PATHS = """
+    SELECT index_id, heading_path FROM skillpager.nodes
+    WHERE (index_id, ordinal) IN (SELECT * FROM unnest(%s::bigint[], %s::bigint[]))"""
 _EVICTION = """
     DELETE FROM skillpager.indexes WHERE id IN (
         SELECT id FROM (
             SELECT id, sum(size) OVER (ORDER BY used DESC, id DESC) AS kept FROM skillpager.indexes
         ) AS entries WHERE kept > %s
     ) RETURNING used, id, key"""
-
-# PostgreSQL's text cannot hold the character 0. The sign of substitution stands before both.
-_ESCAPES = (("\x1a", "\x1aS"), ("\0", "\x1a0"))
 
 
 class PostgresStore:
@@ -129,7 +139,7 @@ class PostgresStore:
         self, address: str, *, busy_timeout: float = LOCK_TIMEOUT, patience: float = RETRY_SECONDS
     ) -> None:
         self._arguments = (address, busy_timeout, patience)
-        self._database = Database(address, INDEXES, lock_timeout=busy_timeout, patience=patience)
+        self._database = Database(address, INDEXES, SKILLS, lock_timeout=busy_timeout, patience=patience)
         self._notes_uses = True
         weakref.finalize(self, self._database.close)
 
@@ -165,6 +175,10 @@ class PostgresStore:
         access = "allows reading and saving" if may_write else "allows reading only"
         return f"{self.place} ({self._database.describe_connection()}) {access}"
 
+    def library(self, name: str) -> PostgresLibrary:
+        """Return the library of this name in the same database."""
+        return PostgresLibrary(self._database, name)
+
     def load(self, key: str, skill: Skill) -> SkillIndex | None:
         """Return the index of `skill` stored under `key`, or None; a damaged one is logged and deleted."""
         stored = self._select(key)
@@ -198,7 +212,7 @@ class PostgresStore:
         """
         rows = to_rows(index, created=time.time())
         digest, size = rows.checksum()
-        head = [_escaped(value) for value in rows.head]
+        head = [escaped(value) for value in rows.head]
 
         def insert(connection: Connection) -> None:
             # waits for the transaction of another that is saving this key
@@ -212,7 +226,7 @@ class PostgresStore:
                         continue
                     with cursor.copy(f"COPY skillpager.{table} FROM STDIN") as copy:
                         for row in listed:
-                            copy.write_row((id_, *map(_escaped, row)))
+                            copy.write_row((id_, *map(escaped, row)))
             connection.execute("INSERT INTO skillpager.embeddings VALUES (%s, %b)", [id_, rows.embeddings])
 
         self._database.write(insert)
@@ -241,7 +255,7 @@ class PostgresStore:
     def entries(self) -> list[StoreEntry]:
         """Return every entry, most recently used first."""
         found = self._database.read((_ENTRIES, ()))
-        return [StoreEntry(*map(_unescaped, row)) for row in found[0]] if found else []
+        return [StoreEntry(*map(unescaped, row)) for row in found[0]] if found else []
 
     def remove(self, keys: Sequence[str]) -> int:
         """Delete entries; return how many there were."""
@@ -262,6 +276,24 @@ class PostgresStore:
         """Return what is damaged, by reading everything; nothing is changed."""
         return find_damage(self.entries(), self._select)
 
+    def find_indexes(
+        self, keys: Sequence[str], names: Sequence[str], encoder: str
+    ) -> list[tuple[int, str, str, str]]:
+        """Return number, key, name and digest of SKILL.md of indexes with a key or a name, oldest first."""
+        values = (encoder, list(keys), [escaped(name) for name in names])
+        found = self._database.read((_BY_KEY_OR_NAME, values))
+        return [(id_, key, unescaped(name), digest) for id_, key, name, digest in found[0]] if found else []
+
+    def embeddings(self, ids: Sequence[int]) -> dict[int, tuple[int, bytes]]:
+        """Return for indexes, by number, the width of their embeddings and the bytes of these."""
+        found = self._database.read((_EMBEDDINGS, (list(ids),)))
+        return {id_: (dim, data) for id_, dim, data in found[0]} if found else {}
+
+    def heading_paths(self, nodes: Mapping[int, int]) -> dict[int, str]:
+        """Return the heading path, as JSON, of one node of each index: both by number."""
+        found = self._database.read((_HEADING_PATHS, (list(nodes), list(nodes.values()))))
+        return dict(found[0]) if found else {}
+
     def close(self) -> None:
         """Close this process's connections; using the store again opens others."""
         self._database.close()
@@ -273,11 +305,11 @@ class PostgresStore:
             return None
         id_, idle, digest, *head = found[0][0]
         tables = {
-            table: [tuple(map(_unescaped, row[1:])) if table in _ESCAPED else row[1:] for row in rows]
+            table: [tuple(map(unescaped, row[1:])) if table in _ESCAPED else row[1:] for row in rows]
             for table, rows in zip(TABLES, found[1:-1], strict=True)
         }
         data = found[-1][0][0] if found[-1] else b""
-        return StoredIndex(id_, idle, digest, IndexRows(tuple(map(_unescaped, head)), tables, data))
+        return StoredIndex(id_, idle, digest, IndexRows(tuple(map(unescaped, head)), tables, data))
 
     def _delete(self, column: str, values: Sequence[object]) -> int:
         statement = f"DELETE FROM skillpager.indexes WHERE {column} = ANY(%s)"
@@ -290,20 +322,6 @@ _ESCAPED = ("files", "headings")
 
 def _reopen(address: str, busy_timeout: float, patience: float) -> PostgresStore:
     return PostgresStore(address, busy_timeout=busy_timeout, patience=patience)
-
-
-def _escaped(value: Any) -> Any:
-    if isinstance(value, str):
-        for sign, written in _ESCAPES:
-            value = value.replace(sign, written)
-    return value
-
-
-def _unescaped(value: Any) -> Any:
-    if isinstance(value, str) and "\x1a" in value:
-        for sign, written in reversed(_ESCAPES):
-            value = value.replace(written, sign)
-    return value
 
 
 def _lock_number(key: str) -> int:

@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from skillpager.http.requests import AskFields, AskQuery, RouteFields, RouteQuery
 from skillpager.http.routes.pages import allowed_tokens, check_strategy
-from skillpager.http.service import ResponderOf, Service
+from skillpager.http.service import Responder, ResponderOf
 from skillpager.json_types import LibraryPageJson, RouteJson
 from skillpager.library import LibraryPageOptions, library_page_json, route_json
 
@@ -18,6 +18,7 @@ router = APIRouter(prefix="/v1", tags=["library"])
 async def route(asked: RouteFields, responder: ResponderOf) -> Response:
     """Return the skills that a query most likely needs, best first, and the chance that any skill fits."""
     library = responder.service.library
+    responder.note(query=asked.query)
     return await responder.send(
         lambda: route_json(library.route(asked.query, k=asked.k, for_model=asked.for_model))
     )
@@ -32,7 +33,8 @@ async def route_by_get(asked: Annotated[RouteQuery, Query()], responder: Respond
 @router.post("/ask", response_model=LibraryPageJson, summary="Make a page from the skills that a query needs")
 async def ask(asked: AskFields, responder: ResponderOf) -> Response:
     """Return one page from the skills that a query needs, each part under its skill's name."""
-    return await responder.send(lambda: _ask(responder.service, asked))
+    responder.note(query=asked.query)
+    return await responder.send(lambda: _ask(responder, asked))
 
 
 @router.get("/ask", response_model=LibraryPageJson, summary="Make a page from several skills, by GET")
@@ -41,8 +43,9 @@ async def ask_by_get(asked: Annotated[AskQuery, Query()], responder: ResponderOf
     return await ask(asked, responder)
 
 
-def _ask(service: Service, asked: AskFields) -> LibraryPageJson:
+def _ask(responder: Responder, asked: AskFields) -> LibraryPageJson:
     """Return a page; raise an error if the owner's options forbid its strategy or `max_tokens`."""
+    service = responder.service
     check_strategy(service, asked.strategy)
     options = LibraryPageOptions(
         k=asked.k,
@@ -58,6 +61,7 @@ def _ask(service: Service, asked: AskFields) -> LibraryPageJson:
     if asked.show:
         options["show"] = lambda skill: f"{asked.show} {skill.name}"
     made = service.library.page(asked.query, **options)
+    responder.visit.skills = tuple(part.skill.name for part in made.parts)
     for part in made.parts:
         service.metrics.count_page(part.page)
     return library_page_json(made)

@@ -58,12 +58,16 @@ class StrategiesJson(TypedDict):
 @router.post("/page", response_model=PageJson, summary="Make a page")
 async def page(asked: PageRequest, responder: ResponderOf) -> Response:
     """Return the smallest part of a skill that suffices for a query."""
+    responder.note(asked.skill, asked.query)
+    if asked.markdown is not None:
+        responder.check_upload()
     return await responder.send(lambda: _page(responder.service, asked.skill, asked.markdown, asked))
 
 
 @router.get("/page", response_model=PageJson, summary="Make a page, by GET")
 async def page_by_get(asked: Annotated[PageQuery, Query()], responder: ResponderOf) -> Response:
     """Return the same page as POST, for clients that cache answers or share links."""
+    responder.note(asked.skill, asked.query)
     return await responder.send(lambda: _page(responder.service, asked.skill, None, asked))
 
 
@@ -71,6 +75,9 @@ async def page_by_get(asked: Annotated[PageQuery, Query()], responder: Responder
 async def expand(asked: ExpandRequest, responder: ResponderOf) -> Response:
     """Return nodes of a skill: a page fault."""
     service = responder.service
+    responder.note(asked.skill)
+    if asked.markdown is not None:
+        responder.check_upload()
 
     def make() -> PageJson:
         pager, index = _find(service, asked.skill, asked.markdown, asked.scope)
@@ -116,7 +123,7 @@ def allowed_tokens(service: Service, asked: int | None) -> int | None:
 
 
 def _page(service: Service, name: str | None, markdown: str | None, asked: PageFields) -> PageJson:
-    """Return a page; raise an error if the owner's options forbid its strategy, upload or `max_tokens`."""
+    """Return a page; raise an error if the owner's options forbid its strategy or `max_tokens`."""
     strategy = asked.strategy
     check_strategy(service, strategy)
     # the index below has the scope already
@@ -137,14 +144,9 @@ def _page(service: Service, name: str | None, markdown: str | None, asked: PageF
 def _find(
     service: Service, name: str | None, markdown: str | None, scope: str | None
 ) -> tuple[SkillPager, SkillIndex]:
-    """Return the index of a request's skill or upload, and its pager; raise if uploads are not allowed."""
+    """Return the index of a request's skill or upload, and its pager."""
     if markdown is None:
         return service.library.pager, service.library.index(name or "", scope=scope)
-    if not service.options.allow_uploads:
-        raise RefusedError(
-            HTTPStatus.FORBIDDEN,
-            "The service takes no uploads: name a skill, or have it started with --allow-uploads.",
-        )
     pager = service.uploads
     # parsed here, because a string without a line break would be read as a path
     return pager, pager.index(skill_from_text(markdown, max_bytes=pager.settings.max_bytes))

@@ -1,5 +1,6 @@
-"""Routes for the service itself: health, version and limits, metrics."""
+"""Routes for the service itself: health, readiness, version and limits, metrics."""
 
+from http import HTTPStatus
 from typing import Literal
 
 from fastapi import APIRouter
@@ -7,6 +8,7 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.responses import PlainTextResponse, Response
 from typing_extensions import TypedDict
 
+from skillpager.http.readiness import State
 from skillpager.http.service import JSON, ResponderOf, encode
 
 router = APIRouter(tags=["service"])
@@ -16,6 +18,15 @@ class HealthJson(TypedDict):
     """The answer of a service that runs."""
 
     status: Literal["ok"]
+
+
+class ReadyJson(TypedDict):
+    """Whether a process is ready, and the state of each part that it needs."""
+
+    ready: bool
+    store: State
+    models: State
+    library: State
 
 
 class AboutJson(TypedDict):
@@ -34,8 +45,29 @@ class AboutJson(TypedDict):
 
 @router.get("/healthz", response_model=HealthJson, summary="Whether the service answers")
 async def health() -> Response:
-    """Return `ok`; this needs neither a worker nor a token."""
+    """Return `ok`; this needs neither a thread nor a token."""
     return Response(encode({"status": "ok"}), headers={"Cache-Control": "no-store"}, media_type=JSON)
+
+
+@router.get("/livez", response_model=HealthJson, summary="Whether the service is alive")
+async def alive() -> Response:
+    """Return `ok`, as `/healthz` does: a service that does not should be started again."""
+    return await health()
+
+
+@router.get(
+    "/readyz",
+    response_model=ReadyJson,
+    responses={503: {"model": ReadyJson, "description": "Not ready."}},
+    summary="Whether the service can take requests",
+)
+async def ready(responder: ResponderOf) -> Response:
+    """Return the state of the store, the models and the library; 503 unless all are `ok`."""
+    states = await responder.service.readiness.states()
+    is_ready = all(state == "ok" for state in states.values())
+    status = HTTPStatus.OK if is_ready else HTTPStatus.SERVICE_UNAVAILABLE
+    headers = {"Cache-Control": "no-store"}
+    return Response(encode({"ready": is_ready, **states}), status, headers=headers, media_type=JSON)
 
 
 @router.get("/metrics", response_class=PlainTextResponse, summary="Counts, for Prometheus")

@@ -10,25 +10,27 @@ import logging
 import os
 import sqlite3
 import weakref
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from skillpager.library.discovery import FoundSkill, Reading
 from skillpager.memory import FileStamps, Stamp
 from skillpager.stores.connection import BUSY_TIMEOUT, Database, Schema
 
 if TYPE_CHECKING:
-    from skillpager.library.routing.segments import Segment
+    from skillpager.library.routing.segments import KeyArray, Segment
 
 logger = logging.getLogger(__name__)
+
+Part = TypeVar("Part")
 
 FILE_NAME = "catalog.db"
 # "SkCt" in ASCII
 APPLICATION_ID = 0x536B4374
 # raise it when terms, fields or tables change: the catalog is then made again
-VERSION = 4
+VERSION = 5
 SCHEMA = Schema(
     "catalog of skills",
     APPLICATION_ID,
@@ -47,8 +49,15 @@ SCHEMA = Schema(
 )
 # a segment with fewer skills is merged with the next new one: adding a skill writes so many at most
 SMALL = 1_000
-# large segments, over which all are merged to one
-MOST_SEGMENTS = 8
+# so many segments of about one size are merged to one of the next size: each skill is written anew a few
+# times, and a search looks into a dozen segments at most
+TIER = 4
+# no larger segment is made by merging, which needs twice as much memory; 30,000 skills
+LARGEST_BYTES = 100_000_000
+# bytes that are read or written at once, so that memory holds a segment once
+CHUNK_BYTES = 1 << 20
+# of a segment: its first line at most, which names the arrays, and a key
+HEAD_BYTES, KEY_BYTES = 1 << 14, 8
 _SIGNED = 1 << 63
 
 
@@ -147,10 +156,17 @@ class Catalog:
 
         A damaged one is logged and deleted: its skills are read again.
         """
-        found: dict[int, Segment] = {}
+        return self._found(known, _read_segment)
+
+    def keys(self, known: "Mapping[int, KeyArray]") -> "dict[int, KeyArray]":
+        """Return the keys of the skills of each segment, as `segments` does; a damaged one is deleted."""
+        return self._found(known, _read_keys)
+
+    def _found(self, known: Mapping[int, Part], read: Callable[..., Part | None]) -> dict[int, Part]:
+        found: dict[int, Part] = {}
         for id_ in self._database.read(_select_ids):
             try:
-                segment = known.get(id_) or self._database.read(partial(_read_segment, id_=id_))
+                part = known[id_] if id_ in known else self._database.read(partial(read, id_=id_))
             except DamagedSegmentError as problem:
                 logger.warning(
                     "A part of the catalog %s is damaged: %s. It is deleted and made again.",
@@ -158,34 +174,32 @@ class Catalog:
                 )
                 self._database.write(partial(_delete_segments, ids=[id_]))
                 continue
-            if segment is not None:  # else another process has merged it meanwhile
-                found[id_] = segment
+            if part is not None:  # else another process has merged it meanwhile
+                found[id_] = part
         return found
 
-    def add(self, segment: "Segment", known: "Mapping[int, Segment]", living: Collection[int]) -> None:
-        """Add a segment, and merge it with small ones; skills that another process has added are not added.
+    def add(self, segment: "Segment", living: Collection[int]) -> None:
+        """Add a segment, and merge it with others; skills that another process has added are not added.
 
         Merging drops the skills that are in no folder any more.
 
         Args:
             segment: The segment.
-            known: Segments by id, which need not be read again.
             living: Keys of skills that are not dropped, even if what was read of them could not be stored.
         """
 
         def write(connection: sqlite3.Connection) -> bool:
-            sizes = dict(connection.execute("SELECT id, skills FROM segments").fetchall())
-            ids = [id_ for id_, size in sizes.items() if size < SMALL]
-            if len(sizes) - len(ids) >= MOST_SEGMENTS:
-                ids = list(sizes)
+            alive = _living_keys(connection) | set(living)
+            ids = _choose_merged(connection, segment, alive)
             parts = []
             for id_ in ids:
                 try:
-                    part = known.get(id_) or _read_segment(connection, id_=id_)
+                    part = _read_segment(connection, id_=id_)
                 except DamagedSegmentError:
                     continue  # its skills are read again
                 parts += [part] if part is not None else []
-            merged = type(segment).merge([*parts, segment], _living_keys(connection) | set(living))
+            merged = type(segment).merge([*parts, segment], alive)
+            parts.clear()
             _insert(connection, merged)
             _delete_segments(connection, ids=ids)
             return bool(ids)
@@ -194,13 +208,52 @@ class Catalog:
             self._database.shrink()
 
 
+def _choose_merged(connection: sqlite3.Connection, segment: "Segment", alive: Collection[int]) -> list[int]:
+    """Return the ids of the segments that a new one is merged with, in their order.
+
+    These are the small ones, those of which half the skills are gone, and, as long as it comes to a few of
+    one size, those of the size of all these together.
+    """
+    rows = connection.execute("SELECT id, skills, length(data) FROM segments ORDER BY id").fetchall()
+    sizes = {id_: (skills, length) for id_, skills, length in rows}
+    chosen = {id_ for id_, (skills, _) in sizes.items() if skills < SMALL}
+    for id_ in sizes.keys() - chosen:
+        keys = _read_keys(connection, id_=id_, check=False)
+        if keys is not None and 2 * sum(key in alive for key in keys.tolist()) < len(keys):
+            chosen.add(id_)
+    while True:
+        total = len(segment.keys) + sum(sizes[id_][0] for id_ in chosen)
+        of_size = [id_ for id_ in sizes if id_ not in chosen and _tier(sizes[id_][0]) == _tier(total)]
+        length = sum(sizes[id_][1] for id_ in (*chosen, *of_size))
+        if len(of_size) + 1 < TIER or length > LARGEST_BYTES:
+            return sorted(chosen)
+        chosen.update(of_size)
+
+
+def _tier(skills: int) -> int:
+    """Return the class of a segment's size; each is `TIER` times the one before, and 0 has the small ones."""
+    tier = 0
+    while skills >= SMALL * TIER**tier:
+        tier += 1
+    return tier
+
+
 def _insert(connection: sqlite3.Connection, segment: "Segment") -> None:
-    if len(segment.keys):
-        data = segment.pack()
-        connection.execute(
-            "INSERT INTO segments (skills, checksum, data) VALUES (?, ?, ?)",
-            (len(segment.keys), hashlib.sha256(data).hexdigest(), data),
-        )
+    """Write a segment block by block: bound as one value, it would be in memory three times."""
+    if not len(segment.keys):
+        return
+    blocks = segment.pack()
+    checksum = hashlib.sha256()
+    for block in blocks:
+        checksum.update(block)
+    cursor = connection.execute(
+        "INSERT INTO segments (skills, checksum, data) VALUES (?, ?, zeroblob(?))",
+        (len(segment.keys), checksum.hexdigest(), sum(len(block) for block in blocks)),
+    )
+    with connection.blobopen("segments", "data", cast(int, cursor.lastrowid)) as blob:
+        for block in blocks:
+            for start in range(0, len(block), CHUNK_BYTES):
+                blob.write(block[start : start + CHUNK_BYTES])
 
 
 def _living_keys(connection: sqlite3.Connection) -> set[int]:
@@ -219,14 +272,50 @@ def _read_segment(connection: sqlite3.Connection, *, id_: int) -> "Segment | Non
     return None if data is None else Segment.unpack(data)
 
 
-def _read_data(connection: sqlite3.Connection, *, id_: int) -> bytes | None:
-    found = connection.execute("SELECT checksum, data FROM segments WHERE id = ?", (id_,)).fetchone()
-    if found is None:
+def _read_keys(connection: sqlite3.Connection, *, id_: int, check: bool = True) -> "KeyArray | None":
+    """Return the keys of a segment, which it begins with; `check` reads the rest, too, for the checksum."""
+    from skillpager.library.routing.segments import unpack_keys
+
+    row = _row_of(connection, id_)
+    if row is None:
         return None
-    checksum, data = found
-    if not isinstance(data, bytes) or hashlib.sha256(data).hexdigest() != checksum:
+    skills, checksum = row
+    begin, found = b"", hashlib.sha256()
+    for chunk in _chunks(connection, id_):
+        begin += chunk if len(begin) < HEAD_BYTES + KEY_BYTES * skills else b""
+        if not check and len(begin) >= HEAD_BYTES + KEY_BYTES * skills:
+            break
+        found.update(chunk)
+    keys = unpack_keys(begin)
+    if check and (found.hexdigest() != checksum or len(keys) != skills):
+        raise DamagedSegmentError("its checksum differs")
+    return keys
+
+
+def _read_data(connection: sqlite3.Connection, *, id_: int) -> bytearray | None:
+    row = _row_of(connection, id_)
+    if row is None:
+        return None
+    with connection.blobopen("segments", "data", id_, readonly=True) as blob:
+        data = bytearray(len(blob))
+        for start in range(0, len(data), CHUNK_BYTES):
+            chunk = blob.read(CHUNK_BYTES)
+            data[start : start + len(chunk)] = chunk
+    if hashlib.sha256(data).hexdigest() != row[1]:
         raise DamagedSegmentError("its checksum differs")
     return data
+
+
+def _row_of(connection: sqlite3.Connection, id_: int) -> tuple[int, str] | None:
+    """Return the number of skills of a segment and its checksum; None if it is not there."""
+    found = connection.execute("SELECT skills, checksum FROM segments WHERE id = ?", (id_,)).fetchone()
+    return found and (int(found[0]), str(found[1]))
+
+
+def _chunks(connection: sqlite3.Connection, id_: int) -> Iterator[bytes]:
+    with connection.blobopen("segments", "data", id_, readonly=True) as blob:
+        while chunk := blob.read(CHUNK_BYTES):
+            yield chunk
 
 
 def _delete_segments(connection: sqlite3.Connection, *, ids: Sequence[int]) -> None:

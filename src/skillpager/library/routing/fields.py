@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ from skillpager.types import FloatArray
 
 IntArray = NDArray[np.int64]
 TermArray = NDArray[np.uint64]
+StartArray = NDArray[np.integer[Any]]
 
 # what a description says that a skill is not for is a field of its own, whose words count against it; the
 # opening of a body tells what a skill does, and the phrases are pairs of neighbouring terms
@@ -26,7 +28,7 @@ FIELDS = ("name", "description", "body", "negated", "opening", "phrases")
 OPENING_CHARS, OPENING_TERMS = 3_000, 250
 MOST_COUNTED = 255  # occurrences of a term in a text: BM25 is flat long before
 MAX_KEPT_HASHES = 200_000
-MERGED_POSTINGS = 4_000_000  # merged together, which bounds the memory of it
+MERGED_POSTINGS = 1_000_000  # merged together, which bounds the memory of it
 
 # in a description, up to the end of the sentence
 _NEGATED = re.compile(
@@ -82,14 +84,14 @@ class Postings:
 
     Attributes:
         terms: `(t,)` uint64, ascending hashes of the terms.
-        starts: `(t + 1,)` int64: the first posting of each term, and the end.
+        starts: `(t + 1,)` uint32: the first posting of each term, and the end.
         rows: `(p,)` int32: the skills that hold a term, ascending.
         counts: `(p,)` uint8: how often each holds it.
         lengths: `(n,)` int32: terms of each skill, repetitions included.
     """
 
     terms: TermArray
-    starts: IntArray
+    starts: StartArray
     rows: NDArray[np.int32]
     counts: NDArray[np.uint8]
     lengths: NDArray[np.int32]
@@ -99,8 +101,8 @@ class Postings:
         places = np.searchsorted(self.terms, terms)
         places[places == len(self.terms)] = 0
         known = self.terms[places] == terms if len(self.terms) else np.zeros(len(terms), bool)
-        first = np.where(known, self.starts[places], 0)
-        return first, np.where(known, self.starts[places + known], 0)
+        first = np.where(known, self.starts[places], 0).astype(np.int64)
+        return first, np.where(known, self.starts[places + known], 0).astype(np.int64)
 
 
 def make_postings(texts: Sequence[Sequence[str]]) -> Postings:
@@ -119,62 +121,65 @@ def make_postings(texts: Sequence[Sequence[str]]) -> Postings:
     pairs, counts = np.unique(pairs, return_counts=True)
     starts = np.searchsorted(pairs, np.arange(len(order) + 1) * size)
     rows = (pairs % size).astype(np.int32)
-    return Postings(hashes[order], starts, rows, np.minimum(counts, MOST_COUNTED).astype(np.uint8), lengths)
+    capped = np.minimum(counts, MOST_COUNTED).astype(np.uint8)
+    return Postings(hashes[order], as_starts(starts), rows, capped, lengths)
 
 
 def merge_postings(parts: Sequence[Postings], places: Sequence[IntArray]) -> Postings:
-    """Return the postings of several parts as one.
+    """Return the postings of several parts as one, without terms that no skill holds any more.
 
     Args:
         parts: The parts.
         places: For each part `(n,)`: the new rows of its skills, ascending over all parts; -1 drops a skill.
     """
-    kept = [_drop(part, place) for part, place in zip(parts, places, strict=True)]
-    terms = np.unique(np.concatenate([part.terms for part in kept]))
-    known = [np.searchsorted(terms, part.terms) for part in kept]
+    moved = [place.astype(np.int32) for place in places]
+    sizes = [_kept_sizes(part, place) for part, place in zip(parts, moved, strict=True)]
+    terms = np.unique(np.concatenate([part.terms for part in parts]))
     totals = np.zeros(len(terms), np.int64)
-    for part, mine in zip(kept, known, strict=True):
-        totals[mine] += np.diff(part.starts)
-    starts = np.concatenate([[0], np.cumsum(totals)])
-    rows = np.empty(starts[-1], np.int32)
-    counts = np.empty(starts[-1], np.uint8)
-    free = starts[:-1].copy()  # of each term: where the next posting goes
-    for part, mine in zip(kept, known, strict=True):
-        sizes = np.diff(part.starts)
-        shifts = free[mine] - part.starts[:-1]
+    for part, size in zip(parts, sizes, strict=True):
+        totals[np.searchsorted(terms, part.terms)] += size
+    terms, totals = terms[totals > 0], totals[totals > 0]
+    ends = np.cumsum(totals)
+    rows = np.empty(totals.sum(), np.int32)
+    counts = np.empty(len(rows), np.uint8)
+    free = np.concatenate([[0], ends])  # of each term: where the next posting goes
+    for part, place, size in zip(parts, moved, sizes, strict=True):
+        mine = np.searchsorted(terms, part.terms)  # where `size` is 0 perhaps another term
         for first, last in _chunks(part.starts):
-            span = slice(part.starts[first], part.starts[last])
-            targets = np.repeat(shifts[first:last], sizes[first:last]) + np.arange(span.start, span.stop)
-            rows[targets], counts[targets] = part.rows[span], part.counts[span]
-        free[mine] += sizes
-    return Postings(terms, starts, rows, counts, np.concatenate([part.lengths for part in kept]))
+            span = slice(int(part.starts[first]), int(part.starts[last]))
+            new, mass = place[part.rows[span]], size[first:last]
+            targets = np.repeat(free[mine[first:last]] - np.cumsum(mass) + mass, mass)
+            targets += np.arange(len(targets))
+            rows[targets], counts[targets] = new[new >= 0], part.counts[span][new >= 0]
+        held = size > 0
+        free[mine[held]] += size[held]
+    lengths = [part.lengths[place >= 0] for part, place in zip(parts, moved, strict=True)]
+    return Postings(terms, as_starts(np.concatenate([[0], ends])), rows, counts, np.concatenate(lengths))
 
 
-def _drop(part: Postings, places: IntArray) -> Postings:
-    """Return a part with its skills in their new rows, without those that have none."""
-    if not len(part.rows):
-        return Postings(part.terms, part.starts, part.rows, part.counts, part.lengths[places >= 0])
-    rows = places.astype(np.int32)[part.rows]
+def _kept_sizes(part: Postings, places: NDArray[np.int32]) -> IntArray:
+    """Return `(t,)`: how many postings of each term are of skills that are kept."""
     if (places >= 0).all():
-        return Postings(part.terms, part.starts, rows, part.counts, part.lengths)
-    stays = rows >= 0
-    before = np.concatenate([[0], np.cumsum(stays)])
-    starts = before[part.starts]
-    held = np.diff(starts) > 0
-    return Postings(
-        part.terms[held],
-        np.append(starts[:-1][held], starts[-1]),
-        rows[stays],
-        part.counts[stays],
-        part.lengths[places >= 0],
-    )
+        return np.diff(part.starts).astype(np.int64)
+    sizes = np.empty(len(part.terms), np.int64)
+    for first, last in _chunks(part.starts):
+        begin = int(part.starts[first])
+        stays = places[part.rows[begin : int(part.starts[last])]] >= 0
+        before = np.concatenate([[0], np.cumsum(stays)])
+        sizes[first:last] = np.diff(before[part.starts[first : last + 1].astype(np.int64) - begin])
+    return sizes
 
 
-def _chunks(starts: IntArray) -> Iterable[tuple[int, int]]:
+def as_starts(starts: IntArray) -> StartArray:
+    """Return the first posting of each term in half the bytes; four billion take 20 GB."""
+    return starts.astype(np.uint32)
+
+
+def _chunks(starts: StartArray) -> Iterable[tuple[int, int]]:
     """Yield ranges of terms with about `MERGED_POSTINGS` postings each."""
     first, end = 0, len(starts) - 1
     while first < end:
-        last = int(np.searchsorted(starts, starts[first] + MERGED_POSTINGS, "right")) - 1
+        last = int(np.searchsorted(starts, int(starts[first]) + MERGED_POSTINGS, "right")) - 1
         last = min(end, max(first + 1, last))
         yield first, last
         first = last

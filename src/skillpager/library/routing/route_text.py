@@ -3,7 +3,6 @@
 from skillpager.library.discovery import FoundSkill
 from skillpager.library.routing.routes import Route, RoutedSkill
 from skillpager.output.formatting import chance_words, snippet
-from skillpager.parsing.skill import read_skill
 from skillpager.types import TokenCounter
 
 # terms of the query that are named, most telling first
@@ -37,5 +36,5 @@ def skill_tokens(found: FoundSkill, counter: TokenCounter, *, scope: str, max_by
     Raises:
         SkillError: It cannot be read any more.
     """
-    skill = read_skill(found.path, scope=scope, max_bytes=max_bytes)
+    skill = found.read(scope=scope, max_bytes=max_bytes)
     return sum(counter.count(file.text[file.body_start :]) for file in skill.files)

@@ -17,7 +17,7 @@ from skillpager.library.routing.fields import FIELDS, Postings, make_postings, m
 
 KeyArray = NDArray[np.uint64]
 
-_POSTINGS = {"terms": "<u8", "starts": "<i8", "rows": "<i4", "counts": "|u1", "lengths": "<i4"}
+_POSTINGS = {"terms": "<u8", "starts": "<u4", "rows": "<i4", "counts": "|u1", "lengths": "<i4"}
 _ALIGNED = 8  # bytes: arrays are read where they lie
 
 
@@ -33,18 +33,18 @@ class Segment:
     keys: KeyArray
     fields: tuple[Postings, ...]
 
-    def pack(self) -> bytes:
-        """Return the segment as bytes."""
+    def pack(self) -> list[bytes | memoryview]:
+        """Return the segment as blocks of bytes, one behind the other; its arrays are not copied."""
         arrays = {
-            f"{name}.{part}": getattr(postings, part)
+            f"{name}.{part}": getattr(postings, part).astype(dtype, copy=False)
             for name, postings in zip(FIELDS, self.fields, strict=True)
-            for part in _POSTINGS
+            for part, dtype in _POSTINGS.items()
         }
-        return _pack({"keys": self.keys, **arrays})
+        return _pack({"keys": self.keys.astype("<u8", copy=False), **arrays})
 
     @classmethod
-    def unpack(cls, data: bytes) -> Self:
-        """Return the segment that `pack` made bytes of; its arrays lie in them.
+    def unpack(cls, data: bytes | bytearray) -> Self:
+        """Return the segment whose blocks `pack` made; its arrays lie in their bytes.
 
         Raises:
             DamagedSegmentError: They are not such bytes.
@@ -96,17 +96,27 @@ def _kept_keys(parts: Sequence[Segment], keep: Sequence[NDArray[np.bool_]]) -> K
     return np.concatenate([each[kept] for each, kept in zip(keys, keep, strict=True)])
 
 
-def _pack(arrays: Mapping[str, np.ndarray]) -> bytes:
-    """Return arrays as bytes: a line of JSON with names, types and shapes, then their data, little-endian."""
-    little = {
-        name: np.ascontiguousarray(array, array.dtype.newbyteorder("<")) for name, array in arrays.items()
-    }
-    head = json.dumps({name: [array.dtype.str, array.shape] for name, array in little.items()}).encode()
-    blocks = [head + b"\n", *(array.tobytes() for array in little.values())]
-    return b"".join(block + b" " * (-len(block) % _ALIGNED) for block in blocks)
+def unpack_keys(data: bytes) -> KeyArray:
+    """Return the keys of a segment, given at least that part of its bytes; empty if it is not."""
+    try:
+        end = data.index(b"\n") + 1
+        dtype, (count,) = json.loads(data[:end])["keys"]
+        return np.frombuffer(data, dtype, count, end + -end % _ALIGNED).astype(np.uint64)
+    except (ValueError, TypeError, KeyError):
+        return np.empty(0, np.uint64)
 
 
-def _unpack(data: bytes, wanted: Mapping[str, str]) -> dict[str, np.ndarray]:
+def _pack(arrays: Mapping[str, np.ndarray]) -> list[bytes | memoryview]:
+    """Return arrays as blocks: a line of JSON with names, types and shapes, then their data, aligned."""
+    head = json.dumps({name: [array.dtype.str, array.shape] for name, array in arrays.items()}).encode()
+    blocks: list[bytes | memoryview] = [head + b"\n" + b" " * (-(len(head) + 1) % _ALIGNED)]
+    for array in arrays.values():
+        blocks += [np.ascontiguousarray(array).data.cast("B")] if array.size else []
+        blocks.append(b" " * (-array.nbytes % _ALIGNED))
+    return blocks
+
+
+def _unpack(data: bytes | bytearray, wanted: Mapping[str, str]) -> dict[str, np.ndarray]:
     """Return the arrays that `_pack` made bytes of, if they have the wanted names and types."""
     try:
         end = data.index(b"\n") + 1

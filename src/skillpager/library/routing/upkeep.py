@@ -1,21 +1,33 @@
 """Keeps what routing searches in step with the skills of a library: only new skills cost work."""
 
+import logging
+import math
 import threading
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
-from skillpager.errors import SkillPagerError
+from skillpager.errors import SkillPagerError, StoreError
 from skillpager.library.discovery import FoundSkill, Progress, skill_faults
-from skillpager.library.routing.catalog import Catalog, key_of
+from skillpager.library.routing.catalog import Catalog, DamagedSegmentError, key_of
 from skillpager.library.routing.features import Searched
 from skillpager.library.routing.fields import FIELDS, FieldIndex, field_terms
-from skillpager.library.routing.segments import KeyArray, make_terms
+from skillpager.library.routing.segments import KeyArray, Segment, make_terms
 from skillpager.library.routing.shelf import Shelf
+from skillpager.library.routing.words import segment_of
 from skillpager.parsing.skill import read_skill
 
-# skills that are read and stored together; what is done is not lost when the process ends
-BATCH = 1_000
+logger = logging.getLogger(__name__)
+
+# skills that are read and stored together; what is done is not lost when the process ends. Their words take a
+# quarter of a megabyte each as text
+BATCH = 500
+# published skills, whose words take some 5 kB each on their way
+PUBLISHED_BATCH = 8_000
+# seconds until words that a shared store did not give are asked for again
+RETRY_SECONDS = 10.0
 
 
 class Upkeep:
@@ -31,6 +43,7 @@ class Upkeep:
         self._keys: dict[tuple[str, str], int] = {}  # by name and digest, in the order of the skills
         self._skills: Sequence[FoundSkill] = ()
         self._searched: Searched | None = None
+        self._retry_at = math.inf
 
     def searched(self, skills: Sequence[FoundSkill], progress: Progress | None = None) -> Searched:
         """Return what routing searches: the words of all skills.
@@ -42,6 +55,10 @@ class Upkeep:
         with self._lock:
             report = progress or (lambda *_: None)
             self._follow(skills, lambda done: report(done, len(skills)))
+            if not self._words.load():  # what another process has merged, or what cannot be read any more
+                self._skills = ()
+                self._follow(skills, lambda done: report(done, len(skills)))
+                self._words.load()
             report(len(skills), len(skills))
             if self._searched is None:
                 self._searched = self._assemble()
@@ -49,8 +66,9 @@ class Upkeep:
 
     def _follow(self, skills: Sequence[FoundSkill], report: Callable[[int], None]) -> None:
         """Bring the words in step with the skills."""
-        if skills is self._skills:
+        if skills is self._skills and time.monotonic() < self._retry_at:
             return
+        self._retry_at = math.inf
         known = self._keys
         identities = [(skill.name, skill.digest) for skill in skills]
         self._keys = {each: known.get(each) or key_of(*each) for each in identities}
@@ -62,15 +80,47 @@ class Upkeep:
             missing = self._words.places(keys) < 0
         todo = np.flatnonzero(missing)
         living = set(self._keys.values()) if len(todo) else set()
-        for start in range(0, len(todo), BATCH):
-            report(len(skills) - len(todo) + start)
-            if start:  # another process may be at the same work
+        done = len(skills) - len(todo)
+        for batch in _batches(skills, todo):
+            report(done)
+            if done > len(skills) - len(todo):  # another process may be at the same work
                 self._words.refresh()
-            batch = todo[start : start + BATCH]
+            done += len(batch)
             batch = batch[self._words.places(keys[batch]) < 0]
-            read = [(int(keys[place]), terms) for place in batch if (terms := _read_terms(skills[place]))]
-            if read:
-                self._words.add(make_terms([key for key, _ in read], [terms for _, terms in read]), living)
+            segment = self._read([skills[place] for place in batch], keys[batch])
+            if segment is not None:
+                self._words.add(segment, living)
+
+    def _read(self, skills: Sequence[FoundSkill], keys: KeyArray) -> Segment | None:
+        """Return the words of skills that lie in folders, or of published ones; None if there are none."""
+        if not skills:
+            return None
+        if skills[0].published is None:
+            read = [
+                (int(key), terms)
+                for skill, key in zip(skills, keys, strict=True)
+                if (terms := _read_terms(skill))
+            ]
+            return make_terms([key for key, _ in read], [terms for _, terms in read]) if read else None
+        try:
+            words = skills[0].published.shelf.words(skills)
+            shared = [
+                (int(key), words[skill.name])
+                for skill, key in zip(skills, keys, strict=True)
+                if skill.name in words
+            ]
+            return segment_of([key for key, _ in shared], [data for _, data in shared]) if shared else None
+        except (StoreError, DamagedSegmentError) as problem:
+            if self._words.parts:  # what is known of the others still answers
+                logger.warning("the words of published skills cannot be read: %s", problem)
+                self._retry_at = time.monotonic() + RETRY_SECONDS
+                return None
+            self._skills = ()
+            if isinstance(problem, StoreError):
+                raise
+            raise StoreError(
+                f"The words of published skills are damaged ({problem}): publish them again."
+            ) from problem
 
     def _key_array(self) -> KeyArray:
         return np.fromiter(self._keys.values(), np.uint64, len(self._keys))
@@ -86,6 +136,14 @@ class Upkeep:
             for number, name in enumerate(FIELDS)
         }
         return Searched(self._skills, fields)
+
+
+def _batches(skills: Sequence[FoundSkill], places: NDArray[np.intp]) -> Iterator[NDArray[np.intp]]:
+    """Yield the places of skills to read together, those in folders first."""
+    published = np.array([skills[place].published is not None for place in places], bool)
+    for some, size in ((places[~published], BATCH), (places[published], PUBLISHED_BATCH)):
+        for start in range(0, len(some), size):
+            yield some[start : start + size]
 
 
 def _read_terms(found: FoundSkill) -> tuple[list[str], ...] | None:

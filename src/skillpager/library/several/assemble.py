@@ -132,6 +132,7 @@ class _Desk:
         self._pager = pager
         self._options = options
         self._strategy = pager.strategy(options.get("strategy"))
+        self._scope = options.get("scope") or pager.settings.scope
         limits = PageOptions(
             max_tokens=options.get("max_tokens"),
             sufficiency=options.get("sufficiency"),
@@ -170,7 +171,8 @@ class _Desk:
         """Return why a skill cannot be paged; empty if it can, and its index is kept."""
         try:
             with skill_faults(skill.path):
-                index = self._pager.pool(skill.path, self._strategy, scope=self._options.get("scope"))
+                source = skill.source(self._scope)
+                index = self._pager.pool(source, self._strategy, scope=self._scope)
             if not index.nodes:
                 raise SkillError(f"{skill.path} has nothing below its front matter.")
         except SkillPagerError as error:
@@ -204,13 +206,13 @@ class _Desk:
         """Return the page of one skill, as its pager makes it."""
         index = self._indexes[skill]
         return self._pager.page(
-            skill.path,
+            skill.source(self._scope),
             query,
             max_tokens=self._budget.max_tokens,
             sufficiency=self._options.get("sufficiency"),
             fill=self._budget.fill,
             strategy=self._strategy,
-            scope=self._options.get("scope"),
+            scope=self._scope,
             style=self.style,
             show=self._show(skill),
             folder=self._options.get("folder", False),

@@ -1,0 +1,234 @@
+"""Libraries in PostgreSQL against folders and a file: routes, loading, memory, changes and publishing.
+
+python benchmarks/library_postgres.py --pool POOL.jsonl.xz --out benchmarks/library_postgres.csv
+
+The pool has one skill a line, its text as `skill_md`. A library of more than --published skills has these
+several times, under other names: that makes rare words commoner than they are, and routes slower.
+"""
+
+import argparse
+import csv
+import json
+import lzma
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from itertools import islice
+from pathlib import Path
+
+import psycopg
+
+from skillpager import SkillPager
+from skillpager.errors import SkillPagerError
+from skillpager.library import Library
+from skillpager.library.publishing import Publisher
+from skillpager.parsing.skill import skill_from_text
+from skillpager.settings import Settings
+from skillpager.stores.postgres import PostgresStore
+from skillpager.types import Skill
+
+TESTS = Path(__file__).parent.parent / "tests"
+QUERIES = 200
+EQUAL_QUERIES = 100
+WORDS_OF_A_QUERY, FEWEST_WORDS = 12, 4
+_MULTIPLY = """
+    WITH next AS (UPDATE skillpager.libraries SET version = version + 1 RETURNING name, version)
+    INSERT INTO skillpager.skills
+    SELECT library, skills.name || '-again-' || turn, next.version, removed, digest, description, user_only,
+        stated_licence, licence, key, state || turn, words, content
+    FROM skillpager.skills, next, generate_series(1, 100) AS turn
+    ORDER BY turn, skills.name LIMIT greatest(0, %s - (SELECT count(*) FROM skillpager.skills))"""
+EVERY = 37  # skill of the pool has a query
+_NAME = re.compile(r"^name: *(.*)$", re.MULTILINE)
+
+
+def read_pool(path: Path, first: int, end: int) -> Iterator[tuple[str, str]]:
+    """Yield name and text of the skills of the pool from number `first` to `end`; no two have one name."""
+    with lzma.open(path, "rt", encoding="utf-8") as file:
+        for number, line in enumerate(islice(file, end)):
+            if number >= first:
+                text = str(json.loads(line)["skill_md"])
+                found = _NAME.search(text)
+                own = re.sub(r"[^a-z0-9-]+", "-", found[1].lower())[:60].strip("-") if found else "skill"
+                name = f"{own}-{number:05}"
+                yield name, _NAME.sub(f"name: {name}", text, count=1)
+
+
+def queries_of(path: Path, count: int) -> list[str]:
+    """Return queries: the words of descriptions from their middle on, of skills all over the pool."""
+    found = []
+    for number, (name, text) in enumerate(read_pool(path, 0, count * EVERY)):
+        skill = whole(name, text) if number % EVERY == 0 else None
+        words = skill.description.split() if skill is not None else []
+        if len(words) >= 2 * FEWEST_WORDS:
+            found.append(" ".join(words[len(words) // 2 :][:WORDS_OF_A_QUERY]))
+    return found
+
+
+def publish_pool(url: str, pool: Path, first: int, end: int) -> list[float]:
+    """Publish skills of the pool one by one; return the seconds that each took."""
+    seconds = []
+    with closing(PostgresStore(url)) as store:
+        publisher = Publisher(store.library("default"))
+        for name, text in read_pool(pool, first, end):
+            skill = whole(name, text)
+            if skill is not None:
+                start = time.perf_counter()
+                publisher.publish(skill, Path(name), "")
+                seconds.append(time.perf_counter() - start)
+    return seconds
+
+
+def multiply(url: str, size: int) -> None:
+    """Add the published skills again under other names, until there are so many."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(_MULTIPLY, [size])
+
+
+def whole(name: str, text: str) -> Skill | None:
+    """Return a skill of the pool; None for one that cannot be read."""
+    try:
+        return skill_from_text(text, name=name)
+    except SkillPagerError:
+        return None
+
+
+def replica_of(url: str, cache: Path) -> Library:
+    """Return a library without folders."""
+    settings = Settings(cache_dir=cache, store=url)
+    return Library(SkillPager(settings=settings, encoder="hashing"), [], cache=cache, published="default")
+
+
+def measure_replica(url: str, pool: Path, cache: Path) -> dict[str, float]:
+    """Return what a process costs that serves routes of a library: seconds, milliseconds, megabytes."""
+    start = time.perf_counter()
+    library = replica_of(url, cache)
+    library.skills()
+    listed = time.perf_counter() - start
+    library.prepare()
+    loaded = time.perf_counter() - start
+    library.route("the first query of a process")
+    times, processor = [], []
+    for query in queries_of(pool, QUERIES):
+        start, worked = time.perf_counter(), time.process_time()
+        library.route(query)
+        times.append(1000 * (time.perf_counter() - start))
+        processor.append(1000 * (time.process_time() - worked))
+    times.sort()
+    processor.sort()
+    with closing(PostgresStore(url)) as store:
+        name, text = next(read_pool(pool, 0, 1))
+        skill = skill_from_text(text + "\nchanged\n", name=name)
+        publisher, before = Publisher(store.library("default")), library.skill(name)
+        start = time.perf_counter()
+        publisher.publish(skill, Path(name), str(time.time()))
+        while library.skill(name) == before:
+            time.sleep(0.005)
+        seen = time.perf_counter() - start
+    start = time.perf_counter()
+    library.route("the first query after a change")
+    changed = time.perf_counter() - start
+    return {
+        "list s": listed,
+        "load s": loaded,
+        "route p50 ms": statistics.median(times),
+        "route p95 ms": times[int(0.95 * len(times))],
+        "processor p50 ms": statistics.median(processor),
+        "processor p95 ms": processor[int(0.95 * len(processor))],
+        "publish to seen s": seen,
+        "route after a change ms": 1000 * changed,
+        "memory MB": peak_memory(),
+    }
+
+
+def peak_memory() -> float:
+    """Return the most megabytes that this process had; unlike `getrusage`, without those of its parent."""
+    status = Path("/proc/self/status").read_text(encoding="utf-8")
+    return int(re.findall(r"VmHWM:\s+(\d+) kB", status)[0]) / 1024
+
+
+def compare(url: str, pool: Path, size: int, cache: Path) -> dict[str, object]:
+    """Return how many routes are those of folders and a file to the last digit, and how long they take."""
+    folder = cache / "skills"
+    for name, text in read_pool(pool, 0, size):
+        if whole(name, text) is not None:
+            path = folder / name
+            path.mkdir(parents=True)
+            (path / "SKILL.md").write_text(text, encoding="utf-8")
+    local = Library(SkillPager(store=cache / "file", encoder="hashing"), [folder])
+    shared = replica_of(url, cache / "equal")
+
+    seconds: dict[Library, list[float]] = {local: [], shared: []}
+
+    def told(library: Library, query: str) -> list[object]:
+        start = time.perf_counter()
+        route = library.route(query)
+        seconds[library].append(time.perf_counter() - start)
+        return [route.fits, *((each.skill.name, each.chance, each.features) for each in route.skills)]
+
+    queries = queries_of(pool, EQUAL_QUERIES)
+    equal = sum(told(local, query) == told(shared, query) for query in queries)
+    # the first of each reads the library
+    ratios = [mine / theirs for mine, theirs in zip(seconds[shared][1:], seconds[local][1:], strict=True)]
+    return {
+        "equal routes": f"{equal} of {len(queries)}",
+        "times as long as from folders": round(statistics.median(ratios), 2),
+    }
+
+
+def main() -> None:
+    """Measure libraries of each size, and write the rows."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--pool", type=Path, required=True)
+    parser.add_argument("--sizes", type=int, nargs="+", default=[1000, 2000, 60_000])
+    parser.add_argument("--published", type=int, default=2000, help="larger libraries repeat so many skills")
+    parser.add_argument("--equal-up-to", type=int, default=1000, help="largest library that is compared")
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--replica", nargs=2, metavar=("URL", "CACHE"), help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.replica:
+        print(json.dumps(measure_replica(arguments.replica[0], arguments.pool, Path(arguments.replica[1]))))
+        return
+    sys.path.insert(0, str(TESTS))
+    from postgres_server import PostgresServer
+
+    rows: list[dict[str, object]] = []
+    with (
+        PostgresServer(on_disk=True, shared_buffers="128MB") as server,
+        tempfile.TemporaryDirectory() as cache,
+    ):
+        url, published = server.create_database("library"), 0
+        for size in sorted(arguments.sizes):
+            end = min(size, arguments.published)
+            seconds = publish_pool(url, arguments.pool, published, end)
+            published = end
+            if size > end:
+                multiply(url, size)
+            row: dict[str, object] = {"skills": size}
+            row["publish p50 ms"] = round(1000 * statistics.median(seconds), 2) if seconds else ""
+            if size <= arguments.equal_up_to:
+                row |= compare(url, arguments.pool, size, Path(cache) / f"equal-{size}")
+            for kind in ("empty cache", "warm cache"):
+                command = [sys.executable, __file__, "--pool", str(arguments.pool)]
+                command += ["--replica", url, str(Path(cache) / f"replica-{size}")]
+                done = subprocess.run(command, check=True, capture_output=True, text=True)
+                measured = {name: round(value, 3) for name, value in json.loads(done.stdout).items()}
+                rows.append({**row, "cache": kind, **measured})
+                print(rows[-1], flush=True)
+    if arguments.out:
+        names = list(dict.fromkeys(name for row in rows for name in row))
+        with arguments.out.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, names, lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(rows)
+
+
+if __name__ == "__main__":
+    main()

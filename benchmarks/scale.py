@@ -1,0 +1,258 @@
+"""Measure how a library grows: `python benchmarks/scale.py FOLDER --skills 1000 --synthetic 100000`.
+
+For each number of skills the words of real ones, or of synthetic ones that are made of the first real ones,
+are catalogued, and searched in a fresh process. Synthetic skills have the terms of real ones; of the terms
+that one skill alone holds every skill has its own, as in a real library. `--encode N` indexes N skills fully,
+in the store that `--store` names, and makes pages of them. Times of words and routes are processor time, of
+pages real time. Rows go to scale.csv, beside the earlier ones.
+"""
+
+import argparse
+import csv
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from machine import load_average
+from skillpager import SkillPager
+from skillpager.library import FoundSkill, Library
+from skillpager.library.routing.catalog import Catalog, key_of
+from skillpager.library.routing.router import load_router, route_query
+from skillpager.library.routing.segments import Segment
+from skillpager.library.routing.upkeep import Upkeep
+
+TABLE = Path(__file__).parent / "scale.csv"
+COLUMNS = (
+    *(
+        "kind",
+        "store",
+        "skills",
+        "nodes",
+        "skills_per_core_second",
+        "store_bytes_per_node",
+        "store_bytes_per_skill",
+    ),
+    *("words_s", "catalog_mb", "build_peak_mb", "load_s", "memory_mb", "route_p50_ms", "route_p95_ms"),
+    *("page_cold_p50_ms", "page_warm_p50_ms", "load_average"),
+)
+SEED_SKILLS, QUERIES, SHORT_WORDS = 1_000, 50, 8
+SEED = 42
+MEGA = 1e6
+KILO = 1_000
+WORST = 95
+
+
+def main() -> None:
+    """Measure what the arguments name and write the rows."""
+    arguments = _parse()
+    if arguments.step:
+        print(json.dumps(STEPS[arguments.step](arguments)))
+        return
+    for kind, counts in (("real", arguments.skills), ("synthetic", arguments.synthetic)):
+        for count in counts:
+            with tempfile.TemporaryDirectory(dir=arguments.scratch) as scratch:
+                cache = ["--cache", scratch, "--count", str(count), "--kind", kind]
+                row = {"kind": kind, "store": "words only", "skills": count}
+                for step in ("words", "search"):
+                    row |= _run(step, arguments.folder, cache)
+                _save(row)
+    if arguments.encode:
+        with tempfile.TemporaryDirectory(dir=arguments.scratch) as scratch:
+            options = ["--cache", scratch, "--count", str(arguments.encode), "--store", arguments.store]
+            name = "PostgreSQL" if "://" in arguments.store else "SQLite"
+            row = {"kind": "real", "store": name, "skills": arguments.encode}
+            for step in ("encode", "pages"):
+                row |= _run(step, arguments.folder, options)
+            _save(row)
+
+
+def make_words(arguments: argparse.Namespace) -> dict[str, object]:
+    """Catalogue the words of skills; return the time, the size of the file and the most memory."""
+    catalog = Catalog(arguments.cache)
+    if arguments.kind == "real":
+        real = _real(arguments.folder, arguments.count)
+        started = time.process_time()
+        Upkeep(catalog).searched(real)
+    else:
+        first = _first_segment(arguments.folder, arguments.cache / "first")
+        started = time.process_time()
+        skills = _synthetic(arguments.folder, arguments.count)
+        living = {key_of(skill.name, skill.digest) for skill in skills}
+        for start in range(0, len(skills), SEED_SKILLS):
+            part = skills[start : start + SEED_SKILLS]
+            keys = [key_of(skill.name, skill.digest) for skill in part]
+            catalog.add(_varied(first, keys, start), living)
+    return {
+        "words_s": round(time.process_time() - started, 1),
+        "catalog_mb": round(catalog.size / MEGA, 1),
+        "build_peak_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / KILO),
+    }
+
+
+def search(arguments: argparse.Namespace) -> dict[str, object]:
+    """Return the time to the first route, those of more, and the memory."""
+    made = _real if arguments.kind == "real" else _synthetic
+    skills = made(arguments.folder, arguments.count)
+    upkeep, model = Upkeep(Catalog(arguments.cache)), load_router()
+    started = time.process_time()
+    route_query(upkeep.searched(skills), "words", k=1, model=model)
+    row: dict[str, object] = {"load_s": round(time.process_time() - started, 2)}
+    chosen = np.random.default_rng(SEED).choice(len(skills), QUERIES)
+    queries = [" ".join(skills[n].description.split()[:SHORT_WORDS]) or "words" for n in chosen]
+    searched = upkeep.searched(skills)
+    times = []
+    for query in queries:
+        started = time.process_time()
+        route_query(searched, query, k=10, model=model)
+        times.append(KILO * (time.process_time() - started))
+    return row | {
+        "route_p50_ms": round(float(np.median(times)), 1),
+        "route_p95_ms": round(float(np.percentile(times, WORST)), 1),
+        "memory_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / KILO),
+    }
+
+
+def encode(arguments: argparse.Namespace) -> dict[str, object]:
+    """Index skills in full; return how fast, and what they take in the store."""
+    with closing(SkillPager(store=arguments.store or arguments.cache)) as pager:
+        pager.embed_query("loads the models")
+        before = pager.store.size
+        started = time.process_time()
+        nodes = sum(len(pager.index(skill.path).nodes) for skill in _real(arguments.folder, arguments.count))
+        seconds = time.process_time() - started
+        pager.close()  # which empties the log beside the file
+        size = pager.store.size - before
+    return {
+        "nodes": nodes,
+        "skills_per_core_second": round(arguments.count / seconds, 2),
+        "store_bytes_per_node": round(size / nodes),
+        "store_bytes_per_skill": round(size / arguments.count),
+    }
+
+
+def page(arguments: argparse.Namespace) -> dict[str, object]:
+    """Return the median time of a page of a skill that is read from the store, and of one in memory."""
+    with closing(SkillPager(store=arguments.store or arguments.cache)) as pager:
+        skills = _real(arguments.folder, arguments.count)[:QUERIES]
+        pager.page(skills[-1].path, "loads the models")
+        row: dict[str, object] = {}
+        for kind in ("cold", "warm"):  # from the store, then from memory, each with a query of its own
+            times = []
+            for skill in skills:
+                started = time.perf_counter()
+                pager.page(skill.path, f"{skill.description} {kind}")
+                times.append(KILO * (time.perf_counter() - started))
+            row[f"page_{kind}_p50_ms"] = round(float(np.median(times)), 1)
+    return row
+
+
+STEPS = {"words": make_words, "search": search, "encode": encode, "pages": page}
+
+
+def _real(folder: Path, count: int) -> list[FoundSkill]:
+    skills = Library(SkillPager, [folder], cache=folder.parent / f"{folder.name}-readings").skills()
+    if len(skills) < count:
+        raise SystemExit(f"{folder} has {len(skills):,} skills of different names: ask for no more")
+    return skills[:count]
+
+
+def _synthetic(folder: Path, count: int) -> list[FoundSkill]:
+    """Return so many skills with the descriptions of real ones."""
+    first = _real(folder, SEED_SKILLS)
+    return [
+        replace(
+            first[number % len(first)],
+            name=f"synthetic-{number:07}",
+            path=Path("/synthetic") / f"{number // SEED_SKILLS:04}" / f"{number:07}",
+            digest=f"{number:064x}",
+        )
+        for number in range(count)
+    ]
+
+
+def _first_segment(folder: Path, cache: Path) -> Segment:
+    """Return the words of the first real skills."""
+    catalog = Catalog(cache)
+    Upkeep(catalog).searched(_real(folder, SEED_SKILLS))
+    (segment,) = catalog.segments({}).values()
+    return segment
+
+
+def _varied(segment: Segment, keys: Sequence[int], salt: int) -> Segment:
+    """Return a segment of other skills: the terms that one skill alone holds are others."""
+    fields = []
+    for postings in segment.fields:
+        alone = np.diff(postings.starts) == 1
+        terms = np.where(alone, postings.terms ^ np.uint64(salt * 0x9E3779B97F4A7C15 % 2**64), postings.terms)
+        order = np.argsort(terms)
+        sizes = np.diff(postings.starts)[order].astype(np.int64)
+        ends = np.cumsum(sizes)
+        moved = np.repeat(postings.starts[:-1][order].astype(np.int64) - ends + sizes, sizes) + np.arange(
+            ends[-1]
+        )
+        fields.append(
+            replace(
+                postings,
+                terms=terms[order],
+                starts=np.concatenate([[0], ends]).astype(postings.starts.dtype),
+                rows=postings.rows[moved],
+                counts=postings.counts[moved],
+            )
+        )
+    return Segment(np.array(keys, np.uint64), tuple(fields))
+
+
+def _run(step: str, folder: Path, options: Sequence[str]) -> dict[str, object]:
+    """Return what a step prints in a process of its own."""
+    words = [sys.executable, __file__, str(folder), "--step", step, *options]
+    done = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True)
+    row: dict[str, object] = json.loads(done.stdout.splitlines()[-1])
+    return row
+
+
+def _save(row: dict[str, object]) -> None:
+    """Write a row to the table, in place of the earlier one of the same measurement."""
+    row["load_average"] = round(load_average(), 1)
+    print(row)
+    rows: list[dict[str, object]] = []
+    if TABLE.exists():
+        with TABLE.open(encoding="utf-8", newline="") as file:
+            rows = list(csv.DictReader(file))
+    key = ("kind", "store", "skills")
+    rows = [each for each in rows if any(str(each[name]) != str(row[name]) for name in key)] + [row]
+    with TABLE.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(sorted(rows, key=lambda each: (str(each["store"]), int(str(each["skills"])))))
+
+
+def _parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path, help="folder of skills, at least 1,000")
+    parser.add_argument("--skills", type=int, nargs="*", default=[], help="numbers of real skills")
+    parser.add_argument("--synthetic", type=int, nargs="*", default=[], help="numbers of synthetic skills")
+    parser.add_argument(
+        "--encode", type=int, default=0, help="number of real skills that are indexed in full"
+    )
+    parser.add_argument(
+        "--store", default="", help="their store: a folder, or postgresql://…; default: SQLite"
+    )
+    parser.add_argument("--scratch", type=Path, help="where to put temporary files")
+    parser.add_argument("--step", choices=["words", "search", "encode", "pages"], help=argparse.SUPPRESS)
+    parser.add_argument("--cache", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--count", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--kind", default="real", help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

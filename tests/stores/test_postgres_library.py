@@ -1,0 +1,452 @@
+"""Libraries in PostgreSQL: published skills are listed, routed and paged by processes that have no folder of them."""
+
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+import pytest
+
+import http_running
+from cli_help import examples
+from cli_process import environment, invoke
+from conftest import SAMPLES
+from postgres_server import PostgresServer
+from skillpager import SkillPager
+from skillpager.errors import SkillError, StoreError, UnknownSkillError
+from skillpager.library import Library
+from skillpager.library.publishing import Publisher
+from skillpager.library.routing.fields import field_terms
+from skillpager.library.routing.segments import make_terms
+from skillpager.library.routing.words import segment_of, words_of
+from skillpager.parsing.skill import read_skill
+from skillpager.stores.postgres import PostgresStore
+from skillpager.types import PublishedSkill
+from store_places import Place
+
+SKILL = "git-bisect"
+QUERY = "find the commit that broke the tests"
+SOON = 5.0  # seconds in which replicas must have seen a change, on a machine that does other work
+WORDS = [
+    "backup",
+    "restore",
+    "table",
+    "dump",
+    "index",
+    "vacuum",
+    "replica",
+    "deploy",
+    "rollback",
+    "canary",
+    "cluster",
+    "pod",
+    "node",
+    "ingress",
+    "secret",
+    "token",
+    "quota",
+    "retry",
+    "budget",
+    "header",
+    "cookie",
+    "parse",
+    "quote",
+    "column",
+    "csv",
+    "delimiter",
+    "encode",
+    "commit",
+    "branch",
+    "bisect",
+    "merge",
+    "rebase",
+    "tag",
+    "release",
+    "notes",
+    "changelog",
+    "audit",
+    "trace",
+    "metric",
+    "alert",
+    "page",
+    "invoice",
+    "ledger",
+    "tax",
+    "refund",
+]
+
+
+def made_skill(folder: Path, number: int, *, says: str = "") -> Path:
+    """Write a skill whose words follow from its number; no two are alike."""
+    words = [WORDS[(number * step + step * step) % len(WORDS)] for step in range(1, 40)]
+    path = folder / f"skill-{number:04}"
+    path.mkdir(parents=True, exist_ok=True)
+    text = (
+        f"---\nname: {path.name}\ndescription: {' '.join(words[:6])}. Not for {words[7]}.\n---\n"
+        f"# {words[8]} {number}\n\n{' '.join(words[9:25])} {says}\n\n## {words[25]}\n\n{' '.join(words[26:])}\n"
+    )
+    (path / "SKILL.md").write_text(text, encoding="utf-8")
+    return path
+
+
+def publish(store: PostgresStore, paths: list[Path], library: str = "default") -> Publisher:
+    """Publish skills without building their indexes, which pages build."""
+    publisher = Publisher(store.library(library))
+    for path in paths:
+        publisher.publish(read_skill(path), path, "")
+    return publisher
+
+
+@pytest.fixture
+def store(database: str) -> Iterator[PostgresStore]:
+    with closing(PostgresStore(database)) as opened:
+        yield opened
+
+
+@pytest.fixture
+def replica(database: str, tmp_path: Path) -> Iterator[Callable[..., Library]]:
+    """A function that returns a library without folders, as a process on another host has it."""
+    with ExitStack() as stack:
+        made = iter(range(100))
+
+        def make(folders: list[Path] | None = None, *, published: str = "default") -> Library:
+            pager = SkillPager(store=database, encoder="hashing")
+            stack.callback(pager.close)
+            cache = tmp_path / f"replica-{next(made)}"
+            return Library(pager, folders or [], cache=cache, published=published)
+
+        yield make
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + SOON
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def names(library: Library) -> list[str]:
+    return [skill.name for skill in library.skills()]
+
+
+@pytest.mark.parametrize("sample", ["git-bisect", "zhongwen-boke-fabu", "kubernetes-debugging"])
+def test_the_words_of_a_skill_are_those_of_its_text(sample: str) -> None:
+    skill = read_skill(SAMPLES / sample)
+    texts = (skill.name, skill.description, skill.files[0].text[skill.files[0].body_start :])
+    expected = make_terms([7], [field_terms(*texts)])
+    assert segment_of([7], [words_of(*texts)]).pack() == expected.pack()
+
+
+def test_routes_are_those_of_folders_and_file_to_the_last_digit(
+    store: PostgresStore, replica: Callable[..., Library], tmp_path: Path
+) -> None:
+    """300 generated skills and the samples; in the store they arrive in another order, and some change."""
+    folder = tmp_path / "skills"
+    shutil.copytree(SAMPLES, folder)
+    for number in range(300):
+        made_skill(folder, number)
+    paths = sorted((path.parent for path in folder.glob("*/SKILL.md")), reverse=True)
+    publish(store, paths)
+    shared = replica()
+    shared.prepare()
+    for number in range(0, 300, 50):
+        made_skill(folder, number, says="a pod that never starts")
+    publish(store, paths)
+    wait_for(
+        lambda: shared.route("a pod that never starts").skills[0].skill.name in {"skill-0000", *names(shared)}
+    )
+    local = Library(SkillPager(store=tmp_path / "file", encoder="hashing"), [folder])
+    wait_for(lambda: [s.digest for s in shared.skills()] == [s.digest for s in local.skills()])
+    queries = [
+        QUERY,
+        "a pod that never starts",
+        "restore one table from a dump, then write release notes. Do not vacuum.",
+        *(f"{WORDS[n]} {WORDS[n + 3]} and {WORDS[(n * 7) % len(WORDS)]}" for n in range(30)),
+    ]
+    for query in queries:
+        mine, theirs = shared.route(query, k=20), local.route(query, k=20)
+        assert mine.fits == theirs.fits
+        assert mine.searched == theirs.searched
+        for one, other in zip(mine.skills, theirs.skills, strict=True):
+            assert (one.skill.name, one.chance, one.features) == (
+                other.skill.name,
+                other.chance,
+                other.features,
+            )
+            assert (one.terms, one.fields, one.licence) == (other.terms, other.fields, other.licence)
+            assert [copy.name for copy in one.copies] == [copy.name for copy in other.copies]
+
+
+def test_a_replica_without_folders_pages_what_was_published(
+    store: PostgresStore, replica: Callable[..., Library], tmp_path: Path
+) -> None:
+    folder = tmp_path / "skills"
+    shutil.copytree(SAMPLES, folder)
+    local = Library(SkillPager(store=tmp_path / "file", encoder="hashing"), [folder])
+    publish(store, [found.path for found in local.skills()])
+    shared = replica()
+    expected = {
+        name: local.pager.page(local.index(name), QUERY, max_tokens=300).text for name in names(local)
+    }
+    together = local.page(QUERY, max_tokens=800)
+    shutil.rmtree(folder)
+    assert names(shared) == list(expected)
+    for name, text in expected.items():
+        assert shared.pager.page(shared.index(name), QUERY, max_tokens=300).text == text
+    assert shared.page(QUERY, max_tokens=800).text == together.text
+    assert len(shared.index("kubernetes-debugging").skill.files) > 1
+    assert len(shared.index("kubernetes-debugging", scope="body").skill.files) == 1
+
+
+def test_routes_tell_the_nearest_nodes_of_the_store(
+    database: str, store: PostgresStore, replica: Callable[..., Library], tmp_path: Path
+) -> None:
+    """For published skills, and for those in folders whose indexes the database has."""
+    pager = SkillPager(store=database, encoder="hashing")
+    with closing(pager):
+        publisher = Publisher(store.library("default"))
+        for path in sorted(SAMPLES.iterdir()):
+            if (path / "SKILL.md").is_file():
+                index = pager.index(path)
+                publisher.publish(index.skill, path, index.key)
+    file = Library(SkillPager(store=tmp_path / "file", encoder="hashing"), [SAMPLES])
+    for name in names(file):
+        file.index(name)
+    in_folders = Library(SkillPager(store=database, encoder="hashing"), [SAMPLES], cache=tmp_path / "cache")
+    expected = [(each.skill.name, each.node, each.node_cosine) for each in file.route(QUERY).skills]
+    assert any(node for _, node, _ in expected)
+    for library in (replica(), in_folders):
+        told = [(each.skill.name, each.node, each.node_cosine) for each in library.route(QUERY).skills]
+        assert told == expected
+    in_folders.pager.close()
+
+
+def test_a_changed_skill_replaces_and_a_removed_one_goes(
+    store: PostgresStore, replica: Callable[..., Library], tmp_path: Path
+) -> None:
+    paths = [made_skill(tmp_path, number) for number in range(3)]
+    assert publish(store, paths).changed == 3
+    shared = replica()
+    assert names(shared) == [path.name for path in paths]
+    before = shared.skill("skill-0001")
+    assert publish(store, paths).changed == 0
+    made_skill(tmp_path, 1, says="unheard-of")
+    assert publish(store, paths).changed == 1
+    wait_for(lambda: shared.skill("skill-0001") != before)
+    assert "unheard-of" in shared.index("skill-0001").skill.files[0].text
+    assert shared.route("unheard-of").skills[0].skill.name == "skill-0001"
+    assert store.library("default").remove(["skill-0000", "skill-0009"]) == ["skill-0000"]
+    wait_for(lambda: names(shared) == ["skill-0001", "skill-0002"])
+    with pytest.raises(UnknownSkillError):
+        shared.index("skill-0000")
+    publisher = publish(store, paths[:1])
+    assert publisher.prune() == ["skill-0001", "skill-0002"]
+    wait_for(lambda: names(shared) == ["skill-0000"])
+
+
+def test_two_teams_have_the_same_name(
+    store: PostgresStore, replica: Callable[..., Library], tmp_path: Path
+) -> None:
+    one, other = made_skill(tmp_path / "one", 1), made_skill(tmp_path / "other", 1, says="of the others")
+    publish(store, [one], "team-a")
+    publish(store, [other], "team-b")
+    texts = [replica(published=name).index("skill-0001").skill.files[0].text for name in ("team-a", "team-b")]
+    assert ["of the others" in text for text in texts] == [False, True]
+    assert names(replica(published="team-c")) == []
+
+
+def test_a_skill_in_a_folder_wins_over_a_published_one(
+    store: PostgresStore, replica: Callable[..., Library], tmp_path: Path
+) -> None:
+    published = [made_skill(tmp_path / "published", number) for number in range(3)]
+    publish(store, published)
+    folder = tmp_path / "own"
+    made_skill(folder, 1)  # a copy
+    own = made_skill(folder, 2, says="of our own")
+    shared = replica([folder])
+    assert names(shared) == ["skill-0000", "skill-0001", "skill-0002"]
+    assert shared.skill("skill-0002").path == own
+    shadowed = [skill for skill in shared.found() if skill.shadowed_by is not None]
+    assert [(skill.name, skill.shadowed_by) for skill in shadowed] == [("skill-0002", own)]
+    assert len(shared.found()) == 4
+
+
+def test_many_writers_publish_once(store: PostgresStore, database: str, tmp_path: Path) -> None:
+    """Four writers publish the same skills at once: each is a change once, and versions leave no gap unseen."""
+    paths = [made_skill(tmp_path, number) for number in range(25)]
+    seen: dict[str, int] = {}
+    reader, version = store.library("default"), (0, 0)
+
+    def write(_: int) -> int:
+        with closing(PostgresStore(database)) as mine:
+            return publish(mine, paths).changed
+
+    with ThreadPoolExecutor(4) as pool:
+        done = [pool.submit(write, number) for number in range(4)]
+        while not all(each.done() for each in done) or not seen:
+            version, changed = reader.changes(version)
+            for _, skill in changed:
+                assert isinstance(skill, PublishedSkill)
+                seen[skill.name] = seen.get(skill.name, 0) + 1
+    version, changed = reader.changes(version)
+    for _, skill in changed:
+        assert isinstance(skill, PublishedSkill)
+        seen[skill.name] = seen.get(skill.name, 0) + 1
+    assert sum(each.result() for each in done) == 25
+    assert seen == {path.name: 1 for path in paths}
+
+
+def test_a_library_that_was_deleted_is_read_anew(
+    store: PostgresStore, replica: Callable[..., Library], database: str, tmp_path: Path
+) -> None:
+    """By its number, for its version may be that of before."""
+    publish(store, [made_skill(tmp_path, 1), made_skill(tmp_path, 2)])
+    shared = replica()
+    assert len(names(shared)) == 2
+    Place(database).execute("DELETE FROM libraries")
+    publish(store, [made_skill(tmp_path, 3)])
+    wait_for(lambda: names(shared) == ["skill-0003"])
+
+
+def test_a_lost_notification_costs_seconds(
+    store: PostgresStore, replica: Callable[..., Library], own_server: PostgresServer, tmp_path: Path
+) -> None:
+    """A restart of the server ends the connection that listens; the version tells what was missed."""
+    url = own_server.create_database("skills")
+    with closing(PostgresStore(url)) as other:
+        publish(other, [made_skill(tmp_path, 1)])
+        pager = SkillPager(store=url, encoder="hashing")
+        shared = Library(pager, [], cache=tmp_path / "cache", published="default")
+        assert len(names(shared)) == 1
+        own_server.stop()
+        assert len(names(shared)) == 1
+        own_server.start()
+        publish(other, [made_skill(tmp_path, 2)])
+        wait_for(lambda: len(names(shared)) == 2)
+        pager.close()
+
+
+def test_without_its_database_a_library_says_so(tmp_path: Path) -> None:
+    away = SkillPager(store="postgresql://127.0.0.1:1/skills", encoder="hashing")
+    with pytest.raises(StoreError, match="cannot be reached"):
+        Library(away, [], published="default").skills()
+    beside = Library(away, [SAMPLES], cache=tmp_path, published="default")
+    assert SKILL in names(beside)
+
+
+def test_a_damaged_text_is_refused(
+    store: PostgresStore, replica: Callable[..., Library], database: str, tmp_path: Path
+) -> None:
+    publish(store, [made_skill(tmp_path, 1)])
+    Place(database).execute("UPDATE skills SET content = 'no skill'::bytea")
+    with pytest.raises(SkillError, match="Publish it again"):
+        replica().index("skill-0001")
+    Place(database).execute("UPDATE skills SET words = '\\x00'::bytea")
+    with pytest.raises(StoreError, match="publish them again"):
+        replica().route("backup")
+
+
+def test_a_name_that_no_index_can_hold_is_refused(store: PostgresStore, tmp_path: Path) -> None:
+    path = made_skill(tmp_path, 1)
+    skill = read_skill(path)
+    with pytest.raises(SkillError, match="cannot be published"):
+        Publisher(store.library("default")).publish(
+            type(skill)("x" * 1001, "", {}, skill.files, None), path, ""
+        )
+
+
+# commands and servers
+
+
+@pytest.fixture
+def env(tmp_path: Path, database: str) -> dict[str, str]:
+    return environment(tmp_path / "cache", SKILLPAGER_STORE=database, SKILLPAGER_ENCODER="hashing")
+
+
+def test_commands_find_what_index_has_published(env: dict[str, str], tmp_path: Path) -> None:
+    done = invoke("index", SAMPLES, env=env)
+    assert done.code == 0
+    count = len(list(SAMPLES.glob("*/SKILL.md")))
+    assert f"{count} skills in the library default of postgresql://…@" in done.err
+    assert f"{count} new or changed" in done.err
+    assert "0 new or changed" in invoke("index", SAMPLES, env=env).err
+    other = {**env, "SKILLPAGER_CACHE_DIR": str(tmp_path / "other")}
+    listed = {skill["name"]: skill["path"] for skill in invoke("list", "--json", env=other).json["skills"]}
+    assert listed[SKILL] == f"default:{SKILL}"
+    assert len(listed) == count
+    routed = invoke("route", QUERY, "--json", env=other).json["skills"]
+    assert (routed[0]["name"], routed[0]["path"]) == (SKILL, f"default:{SKILL}")
+    assert routed[0]["node_cosine"] is not None
+    page = invoke("page", SKILL, QUERY, "-k", "2", env=other)
+    assert f"skillpager show {SKILL}" in page.out
+    shown = invoke("show", f"default:{SKILL}", "n2", env=other)
+    assert shown.out == invoke("show", SAMPLES / SKILL, "n2", env=env).out
+    assert "git bisect" in invoke("ask", QUERY, env=other).out
+    assert invoke("list", "--library", "none", env=other).out == ""
+    wrong = invoke("list", "--library", "a/b", env=other)
+    assert wrong.code == 1
+    assert "--library is 'a/b'" in wrong.err
+
+
+def test_skills_are_taken_out_only_when_asked(env: dict[str, str], tmp_path: Path) -> None:
+    folder = tmp_path / "skills"
+    for number in range(3):
+        made_skill(folder, number)
+    assert invoke("index", folder, env=env).code == 0
+    shutil.rmtree(folder / "skill-0002")
+
+    def listed() -> list[str]:
+        return [skill["name"] for skill in invoke("list", "--json", env=env).json["skills"]]
+
+    assert invoke("index", folder, env=env).code == 0
+    assert len(listed()) == 3
+    pruned = invoke("index", folder, "--prune", env=env)
+    assert "1 skill removed: skill-0002" in pruned.err
+    assert listed() == ["skill-0000", "skill-0001"]
+    wrong = invoke("library", "remove", "skill-0002", "--yes", env=env)
+    assert (wrong.code, "did you mean" in wrong.err) == (1, True)
+    assert invoke("library", "remove", "skill-0001", "--yes", env=env).code == 0
+    assert listed() == ["skill-0000"]
+    (folder / "skill-0001" / "SKILL.md").write_text("")
+    broken = invoke("index", folder, "--prune", env=env)
+    assert broken.code == 1
+    assert "nothing is removed" in broken.err
+    without = {name: value for name, value in env.items() if name != "SKILLPAGER_STORE"}
+    assert invoke("index", folder, "--prune", env=without).code == 2
+
+
+def test_replicas_show_what_any_host_publishes(database: str, tmp_path: Path) -> None:
+    """Two services without folders, and a third process that publishes."""
+    publishing = environment(tmp_path / "cache", SKILLPAGER_STORE=database, SKILLPAGER_ENCODER="hashing")
+    assert invoke("index", SAMPLES / SKILL, env=publishing).code == 0
+    homes = [tmp_path / name for name in ("first", "second")]
+    empty = tmp_path / "empty"
+    for folder in (*homes, empty):
+        folder.mkdir()
+    hashing = {"SKILLPAGER_ENCODER": "hashing"}
+    with ExitStack() as stack:
+        services = [
+            stack.enter_context(http_running.child(home, "--store", database, skills=empty, **hashing)).client
+            for home in homes
+        ]
+
+        def listed(place: int) -> list[str]:
+            return [skill["name"] for skill in services[place].get("/v1/skills").json()["skills"]]
+
+        assert [listed(place) for place in range(2)] == [[SKILL]] * 2
+        assert invoke("index", SAMPLES / "csv-cleaning", env=publishing).code == 0
+        for place in range(2):
+            wait_for(lambda place=place: listed(place) == ["csv-cleaning", SKILL])  # type: ignore[misc]
+        asked = {"skill": "csv-cleaning", "query": "remove duplicate rows", "max_tokens": 300}
+        pages = [service.post("/v1/page", json=asked) for service in services]
+        assert pages[0].status_code == 200
+        assert pages[0].json() == pages[1].json()
+        routes = [service.post("/v1/route", json={"query": "remove duplicate rows"}) for service in services]
+        assert routes[0].json()["skills"][0]["name"] == "csv-cleaning"
+        assert routes[0].json() == routes[1].json()
+        (example,) = (line for line in examples() if "library remove" in line)
+        assert invoke(*example.split()[1:], env=publishing).code == 0
+        for place in range(2):
+            wait_for(lambda place=place: listed(place) == ["csv-cleaning"])  # type: ignore[misc]
