@@ -154,4 +154,6 @@ def test_full_disk_costs_the_cache_but_not_the_page(tiny_disk: Path) -> None:
     assert "disk" in done.err
     indexed = run("index", skill, env=env)
     assert indexed.code == 1
-    assert "not kept" in indexed.out
+    assert indexed.out == ""
+    assert "disk is full" in indexed.err
+    assert "free some space" in indexed.err
