@@ -51,6 +51,8 @@ def main() -> None:
     options = parser.parse_args()
     os.environ |= ENVIRONMENT
     skills = sorted(path.parent for path in options.folder.rglob("SKILL.md"))[: options.skills]
+    if not skills:
+        parser.error(f"{options.folder} has no skills, or links to them, which are not followed")
     if options.what == "speed":
         rows = measure_speed(skills, options.rounds)
     else:

@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+import threading
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -124,6 +125,20 @@ def test_workers_that_cannot_start_are_an_error(
     pager = telling_pager(tmp_path, tmp_path / "store")
     with pytest.raises(SkillPagerError, match=r"5 workers in a row died as they started.*--jobs 1"):
         index_skills(pager, sources_of([skills], pager.settings), local_place(pager, 2))
+    pager.close()
+
+
+def test_workers_that_die_as_they_start_are_replaced_while_there_is_patience(
+    tmp_path: Path, skills: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("skillpager.bulk.processes.Processes.patience", 20.0)  # another each second
+    monkeypatch.setenv("PYTHONHOME", str(tmp_path))
+    mended = threading.Timer(3.5, os.environ.pop, ["PYTHONHOME"])
+    mended.start()
+    pager = telling_pager(tmp_path, tmp_path / "store", seconds=0.0)
+    outcomes = index_skills(pager, sources_of([skills], pager.settings), local_place(pager, 2))
+    mended.join()
+    assert all(outcome.stored for outcome in outcomes)
     pager.close()
 
 

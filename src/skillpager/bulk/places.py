@@ -6,6 +6,7 @@ gives each worker one task at a time, so that a death concerns one skill, and re
 
 import logging
 import queue
+import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -29,6 +30,8 @@ MAX_PROCESSES = 8
 PROCESSES_PAY_FROM = 40
 # workers that die one after the other before any is ready
 MAX_DEAD_ON_ARRIVAL = 5
+# as often another is started in the time for which an agency is patient
+HIRES_IN_PATIENCE = 20
 # seconds without any worker after which a place says that it has none
 STALL_SECONDS = 300.0
 
@@ -98,9 +101,12 @@ class Agency(Protocol):
 
     Attributes:
         deaths: The exceptions that say that a worker died.
+        patience: Seconds for which workers may die as they start before that counts as hopeless: a cluster
+            sends some to a machine of whose end it has not heard yet.
     """
 
     deaths: tuple[type[BaseException], ...]
+    patience: float
 
     def hire(self) -> Worker:
         """Start a worker; return it before it is ready."""
@@ -131,6 +137,8 @@ class Crew:
         self._waiting: deque[Task] = deque()
         self._events: queue.SimpleQueue[tuple[Worker, Future[Greeting] | Future[Built]]] = queue.SimpleQueue()
         self._dead_on_arrival = 0
+        self._first_death = 0.0  # of those in a row
+        self._vacancies: deque[float] = deque()  # when to hire for them
         for _ in range(workers):
             self._hire()
 
@@ -147,10 +155,14 @@ class Crew:
                 starts for a long time.
         """
         while True:
+            while self._vacancies and self._vacancies[0] <= time.monotonic():
+                self._vacancies.popleft()
+                self._hire()
+            pause = self._vacancies[0] - time.monotonic() if self._vacancies else STALL_SECONDS
             try:
-                worker, future = self._events.get(timeout=STALL_SECONDS)
+                worker, future = self._events.get(timeout=max(0.0, pause))
             except queue.Empty:
-                if not self._busy:
+                if not self._busy and not self._vacancies:
                     raise SkillPagerError(self._agency.no_workers()) from None
                 continue
             if worker in self._busy:
@@ -186,14 +198,19 @@ class Crew:
             return
         if not isinstance(death, self._agency.deaths):
             raise death
+        now = time.monotonic()
+        if not self._dead_on_arrival:
+            self._first_death = now
         self._dead_on_arrival += 1
-        if self._dead_on_arrival == MAX_DEAD_ON_ARRIVAL:
+        is_hopeless = now - self._first_death >= self._agency.patience
+        if is_hopeless and self._dead_on_arrival >= MAX_DEAD_ON_ARRIVAL:
             reason = str(death).strip().splitlines()[-1:]
             raise SkillPagerError(
-                f"{MAX_DEAD_ON_ARRIVAL} workers in a row died as they started"
+                f"{self._dead_on_arrival} workers in a row died as they started"
                 f"{f' ({reason[0].strip()})' if reason else ''}. {self._agency.no_workers()}"
             ) from death
-        self._replace(worker)
+        self._dismiss(worker)
+        self._vacancies.append(now + self._agency.patience / HIRES_IN_PATIENCE)
 
     def _take_result(self, worker: Worker, future: "Future[Greeting] | Future[Built]") -> Built | None:
         death = future.exception()
@@ -202,6 +219,7 @@ class Crew:
             assert isinstance(built, Built)
             for note in built.notes:
                 logger.warning("%s", note)
+            self._dead_on_arrival = 0
             self._free.append(worker)
             self._assign()
             return built
@@ -212,9 +230,12 @@ class Crew:
         return None
 
     def _replace(self, worker: Worker) -> None:
+        self._dismiss(worker)
+        self._hire()
+
+    def _dismiss(self, worker: Worker) -> None:
         self._staff.discard(worker)
         worker.dismiss()
-        self._hire()
 
     def _assign(self) -> None:
         while self._free and self._waiting:

@@ -26,6 +26,7 @@ class Processes:
     """Starts workers in processes that share nothing with this one; each has one thread that computes."""
 
     deaths: tuple[type[BaseException], ...] = (BrokenExecutor,)
+    patience = 0.0
 
     def __init__(self, pager: "SkillPager") -> None:
         self._pager = pickle.dumps(pager)

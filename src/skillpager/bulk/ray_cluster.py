@@ -25,6 +25,8 @@ LOCAL = "local"
 AUTO = "auto"
 NAMESPACE = "skillpager"
 KNOCK_SECONDS = 10.0
+# a cluster knows some 20 seconds later that a machine is gone
+PATIENCE = 60.0
 # upper ends of the buckets of the histogram of seconds
 BUCKETS = [0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0]
 # settings of Ray, unless the user has others: it tells its makers nothing and warns of nothing, and its
@@ -119,6 +121,8 @@ def _processors(ray: Any) -> int:
 
 class RayAgency:
     """Starts actors on the cluster to which this process is connected."""
+
+    patience = PATIENCE
 
     def __init__(self, pager: "SkillPager", ray: Any) -> None:
         errors = ray.exceptions
