@@ -62,7 +62,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def url(pager: SkillPager, folder: Path) -> Iterator[str]:
-    with running(pager, folder=folder) as service:
+    with pytest.MonkeyPatch.context() as patch, running(pager, folder=folder) as service:
+        # the budget is not what is asked here: collecting the garbage of all tests may spend it
+        patch.setattr("skillpager.http.explorer.document.MIN_SECONDS", 60.0)
+        patch.setattr("skillpager.http.explorer.document.MAX_SECONDS", 60.0)
         yield str(service.client.base_url)
 
 
