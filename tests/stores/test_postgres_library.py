@@ -1,10 +1,12 @@
 """Libraries in PostgreSQL: published skills are listed, routed and paged by processes that have no folder of them."""
 
 import shutil
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
+from logging import ERROR, WARNING, LogRecord
 from pathlib import Path
 
 import pytest
@@ -23,6 +25,7 @@ from skillpager.library.routing.segments import make_terms
 from skillpager.library.routing.words import segment_of, words_of
 from skillpager.parsing.skill import read_skill
 from skillpager.stores.postgres import PostgresStore
+from skillpager.stores.postgres_library import PostgresLibrary
 from skillpager.types import PublishedSkill
 from store_places import Place
 
@@ -125,6 +128,11 @@ def wait_for(condition: Callable[[], bool]) -> None:
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.02)
+
+
+def logged(caplog: pytest.LogCaptureFixture, level: int) -> list[LogRecord]:
+    """Return what this package has logged at a level."""
+    return [each for each in caplog.records if each.name.startswith("skillpager") and each.levelno == level]
 
 
 def names(library: Library) -> list[str]:
@@ -343,9 +351,78 @@ def test_a_damaged_text_is_refused(
     Place(database).execute("UPDATE skills SET content = 'no skill'::bytea")
     with pytest.raises(SkillError, match="Publish it again"):
         replica().index("skill-0001")
-    Place(database).execute("UPDATE skills SET words = '\\x00'::bytea")
-    with pytest.raises(StoreError, match="publish them again"):
-        replica().route("backup")
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "substring(words FROM 1 FOR 5)",
+        "substring(words FROM 1 FOR length(words) - 1)",
+        "set_byte(words, 0, 255)",  # of another release
+    ],
+)
+def test_words_that_are_damaged_are_made_of_the_text(
+    store: PostgresStore, replica: Callable[..., Library], database: str, tmp_path: Path, damage: str
+) -> None:
+    paths = [made_skill(tmp_path, number) for number in range(3)]
+    publish(store, paths)
+    expected = [(each.skill.name, each.chance) for each in replica().route(" ".join(WORDS)).skills]
+    Place(database).execute(f"UPDATE skills SET words = {damage} WHERE name = 'skill-0001'")
+    routed = [(each.skill.name, each.chance) for each in replica().route(" ".join(WORDS)).skills]
+    assert "skill-0001" in [name for name, _ in routed]
+    assert routed == expected
+
+
+def test_a_skill_whose_text_is_damaged_as_well_is_the_only_one_not_found(
+    store: PostgresStore,
+    replica: Callable[..., Library],
+    database: str,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    publish(store, [made_skill(tmp_path, number) for number in range(3)])
+    damaged = "UPDATE skills SET words = '', content = 'no skill'::bytea WHERE name = 'skill-0001'"
+    Place(database).execute(damaged)
+    shared = replica()
+    for changes in range(2):
+        publish(store, [made_skill(tmp_path, 0, says=f"anew {changes}")])
+        wait_for(lambda: f"anew {changes}" in shared.index("skill-0000").skill.files[0].text)  # noqa: B023
+        found = [each.skill.name for each in shared.route(" ".join(WORDS), k=20).skills]
+        assert sorted(found) == ["skill-0000", "skill-0002"]
+    (warning,) = logged(caplog, WARNING)
+    assert warning.getMessage().startswith(
+        "routing does not find 'skill-0001': The published skill 'skill-0001' of "
+    )
+    Place(database).execute("UPDATE skills SET state = ''")
+    publish(store, [tmp_path / "skill-0001"])
+    wait_for(lambda: len(shared.route(" ".join(WORDS), k=20).skills) == 3)
+
+
+def test_a_fault_does_not_end_the_thread_that_sees_changes(
+    store: PostgresStore,
+    replica: Callable[..., Library],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    publish(store, [made_skill(tmp_path, 1)])
+    shared = replica()
+    assert names(shared) == ["skill-0001"]
+    faults: list[str] = []
+
+    def changes(*_: object) -> None:
+        faults.append(threading.current_thread().name)
+        raise TypeError("a fault of ours")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(PostgresLibrary, "changes", changes)
+        wait_for(lambda: len(faults) >= 2)  # while it listens, and when it looks itself
+    publish(store, [made_skill(tmp_path, 2)])
+    wait_for(lambda: names(shared) == ["skill-0001", "skill-0002"])
+    assert set(faults) == {"skillpager-published"}
+    (error,) = logged(caplog, ERROR)
+    assert "a fault of ours" in error.getMessage()
+    assert error.exc_info is not None
 
 
 def test_a_name_that_no_index_can_hold_is_refused(store: PostgresStore, tmp_path: Path) -> None:

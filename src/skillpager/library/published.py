@@ -58,6 +58,7 @@ class PublishedSkills:
             MAX_KEPT_CHARS, lambda skill: sum(len(file.text) for file in skill.files)
         )
         self._turn = threading.Lock()
+        self._unroutable: set[tuple[str, str]] = set()  # names and digests
         self._failing = False
         self._follower: int | None = None  # the process whose thread follows: a fork leaves it behind
         self._stop = threading.Event()
@@ -156,17 +157,48 @@ class PublishedSkills:
     def words(self, skills: Sequence[FoundSkill]) -> dict[str, bytes]:
         """Return the words of skills by name, of those that are still what was found.
 
+        Words that are cut off, or of another release, are made anew of the skill's text. If that is damaged
+        as well, the skill is missing, with a warning.
+
         Raises:
             StoreError: The store cannot be read.
         """
-        digests = {skill.name: skill.digest for skill in skills}
-        found = self._library.words(list(digests))
-        return {name: words for name, (digest, words) in found.items() if digests[name] == digest}
+        from skillpager.library.routing.words import are_whole  # arrays
 
-    def fail(self, error: StoreError) -> None:
+        stored = self._library.words([skill.name for skill in skills])
+        found = {}
+        for skill in skills:
+            digest, words = stored.get(skill.name, ("", b""))
+            if digest == skill.digest and (made := words if are_whole(words) else self._make_words(skill)):
+                found[skill.name] = made
+        return found
+
+    def _make_words(self, found: FoundSkill) -> bytes | None:
+        """Return the words of a skill, made of its text; None if that is damaged, or another by now."""
+        from skillpager.library.routing.words import words_of  # arrays
+
+        try:
+            skill = self.read(found.name, "body")
+        except SkillError as error:
+            identity = found.name, found.digest
+            log = logger.debug if identity in self._unroutable else logger.warning
+            log("routing does not find %r: %s", found.name, error)
+            self._unroutable.add(identity)  # it is asked for again after each change of the library
+            return None
+        entry = skill.files[0]
+        if entry.digest != found.digest:
+            return None
+        return words_of(skill.name, skill.description, entry.text[entry.body_start :])
+
+    def fail(self, error: Exception) -> None:
         """Note that the store cannot be followed: said once, until it can be read again."""
-        log = logger.debug if self._failing else logger.warning
-        log("the list of published skills stays as it is for now: %s", error)
+        said = "the list of published skills stays as it is for now: %s"
+        if self._failing:
+            logger.debug(said, error)
+        elif isinstance(error, StoreError):
+            logger.warning(said, error)
+        else:
+            logger.error(said, repr(error), exc_info=error)
         self._failing = True
 
     def close(self) -> None:
@@ -175,7 +207,10 @@ class PublishedSkills:
 
 
 def _follow(owner: "weakref.ref[PublishedSkills]", library: "PostgresLibrary", stop: threading.Event) -> None:
-    """Keep a list in step while anybody has it."""
+    """Keep a list in step while anybody has it.
+
+    An unexpected exception is logged, and does not end the thread: without it no change would be seen again.
+    """
     while not stop.wait(POLL_SECONDS):
         try:
             for _ in library.heard(POLL_SECONDS):
@@ -187,11 +222,14 @@ def _follow(owner: "weakref.ref[PublishedSkills]", library: "PostgresLibrary", s
                     return
         except StoreError as error:
             logger.debug("nothing is heard of the library %s: %s", library.place, error)
+        except Exception as fault:
+            if (skills := owner()) is not None:
+                skills.fail(fault)
         if (skills := owner()) is None:
             return
         try:
             skills.refresh()  # a standby sends no notifications, but has a version
-        except StoreError as error:
+        except Exception as error:
             skills.fail(error)
         del skills
 

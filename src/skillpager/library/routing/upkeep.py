@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from skillpager.errors import SkillPagerError, StoreError
 from skillpager.library.discovery import FoundSkill, Progress, skill_faults
-from skillpager.library.routing.catalog import Catalog, DamagedSegmentError, key_of
+from skillpager.library.routing.catalog import Catalog, key_of
 from skillpager.library.routing.features import Searched
 from skillpager.library.routing.fields import FIELDS, FieldIndex, field_terms
 from skillpager.library.routing.segments import KeyArray, Segment, make_terms
@@ -110,17 +110,13 @@ class Upkeep:
                 if skill.name in words
             ]
             return segment_of([key for key, _ in shared], [data for _, data in shared]) if shared else None
-        except (StoreError, DamagedSegmentError) as problem:
+        except StoreError as error:
             if self._words.parts:  # what is known of the others still answers
-                logger.warning("the words of published skills cannot be read: %s", problem)
+                logger.warning("the words of published skills cannot be read: %s", error)
                 self._retry_at = time.monotonic() + RETRY_SECONDS
                 return None
             self._skills = ()
-            if isinstance(problem, StoreError):
-                raise
-            raise StoreError(
-                f"The words of published skills are damaged ({problem}): publish them again."
-            ) from problem
+            raise
 
     def _key_array(self) -> KeyArray:
         return np.fromiter(self._keys.values(), np.uint64, len(self._keys))

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from skillpager.library.routing.catalog import VERSION, DamagedSegmentError
+from skillpager.library.routing.catalog import VERSION
 from skillpager.library.routing.fields import (
     FIELDS,
     MOST_COUNTED,
@@ -37,22 +37,21 @@ def words_of(name: str, description: str, body: str) -> bytes:
     return b"".join(part.tobytes() for part in parts)
 
 
-def segment_of(keys: Sequence[int], words: Sequence[bytes]) -> Segment:
-    """Return the segment of skills, each given by its key and its words.
+def are_whole(words: bytes) -> bool:
+    """Return whether bytes are words of this release, and not cut off."""
+    is_current = len(words) >= _HEAD_BYTES and words[:8] == VERSION.to_bytes(8, "little")
+    # eight bytes of a hash and one of a count
+    return is_current and len(words) == _HEAD_BYTES + 9 * sum(_read_head(words)[:, 0].tolist())
 
-    Raises:
-        DamagedSegmentError: Bytes are not those of words.
-    """
+
+def segment_of(keys: Sequence[int], words: Sequence[bytes]) -> Segment:
+    """Return the segment of skills, each given by its key and its words, which `are_whole`."""
     hashes: list[list[NDArray[np.uint64]]] = [[] for _ in FIELDS]
     counts: list[list[NDArray[np.uint8]]] = [[] for _ in FIELDS]
     heads = np.zeros((len(words), len(FIELDS), 2), np.int64)
     for place, data in enumerate(words):
-        if len(data) < _HEAD_BYTES or data[:8] != VERSION.to_bytes(8, "little"):
-            raise DamagedSegmentError("the words of a skill are cut off, or of another release")
-        heads[place] = head = np.frombuffer(data, "<u4", 2 * len(FIELDS), 8).reshape(-1, 2)
+        heads[place] = head = _read_head(data)
         sizes = head[:, 0].tolist()
-        if len(data) != _HEAD_BYTES + 9 * sum(sizes):  # eight bytes of a hash and one of a count
-            raise DamagedSegmentError("the words of a skill have another length")
         of_hashes = np.frombuffer(data, "<u8", sum(sizes), _HEAD_BYTES)
         of_counts = np.frombuffer(data, np.uint8, sum(sizes), _HEAD_BYTES + of_hashes.nbytes)
         start = 0
@@ -64,6 +63,11 @@ def segment_of(keys: Sequence[int], words: Sequence[bytes]) -> Segment:
         _postings(hashes[field], counts[field], heads[:, field, 1]) for field in range(len(FIELDS))
     )
     return Segment(np.array(keys, np.uint64), fields)
+
+
+def _read_head(words: bytes) -> NDArray[np.uint32]:
+    """Return for each field the number of different terms, and of all; shape `(n_fields, 2)`."""
+    return np.frombuffer(words, "<u4", 2 * len(FIELDS), 8).reshape(-1, 2)
 
 
 def _postings(
