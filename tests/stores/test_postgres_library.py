@@ -494,6 +494,22 @@ def test_skills_are_taken_out_only_when_asked(env: dict[str, str], tmp_path: Pat
     assert invoke("index", folder, "--prune", env=without).code == 2
 
 
+def test_a_skill_that_cannot_be_published_fails_and_stays_in_the_library(
+    env: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its index is stored, and its name was short enough for an earlier run."""
+    folder = tmp_path / "skills"
+    for number in range(2):
+        made_skill(folder, number)
+    assert invoke("index", folder, env=env).code == 0
+    monkeypatch.setattr("skillpager.library.publishing.MAX_NAME_BYTES", 4)
+    failed = invoke("index", folder / "skill-0001", "--prune", "--json", env=env)
+    assert failed.code == 1
+    assert failed.json["skills"] == []
+    assert "nothing is removed" in failed.err
+    assert len(invoke("list", "--json", env=env).json["skills"]) == 2
+
+
 def test_replicas_show_what_any_host_publishes(database: str, tmp_path: Path) -> None:
     """Two services without folders, and a third process that publishes."""
     publishing = environment(tmp_path / "cache", SKILLPAGER_STORE=database, SKILLPAGER_ENCODER="hashing")

@@ -36,9 +36,19 @@ Finished = Callable[["Outcome", "Skill"], None]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The result of indexing a skill; `cached` if it was in the store before, `stored` if it is there now.
+    """The result of indexing a skill.
 
-    `warnings` are those of reading it.
+    Attributes:
+        place: Where it was read, for people.
+        name: Its name.
+        key: Cache key of its index.
+        nodes: Number of nodes.
+        tokens: Tokens of all of it.
+        seconds: How long building took.
+        cached: Whether it was in the store before.
+        stored: Whether it is there after the run, and nothing that was to be done with it failed.
+        warnings: Those of reading it.
+        error: What failed; None if nothing did.
     """
 
     place: str
@@ -229,7 +239,7 @@ class _Run:
             unread.insert(0, self._open)
         found += [_untried(source.place, source.name) for source in unread]
         after = {entry.key for entry in self._pager.store.entries()}
-        return [replace(outcome, stored=outcome.key in after) for outcome in found]
+        return [replace(each, stored=each.error is None and each.key in after) for each in found]
 
 
 def _name(item: Item) -> str:

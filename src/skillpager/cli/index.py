@@ -226,7 +226,7 @@ def report_published(publisher: "Publisher", *, prune: bool, complete: bool) -> 
         removed = publisher.prune()
         note(f"{counted(len(removed), 'skill')} removed{': ' if removed else ''}{', '.join(removed)}")
     elif prune:
-        warn("nothing is removed from the library, since some skills could not be read")
+        warn("nothing is removed from the library, since some skills failed")
 
 
 def publish_skill(publisher: "Publisher", pager: "SkillPager", outcome: "Outcome", skill: "Skill") -> None:
