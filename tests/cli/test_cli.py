@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from cli_process import ROOT, SAMPLES, Ran, command, environment, hide, run, run_on_terminal
+from cli_process import ROOT, SAMPLES, Ran, command, environment, hide, invoke, run, run_on_terminal
 from openai_server import OpenAIServer, Reply, openai_server  # noqa: F401
 from skillpager import SkillPager
 from skillpager.cli import session
@@ -444,6 +444,29 @@ def test_index_tells_what_it_did_and_skips_what_is_cached(tmp_path: Path) -> Non
     assert all(re.fullmatch(r"\d+\.\d\d s", row[3]) for row in rows)
     again = run("index", SAMPLES / "git-bisect", SAMPLES / "git-bisect", env=env)
     assert [line.split("\t")[3] for line in again.out.splitlines()] == ["time", "cached"]
+
+
+def test_index_says_what_a_small_cache_has_no_room_for(tmp_path: Path) -> None:
+    env = environment(tmp_path / "cache", SKILLPAGER_MAX_CACHE_BYTES="200000", SKILLPAGER_ENCODER="hashing")
+    done = invoke("index", SAMPLES, env=env)
+    assert done.code == 1
+    shown = [line.split("\t")[3] for line in done.out.splitlines()[1:]]
+    lost = shown.count("not kept")
+    assert 0 < lost < len(shown)
+    assert f"{lost} indexes not kept: the cache has room for 200.0 kB. Raise" in done.err
+
+
+def test_index_does_not_look_into_what_is_stored(tmp_path: Path) -> None:
+    """A damaged index stays until a page loads it."""
+    env = environment(tmp_path / "cache", SKILLPAGER_ENCODER="hashing")
+    invoke("index", SAMPLES / "git-bisect", env=env)
+    with sqlite3.connect(invoke("cache", "info", "--json", env=env).json["path"]) as database:
+        database.execute("UPDATE nodes SET tokens = 9")
+    again = invoke("index", SAMPLES / "git-bisect", env=env)
+    assert (again.code, again.out.splitlines()[1].split("\t")[3]) == (0, "cached")
+    assert invoke("cache", "verify", env=env).code == 1
+    invoke("page", SAMPLES / "git-bisect", "skip a commit", env=env)
+    assert invoke("cache", "verify", env=env).code == 0
 
 
 def test_one_bad_skill_does_not_stop_the_others(skillpager: Run, tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from skillpager.library.publishing import Publisher
     from skillpager.pager import SkillPager
     from skillpager.settings import Settings
-    from skillpager.types import Skill
+    from skillpager.types import Skill, Store
 
 
 @reported
@@ -112,6 +112,8 @@ def index(
     print_outcomes(outcomes, exact=pager.token_counter.exact, as_json=as_json)
     if len(outcomes) > 1:
         note(summary(outcomes, seconds=time.monotonic() - started))
+    if lost := sum(outcome.error is None and not outcome.stored for outcome in outcomes):
+        warn(f"{counted(lost, 'index', 'indexes')} not kept: {loss_reason(pager.store)}")
     if publisher is not None:
         report_published(publisher, prune=prune, complete=all(outcome.stored for outcome in outcomes))
     if not all(outcome.stored for outcome in outcomes):
@@ -317,13 +319,24 @@ def print_outcomes(outcomes: "Sequence[Outcome]", *, exact: bool, as_json: bool)
         for outcome in indexed:
             tokens = f"{'' if exact else 'about '}{outcome.tokens:,}"
             took = "cached" if outcome.cached else f"{outcome.seconds:.2f} s"
-            shown = took if outcome.stored else "not kept"
+            shown = took if outcome.stored else "not kept"  # evicted by those behind it
             rows.append([outcome.name, f"{outcome.nodes:,}", tokens, shown, outcome.place])
         print_table(["skill", "nodes", "tokens", "time", "path"], rows, right=["nodes", "tokens", "time"])
     said = [f"{outcome.name}: {warning}" for outcome in indexed for warning in outcome.warnings]
     warn_of_some(said, remedy="`skillpager library check` reports them by skill")
     for _, error in failed if as_json or is_verbose() else failed[:MAX_WARNINGS]:
         print_error(error, as_json=as_json)
+
+
+def loss_reason(store: "Store") -> str:
+    """Return in words why indexes that were stored are gone at the end of the run, and what to do."""
+    from skillpager.cli.views import byte_count
+    from skillpager.stores import SqliteStore
+
+    if isinstance(store, SqliteStore) and store.max_bytes is not None:
+        limit = byte_count(store.max_bytes)
+        return f"the cache has room for {limit}. Raise the setting max_cache_bytes and index them again."
+    return "they were deleted meanwhile. Index them again."
 
 
 def summary(outcomes: "Sequence[Outcome]", *, seconds: float) -> str:
