@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -71,6 +72,35 @@ def test_a_killed_process_is_replaced_and_its_counts_stay(tmp_path: Path) -> Non
         assert killed not in workers_of(service)
         assert metric(url, r'skillpager_pages_total{strategy="navigator"}') == 4
         assert httpx.post(f"{url}/v1/page", json=ASKED, timeout=TIME_LIMIT).is_success
+
+
+def test_a_rolling_restart_answers_every_request(tmp_path: Path) -> None:
+    with child(tmp_path, "--workers", "2") as service, ThreadPoolExecutor(2) as clients:
+        url = str(service.client.base_url)
+        until(lambda: metric(url, "skillpager_workers") == 2)
+        before = workers_of(service)
+        ended = threading.Event()
+
+        def ask(_: int) -> list[int]:
+            statuses = []
+            while not ended.is_set():
+                statuses.append(httpx.post(f"{url}/v1/page", json=ASKED, timeout=TIME_LIMIT).status_code)
+                time.sleep(0.05)  # leaves processors to the processes that start
+            return statuses
+
+        asking = [clients.submit(ask, number) for number in range(2)]
+        try:
+            service.process.send_signal(signal.SIGHUP)
+            until(lambda: len(workers_of(service)) == 2 and not set(before) & set(workers_of(service)))
+        finally:
+            ended.set()
+        answers = [status for each in asking for status in each.result()]
+        assert set(answers) == {200}
+        assert metric(url, r'skillpager_pages_total{strategy="navigator"}') == len(answers)
+        assert metric(url, "skillpager_worker_starts_total") == 4
+        until(lambda: metric(url, "skillpager_workers") == 2)
+        service.process.send_signal(signal.SIGTERM)
+        assert service.end() == 0
 
 
 def test_no_process_outlives_a_killed_supervisor(tmp_path: Path) -> None:
