@@ -226,12 +226,18 @@ def test_object_storage_gives_folders_archives_and_files(tmp_path: Path) -> None
     assert "install the package of fsspec for this kind of address" in said[1]
 
 
+# addresses whose answers end before their end
+CUT_OFF = {"/cut.md": ("Content-Length", "10000"), "/chunks.md": ("Transfer-Encoding", "chunked")}
+
+
 @pytest.fixture
 def web(tmp_path: Path) -> Iterator[tuple[str, list[str]]]:
     asked: list[str] = []
     files = {
         "/skills/one/SKILL.md": TEXT.replace(b"name: one\n", b""),
         "/x.zip": zipped(tmp_path / "web.zip", FILES).read_bytes(),
+        "/cut.md": TEXT,
+        "/chunks.md": b"ffff\r\n" + TEXT,
     }
 
     class Handler(BaseHTTPRequestHandler):
@@ -240,6 +246,8 @@ def web(tmp_path: Path) -> Iterator[tuple[str, list[str]]]:
             failing = self.path == "/x.zip" and asked.count("/x.zip") == 1
             data = files.get(self.path)
             self.send_response(503 if failing else 200 if data else 404)
+            if data and self.path in CUT_OFF:
+                self.send_header(*CUT_OFF[self.path])
             self.end_headers()
             self.wfile.write(b"" if failing else data or b"")
 
@@ -281,14 +289,28 @@ def test_a_table_names_skills_anywhere(
         assert asked.count("/missing.md") == 1
 
 
+@pytest.mark.parametrize("path", CUT_OFF)
+def test_an_answer_that_is_cut_off_is_no_skill(
+    web: tuple[str, list[str]], monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    monkeypatch.setattr(fetching, "HTTP_PAUSE", 0.0)
+    url, asked = web
+    (item,) = items_of(f"{url}{path}")
+    assert item.skill is None
+    assert f"{path} cannot be fetched (" in str(item.error)
+    assert asked.count(path) == fetching.HTTP_ATTEMPTS
+
+
 def test_tables_that_are_none_are_told(tmp_path: Path) -> None:
     files = {"a.csv": "address\nx\n", "b.jsonl": '{"url": "https://x/y.md"\n', "c.jsonl": "[1]\n"}
+    files["d.csv"] = f"url\n/x\n{'x' * (csv.field_size_limit() + 1)}\n"
     for name, text in files.items():
         (tmp_path / name).write_text(text)
     said = told(items_of(*(tmp_path / name for name in files)))
     assert said[0].endswith("a.csv has no column 'url': its first line must name the columns.")
     assert "b.jsonl:1 cannot be read" in said[1]
     assert "c.jsonl:1 is no JSON object" in said[2]
+    assert "d.csv:3 cannot be read" in said[4]
 
 
 def test_the_command_takes_every_source_and_tells_each_fault(tmp_path: Path, repository: Path) -> None:

@@ -177,9 +177,8 @@ class _Run:
             if built is None or isinstance(built.error, StoreError):
                 attempts[task.key] = attempts.get(task.key, 0) + 1
                 if attempts[task.key] < MAX_ATTEMPTS:
-                    logger.debug(
-                        "%s is tried again: %s", task.place, "its worker died" if built is None else ""
-                    )
+                    reason = "its worker died" if built is None else built.error
+                    logger.debug("%s is tried again: %s", task.place, reason)
                     again.append(task)
                     continue
             self._take(task, built or Built(error=_deadly(task)))

@@ -11,6 +11,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
+from http.client import HTTPException
 from pathlib import Path, PurePosixPath
 from urllib.parse import parse_qs, unquote, urlsplit
 
@@ -124,7 +125,7 @@ def fetch_http(url: str, folder: Path) -> Path:
         try:
             _download(url, target, MAX_TOTAL_BYTES if is_archive(name) else MAX_FILE_BYTES)
             return target
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, HTTPException) as error:
             status = error.code if isinstance(error, urllib.error.HTTPError) else None
             passing = status in PASSING or (status is None and not isinstance(error, ValueError))
             if attempt == HTTP_ATTEMPTS or not passing:
@@ -146,6 +147,9 @@ def _download(url: str, target: Path, max_bytes: int) -> None:
             if size > max_bytes:
                 raise ValueError(f"it has more than {max_bytes:,} bytes")
             file.write(chunk)
+    announced = answer.headers.get("Content-Length", "")
+    if announced.isdecimal() and size < int(announced):  # which the reader of an answer does not mind
+        raise ConnectionError(f"it ended after {size:,} of {int(announced):,} bytes")
 
 
 def _plain(name: str) -> str:

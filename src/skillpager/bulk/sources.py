@@ -238,6 +238,7 @@ def _rows(table: Path) -> Iterator[tuple[int, dict[str, object]]]:
                     raise SkillError(f"{table} has no column {URL!r}: its first line must name the columns.")
                 for fields in reader:
                     yield reader.line_num, dict(fields)
+                    number = reader.line_num + 1
                 return
             for number, line in enumerate(lines, 1):
                 if line.strip():
