@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from logging import ERROR, WARNING, LogRecord
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
@@ -503,11 +504,32 @@ def test_a_skill_that_cannot_be_published_fails_and_stays_in_the_library(
         made_skill(folder, number)
     assert invoke("index", folder, env=env).code == 0
     monkeypatch.setattr("skillpager.library.publishing.MAX_NAME_BYTES", 4)
+    assert "2 skills: 2 failed;" in invoke("index", folder, env=env).err
     failed = invoke("index", folder / "skill-0001", "--prune", "--json", env=env)
     assert failed.code == 1
     assert failed.json["skills"] == []
     assert "nothing is removed" in failed.err
     assert len(invoke("list", "--json", env=env).json["skills"]) == 2
+
+
+def test_a_skill_from_an_archive_has_the_licence_that_it_states(
+    env: dict[str, str], store: PostgresStore, tmp_path: Path
+) -> None:
+    """Not that of the repository in which the archive lies; and of its body alone nothing can be published."""
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "LICENSE").write_text("Apache License 2.0\n")
+    archive = tmp_path / "skills.zip"
+    with ZipFile(archive, "w") as opened:
+        for number, line in enumerate(("", "license: MIT\n")):
+            text = f"---\nname: skill-{number}\ndescription: {WORDS[number]}.\n{line}---\n# Title\n\nText.\n"
+            opened.writestr(f"skill-{number}/SKILL.md", text)
+    failed = invoke("index", archive, "--scope", "body", env=env)
+    assert failed.code == 1
+    assert failed.err.count("Index it with --scope skill.") == 2
+    assert invoke("index", archive, env=env).code == 0
+    _, changed = store.library("default").changes()
+    licences = {skill.name: skill.licence for _, skill in changed if isinstance(skill, PublishedSkill)}
+    assert licences == {"skill-0": "unknown", "skill-1": "MIT"}
 
 
 def test_replicas_show_what_any_host_publishes(database: str, tmp_path: Path) -> None:

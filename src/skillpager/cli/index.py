@@ -246,6 +246,11 @@ def publish_skill(publisher: "Publisher", pager: "SkillPager", outcome: "Outcome
 
     path, key = Path(outcome.place), outcome.key
     if pager.settings.scope == "body":
+        if skill.root is None:
+            raise SkillError(
+                f"{outcome.place} cannot be published with the scope body: its other files are not here any "
+                "more. Index it with --scope skill."
+            )
         with skill_faults(path):
             skill = read_skill(path, max_bytes=pager.settings.max_bytes)
         key = index_key(skill, pager.recipe)
@@ -344,7 +349,7 @@ def summary(outcomes: "Sequence[Outcome]", *, seconds: float) -> str:
     from skillpager.cli.views import counted
 
     failed = sum(outcome.error is not None for outcome in outcomes)
-    cached = sum(outcome.cached for outcome in outcomes)
+    cached = sum(outcome.cached and outcome.error is None for outcome in outcomes)
     new = len(outcomes) - failed - cached
     parts = [f"{new:,} indexed", f"{cached:,} not changed", f"{failed:,} failed"]
     said = ", ".join(part for part in parts if not part.startswith("0 "))

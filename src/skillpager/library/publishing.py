@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from skillpager.errors import SkillError
 from skillpager.library.discovery import USER_ONLY, FoundSkill, stub_of
-from skillpager.library.licences import Licences, stated_licence
+from skillpager.library.licences import Licences, recognise_name, stated_licence
 from skillpager.library.published import pack_skill
 from skillpager.types import PublishedSkill, Skill
 
@@ -58,7 +58,7 @@ class Publisher:
 
         Args:
             skill: The skill, all of its files.
-            path: Its folder or file.
+            path: Its folder or file, or the address from which it was brought.
             key: Cache key of its index.
 
         Raises:
@@ -78,7 +78,7 @@ class Publisher:
         stated = stated_licence(skill.metadata)
         words = words_of(skill.name, skill.description, entry.text[entry.body_start :])
         user_only = skill.metadata.get(USER_ONLY, "").strip().lower() == "true"
-        licence = self._licences.read(path, stated, top=self._tops.get(path)).expression
+        licence = self._licence_of(skill, path, stated)
         told = (skill.name, entry.digest, skill.description, user_only, stated, licence, key)
         state = hashlib.sha256(json.dumps(told).encode() + words + content).hexdigest()
         if self._states.get(skill.name) == state:
@@ -87,6 +87,11 @@ class Publisher:
         with self._turn:
             self.changed += changed
         return changed
+
+    def _licence_of(self, skill: Skill, path: Path, stated: str) -> str:
+        if skill.root is None:  # brought from elsewhere: what the licence files here say is not about it
+            return recognise_name(stated)
+        return self._licences.read(path, stated, top=self._tops.get(path)).expression
 
     def prune(self) -> list[str]:
         """Take what was in the library before and was not published now out of it; return the names.
