@@ -36,7 +36,6 @@ BEST_OF_CLAUSE = 5  # and for each clause: one skill of several that a task need
 USUAL_TERMS = 5  # a description with fewer terms counts as if it had so many
 
 FloatRow = NDArray[np.float64]
-BoolRow = NDArray[np.bool_]
 
 # what the model reads of each candidate; see `features_of`
 COLUMNS = (
