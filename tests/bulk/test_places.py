@@ -6,6 +6,7 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import closing
+from multiprocessing import resource_tracker
 from pathlib import Path
 
 import pytest
@@ -116,12 +117,16 @@ def test_a_skill_that_ends_every_worker_fails_alone(tmp_path: Path, skills: Path
     pager.close()
 
 
+def break_new_processes(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    """Make each process of Python that starts from now on end at once: it does not find its library."""
+    resource_tracker.ensure_running()  # one of them, of the standard library; it is no worker
+    monkeypatch.setenv("PYTHONHOME", str(folder))
+
+
 def test_workers_that_cannot_start_are_an_error(
     tmp_path: Path, skills: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(
-        "PYTHONHOME", str(tmp_path)
-    )  # of the processes that are started: none finds its library
+    break_new_processes(monkeypatch, tmp_path)
     pager = telling_pager(tmp_path, tmp_path / "store")
     with pytest.raises(SkillPagerError, match=r"5 workers in a row died as they started.*--jobs 1"):
         index_skills(pager, sources_of([skills], pager.settings), local_place(pager, 2))
@@ -132,7 +137,7 @@ def test_workers_that_die_as_they_start_are_replaced_while_there_is_patience(
     tmp_path: Path, skills: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("skillpager.bulk.processes.Processes.patience", 20.0)  # another each second
-    monkeypatch.setenv("PYTHONHOME", str(tmp_path))
+    break_new_processes(monkeypatch, tmp_path)
     mended = threading.Timer(3.5, os.environ.pop, ["PYTHONHOME"])
     mended.start()
     pager = telling_pager(tmp_path, tmp_path / "store", seconds=0.0)
