@@ -208,7 +208,7 @@ def _varied(segment: Segment, keys: Sequence[int], salt: int) -> Segment:
                 counts=postings.counts[moved],
             )
         )
-    return Segment(np.array(keys, np.uint64), tuple(fields))
+    return Segment(np.array(keys, np.uint64), tuple(fields), segment.vectors)
 
 
 def _run(step: str, folder: Path, options: Sequence[str]) -> dict[str, object]:

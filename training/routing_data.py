@@ -26,6 +26,7 @@ from skillpager.library.routing.fields import (
     field_terms,
     make_postings,
 )
+from skillpager.library.routing.vectors import SkillVectors, TermVectors, VectorArray
 from skillpager.parsing.skill import skill_from_text
 from skillpager.types import FloatArray, Skill
 
@@ -121,8 +122,13 @@ class Corpus:
             texts = [f"{name}: {description}"[:MOST_CHARS] for name, description in described]
             self.rows = encoder.encode_documents(texts).astype(np.float16)
         self.postings = _postings([skill for _, skill in skills])
+        self._vectors: dict[TermVectors, VectorArray] = {}
 
-    def library(self, places: Places) -> Searched:
+    def add_vectors(self, vectors: TermVectors) -> None:
+        """Make the vectors of all skills, which libraries with these vectors of terms need."""
+        self._vectors[vectors] = vectors.of_skills(self.postings)
+
+    def library(self, places: Places, vectors: TermVectors) -> Searched:
         """Return the library of the skills in the given places, ascending."""
         size = len(places)
         ordinals = np.full(len(self.ids), -1, np.int32)
@@ -130,7 +136,11 @@ class Corpus:
         fields = {
             name: FieldIndex([part], ordinals, size) for name, part in zip(FIELDS, self.postings, strict=True)
         }
-        return Searched([self.found[place] for place in places], fields)
+        return Searched(
+            [self.found[place] for place in places],
+            fields,
+            SkillVectors(vectors, [self._vectors[vectors]], ordinals, size),
+        )
 
 
 def _postings(skills: Iterable[Skill]) -> list[Postings]:
@@ -285,6 +295,7 @@ def cases_of(
     library: Places,
     likeness: Likeness,
     *,
+    vectors: TermVectors,
     most_terms: int,
     without: bool,
 ) -> Iterator[Case]:
@@ -295,6 +306,7 @@ def cases_of(
         corpus: All skills.
         library: Places of the library's skills, ascending.
         likeness: Copies of annotated skills.
+        vectors: Vectors of terms that have not learned from the query.
         most_terms: Terms of a query that are searched.
         without: Ask for the second case.
     """
@@ -308,7 +320,7 @@ def cases_of(
     if without and len(here):
         variants.append((np.setdiff1d(kept, needs), here[:0]))
     for places, needed in variants:
-        found = features_of(corpus.library(places), question.text, most_terms=most_terms)
+        found = features_of(corpus.library(places, vectors), question.text, most_terms=most_terms)
         candidates = places[found.skills]
         is_needed = np.isin(candidates, needed)
         yield Case(

@@ -18,7 +18,7 @@ import multiprocessing
 import os
 import pickle
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -49,7 +49,9 @@ from skillpager.library.routing.router import (
     chance_features_of,
     fit_features_of,
 )
+from skillpager.library.routing.vectors import TermVectors, load_vectors
 from skillpager.parsing.skill import skill_from_text
+from train_vectors import embed_terms, read_texts, train_vectors, write_vectors
 
 logger = logging.getLogger("router")
 
@@ -357,19 +359,47 @@ def some_of(questions: Sequence[Question], random: np.random.Generator) -> list[
     ]
 
 
-def folds_of(groups: Sequence[str]) -> NDArray[np.intp]:
-    """Return the fold of each case; repositories stay together, and the folds are about equally large."""
+def folds_of(groups: Sequence[str]) -> dict[str, int]:
+    """Return the fold of each repository, given those of all queries: the folds are about equally large."""
     names, counts = np.unique(groups, return_counts=True)
     sizes = np.zeros(FOLDS, int)
     fold: dict[str, int] = {}
     for name, count in sorted(zip(names.tolist(), counts.tolist(), strict=True), key=lambda each: -each[1]):
         fold[name] = int(sizes.argmin())
         sizes[fold[name]] += count
-    return np.array([fold[group] for group in groups])
+    return fold
 
 
-def make_cases(options: argparse.Namespace) -> list[Case]:
-    """Return the training cases: each query in the library of all skills, and in a small one."""
+def make_vectors(
+    skills: Sequence[tuple[str, Any]],
+    asked: Sequence[Question],
+    fold: Mapping[str, int],
+    seen: Collection[int],
+    options: argparse.Namespace,
+) -> list[TermVectors]:
+    """Return for each fold the vectors that have not learned from it; write those of all, which ship.
+
+    Args:
+        skills: All skills with their ids.
+        asked: The queries.
+        fold: The fold of each repository.
+        seen: Places of the skills of the pool from which vectors learn.
+        options: Those of the command.
+    """
+    paths = [options.work / f"vectors-{number}.npz" for number in range(FOLDS)]
+    if not all(path.exists() for path in paths):
+        texts = read_texts(skills, asked, np.random.default_rng(options.seed))
+        rows = embed_terms(texts.vocabulary, options.base, options.work / "terms.npy")
+        folds = np.array([fold[question.group] for question in asked])
+        for number, path in enumerate([*paths, options.out.with_name("vectors.npz")]):
+            learned = np.flatnonzero(folds != number).tolist()
+            needed = {place for each in learned for place in texts.needs[each]}
+            write_vectors(train_vectors(texts, rows, learned, {*seen, *needed}, seed=options.seed), path)
+    return [load_vectors(path) for path in paths]
+
+
+def make_cases(options: argparse.Namespace) -> tuple[list[Case], NDArray[np.intp]]:
+    """Return the cases, each query in the library of all skills and in a small one, and their folds."""
     random = np.random.default_rng(options.seed)
     annotated, questions = read_questions(options.data)
     pool = list(read_pool(options.pool))
@@ -385,13 +415,19 @@ def make_cases(options: argparse.Namespace) -> list[Case]:
     questions = [replace(question, group=groups[question.group]) for question in questions]
     asked = [*some_of(questions, random), *tasks]
     asked += compose(questions, corpus, paragraphs(chosen, random), COMPOSED_QUERIES, random)
-    everything = np.arange(len(corpus.ids))
+    fold = folds_of([question.group for question in asked])
+    # vectors fit the skills that they learned from better than others: libraries hold none of these
+    seen = len(annotated) + np.arange(0, len(pool), 2)
+    vectors = make_vectors([*annotated, *pool], asked, fold, set(seen.tolist()), options)
+    for each in vectors:
+        corpus.add_vectors(each)
+    everything = np.setdiff1d(np.arange(len(corpus.ids)), seen)
     small = [
         np.sort(
             np.concatenate(
                 [
                     random.permutation(mine)[: min(len(mine) // 2, max(3, size // 3))],
-                    random.choice(everything[len(mine) :], min(size, len(pool)), replace=False),
+                    random.choice(everything[len(mine) :], size, replace=False),
                 ]
             )
         )
@@ -405,12 +441,21 @@ def make_cases(options: argparse.Namespace) -> list[Case]:
 
     def cases_at(place: int) -> list[Case]:
         found = (
-            cases_of(asked[place], corpus, library, likeness, most_terms=MOST_TERMS, without=without)
+            cases_of(
+                asked[place],
+                corpus,
+                library,
+                likeness,
+                vectors=vectors[fold[asked[place].group]],
+                most_terms=MOST_TERMS,
+                without=without,
+            )
             for library, without in plans[place]
         )
         return [as_kept(case) for each in found for case in each if len(case.found.skills)]
 
-    return in_processes(cases_at, len(asked), options.jobs)
+    cases = in_processes(cases_at, len(asked), options.jobs)
+    return cases, np.array([fold[case.question.group] for case in cases])
 
 
 def in_processes(work: Callable[[int], list[Case]], count: int, jobs: int) -> list[Case]:
@@ -445,6 +490,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("data", nargs="+", type=Path)
     parser.add_argument("--pool", type=Path, required=True)
+    parser.add_argument("--base", type=Path, default=Path("build/base-encoder"))
     parser.add_argument("--work", type=Path, default=Path("build/router"))
     parser.add_argument("--out", type=Path, default=MODELS / "router" / "router.json")
     parser.add_argument("--seed", type=int, default=0)
@@ -455,8 +501,7 @@ def main() -> None:
     stored = options.work / "cases.pkl"
     if not stored.exists():
         stored.write_bytes(pickle.dumps(make_cases(options), pickle.HIGHEST_PROTOCOL))
-    cases = pickle.loads(stored.read_bytes())
-    folds = folds_of([case.question.group for case in cases])
+    cases, folds = pickle.loads(stored.read_bytes())
     model, tried = train(cases, folds)
     measures = measure(cases, folds, tried)
     for kind, values in measures.items():

@@ -22,6 +22,7 @@ from skillpager.library.routing.fields import (
     merge_postings,
 )
 from skillpager.library.routing.router import load_router, route_query
+from skillpager.library.routing.vectors import SkillVectors, load_vectors
 from skillpager.strategies.navigator.lexical import terms_of
 
 DEPTH = 50  # ranks that rows tell
@@ -82,9 +83,11 @@ def _searched(
         for skill, keep in zip(skills, kept, strict=True)
         if keep
     ]
+    vectors = load_vectors()
     return Searched(
         found,
         {name: FieldIndex([part], ordinals, size) for name, part in zip(FIELDS, fields, strict=True)},
+        SkillVectors(vectors, [vectors.of_skills(fields)], ordinals, size),
     )
 
 

@@ -29,8 +29,8 @@ Part = TypeVar("Part")
 FILE_NAME = "catalog.db"
 # "SkCt" in ASCII
 APPLICATION_ID = 0x536B4374
-# raise it when terms, fields or tables change: the catalog is then made again
-VERSION = 5
+# raise it when terms, fields, their vectors or tables change: the catalog is then made again
+VERSION = 6
 SCHEMA = Schema(
     "catalog of skills",
     APPLICATION_ID,

@@ -1,8 +1,4 @@
-"""Features of routing: the skills that may fit a query, and what their words say of each.
-
-Embeddings are left out: cosines with name and description, by the shipped encoder, added nothing to words on
-held-out repositories, alone or in clauses (docs/routing.md).
-"""
+"""Features of routing: the skills that may fit a query, and what words and vectors say of each."""
 
 import math
 from collections import Counter
@@ -21,6 +17,7 @@ from skillpager.library.routing.fields import (
     pick_terms,
     routing_terms,
 )
+from skillpager.library.routing.vectors import DESCRIBED, OPENING, SkillVectors
 from skillpager.strategies.navigator.lexical import clauses_of
 from skillpager.types import FloatArray
 
@@ -33,6 +30,7 @@ FURTHER = ("opening", "phrases")  # of which the sum alone counts
 # candidates: the best over all fields, where rare terms count more, or as in BM25; and the best in each field
 BEST_OF_ALL, BEST_OF_SUM, BEST_OF_FIELD = 100, 50, 30  # of the further fields together as many as of a field
 BEST_OF_CLAUSE = 5  # and for each clause: one skill of several that a task needs may have but a line of it
+NEAREST = 30  # and those whose description has the nearest vectors
 USUAL_TERMS = 5  # a description with fewer terms counts as if it had so many
 
 FloatRow = NDArray[np.float64]
@@ -45,21 +43,24 @@ COLUMNS = (
     *("share", "rare_share", "described_share", "described_rarest", "rarest", "rarest_three"),
     *("name_cover", "description_cover", "description_length", "body_length"),
     *("clause_relative", "clause_rank", "clause_share", "clause_mean"),
+    *(f"near_{of}{kind}" for of in ("description", "opening", "clause") for kind in ("", "_gap", "_rank")),
     *("mention", "negated", "terms", "known", "clauses", "skills"),
 )
 
 
 @dataclass(frozen=True, eq=False)
 class Searched:
-    """What routing searches: the skills of a library by words.
+    """What routing searches: the skills of a library by words and by vectors.
 
     Attributes:
         skills: The skills, in the order in which equally good ones are listed.
         fields: Their words, by the names of `FIELDS`.
+        vectors: Their vectors.
     """
 
     skills: Sequence[FoundSkill]
     fields: Mapping[str, FieldIndex]
+    vectors: SkillVectors
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,10 +104,16 @@ def features_of(searched: Searched, query: str, *, most_terms: int) -> Candidate
     times = Counter(asked)
     often = 1 + np.log([times[term] for term in terms])
     rarity: FloatRow = np.min([hit.rarity for hit in hits], axis=0)
-    parts = _clause_terms(query, terms)
-    skills = np.union1d(
-        _propose(hits, rarity * often, parts, size), _best(further[0] + further[1], BEST_OF_FIELD)
-    )
+    clauses = [routing_terms(clause) for clause in clauses_of(query)]
+    parts = _clause_terms(clauses, terms)
+    # one for the query, then one for each clause
+    vectors = np.array([searched.vectors.terms.of_query(hash_terms(part)) for part in (asked, *clauses)])
+    proposed = [
+        _propose(hits, rarity * often, parts, size),
+        _best(further[0] + further[1], BEST_OF_FIELD),
+        searched.vectors.nearest(vectors[0], NEAREST),
+    ]
+    skills = np.unique(np.concatenate(proposed))
     weights = _weights(hits, skills, size, len(terms))
     features = np.zeros((len(skills), len(COLUMNS)))
     if len(skills):
@@ -114,6 +121,7 @@ def features_of(searched: Searched, query: str, *, most_terms: int) -> Candidate
         columns |= _further_columns([total[skills] for total in further])
         columns |= _length_columns(searched.fields, weights > 0, skills)
         columns |= _clause_columns(weights, rarity, parts)
+        columns |= _near_columns(searched.vectors.cosines(vectors, skills))
         text = f" {' '.join(asked)} "
         columns["mention"] = [_is_named(searched.skills[place].name, text) for place in skills]
         columns["terms"] = math.log1p(len(terms))
@@ -157,9 +165,9 @@ def _total(hits: Hits, size: int) -> FloatRow:
     return np.bincount(hits.skills, hits.weights, size).astype(float)
 
 
-def _clause_terms(query: str, terms: Sequence[str]) -> NDArray[np.bool_]:
+def _clause_terms(clauses: Sequence[Sequence[str]], terms: Sequence[str]) -> NDArray[np.bool_]:
     """Return `(clauses, terms)`: which terms stand in each clause; no rows for a query of one clause."""
-    held = [set(routing_terms(clause)) for clause in clauses_of(query)]
+    held = [set(clause) for clause in clauses]
     return np.array([[term in clause for term in terms] for clause in held], bool).reshape(
         len(held), len(terms)
     )
@@ -271,6 +279,28 @@ def _clause_columns(weights: FloatArray, rarity: FloatRow, parts: NDArray[np.boo
         "clause_rank": (_ranks(scores) * (scores > 0)).max(1),
         "clause_share": (held @ (chosen * rarity[:, None]) / np.maximum(inside @ rarity, 1e-9)).max(1),
     }
+
+
+def _near_columns(cosines: FloatArray) -> Columns:
+    """Return how near candidates are to the query, and descriptions to the clause that they are nearest to.
+
+    Args:
+        cosines: `(2, c, 1 + clauses)`: of description and opening with the query, then with each clause.
+    """
+    clauses = cosines[DESCRIBED, :, 1:] if cosines.shape[2] > 1 else cosines[DESCRIBED]
+    near = {
+        "description": cosines[DESCRIBED, :, :1],
+        "opening": cosines[OPENING, :, :1],
+        "clause": clauses,
+    }
+    columns: Columns = {}
+    for name, values in near.items():
+        columns |= {
+            f"near_{name}": values.max(1),
+            f"near_{name}_gap": (values - values.max(0)).max(1),
+            f"near_{name}_rank": _ranks(values.max(1)),
+        }
+    return columns
 
 
 def _relative(scores: NDArray[np.float64] | FloatArray) -> NDArray[np.float64]:

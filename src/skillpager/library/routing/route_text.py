@@ -12,9 +12,11 @@ TITLE_CHARS = 50
 
 def reason_words(routed: RoutedSkill) -> str:
     """Return why a skill was found, such as `restore, dump in its description and body; near "Restore"`."""
-    *before, last = routed.fields  # words alone propose skills, so each holds some in a field
-    fields = f"{', '.join(before)} and {last}" if before else last
     node = f'; near its "{snippet(routed.node, TITLE_CHARS)}"' if routed.node else ""
+    if not routed.fields:
+        return f"its description is about it in other words{node}"
+    *before, last = routed.fields
+    fields = f"{', '.join(before)} and {last}" if before else last
     return f"{', '.join(routed.terms[:MAX_TERMS])} in its {fields}{node}"
 
 

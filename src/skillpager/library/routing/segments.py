@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from skillpager.library.routing.catalog import DamagedSegmentError
 from skillpager.library.routing.fields import FIELDS, Postings, make_postings, merge_postings
+from skillpager.library.routing.vectors import VectorArray, load_vectors
 
 KeyArray = NDArray[np.uint64]
 
@@ -23,15 +24,17 @@ _ALIGNED = 8  # bytes: arrays are read where they lie
 
 @dataclass(frozen=True, eq=False)
 class Segment:
-    """The words of some skills.
+    """The words and vectors of some skills.
 
     Attributes:
         keys: `(n,)` uint64: the key of the skill in each row.
         fields: The postings of each field, in the order of `FIELDS`.
+        vectors: `(n, vectors of a skill, dim)` int8, as `TermVectors.of_skills` makes them of the fields.
     """
 
     keys: KeyArray
     fields: tuple[Postings, ...]
+    vectors: VectorArray
 
     def pack(self) -> list[bytes | memoryview]:
         """Return the segment as blocks of bytes, one behind the other; its arrays are not copied."""
@@ -40,7 +43,7 @@ class Segment:
             for name, postings in zip(FIELDS, self.fields, strict=True)
             for part, dtype in _POSTINGS.items()
         }
-        return _pack({"keys": self.keys.astype("<u8", copy=False), **arrays})
+        return _pack({"keys": self.keys.astype("<u8", copy=False), **arrays, "vectors": self.vectors})
 
     @classmethod
     def unpack(cls, data: bytes | bytearray) -> Self:
@@ -49,12 +52,12 @@ class Segment:
         Raises:
             DamagedSegmentError: They are not such bytes.
         """
-        wanted = {"keys": "<u8"} | {
+        wanted = {"keys": "<u8", "vectors": "|i1"} | {
             f"{name}.{part}": dtype for name in FIELDS for part, dtype in _POSTINGS.items()
         }
         arrays = _unpack(data, wanted)
         fields = tuple(Postings(**{part: arrays[f"{name}.{part}"] for part in _POSTINGS}) for name in FIELDS)
-        return cls(arrays["keys"], fields)
+        return cls(arrays["keys"], fields, arrays["vectors"])
 
     @classmethod
     def merge(cls, parts: Sequence[Self], living: Collection[int]) -> Self:
@@ -67,13 +70,18 @@ class Segment:
         fields = tuple(
             merge_postings(of, places) for of in zip(*(part.fields for part in parts), strict=True)
         )
-        return cls(_kept_keys(parts, keep), fields)
+        vectors = [part.vectors[kept] for part, kept in zip(parts, keep, strict=True)]
+        return cls(_kept_keys(parts, keep), fields, np.concatenate(vectors))
 
 
 def make_terms(keys: Sequence[int], texts: Sequence[Sequence[Sequence[str]]]) -> Segment:
     """Return the segment of skills, each given by its key and the terms of its fields."""
-    fields = tuple(make_postings([of[number] for of in texts]) for number in range(len(FIELDS)))
-    return Segment(np.array(keys, np.uint64), fields)
+    return make_segment(keys, [make_postings([of[number] for of in texts]) for number in range(len(FIELDS))])
+
+
+def make_segment(keys: Sequence[int], fields: Sequence[Postings]) -> Segment:
+    """Return the segment of skills, given their keys and the postings of their fields."""
+    return Segment(np.array(keys, np.uint64), tuple(fields), load_vectors().of_skills(fields))
 
 
 def _kept(parts: Sequence[Segment], living: Collection[int]) -> list[NDArray[np.bool_]]:

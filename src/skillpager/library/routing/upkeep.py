@@ -16,6 +16,7 @@ from skillpager.library.routing.features import Searched
 from skillpager.library.routing.fields import FIELDS, FieldIndex, field_terms
 from skillpager.library.routing.segments import KeyArray, Segment, make_terms
 from skillpager.library.routing.shelf import Shelf
+from skillpager.library.routing.vectors import SkillVectors, load_vectors
 from skillpager.library.routing.words import segment_of
 from skillpager.parsing.skill import read_skill
 
@@ -92,7 +93,7 @@ class Upkeep:
                 self._words.add(segment, living)
 
     def _read(self, skills: Sequence[FoundSkill], keys: KeyArray) -> Segment | None:
-        """Return the words of skills that lie in folders, or of published ones; None if there are none."""
+        """Return the segment of skills that lie in folders, or of published ones; None if there are none."""
         if not skills:
             return None
         if skills[0].published is None:
@@ -131,7 +132,8 @@ class Upkeep:
             name: FieldIndex([part.fields[number] for part in words], ordinals, size)
             for number, name in enumerate(FIELDS)
         }
-        return Searched(self._skills, fields)
+        vectors = SkillVectors(load_vectors(), [part.vectors for part in words], ordinals, size)
+        return Searched(self._skills, fields, vectors)
 
 
 def _batches(skills: Sequence[FoundSkill], places: NDArray[np.intp]) -> Iterator[NDArray[np.intp]]:

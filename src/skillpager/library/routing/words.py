@@ -9,7 +9,6 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from skillpager.library.routing.catalog import VERSION
 from skillpager.library.routing.fields import (
     FIELDS,
     MOST_COUNTED,
@@ -18,9 +17,11 @@ from skillpager.library.routing.fields import (
     field_terms,
     hash_term,
 )
-from skillpager.library.routing.segments import Segment
+from skillpager.library.routing.segments import Segment, make_segment
 
-# the version of terms and fields, then for each field the number of different terms, and of all
+# raise it when terms or fields change
+VERSION = 5
+# the version, then for each field the number of different terms, and of all
 _HEAD_BYTES = 8 + 8 * len(FIELDS)
 
 
@@ -59,10 +60,9 @@ def segment_of(keys: Sequence[int], words: Sequence[bytes]) -> Segment:
             hashes[field].append(of_hashes[start : start + size])
             counts[field].append(of_counts[start : start + size])
             start += size
-    fields = tuple(
-        _postings(hashes[field], counts[field], heads[:, field, 1]) for field in range(len(FIELDS))
+    return make_segment(
+        keys, [_postings(hashes[field], counts[field], heads[:, field, 1]) for field in range(len(FIELDS))]
     )
-    return Segment(np.array(keys, np.uint64), fields)
 
 
 def _read_head(words: bytes) -> NDArray[np.uint32]:

@@ -138,6 +138,8 @@ function reason(routed) {
   if (routed.terms.length) {
     const fields = routed.fields.join(", ").replace(/, ([^,]*)$/, " and $1");
     reasons.push(`${routed.terms.slice(0, MOST_TERMS).join(", ")} in its ${fields}`);
+  } else {
+    reasons.push("its description is about it in other words");
   }
   if (routed.node) reasons.push(`near its “${snippet(routed.node, 50)}”`);
   return reasons.join("; ");
