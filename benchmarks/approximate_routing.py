@@ -10,7 +10,6 @@ Processor time is that of the process and of the server together.
 import argparse
 import csv
 import json
-import os
 import random
 import re
 import statistics
@@ -20,7 +19,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import astuple
 from itertools import islice
 from pathlib import Path
@@ -43,7 +42,6 @@ WORDS_OF_A_SHORT_QUERY, FEWEST_WORDS = 8, 4
 CHARS_OF_A_LONG_QUERY = 1_500
 BEST = 10
 PUBLISHED = 200  # one by one
-TICKS = os.sysconf("SC_CLK_TCK")
 
 
 Row = tuple[PublishedSkill, bytes, bytes]
@@ -135,13 +133,14 @@ def choose_queries(pool: Path, end: int, annotated: Path | None, count: int) -> 
     ]
 
 
-def worked(processes: Sequence[int]) -> float:
-    """Return the milliseconds of processor time of this process and of others."""
-    total = 1000 * time.process_time()
-    for process in processes:
-        fields = Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-        total += 1000 * (int(fields[11]) + int(fields[12])) / TICKS
-    return total
+def worked(processes: Sequence[int]) -> dict[int, float]:
+    """Return the milliseconds of processor time of this process (0) and of those of others that still run."""
+    found = {0: 1000 * time.process_time()}
+    for process in filter(None, processes):
+        with suppress(FileNotFoundError, ProcessLookupError):  # the server starts and ends workers of its own
+            text = Path(f"/proc/{process}/schedstat").read_text(encoding="utf-8")
+            found[process] = int(text.split()[0]) / 1e6
+    return found
 
 
 def measure(
@@ -163,7 +162,7 @@ def measure(
         begun, busy = time.perf_counter(), worked(processes)
         route = library.route(query, k=BEST)
         waited.append(1000 * (time.perf_counter() - begun))
-        work.append(worked(processes) - busy)
+        work.append(sum(after - busy[process] for process, after in worked([*busy]).items()))
         routes.append([each.skill.name for each in route.skills])
     pager.close()
     return {
