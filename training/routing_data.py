@@ -130,7 +130,7 @@ class Corpus:
         fields = {
             name: FieldIndex([part], ordinals, size) for name, part in zip(FIELDS, self.postings, strict=True)
         }
-        return Searched([self.found[place] for place in places], fields)
+        return Searched([self.found[place] for place in places], fields, size)
 
 
 def _postings(skills: Iterable[Skill]) -> list[Postings]:

@@ -605,6 +605,21 @@ class PublishedSkill:
 
 
 @dataclass(frozen=True, slots=True)
+class SkillTerms:
+    """The terms of a skill as lexemes, by which a shared store finds it.
+
+    Attributes:
+        counted: Lexemes of which the store knows how many skills hold each; no two are alike.
+        uncounted: Further ones, by which skills are found as well.
+        lengths: The number of terms of each field, repetitions included.
+    """
+
+    counted: tuple[str, ...]
+    uncounted: tuple[str, ...]
+    lengths: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class DamagedEntry:
     """Damage that a store found in an entry, or in its file.
 

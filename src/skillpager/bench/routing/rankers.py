@@ -85,6 +85,7 @@ def _searched(
     return Searched(
         found,
         {name: FieldIndex([part], ordinals, size) for name, part in zip(FIELDS, fields, strict=True)},
+        size,
     )
 
 

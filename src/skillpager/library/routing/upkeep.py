@@ -131,7 +131,7 @@ class Upkeep:
             name: FieldIndex([part.fields[number] for part in words], ordinals, size)
             for number, name in enumerate(FIELDS)
         }
-        return Searched(self._skills, fields)
+        return Searched(self._skills, fields, size)
 
 
 def _batches(skills: Sequence[FoundSkill], places: NDArray[np.intp]) -> Iterator[NDArray[np.intp]]:
