@@ -24,6 +24,7 @@ from skillpager.library.discovery import (
 )
 from skillpager.library.licences import Licences
 from skillpager.parsing.skill import ENTRY_FILE
+from skillpager.settings import cache_folder
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -372,7 +373,7 @@ class Library:
 
     @cached_property
     def _catalog(self) -> "Catalog | None":
-        """The catalog beside the index store; None for a store without a file."""
+        """The catalog beside the index store, or in the cache; None for a store that keeps nothing."""
         from skillpager.library.routing.catalog import Catalog
 
         folder = self._cache
@@ -380,7 +381,10 @@ class Library:
             from skillpager.stores import SqliteStore
 
             store = self.pager.store
-            folder = store.path.parent if isinstance(store, SqliteStore) else None
+            if isinstance(store, SqliteStore):
+                folder = store.path.parent
+            elif self._published is not None:  # the store is on another host
+                folder = cache_folder(self.pager.settings)
         return None if folder is None else Catalog(folder)
 
     def page(self, query: str, **options: "Unpack[LibraryPageOptions]") -> "LibraryPage":
