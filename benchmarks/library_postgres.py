@@ -49,7 +49,8 @@ _NAME = re.compile(r"^name: *(.*)$", re.MULTILINE)
 
 def read_pool(path: Path, first: int, end: int) -> Iterator[tuple[str, str]]:
     """Yield name and text of the skills of the pool from number `first` to `end`; no two have one name."""
-    with lzma.open(path, "rt", encoding="utf-8") as file:
+    opened = lzma.open if path.suffix == ".xz" else open
+    with opened(path, "rt", encoding="utf-8") as file:
         for number, line in enumerate(islice(file, end)):
             if number >= first:
                 text = str(json.loads(line)["skill_md"])

@@ -68,6 +68,7 @@ NEEDED = {
     "tests/pages/test_known_nodes.py": ("rs_bpe",),
     "tests/stores/test_postgres*.py": ("psycopg", "psycopg_pool"),
     "tests/stores/test_postgres_service.py": ("fastapi", "httpx", "mcp_types", "rs_bpe"),
+    "tests/integrations/test_integrations_published.py": ("psycopg", "psycopg_pool"),
     "tests/strategies/test_diverse_strategies.py": ("pyversity",),
     "tests/strategies/test_llm_outline.py": ("httpx",),
     "tests/strategies/test_mmr.py": ("langchain_core", "pyversity"),

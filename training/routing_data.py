@@ -140,6 +140,7 @@ class Corpus:
             [self.found[place] for place in places],
             fields,
             SkillVectors(vectors, [self._vectors[vectors]], ordinals, size),
+            size,
         )
 
 

@@ -1,5 +1,6 @@
 """Bounded, thread-safe in-memory caches, and file stamps that show when a skill has changed on disk."""
 
+import os
 import threading
 import time
 from collections import OrderedDict
@@ -11,7 +12,7 @@ from weakref import WeakValueDictionary
 
 from skillpager.types import Encoder, FloatArray, Skill, SkillIndex
 
-# nodes of all indexes together, about 3 kB each
+# nodes of all indexes together, about 3 kB each; with what pages of them keep, 14 kB
 MAX_KEPT_NODES = 50_000
 MAX_KEPT_PATHS = 10_000
 MAX_KEPT_QUERIES = 1_024
@@ -23,7 +24,6 @@ STORE_PAUSE_FACTOR = 10.0
 # a file written this recently may change again within the resolution of its time stamp
 SETTLED_NS = 2_000_000_000
 
-Stamp = tuple[int, int, int, int, int]
 # cache key and folder: skills of the same text may stand in two folders, or in none
 IndexKey = tuple[str, Path | None]
 
@@ -101,34 +101,37 @@ class LRUCache(Generic[Key, Value]):
 class FileStamps:
     """The state of files and folders when they were read, by which a later change is noticed.
 
-    A stamp is the times of modification and of change, size, device and inode. A program may keep the size
-    and set the first time; the second is the system's own. Not noticed are changes through a memory map that
-    a program holds since the file was read, and on Windows, which has no time of change, another text of
-    equal size to which a program gives the old time of modification.
+    The state has a line for each path: its times of modification and of change, size, device and inode; as
+    text, which takes a third of the memory of numbers. A program may keep the size and set the first time;
+    the second is the system's own. Not noticed are changes through a memory map that a program holds since
+    the file was read, and on Windows, which has no time of change, another text of equal size to which a
+    program gives the old time of modification.
     """
 
-    paths: tuple[Path, ...]
-    stamps: tuple[Stamp, ...]
+    paths: tuple[str, ...]
+    state: str
 
     def changed(self) -> bool:
         """Return whether any of them differs now, or is gone."""
         try:
-            return tuple(map(_stamp, self.paths)) != self.stamps
+            return _state_of(map(os.stat, self.paths)) != self.state
         except OSError:
             return True
 
 
 def take_stamps(paths: Iterable[Path]) -> FileStamps | None:
     """Return the stamps of what was just read; None while one of them is too fresh to be trusted."""
-    paths = tuple(dict.fromkeys(paths))
+    places = tuple(dict.fromkeys(map(os.fspath, paths)))
     try:
-        stamps = tuple(map(_stamp, paths))
+        statuses = list(map(os.stat, places))
     except OSError:
         return None
     now = time.time_ns()
     # a time in the future was set by a program, or by a clock that was wrong: no later change repeats it
-    fresh = any(abs(now - moment) <= SETTLED_NS for stamp in stamps for moment in stamp[:2])
-    return None if fresh else FileStamps(paths, stamps)
+    fresh = any(
+        abs(now - at) <= SETTLED_NS for each in statuses for at in (each.st_mtime_ns, each.st_ctime_ns)
+    )
+    return None if fresh else FileStamps(places, _state_of(statuses))
 
 
 def stamp_skill(skill: Skill, path: Path) -> FileStamps | None:
@@ -216,6 +219,8 @@ class ProcessMemory:
         return rows
 
 
-def _stamp(path: Path) -> Stamp:
-    status = path.stat()
-    return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_dev, status.st_ino
+def _state_of(statuses: Iterable[os.stat_result]) -> str:
+    return "\n".join(
+        f"{each.st_mtime_ns} {each.st_ctime_ns} {each.st_size} {each.st_dev} {each.st_ino}"
+        for each in statuses
+    )

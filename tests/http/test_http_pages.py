@@ -2,7 +2,9 @@
 
 import json
 import os
+import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -15,7 +17,7 @@ from conftest import SAMPLES
 from http_running import ASKED, QUERY, running
 from skillpager import SkillPager
 from skillpager.http.options import ServerOptions
-from skillpager.library import Library, found_json
+from skillpager.library import FoundSkill, Library, found_json
 from skillpager.output.json import (
     JsonObject,
     context_json,
@@ -26,6 +28,9 @@ from skillpager.output.json import (
 )
 from skillpager.strategies.registry import FAMILIES
 from skillpager.types import Style
+
+LONG_LIST = 20_000
+LONG_LIST_SECONDS = 8.0  # of the processor
 
 
 @pytest.fixture(scope="module")
@@ -162,6 +167,25 @@ def test_the_skills_are_those_of_the_library(pager: SkillPager, tmp_path: Path) 
     library = Library(pager, [tmp_path])
     assert told["skills"] == [plain(found_json(found)) for found in library.skills()]
     assert [(found["name"], "UTF-16" in found["problem"]) for found in told["left_out"]] == [("broken", True)]
+
+
+def test_a_list_of_thousands_of_skills_takes_a_moment(
+    pager: SkillPager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    skills = [
+        FoundSkill(f"skill-{number}", "Number.", Path(f"/skills/{number}"), None, None)
+        for number in range(LONG_LIST)
+    ]
+    hidden = [replace(skill, shadowed_by=skill.path) for skill in skills[::10]]
+    monkeypatch.setattr(Library, "skills", lambda *_, **__: skills)
+    monkeypatch.setattr(Library, "found", lambda *_, **__: skills + hidden)
+    with running(pager) as service:
+        started = time.process_time()
+        told = service.client.get("/v1/skills").json()
+        took = time.process_time() - started
+    assert (len(told["skills"]), len(told["left_out"])) == (LONG_LIST, LONG_LIST // 10)
+    # looking for each in the list of all took minutes
+    assert took < LONG_LIST_SECONDS
 
 
 def test_a_skill_may_be_called_anything(pager: SkillPager, tmp_path: Path) -> None:

@@ -480,6 +480,8 @@ def test_the_documented_set_up_works(own_server: PostgresServer) -> None:
             "embeddings",
             "libraries",
             "skills",
+            "skill_terms",
+            "lexemes",
         }
         assert [row[:2] for row in largest] == [("sample", 12)]
         back_up(own_server, text)

@@ -82,7 +82,7 @@ def test_doctor_makes_the_tables_and_shows_no_password(env: dict[str, str], data
     assert re.search(r"^  store +postgresql://…@\S+  \(environment\)$", done.out, re.MULTILINE)
     assert PASSWORD not in done.out + done.err + invoke("doctor", "--json", env=env).out
     versions = Place(database).execute("SELECT part, version FROM versions ORDER BY part")
-    assert versions == [("indexes", 1), ("skills", 1)]
+    assert versions == [("indexes", 1), ("skills", 2)]
 
 
 def test_doctor_says_what_is_wrong_with_the_store(env: dict[str, str], server: PostgresServer) -> None:

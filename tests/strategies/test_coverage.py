@@ -48,7 +48,7 @@ def naive_signals(known: IndexFeatures, query: Query, needs: FloatArray) -> dict
     stems = sorted(set(stems_of(terms)))
 
     def weight(stem: str) -> float:
-        return known.stems.rarity.get(stem, math.log1p(len(rows) + 0.5))
+        return known.stems.rarity_of(stem)
 
     total = sum(weight(stem) for stem in stems)
     best, count = max(*needs.tolist(), 1e-6), len(cosine)
@@ -61,7 +61,7 @@ def naive_signals(known: IndexFeatures, query: Query, needs: FloatArray) -> dict
         "best_cosine": max(cosine),
         "clause_cosine": sum(clauses) / len(clauses),
         "worst_clause_cosine": min(clauses),
-        "known_stems": sum(weight(stem) for stem in stems if stem in known.stems.rarity) / (total or 1),
+        "known_stems": sum(weight(stem) for stem in stems if stem in known.stems) / (total or 1),
         "section_coverage": max(known.in_section.score(stems)[1].tolist()),
         "heading_coverage": max(known.headings.score(stems)[1].tolist()),
         "query_terms": math.log(1 + len(terms)),

@@ -138,6 +138,10 @@ class _Run:
         self._waiting: dict[str, list[tuple[int, Item]]] = {}
         self._failures = 0
 
+    @property
+    def _known(self) -> int:
+        return len(self._found) + self._unopened
+
     def pending(self) -> Iterator[Task]:
         """Yield a task for each skill that is not stored; the others are finished on the way."""
         from skillpager.indexing import index_key
@@ -158,7 +162,7 @@ class _Run:
                     self._waiting[key].append((number, item))
                 else:
                     self._waiting[key] = [(number, item)]
-                    yield Task(key, item.place, item.skill)
+                    yield Task(key, item.place, item.skill, number + 1, self._known)
             self._open = None
 
     def work(self, tasks: Iterator[Task], place: Workplace) -> None:
@@ -225,7 +229,7 @@ class _Run:
     def _end(self, number: int, outcome: Outcome) -> None:
         self._found[number] = outcome
         self._done += 1
-        self._progress(self._done, len(self._found) + self._unopened)
+        self._progress(self._done, self._known)
 
     def outcomes(self) -> list[Outcome]:
         """Return all outcomes in the order of the sources; what was not tried has failed."""

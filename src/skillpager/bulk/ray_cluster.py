@@ -23,6 +23,8 @@ logger = logging.getLogger(__name__)
 LOCAL = "local"
 # the cluster of RAY_ADDRESS, or one that runs on this machine; else `local`
 AUTO = "auto"
+# beginning of an address of Ray Client: a run would end with the connection, where Ray's jobs go on
+CLIENT = "ray://"
 NAMESPACE = "skillpager"
 KNOCK_SECONDS = 10.0
 # a cluster knows some 20 seconds later that a machine is gone
@@ -45,13 +47,20 @@ def ray_place(pager: "SkillPager", address: str = AUTO, workers: int | None = No
 
     Args:
         pager: Its encoder, classifier and store are the workers'.
-        address: The cluster: `HOST:PORT`, `ray://HOST:PORT`, `auto` for the one of `RAY_ADDRESS` or of this
-            machine, `local` for one that is started for the run. `auto` without any is `local`.
+        address: The cluster: `HOST:PORT`, `auto` for the one of `RAY_ADDRESS` or of this machine, `local`
+            for one that is started for the run. `auto` without any is `local`.
         workers: Number of workers; default: one for each processor of the cluster.
 
     Raises:
         MissingExtraError: Ray is not installed.
+        SettingsError: The address is one of Ray Client.
     """
+    if (os.environ.get("RAY_ADDRESS", "") if address == AUTO else address).startswith(CLIENT):
+        raise SettingsError(
+            f"`{CLIENT}` begins an address of Ray Client, which SkillPager does not use: run the command on "
+            "a machine of the cluster with `--ray HOST:6379`, or have it run there: "
+            "`ray job submit --address http://HOST:8265 -- skillpager index PATH --ray`."
+        )
     for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     ray: Any = require_extra("ray", extra="ray", purpose="Indexing on a cluster")
@@ -109,9 +118,9 @@ def _connect(ray: Any, address: str) -> None:
 
 def _knock(address: str) -> None:
     """Raise an `OSError` if nothing listens at `HOST:PORT`: Ray itself tries for minutes."""
-    host, _, port = address.removeprefix("ray://").rpartition(":")
+    host, _, port = address.rpartition(":")
     if not host or not port.isdecimal():
-        raise ValueError("write HOST:PORT, ray://HOST:PORT, auto or local")
+        raise ValueError("write HOST:PORT, auto or local")
     socket.create_connection((host, int(port)), KNOCK_SECONDS).close()
 
 
@@ -182,8 +191,8 @@ class RayHandle:
         return future
 
     def build(self, task: Task) -> Future[Built]:
-        """Return the future of what comes of a task, which the dashboard shows by the skill's name."""
-        method = self._actor.build.options(name=f"index {task.skill.name}")
+        """Return the future of what comes of a task, which the dashboard shows by number and skill."""
+        method = self._actor.build.options(name=f"{task.number} of {task.known}: {task.skill.name}")
         future: Future[Built] = method.remote(task).future()
         return future
 
@@ -197,12 +206,20 @@ class RayWorker(SkillWorker):
 
     def __init__(self, pager: "SkillPager") -> None:
         super().__init__(pager)
-        from ray.util.metrics import Counter, Histogram
+        from ray.util.metrics import Counter, Gauge, Histogram
 
+        self._reached = Gauge(
+            "skillpager_skills_reached", "Number of the skill in hand, among those of its run."
+        )
+        self._known = Gauge("skillpager_skills_known", "Skills of the run, as far as its sources were read.")
         self._skills = Counter("skillpager_skills_indexed", "Skills that were indexed.")
         self._failures = Counter("skillpager_skills_failed", "Skills that could not be indexed.")
         self._nodes = Counter("skillpager_nodes_indexed", "Nodes of the skills that were indexed.")
         self._seconds = Histogram("skillpager_index_seconds", "Seconds to index a skill.", BUCKETS)
+
+    def __repr__(self) -> str:
+        """Return its name in the dashboard and in Ray's logs."""
+        return "SkillPager's indexer"
 
     def greet(self) -> Greeting:
         """Return which indexes this worker makes, and on which machine."""
@@ -213,6 +230,8 @@ class RayWorker(SkillWorker):
 
     def build(self, task: Task) -> Built:
         """Return what came of a task, and count it."""
+        self._reached.set(task.number)
+        self._known.set(task.known)
         built = super().build(task)
         (self._skills if built.error is None else self._failures).inc()
         if built.nodes:

@@ -22,11 +22,15 @@ class Task:
         key: Its cache key.
         place: Where it was read, for people.
         skill: The skill: a worker on another machine cannot read it itself.
+        number: Its number among the skills of the run, from 1.
+        known: Number of skills that the run knows of so far.
     """
 
     key: str
     place: str
     skill: "Skill"
+    number: int = 0
+    known: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,7 +65,7 @@ def index(
         typer.Option(
             "--ray",
             metavar="[ADDRESS]",
-            help="Index on a Ray cluster: HOST:PORT, ray://HOST:PORT, or local for one that is started for "
+            help="Index on a Ray cluster: HOST:PORT, or local for one that is started for "
             "the run. Without an address: the one of RAY_ADDRESS or of this machine, else local.",
         ),
     ] = None,

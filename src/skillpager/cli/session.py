@@ -13,7 +13,7 @@ from skillpager.cli.messages import UsageError, are_notes_heard, note, warn
 from skillpager.cli.options import PagerOptions
 from skillpager.errors import SettingsError, SkillError, install_command
 from skillpager.folders.agents import search_folders, shown_folders
-from skillpager.library import Library, SkillFilter, locate
+from skillpager.library import Library, locate, settings_filter
 from skillpager.parsing.decoding import decode
 from skillpager.parsing.skill import ENTRY_FILE
 from skillpager.settings import (
@@ -99,7 +99,7 @@ def library_of(folders: Sequence[Path], options: PagerOptions, settings: Setting
         lambda: open_pager(options, show_batches=False),
         folders,
         cache=cache_folder(settings),
-        keep=skill_filter(settings),
+        keep=settings_filter(settings),
         published=library_name(settings),
     )
 
@@ -127,17 +127,11 @@ def report_no_skills(library: Library) -> None:
 
 def missing_skills(library: Library) -> str:
     """Return which skills a library lacks that has none; else an empty text."""
-    if library.skills():
+    if library.has_skills():
         return ""
     wanted = " that the settings `trusted` and `licences` let pass" if library.keep else ""
     published = f" and in the library {library.place}" if library.place else ""
     return f"no skills{wanted} in {shown_folders(library.folders)}{published}"
-
-
-def skill_filter(settings: Settings) -> SkillFilter | None:
-    """Return the filter of skills that the settings ask for; None if they ask for none."""
-    is_filtered = bool(settings.trusted or settings.licences)
-    return SkillFilter(settings.licences, settings.trusted) if is_filtered else None
 
 
 def load_skill(pager: "SkillPager", skill: str, *, after: str = "") -> "SkillIndex":

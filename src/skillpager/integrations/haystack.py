@@ -102,14 +102,17 @@ class SkillLibraryRetriever:
         self,
         folders: Sequence[str | Path] | None = None,
         *,
+        published: str | None = None,
         as_page: bool = False,
         pager: SkillPager | None = None,
         **options: Unpack[LibraryOptions],
     ) -> None:
-        """Choose the folders of skills and how they are paged; nothing is read yet.
+        """Choose the skills and how they are paged; nothing is read yet.
 
         Args:
             folders: Folders to search for skills; None for those of the settings and the conventional ones.
+            published: Library in the pager's PostgreSQL store, whose skills are offered, too; None for the
+                one of the settings, `none` for none.
             as_page: Return the page, with the names of its skills, as one document.
             pager: Makes the pages; None for the one that all adapters share.
             **options: Keyword arguments of `Library.page`; a strategy by its name, `show` as text.
@@ -118,7 +121,7 @@ class SkillLibraryRetriever:
             ValueError: An option is unknown or of a wrong type.
         """
         self.as_page = as_page
-        self.options = library_fields(folders, pager, options)
+        self.options = library_fields(folders, published, pager, options)
 
     @component.output_types(documents=list[Document])
     def run(
@@ -215,7 +218,7 @@ class SkillFileNotFoundError(NodeNotFoundError, FileNotFoundError):
 
 
 class SkillPagerStore:
-    """A `haystack.skill_stores.types.SkillStore` of the skills in some folders, for `SkillToolset`.
+    """A `haystack.skill_stores.types.SkillStore` of the skills of a library, for `SkillToolset`.
 
     `load_skill` returns the whole skill if it fits `max_tokens`, else its page for its own description. The
     marks of that page name `read_skill_file`, which reads files, nodes (`n12-n16`) and lines (`L30-57`).
@@ -225,24 +228,27 @@ class SkillPagerStore:
         self,
         folders: Sequence[str | Path] | None = None,
         *,
+        published: str | None = None,
         max_tokens: int = DEFAULT_MAX_TOKENS,
         pager: SkillPager | None = None,
     ) -> None:
-        """Choose the folders; nothing is read yet.
+        """Choose the skills; nothing is read yet.
 
         Args:
             folders: Folders to search for skills; None for those of the settings and the conventional ones.
+            published: Library in the pager's PostgreSQL store, whose skills are offered, too; None for the
+                one of the settings, `none` for none. Of these the Markdown files alone can be read.
             max_tokens: Ceiling on the tokens of a skill that `load_skill` returns.
             pager: Makes the pages; None for the one that all adapters share.
         """
         self.folders = None if folders is None else [os.fspath(folder) for folder in folders]
+        self.published = published
         self.max_tokens = max_tokens
         self.pager = pager
 
     @cached_property
     def _library(self) -> Library:
-        folders = None if self.folders is None else [Path(folder) for folder in self.folders]
-        return Library(self.pager or shared_pager(), folders)
+        return library_fields(self.folders, self.published, self.pager, {}).library
 
     def list_skills(self) -> dict[str, SkillInfo]:
         """Return the skills by name."""
@@ -260,14 +266,13 @@ class SkillPagerStore:
         """
         skill = self._skill(name)
         page = self._library.pager.page(
-            skill.path,
+            self._library.index(name, scope="body"),  # linked files are read by their paths
             skill.description or skill.name,
             max_tokens=self.max_tokens,
             fill=True,
-            scope="body",  # linked files are read by their paths
             show=f"{READ_TOOL} {skill.name}",
         )
-        return page.text, _files(skill.path)
+        return page.text, _files(skill)
 
     def read_skill_file(self, name: str, path: str) -> str | ImageContent | FileContent:
         """Return a file of a skill by its path in the skill's folder, or nodes or lines by addresses.
@@ -279,12 +284,12 @@ class SkillPagerStore:
             SkillPagerError: As for `SkillPager.expand`.
         """
         skill = self._skill(name)
-        files = _files(skill.path)
+        files = _files(skill)
         pager = self._library.pager
         if path in (*files, ENTRY_FILE):
-            return _content(skill.path / path, max_bytes=pager.settings.max_bytes)
+            return _content(skill, path, max_bytes=pager.settings.max_bytes)
         try:
-            return pager.expand(skill.path, path, scope="body").text
+            return pager.expand(self._library.index(name, scope="body"), path).text
         except NodeNotFoundError as error:
             raise SkillFileNotFoundError(
                 f"{path!r} is not a file of skill {name!r}, which has {', '.join(files) or 'none'}. {error}"
@@ -297,7 +302,9 @@ class SkillPagerStore:
             SettingsError: It has its own pager.
         """
         _refuse_own_pager(self.pager)
-        return default_to_dict(self, folders=self.folders, max_tokens=self.max_tokens)
+        return default_to_dict(
+            self, folders=self.folders, published=self.published, max_tokens=self.max_tokens
+        )
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:
@@ -323,15 +330,23 @@ def _refuse_own_pager(pager: SkillPager | None) -> None:
         )
 
 
-def _files(folder: Path) -> list[str]:
-    """Return the files below a skill's folder except its entry file and links to places outside."""
+def _files(skill: FoundSkill) -> list[str]:
+    """Return a skill's files except its entry file and links to places outside of its folder."""
+    if skill.published is not None:
+        return [file.path for file in skill.read(scope="skill").files[1:]]
+    folder = skill.path
     root = folder.resolve()
     found = [path for path in folder.rglob("*") if path.is_file() and path.resolve().is_relative_to(root)]
     files = [path.relative_to(folder) for path in found if path != folder / ENTRY_FILE]
     return sorted(path.as_posix() for path in files if SKIPPED_FOLDERS.isdisjoint(path.parts))
 
 
-def _content(path: Path, *, max_bytes: int) -> str | ImageContent | FileContent:
+def _content(skill: FoundSkill, name: str, *, max_bytes: int) -> str | ImageContent | FileContent:
+    """Return a file of a skill; `name` is one that `_files` returns, or the entry file."""
+    if skill.published is not None:
+        entry, *others = skill.read(scope="skill").files
+        return next((file.text for file in others if file.path == name), entry.text)
+    path = skill.path / name
     size = path.stat().st_size
     if size > max_bytes:
         raise SkillError(f"{path} has {size} bytes, more than the limit of {max_bytes}.")

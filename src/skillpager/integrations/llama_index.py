@@ -110,15 +110,18 @@ class SkillLibraryRetriever(BaseRetriever):
         self,
         folders: Sequence[str | Path] | None = None,
         *,
+        published: str | None = None,
         as_page: bool = False,
         callback_manager: CallbackManager | None = None,
         pager: SkillPager | None = None,
         **options: Unpack[LibraryOptions],
     ) -> None:
-        """Choose the folders of skills and how they are paged; nothing is read yet.
+        """Choose the skills and how they are paged; nothing is read yet.
 
         Args:
             folders: Folders to search for skills; None for those of the settings and the conventional ones.
+            published: Library in the pager's PostgreSQL store, whose skills are offered, too; None for the
+                one of the settings, `none` for none.
             as_page: Return the page, with the names of its skills, as one node.
             callback_manager: As for every retriever.
             pager: Makes the pages; None for the one that all adapters share.
@@ -129,7 +132,7 @@ class SkillLibraryRetriever(BaseRetriever):
         """
         super().__init__(callback_manager=callback_manager)
         self.as_page = as_page
-        self.options = library_fields(folders, pager, options)
+        self.options = library_fields(folders, published, pager, options)
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         return _found(retrieve_from_library(self.options, query_bundle.query_str, as_page=self.as_page))

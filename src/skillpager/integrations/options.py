@@ -12,9 +12,11 @@ from typing import TypedDict, cast
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from skillpager.library import Library, LibraryPageOptions
+from skillpager.errors import SettingsError
+from skillpager.library import Library, LibraryPageOptions, settings_filter
 from skillpager.library.several.choosing import MAX_SKILLS
 from skillpager.pager import SkillPager
+from skillpager.settings import NO_LIBRARY, check_library
 from skillpager.types import PageOptions
 
 # libraries that are kept, with what they know of their skills
@@ -79,9 +81,16 @@ class LibraryOptions(TypedDict, total=False):
 
 
 class LibraryFields(SharedFields):
-    """The pager, the folders of a library, and the options of its pages as fields."""
+    """The pager, the folders of a library, its published skills, and the options of its pages as fields.
+
+    Attributes:
+        folders: Folders to search for skills; None for those of the settings and the conventional ones.
+        published: Library in the pager's PostgreSQL store, whose skills are offered beside those of the
+            folders; None for the one of the settings, `none` for none.
+    """
 
     folders: tuple[str, ...] | None = None
+    published: str | None = None
     max_skills: int = MAX_SKILLS
 
     @field_validator("folders", mode="before")
@@ -90,10 +99,15 @@ class LibraryFields(SharedFields):
         # frameworks save no paths
         return None if folders is None else tuple(os.fspath(folder) for folder in folders)
 
+    @field_validator("published")
+    @classmethod
+    def _as_name(cls, published: str | None) -> str | None:
+        return None if published is None else check_library(published)
+
     @property
     def library(self) -> Library:
-        """The skills of the folders."""
-        return library_of(self.pager or shared_pager(), self.folders)
+        """The skills of the folders and of the store's library."""
+        return library_of(self.pager or shared_pager(), self.folders, self.published)
 
     def page_options(self) -> LibraryPageOptions:
         """Return the keyword arguments for `Library.page`."""
@@ -105,16 +119,38 @@ class LibraryFields(SharedFields):
 
 
 def library_fields(
-    folders: Sequence[str | Path] | None, pager: SkillPager | None, options: LibraryOptions
+    folders: Sequence[str | Path] | None,
+    published: str | None,
+    pager: SkillPager | None,
+    options: LibraryOptions,
 ) -> LibraryFields:
     """Return the keyword arguments of an adapter as fields; raise `ValueError` for a wrong name or type."""
-    return LibraryFields.model_validate({"folders": folders, "pager": pager, **options})
+    given = {"folders": folders, "published": published, "pager": pager, **options}
+    return LibraryFields.model_validate(given)
 
 
 @lru_cache(maxsize=MAX_LIBRARIES)
-def library_of(pager: SkillPager, folders: tuple[str, ...] | None) -> Library:
-    """Return a library, the same for the same pager and folders: it remembers what it has read of skills."""
-    return Library(pager, None if folders is None else [Path(folder) for folder in folders])
+def library_of(pager: SkillPager, folders: tuple[str, ...] | None, published: str | None) -> Library:
+    """Return a library, the same for the same arguments: it remembers what it has read of skills.
+
+    As with the command line, the settings `trusted`, `licences` and `library` hold.
+
+    Raises:
+        SettingsError: `published` names a library, and the store has none.
+    """
+    name = published or pager.settings.library
+    library = Library(
+        pager,
+        None if folders is None else [Path(folder) for folder in folders],
+        keep=settings_filter(pager.settings),
+        published=None if name == NO_LIBRARY else name,
+    )
+    if published not in (None, NO_LIBRARY) and not library.place:
+        raise SettingsError(
+            f"published is {published!r}, but the store has no libraries: name a PostgreSQL database with "
+            'SKILLPAGER_STORE or `pager=SkillPager(store="postgresql://…")`.'
+        )
+    return library
 
 
 @cache

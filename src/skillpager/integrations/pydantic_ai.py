@@ -24,6 +24,7 @@ MAX_RETRIES = 3
 def skill_tools(
     folders: Sequence[str | Path] | None = None,
     *,
+    published: str | None = None,
     pager: SkillPager | None = None,
     **options: Unpack[PageOptions],
 ) -> list[Tool[object]]:
@@ -32,7 +33,7 @@ def skill_tools(
     An unknown name or address is reported to the model, which can try again; other errors end the run.
     Arguments and errors are those of `skillpager.integrations.tools.SkillTools`.
     """
-    tools = SkillTools(folders, pager, options)
+    tools = SkillTools(folders, pager, options, published=published)
     return [
         Tool(_retrying(function), takes_ctx=False, max_retries=MAX_RETRIES) for function in tools.functions()
     ]

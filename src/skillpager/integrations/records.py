@@ -78,9 +78,10 @@ def retrieve_from_library(options: LibraryFields, query: str, *, as_page: bool) 
     for part in page.parts:
         index = library.index(part.skill.name, scope=options.scope)
         found = {"chance": part.chance, "tasks": TASK_SEPARATOR.join(part.tasks)}
+        # a published skill has files, but no folder of this host
         records += [
-            replace(record, metadata={**record.metadata, **found})
-            for record in node_records(index, part.page)
+            replace(record, metadata={**record.metadata, "file": node.span.file, **found})
+            for record, node in zip(node_records(index, part.page), part.page.nodes, strict=True)
         ]
     return records
 

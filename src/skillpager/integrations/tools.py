@@ -5,8 +5,7 @@ from pathlib import Path
 
 from skillpager.display_text import one_line
 from skillpager.errors import NodeNotFoundError, SkillPagerError, UnknownSkillError
-from skillpager.integrations.options import page_fields, shared_pager
-from skillpager.library import Library
+from skillpager.integrations.options import library_fields, page_fields
 from skillpager.pager import SkillPager
 from skillpager.parsing.skill import MAX_DESCRIPTION
 from skillpager.types import PageOptions
@@ -16,24 +15,30 @@ MODEL_MISTAKES: tuple[type[SkillPagerError], ...] = (UnknownSkillError, NodeNotF
 
 
 class SkillTools:
-    """Three tools over the skills in some folders. Their docstrings are for a model.
+    """Three tools over the skills of a library. Their docstrings are for a model.
 
     Args:
         folders: Folders to search for skills; None for those of the settings and the conventional ones.
         pager: Makes the pages; None for the one that all adapters share.
         options: Keyword arguments of `SkillPager.page` except `known` and `folder`; a strategy by its name.
             The tools set `show` themselves.
+        published: Library in the pager's PostgreSQL store, whose skills are offered, too; None for the one
+            of the settings, `none` for none.
 
     Raises:
         ValueError: An option is unknown or of a wrong type.
     """
 
     def __init__(
-        self, folders: Sequence[str | Path] | None, pager: SkillPager | None, options: PageOptions
+        self,
+        folders: Sequence[str | Path] | None,
+        pager: SkillPager | None,
+        options: PageOptions,
+        *,
+        published: str | None = None,
     ) -> None:
-        chosen = None if folders is None else [Path(folder) for folder in folders]
         self._options = page_fields(pager, options)
-        self._library = Library(pager or shared_pager(), chosen)
+        self._library = library_fields(folders, published, pager, {}).library
 
     def functions(self) -> tuple[Callable[..., str], ...]:
         """Return the tools."""
@@ -52,10 +57,10 @@ class SkillTools:
             name: Name of the skill.
             query: What you are about to do, in a sentence.
         """
-        path = self._library.skill(name, for_model=True).path
+        index = self._library.index(name, scope=self._options.scope, for_model=True)
         options = self._options.page_options()
         options["show"] = f"read_skill_nodes {name}"
-        return self._library.pager.page(path, query.strip() or name, **options).text
+        return self._library.pager.page(index, query.strip() or name, **options).text
 
     def read_skill_nodes(self, name: str, nodes: str) -> str:
         """Read what a page of a skill left out.
@@ -64,5 +69,5 @@ class SkillTools:
             name: Name of the skill.
             nodes: Lines such as L30-57 or ids such as n12-n16, separated by commas.
         """
-        path = self._library.skill(name, for_model=True).path
-        return self._library.pager.expand(path, nodes, scope=self._options.scope).text
+        index = self._library.index(name, scope=self._options.scope, for_model=True)
+        return self._library.pager.expand(index, nodes).text

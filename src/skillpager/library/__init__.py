@@ -9,7 +9,7 @@ from skillpager.library.discovery import (
     skill_faults,
     stub_of,
 )
-from skillpager.library.filters import SkillFilter
+from skillpager.library.filters import SkillFilter, settings_filter
 from skillpager.library.library import Library
 from skillpager.library.routing.routes import Route, RoutedSkill, route_json
 from skillpager.library.several.pages import (
@@ -38,6 +38,7 @@ __all__ = [
     "library_page_json",
     "locate",
     "route_json",
+    "settings_filter",
     "skill_faults",
     "stub_of",
 ]

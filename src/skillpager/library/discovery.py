@@ -214,11 +214,12 @@ def discover(
         if identity in seen:
             continue
         seen.add(identity)
-        now[path] = reading = kept or _read(path)
+        now[path] = reading = kept or _read(path, top)
         skill = reading.found
         if skill is None:
             continue  # a stub: its original is the skill to page
-        skill = replace(skill, folder=top)
+        if skill.folder != top:  # read in a search of another folder
+            skill = replace(skill, folder=top)
         if keep is not None and not keep(skill):
             continue
         if reading.digest and (skill.name, reading.digest) in texts:
@@ -233,7 +234,7 @@ def discover(
     return found
 
 
-def _read(path: Path) -> Reading:
+def _read(path: Path, folder: Path) -> Reading:
     try:
         with skill_faults(path):
             skill = read_skill(path, scope="body")
@@ -241,12 +242,14 @@ def _read(path: Path) -> Reading:
             digest = skill.files[0].digest
             user_only = skill.metadata.get(USER_ONLY, "").strip().lower() == "true"
             licence = stated_licence(skill.metadata)
-            found = FoundSkill(skill.name, skill.description, path, None, None, digest, user_only, licence)
+            found = FoundSkill(
+                skill.name, skill.description, path, None, None, digest, user_only, licence, folder
+            )
             return Reading(
                 found if stub_of(skill.metadata) is None else None, digest, take_stamps([entry, path])
             )
     except SkillPagerError as error:
-        broken = FoundSkill(shown_name(path.name), "", path, None, one_line(str(error)))
+        broken = FoundSkill(shown_name(path.name), "", path, None, one_line(str(error)), folder=folder)
         # the system may allow tomorrow what it refuses now
         passing = isinstance(error.__cause__, (OSError, MemoryError))
         return Reading(broken, "", None if passing else take_stamps([path / ENTRY_FILE, path]))
@@ -348,5 +351,5 @@ def _unchanged(known: tuple[Path, Reading] | None) -> Reading | None:
 def _identity_then(reading: Reading) -> Hashable:
     """Return the identity of the folder of an unchanged skill, as `identity_of` gives it."""
     assert reading.stamps is not None
-    *_, device, inode = reading.stamps.stamps[-1]
+    device, inode = map(int, reading.stamps.state.rsplit(maxsplit=2)[-2:])
     return (device, inode) if inode else os.path.realpath(reading.stamps.paths[-1])

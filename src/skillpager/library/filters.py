@@ -22,6 +22,7 @@ from skillpager.library.licences import (
 )
 from skillpager.parsing.folder import own_files
 from skillpager.parsing.skill import ENTRY_FILE
+from skillpager.settings import Settings
 
 # licences that an unknown name is compared with
 _COMMON = (
@@ -86,6 +87,12 @@ class SkillFilter:
 
     def _is_trusted(self, path: Path) -> bool:
         return any(place.is_relative_to(folder) for place in _places(path) for folder in self.trusted)
+
+
+def settings_filter(settings: Settings) -> SkillFilter | None:
+    """Return the filter of skills that the settings ask for; None if they ask for none."""
+    is_filtered = bool(settings.trusted or settings.licences)
+    return SkillFilter(settings.licences, settings.trusted) if is_filtered else None
 
 
 def _places(path: Path) -> tuple[Path, Path]:

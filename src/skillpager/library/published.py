@@ -22,6 +22,7 @@ from skillpager.memory import LRUCache
 from skillpager.types import PublishedSkill, Skill, SourceFile
 
 if TYPE_CHECKING:
+    from skillpager.library.routing.approximate import ApproximateSearch
     from skillpager.stores.postgres_library import PostgresLibrary
     from skillpager.types import Store
 
@@ -112,13 +113,14 @@ class PublishedSkills:
                     if isinstance(skill, str):
                         by_name.pop(skill, None)
                     else:
-                        by_name[skill.name] = self._found(number, skill)
+                        by_name[skill.name] = self.found(number, skill)
                 if self._skills is None or by_name != self._by_name:
                     self._by_name, self._skills = by_name, [by_name[name] for name in sorted(by_name)]
                 self._version = version
             self._failing = False
 
-    def _found(self, version: int, skill: PublishedSkill) -> FoundSkill:
+    def found(self, version: int, skill: PublishedSkill) -> FoundSkill:
+        """Return a skill that a version of the library brought, as lists and routes have it."""
         return FoundSkill(
             skill.name,
             skill.description,
@@ -153,6 +155,12 @@ class PublishedSkills:
             version, data = content
             skill = self._texts.put((name, version), unpack_skill(data, f"{name!r} of {self.place}"))
         return replace(skill, files=skill.files[:1]) if scope == "body" else skill
+
+    def search(self) -> "ApproximateSearch":
+        """Return what searches the library for candidates of a query, without its list."""
+        from skillpager.library.routing.approximate import ApproximateSearch  # arrays
+
+        return ApproximateSearch(self._library, self)
 
     def words(self, skills: Sequence[FoundSkill]) -> dict[str, bytes]:
         """Return the words of skills by name, of those that are still what was found.

@@ -46,6 +46,8 @@ _DEFAULTS = {
 _SESSION = {
     # no other schema's functions or operators are taken for the system's
     "search_path": "pg_catalog",
+    # to compile a statement that takes milliseconds would take longer
+    "jit": "off",
     # a client that was stopped in a transaction must not lock others out
     "idle_in_transaction_session_timeout": "60s",
     "tcp_keepalives_idle": "30",

@@ -88,6 +88,7 @@ def _searched(
         found,
         {name: FieldIndex([part], ordinals, size) for name, part in zip(FIELDS, fields, strict=True)},
         SkillVectors(vectors, [vectors.of_skills(fields)], ordinals, size),
+        size,
     )
 
 

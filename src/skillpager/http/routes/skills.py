@@ -35,7 +35,7 @@ async def skills(responder: ResponderOf) -> Response:
 
     def make() -> SkillsJson:
         usable = library.skills()
-        left_out = [found for found in library.found() if found not in usable]
+        left_out = [found for found in library.found() if found.problem or found.shadowed_by]
         return {"skills": list(map(found_json, usable)), "left_out": list(map(found_json, left_out))}
 
     return await responder.send(make)

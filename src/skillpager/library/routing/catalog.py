@@ -13,10 +13,10 @@ import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from skillpager.library.discovery import FoundSkill, Reading
-from skillpager.memory import FileStamps, Stamp
+from skillpager.memory import FileStamps
 from skillpager.stores.connection import BUSY_TIMEOUT, Database, Schema
 
 if TYPE_CHECKING:
@@ -131,11 +131,7 @@ class Catalog:
             above = str(folder.absolute())
             if not _is_text(above):
                 continue
-            for row in self._database.read(partial(_select_readings, folder=above)):
-                path, _, is_stub, name, description, problem, digest, user_only, licence, stamps = row
-                place = folder / path[len(above) :].lstrip(os.sep) if len(path) > len(above) else folder
-                skill = FoundSkill(name, description, place, None, problem, digest, bool(user_only), licence)
-                found[place] = Reading(None if is_stub else skill, digest, _read_stamps(stamps, place))
+            found |= self._database.read(partial(_select_readings, folder=folder, above=above))
         return found
 
     def save_readings(self, changed: Mapping[Path, Reading], gone: Collection[Path]) -> None:
@@ -322,11 +318,19 @@ def _delete_segments(connection: sqlite3.Connection, *, ids: Sequence[int]) -> N
     connection.executemany("DELETE FROM segments WHERE id = ?", ((id_,) for id_ in ids))
 
 
-def _select_readings(connection: sqlite3.Connection, *, folder: str) -> list[tuple[Any, ...]]:
+def _select_readings(connection: sqlite3.Connection, *, folder: Path, above: str) -> dict[Path, Reading]:
+    """Return what was read of a folder, whose path in the file is `above`, and of those below it."""
     # paths below a folder lie between `folder/` and the text that ends with the next character
-    below = folder.rstrip(os.sep)
+    below = above.rstrip(os.sep)
     statement = "SELECT * FROM readings WHERE path = ? OR (path > ? AND path < ?)"
-    return connection.execute(statement, (folder, below + os.sep, below + chr(ord(os.sep) + 1))).fetchall()
+    found = {}
+    # one row at a time: those of thousands of skills would take as much memory as what is made of them
+    for row in connection.execute(statement, (above, below + os.sep, below + chr(ord(os.sep) + 1))):
+        path, _, is_stub, name, description, problem, digest, user_only, licence, stamps = row
+        place = folder / path[len(above) :].lstrip(os.sep) if len(path) > len(above) else folder
+        skill = FoundSkill(name, description, place, None, problem, digest, bool(user_only), licence, folder)
+        found[place] = Reading(None if is_stub else skill, digest, _read_stamps(stamps, place))
+    return found
 
 
 def _reading_row(path: Path, reading: Reading) -> tuple[object, ...]:
@@ -351,19 +355,17 @@ def _write_stamps(stamps: FileStamps | None, folder: Path) -> str:
     """Return stamps as text: for each the name in the folder and its five numbers; empty for None."""
     if stamps is None:
         return ""
-    parts = zip(stamps.paths, stamps.stamps, strict=True)
-    return "\n".join(
-        f"{' '.join(map(str, stamp))} {'' if path == folder else path.name}" for path, stamp in parts
-    )
+    whole = os.fspath(folder)
+    parts = zip(stamps.paths, stamps.state.split("\n"), strict=True)
+    return "\n".join(f"{state} {'' if path == whole else Path(path).name}" for path, state in parts)
 
 
 def _read_stamps(text: str, folder: Path) -> FileStamps | None:
     if not text:
         return None
-    paths, stamps = [], []
+    paths, states = [], []
     for line in text.split("\n"):
         *numbers, name = line.split(" ", 5)
-        stamp: Stamp = tuple(map(int, numbers))  # type: ignore[assignment]
-        stamps.append(stamp)
-        paths.append(folder / name if name else folder)
-    return FileStamps(tuple(paths), tuple(stamps))
+        states.append(" ".join(numbers))
+        paths.append(os.fspath(folder / name if name else folder))
+    return FileStamps(tuple(paths), "\n".join(states))

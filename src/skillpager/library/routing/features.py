@@ -56,11 +56,13 @@ class Searched:
         skills: The skills, in the order in which equally good ones are listed.
         fields: Their words, by the names of `FIELDS`.
         vectors: Their vectors.
+        size: Number of skills of the library; `skills` are all of them, or those that may be candidates.
     """
 
     skills: Sequence[FoundSkill]
     fields: Mapping[str, FieldIndex]
     vectors: SkillVectors
+    size: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,27 +99,23 @@ def features_of(searched: Searched, query: str, *, most_terms: int) -> Candidate
     terms = pick_terms(asked, [searched.fields[name] for name in TERM_FIELDS], most_terms)
     hashes = hash_terms(terms)
     hits = [searched.fields[name].hits(hashes) for name in TERM_FIELDS]
-    size = len(searched.skills)
+    rows = len(searched.skills)
     pairs = pick_terms(pairs_of(asked), [searched.fields["phrases"]], most_terms)
-    further = [_total(searched.fields["opening"].hits(hashes), size)]
-    further.append(_total(searched.fields["phrases"].hits(hash_terms(pairs)), size))
+    further = [_total(searched.fields["opening"].hits(hashes), rows)]
+    further.append(_total(searched.fields["phrases"].hits(hash_terms(pairs)), rows))
     times = Counter(asked)
     often = 1 + np.log([times[term] for term in terms])
     rarity: FloatRow = np.min([hit.rarity for hit in hits], axis=0)
     clauses = [routing_terms(clause) for clause in clauses_of(query)]
-    parts = _clause_terms(clauses, terms)
+    parts = clause_terms(clauses, terms)
     # one for the query, then one for each clause
     vectors = np.array([searched.vectors.terms.of_query(hash_terms(part)) for part in (asked, *clauses)])
-    proposed = [
-        _propose(hits, rarity * often, parts, size),
-        _best(further[0] + further[1], BEST_OF_FIELD),
-        searched.vectors.nearest(vectors[0], NEAREST),
-    ]
-    skills = np.unique(np.concatenate(proposed))
-    weights = _weights(hits, skills, size, len(terms))
+    proposed = propose(hits, further[0] + further[1], rarity * often, parts)
+    skills = np.union1d(proposed, searched.vectors.nearest(vectors[0], NEAREST))
+    weights = _weights(hits, skills, rows, len(terms))
     features = np.zeros((len(skills), len(COLUMNS)))
     if len(skills):
-        columns = _word_columns(weights, rarity, often, size)
+        columns = _word_columns(weights, rarity, often, searched.size)
         columns |= _further_columns([total[skills] for total in further])
         columns |= _length_columns(searched.fields, weights > 0, skills)
         columns |= _clause_columns(weights, rarity, parts)
@@ -127,36 +125,44 @@ def features_of(searched: Searched, query: str, *, most_terms: int) -> Candidate
         columns["terms"] = math.log1p(len(terms))
         # what no skill has ever heard of says that none may fit
         columns["known"] = len(terms) / min(len(times), most_terms)
-        columns["clauses"], columns["skills"] = len(parts), math.log(size)
+        columns["clauses"], columns["skills"] = len(parts), math.log(searched.size)
         for name, values in columns.items():
             features[:, COLUMNS.index(name)] = values
     return Candidates(skills, features, tuple(terms), weights)
 
 
-def _propose(
-    hits: Sequence[Hits], importance: FloatRow, parts: NDArray[np.bool_], size: int
+def propose(
+    hits: Sequence[Hits],
+    further: FloatRow,
+    importance: FloatRow,
+    parts: NDArray[np.bool_],
+    *,
+    breadth: int = 1,
 ) -> NDArray[np.intp]:
     """Return the candidates, ascending.
 
     Args:
-        hits: Of the terms in each of `TERM_FIELDS`.
+        hits: Of the terms in each of `FOUND_IN`, at least.
+        further: `(skills,)`: BM25 of the fields of `FURTHER` together.
         importance: `(terms,)`: in a sum over all fields rare and repeated terms count more than in BM25,
             which finds 7 points more of the skills that long queries need.
         parts: `(clauses, terms)`: the terms of each clause.
-        size: Number of skills.
+        breadth: So many times as many are proposed, where scores are not exact.
     """
+    size = len(further)
     scores = [_total(hit, size) for hit in hits[: len(FOUND_IN)]]
     total = np.zeros(size)
     for hit in hits[: len(FOUND_IN)]:
         total += np.bincount(hit.skills, hit.weights * importance[hit.terms], size)
-    proposed = [_best(total, BEST_OF_ALL), *(_best(score, BEST_OF_FIELD) for score in scores)]
-    proposed.append(_best(np.sum(scores, axis=0), BEST_OF_SUM))
+    proposed = [_best(score, breadth * BEST_OF_FIELD) for score in (*scores, further)]
+    proposed.append(_best(total, breadth * BEST_OF_ALL))
+    proposed.append(_best(np.sum(scores, axis=0), breadth * BEST_OF_SUM))
     for part in parts:  # names and descriptions alone: their postings are short
         score = np.zeros(size)
         for hit in hits[:2]:
             mine = part[hit.terms]
             score += np.bincount(hit.skills[mine], hit.weights[mine], size)
-        proposed.append(_best(score, BEST_OF_CLAUSE))
+        proposed.append(_best(score, breadth * BEST_OF_CLAUSE))
     return np.unique(np.concatenate(proposed))
 
 
@@ -165,7 +171,7 @@ def _total(hits: Hits, size: int) -> FloatRow:
     return np.bincount(hits.skills, hits.weights, size).astype(float)
 
 
-def _clause_terms(clauses: Sequence[Sequence[str]], terms: Sequence[str]) -> NDArray[np.bool_]:
+def clause_terms(clauses: Sequence[Sequence[str]], terms: Sequence[str]) -> NDArray[np.bool_]:
     """Return `(clauses, terms)`: which terms stand in each clause; no rows for a query of one clause."""
     held = [set(clause) for clause in clauses]
     return np.array([[term in clause for term in terms] for clause in held], bool).reshape(
@@ -205,7 +211,7 @@ def _word_columns(weights: FloatArray, rarity: FloatRow, often: FloatRow, size: 
         weights: As in `Candidates`.
         rarity: `(terms,)`.
         often: `(terms,)`: 1 for a term that the query has once, more for one that it repeats.
-        size: Number of skills.
+        size: Number of skills of the library.
     """
     held = weights[: len(FOUND_IN)] > 0
     anywhere, described = held.any(0), held[:2].any(0)

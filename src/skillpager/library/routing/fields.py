@@ -6,11 +6,11 @@ same word in a body. Terms are kept as 64-bit hashes, so that a vocabulary of a 
 
 import hashlib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -202,6 +202,32 @@ class Hits:
     rarity: NDArray[np.float64]
 
 
+class Counted(Protocol):
+    """A field of which it is known how many skills hold each term."""
+
+    def holders(self, terms: TermArray) -> IntArray:
+        """Return `(t,)`: how many skills of the library hold each term."""
+
+
+@dataclass(frozen=True, eq=False)
+class FieldCounts:
+    """What BM25 over one field needs to know of a library of which only some skills are at hand.
+
+    Attributes:
+        size: Number of skills of the library.
+        total: The terms of all skills together, repetitions included.
+        by_term: Number of skills that hold each term, by its hash; no skill holds a term that is left out.
+    """
+
+    size: int
+    total: int
+    by_term: Mapping[int, int]
+
+    def holders(self, terms: TermArray) -> IntArray:
+        """Return `(t,)`: how many skills of the library hold each term."""
+        return np.array([self.by_term.get(term, 0) for term in terms.tolist()], np.int64)
+
+
 class FieldIndex:
     """BM25 over one field of the skills of a library, which may lie in several parts.
 
@@ -209,13 +235,21 @@ class FieldIndex:
         parts: Postings, whose skills are rows one behind the other.
         ordinals: `(rows,)` int32: the library's number of the skill in each row; -1 if it is not of the
             library. No number stands twice.
-        size: Number of skills of the library.
+        size: Number of skills.
+        counts: Of the whole library, if these are only some of its skills: then they score as in the whole.
     """
 
-    def __init__(self, parts: Sequence[Postings], ordinals: NDArray[np.int32], size: int) -> None:
+    def __init__(
+        self,
+        parts: Sequence[Postings],
+        ordinals: NDArray[np.int32],
+        size: int,
+        counts: FieldCounts | None = None,
+    ) -> None:
         self._parts = parts
         self._ordinals = ordinals
         self._size = size
+        self._counts = counts
         self._all = bool((ordinals >= 0).all())
         self._offsets = np.cumsum([0, *(len(part.lengths) for part in parts)])
 
@@ -228,14 +262,34 @@ class FieldIndex:
             lengths[self._ordinals[held]] = np.concatenate([part.lengths for part in self._parts])[held]
         return lengths
 
+    def joined(
+        self, places: IntArray, part: Postings, own_places: IntArray, counts: FieldCounts
+    ) -> "FieldIndex":
+        """Return the index of these skills and of those of another part.
+
+        Args:
+            places: `(n,)`: the new number of each skill.
+            part: The other part.
+            own_places: The numbers of its skills.
+            counts: Of the whole library.
+        """
+        moved = np.where(self._ordinals >= 0, places[self._ordinals], -1) if self._size else self._ordinals
+        ordinals = np.concatenate([moved, own_places]).astype(np.int32)
+        return FieldIndex([*self._parts, part], ordinals, self._size + len(own_places), counts)
+
     @cached_property
     def _norms(self) -> FloatArray:
-        mean = max(1.0, float(self.lengths.mean(dtype=np.float64))) if self._size else 1.0
+        if self._counts is not None:
+            mean = max(1.0, self._counts.total / max(1, self._counts.size))
+        else:
+            mean = max(1.0, float(self.lengths.mean(dtype=np.float64))) if self._size else 1.0
         norms: FloatArray = (BM25_K1 * (1 - BM25_B + BM25_B * self.lengths / mean)).astype(np.float32)
         return norms
 
     def holders(self, terms: TermArray) -> IntArray:
         """Return `(t,)`: how many skills of the library hold each term."""
+        if self._counts is not None:
+            return self._counts.holders(terms)
         if self._all:
             found = np.zeros(len(terms), np.int64)
             for part in self._parts:
@@ -248,8 +302,10 @@ class FieldIndex:
     def hits(self, terms: TermArray) -> Hits:
         """Return where the terms stand, with their weights."""
         skills, numbers, counts = self._postings(terms)
-        holders = np.bincount(numbers, minlength=len(terms))
-        rarity = np.log1p((self._size - holders + 0.5) / (holders + 0.5))
+        if self._counts is not None:
+            rarity = rarity_of(self._counts.holders(terms), self._counts.size)
+        else:
+            rarity = rarity_of(np.bincount(numbers, minlength=len(terms)), self._size)
         factors = (rarity * (BM25_K1 + 1)).astype(np.float32)
         times = counts.astype(np.float32)
         weights: FloatArray = factors[numbers] * times / (times + self._norms[skills])
@@ -275,12 +331,18 @@ class FieldIndex:
         return found[0][held], found[1][held], found[2][held]
 
 
+def rarity_of(holders: IntArray, size: int) -> NDArray[np.float64]:
+    """Return the inverse document frequency of terms, each held by so many of `size` skills."""
+    rarity: NDArray[np.float64] = np.log1p((size - holders + 0.5) / (holders + 0.5))
+    return rarity
+
+
 def hash_terms(terms: Iterable[str]) -> TermArray:
     """Return the hashes of terms."""
     return np.array([hash_term(term) for term in terms], np.uint64)
 
 
-def pick_terms(terms: Iterable[str], fields: Sequence[FieldIndex], most: int) -> list[str]:
+def pick_terms(terms: Iterable[str], fields: Sequence[Counted], most: int) -> list[str]:
     """Return the terms of a query that any of the fields holds, rarest first, at most `most`, each once.
 
     A whole task names its tools once among hundreds of common words, each of which stands in many skills.

@@ -154,13 +154,12 @@ def route_query(searched: Searched, query: str, *, k: int, model: RouterModel) -
     The arguments are those of `features_of`.
     """
     found = features_of(searched, query, most_terms=model.most_terms)
-    size = len(searched.skills)
     if not len(found.skills):
-        return Route(query, (), 0.0, size, model.threshold)
+        return Route(query, (), 0.0, searched.size, model.threshold)
     chances, fits = model.chances(found)
     best = np.argsort(-chances, kind="stable")[:k]
     routed = tuple(_routed(searched, found, place, float(chances[place])) for place in best.tolist())
-    return Route(query, routed, fits, size, model.threshold)
+    return Route(query, routed, fits, searched.size, model.threshold)
 
 
 def _routed(searched: Searched, found: Candidates, place: int, chance: float) -> RoutedSkill:

@@ -133,7 +133,7 @@ class Upkeep:
             for number, name in enumerate(FIELDS)
         }
         vectors = SkillVectors(load_vectors(), [part.vectors for part in words], ordinals, size)
-        return Searched(self._skills, fields, vectors)
+        return Searched(self._skills, fields, vectors, size)
 
 
 def _batches(skills: Sequence[FoundSkill], places: NDArray[np.intp]) -> Iterator[NDArray[np.intp]]:

@@ -145,8 +145,18 @@ class SkillVectors:
         self._codes = np.zeros((terms.dim // CODE_BITS, size), np.uint64)
         for part, start in zip(parts, self._starts, strict=False):
             mine = ordinals[start : start + len(part)]
-            self._codes[:, mine[mine >= 0]] = _codes(part[mine >= 0, DESCRIBED])
+            self._codes[:, mine[mine >= 0]] = codes_of(part[mine >= 0, DESCRIBED])
         self._known = np.flatnonzero(self._rows >= 0)
+
+    def joined(
+        self, places: NDArray[np.int64], part: VectorArray, own_places: NDArray[np.int64]
+    ) -> "SkillVectors":
+        """Return the vectors of these skills and of those of another part; see `FieldIndex.joined`."""
+        ordinals = np.full(self._starts[-1], -1, np.int32)
+        held = np.flatnonzero(self._rows >= 0)
+        ordinals[self._rows[held]] = places[held]
+        joined = np.concatenate([ordinals, own_places]).astype(np.int32)
+        return SkillVectors(self.terms, [*self._parts, part], joined, len(self._rows) + len(own_places))
 
     def nearest(self, query: FloatArray, most: int) -> NDArray[np.intp]:
         """Return at most `most` skills whose description is nearest to a query, ascending.
@@ -161,12 +171,12 @@ class SkillVectors:
         if len(found) > RESCORED:
             found = found[_least(self._distances(query)[found], RESCORED)]
         cosines = self.cosines(query[None], found)[DESCRIBED][:, 0]
-        return np.sort(found[np.argsort(-cosines, kind="stable")[:most]])
+        return np.sort(found[best_of(cosines, most)])
 
     def _distances(self, query: FloatArray) -> NDArray[np.int16]:
         """Return `(size,)`: in how many signs each description differs from a query."""
         distances = np.zeros(self._codes.shape[1], np.int16)
-        for codes, own in zip(self._codes, _codes(query[None])[:, 0], strict=True):
+        for codes, own in zip(self._codes, codes_of(query[None])[:, 0], strict=True):
             distances += np.bitwise_count(codes ^ own)
         return distances
 
@@ -177,13 +187,28 @@ class SkillVectors:
         for part, start in zip(self._parts, self._starts, strict=False):
             mine = (rows >= start) & (rows < start + len(part))
             vectors[mine] = part[rows[mine] - start]
-        cosines: FloatArray = _scaled(vectors).swapaxes(0, 1) @ queries.T
-        return cosines
+        return cosines_of(queries, vectors)
 
 
-def _codes(vectors: NDArray[np.int8] | FloatArray) -> NDArray[np.uint64]:
+def cosines_of(queries: FloatArray, vectors: VectorArray | FloatArray) -> FloatArray:
+    """Return `(len(SOURCES), n, len(queries))`: cosines of `(n, len(SOURCES), dim)` and unit vectors."""
+    cosines: FloatArray = _scaled(vectors.astype(np.float32, copy=False)).swapaxes(0, 1) @ queries.T
+    return cosines
+
+
+def best_of(cosines: FloatArray, most: int) -> NDArray[np.intp]:
+    """Return the places of the `most` largest, the largest first; of equal ones the first."""
+    return np.argsort(-cosines, kind="stable")[:most]
+
+
+def codes_of(vectors: NDArray[np.int8] | FloatArray) -> NDArray[np.uint64]:
     """Return `(dim / CODE_BITS, n)`: the signs of vectors as bits."""
     return np.packbits(vectors > 0, axis=1).view(np.uint64).T
+
+
+def sign_digits(vector: VectorArray | FloatArray) -> str:
+    """Return the signs of a vector as the digits 0 and 1."""
+    return "".join(map(str, (vector > 0).astype(int).tolist()))
 
 
 def _least(values: NDArray[np.int16], most: int) -> NDArray[np.intp]:

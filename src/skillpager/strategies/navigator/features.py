@@ -220,7 +220,7 @@ def features_of(known: IndexFeatures, query: Query) -> FloatArray:
         float(cosine.max()),
         float(cosine.std()),
         float(cosines(known.centre[None], query.embedding)[0]),
-        sum(stem in known.stems.rarity for stem in stems) / max(1, len(stems)),
+        sum(stem in known.stems for stem in stems) / max(1, len(stems)),
         *(math.log1p(len(cue.findall(query.text))) for cue in _QUERY_CUES),
     ]
     features = np.empty((len(cosine), len(NAMES)), np.float32)
@@ -255,7 +255,7 @@ def coverage_signals(known: IndexFeatures, query: Query, needs: FloatArray) -> F
     terms = list(dict.fromkeys(terms_of(query.text)))
     stems = list(dict.fromkeys(stems_of(terms)))
     rarities = [known.stems.rarity_of(stem) for stem in stems]
-    held = sum(known.stems.rarity_of(stem) for stem in stems if stem in known.stems.rarity)
+    held = sum(known.stems.rarity_of(stem) for stem in stems if stem in known.stems)
     best, spread = max(float(needs.max()), LEAST_NEED), float(cosine.std())
     signals = [
         math.log(best / (1 - best)),

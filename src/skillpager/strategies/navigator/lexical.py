@@ -3,10 +3,11 @@
 import math
 import re
 import unicodedata
+from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, lru_cache
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -132,7 +133,10 @@ def _parts(text: str) -> Iterator[tuple[int, int]]:
 
 
 class TermIndex:
-    """An index of the terms of texts, for BM25; `rarity` is the inverse document frequency by term."""
+    """An index of the terms of texts, for BM25.
+
+    Places and weights of all terms lie in two arrays: arrays for each term would take ten times as much.
+    """
 
     def __init__(self, texts: Sequence[Sequence[str]]) -> None:
         self._count = len(texts)
@@ -143,31 +147,48 @@ class TermIndex:
         lengths = np.array([len(terms) for terms in texts], np.float32)
         mean = max(1.0, float(lengths.mean())) if texts else 1.0
         norms: FloatArray = BM25_K1 * (1 - BM25_B + BM25_B * lengths / mean)
-        self.rarity: dict[str, float] = {}
-        self._weights: dict[str, tuple[IntArray, FloatArray]] = {}  # by term: texts, and its weight in each
-        for term, places in found.items():
-            rarity = math.log1p((len(texts) - len(places) + 0.5) / (len(places) + 0.5))
-            ordinals, times = np.array(places, np.intp).T
-            counts = times.astype(np.float32)
-            weights = np.float32(rarity * (BM25_K1 + 1)) * counts / (counts + norms[ordinals])
-            self.rarity[term], self._weights[term] = rarity, (ordinals, weights)
+        sizes = [len(places) for places in found.values()]
+        self._numbers = {term: number for number, term in enumerate(found)}
+        self._starts = array("i", accumulate(sizes, initial=0))  # by number of the term
+        places = np.array([place for each in found.values() for place in each], np.int32).reshape(-1, 2)
+        self._ordinals = places[:, 0].astype(np.intp)  # numpy converts other integers at each use
+        counts = places[:, 1].astype(np.float32)
+        factors = np.array([self._rarity(size) * (BM25_K1 + 1) for size in sizes], np.float32)
+        self._weights: FloatArray = np.repeat(factors, sizes) * counts / (counts + norms[self._ordinals])
+
+    def __contains__(self, term: str) -> bool:
+        """Return whether any text holds a term."""
+        return term in self._numbers
+
+    def _rarity(self, size: int) -> float:
+        """Return the inverse document frequency of a term that so many texts hold."""
+        return math.log1p((self._count - size + 0.5) / (size + 0.5))
+
+    def _places(self, term: str) -> slice | None:
+        """Return where texts and weights of a term lie in the arrays; None if no text holds it."""
+        number = self._numbers.get(term)
+        return None if number is None else slice(self._starts[number], self._starts[number + 1])
 
     def score(self, terms: Iterable[str]) -> tuple[FloatArray, FloatArray]:
         """Return `(n,)` BM25 scores, and `(n,)` shares of the terms' rarity that each text holds."""
         scores, held = np.zeros((2, self._count), np.float32)
         total = 0.0
         for term in terms:
-            rarity = self.rarity_of(term)
+            places = self._places(term)
+            rarity = self._rarity_at(places)
             total += rarity
-            if term in self._weights:
-                ordinals, weights = self._weights[term]
-                scores[ordinals] += weights
+            if places is not None:
+                ordinals = self._ordinals[places]
+                scores[ordinals] += self._weights[places]
                 held[ordinals] += rarity
         return scores, held / np.float32(total or 1.0)
 
     def rarity_of(self, term: str) -> float:
         """Return the rarity of a term; that of one that no text holds is the greatest."""
-        return self.rarity.get(term, math.log1p(self._count + 0.5))
+        return self._rarity_at(self._places(term))
+
+    def _rarity_at(self, places: slice | None) -> float:
+        return math.log1p(self._count + 0.5) if places is None else self._rarity(places.stop - places.start)
 
     def rarest(self, terms: Iterable[str]) -> FloatArray:
         """Return `(n,)`: the largest rarity among the terms that each text holds, as a share of the greatest.
@@ -176,7 +197,8 @@ class TermIndex:
         """
         found = np.zeros(self._count, np.float32)
         for term in terms:
-            if term in self._weights:
-                ordinals = self._weights[term][0]
-                found[ordinals] = np.maximum(found[ordinals], np.float32(self.rarity[term]))
+            places = self._places(term)
+            if places is not None:
+                ordinals = self._ordinals[places]
+                found[ordinals] = np.maximum(found[ordinals], np.float32(self._rarity_at(places)))
         return found / np.float32(math.log1p((self._count - 0.5) / 1.5))

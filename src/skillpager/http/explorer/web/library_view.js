@@ -77,7 +77,7 @@ export class LibraryView {
         el("span", { class: "chance" }, el("span", { class: "track" }, bar), said),
         el("span", { class: "about" }, snippet(skill.description, 160)),
         el("span", { class: "reason" }, reason(routed)),
-        el("span", { class: "state" }, skill.user_only ? `${state} (only the user may start it)` : state),
+        el("span", { class: "state" }, skill.user_only && refused?.reason !== "user_only" ? `${state} (only the user may start it)` : state),
         part && part.tasks.length ? el("span", { class: "for" }, `for: ${part.tasks.map((task) => snippet(task, 80)).join(" · ")}`) : null,
       ),
     );

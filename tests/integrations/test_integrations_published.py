@@ -1,0 +1,147 @@
+"""Adapters on a host without folders: skills that are published in a real PostgreSQL, with the real packages."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from haystack import Pipeline
+from haystack.tools import SkillToolset
+from haystack.tools.errors import ToolInvocationError
+from pydantic_ai import Agent
+from pydantic_ai.models.test import TestModel
+
+from conftest import SAMPLES
+from skillpager import SkillPager
+from skillpager.errors import SettingsError
+from skillpager.integrations import haystack, pydantic_ai
+from skillpager.integrations.options import library_of, shared_pager
+from skillpager.integrations.tools import SkillTools
+from skillpager.library import Library
+from skillpager.library.publishing import Publisher
+from skillpager.parsing.skill import read_skill
+from skillpager.settings import Settings, cache_folder
+from skillpager.stores.postgres import PostgresStore
+from test_integrations_library import BOTH, RETRIEVERS, Retrieve
+
+PUBLISHED = ("git-bisect", "postgres-backup", "kubernetes-debugging")
+# one with a linked Markdown file
+LINKED = "kubernetes-debugging"
+
+
+def publish(database: str, library: str, *names: str) -> None:
+    """Publish samples; whoever pages them first builds their indexes."""
+    with closing(PostgresStore(database)) as store:
+        publisher = Publisher(store.library(library))
+        for name in names:
+            publisher.publish(read_skill(SAMPLES / name), SAMPLES / name, "")
+
+
+@pytest.fixture
+def far(database: str) -> Iterator[SkillPager]:
+    """A pager on a host that has the store, and no skill."""
+    publish(database, "default", *PUBLISHED)
+    with closing(SkillPager(store=database)) as pager:
+        yield pager
+    library_of.cache_clear()  # what is kept listens for changes
+
+
+@pytest.fixture
+def _settings_of_host(database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let the pager that adapters share have the store, as the environment of a host sets it."""
+    publish(database, "team", "git-bisect")
+    monkeypatch.setenv("SKILLPAGER_STORE", database)
+    shared_pager.cache_clear()
+    yield
+    library_of.cache_clear()
+    shared_pager().close()
+    shared_pager.cache_clear()
+
+
+@pytest.mark.parametrize("retrieve", RETRIEVERS)
+def test_published_skills_are_retrieved_as_those_of_folders(retrieve: Retrieve, far: SkillPager) -> None:
+    page = Library(far, [], published="default").page(BOTH, max_tokens=700)
+    found = retrieve(BOTH, folders=[], pager=far, max_tokens=700)
+    assert [text for text, _, _ in found] == [node.text for part in page.parts for node in part.page.nodes]
+    assert {data["skill"] for _, data, _ in found} == {"git-bisect", "postgres-backup"}
+    # there is a file, and no place on this host
+    assert all(data["file"] == "SKILL.md" and "source" not in data for _, data, _ in found)
+    [(text, *_)] = retrieve(BOTH, folders=[], pager=far, max_tokens=700, as_page=True)
+    assert text == page.text
+    # the next process of this host need not read the words again
+    assert (cache_folder(far.settings) / "catalog.db").exists()
+    assert retrieve(BOTH, folders=[], published="none", pager=far) == []
+    assert retrieve(BOTH, folders=[], published="team", pager=far) == []
+
+
+@pytest.mark.usefixtures("_settings_of_host")
+@pytest.mark.parametrize("retrieve", RETRIEVERS)
+def test_the_settings_name_store_and_library(retrieve: Retrieve, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SKILLPAGER_LIBRARY", "team")
+    assert {data["skill"] for _, data, _ in retrieve(BOTH, folders=[])} == {"git-bisect"}
+
+
+def test_folders_come_first(far: SkillPager, tmp_path: Path) -> None:
+    (tmp_path / "git-bisect").mkdir()
+    text = (SAMPLES / "git-bisect" / "SKILL.md").read_text() + "\nOn this host alone.\n"
+    (tmp_path / "git-bisect" / "SKILL.md").write_text(text)
+    tools = SkillTools([tmp_path], far, {})
+    assert [line.split(":")[0] for line in tools.list_skills().splitlines()] == sorted(PUBLISHED)
+    last = text.count("\n")
+    assert "On this host alone." in tools.read_skill_nodes("git-bisect", f"L{last}-{last}")
+
+
+def test_the_settings_that_filter_skills_hold(far: SkillPager, tmp_path: Path) -> None:
+    trusting = SkillPager(store=far.store, settings=Settings(cache_dir=tmp_path, trusted=(SAMPLES,)))
+    tools = SkillTools([SAMPLES / "csv-cleaning"], trusting, {})
+    assert [line.split(":")[0] for line in tools.list_skills().splitlines()] == ["csv-cleaning"]
+
+
+@pytest.mark.parametrize("retrieve", RETRIEVERS)
+def test_a_library_without_a_database_is_refused(retrieve: Retrieve, pager: SkillPager) -> None:
+    with pytest.raises(
+        SettingsError, match=r"published is 'team', but the store has no libraries.*SKILLPAGER"
+    ):
+        retrieve(BOTH, folders=[SAMPLES], pager=pager, published="team")
+    with pytest.raises(ValueError, match="up to 64 letters"):
+        retrieve(BOTH, folders=[SAMPLES], pager=pager, published="a team")
+
+
+def test_an_agents_tools_read_published_skills(far: SkillPager) -> None:
+    tools = SkillTools([], far, {"max_tokens": 300})
+    page = tools.load_skill("git-bisect", BOTH)
+    assert (
+        page
+        == far.page(SAMPLES / "git-bisect", BOTH, max_tokens=300, show="read_skill_nodes git-bisect").text
+    )
+    assert tools.read_skill_nodes("git-bisect", "n3") == far.expand(SAMPLES / "git-bisect", "n3").text
+    agent = Agent(TestModel(call_tools=["list_skills"]), tools=pydantic_ai.skill_tools([], pager=far))
+    assert "git-bisect" in asyncio.run(agent.run("go")).output
+
+
+def test_haystacks_store_has_the_markdown_of_published_skills(far: SkillPager) -> None:
+    store = haystack.SkillPagerStore([], pager=far)
+    load_skill, read_skill_file = SkillToolset(store)
+    text, files = store.load_skill(LINKED)
+    assert text.startswith("# ")
+    linked = read_skill(SAMPLES / LINKED).files[1:]
+    assert files == [file.path for file in linked]
+    read: dict[str, Any] = {"name": LINKED, "path": linked[0].path}
+    assert read_skill_file.invoke(**read) == linked[0].text
+    assert read_skill_file.invoke(**read | {"path": "SKILL.md"}) == read_skill(SAMPLES / LINKED).files[0].text
+    with pytest.raises(ToolInvocationError, match="is not a file of skill"):
+        read_skill_file.invoke(**read | {"path": "scripts/none.py"})
+    assert load_skill.invoke(name="git-bisect")
+
+
+@pytest.mark.usefixtures("_settings_of_host")
+def test_a_saved_pipeline_names_its_library() -> None:
+    pipeline = Pipeline()
+    pipeline.add_component("library", haystack.SkillLibraryRetriever([], published="team", as_page=True))
+    again = Pipeline.loads(pipeline.dumps(), allowed_modules=["skillpager.*"])
+    [document] = again.run({"library": {"query": BOTH}})["library"]["documents"]
+    assert document.meta["skill"] == "git-bisect"
+    store = haystack.SkillPagerStore([], published="team")
+    assert haystack.SkillPagerStore.from_dict(store.to_dict()).published == "team"
