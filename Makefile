@@ -105,7 +105,8 @@ train: $(VENV)/.dev ## make all models that ship: DATA="DIR…"; build/training 
 	$(BIN)/python training/tables.py --work build/training
 	$(BIN)/python docs/generate_models.py
 
-router: $(VENV)/.dev ## make the router that ships: POOL=FILE DATA="DIR…"; needs no torch
+router: base-encoder ## make the router that ships: POOL=FILE DATA="DIR…"; about a quarter of an hour
+	$(PIP) install 'torch==2.13.0' --editable '.[bench,train]'
 	$(BIN)/python training/train_router.py --pool $(POOL) $(DATA)
 
 base-encoder: $(VENV)/.dev ## make the encoder before tuning, build/base-encoder, for runs of the benchmark; needs no torch

@@ -3,8 +3,8 @@
     python training/train_router.py --pool POOL.jsonl.xz DATA... --work build/router --jobs 2
 
 DATA are folders of evidence data (docs/evidence-format.md); POOL is a file of skills as JSON lines (`id`,
-`path`, `skill_md`) among which theirs must be found. Nothing but numpy is needed. WORK keeps embeddings and
-features; a run takes about 40 minutes on one core.
+`path`, `skill_md`) among which theirs must be found. WORK keeps embeddings, vectors and
+features; a run takes about a quarter of an hour on two cores.
 
 A small network is trained listwise: of a softmax over the candidates of a query, the share of each needed
 skill. Its scores order the candidates of one query; two logistic regressions turn them into chances. Reported
