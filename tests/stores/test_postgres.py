@@ -481,6 +481,7 @@ def test_the_documented_set_up_works(own_server: PostgresServer) -> None:
             "libraries",
             "skills",
             "skill_terms",
+            "skill_vectors",
             "lexemes",
         }
         assert [row[:2] for row in largest] == [("sample", 12)]

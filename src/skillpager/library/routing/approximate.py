@@ -48,9 +48,9 @@ from skillpager.library.routing.vectors import (
     SOURCES,
     SkillVectors,
     VectorArray,
-    best_of,
     cosines_of,
     load_vectors,
+    near_enough,
     sign_digits,
 )
 from skillpager.library.routing.words import postings_of, segment_of, unpack_words
@@ -244,7 +244,7 @@ class ApproximateSearch:
         found = self._library.nearest(library, sign_digits(query), RESCORED)
         ids = np.array([id_ for id_, _ in found], np.int64)
         vectors = _unpack_vectors([vectors for _, vectors in found])
-        return ids[best_of(cosines_of(query[None], vectors)[DESCRIBED][:, 0], NEAREST)]
+        return ids[near_enough(cosines_of(query[None], vectors)[DESCRIBED][:, 0], NEAREST)]
 
     def _read(self, ids: Sequence[int]) -> list["StoredSkill"]:
         known = {id_: stored for id_ in ids if (stored := self._kept.get(id_)) is not None}

@@ -24,6 +24,8 @@ MODEL = Path(__file__).parents[2] / "models" / "router" / "vectors.npz"
 SOURCES = (("name", "description"), ("opening",))
 DESCRIBED, OPENING = range(len(SOURCES))
 RESCORED = 200  # skills that are compared in full
+# of what is near: most texts that share nothing are below, and few skills that a query needs
+LEAST_COSINE = 0.3
 CODE_BITS = 64  # of a word of a code
 LARGEST = 127  # of a number in 8 bits
 WEIGHT_STEPS = 256  # a weight of 1 as an integer
@@ -171,7 +173,7 @@ class SkillVectors:
         if len(found) > RESCORED:
             found = found[_least(self._distances(query)[found], RESCORED)]
         cosines = self.cosines(query[None], found)[DESCRIBED][:, 0]
-        return np.sort(found[best_of(cosines, most)])
+        return np.sort(found[near_enough(cosines, most)])
 
     def _distances(self, query: FloatArray) -> NDArray[np.int16]:
         """Return `(size,)`: in how many signs each description differs from a query."""
@@ -196,9 +198,10 @@ def cosines_of(queries: FloatArray, vectors: VectorArray | FloatArray) -> FloatA
     return cosines
 
 
-def best_of(cosines: FloatArray, most: int) -> NDArray[np.intp]:
-    """Return the places of the `most` largest, the largest first; of equal ones the first."""
-    return np.argsort(-cosines, kind="stable")[:most]
+def near_enough(cosines: FloatArray, most: int) -> NDArray[np.intp]:
+    """Return the places of the largest that are large enough, at most `most`, the largest first."""
+    best = np.argsort(-cosines, kind="stable")[:most]
+    return best[cosines[best] >= LEAST_COSINE]
 
 
 def codes_of(vectors: NDArray[np.int8] | FloatArray) -> NDArray[np.uint64]:
