@@ -16,7 +16,9 @@ DEFAULT_TIMEOUT = 180.0
 
 Pool = Annotated[
     list[Path],
-    typer.Argument(metavar="POOL", help="Folders of skills, or files of JSON lines (id, skill_md; also .xz)."),
+    typer.Argument(
+        metavar="POOL", help="Folders of skills, or files of JSON lines (id, skill_md; also .xz)."
+    ),
 ]
 Rows = Annotated[Path, typer.Option(metavar="FOLDER", help="Folder of the rows.")]
 ASKED = typer.Option(metavar="DIR", help="Evidence data: skills, and queries for them; may be repeated.")
