@@ -68,7 +68,7 @@ def test_thresholds_are_options(tmp_path: Path, env: dict[str, str]) -> None:
     assert kinds("--near-copy", "0.6") == ["near-copy"]
     assert kinds("--max-description", "11") == ["description"]
     assert sorted(kinds("--max-tokens", "50")) == ["size", "size"]
-    skill(tmp_path / "s" / "c", "name: c\ndescription: Plans of the work week.\nlicense: MIT\n")
+    skill(tmp_path / "s" / "plans", "name: plans\ndescription: Plans of the work week.\nlicense: MIT\n")
     assert kinds("--overlap", "0.5") == ["overlap"]
     assert kinds("--overlap", "1") == []
 

@@ -83,3 +83,16 @@ def test_an_unknown_section_is_named(tmp_path: Path) -> None:
     )
     assert done.returncode == 1
     assert "unknown section speed: choose from offline" in done.stderr
+
+
+def test_the_pages_say_what_the_labelled_pairs_say() -> None:
+    script = ROOT / "benchmarks" / "labelled_pairs.py"
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=TIME_LIMIT)
+    said = dict(line.rsplit(": ", 1) for line in done.stdout.splitlines())
+    assert said["overlaps, sample 3, reported"] == "36 of 38, 95% (83% to 99%)"
+    assert said["repeated, cosine 0.85, all_words"] == "13 of 14, 93% (69% to 99%)"
+    assert said["repeated, cosine 0.90, in_order"] == "9 of 9, 100% (70% to 100%)"
+    check = (ROOT / "docs" / "library-check.md").read_text(encoding="utf-8")
+    assert "reports 38 pairs, and 36 were right: 95 % (95 %\ninterval 83 to 99 %)" in check
+    library = (ROOT / "docs" / "library.md").read_text(encoding="utf-8")
+    assert "13 of 14 (cosine 0.85, all terms; 95 % interval 69 to 99 %) and 9 of 9" in library

@@ -244,6 +244,29 @@ def test_descriptions_that_differ_in_the_product_do_not_overlap() -> None:
     assert find_overlaps(texts, rows, known={(0, 1)}) == []
 
 
+@pytest.mark.parametrize(
+    "texts",
+    [
+        [  # each names its product twice, if not in its name
+            ("configure", "Set up the Discord channel. Use when the user pastes a Discord bot token."),
+            ("configure", "Set up the Telegram channel. Use when the user pastes a Telegram bot token."),
+        ],
+        [  # what one excludes is the other's
+            ("banner-ads", "Integrate banner ads in mobile applications. Don't use for rewarded ads."),
+            ("rewarded-ads", "Integrate rewarded ads in mobile applications. Not for banner ads."),
+        ],
+        [  # a description in another script has no word of the name
+            ("campaign-analyst", "对在 Meta、Google Ads 和 TikTok Ads 上开展的营销活动进行回顾性分析。"),
+            ("policy-reviewer", "对在 Meta、Google Ads 和 TikTok Ads 上开展的营销活动进行合规性分析。"),
+        ],
+    ],
+)
+def test_descriptions_that_are_told_apart_by_their_words_do_not_overlap(texts: list[tuple[str, str]]) -> None:
+    rows = BuiltinEncoder().encode_documents([f"{name}: {text}" for name, text in texts])
+    assert rows[0] @ rows[1] > DEFAULT_LIMITS.overlap
+    assert find_overlaps(texts, rows) == []
+
+
 def test_each_pair_is_told_once_and_the_nearest_by_name() -> None:
     rows = np.eye(4, 3, dtype=np.float32)
     rows[1] = rows[2] = rows[0]

@@ -28,7 +28,7 @@ from skillpager.library.several.choosing import (
     share_tasks,
     tasks_of,
 )
-from skillpager.library.several.pooling import LEAST_REPEATED_TOKENS
+from skillpager.library.several.pooling import _OWN_FILE, LEAST_REPEATED_TOKENS
 from skillpager.library.several.verifying import MAX_VERIFIED, choose_verified, is_likely
 from skillpager.pages.gaps import LEAST_COVERED
 from skillpager.types import Style
@@ -313,6 +313,40 @@ def test_the_same_step_of_two_skills_is_shown_once(twins: Path, pager: SkillPage
     assert SETUP in first.page.text
     assert "[… L9, sent earlier]" in second.page.text
     assert [gap.known for gap in second.page.omitted] == [True]
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("wait 5 seconds", "wait 50 seconds"),
+        ("install shopkit with pip", "install shoplib with pip"),
+        ("read `references/setup.md`", "read `references/setup.md`"),
+        ("read [the guide](guide.md)", "read [the guide](guide.md)"),
+        ("run `${CLAUDE_SKILL_DIR}/setup`", "run `${CLAUDE_SKILL_DIR}/setup`"),
+    ],
+)
+def test_a_step_that_differs_or_leads_to_a_file_of_its_skill_is_shown_in_each(
+    twins: Path, pager: SkillPager, first: str, second: str
+) -> None:
+    first, second = (SETUP.replace("call anything", f"call anything and {each}") for each in (first, second))
+    for name, text in (("invoice-export", first), ("parcel-labels", second)):
+        file = twins / name / "SKILL.md"
+        file.write_text(file.read_text(encoding="utf-8").replace(SETUP, text), encoding="utf-8")
+    query = "Export all invoices as PDF documents for the accountant. Print the labels for the parcels."
+    made = Library(pager, [twins]).page(query, fill=True)
+    assert [first in made.parts[0].page.text, second in made.parts[1].page.text] == [True, True]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Clone https://github.com/acme/tools.git, and read [its page](https://acme.example/a/b.html).",
+        "The log is in /var/log/shop/today.log, the settings in ~/.config/shop/main.toml.",
+        "See [above](#setup). Use acme/shop, TCP/IP and 1/2.5 of it.",
+    ],
+)
+def test_addresses_and_paths_of_the_system_are_no_files_of_a_skill(text: str) -> None:
+    assert not _OWN_FILE.search(text)
 
 
 def test_what_the_reader_has_is_not_sent_again(samples: Library) -> None:

@@ -56,7 +56,7 @@ class CheckOptions:
             metavar="COSINE",
             min=0.5,
             max=1.0,
-            help="Least similarity of descriptions that overlap. [default: 0.85]",
+            help="Least similarity of descriptions that overlap. [default: 0.8]",
         ),
     ] = None
 

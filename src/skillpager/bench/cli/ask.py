@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from skillpager.bench.cli.options import ASKED, Pool, Rows
 from skillpager.cli.messages import UsageError, print_json, reported
 from skillpager.cli.options import AsJson, CacheDir
 from skillpager.cli.views import print_table, progress_bar
@@ -17,17 +18,9 @@ DEFAULT_COMPOSED = 100
 
 @reported
 def ask(
-    pool: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="POOL", help="Folders of skills, or files of JSON lines (id, skill_md; also .xz)."
-        ),
-    ],
-    asked: Annotated[
-        list[Path],
-        typer.Option(metavar="DIR", help="Evidence data: skills, and queries for them; may be repeated."),
-    ],
-    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder of the rows.")],
+    pool: Pool,
+    asked: Annotated[list[Path], ASKED],
+    out: Rows,
     composed: Annotated[
         int, typer.Option(metavar="N", min=0, help="Queries composed of those of two skills, and of three.")
     ] = DEFAULT_COMPOSED,

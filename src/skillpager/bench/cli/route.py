@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from skillpager.bench.cli.options import ASKED, Pool, Rows
 from skillpager.cli.messages import UsageError, print_json, reported
 from skillpager.cli.options import AsJson
 from skillpager.cli.views import print_table, progress_bar
@@ -17,13 +18,8 @@ SHOWN = ("Hit@1", "MRR@10", "nDCG@10", "R@10", "R@50", "Full@3", "Full@5", "Full
 
 @reported
 def route(
-    pool: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="POOL", help="Folders of skills, or files of JSON lines (id, skill_md; also .xz)."
-        ),
-    ],
-    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder of the rows.")],
+    pool: Pool,
+    out: Rows,
     tasks: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="tasks.jsonl and relevance.json of SkillRouter-Eval-Core."),
@@ -31,12 +27,7 @@ def route(
     truth: Annotated[
         Path | None, typer.Option(metavar="DIR", help="The skills that the tasks need, NAME.md.")
     ] = None,
-    asked: Annotated[
-        list[Path] | None,
-        typer.Option(
-            metavar="DIR", help="Evidence data, whose queries need one skill each; may be repeated."
-        ),
-    ] = None,
+    asked: Annotated[list[Path] | None, ASKED] = None,
     methods: Annotated[
         str,
         typer.Option(

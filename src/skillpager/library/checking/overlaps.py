@@ -1,5 +1,7 @@
 """Overlaps: skills whose descriptions are so alike that a query for one may lead to another."""
 
+import re
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
@@ -8,11 +10,14 @@ import numpy as np
 from skillpager.strategies.navigator.lexical import terms_of
 from skillpager.types import FloatArray
 
-# Cosine of two descriptions from which they overlap: most pairs of public skills below it are neighbours
-# in one field, most above it two skills for one task
-OVERLAP = 0.85
+# Cosine of two descriptions from which they overlap if their words do not tell them apart: 36 of 38 such
+# pairs of public skills take each other's queries (docs/library-check.md)
+OVERLAP = 0.80
 # rows that are compared with all others at a time: 1,024 by 20,000 cosines take 80 MB
 ROWS_AT_A_TIME = 1_024
+
+# "Not for testing": what a description excludes is not what the skill is about
+_EXCLUDED = re.compile(r"\b(?:not|never|don['’]t)\b[^.;!?\n]*", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,18 +46,13 @@ def find_overlaps(
 ) -> list[Overlap]:
     """Return the skills that take each other's queries: each with the most similar other, each pair once.
 
-    Two skills do not overlap if one has a word in its name and description that the other has in neither:
-    many descriptions differ in a product's name, and so do the queries.
-
     Args:
         texts: Name and description of each skill.
         rows: `(n, dim)` float32, unit length: their embeddings.
         threshold: Least cosine of two that overlap.
         known: Pairs of positions, the lower first, that are left out.
     """
-    names = [set(terms_of(name)) for name, _ in texts]
-    held = [own | set(terms_of(text)) for own, (_, text) in zip(names, texts, strict=True)]
-    subjects = [own & set(terms_of(text)) for own, (_, text) in zip(names, texts, strict=True)]
+    words = [_Words.of(name, description) for name, description in texts]
     found: dict[tuple[int, int], Overlap] = {}
     for start in range(0, len(rows), ROWS_AT_A_TIME):
         cosines = rows[start : start + ROWS_AT_A_TIME] @ rows.T
@@ -63,7 +63,7 @@ def find_overlaps(
                 for other in np.flatnonzero(similar >= threshold)
                 if other != place
                 and (min(place, other), max(place, other)) not in known
-                and not (subjects[place] - held[other] or subjects[other] - held[place])
+                and not words[place].differ(words[other])
             ]
             if others:
                 nearest = max(others, key=lambda other: (similar[other], -other))
@@ -71,3 +71,39 @@ def find_overlaps(
                 similarity = min(1.0, float(similar[nearest]))
                 found.setdefault(pair, Overlap(place, nearest, similarity, len(others) - 1))
     return list(found.values())
+
+
+@dataclass(frozen=True, slots=True)
+class _Words:
+    """The terms by which two skills are told apart, whatever the cosine.
+
+    Attributes:
+        held: Those of name and description.
+        subject: Those of the name that the description has, too; the name if it has none of them, as one in
+            another script.
+        repeated: Those that stand there twice.
+    """
+
+    held: frozenset[str]
+    subject: frozenset[str]
+    repeated: frozenset[str]
+
+    @classmethod
+    def of(cls, name: str, description: str) -> "_Words":
+        """Return the words of a skill, without what its description excludes."""
+        named, said = terms_of(name), terms_of(_EXCLUDED.sub(" ", description))
+        counts = Counter([*named, *said])
+        return cls(
+            held=frozenset(counts),
+            subject=frozenset(named).intersection(said) or frozenset(named),
+            repeated=frozenset(term for term, count in counts.items() if count > 1),
+        )
+
+    def differ(self, other: "_Words") -> bool:
+        """Return whether one has a subject, or each a repeated word, that the other lacks.
+
+        Many descriptions differ in a product's name, and so do the queries.
+        """
+        if self.subject - other.held or other.subject - self.held:
+            return True
+        return bool(self.repeated - other.held and other.repeated - self.held)

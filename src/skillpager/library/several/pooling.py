@@ -14,12 +14,13 @@ The chances of the skills have no part in it. They decided which skills are chos
 pool starves the less likely skill, and the page lacks its task.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from math import log
 
 from skillpager.pages.render import PageMeter, PageRenderer
-from skillpager.types import Pick, Selection, Skip, SkipReason
+from skillpager.types import SKILL_DIR, Pick, Selection, Skip, SkipReason
 
 # number of a skill, and ordinal of a node in it
 Place = tuple[int, int]
@@ -29,6 +30,15 @@ LEAST_SUFFICIENCY = 0.01
 VALUE_DIGITS = 9  # of a value; machines whose logarithms differ in the last bits agree on these
 # the mark in the place of a shorter node takes as many tokens
 LEAST_REPEATED_TOKENS = 16
+# A link or path to a file of the skill itself, such as `references/details.md`, which is another file in
+# another skill; no address of the web, path of the system or `owner/name`
+_OWN_FILE = re.compile(
+    r"\]\(\s*<?(?![a-z][a-z\d+.-]*:|[/#])[^)\s]"
+    r"|(?<![\w/:.~@$\\-])(?:\.{1,2}/|\w[\w.-]*/)[\w./-]*\.[a-z]\w*"
+    r"|(?<![\w/:.~@$\\-])\w[\w.-]*\.md\b"
+    rf"|{re.escape(SKILL_DIR)}",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -181,13 +191,23 @@ def _values(source: Source) -> list[float]:
 
 
 def _repeated(sources: Sequence[Source]) -> list[dict[int, Place]]:
-    """Return for each source, by ordinal, where an earlier source picks the same text."""
+    """Return for each source, by ordinal, where an earlier source picks the same text.
+
+    The same text that leads to a file of its skill says something else in each. Nearly the same text is no
+    repetition: rules that are right about it find too little (docs/library.md).
+    """
     first: dict[str, Place] = {}
     found: list[dict[int, Place]] = []
     for number, source in enumerate(sources):
         nodes = [pick.node for pick in source.selection.picks if pick.node.tokens >= LEAST_REPEATED_TOKENS]
         texts = {node.ordinal: " ".join(node.text.split()) for node in nodes}
-        found.append({ordinal: first[text] for ordinal, text in texts.items() if text in first})
+        found.append(
+            {
+                ordinal: first[text]
+                for ordinal, text in texts.items()
+                if text in first and not _OWN_FILE.search(text)
+            }
+        )
         for ordinal, text in texts.items():
             first.setdefault(text, (number, ordinal))
     return found
