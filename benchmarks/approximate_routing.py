@@ -74,7 +74,7 @@ def fill(url: str, rows: Iterable[Row], published: int) -> dict[str, object]:
     with psycopg.connect(url) as connection:
         ((number,),) = connection.execute("SELECT id FROM skillpager.libraries").fetchall()
         found = connection.execute("SELECT lexeme, holders FROM skillpager.lexemes").fetchall()
-        holders, lengths, texts = Counter(dict(found)), [], []
+        holders, lengths, texts, vectors = Counter(dict(found)), [], [], []
         connection.execute("DROP INDEX skillpager.skill_terms_by_lexeme")
         columns = "id, library, name, digest, description, user_only, stated_licence, licence, key, state"
         with connection.cursor().copy(
@@ -87,6 +87,7 @@ def fill(url: str, rows: Iterable[Row], published: int) -> dict[str, object]:
                 holders.update(terms.counted)
                 lengths.append(terms.lengths)
                 texts.append((id_, list(terms.lengths), terms.counted + terms.uncounted))
+                vectors.append((id_, number, terms.code, terms.vectors))
         connection.execute("CREATE TEMP TABLE texts (skill integer, lengths integer[], lexemes text[])")
         with connection.cursor().copy("COPY texts FROM STDIN") as copy:
             for id_, of_fields, lexemes in texts:
@@ -94,6 +95,9 @@ def fill(url: str, rows: Iterable[Row], published: int) -> dict[str, object]:
         connection.execute(
             "INSERT INTO skillpager.skill_terms SELECT skill, lengths, array_to_tsvector(lexemes) FROM texts"
         )
+        with connection.cursor().copy("COPY skillpager.skill_vectors FROM STDIN") as copy:
+            for row in vectors:
+                copy.write_row(row)
         connection.execute("DELETE FROM skillpager.lexemes")
         with connection.cursor().copy("COPY skillpager.lexemes FROM STDIN") as copy:
             for lexeme, held in sorted(holders.items()):
