@@ -174,7 +174,9 @@ def test_routing_needs_no_encoder(write: Write, tmp_path: Path, monkeypatch: pyt
     library = plain(folder, tmp_path)
     for method in ("encode_query", "encode_documents"):
         monkeypatch.setattr(type(library.pager.encoder), method, None)  # would fail if it were called
-    assert library.route("banana").skills[0].skill.name == "of-banana"
+    skills = library.route("banana").skills
+    assert skills[0].skill.name == "of-banana"
+    assert [routed.skill.name for routed in skills if routed.terms] == ["of-banana"]  # others by vectors
 
 
 def test_features_are_what_their_names_say(samples: Library) -> None:
