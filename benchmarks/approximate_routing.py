@@ -30,7 +30,7 @@ from library_postgres import TESTS, peak_memory, read_pool, whole
 from skillpager import SkillPager
 from skillpager.library import Library
 from skillpager.library.published import pack_skill
-from skillpager.library.routing.approximate import terms_of
+from skillpager.library.routing.approximate import skill_terms
 from skillpager.library.routing.words import words_of
 from skillpager.settings import Settings
 from skillpager.stores.postgres import PostgresStore
@@ -69,7 +69,7 @@ def fill(url: str, rows: Iterable[Row], published: int) -> dict[str, object]:
         library = store.library("default")
         for told, words, content in islice(rows, published):
             start = time.perf_counter()
-            library.publish(told, words, content, terms_of(words))
+            library.publish(told, words, content, skill_terms(words))
             times.append(1000 * (time.perf_counter() - start))
     with psycopg.connect(url) as connection:
         ((number,),) = connection.execute("SELECT id FROM skillpager.libraries").fetchall()
@@ -83,7 +83,7 @@ def fill(url: str, rows: Iterable[Row], published: int) -> dict[str, object]:
             for id_, (told, words, content) in enumerate(rows, 1 + published):
                 fields = [escaped(value) for value in astuple(told)]
                 copy.write_row([id_, "default", *fields, id_, False, words, content])
-                terms = terms_of(words)
+                terms = skill_terms(words)
                 holders.update(terms.counted)
                 lengths.append(terms.lengths)
                 texts.append((id_, list(terms.lengths), terms.counted + terms.uncounted))

@@ -16,7 +16,7 @@ from skillpager.errors import SettingsError, StoreError
 from skillpager.library import Library, SkillFilter
 from skillpager.library.publishing import Publisher
 from skillpager.library.routing import approximate
-from skillpager.library.routing.approximate import terms_of
+from skillpager.library.routing.approximate import skill_terms
 from skillpager.library.routing.fields import FIELDS
 from skillpager.library.routing.routes import Route
 from skillpager.library.routing.words import words_of
@@ -82,7 +82,7 @@ def counted(database: str) -> tuple[Counter[str], int, list[int]]:
 def recounted(database: str) -> tuple[Counter[str], int, list[int]]:
     """Return the same, counted anew from the words of its skills."""
     rows = Place(database).execute("SELECT words FROM skills WHERE NOT removed")
-    terms = [terms_of(words) for (words,) in rows]
+    terms = [skill_terms(words) for (words,) in rows]
     holders = Counter(lexeme for each in terms for lexeme in each.counted)
     return holders, len(terms), [sum(each.lengths[field] for each in terms) for field in range(len(FIELDS))]
 

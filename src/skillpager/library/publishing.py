@@ -35,14 +35,14 @@ class Publisher:
     """
 
     def __init__(self, library: "PostgresLibrary", found: Sequence[FoundSkill] = ()) -> None:
-        from skillpager.library.routing.approximate import terms_of  # arrays
+        from skillpager.library.routing.approximate import skill_terms  # arrays
 
         self._library = library
         self._licences = Licences()
         self._tops = {skill.path: skill.folder for skill in found}
         usable = (skill for skill in found if skill.problem is None and skill.shadowed_by is None)
         self._owners = {skill.name: skill.path for skill in usable}
-        library.make_searchable(terms_of)
+        library.make_searchable(skill_terms)
         _, there = library.changes()
         self._states = {skill.name: skill.state for _, skill in there if not isinstance(skill, str)}
         self._turn = threading.Lock()
@@ -75,7 +75,7 @@ class Publisher:
             if self._owners.setdefault(skill.name, path) != path:
                 return False
             self.names.add(skill.name)
-        from skillpager.library.routing.approximate import terms_of  # arrays
+        from skillpager.library.routing.approximate import skill_terms  # arrays
         from skillpager.library.routing.words import words_of
 
         entry, content = skill.files[0], pack_skill(skill)
@@ -87,7 +87,7 @@ class Publisher:
         state = hashlib.sha256(json.dumps(told).encode() + words + content).hexdigest()
         if self._states.get(skill.name) == state:
             return False
-        changed = self._library.publish(PublishedSkill(*told, state), words, content, terms_of(words))
+        changed = self._library.publish(PublishedSkill(*told, state), words, content, skill_terms(words))
         with self._turn:
             self.changed += changed
         return changed

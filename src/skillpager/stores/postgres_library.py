@@ -246,11 +246,11 @@ class PostgresLibrary:
 
         return self._database.write(work)
 
-    def make_searchable(self, terms_of: Callable[[bytes], SkillTerms]) -> None:
+    def make_searchable(self, skill_terms: Callable[[bytes], SkillTerms]) -> None:
         """Store the terms of skills that an older release has published, if there are any.
 
         Args:
-            terms_of: Returns the terms that words hold.
+            skill_terms: Returns the terms that words hold.
         """
         found = self._database.read((_IS_SEARCHABLE, (self.name,)))
         if found is not None and found[0] in ([], [(True,)]):
@@ -263,7 +263,7 @@ class PostgresLibrary:
             (library,) = row
             rows = connection.execute(_WITHOUT_TERMS, [self.name, _TERMS_BATCH], binary=True).fetchall()
             for skill, words in rows:
-                _count(connection, library, skill, terms_of(words))
+                _count(connection, library, skill, skill_terms(words))
             if len(rows) < _TERMS_BATCH:
                 connection.execute(_SET_SEARCHABLE, [library])
             return len(rows) == _TERMS_BATCH

@@ -88,7 +88,7 @@ BREADTH = 3
 MAX_KEPT_BYTES = 32 * 1024**2
 
 
-def terms_of(words: bytes) -> SkillTerms:
+def skill_terms(words: bytes) -> SkillTerms:
     """Return the terms that the words of a skill hold, as lexemes.
 
     Raises:

@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +32,7 @@ FURTHER = ("opening", "phrases")  # of which the sum alone counts
 BEST_OF_ALL, BEST_OF_SUM, BEST_OF_FIELD = 100, 50, 30  # of the further fields together as many as of a field
 BEST_OF_CLAUSE = 5  # and for each clause: one skill of several that a task needs may have but a line of it
 NEAREST = 30  # and those whose description has the nearest vectors
+MAX_KEPT_NAMES = 20_000  # some 5 MB
 USUAL_TERMS = 5  # a description with fewer terms counts as if it had so many
 
 FloatRow = NDArray[np.float64]
@@ -325,7 +327,13 @@ def _ranks(values: NDArray[np.float64] | FloatArray) -> NDArray[np.float64]:
 
 def _is_named(name: str, asked: str) -> bool:
     """Return whether a query, given as its terms, names a skill, in one word or in several."""
+    return any(form in asked for form in _written(name))
+
+
+@lru_cache(MAX_KEPT_NAMES)
+def _written(name: str) -> tuple[str, ...]:
+    """Return how a query may write the name of a skill, as terms between spaces."""
     terms = routing_terms(name)
     # the first of the terms of `git-bisect` is `gitbisect`
     forms = (terms[:1], terms[1:]) if len(terms) > 1 else (terms,)
-    return any(form and f" {' '.join(form)} " in asked for form in forms)
+    return tuple(f" {' '.join(form)} " for form in forms if form)
