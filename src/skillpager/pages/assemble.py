@@ -79,18 +79,22 @@ def make_page(
     """
     index, limit = renderer.index, budget.max_tokens
     estimated = estimates(strategy)
-    covered = None
+    covered, room = None, limit
     if estimated and (limit is not None or whole is not None):
         fills = budget.fill and budget.sufficiency is None
-        # no picks are needed of a page that is filled, only whether the skill covers the query
-        free = Budget(max_nodes=0) if fills else replace(budget, max_tokens=None)
+        free = replace(budget, max_tokens=None, fill=budget.fill and not fills)
+        if fills and limit is None:  # no picks are needed, only whether the skill covers the query
+            free = Budget(max_nodes=0)
         selection = strategy.select(index, query, budget=free, meter=_meter(renderer, None))
         covered = selection.covered
-        if not fills and limit is not None:
+        if limit is not None:
             selection = replace(selection, budget=replace(selection.budget, max_tokens=limit))
             page = renderer.render([pick.node.ordinal for pick in selection.picks], selection=selection)
             if page.tokens <= limit:
-                return _with_chance(page, len(selection.picks))
+                if not fills:
+                    return _with_chance(page, len(selection.picks))
+                # The page begins with these picks. A meter sums parts, which may be above the limit.
+                room = max(limit, _most_metered(renderer, selection))
     within = limit is None or index.full_tokens <= limit
     if whole is not None and within and renderer.style is not Style.PLAIN:
         # without the limit: the meter sums the tokens of parts, which is more than those of the whole
@@ -101,7 +105,9 @@ def make_page(
         page = renderer.render(range(len(index.nodes)), selection=selection)
         if limit is None or page.tokens <= limit:  # tags and file names add to the tokens of the skill
             return replace(page, sufficiency=1.0 if estimated else None)
+    budget = replace(budget, max_tokens=room)
     selection = strategy.select(index, query, budget=budget, meter=_meter(renderer, limit, covered))
+    selection = replace(selection, budget=replace(selection.budget, max_tokens=limit))
     chosen = [pick.node.ordinal for pick in selection.picks]
     page = renderer.render(chosen, selection=selection)
     while limit is not None and page.tokens > limit:
@@ -120,6 +126,16 @@ def _meter(renderer: PageRenderer, limit: int | None, covered: float | None = No
     if limit is None:
         return NodeMeter(renderer.index.nodes, gap_tokens=renderer.gap_tokens)
     return PageMeter(renderer, covered=covered)
+
+
+def _most_metered(renderer: PageRenderer, selection: Selection) -> int:
+    """Return the most tokens that a meter finds while it adds the picks of a selection."""
+    meter = PageMeter(renderer, covered=selection.covered)
+    most = meter.tokens
+    for pick in selection.picks:
+        meter.add(pick.node.ordinal)
+        most = max(most, meter.tokens)  # a pick that closes a gap may make the page shorter
+    return most
 
 
 def _with_chance(page: Page, shown: int) -> Page:
