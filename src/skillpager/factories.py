@@ -254,6 +254,11 @@ def make_store(settings: Settings, place: Path | str | None = None) -> ManagedSt
         from skillpager.stores import SqliteStore
 
         return SqliteStore(place, max_bytes=settings.max_cache_bytes)
+    if "://" not in place:  # before packages are asked for that a folder does not need
+        raise SettingsError(
+            "The store is given as text that is no address: write postgresql://USER@HOST/DATABASE, or for a "
+            "folder its pathlib.Path."
+        )
     # its packages take 0.1 s to import
     from skillpager.stores.postgres import PostgresStore
 

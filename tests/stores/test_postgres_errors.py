@@ -177,6 +177,7 @@ def test_tls_settings_are_passed_on(server: PostgresServer, name: str, tmp_path:
         "postgresql://me:s3%cret@host/db",
         "postgresql://me:s3cret@host/db?colour=blue",
         "host=db user=me password=s3cret",
+        "/srv/s3cret",
         "mysql://me:s3cret@host/db",
     ],
 )
