@@ -3,12 +3,14 @@
 For each number of skills the words of real ones, or of synthetic ones that are made of the first real ones,
 are catalogued, and searched in a fresh process. Synthetic skills have the terms of real ones; of the terms
 that one skill alone holds every skill has its own, as in a real library. `--encode N` indexes N skills fully,
-in the store that `--store` names, and makes pages of them. Times of words and routes are processor time, of
-pages real time. Rows go to scale.csv, beside the earlier ones.
+in the store that `--store` names, and makes pages of them; `--copies M` saves them again under other keys
+until there are M, and makes pages again. Times of words and routes are processor time, of pages and copies
+real time. Rows go to scale.csv, beside the earlier ones.
 """
 
 import argparse
 import csv
+import hashlib
 import json
 import resource
 import subprocess
@@ -24,11 +26,14 @@ import numpy as np
 
 from machine import load_average
 from skillpager import SkillPager
+from skillpager.indexing import index_key
 from skillpager.library import FoundSkill, Library
 from skillpager.library.routing.catalog import Catalog, key_of
 from skillpager.library.routing.router import load_router, route_query
 from skillpager.library.routing.segments import Segment
 from skillpager.library.routing.upkeep import Upkeep
+from skillpager.parsing.skill import read_skill
+from skillpager.settings import Settings
 
 TABLE = Path(__file__).parent / "scale.csv"
 COLUMNS = (
@@ -38,6 +43,7 @@ COLUMNS = (
         "skills",
         "nodes",
         "skills_per_core_second",
+        "saves_per_second",
         "store_bytes_per_node",
         "store_bytes_per_skill",
     ),
@@ -46,6 +52,10 @@ COLUMNS = (
 )
 SEED_SKILLS, QUERIES, SHORT_WORDS = 1_000, 50, 8
 SEED = 42
+NO_LIMIT = 2**50
+_TABLES_SIZE = """
+    SELECT coalesce(sum(pg_total_relation_size(oid)), 0) FROM pg_class
+    WHERE relkind = 'r' AND relnamespace = 'skillpager'::regnamespace"""
 MEGA = 1e6
 KILO = 1_000
 WORST = 95
@@ -73,6 +83,11 @@ def main() -> None:
             for step in ("encode", "pages"):
                 row |= _run(step, arguments.folder, options)
             _save(row)
+            for count in arguments.copies:
+                row = {"kind": "copies", "store": name, "skills": count}
+                for step in ("copies", "pages"):
+                    row |= _run(step, arguments.folder, [*options, "--copies", str(count)])
+                _save(row)
 
 
 def make_words(arguments: argparse.Namespace) -> dict[str, object]:
@@ -123,14 +138,13 @@ def search(arguments: argparse.Namespace) -> dict[str, object]:
 
 def encode(arguments: argparse.Namespace) -> dict[str, object]:
     """Index skills in full; return how fast, and what they take in the store."""
-    with closing(SkillPager(store=arguments.store or arguments.cache)) as pager:
+    with closing(_pager(arguments)) as pager:
         pager.embed_query("loads the models")
-        before = pager.store.size
+        before = _stored_bytes(pager, arguments.store)
         started = time.process_time()
         nodes = sum(len(pager.index(skill.path).nodes) for skill in _real(arguments.folder, arguments.count))
         seconds = time.process_time() - started
-        pager.close()  # which empties the log beside the file
-        size = pager.store.size - before
+        size = _stored_bytes(pager, arguments.store) - before
     return {
         "nodes": nodes,
         "skills_per_core_second": round(arguments.count / seconds, 2),
@@ -139,9 +153,51 @@ def encode(arguments: argparse.Namespace) -> dict[str, object]:
     }
 
 
+def copy(arguments: argparse.Namespace) -> dict[str, object]:
+    """Save indexes again under other keys; return how fast, and what all take in the store."""
+    (wanted,) = arguments.copies
+    with closing(_pager(arguments)) as pager:
+        skills = [read_skill(skill.path) for skill in _real(arguments.folder, arguments.count)]
+        held = len(pager.store.entries())
+        started = time.perf_counter()
+        for number in range(held, wanted):
+            skill = skills[number % len(skills)]
+            index = pager.store.load(index_key(skill, pager.builder.recipe), skill)
+            assert index is not None
+            other = hashlib.sha256(f"{index.key} {number}".encode()).hexdigest()
+            pager.store.save(replace(index, key=other))
+        seconds = time.perf_counter() - started
+        nodes = sum(entry.nodes for entry in pager.store.entries())
+        size = _stored_bytes(pager, arguments.store)
+    return {
+        "nodes": nodes,
+        "saves_per_second": round((wanted - held) / seconds),
+        "store_bytes_per_node": round(size / nodes),
+        "store_bytes_per_skill": round(size / wanted),
+    }
+
+
+def _pager(arguments: argparse.Namespace) -> SkillPager:
+    """Return a pager with the store of the arguments, which evicts nothing."""
+    settings = Settings(cache_dir=arguments.cache, max_cache_bytes=NO_LIMIT)
+    return SkillPager(store=arguments.store or arguments.cache, settings=settings)
+
+
+def _stored_bytes(pager: SkillPager, address: str) -> int:
+    """Return what the store takes on the disk."""
+    if address:
+        import psycopg
+
+        with psycopg.connect(address) as connection:
+            ((size,),) = connection.execute(_TABLES_SIZE).fetchall()
+        return int(size)
+    pager.close()  # which empties the log beside the file
+    return pager.store.size
+
+
 def page(arguments: argparse.Namespace) -> dict[str, object]:
     """Return the median time of a page of a skill that is read from the store, and of one in memory."""
-    with closing(SkillPager(store=arguments.store or arguments.cache)) as pager:
+    with closing(_pager(arguments)) as pager:
         skills = _real(arguments.folder, arguments.count)[:QUERIES]
         pager.page(skills[-1].path, "loads the models")
         row: dict[str, object] = {}
@@ -155,7 +211,7 @@ def page(arguments: argparse.Namespace) -> dict[str, object]:
     return row
 
 
-STEPS = {"words": make_words, "search": search, "encode": encode, "pages": page}
+STEPS = {"words": make_words, "search": search, "encode": encode, "copies": copy, "pages": page}
 
 
 def _real(folder: Path, count: int) -> list[FoundSkill]:
@@ -244,10 +300,13 @@ def _parse() -> argparse.Namespace:
         "--encode", type=int, default=0, help="number of real skills that are indexed in full"
     )
     parser.add_argument(
+        "--copies", type=int, nargs="*", default=[], help="numbers of stored skills, copies included; ascending"
+    )
+    parser.add_argument(
         "--store", default="", help="their store: a folder, or postgresql://…; default: SQLite"
     )
     parser.add_argument("--scratch", type=Path, help="where to put temporary files")
-    parser.add_argument("--step", choices=["words", "search", "encode", "pages"], help=argparse.SUPPRESS)
+    parser.add_argument("--step", choices=list(STEPS), help=argparse.SUPPRESS)
     parser.add_argument("--cache", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--count", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--kind", default="real", help=argparse.SUPPRESS)
