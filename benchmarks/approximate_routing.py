@@ -103,10 +103,10 @@ def fill(url: str, rows: Iterable[Row], published: int) -> dict[str, object]:
             for lexeme, held in sorted(holders.items()):
                 copy.write_row([number, lexeme, held])
         connection.execute(
-            "UPDATE skillpager.libraries SET version = version + 1, skills = skills + %s, lengths = ("
+            "UPDATE skillpager.libraries SET version = version + %s, skills = skills + %s, lengths = ("
             "SELECT array_agg(old + new ORDER BY place) FROM unnest(lengths, %s::bigint[])"
             " WITH ORDINALITY AS pairs (old, new, place))",
-            [len(lengths), [sum(field) for field in zip(*lengths, strict=True)]],
+            [len(lengths), len(lengths), [sum(field) for field in zip(*lengths, strict=True)]],
         )
         connection.execute(
             "CREATE INDEX skill_terms_by_lexeme ON skillpager.skill_terms USING gin (lexemes)"

@@ -306,25 +306,29 @@ class FieldIndex:
             rarity = rarity_of(self._counts.holders(terms), self._counts.size)
         else:
             rarity = rarity_of(np.bincount(numbers, minlength=len(terms)), self._size)
-        factors = (rarity * (BM25_K1 + 1)).astype(np.float32)
+        weights: FloatArray = (rarity * (BM25_K1 + 1)).astype(np.float32)[numbers]
         times = counts.astype(np.float32)
-        weights: FloatArray = factors[numbers] * times / (times + self._norms[skills])
+        weights *= times
+        times += self._norms[skills]
+        weights /= times  # in place: there are hundreds of thousands
         return Hits(skills, numbers, weights, rarity)
 
     def _postings(self, terms: TermArray) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.uint8]]:
         """Return for each posting of the terms the skill, the number of the term, and the count."""
-        skills, numbers, counts = [], [], []
-        for part, offset in zip(self._parts, self._offsets, strict=False):
-            firsts, ends = part.ranges(terms)
-            for number, (first, end) in enumerate(zip(firsts.tolist(), ends.tolist(), strict=True)):
-                if first < end:
-                    skills.append(self._ordinals[part.rows[first:end] + np.int32(offset)])
-                    numbers.append(np.full(end - first, number, np.int32))
-                    counts.append(part.counts[first:end])
-        if not skills:
-            none = np.empty(0, np.int32)
-            return none, none, np.empty(0, np.uint8)
-        found = np.concatenate(skills), np.concatenate(numbers), np.concatenate(counts)
+        parts = list(zip(self._parts, self._offsets, self._offsets[1:], strict=False))
+        ranges = [part.ranges(terms) for part, _, _ in parts]
+        sizes = [ends - firsts for firsts, ends in ranges]
+        numbers = np.concatenate([np.repeat(np.arange(len(terms), dtype=np.int32), size) for size in sizes])
+        skills, counts = np.empty(len(numbers), np.int32), np.empty(len(numbers), np.uint8)
+        free = 0
+        for (part, start, end), (firsts, ends) in zip(parts, ranges, strict=True):
+            ordinals = self._ordinals[start:end]
+            for first, last in zip(firsts.tolist(), ends.tolist(), strict=True):
+                if first < last:
+                    there = slice(free, free := free + last - first)
+                    np.take(ordinals, part.rows[first:last], out=skills[there], mode="clip")
+                    counts[there] = part.counts[first:last]
+        found = skills, numbers, counts
         if self._all:
             return found
         held = found[0] >= 0
