@@ -74,20 +74,21 @@ def fill(url: str, rows: Iterable[Row], published: int) -> dict[str, object]:
     with psycopg.connect(url) as connection:
         ((number,),) = connection.execute("SELECT id FROM skillpager.libraries").fetchall()
         found = connection.execute("SELECT lexeme, holders FROM skillpager.lexemes").fetchall()
-        holders, lengths, texts, vectors = Counter(dict(found)), [], [], []
+        holders, lengths, texts, held, codes = Counter(dict(found)), [], [], [], []
         connection.execute("DROP INDEX skillpager.skill_terms_by_lexeme")
         columns = "id, library, name, digest, description, user_only, stated_licence, licence, key, state"
         with connection.cursor().copy(
-            f"COPY skillpager.skills ({columns}, version, removed, words, content) FROM STDIN"
+            f"COPY skillpager.skills ({columns}, version, removed, content) FROM STDIN"
         ) as copy:
             for id_, (told, words, content) in enumerate(rows, 1 + published):
                 fields = [escaped(value) for value in astuple(told)]
-                copy.write_row([id_, "default", *fields, id_, False, words, content])
+                copy.write_row([id_, "default", *fields, id_, False, content])
                 terms = skill_terms(words)
                 holders.update(terms.counted)
                 lengths.append(terms.lengths)
                 texts.append((id_, list(terms.lengths), terms.counted + terms.uncounted))
-                vectors.append((id_, number, terms.code, terms.vectors))
+                held.append((id_, words, terms.vectors))
+                codes.append((id_, number, terms.code))
         connection.execute("CREATE TEMP TABLE texts (skill integer, lengths integer[], lexemes text[])")
         with connection.cursor().copy("COPY texts FROM STDIN") as copy:
             for id_, of_fields, lexemes in texts:
@@ -95,13 +96,14 @@ def fill(url: str, rows: Iterable[Row], published: int) -> dict[str, object]:
         connection.execute(
             "INSERT INTO skillpager.skill_terms SELECT skill, lengths, array_to_tsvector(lexemes) FROM texts"
         )
-        with connection.cursor().copy("COPY skillpager.skill_vectors FROM STDIN") as copy:
-            for row in vectors:
-                copy.write_row(row)
+        for table, rows_of_table in (("skill_words", held), ("skill_codes", codes)):
+            with connection.cursor().copy(f"COPY skillpager.{table} FROM STDIN") as copy:
+                for row in rows_of_table:
+                    copy.write_row(row)
         connection.execute("DELETE FROM skillpager.lexemes")
         with connection.cursor().copy("COPY skillpager.lexemes FROM STDIN") as copy:
-            for lexeme, held in sorted(holders.items()):
-                copy.write_row([number, lexeme, held])
+            for lexeme, count in sorted(holders.items()):
+                copy.write_row([number, lexeme, count])
         connection.execute(
             "UPDATE skillpager.libraries SET version = version + %s, skills = skills + %s, lengths = ("
             "SELECT array_agg(old + new ORDER BY place) FROM unnest(lengths, %s::bigint[])"

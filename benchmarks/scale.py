@@ -55,7 +55,7 @@ SEED = 42
 NO_LIMIT = 2**50
 _TABLES_SIZE = """
     SELECT coalesce(sum(pg_total_relation_size(oid)), 0) FROM pg_class
-    WHERE relkind = 'r' AND relnamespace = 'skillpager'::regnamespace"""
+    WHERE relkind = 'r' AND relnamespace = to_regnamespace('skillpager')"""
 MEGA = 1e6
 KILO = 1_000
 WORST = 95
@@ -300,7 +300,11 @@ def _parse() -> argparse.Namespace:
         "--encode", type=int, default=0, help="number of real skills that are indexed in full"
     )
     parser.add_argument(
-        "--copies", type=int, nargs="*", default=[], help="numbers of stored skills, copies included; ascending"
+        "--copies",
+        type=int,
+        nargs="*",
+        default=[],
+        help="numbers of stored skills, copies included; ascending",
     )
     parser.add_argument(
         "--store", default="", help="their store: a folder, or postgresql://…; default: SQLite"

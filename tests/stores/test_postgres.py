@@ -454,7 +454,7 @@ def test_a_migration_that_fails_leaves_the_tables_as_they_were(store: PostgresSt
 
 def test_the_documented_set_up_works(own_server: PostgresServer) -> None:
     text = DOCUMENT.read_text(encoding="utf-8")
-    roles, rights, *questions = re.findall(r"^```sql\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    roles, rights, *questions, vectors = re.findall(r"^```sql\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
     for statement in roles.split(";\n")[:-1]:
         own_server.sql(statement)
     owner, builder, reader = ("skillpager_owner", "skillpager", "skillpager_reader")
@@ -481,10 +481,13 @@ def test_the_documented_set_up_works(own_server: PostgresServer) -> None:
             "libraries",
             "skills",
             "skill_terms",
-            "skill_vectors",
+            "skill_words",
+            "skill_codes",
             "lexemes",
         }
         assert [row[:2] for row in largest] == [("sample", 12)]
+        for statement in vectors.split(";\n")[:-1]:
+            own_server.sql(statement, "skills")
         back_up(own_server, text)
         assert_same_index(store.load(index.key, index.skill), index)
 

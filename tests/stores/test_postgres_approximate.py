@@ -1,8 +1,9 @@
 """Approximate routing: routes, statistics and migrations of libraries in PostgreSQL whose words no process holds."""
 
+import re
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from cli_process import environment, invoke
 from conftest import SAMPLES
+from postgres_server import PostgresServer
 from skillpager import SkillPager
 from skillpager.errors import SettingsError, StoreError
 from skillpager.library import Library, SkillFilter
@@ -19,15 +21,18 @@ from skillpager.library.routing import approximate
 from skillpager.library.routing.approximate import skill_terms
 from skillpager.library.routing.fields import FIELDS
 from skillpager.library.routing.routes import Route
+from skillpager.library.routing.vectors import load_vectors
 from skillpager.library.routing.words import words_of
 from skillpager.parsing.skill import read_skill
 from skillpager.settings import Settings, load_settings
+from skillpager.stores import postgres_library
 from skillpager.stores.postgres import INDEXES, PostgresStore
 from skillpager.stores.postgres_connection import Database, Part
-from skillpager.stores.postgres_library import SKILLS
+from skillpager.stores.postgres_library import CODE_BITS, SKILLS, PostgresLibrary
 from store_places import Place
 from test_postgres_library import WORDS, made_skill, publish
 
+DOCUMENT = Path(__file__).parents[2] / "docs" / "postgres.md"
 QUERIES = [
     "find the commit that broke the tests",
     "a pod that never starts",
@@ -81,7 +86,7 @@ def counted(database: str) -> tuple[Counter[str], int, list[int]]:
 
 def recounted(database: str) -> tuple[Counter[str], int, list[int]]:
     """Return the same, counted anew from the words of its skills."""
-    rows = Place(database).execute("SELECT words FROM skills WHERE NOT removed")
+    rows = Place(database).execute("SELECT words FROM skill_words")
     terms = [skill_terms(words) for (words,) in rows]
     holders = Counter(lexeme for each in terms for lexeme in each.counted)
     return holders, len(terms), [sum(each.lengths[field] for each in terms) for field in range(len(FIELDS))]
@@ -141,6 +146,67 @@ def test_a_change_is_found_by_the_next_route(store: PostgresStore, library: Make
     assert [each.skill.name for each in found.route("xylophone").skills] == ["skill-0003"]
     store.library("default").remove(["skill-0003"])
     assert found.route("xylophone").skills == ()
+
+
+def test_lists_are_kept_until_many_skills_change(
+    store: PostgresStore, library: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(approximate, "MOST_CHANGED", 3)
+    publish(store, [made_skill(tmp_path, number) for number in range(30)])
+    found = library()
+    read: list[int] = []
+    postings = PostgresLibrary.postings
+
+    def counting(self: PostgresLibrary, number: int, lexemes: Sequence[str]) -> list[bytes]:
+        read.append(len(lexemes))
+        return postings(self, number, lexemes)
+
+    monkeypatch.setattr(PostgresLibrary, "postings", counting)
+    query = " ".join(WORDS)
+    found.route(query)
+    pairs, lists = read
+    assert lists > 10
+    found.route(query)
+    assert read == [pairs, lists, pairs]
+    read.clear()
+    for changed in range(1, 6):
+        publish(store, [made_skill(tmp_path, changed, says="of another kind")])
+        assert told(found.route(query, k=40)) == told(library("exact").route(query, k=40))
+    # but for the lists of new lexemes all are kept, until the fourth change
+    assert read.count(pairs) == 5
+    assert sum(number > lists / 2 for number in read if number != pairs) == 1
+    store.library("default").remove([f"skill-{number:04}" for number in range(10, 20)])
+    assert told(found.route(query, k=40)) == told(library("exact").route(query, k=40))
+
+
+def test_nearest_skills_come_from_an_index_of_pgvector(
+    store: PostgresStore,
+    server: PostgresServer,
+    library: Make,
+    database: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With the statements that the document gives an administrator."""
+    publish(store, [made_skill(tmp_path, number) for number in range(300)])
+    text = DOCUMENT.read_text(encoding="utf-8")
+    for statement in re.findall(r"^CREATE (?:EXTENSION|INDEX) .*;$", text, re.MULTILINE):
+        server.sql(statement, database.rpartition("/")[2])
+    counts = store.library("default").counts([])
+    assert counts is not None
+    assert counts.vector_schema == "public"
+    codes = Place(database).execute("SELECT code::text FROM skill_codes ORDER BY skill LIMIT 20")
+    scanned = [store.library("default").nearest(counts, code, 30) for (code,) in codes]
+    monkeypatch.setattr(postgres_library, "SCANNED_CODES", 1)
+    indexed = [store.library("default").nearest(counts, code, 30) for (code,) in codes]
+    same = [len({*one} & {*other}) / 30 for one, other in zip(scanned, indexed, strict=True)]
+    assert [each[0] for each in indexed] == [each[0] for each in scanned]
+    assert sum(same) / len(same) > 0.9  # of equally near ones others may come first
+    assert library().route(QUERIES[4]).skills
+
+
+def test_codes_have_the_digits_of_the_vectors() -> None:
+    assert load_vectors().dim == CODE_BITS
 
 
 def test_folders_are_searched_beside_the_store(store: PostgresStore, library: Make, tmp_path: Path) -> None:
@@ -278,7 +344,7 @@ def test_damage_and_a_store_that_is_away_are_told(
     store: PostgresStore, library: Make, database: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     publish(store, [made_skill(tmp_path, 1)])
-    Place(database).execute("UPDATE skills SET words = '\\x00'::bytea")
+    Place(database).execute("UPDATE skill_words SET words = '\\x00'::bytea")
     with pytest.raises(StoreError, match="publish them again"):
         library().route(" ".join(WORDS))
     own = made_skill(tmp_path / "own", 2).parent

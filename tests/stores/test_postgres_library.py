@@ -354,6 +354,9 @@ def test_a_damaged_text_is_refused(
         replica().index("skill-0001")
 
 
+_OF_THE_SECOND = "FROM skills WHERE id = skill AND name = 'skill-0001'"
+
+
 @pytest.mark.parametrize(
     "damage",
     [
@@ -368,7 +371,7 @@ def test_words_that_are_damaged_are_made_of_the_text(
     paths = [made_skill(tmp_path, number) for number in range(3)]
     publish(store, paths)
     expected = [(each.skill.name, each.chance) for each in replica().route(" ".join(WORDS)).skills]
-    Place(database).execute(f"UPDATE skills SET words = {damage} WHERE name = 'skill-0001'")
+    Place(database).execute(f"UPDATE skill_words SET words = {damage} {_OF_THE_SECOND}")
     routed = [(each.skill.name, each.chance) for each in replica().route(" ".join(WORDS)).skills]
     assert "skill-0001" in [name for name, _ in routed]
     assert routed == expected
@@ -382,8 +385,8 @@ def test_a_skill_whose_text_is_damaged_as_well_is_the_only_one_not_found(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     publish(store, [made_skill(tmp_path, number) for number in range(3)])
-    damaged = "UPDATE skills SET words = '', content = 'no skill'::bytea WHERE name = 'skill-0001'"
-    Place(database).execute(damaged)
+    Place(database).execute(f"UPDATE skill_words SET words = '' {_OF_THE_SECOND}")
+    Place(database).execute("UPDATE skills SET content = 'no skill'::bytea WHERE name = 'skill-0001'")
     shared = replica()
     for changes in range(2):
         publish(store, [made_skill(tmp_path, 0, says=f"anew {changes}")])

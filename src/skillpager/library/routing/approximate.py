@@ -10,7 +10,7 @@ Reference: Lin and Trotman, Anytime Ranking for Impact-Ordered Indexes, ICTIR 20
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -79,13 +79,16 @@ _PHRASE_IMPACT = 0.46
 # a longer one would not fit into a `tsvector`, and no author writes so many different terms
 MOST_LEXEMES = 50_000
 
-# entries of lists that one query reads: 0.4 microseconds of the server each
-MOST_POSTINGS = 40_000
+# entries of lists that one query uses; those that are not kept take the server a microsecond each
+MOST_POSTINGS = 400_000
 MOST_LISTS = 500
 MOST_PAIRS = 400
 # so many times as many candidates as exact routing has are read: their scores are estimates until then
-BREADTH = 3
+BREADTH = 4
 MAX_KEPT_BYTES = 32 * 1024**2
+MAX_KEPT_LISTS = 32 * 1024**2
+# Lists are kept until so many skills have changed, which until then are candidates of each query.
+MOST_CHANGED = 50
 
 
 def skill_terms(words: bytes) -> SkillTerms:
@@ -160,6 +163,31 @@ class _List:
     weight: float
 
 
+class _KeptLists:
+    """Which skills hold lexemes, as of a version of the library; what is read later may be newer.
+
+    Args:
+        library: Number of the library.
+        version: Its version before the first list was read.
+    """
+
+    def __init__(self, library: int, version: int) -> None:
+        self.library, self.version = library, version
+        self._by_lexeme = LRUCache[str, IntArray](MAX_KEPT_LISTS, lambda ids: 100 + ids.nbytes)
+
+    def read(self, library: "PostgresLibrary", lexemes: Sequence[str]) -> list[IntArray]:
+        """Return the ids of the skills that hold each lexeme, read from the library where it is not kept."""
+        found = {lexeme: self._by_lexeme.get(lexeme) for lexeme in lexemes}
+        unknown = [lexeme for lexeme, ids in found.items() if ids is None]
+        read = library.postings(self.library, unknown) if unknown else []
+        for lexeme, ids in zip(unknown, read, strict=False):
+            found[lexeme] = self._by_lexeme.put(
+                lexeme, np.frombuffer(ids, ">i4").astype(np.int32, copy=False)
+            )
+        none: IntArray = np.empty(0, np.int64)
+        return [none if ids is None else ids for ids in map(found.get, lexemes)]
+
+
 class ApproximateSearch:
     """What routing searches for a query, from a library that no process need hold in memory. Thread-safe.
 
@@ -174,6 +202,7 @@ class ApproximateSearch:
         self._kept = LRUCache[int, "StoredSkill"](
             MAX_KEPT_BYTES, lambda stored: len(stored.words) + len(stored.vectors)
         )
+        self._lists = _KeptLists(0, 0)
 
     def size(self) -> int:
         """Return the number of skills of the library.
@@ -217,42 +246,54 @@ class ApproximateSearch:
         often = 1 + np.log([times[term] for term in picked])
         lists, importance = _lists(counts, fields, picked, often)
         pairs = _likely_pairs(asked, fields)
-        postings = self._library.postings(
-            counts.id, [*_pair_lexemes(pairs), *(each.lexeme for each in lists)]
-        )
-        of_skills = [np.frombuffer(ids, ">i4") for ids in postings]
-        held = dict(zip(pairs, of_skills, strict=False))
+        kept, changed = self._kept_lists(counts)
+        of_pairs = self._library.postings(counts.id, _pair_lexemes(pairs))
+        of_lists = kept.read(self._library, [each.lexeme for each in lists])
+        held: dict[str, IntArray] = {
+            pair: np.frombuffer(ids, ">i4") for pair, ids in zip(pairs, of_pairs, strict=False)
+        }
         fields["phrases"] = _with_pairs(fields["phrases"], held, local)
         phrases = [
             held[pair]
             for pair in pick_terms(pairs_of(asked), [fields["phrases"]], most_terms)
             if pair in held
         ]
-        ids = _propose(
-            lists, of_skills[len(pairs) :], phrases, fields, importance, clause_terms(clauses, picked)
-        )
-        ids = np.union1d(ids, self._nearest(counts.id, load_vectors().of_query(hash_terms(asked))))
-        stored = self._read(ids.tolist())
-        offered = self._offered(stored, found, keep)
+        ids = _propose(lists, of_lists, phrases, fields, importance, clause_terms(clauses, picked))
+        near = self._nearest(counts, load_vectors().of_query(hash_terms(asked)))
+        stored = self._read(np.unique(np.concatenate([ids, near, np.array(changed, np.int64)])).tolist())
+        near_names = {stored[id_].skill.name for id_ in near.tolist() if id_ in stored}
+        offered = self._offered(stored.values(), found, keep)
         wanted = np.unique(np.concatenate([hashes, hash_terms(pairs)]))
-        return _joined(local, offered, wanted, fields)
+        return _joined(local, offered, wanted, fields, near_names)
 
-    def _nearest(self, library: int, query: FloatArray) -> IntArray:
+    def _kept_lists(self, counts: "LibraryCounts") -> tuple[_KeptLists, list[int]]:
+        """Return the lists that may be used, and the ids of the skills that have changed since the first."""
+        kept = self._lists
+        if kept.library == counts.id and kept.version <= counts.version:
+            if kept.version == counts.version:
+                return kept, []
+            changed = self._library.changed(kept.version, MOST_CHANGED + 1)
+            if len(changed) <= MOST_CHANGED:
+                return kept, changed
+        self._lists = kept = _KeptLists(counts.id, counts.version)
+        return kept, []
+
+    def _nearest(self, counts: "LibraryCounts", query: FloatArray) -> IntArray:
         """Return the ids of the skills whose description is nearest to a query, given its vector."""
         if not query.any():
             return np.empty(0, np.int64)
-        found = self._library.nearest(library, sign_digits(query), RESCORED)
+        found = self._library.nearest(counts, sign_digits(query), RESCORED)
         ids = np.array([id_ for id_, _ in found], np.int64)
         vectors = _unpack_vectors([vectors for _, vectors in found])
         return ids[near_enough(cosines_of(query[None], vectors)[DESCRIBED][:, 0], NEAREST)]
 
-    def _read(self, ids: Sequence[int]) -> list["StoredSkill"]:
+    def _read(self, ids: Sequence[int]) -> dict[int, "StoredSkill"]:
         known = {id_: stored for id_ in ids if (stored := self._kept.get(id_)) is not None}
         read = self._library.skills(ids, known)
         for id_, stored in read.items():
             if stored is not known.get(id_):
                 self._kept.put(id_, stored)
-        return list(read.values())
+        return read
 
     def _offered(
         self, stored: Iterable["StoredSkill"], found: Sequence[FoundSkill], keep: Keep | None
@@ -356,9 +397,14 @@ def _propose(
         importance: Of each term.
         parts: The terms of each clause.
     """
-    ids, flat = np.unique(np.concatenate([np.empty(0, np.int32), *postings, *phrases]), return_inverse=True)
-    ends = np.cumsum([len(each) for each in (*postings, *phrases)]).tolist()
-    places = [flat[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+    held = [*postings, *phrases]
+    # ids are small numbers: by place in an array, for to sort them takes longer than all else
+    place_of = np.zeros(1 + max((int(listed.max()) for listed in held if len(listed)), default=0), np.int32)
+    for listed in held:
+        place_of[listed] = 1
+    ids = np.flatnonzero(place_of)
+    place_of[ids] = np.arange(len(ids))
+    places = [place_of[listed] for listed in held]
     further = np.zeros(len(ids))
     hits: dict[str, list[tuple[IntArray, _List]]] = {field: [] for field in FOUND_IN}
     for each, skills in zip(lists, places, strict=False):
@@ -388,8 +434,17 @@ def _joined(
     offered: Sequence[tuple[FoundSkill, "StoredSkill"]],
     terms: TermArray,
     fields: Mapping[str, FieldCounts],
+    near: Collection[str],
 ) -> Searched:
-    """Return the skills of folders and the offered ones, with what is known of them and of the library."""
+    """Return the skills of folders and the offered ones, with what is known of them and of the library.
+
+    Args:
+        local: The skills of folders.
+        offered: The others.
+        terms: The terms of the query.
+        fields: Counts of the fields in all skills.
+        near: Names of the others that are nearest to the query among all.
+    """
     try:
         parts = postings_of([stored.words for _, stored in offered], terms)
     except DamagedSegmentError as problem:
@@ -406,7 +461,8 @@ def _joined(
         for field, part in zip(FIELDS, parts, strict=True)
     }
     vectors = _unpack_vectors([stored.vectors for _, stored in offered])
-    joined_vectors = local.vectors.joined(places[:split], vectors, places[split:])
+    is_near = np.array([skill.name in near for skill, _ in offered], bool)
+    joined_vectors = local.vectors.joined(places[:split], vectors, places[split:], is_near)
     return Searched([skills[place] for place in order], joined, joined_vectors, fields["body"].size)
 
 

@@ -318,7 +318,8 @@ class FieldIndex:
         parts = list(zip(self._parts, self._offsets, self._offsets[1:], strict=False))
         ranges = [part.ranges(terms) for part, _, _ in parts]
         sizes = [ends - firsts for firsts, ends in ranges]
-        numbers = np.concatenate([np.repeat(np.arange(len(terms), dtype=np.int32), size) for size in sizes])
+        of_parts = [np.repeat(np.arange(len(terms), dtype=np.int32), size) for size in sizes]
+        numbers = np.concatenate([np.empty(0, np.int32), *of_parts])
         skills, counts = np.empty(len(numbers), np.int32), np.empty(len(numbers), np.uint8)
         free = 0
         for (part, start, end), (firsts, ends) in zip(parts, ranges, strict=True):

@@ -151,14 +151,24 @@ class SkillVectors:
         self._known = np.flatnonzero(self._rows >= 0)
 
     def joined(
-        self, places: NDArray[np.int64], part: VectorArray, own_places: NDArray[np.int64]
+        self,
+        places: NDArray[np.int64],
+        part: VectorArray,
+        own_places: NDArray[np.int64],
+        is_near: NDArray[np.bool_],
     ) -> "SkillVectors":
-        """Return the vectors of these skills and of those of another part; see `FieldIndex.joined`."""
+        """Return the vectors of these skills and of those of another part; see `FieldIndex.joined`.
+
+        Of the part only those that `is_near` marks, `(n,)`, are nearest to a query: others are nearer than
+        some of a whole library, but not nearest in it.
+        """
         ordinals = np.full(self._starts[-1], -1, np.int32)
         held = np.flatnonzero(self._rows >= 0)
         ordinals[self._rows[held]] = places[held]
-        joined = np.concatenate([ordinals, own_places]).astype(np.int32)
-        return SkillVectors(self.terms, [*self._parts, part], joined, len(self._rows) + len(own_places))
+        made = np.concatenate([ordinals, own_places]).astype(np.int32)
+        joined = SkillVectors(self.terms, [*self._parts, part], made, len(self._rows) + len(own_places))
+        joined._known = np.union1d(places[held], own_places[is_near])
+        return joined
 
     def nearest(self, query: FloatArray, most: int) -> NDArray[np.intp]:
         """Return at most `most` skills whose description is nearest to a query, ascending.
