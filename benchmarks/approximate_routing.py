@@ -17,104 +17,20 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, suppress
-from dataclasses import astuple
-from itertools import islice
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
-import psycopg
-
-from library_postgres import TESTS, peak_memory, read_pool, whole
+from library_postgres import TESTS, fill_library, peak_memory, read_pool, read_rows, whole
 from skillpager import SkillPager
 from skillpager.library import Library
-from skillpager.library.published import pack_skill
-from skillpager.library.routing.approximate import skill_terms
-from skillpager.library.routing.words import words_of
 from skillpager.settings import Settings
-from skillpager.stores.postgres import PostgresStore
-from skillpager.stores.postgres_text import escaped
-from skillpager.types import PublishedSkill
 
 KINDS = ("short", "long", "annotated")
 WORDS_OF_A_SHORT_QUERY, FEWEST_WORDS = 8, 4
 CHARS_OF_A_LONG_QUERY = 1_500
 BEST = 10
-PUBLISHED = 200  # one by one
-
-
-Row = tuple[PublishedSkill, bytes, bytes]
-
-
-def read_rows(pool: Path, end: int) -> Iterator[Row]:
-    """Yield the first skills of the pool as they are published, each with its words and its text."""
-    for name, text in read_pool(pool, 0, end):
-        skill = whole(name, text)
-        if skill is not None:
-            entry = skill.files[0]
-            words = words_of(skill.name, skill.description, entry.text[entry.body_start :])
-            told = (name, entry.digest, skill.description, False, "", "unknown", "", entry.digest)
-            yield PublishedSkill(*told), words, pack_skill(skill)
-
-
-def fill(url: str, rows: Iterable[Row], published: int) -> dict[str, object]:
-    """Publish some skills, and write the others as publishing would leave them; return what that tells.
-
-    To publish all of them one by one would take an hour; an index that is made at once is smaller.
-    """
-    rows = iter(rows)
-    times = []
-    with closing(PostgresStore(url)) as store:
-        library = store.library("default")
-        for told, words, content in islice(rows, published):
-            start = time.perf_counter()
-            library.publish(told, words, content, skill_terms(words))
-            times.append(1000 * (time.perf_counter() - start))
-    with psycopg.connect(url) as connection:
-        ((number,),) = connection.execute("SELECT id FROM skillpager.libraries").fetchall()
-        found = connection.execute("SELECT lexeme, holders FROM skillpager.lexemes").fetchall()
-        holders, lengths, texts, held, codes = Counter(dict(found)), [], [], [], []
-        connection.execute("DROP INDEX skillpager.skill_terms_by_lexeme")
-        columns = "id, library, name, digest, description, user_only, stated_licence, licence, key, state"
-        with connection.cursor().copy(
-            f"COPY skillpager.skills ({columns}, version, removed, content) FROM STDIN"
-        ) as copy:
-            for id_, (told, words, content) in enumerate(rows, 1 + published):
-                fields = [escaped(value) for value in astuple(told)]
-                copy.write_row([id_, "default", *fields, id_, False, content])
-                terms = skill_terms(words)
-                holders.update(terms.counted)
-                lengths.append(terms.lengths)
-                texts.append((id_, list(terms.lengths), terms.counted + terms.uncounted))
-                held.append((id_, words, terms.vectors))
-                codes.append((id_, number, terms.code))
-        connection.execute("CREATE TEMP TABLE texts (skill integer, lengths integer[], lexemes text[])")
-        with connection.cursor().copy("COPY texts FROM STDIN") as copy:
-            for id_, of_fields, lexemes in texts:
-                copy.write_row([id_, of_fields, [f"{number}{lexeme}" for lexeme in lexemes]])
-        connection.execute(
-            "INSERT INTO skillpager.skill_terms SELECT skill, lengths, array_to_tsvector(lexemes) FROM texts"
-        )
-        for table, rows_of_table in (("skill_words", held), ("skill_codes", codes)):
-            with connection.cursor().copy(f"COPY skillpager.{table} FROM STDIN") as copy:
-                for row in rows_of_table:
-                    copy.write_row(row)
-        connection.execute("DELETE FROM skillpager.lexemes")
-        with connection.cursor().copy("COPY skillpager.lexemes FROM STDIN") as copy:
-            for lexeme, count in sorted(holders.items()):
-                copy.write_row([number, lexeme, count])
-        connection.execute(
-            "UPDATE skillpager.libraries SET version = version + %s, skills = skills + %s, lengths = ("
-            "SELECT array_agg(old + new ORDER BY place) FROM unnest(lengths, %s::bigint[])"
-            " WITH ORDINALITY AS pairs (old, new, place))",
-            [len(lengths), len(lengths), [sum(field) for field in zip(*lengths, strict=True)]],
-        )
-        connection.execute(
-            "CREATE INDEX skill_terms_by_lexeme ON skillpager.skill_terms USING gin (lexemes)"
-            " WITH (fastupdate = off)"
-        )
-    return {"skills": published + len(lengths), "publish p50 ms": round(statistics.median(times), 1)}
+PUBLISHED = 200  # one by one, the others at once
 
 
 def choose_queries(pool: Path, end: int, annotated: Path | None, count: int) -> list[tuple[str, str]]:
@@ -237,8 +153,7 @@ def main() -> None:
         tempfile.TemporaryDirectory() as cache,
     ):
         url = server.create_database("library")
-        filled = fill(url, read_rows(arguments.pool, arguments.size), PUBLISHED)
-        server.sql("VACUUM ANALYZE", "library")
+        filled = fill_library(url, read_rows(arguments.pool, arguments.size), PUBLISHED)
         sizes = dict(
             server.sql(
                 "SELECT relname, pg_total_relation_size(oid) FROM pg_class WHERE relkind = 'r' "
