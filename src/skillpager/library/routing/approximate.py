@@ -80,11 +80,11 @@ _PHRASE_IMPACT = 0.46
 MOST_LEXEMES = 50_000
 
 # entries of lists that one query uses; those that are not kept take the server a microsecond each
-MOST_POSTINGS = 400_000
+MOST_POSTINGS = 200_000
 MOST_LISTS = 500
 MOST_PAIRS = 400
 # so many times as many candidates as exact routing has are read: their scores are estimates until then
-BREADTH = 4
+BREADTH = 3
 MAX_KEPT_BYTES = 32 * 1024**2
 MAX_KEPT_LISTS = 32 * 1024**2
 # Lists are kept until so many skills have changed, which until then are candidates of each query.
