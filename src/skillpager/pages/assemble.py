@@ -105,9 +105,10 @@ def make_page(
         page = renderer.render(range(len(index.nodes)), selection=selection)
         if limit is None or page.tokens <= limit:  # tags and file names add to the tokens of the skill
             return replace(page, sufficiency=1.0 if estimated else None)
-    budget = replace(budget, max_tokens=room)
-    selection = strategy.select(index, query, budget=budget, meter=_meter(renderer, limit, covered))
-    selection = replace(selection, budget=replace(selection.budget, max_tokens=limit))
+    meter = _meter(renderer, limit, covered)
+    selection = strategy.select(index, query, budget=replace(budget, max_tokens=room), meter=meter)
+    if room != limit:
+        selection = replace(selection, budget=replace(selection.budget, max_tokens=limit))
     chosen = [pick.node.ordinal for pick in selection.picks]
     page = renderer.render(chosen, selection=selection)
     while limit is not None and page.tokens > limit:
