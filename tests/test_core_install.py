@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from cli_process import SAMPLES, environment, run
+from skillpager import SkillPager
+from skillpager.errors import SettingsError
 
 SAMPLE = SAMPLES / "postgres-backup"
 QUERY = "Restore a single table from last night's dump."
@@ -41,3 +43,8 @@ def test_a_command_without_its_extra_names_it(tmp_path: Path, extra: str) -> Non
     assert extra in done.err
     assert "pip install" in done.err
     assert "Traceback" not in done.err
+
+
+def test_a_folder_that_is_given_as_text_asks_for_no_extra(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"for a folder its pathlib\.Path"):
+        SkillPager(store=str(tmp_path)).page(SAMPLE, QUERY)

@@ -79,36 +79,28 @@ def make_page(
     """
     index, limit = renderer.index, budget.max_tokens
     estimated = estimates(strategy)
-    covered, room = None, limit
+    fills = estimated and budget.fill and budget.sufficiency is None
+    covered = None
     if estimated and (limit is not None or whole is not None):
-        fills = budget.fill and budget.sufficiency is None
-        free = replace(budget, max_tokens=None, fill=budget.fill and not fills)
-        if fills and limit is None:  # no picks are needed, only whether the skill covers the query
-            free = Budget(max_nodes=0)
+        # no picks are needed of a page that is filled, only whether the skill covers the query
+        free = Budget(max_nodes=0) if fills else replace(budget, max_tokens=None)
         selection = strategy.select(index, query, budget=free, meter=_meter(renderer, None))
         covered = selection.covered
-        if limit is not None:
+        if not fills and limit is not None:
             selection = replace(selection, budget=replace(selection.budget, max_tokens=limit))
             page = renderer.render([pick.node.ordinal for pick in selection.picks], selection=selection)
             if page.tokens <= limit:
-                if not fills:
-                    return _with_chance(page, len(selection.picks))
-                # The page begins with these picks. A meter sums parts, which may be above the limit.
-                room = max(limit, _most_metered(renderer, selection))
-    within = limit is None or index.full_tokens <= limit
-    if whole is not None and within and renderer.style is not Style.PLAIN:
-        # without the limit: the meter sums the tokens of parts, which is more than those of the whole
-        every, meter = Budget(len(index.nodes)), _meter(renderer, limit, covered)
-        selection = whole.select(index, query, budget=every, meter=meter)
-        every = replace(every, max_tokens=limit, fill=budget.fill)
-        selection = replace(selection, budget=every, covered=covered)
-        page = renderer.render(range(len(index.nodes)), selection=selection)
-        if limit is None or page.tokens <= limit:  # tags and file names add to the tokens of the skill
-            return replace(page, sufficiency=1.0 if estimated else None)
+                return _with_chance(page, len(selection.picks))
+    entire = None if whole is None else _whole_page(renderer, whole, query, budget, covered)
+    if entire is not None:
+        return replace(entire, sufficiency=1.0 if estimated else None)
     meter = _meter(renderer, limit, covered)
-    selection = strategy.select(index, query, budget=replace(budget, max_tokens=room), meter=meter)
-    if room != limit:
+    if fills and limit is not None:
+        most = _room_to_fill(renderer, strategy, query, budget)
+        selection = strategy.select(index, query, budget=replace(budget, max_tokens=most), meter=meter)
         selection = replace(selection, budget=replace(selection.budget, max_tokens=limit))
+    else:
+        selection = strategy.select(index, query, budget=budget, meter=meter)
     chosen = [pick.node.ordinal for pick in selection.picks]
     page = renderer.render(chosen, selection=selection)
     while limit is not None and page.tokens > limit:
@@ -129,12 +121,38 @@ def _meter(renderer: PageRenderer, limit: int | None, covered: float | None = No
     return PageMeter(renderer, covered=covered)
 
 
-def _most_metered(renderer: PageRenderer, selection: Selection) -> int:
-    """Return the most tokens that a meter finds while it adds the picks of a selection."""
+def _whole_page(
+    renderer: PageRenderer, whole: Strategy, query: Query, budget: Budget, covered: float | None
+) -> Page | None:
+    """Return the page of the whole skill; None if that exceeds `max_tokens`, or the style is `plain`."""
+    index, limit = renderer.index, budget.max_tokens
+    if renderer.style is Style.PLAIN or (limit is not None and index.full_tokens > limit):
+        return None
+    # without the limit: the meter sums the tokens of parts, which is more than those of the whole
+    every, meter = Budget(len(index.nodes)), _meter(renderer, limit, covered)
+    selection = whole.select(index, query, budget=every, meter=meter)
+    every = replace(every, max_tokens=limit, fill=budget.fill)
+    selection = replace(selection, budget=every, covered=covered)
+    page = renderer.render(range(len(index.nodes)), selection=selection)
+    # tags and file names add to the tokens of the skill
+    return page if limit is None or page.tokens <= limit else None
+
+
+def _room_to_fill(renderer: PageRenderer, strategy: Strategy, query: Query, budget: Budget) -> int:
+    """Return what the parts of a filled page may add up to, so that it holds that which is not filled.
+
+    That is more than `max_tokens` if such a page is within it only as a whole: its parts take more tokens.
+    """
+    limit = budget.max_tokens or 0
+    free = replace(budget, max_tokens=None, fill=False)
+    selection = strategy.select(renderer.index, query, budget=free, meter=_meter(renderer, None))
+    ordinals = [pick.node.ordinal for pick in selection.picks]
+    if renderer.render(ordinals, selection=selection).tokens > limit:
+        return limit
     meter = PageMeter(renderer, covered=selection.covered)
-    most = meter.tokens
-    for pick in selection.picks:
-        meter.add(pick.node.ordinal)
+    most = limit
+    for ordinal in ordinals:
+        meter.add(ordinal)
         most = max(most, meter.tokens)  # a pick that closes a gap may make the page shorter
     return most
 
