@@ -61,9 +61,9 @@ def library(database: str, tmp_path: Path) -> Iterator[Make]:
         def make(routing: str = "approximate", *folders: Path, **options: object) -> Library:
             settings = Settings(cache_dir=tmp_path / "cache", store=database, routing=routing)
             pager = SkillPager(settings=settings, encoder="hashing")
-            stack.callback(pager.close)
             cache = tmp_path / f"catalog-{next(made)}"
-            return Library(pager, folders, cache=cache, published="default", **options)  # type: ignore[arg-type]
+            shared = Library(pager, folders, cache=cache, published="default", **options)  # type: ignore[arg-type]
+            return stack.enter_context(closing(shared))
 
         yield make
 
@@ -277,8 +277,7 @@ def test_libraries_count_their_own_skills(store: PostgresStore, database: str, t
     publish(store, [made_skill(tmp_path / "other", number) for number in range(5)], "team-b")
     for name, size in (("team-a", 3), ("team-b", 5), ("team-c", 0)):
         settings = Settings(cache_dir=tmp_path / name, store=database, routing="approximate")
-        with closing(SkillPager(settings=settings, encoder="hashing")) as pager:
-            shared = Library(pager, [], published=name)
+        with closing(Library(SkillPager(settings=settings, encoder="hashing"), [], published=name)) as shared:
             assert shared.route(" ".join(WORDS), k=10).searched == size
             assert len(shared.route(" ".join(WORDS), k=10).skills) == size
             assert shared.has_skills() is (size > 0)
@@ -336,8 +335,9 @@ def test_a_reader_without_rights_to_write_routes(
         store=f"{database}?options=-c%20default_transaction_read_only%3Don",
         routing="approximate",
     )
-    with closing(SkillPager(settings=settings, encoder="hashing")) as pager:
-        assert Library(pager, [], published="default").route("backup").searched == 3
+    pager = SkillPager(settings=settings, encoder="hashing")
+    with closing(Library(pager, [], published="default")) as reading:
+        assert reading.route("backup").searched == 3
 
 
 def test_damage_and_a_store_that_is_away_are_told(

@@ -118,11 +118,11 @@ def test_a_standby_serves_readers(pair: tuple[PostgresServer, PostgresServer], t
     with (
         closing(PostgresStore(address_of(primary))) as store,
         closing(PostgresStore(standby.url("skills"))) as reading,
+        closing(
+            Library(SkillPager(store=reading, encoder="hashing"), [], cache=tmp_path, published="default")
+        ) as library,
     ):
         publish(store, "first")
-        library = Library(
-            SkillPager(store=reading, encoder="hashing"), [], cache=tmp_path, published="default"
-        )
         assert [skill.name for skill in library.skills()] == ["first"]
         assert library.route("say first").skills[0].skill.name == "first"
         publish(store, "second")

@@ -20,13 +20,13 @@ from postgres_server import PostgresServer
 from skillpager import SkillPager
 from skillpager.errors import SkillError, StoreError, UnknownSkillError
 from skillpager.library import Library
+from skillpager.library.published import PublishedSkills
 from skillpager.library.publishing import Publisher
 from skillpager.library.routing.fields import field_terms
 from skillpager.library.routing.segments import make_terms
 from skillpager.library.routing.words import segment_of, words_of
 from skillpager.parsing.skill import read_skill
 from skillpager.stores.postgres import PostgresStore
-from skillpager.stores.postgres_library import PostgresLibrary
 from skillpager.types import PublishedSkill
 from store_places import Place
 
@@ -117,9 +117,10 @@ def replica(database: str, tmp_path: Path) -> Iterator[Callable[..., Library]]:
 
         def make(folders: list[Path] | None = None, *, published: str = "default") -> Library:
             pager = SkillPager(store=database, encoder="hashing")
-            stack.callback(pager.close)
             cache = tmp_path / f"replica-{next(made)}"
-            return Library(pager, folders or [], cache=cache, published=published)
+            return stack.enter_context(
+                closing(Library(pager, folders or [], cache=cache, published=published))
+            )
 
         yield make
 
@@ -134,6 +135,11 @@ def wait_for(condition: Callable[[], bool]) -> None:
 def logged(caplog: pytest.LogCaptureFixture, level: int) -> list[LogRecord]:
     """Return what this package has logged at a level."""
     return [each for each in caplog.records if each.name.startswith("skillpager") and each.levelno == level]
+
+
+def followers() -> set[threading.Thread]:
+    """Return the threads that listen for changes."""
+    return {each for each in threading.enumerate() if each.name == "skillpager-published"}
 
 
 def names(library: Library) -> list[str]:
@@ -324,25 +330,43 @@ def test_a_lost_notification_costs_seconds(
 ) -> None:
     """A restart of the server ends the connection that listens; the version tells what was missed."""
     url = own_server.create_database("skills")
-    with closing(PostgresStore(url)) as other:
+    pager = SkillPager(store=url, encoder="hashing")
+    with (
+        closing(PostgresStore(url)) as other,
+        closing(Library(pager, [], cache=tmp_path / "cache", published="default")) as shared,
+    ):
         publish(other, [made_skill(tmp_path, 1)])
-        pager = SkillPager(store=url, encoder="hashing")
-        shared = Library(pager, [], cache=tmp_path / "cache", published="default")
         assert len(names(shared)) == 1
         own_server.stop()
         assert len(names(shared)) == 1
         own_server.start()
         publish(other, [made_skill(tmp_path, 2)])
         wait_for(lambda: len(names(shared)) == 2)
-        pager.close()
 
 
 def test_without_its_database_a_library_says_so(tmp_path: Path) -> None:
     away = SkillPager(store="postgresql://127.0.0.1:1/skills", encoder="hashing")
     with pytest.raises(StoreError, match="cannot be reached"):
         Library(away, [], published="default").skills()
-    beside = Library(away, [SAMPLES], cache=tmp_path, published="default")
-    assert SKILL in names(beside)
+    with closing(Library(away, [SAMPLES], cache=tmp_path, published="default")) as beside:
+        assert SKILL in names(beside)
+
+
+def test_a_closed_library_sees_no_change_until_it_is_used_again(
+    store: PostgresStore, replica: Callable[..., Library], tmp_path: Path
+) -> None:
+    publish(store, [made_skill(tmp_path, 1)])
+    shared = replica()
+    before = followers()
+    assert names(shared) == ["skill-0001"]
+    (follower,) = followers() - before
+    shared.close()
+    follower.join(SOON)
+    assert not follower.is_alive()
+    publish(store, [made_skill(tmp_path, 2)])
+    assert names(shared) == ["skill-0001", "skill-0002"]
+    publish(store, [made_skill(tmp_path, 3)])
+    wait_for(lambda: len(names(shared)) == 3)
 
 
 def test_a_damaged_text_is_refused(
@@ -403,26 +427,23 @@ def test_a_skill_whose_text_is_damaged_as_well_is_the_only_one_not_found(
 
 
 def test_a_fault_does_not_end_the_thread_that_sees_changes(
-    store: PostgresStore,
-    replica: Callable[..., Library],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
+    store: PostgresStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     publish(store, [made_skill(tmp_path, 1)])
-    shared = replica()
-    assert names(shared) == ["skill-0001"]
+    library = store.library("default")
     faults: list[str] = []
 
     def changes(*_: object) -> None:
         faults.append(threading.current_thread().name)
         raise TypeError("a fault of ours")
 
-    with monkeypatch.context() as patch:
-        patch.setattr(PostgresLibrary, "changes", changes)
-        wait_for(lambda: len(faults) >= 2)  # while it listens, and when it looks itself
-    publish(store, [made_skill(tmp_path, 2)])
-    wait_for(lambda: names(shared) == ["skill-0001", "skill-0002"])
+    with closing(PublishedSkills(library)) as shared:
+        assert [skill.name for skill in shared.skills()] == ["skill-0001"]
+        with monkeypatch.context() as patch:
+            patch.setattr(library, "changes", changes)
+            wait_for(lambda: len(faults) >= 2)  # while it listens, and when it looks itself
+        publish(store, [made_skill(tmp_path, 2)])
+        wait_for(lambda: [skill.name for skill in shared.skills()] == ["skill-0001", "skill-0002"])
     assert set(faults) == {"skillpager-published"}
     (error,) = logged(caplog, ERROR)
     assert "a fault of ours" in error.getMessage()

@@ -170,7 +170,7 @@ def serve(
         from skillpager.http.workers import serve_workers
 
         # each process opens the library for itself; this one has said what there is to say about it
-        library.pager.close()
+        library.close()
         start = partial(_open_again, listening(), folders or [], options, access_log=limits.access_log)
         serve_workers(start, served, announce=announce)
         return
@@ -179,7 +179,7 @@ def serve(
     try:
         finished = http_server.serve(library, served, announce=announce)
     finally:
-        library.pager.close()
+        library.close()
     if not finished:
         # threads that still work would hold up an ordinary exit; the store is always whole
         os._exit(0)

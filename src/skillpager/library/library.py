@@ -105,6 +105,17 @@ class Library:
         """Indexes and pages the skills."""
         return self._pager() if callable(self._pager) else self._pager
 
+    def close(self) -> None:
+        """Close the store and look for no changes in it; the library can still be used and opens it again."""
+        with self._searching:
+            published = self.__dict__.pop("_published", None)
+            self.__dict__.pop("_approximate", None)
+            self._found = None  # the next use reads the list again
+        if published is not None:
+            published.close()
+        if "pager" in self.__dict__:
+            self.pager.close()
+
     def found(self, *, fresh: bool = False) -> list[FoundSkill]:
         """Return every found skill, shadowed and unreadable ones included.
 

@@ -210,7 +210,7 @@ class PublishedSkills:
         self._failing = True
 
     def close(self) -> None:
-        """Stop listening."""
+        """Stop listening; the list stays as it is."""
         self._finalizer()
 
 
@@ -222,7 +222,7 @@ def _follow(owner: "weakref.ref[PublishedSkills]", library: "PostgresLibrary", s
     while not stop.wait(POLL_SECONDS):
         try:
             for _ in library.heard(POLL_SECONDS):
-                if (skills := owner()) is None:
+                if stop.is_set() or (skills := owner()) is None:
                     return
                 skills.refresh()
                 del skills
@@ -233,7 +233,7 @@ def _follow(owner: "weakref.ref[PublishedSkills]", library: "PostgresLibrary", s
         except Exception as fault:
             if (skills := owner()) is not None:
                 skills.fail(fault)
-        if (skills := owner()) is None:
+        if stop.is_set() or (skills := owner()) is None:
             return
         try:
             skills.refresh()  # a standby sends no notifications, but has a version
