@@ -30,6 +30,12 @@ KINDS = ("short", "long", "annotated")
 WORDS_OF_A_SHORT_QUERY, FEWEST_WORDS = 8, 4
 CHARS_OF_A_LONG_QUERY = 1_500
 BEST = 10
+INDEXED = "approximate with HNSW"
+ROUTINGS = ("exact", "approximate", INDEXED)
+MAKE_INDEX = (
+    "CREATE EXTENSION IF NOT EXISTS vector",
+    "CREATE INDEX skill_codes_nearest ON skillpager.skill_codes USING hnsw (code bit_hamming_ops)",
+)
 PUBLISHED = 200  # one by one, the others at once
 
 
@@ -137,6 +143,7 @@ def main() -> None:
     parser.add_argument("--pool", type=Path, required=True)
     parser.add_argument("--annotated", type=Path)
     parser.add_argument("--size", type=int, default=18_812)
+    parser.add_argument("--synthetic", type=int, default=0, help="synthetic skills beside those of the pool")
     parser.add_argument("--count", type=int, default=100, help="queries of each kind, at most")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--measure", nargs=4, help=argparse.SUPPRESS)
@@ -153,7 +160,7 @@ def main() -> None:
         tempfile.TemporaryDirectory() as cache,
     ):
         url = server.create_database("library")
-        filled = fill_library(url, read_rows(arguments.pool, arguments.size), PUBLISHED)
+        filled = fill_library(url, read_rows(arguments.pool, arguments.size, arguments.synthetic), PUBLISHED)
         sizes = dict(
             server.sql(
                 "SELECT relname, pg_total_relation_size(oid) FROM pg_class WHERE relkind = 'r' "
@@ -165,9 +172,14 @@ def main() -> None:
         queries = choose_queries(arguments.pool, arguments.size, arguments.annotated, arguments.count)
         told = {}
         (process,) = re.findall(r"^\d+", (server.data / "postmaster.pid").read_text())
-        for routing in ("exact", "approximate"):
+        for routing in ROUTINGS:
+            if routing == INDEXED:
+                start = time.perf_counter()
+                for statement in MAKE_INDEX:
+                    server.sql(statement, "library")
+                print(f"an index of the nearest codes in {time.perf_counter() - start:.0f} s", flush=True)
             command = [sys.executable, __file__, "--pool", str(arguments.pool)]
-            command += ["--measure", url, routing, process, str(Path(cache) / routing)]
+            command += ["--measure", url, routing.split()[0], process, str(Path(cache) / routing.split()[0])]
             done = subprocess.run(
                 command, check=True, stdout=subprocess.PIPE, text=True, input=json.dumps(queries)
             )

@@ -8,6 +8,7 @@ the others are written at once.
 
 import argparse
 import csv
+import hashlib
 import json
 import lzma
 import re
@@ -17,10 +18,10 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import astuple
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 
 import psycopg
@@ -43,6 +44,8 @@ QUERIES = 200
 EQUAL_QUERIES = 100
 WORDS_OF_A_QUERY, FEWEST_WORDS = 12, 4
 EVERY = 37  # skill of the pool has a query
+BATCH = 10_000  # skills that are written together
+STRIDE = 7_919  # between the two skills of which a synthetic one is made
 _NAME = re.compile(r"^name: *(.*)$", re.MULTILINE)
 
 
@@ -74,15 +77,31 @@ def queries_of(path: Path, count: int) -> list[str]:
 Row = tuple[PublishedSkill, bytes, bytes]
 
 
-def read_rows(pool: Path, end: int) -> Iterator[Row]:
-    """Yield the first skills of the pool as they are published, each with its words and its text."""
-    for name, text in read_pool(pool, 0, end):
-        skill = whole(name, text)
-        if skill is not None:
-            entry = skill.files[0]
-            words = words_of(skill.name, skill.description, entry.text[entry.body_start :])
-            told = (name, entry.digest, skill.description, False, "", "unknown", "", entry.digest)
-            yield PublishedSkill(*told), words, pack_skill(skill)
+def read_rows(pool: Path, end: int, synthetic: int = 0) -> Iterator[Row]:
+    """Yield the first skills of the pool as they are published, each with its words and its text.
+
+    Args:
+        pool: The pool.
+        end: So many of its skills at most.
+        synthetic: So many further ones: the name and description of one skill with the body of another.
+    """
+    read = (whole(name, text) for name, text in read_pool(pool, 0, end))
+    skills = []
+    for skill in filter(None, read):
+        skills += [skill] if synthetic else []
+        yield _row(skill.name, skill, skill, skill.files[0].digest, pack_skill(skill))
+    for number in range(synthetic):
+        turn, place = divmod(number, len(skills))
+        of_body = skills[(place + STRIDE * (turn + 1)) % len(skills)]
+        name = f"synthetic-{number:07}"
+        yield _row(name, skills[place], of_body, hashlib.sha256(name.encode()).hexdigest(), b"")
+
+
+def _row(name: str, described: Skill, of_body: Skill, digest: str, content: bytes) -> Row:
+    entry = of_body.files[0]
+    words = words_of(name, described.description, entry.text[entry.body_start :])
+    told = (name, digest, described.description, False, "", "unknown", "", digest)
+    return PublishedSkill(*told), words, content
 
 
 def fill_library(url: str, rows: Iterable[Row], published: int) -> dict[str, object]:
@@ -98,56 +117,65 @@ def fill_library(url: str, rows: Iterable[Row], published: int) -> dict[str, obj
             start = time.perf_counter()
             library.publish(skill, words, content, skill_terms(words))
             times.append(1000 * (time.perf_counter() - start))
-    told = {"skills": len(times), "publish p50 ms": round(statistics.median(times), 1)}
-    first = next(rows, None)
-    if first is None:
-        return told
+    filled = len(times)
     with psycopg.connect(url) as connection:
         ((number,),) = connection.execute("SELECT id FROM skillpager.libraries").fetchall()
         found = connection.execute("SELECT lexeme, holders FROM skillpager.lexemes").fetchall()
-        holders, lengths, texts, held, codes = Counter(dict(found)), [], [], [], []
+        holders = Counter(dict(found))
         connection.execute("DROP INDEX skillpager.skill_terms_by_lexeme")
-        columns = "id, library, name, digest, description, user_only, stated_licence, licence, key, state"
-        with connection.cursor().copy(
-            f"COPY skillpager.skills ({columns}, version, removed, content) FROM STDIN"
-        ) as copy:
-            for id_, (skill, words, content) in enumerate(chain([first], rows), 1 + published):
-                fields = [escaped(value) for value in astuple(skill)]
-                copy.write_row([id_, "default", *fields, id_, False, content])
-                terms = skill_terms(words)
-                holders.update(terms.counted)
-                lengths.append(terms.lengths)
-                texts.append((id_, list(terms.lengths), terms.counted + terms.uncounted))
-                held.append((id_, words, terms.vectors))
-                codes.append((id_, number, terms.code))
         connection.execute("CREATE TEMP TABLE texts (skill integer, lengths integer[], lexemes text[])")
-        with connection.cursor().copy("COPY texts FROM STDIN") as copy:
-            for id_, of_fields, lexemes in texts:
-                copy.write_row([id_, of_fields, [f"{number}{lexeme}" for lexeme in lexemes]])
-        connection.execute(
-            "INSERT INTO skillpager.skill_terms SELECT skill, lengths, array_to_tsvector(lexemes) FROM texts"
-        )
-        for table, rows_of_table in (("skill_words", held), ("skill_codes", codes)):
-            with connection.cursor().copy(f"COPY skillpager.{table} FROM STDIN") as copy:
-                for row in rows_of_table:
-                    copy.write_row(row)
+        while batch := list(islice(rows, BATCH)):
+            _copy_skills(connection, number, filled + 1, batch, holders)
+            filled += len(batch)
         connection.execute("DELETE FROM skillpager.lexemes")
         with connection.cursor().copy("COPY skillpager.lexemes FROM STDIN") as copy:
             for lexeme, count in sorted(holders.items()):
                 copy.write_row([number, lexeme, count])
-        connection.execute(
-            "UPDATE skillpager.libraries SET version = version + %s, skills = skills + %s, lengths = ("
-            "SELECT array_agg(old + new ORDER BY place) FROM unnest(lengths, %s::bigint[])"
-            " WITH ORDINALITY AS pairs (old, new, place))",
-            [len(lengths), len(lengths), [sum(field) for field in zip(*lengths, strict=True)]],
-        )
+        connection.execute("SET maintenance_work_mem = '1GB'")
         connection.execute(
             "CREATE INDEX skill_terms_by_lexeme ON skillpager.skill_terms USING gin (lexemes)"
             " WITH (fastupdate = off)"
         )
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("VACUUM ANALYZE")
-    return told | {"skills": published + len(lengths)}
+    return {"skills": filled, "publish p50 ms": round(statistics.median(times), 1)}
+
+
+def _copy_skills(
+    connection: psycopg.Connection, number: int, start: int, rows: Sequence[Row], holders: Counter[str]
+) -> None:
+    """Write skills into the library of a number, under ids from `start` on; count who holds each lexeme."""
+    found = [(id_, *row, skill_terms(row[1])) for id_, row in enumerate(rows, start)]
+    columns = "id, library, name, digest, description, user_only, stated_licence, licence, key, state"
+    tables: dict[str, Iterable[Sequence[object]]] = {
+        f"skillpager.skills ({columns}, version, removed, content)": (
+            [id_, "default", *map(escaped, astuple(skill)), id_, False, content]
+            for id_, skill, _, content, _ in found
+        ),
+        "texts": (
+            [id_, list(terms.lengths), [f"{number}{each}" for each in terms.counted + terms.uncounted]]
+            for id_, _, _, _, terms in found
+        ),
+        "skillpager.skill_words": ([id_, words, terms.vectors] for id_, _, words, _, terms in found),
+        "skillpager.skill_codes": ([id_, number, terms.code] for id_, _, _, _, terms in found),
+    }
+    connection.execute("TRUNCATE texts")
+    for table, values in tables.items():
+        with connection.cursor().copy(f"COPY {table} FROM STDIN") as copy:
+            for row in values:
+                copy.write_row(row)
+    connection.execute(
+        "INSERT INTO skillpager.skill_terms SELECT skill, lengths, array_to_tsvector(lexemes) FROM texts"
+    )
+    for *_, terms in found:
+        holders.update(terms.counted)
+    lengths = [sum(of_field) for of_field in zip(*(terms.lengths for *_, terms in found), strict=True)]
+    connection.execute(
+        "UPDATE skillpager.libraries SET version = version + %s, skills = skills + %s, lengths = ("
+        "SELECT array_agg(old + new ORDER BY place) FROM unnest(lengths, %s::bigint[])"
+        " WITH ORDINALITY AS pairs (old, new, place))",
+        [len(found), len(found), lengths],
+    )
 
 
 def whole(name: str, text: str) -> Skill | None:
