@@ -272,6 +272,29 @@ def test_counts_are_true_whoever_writes_at_once(store: PostgresStore, database: 
     assert counted(database) == recounted(database)
 
 
+@pytest.mark.parametrize(("fewest", "most"), [(10, 3 * 30), (200, 200)])
+def test_the_lists_that_a_query_reads_are_bounded(
+    store: PostgresStore,
+    library: Make,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    fewest: int,
+    most: int,
+) -> None:
+    """By a number, or by the number of skills if that allows more; rare terms come first."""
+    publish(store, [made_skill(tmp_path, number) for number in range(30)])
+    monkeypatch.setattr(approximate, "MOST_POSTINGS", fewest)
+    propose, entries = approximate._propose, list[int]()
+
+    def counting(lists: object, postings: Sequence[Sequence[int]], *rest: object) -> object:
+        entries.append(sum(map(len, postings)))
+        return propose(lists, postings, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(approximate, "_propose", counting)
+    assert len(library().route(" ".join(WORDS), k=10).skills) == 10
+    assert most / 2 < entries[0] <= most
+
+
 def test_libraries_count_their_own_skills(store: PostgresStore, database: str, tmp_path: Path) -> None:
     publish(store, [made_skill(tmp_path / "one", number) for number in range(3)], "team-a")
     publish(store, [made_skill(tmp_path / "other", number) for number in range(5)], "team-b")

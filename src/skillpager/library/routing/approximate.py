@@ -79,8 +79,9 @@ _PHRASE_IMPACT = 0.46
 # a longer one would not fit into a `tsvector`, and no author writes so many different terms
 MOST_LEXEMES = 50_000
 
-# entries of lists that one query uses; those that are not kept take the server a microsecond each
-MOST_POSTINGS = 200_000
+# Entries of lists that one query uses: so many, or so many for each skill of the library if that is more.
+# Those that are not kept take the server half a microsecond each.
+MOST_POSTINGS, POSTINGS_A_SKILL = 200_000, 3
 MOST_LISTS = 500
 MOST_PAIRS = 400
 # so many times as many candidates as exact routing has are read: their scores are estimates until then
@@ -342,7 +343,7 @@ def _lists(
                 if holders := counts.holders.get(lexeme, 0):
                     found.append(_List(lexeme, field, number, holders, weight * impact))
     found.sort(key=lambda each: -each.weight * importance[each.term])
-    kept, room = list[_List](), MOST_POSTINGS
+    kept, room = list[_List](), max(MOST_POSTINGS, POSTINGS_A_SKILL * size)
     for each in found:
         if each.holders <= room and len(kept) < MOST_LISTS:
             kept.append(each)
