@@ -4,7 +4,8 @@ python benchmarks/approximate_routing.py --pool POOL.jsonl[.xz] --annotated DIR 
 
 The pool has one skill a line, its text as `skill_md`; each is published once, without an index. Queries are
 the first words of descriptions, beginnings of bodies, and those that annotators wrote (`*.ann.json` in DIR).
-Processor time is that of the process and of the server together.
+--synthetic adds skills that are made of two each. Processor time is that of the process and of the server
+together. The last measurement has an HNSW index of pgvector.
 """
 
 import argparse
@@ -190,6 +191,10 @@ def main() -> None:
                 rows.append({**filled, **row})
                 print(rows[-1], flush=True)
     if arguments.out:
+        if arguments.out.exists():  # libraries of other sizes keep their rows
+            with arguments.out.open(newline="", encoding="utf-8") as file:
+                earlier = [row for row in csv.DictReader(file) if int(row["skills"]) != rows[0]["skills"]]
+            rows = sorted([*earlier, *rows], key=lambda row: int(row["skills"]))
         with arguments.out.open("w", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
             writer.writeheader()

@@ -44,7 +44,7 @@ QUERIES = 200
 EQUAL_QUERIES = 100
 WORDS_OF_A_QUERY, FEWEST_WORDS = 12, 4
 EVERY = 37  # skill of the pool has a query
-BATCH = 10_000  # skills that are written together
+BATCH = 10_000  # skills that are written together, for memory
 STRIDE = 7_919  # between the two skills of which a synthetic one is made
 _NAME = re.compile(r"^name: *(.*)$", re.MULTILINE)
 
@@ -117,16 +117,20 @@ def fill_library(url: str, rows: Iterable[Row], published: int) -> dict[str, obj
             start = time.perf_counter()
             library.publish(skill, words, content, skill_terms(words))
             times.append(1000 * (time.perf_counter() - start))
-    filled = len(times)
+    filled, batch = len(times), list(islice(rows, BATCH))
+    told = {"skills": filled, "publish p50 ms": round(statistics.median(times), 1)}
+    if not batch:
+        return told
     with psycopg.connect(url) as connection:
         ((number,),) = connection.execute("SELECT id FROM skillpager.libraries").fetchall()
         found = connection.execute("SELECT lexeme, holders FROM skillpager.lexemes").fetchall()
         holders = Counter(dict(found))
         connection.execute("DROP INDEX skillpager.skill_terms_by_lexeme")
         connection.execute("CREATE TEMP TABLE texts (skill integer, lengths integer[], lexemes text[])")
-        while batch := list(islice(rows, BATCH)):
+        while batch:
             _copy_skills(connection, number, filled + 1, batch, holders)
             filled += len(batch)
+            batch = list(islice(rows, BATCH))
         connection.execute("DELETE FROM skillpager.lexemes")
         with connection.cursor().copy("COPY skillpager.lexemes FROM STDIN") as copy:
             for lexeme, count in sorted(holders.items()):
@@ -138,7 +142,7 @@ def fill_library(url: str, rows: Iterable[Row], published: int) -> dict[str, obj
         )
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("VACUUM ANALYZE")
-    return {"skills": filled, "publish p50 ms": round(statistics.median(times), 1)}
+    return told | {"skills": filled}
 
 
 def _copy_skills(
