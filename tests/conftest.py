@@ -13,7 +13,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-from plain_parts import plain_pager
+from plain_parts import TurnsClassifier, plain_pager
 from skillpager import SkillPager
 from skillpager.settings import Settings
 from skillpager.stores import NoStore
@@ -190,10 +190,19 @@ def quick_pager(tmp_path_factory: pytest.TempPathFactory) -> SkillPager:
     return plain_pager(tmp_path_factory.mktemp("quick"), NoStore())
 
 
+@pytest.fixture(scope="session")
+def sample_pager(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SkillPager]:
+    """The hashing encoder and the shipped classifier: for golden files of single stages."""
+    made = SkillPager(encoder="hashing", settings=Settings(cache_dir=tmp_path_factory.mktemp("samples")))
+    yield made
+    made.close()
+
+
 @pytest.fixture
 def hashing_pager(tmp_path: Path) -> Iterator[SkillPager]:
-    """The documented hashing encoder, for tests in which meaning does not matter."""
-    made = SkillPager(encoder="hashing", settings=Settings(cache_dir=tmp_path / "cache"))
+    """The hashing encoder and types in turn, for tests in which neither meaning nor types matter."""
+    settings = Settings(cache_dir=tmp_path / "cache")
+    made = SkillPager(encoder="hashing", classifier=TurnsClassifier(), settings=settings)
     yield made
     made.close()
 

@@ -76,11 +76,9 @@ def test_clear_cases(pager: SkillPager) -> None:
     }
 
 
-def test_types_do_not_depend_on_the_encoder_of_the_index(
-    pager: SkillPager, hashing_pager: SkillPager
-) -> None:
+def test_types_do_not_depend_on_the_encoder_of_the_index(pager: SkillPager, sample_pager: SkillPager) -> None:
     path = SAMPLES / "csv-cleaning"
-    ours, others = pager.index(path).nodes, hashing_pager.index(path).nodes
+    ours, others = pager.index(path).nodes, sample_pager.index(path).nodes
     assert [node.type for node in ours] == [node.type for node in others]
 
 

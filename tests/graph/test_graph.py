@@ -500,8 +500,8 @@ def test_odd_long_lines_are_read_in_linear_time(text: str) -> None:
     assert time.thread_time() - start < 5
 
 
-def test_the_edges_of_the_samples_are_what_they_were(hashing_pager: SkillPager) -> None:
-    check("edges.txt", edges_text(hashing_pager))
+def test_the_edges_of_the_samples_are_what_they_were(sample_pager: SkillPager) -> None:
+    check("edges.txt", edges_text(sample_pager))
 
 
 # ---- limits of names

@@ -212,6 +212,6 @@ def test_the_ceiling_is_hard(
     assert context.tokens == pager.token_counter.count(context.text)
 
 
-def test_pages_of_the_samples_are_what_they_were(hashing_pager: SkillPager) -> None:
+def test_pages_of_the_samples_are_what_they_were(sample_pager: SkillPager) -> None:
     pytest.importorskip("rs_bpe")  # the golden file has exact token counts
-    check("pages.txt", pages_text(hashing_pager))
+    check("pages.txt", pages_text(sample_pager))

@@ -222,6 +222,6 @@ def test_real_words_reach_real_nodes(pager: SkillPager) -> None:
     assert "table" in best.text.lower()
 
 
-def test_the_features_of_the_samples_are_what_they_were(hashing_pager: SkillPager) -> None:
+def test_the_features_of_the_samples_are_what_they_were(sample_pager: SkillPager) -> None:
     pytest.importorskip("rs_bpe")  # the golden file has exact token counts
-    check("features.txt", features_text(hashing_pager))
+    check("features.txt", features_text(sample_pager))

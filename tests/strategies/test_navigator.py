@@ -462,16 +462,16 @@ def test_who_does_not_estimate_has_no_reasons(pager: SkillPager) -> None:
 # ---- which strategy is the default, and wrong targets
 
 
-def test_lambda_and_another_encoder_mean_mmr(pager: SkillPager, hashing_pager: SkillPager) -> None:
-    for context in (pager.page(SAMPLE, QUERY, mmr_lambda=0.9), hashing_pager.page(SAMPLE, QUERY)):
+def test_lambda_and_another_encoder_mean_mmr(pager: SkillPager, sample_pager: SkillPager) -> None:
+    for context in (pager.page(SAMPLE, QUERY, mmr_lambda=0.9), sample_pager.page(SAMPLE, QUERY)):
         assert context.selection is not None
         assert context.selection.strategy == "mmr"
 
 
 def test_with_another_encoder_it_still_reads_its_own_rows(
-    pager: SkillPager, hashing_pager: SkillPager
+    pager: SkillPager, sample_pager: SkillPager
 ) -> None:
-    own, other = (each.page(SAMPLE, QUERY, strategy="navigator") for each in (pager, hashing_pager))
+    own, other = (each.page(SAMPLE, QUERY, strategy="navigator") for each in (pager, sample_pager))
     assert own.text == other.text
     assert own.sufficiency == other.sufficiency
 
