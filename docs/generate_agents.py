@@ -1,86 +1,73 @@
 """Write the tables of docs/agents.md from the rows of the blind study: `python docs/generate_agents.py`.
 
-`benchmarks/agent/study.csv` has a row for each task and arm: who tried it, what the check says, and the
-tokens of the skill that were read. The tables are those of `skillpager bench agent`, over all tasks and over
-those whose page was not the whole skill.
+`benchmarks/agent/study.csv` has a row for each task and arm: who tried it, the verdict of the check, and the
+tokens of the skill that were read. The tables are over all tasks, and over those whose page was not the whole
+skill. Intervals are 95 % bootstrap intervals over tasks; p is of McNemar's exact test.
 """
 
-import csv
-from collections.abc import Sequence
 from pathlib import Path
 
-from marked_blocks import write_blocks
+import pandas as pd
+from marked_blocks import table, write_blocks
 
-from skillpager.bench.agent.arms import Arm
-from skillpager.bench.agent.records import AgentRow
-from skillpager.bench.agent.table import arms_table, differences_table
-from skillpager.bench.report.tables.table import Table, markdown_grid
+from skillpager.bench.report.statistics import Interval, bootstrap, mcnemar
 
 ROOT = Path(__file__).parent.parent
 STUDY = ROOT / "benchmarks" / "agent" / "study.csv"
 PAGE = ROOT / "docs" / "agents.md"
-# columns of the tables of runs that such a study has numbers for
-ARM_COLUMNS = ("arm", "tasks", "solved (%)", "skill tokens")
-DIFFERENCE_COLUMNS = (
-    "arm",
-    "tasks",
-    "solved (points)",
-    "p",
-    "better on",
-    "worse on",
-    "skill tokens saved (%)",
-)
+ARMS = ("none", "whole", "page", "page+faults", "mmr")
 
 
-def read_study() -> list[AgentRow]:
-    """Return the rows of the study; a task stands for its skill, since no skill has two."""
-    with STUDY.open(encoding="utf-8", newline="") as file:
-        return [
-            AgentRow(
-                task=row["task"],
-                arm=Arm(row["arm"]),
-                repeat=1,
-                digest="",
-                check_digest="",
-                skill=row["task"],
-                solved=row["solved"] == "1",
-                reason="",
-                skill_tokens=int(row["context_tokens"]) + int(row["fault_tokens"]),
-                full_tokens=int(row["full_tokens"]),
-                tokens_in=int(row["context_tokens"]) + int(row["fault_tokens"]),
-                faults=int(row["faults"]),
-                model=row["solver"],
-            )
-            for row in csv.DictReader(file)
-        ]
+def read_study() -> pd.DataFrame:
+    """Return the rows of the study, with `tokens`: those of the skill that an agent read."""
+    rows = pd.read_csv(STUDY, keep_default_na=False)
+    return rows.assign(tokens=rows.context_tokens + rows.fault_tokens)
 
 
-def with_cut_pages(rows: Sequence[AgentRow]) -> list[AgentRow]:
+def with_cut_pages(rows: pd.DataFrame) -> pd.DataFrame:
     """Return the rows of the tasks whose page was not the whole skill."""
-    whole = {row.task: row.skill_tokens for row in rows if row.arm is Arm.WHOLE}
-    cut = {row.task for row in rows if row.arm is Arm.PAGE and row.skill_tokens < whole[row.task]}
-    return [row for row in rows if row.task in cut]
-
-
-def columns_of(table: Table | None, columns: Sequence[str]) -> str:
-    """Return some columns of a table in Markdown."""
-    assert table is not None
-    places = [table.headings.index(column) for column in columns]
-    lines = [[line[place] for place in places] for line in table.texts]
-    return f"{markdown_grid(columns, lines, [table.are_numbers[place] for place in places])}\n"
+    tokens = rows.pivot(index="task", columns="arm", values="tokens")
+    return rows[rows.task.isin(tokens.index[tokens["page"] < tokens["whole"]])]
 
 
 def make_blocks() -> dict[str, str]:
     """Return the tables of the page by the names of their blocks."""
-    every = read_study()
-    return {
-        f"{name} {kind}": columns_of(table, columns)
-        for name, rows in (("study", every), ("study-cut", with_cut_pages(every)))
-        for kind, table, columns in (
-            ("arms", arms_table(rows), ARM_COLUMNS),
-            ("differences", differences_table(rows), DIFFERENCE_COLUMNS),
+    blocks = {}
+    for name, rows in (("study", read_study()), ("study-cut", with_cut_pages(read_study()))):
+        solved = rows.pivot(index="task", columns="arm", values="solved") * 100
+        tokens = rows.pivot(index="task", columns="arm", values="tokens")
+        blocks[f"{name} arms"] = _table(
+            ["arm", "tasks", "solved (%)", "skill tokens"],
+            [
+                [arm, len(solved), _cell(bootstrap(solved[arm]), 1), _cell(bootstrap(tokens[arm]), 0)]
+                for arm in ARMS
+            ],
         )
-    }
+        lines = []
+        for arm in ARMS:
+            if arm != "whole":
+                gained = solved[arm] - solved["whole"]
+                better, worse = int((gained > 0).sum()), int((gained < 0).sum())
+                p = mcnemar(better, worse)
+                saved = bootstrap(tokens["whole"] - tokens[arm], tokens["whole"]).scaled(100)
+                line = [arm, len(solved), _cell(bootstrap(gained), 1), "< 0.001" if p < 0.001 else f"{p:.3f}"]
+                lines.append([*line, better, worse, _cell(saved, 1)])
+        head = ["arm", "tasks", "solved (points)", "p", "better on", "worse on", "skill tokens saved (%)"]
+        blocks[f"{name} differences"] = _table(head, lines)
+    return blocks
+
+
+def _cell(interval: Interval, digits: int) -> str:
+    """Return a value with its interval, such as `43.8 [29.2, 58.3]`."""
+    shown = [interval.value, interval.low, interval.high]
+    value, low, high = (f"{number:,.{digits}f}".replace("-", "−") for number in shown)
+    return f"{value} [{low}, {high}]"
+
+
+def _table(head: list[str], lines: list[list[object]]) -> str:
+    """Return a Markdown table whose numbers stand at the right."""
+    first, _, *rest = table(head, lines).splitlines()
+    return "\n".join([first, "| --- " + "| ---: " * (len(head) - 1) + "|", *rest]) + "\n"
 
 
 if __name__ == "__main__":

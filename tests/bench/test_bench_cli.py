@@ -13,9 +13,8 @@ import pytest
 
 from chat_bench import Said, invoke, judge_by_length, write_good
 from cli_help import examples
-from conftest import ROOT
 from evidence_folder import write_evidence_folder
-from openai_server import Asked, OpenAIServer, Reply, completion, embedding, embeddings
+from openai_server import Asked, OpenAIServer, Reply, embedding, embeddings
 from skillpager.bench.data.folder import BenchFolder
 from skillpager.bench.run.suites import SUITES
 from skillrouter_folder import pool_of, truth, write_skillrouter_folder
@@ -68,20 +67,13 @@ skillpager bench judge results --import for-anna/answers.csv --name anna
 skillpager bench validate score judged.csv --run run
 skillpager bench validate score typed.anna.csv typed.ben.csv --json
 """
-AGENTS = """
-skillpager bench agent benchmarks/agent/tasks --skills examples/skills --export agent-prompts
-skillpager bench agent benchmarks/agent/tasks --skills examples/skills --import-answers answers
-skillpager bench agent benchmarks/agent/tasks --skills examples/skills --model deepseek-chat --dry-run
-skillpager bench agent benchmarks/agent/tasks --skills examples/skills --out agents --allow-shell
-skillpager bench agent usage-tasks --skill-usage Skill-Usage
-"""
 ROUTED = """
 skillpager bench route pool --asked test --out routed
 skillpager bench route pool.jsonl.xz --tasks eval_core --truth skillsbench --out routed-tasks
 skillpager bench ask pool --asked test --out asked
 skillpager bench ask pool.jsonl.xz --asked test --composed 20 --methods ask,whole-1 --out asked-few
 """
-SESSION = DATA + QUERIES + RUNS + JUDGES + SAMPLING + ANSWERED + AGENTS + ROUTED
+SESSION = DATA + QUERIES + RUNS + JUDGES + SAMPLING + ANSWERED + ROUTED
 # what needs the network or serves until it is interrupted; both have tests of their own
 ELSEWHERE = ("bench data fetch", "--download", "bench validate serve")
 
@@ -118,8 +110,6 @@ class Session:
 
 
 def _reply(asked: Asked) -> Reply:
-    if "tools" in asked.body:
-        return completion("I cannot do that.")
     if asked.path.endswith("/embeddings"):
         return embeddings([embedding(text, 64) for text in asked.texts])
     return judge_by_length(asked) if "<context-" in asked.prompt else write_good(asked)
@@ -188,11 +178,6 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
         _answer(Path("typed.csv"), Path("typed.anna.csv"), "label", "concept")
         _answer(Path("typed.csv"), Path("typed.ben.csv"), "label", "step")
         made.paste(ANSWERED)
-        Path("benchmarks").symlink_to(ROOT / "benchmarks")
-        Path("answers/page/sample-retry-plan").mkdir(parents=True)
-        Path("answers/page/sample-retry-plan/answer.json").write_text("{}")
-        Path("Skill-Usage/tasks/a/task.toml").write_text("")
-        made.paste(AGENTS)
         _write_pool(folder)
         made.paste(ROUTED)
         yield made
@@ -282,21 +267,3 @@ def test_mistakes_are_explained(session: Session, words: list[str], code: int, t
     assert said.code == code
     assert told in said.err
     assert "Traceback" not in said.err
-
-
-def test_agents_are_run_exported_and_imported(session: Session) -> None:
-    said = {line.split("examples/skills ")[-1]: said for line, said in session.said.items()}
-    tried = said["--out agents --allow-shell"].out.splitlines()[1:8]
-    assert [line.split("\t")[0] for line in tried] == [
-        "none",
-        "whole",
-        "first",
-        "page",
-        "page+faults",
-        "mmr",
-        "mcp",
-    ]
-    assert {line.split("\t")[3] for line in tried} == {"0.0 [0.0, 0.0]"}
-    assert "224 requests, about " in said["--model deepseek-chat --dry-run"].out
-    assert said["--import-answers answers"].out.splitlines()[1].startswith("page\t1\t1\t0.0")
-    assert (session.folder / "agent-prompts/page/sample-retry-plan/context.md").is_file()

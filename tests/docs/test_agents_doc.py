@@ -15,8 +15,8 @@ def test_the_tables_are_those_of_the_rows() -> None:
 def test_every_task_of_a_public_skill_was_solved_once_in_each_arm_by_another_agent() -> None:
     rows = read_study()
     tasks = {path.name for path in TASKS.iterdir() if (path / "answers").is_dir()}
-    assert {row.task for row in rows} == tasks
-    for task in tasks:
-        mine = [row for row in rows if row.task == task]
-        assert len({row.arm for row in mine}) == len({row.model for row in mine}) == len(mine) == 5
+    assert set(rows.task) == tasks
+    each = rows.groupby("task")
+    assert (each.size() == 5).all()
+    assert (each[["arm", "solver"]].nunique() == 5).all(axis=None)
     assert 0 < len(with_cut_pages(rows)) < len(rows)

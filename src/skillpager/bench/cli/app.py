@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from skillpager.bench.cli.agent import agent
 from skillpager.bench.cli.ask import ask
 from skillpager.bench.cli.data import app as data_app
 from skillpager.bench.cli.fit import fit
@@ -153,7 +152,6 @@ def ablate(
 
 app.command()(judge)
 app.add_typer(validate_app, name="validate")
-app.command()(agent)
 
 
 @app.command()

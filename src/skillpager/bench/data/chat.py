@@ -18,7 +18,6 @@ from skillpager.errors import SettingsError
 from skillpager.json_types import JsonObject
 from skillpager.remote.chat import Message, chat_json, completion_body, content_in
 from skillpager.remote.endpoint import Dialect, Endpoint, EndpointError
-from skillpager.remote.tool_calls import Turn, next_turn
 from skillpager.settings import Settings
 from skillpager.tokens import default_counter
 
@@ -156,30 +155,6 @@ class ChatModel:
             raise _no_answer(error) from None
         usage = usage_in(answer) or _counted(answer, expected)
         return Answer(value, model_in(answer), usage, _raw_usage(answer))
-
-    def converse(
-        self, messages: Sequence[JsonObject], *, tools: Sequence[JsonObject], expected: Usage
-    ) -> Answer[Turn]:
-        """Return the model's next turn in a conversation in which it may call tools.
-
-        Args:
-            messages: The conversation.
-            tools: The tools.
-            expected: The tokens of the request and of a usual turn.
-
-        Raises:
-            NoAnswerError: No usable answer came, however often it was asked.
-            SpendLimitError: It might cost more than is left.
-            MissingExtraError: The `httpx` package is not installed.
-        """
-        try:
-            turn, answer = next_turn(
-                self._endpoint, messages, tools=tools, post=self._paid(expected), abandoned=self.halt
-            )
-        except EndpointError as error:
-            raise _no_answer(error) from None
-        usage = usage_in(answer) or _counted(answer, expected)
-        return Answer(turn, model_in(answer), usage, _raw_usage(answer))
 
     def _paid(self, expected: Usage) -> Callable[[Mapping[str, object]], object]:
         """Return a function that sends a request of so many tokens, if the limit allows, and pays for it."""
