@@ -1,316 +1,128 @@
-"""The JSON objects of all front ends: CLI, HTTP service, MCP server and adapters.
+"""JSON of the package's values, for all front ends: one walk over dataclasses, and the types of its results.
 
-Fields have the names of the dataclasses in `types.py`; `output/json.py` makes the objects. The HTTP service's
-OpenAPI document is made from these types. Lines are 1-based and inclusive. Fields are added, never removed.
+The JSON of a dataclass has its fields and its properties, by their names; enums and paths are text. Metadata
+of a field changes that: `HIDDEN`, `INLINE`, `ON_REQUEST`, `shown_as`. Fields are added, never removed.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Literal, NotRequired, TypeAlias
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from enum import StrEnum
+from functools import cache
+from pathlib import Path
+from types import GenericAlias, UnionType
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union, get_args, get_origin
 
-# pydantic accepts the TypedDict of `typing` only from Python 3.12 on
-from typing_extensions import TypedDict
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 # covariant, so that a list of objects is a JSON value
 JsonValue: TypeAlias = "bool | int | float | str | Sequence[JsonValue] | Mapping[str, JsonValue] | None"
 JsonObject: TypeAlias = dict[str, JsonValue]
 
-NodeTypeName = Literal["step", "example", "param", "precondition", "error_handling", "concept"]
-EdgeKindName = Literal["sequence", "semantic", "reference", "condition"]
-StyleName = Literal["marked", "plain", "xml"]
-ScopeName = Literal["skill", "body"]
+# metadata of a field that JSON does not have
+HIDDEN: Mapping[str, object] = {"json": "hidden"}
+# of one whose members stand among those of its owner
+INLINE: Mapping[str, object] = {"json": "inline"}
+# of one that is included only if it is asked for by name
+ON_REQUEST: Mapping[str, object] = {"json": "on request"}
 
 
-class PlaceJson(TypedDict):
-    """A range of lines of a file."""
-
-    file: str
-    start_line: int
-    end_line: int
+def shown_as(form: Callable[[Any], object], kind: object) -> Mapping[str, object]:
+    """Return the metadata of a field of which JSON has `form(value)`, of type `kind`."""
+    return {"json_form": form, "json_type": kind}
 
 
-class NodeJson(PlaceJson):
-    """A node: its type, place and exact source text."""
-
-    id: str
-    type: NodeTypeName
-    type_confidence: float
-    kind: str
-    heading_path: list[str]
-    tokens: int
-    text: str
+# chances and cosines have four digits
+ROUNDED = shown_as(lambda number: None if number is None else round(number, 4), float)
 
 
-class HeadingJson(PlaceJson):
-    """A heading."""
+def to_json(value: "DataclassInstance", *asked: str) -> JsonObject:
+    """Return the JSON object of a dataclass.
 
-    level: int
-    title: str
-
-
-class EdgeJson(TypedDict):
-    """An edge of the graph; its ends are ids of nodes."""
-
-    source: str
-    target: str
-    kind: EdgeKindName
-    weight: float
-
-
-class SummaryJson(TypedDict):
-    """Metadata of a skill and how its index was made."""
-
-    name: str
-    description: str
-    metadata: dict[str, str]
-    root: str | None
-    files: list[str]
-    warnings: list[str]
-    full_tokens: int
-    token_counter: str
-    encoder: str
-    classifier: str
-    key: str
-
-
-class NodesJson(SummaryJson):
-    """Nodes of a skill in document order."""
-
-    nodes: list[NodeJson]
-
-
-class OutlineJson(NodesJson):
-    """A skill's headings and nodes in document order."""
-
-    headings: list[HeadingJson]
-
-
-class GraphJson(NodesJson):
-    """A skill's nodes and the edges between them."""
-
-    edges: list[EdgeJson]
-
-
-class FileJson(TypedDict):
-    """A file of a skill as its author wrote it; `body_start` is the offset after its front matter."""
-
-    path: str
-    text: str
-    digest: str
-    body_start: int
-
-
-class SourceJson(SummaryJson):
-    """A skill's files with their text, as `sources`; `files` are their paths."""
-
-    sources: list[FileJson]
-
-
-class SkillJson(TypedDict):
-    """A skill that discovery found; `user_only` tells that its author keeps it from models."""
-
-    name: str
-    description: str
-    path: str
-    shadowed_by: str | None
-    problem: str | None
-    user_only: bool
-
-
-class RoutedSkillJson(SkillJson):
-    """A skill that routing found for a query, with its reasons."""
-
-    chance: float
-    terms: list[str]
-    fields: list[str]
-    node_cosine: float | None
-    node: str
-    folder: str | None
-    licence: str
-    copies: list[str]
-    features: NotRequired[dict[str, float]]
-
-
-class RouteJson(TypedDict):
-    """The skills of a library for a query, best first, and the chance that any skill fits."""
-
-    query: str
-    fits: float
-    has_fit: bool
-    searched: int
-    skills: list[RoutedSkillJson]
-
-
-class FindingJson(TypedDict):
-    """What `skillpager library check` found; `line` is null for a whole file."""
-
-    kind: str
-    severity: str
-    file: str
-    line: int | None
-    value: str
-    problem: str
-    remedy: str
-
-
-class LibraryCheckJson(TypedDict):
-    """The findings about a library of skills, with their numbers."""
-
-    skills: int
-    errors: int
-    warnings: int
-    counts: dict[str, int]
-    findings: list[FindingJson]
-
-
-class OmissionJson(PlaceJson):
-    """A gap of a page: what is left out, as ids of nodes, counts of node types and tokens."""
-
-    nodes: list[str]
-    types: dict[str, int]
-    tokens: int
-    known: bool
-
-
-class BudgetJson(TypedDict):
-    """The budget in force."""
-
-    max_nodes: int | None
-    max_tokens: int | None
-    sufficiency: float | None
-    fill: bool
-
-
-class ScoresJson(TypedDict):
-    """The numbers that decided about a node; `node` is its id, `score_kind` says what `marginal` is."""
-
-    node: str
-    relevance: float
-    redundancy: float
-    marginal: float
-
-
-class PickJson(ScoresJson):
-    """A node that was picked."""
-
-    rank: int
-    tokens: int
-    total_tokens: int
-    sufficiency: float | None
-
-
-class SkipJson(ScoresJson):
-    """A node that was left out, and why."""
-
-    reason: str
-
-
-class SelectionJson(TypedDict):
-    """A strategy's selection; picks in pick order, skipped nodes in document order.
-
-    `score_kind` says what `marginal` of a node is, such as `need`; `types.ScoreKind` lists the kinds.
+    Args:
+        value: The dataclass.
+        *asked: Fields `ON_REQUEST` to include, at any depth.
     """
+    form: JsonObject = {}
+    for name, _, metadata in _members(type(value)):
+        each, role = getattr(value, name), metadata.get("json")
+        if role == "inline":
+            form |= to_json(each, *asked)
+        elif role is None or name in asked:
+            form[name] = _plain(metadata["json_form"](each) if "json_form" in metadata else each, asked)
+    return form
 
-    strategy: str
-    query: str
-    budget: BudgetJson
-    score_kind: str
-    covered: float | None
-    picks: list[PickJson]
-    skipped: list[SkipJson]
+
+def _plain(value: Any, asked: tuple[str, ...]) -> JsonValue:
+    if isinstance(value, (str, Path)):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {str(key): _plain(each, asked) for key, each in value.items()}
+    if isinstance(value, Sequence):
+        return [_plain(each, asked) for each in value]
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return to_json(value, *asked)
+    plain: JsonValue = value
+    return plain
 
 
-class PageJson(TypedDict):
-    """A page, or nodes that a page left out (without a selection). `explain` adds reasons by node.
+@cache
+def _members(kind: type) -> tuple[tuple[str, Any, Mapping[str, Any]], ...]:
+    """Return name, annotation and metadata of the fields and properties of a class that JSON has."""
+    fields = [
+        (field.name, field.type, field.metadata)
+        for field in dataclasses.fields(kind)
+        if field.metadata.get("json") != "hidden"
+    ]
+    properties: list[tuple[str, Any, Mapping[str, Any]]] = [
+        (name, each.fget.__annotations__["return"], {})
+        for owner in reversed(kind.__mro__)
+        for name, each in vars(owner).items()
+        if isinstance(each, property)
+    ]
+    return (*fields, *properties)
 
-    `sufficiency` is the estimated chance that the page holds all that is needed, `covered` that the skill
-    answers the query at all. `least_tokens` is the least `max_tokens` with which the page can hold a node, if
-    it holds none because none fits.
+
+@cache
+def json_type(kind: Any, *asked: str, name: str = "", **more: Any) -> Any:
+    """Return the type of the JSON of a value, from which pydantic makes schemas: `TypedDict` for a dataclass.
+
+    Args:
+        kind: The type of the value.
+        *asked: As for `to_json`.
+        name: Name of the `TypedDict`; default: that of the class. `Json` is added.
+        **more: Types of further members.
     """
+    if dataclasses.is_dataclass(kind) and isinstance(kind, type):
+        # pydantic accepts the TypedDict of `typing` only from Python 3.12 on
+        from typing_extensions import TypedDict
 
-    text: str
-    style: StyleName
-    tokens: int
-    full_tokens: int
-    tokens_exact: bool
-    token_reduction: float
-    complete: bool
-    sufficiency: float | None
-    covered: float | None
-    least_tokens: int | None
-    nodes: list[NodeJson]
-    omitted: list[OmissionJson]
-    selection: SelectionJson | None
-    reasons: NotRequired[dict[str, dict[str, float]]]
-
-
-class SkillPartJson(SkillJson):
-    """The part of a page from several skills that is of one skill.
-
-    `chance` is the chance that the query, or one of its `tasks`, needs the skill; `tasks` are those for which
-    the part is there. `key` is that of the index of its nodes, `show` the command that reads its lines.
-    """
-
-    chance: float
-    tasks: list[str]
-    key: str
-    show: str
-    page: PageJson
+        members = dict(_member_types(kind, asked)) | more
+        make: Any = TypedDict
+        made = make(f"{name or kind.__name__}Json", members)
+        made.__doc__ = (kind.__doc__ or "").partition("\n")[0]
+        return made
+    if isinstance(kind, type) and issubclass(kind, StrEnum):
+        return Literal[tuple(map(str, kind))]
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin in (Union, UnionType):
+        return Union[tuple(json_type(each, *asked) for each in arguments)]  # noqa: UP007 # of a number of types
+    if origin is Mapping:
+        return GenericAlias(dict, (str, json_type(arguments[1], *asked)))
+    if isinstance(origin, type) and issubclass(origin, Sequence):
+        return GenericAlias(list, json_type(arguments[0], *asked))
+    return str if kind is Path else kind
 
 
-class RefusedSkillJson(SkillJson):
-    """A skill that routing found and that has no part of the page.
-
-    `detail` is the reason in a sentence.
-    """
-
-    chance: float
-    reason: Literal["chance", "not_covered", "no_task", "budget", "unreadable", "user_only"]
-    detail: str
+def _member_types(kind: type, asked: tuple[str, ...]) -> Iterator[tuple[str, object]]:
+    for name, annotation, metadata in _members(kind):
+        role = metadata.get("json")
+        if role == "inline":
+            yield from _member_types(annotation, asked)
+        elif role is None or name in asked:
+            yield name, json_type(metadata.get("json_type", annotation), *asked)
 
 
-class LibraryPageJson(TypedDict):
-    """A page from the skills of a library; `text` is the whole page, the parts have theirs again.
-
-    `has_fit` is false if no skill fits, which `text` then says. `sufficiency` is the estimated chance that
-    each part holds all that is needed of its skill. `tasks` are the tasks into which the query was split.
-    """
-
-    text: str
-    style: StyleName
-    tokens: int
-    full_tokens: int
-    tokens_exact: bool
-    token_reduction: float
-    has_fit: bool
-    sufficiency: float | None
-    covered: float | None
-    least_tokens: int | None
-    tasks: list[str]
-    parts: list[SkillPartJson]
-    refused: list[RefusedSkillJson]
-    route: RouteJson
-
-
-class EntryJson(TypedDict):
-    """A stored index; size in bytes, times as Unix times."""
-
-    key: str
-    name: str
-    root: str
-    nodes: int
-    size: int
-    created: float
-    used: float
-
-
-class ErrorJson(TypedDict):
-    """An error: the name of its class and its message."""
-
-    type: str
-    message: str
-
-
-class FailureJson(TypedDict):
-    """An answer that is an error."""
-
-    error: ErrorJson
+def error_json(error: BaseException) -> JsonObject:
+    """Return `{"error": {"type", "message"}}`; the type is the name of the exception's class."""
+    return {"error": {"type": type(error).__name__, "message": str(error)}}

@@ -9,12 +9,15 @@ Reference: paper §3; names and contracts in `docs/design.md`.
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, ForwardRef, Protocol, runtime_checkable
 
 from typing_extensions import TypedDict
+
+from skillpager.json_types import HIDDEN, INLINE, ON_REQUEST, shown_as
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,6 +27,10 @@ if TYPE_CHECKING:
 else:
     # the import of numpy takes 70 ms, for which the commands without arrays need not wait
     FloatArray = ForwardRef("NDArray[np.float32]")
+
+# metadata: JSON names nodes by their ids
+_BY_ID = shown_as(attrgetter("id"), str)
+_ID_OF_ORDINAL = shown_as("n{}".format, str)
 
 # the variable by which a skill names its root, see https://code.claude.com/docs/en/skills
 SKILL_DIR = "CLAUDE_SKILL_DIR"
@@ -39,8 +46,8 @@ class Span:
     file: str
     start_line: int
     end_line: int
-    start: int
-    end: int
+    start: int = field(metadata=HIDDEN)
+    end: int = field(metadata=HIDDEN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +83,9 @@ class Skill:
     name: str
     description: str
     metadata: Mapping[str, str]
-    files: tuple[SourceFile, ...]
+    files: tuple[SourceFile, ...] = field(
+        metadata=shown_as(lambda files: [file.path for file in files], list[str])
+    )
     root: Path | None
     warnings: tuple[str, ...] = ()
 
@@ -101,7 +110,7 @@ class Tile:
     """A piece of source text; the tiles of a file, joined, are the file. `text` is the exact source slice."""
 
     kind: TileKind
-    span: Span
+    span: Span = field(metadata=INLINE)
     text: str
 
 
@@ -109,6 +118,8 @@ class Tile:
 class Heading(Tile):
     """A heading tile of level 1 to 6; `title` is its text without markup."""
 
+    kind: TileKind = field(metadata=HIDDEN)
+    text: str = field(metadata=HIDDEN)
     level: int
     title: str
 
@@ -141,9 +152,9 @@ class Fragment(Tile):
         list_context: Set for list items and parts of tables, else None.
     """
 
-    ordinal: int
+    ordinal: int = field(metadata=HIDDEN)
     heading_path: tuple[str, ...]
-    list_context: ListContext | None
+    list_context: ListContext | None = field(metadata=HIDDEN)
 
 
 class NodeType(StrEnum):
@@ -200,8 +211,8 @@ class Edge:
     `weight` is the cosine for semantic edges, else 1.
     """
 
-    source: int
-    target: int
+    source: int = field(metadata=_ID_OF_ORDINAL)
+    target: int = field(metadata=_ID_OF_ORDINAL)
     kind: EdgeKind
     weight: float
 
@@ -214,12 +225,12 @@ class Recipe:
     text of a node is embedded (`context`, `heading` or `bare`).
     """
 
-    splitter: str
+    splitter: str = field(metadata=HIDDEN)
     classifier: str
     encoder: str
-    embedded_text: str
+    embedded_text: str = field(metadata=HIDDEN)
     token_counter: str
-    format: int
+    format: int = field(metadata=HIDDEN)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -237,12 +248,12 @@ class SkillIndex:
         full_tokens: Tokens of the skill without front matter.
     """
 
-    skill: Skill
-    nodes: tuple[Node, ...]
-    headings: tuple[Heading, ...]
-    edges: tuple[Edge, ...]
-    embeddings: FloatArray
-    recipe: Recipe
+    skill: Skill = field(metadata=INLINE)
+    nodes: tuple[Node, ...] = field(metadata=ON_REQUEST)
+    headings: tuple[Heading, ...] = field(metadata=ON_REQUEST)
+    edges: tuple[Edge, ...] = field(metadata=ON_REQUEST)
+    embeddings: FloatArray = field(metadata=HIDDEN)
+    recipe: Recipe = field(metadata=INLINE)
     key: str
     full_tokens: int
 
@@ -347,7 +358,7 @@ class Pick:
             the strategy does not estimate it.
     """
 
-    node: Node
+    node: Node = field(metadata=_BY_ID)
     rank: int
     relevance: float
     redundancy: float
@@ -405,7 +416,7 @@ class Skip:
     Its numbers, as in `Pick`, are those at its refusal or at the end of the selection.
     """
 
-    node: Node
+    node: Node = field(metadata=_BY_ID)
     reason: SkipReason
     relevance: float
     redundancy: float
@@ -495,9 +506,10 @@ class Page:
     covered: float | None = None
     least_tokens: int | None = None
 
-
-# the name of `Page` before 0.2; to be removed in the release after 0.2
-Context = Page
+    @property
+    def token_reduction(self) -> float:
+        """The share of tokens that the page saves, `1 - tokens / full_tokens`; negative if it is longer."""
+        return 1.0 - self.tokens / self.full_tokens if self.full_tokens else 0.0
 
 
 class Encoder(Protocol):

@@ -10,7 +10,8 @@ import pytest
 from cli_process import ROOT, SAMPLES, Ran, environment, run
 from golden import ASKED, FOLDER, asked_text
 from skillpager import SkillPager
-from skillpager.library import Library, library_page_json
+from skillpager.json_types import to_json
+from skillpager.library import Library
 from skillpager.settings import Settings
 
 ONE = "restore one table from a dump"
@@ -100,7 +101,7 @@ def test_json_is_that_of_the_library(ask: Ask, library: Library) -> None:
     made = library.page(
         TWO, max_tokens=700, folder=True, show=lambda skill: f"skillpager show {FOLDERS}/{skill.name}"
     )
-    own, printed = json.loads(json.dumps(library_page_json(made))), done.json
+    own, printed = json.loads(json.dumps(to_json(made))), done.json
     for form in (own, printed):
         for each in (*form["parts"], *form["refused"], *form["route"]["skills"]):
             each["path"] = Path(each["path"]).name

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from cli_process import ROOT, SAMPLES, environment, run
+from skillpager.json_types import to_json
 from skillpager.library.checking.checks import check_library
-from skillpager.library.checking.findings import Kind, check_json
+from skillpager.library.checking.findings import Kind
 
 ODD = "examples/skills/odd-markdown/SKILL.md"
 
@@ -37,7 +38,7 @@ def test_findings_are_lines_that_editors_link(env: dict[str, str]) -> None:
 def test_json_is_what_the_library_returns(env: dict[str, str]) -> None:
     done = run("library", "check", SAMPLES, "--json", env=env)
     assert (done.code, done.err) == (1, "")
-    assert json.loads(done.out) == check_json(check_library([SAMPLES]))
+    assert json.loads(done.out) == to_json(check_library([SAMPLES]))
 
 
 def test_warnings_alone_are_success(tmp_path: Path, env: dict[str, str]) -> None:

@@ -12,7 +12,8 @@ from conftest import SAMPLES
 from http_running import QUERY, running
 from skillpager import SkillPager
 from skillpager.http.options import ServerOptions
-from skillpager.library import Library, library_page_json, route_json
+from skillpager.json_types import to_json
+from skillpager.library import Library
 from test_http_pages import plain
 
 USER_ONLY = "---\nname: deploy\ndescription: Deploy it.\ndisable-model-invocation: true\n---\n\nDeploy.\n"
@@ -42,7 +43,7 @@ def pages_made(client: httpx.Client) -> float:
 def test_a_route_is_that_of_the_library(client: httpx.Client, pager: SkillPager) -> None:
     found = Library(pager, [SAMPLES]).route(QUERY, k=3)
     form = told(client, "/v1/route", query=QUERY, k=3)
-    assert form == plain(route_json(found))
+    assert form == plain(to_json(found))
     assert form["skills"][0]["name"] == "postgres-backup"
     assert form["has_fit"]
     by_get = client.get("/v1/route", params={"query": QUERY, "k": 3})
@@ -91,7 +92,7 @@ def test_a_page_is_that_of_the_library(client: httpx.Client, pager: SkillPager) 
     library = Library(pager, [SAMPLES])
     made = library.page(BOTH, max_tokens=700, show=lambda skill: f"read {skill.name}")
     form = told(client, "/v1/ask", query=BOTH, max_tokens=700, show="read")
-    assert form == plain(library_page_json(made))
+    assert form == plain(to_json(made))
     assert sorted(part["name"] for part in form["parts"]) == ["git-bisect", "postgres-backup"]
     assert form["has_fit"]
     assert "read: read postgres-backup L2-9" in form["text"]

@@ -1,4 +1,4 @@
-"""The HTTP service gives the library's pages, outlines and graphs, in the forms of `json_types.py`."""
+"""The HTTP service gives the library's pages, outlines and graphs, as JSON."""
 
 import json
 import os
@@ -17,15 +17,8 @@ from conftest import SAMPLES
 from http_running import ASKED, QUERY, running
 from skillpager import SkillPager
 from skillpager.http.options import ServerOptions
-from skillpager.library import FoundSkill, Library, found_json
-from skillpager.output.json import (
-    JsonObject,
-    context_json,
-    graph_json,
-    index_json,
-    node_json,
-    source_json,
-)
+from skillpager.json_types import JsonObject, to_json
+from skillpager.library import FoundSkill, Library
 from skillpager.strategies.registry import FAMILIES
 from skillpager.types import Style
 
@@ -69,7 +62,7 @@ def test_what_a_client_has_is_named_and_a_read_stays_within_its_ceiling(
     asked = {"skill": ASKED["skill"], "nodes": "n0-n40", "max_tokens": 200}
     read = client.post("/v1/expand", json=asked).json()
     expected = pager.expand(SAMPLES / "postgres-backup", "n0-n40", max_tokens=200)
-    assert read == plain(context_json(expected))
+    assert read == plain(to_json(expected))
     assert 0 < read["tokens"] <= 200
 
 
@@ -96,7 +89,7 @@ def test_a_page_is_the_golden_one(client: httpx.Client, name: str) -> None:
 def test_arguments_mean_what_they_mean_in_the_library(
     client: httpx.Client, pager: SkillPager, arguments: dict[str, Any]
 ) -> None:
-    expected = context_json(pager.page(SAMPLES / "postgres-backup", QUERY, **arguments))
+    expected = to_json(pager.page(SAMPLES / "postgres-backup", QUERY, **arguments))
     assert ask(client, **arguments) == plain(expected)
 
 
@@ -127,19 +120,18 @@ def test_expand_gives_what_the_library_expands(
     client: httpx.Client, pager: SkillPager, nodes: str | list[str]
 ) -> None:
     answer = client.post("/v1/expand", json={"skill": "postgres-backup", "nodes": nodes, "style": "plain"})
-    expected = context_json(pager.expand(SAMPLES / "postgres-backup", nodes, style=Style.PLAIN))
+    expected = to_json(pager.expand(SAMPLES / "postgres-backup", nodes, style=Style.PLAIN))
     assert answer.json() == plain(expected)
 
 
-@pytest.mark.parametrize(
-    ("form", "make"), [("outline", index_json), ("graph", graph_json), ("source", source_json)]
-)
+@pytest.mark.parametrize(("form", "part"), [("outline", "headings"), ("graph", "edges")])
 @pytest.mark.parametrize("scope", ["skill", "body"])
 def test_what_is_inside_a_skill_is_told_as_everywhere(
-    client: httpx.Client, pager: SkillPager, form: str, make: Any, scope: str
+    client: httpx.Client, pager: SkillPager, form: str, part: str, scope: str
 ) -> None:
     answer = client.get(f"/v1/skills/kubernetes-debugging/{form}", params={"scope": scope})
-    assert answer.json() == plain(make(pager.index(SAMPLES / "kubernetes-debugging", scope=scope)))
+    index = pager.index(SAMPLES / "kubernetes-debugging", scope=scope)
+    assert answer.json() == plain(to_json(index, "nodes", part))
 
 
 def test_the_source_is_the_files_to_the_letter(client: httpx.Client) -> None:
@@ -153,7 +145,7 @@ def test_the_source_is_the_files_to_the_letter(client: httpx.Client) -> None:
 def test_nodes_are_all_or_those_asked_for(client: httpx.Client, pager: SkillPager) -> None:
     index = pager.index(SAMPLES / "git-bisect")
     every = client.get("/v1/skills/git-bisect/nodes").json()["nodes"]
-    assert every == [plain(node_json(node)) for node in index.nodes]
+    assert every == [plain(to_json(node)) for node in index.nodes]
     some = client.get("/v1/skills/git-bisect/nodes", params={"nodes": ["n2-n3", "n5"]}).json()["nodes"]
     assert some == [every[2], every[3], every[5]]
 
@@ -165,7 +157,7 @@ def test_the_skills_are_those_of_the_library(pager: SkillPager, tmp_path: Path) 
     with running(pager, folder=tmp_path) as service:
         told = service.client.get("/v1/skills").json()
     library = Library(pager, [tmp_path])
-    assert told["skills"] == [plain(found_json(found)) for found in library.skills()]
+    assert told["skills"] == [plain(to_json(found)) for found in library.skills()]
     assert [(found["name"], "UTF-16" in found["problem"]) for found in told["left_out"]] == [("broken", True)]
 
 
@@ -262,9 +254,9 @@ def test_uploads_are_off_unless_enabled(client: httpx.Client) -> None:
 def test_an_upload_is_paged_as_the_library_pages_text(open_client: httpx.Client, pager: SkillPager) -> None:
     text = (SAMPLES / "git-bisect" / "SKILL.md").read_text(encoding="utf-8")
     page = open_client.post("/v1/page", json={"markdown": text, "query": "skip a commit", "max_nodes": 3})
-    assert page.json() == plain(context_json(pager.page(text, "skip a commit", max_nodes=3)))
+    assert page.json() == plain(to_json(pager.page(text, "skip a commit", max_nodes=3)))
     nodes = open_client.post("/v1/expand", json={"markdown": text, "nodes": "n2"})
-    assert nodes.json() == plain(context_json(pager.expand(text, "n2")))
+    assert nodes.json() == plain(to_json(pager.expand(text, "n2")))
 
 
 def test_an_upload_is_never_a_path(open_client: httpx.Client) -> None:

@@ -15,23 +15,13 @@ from http_running import ASKED, running
 from skillpager import SkillPager
 from skillpager.http.options import ServerOptions
 from skillpager.http.problems import ProblemJson
-from skillpager.http.requests import ExpandRequest, PageQuery, PageRequest
-from skillpager.http.routes.pages import StrategiesJson
-from skillpager.http.routes.skills import SkillsJson
+from skillpager.http.requests import ExpandRequest, PageQuery, PageRequest, ScopeName, StyleName
+from skillpager.http.routes.pages import ExplainedPageJson, StrategiesJson
+from skillpager.http.routes.skills import GraphJson, NodesJson, OutlineJson, Skills, SourceJson
 from skillpager.http.routes.status import AboutJson, HealthJson, ReadyJson
-from skillpager.json_types import (
-    EdgeKindName,
-    GraphJson,
-    NodesJson,
-    NodeTypeName,
-    OutlineJson,
-    PageJson,
-    ScopeName,
-    SourceJson,
-    StyleName,
-)
+from skillpager.json_types import json_type
 from skillpager.parsing.skill import SCOPES
-from skillpager.types import EdgeKind, NodeType, PageOptions, Style
+from skillpager.types import PageOptions, Style
 
 TOKEN = "correct-horse"
 EXAMPLES = 10
@@ -114,8 +104,6 @@ def test_the_fields_are_the_keyword_arguments_of_the_library() -> None:
 def test_the_choices_are_those_of_the_library() -> None:
     assert get_args(ScopeName) == SCOPES
     assert get_args(StyleName) == tuple(Style)
-    assert get_args(NodeTypeName) == tuple(NodeType)
-    assert get_args(EdgeKindName) == tuple(EdgeKind)
 
 
 def validated(form: Any, answer: httpx.Response) -> Any:
@@ -128,7 +116,7 @@ def validated(form: Any, answer: httpx.Response) -> Any:
 @pytest.mark.parametrize(
     ("form", "path"),
     [
-        (SkillsJson, "/v1/skills"),
+        (json_type(Skills), "/v1/skills"),
         (OutlineJson, "/v1/skills/kubernetes-debugging/outline"),
         (GraphJson, "/v1/skills/kubernetes-debugging/graph"),
         (NodesJson, "/v1/skills/kubernetes-debugging/nodes"),
@@ -149,8 +137,8 @@ def test_answers_hold_what_their_types_say_and_nothing_else(
 
 def test_pages_hold_what_their_type_says_and_nothing_else(client: httpx.Client) -> None:
     answer = client.post("/v1/page", json={**ASKED, "explain": True})
-    told = validated(PageJson, answer)
-    assert set(told) == set(PageJson.__annotations__)
+    told = validated(ExplainedPageJson, answer)
+    assert set(told) == set(ExplainedPageJson.__annotations__)
     assert told == answer.json()
 
 
@@ -160,7 +148,7 @@ def test_an_answer_with_a_further_or_missing_field_is_noticed(client: httpx.Clie
     missing = {name: value for name, value in page.items() if name != "tokens"}
     for answer in (further, missing):
         with pytest.raises(ValidationError):
-            validated(PageJson, httpx.Response(200, json=answer))
+            validated(ExplainedPageJson, httpx.Response(200, json=answer))
 
 
 def test_the_schemas_of_answers_are_closed_and_named_as_ever(document: Any) -> None:
@@ -168,8 +156,19 @@ def test_the_schemas_of_answers_are_closed_and_named_as_ever(document: Any) -> N
     assert {schema["additionalProperties"] for schema in schemas.values()} == {False}
     answers = {name.removesuffix("Answer") for name in schemas if name.endswith("Answer")}
     assert answers == {
-        *("About", "Argument", "Budget", "Edge", "File", "Graph", "Heading", "Health"),
-        *("LibraryPage", "Mistake", "Node", "Nodes", "Omission", "Outline", "Page", "Pick"),
-        *("Problem", "Ready", "RefusedSkill", "Route", "RoutedSkill", "Selection", "Skill", "SkillPart"),
-        *("Skills", "Skip", "Source", "Strategies", "Strategy"),
+        *("About", "Argument", "Budget", "Edge", "ExplainedPage", "FoundSkill", "Graph", "Heading", "Health"),
+        *(
+            "LibraryPage",
+            "Mistake",
+            "Node",
+            "Nodes",
+            "Omission",
+            "Outline",
+            "Page",
+            "Pick",
+            "Problem",
+            "Ready",
+        ),
+        *("Refusal", "Route", "RoutedSkill", "Selection", "SkillPart", "Skills", "Skip", "Source"),
+        *("SourceFile", "Strategies", "Strategy"),
     }

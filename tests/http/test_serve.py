@@ -15,7 +15,7 @@ from cli_process import SAMPLES, environment, hide, run
 from http_running import ASKED, TIME_LIMIT, child
 from skillpager import SkillPager
 from skillpager.errors import install_command
-from skillpager.output.json import context_json
+from skillpager.json_types import to_json
 
 # long enough to be at work on when the signal comes, short enough for a test
 PARAGRAPHS = 400
@@ -32,7 +32,7 @@ def wait_for(client: httpx.Client, line: str) -> None:
 def test_it_serves_the_librarys_page_and_says_where(tmp_path: Path, pager: SkillPager) -> None:
     with child(tmp_path) as service:
         page = service.client.post("/v1/page", json=ASKED).json()
-    expected = context_json(pager.page(SAMPLES / "postgres-backup", ASKED["query"]))
+    expected = to_json(pager.page(SAMPLES / "postgres-backup", ASKED["query"]))
     assert page == json.loads(json.dumps(expected))
     assert len(service.said) == 1
     assert "serving at http://127.0.0.1:" in service.said[0]

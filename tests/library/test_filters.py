@@ -7,7 +7,8 @@ import pytest
 from messages import raises
 from skillpager import SkillPager
 from skillpager.errors import SettingsError, UnknownSkillError
-from skillpager.library import FoundSkill, Library, SkillFilter, discover, route_json
+from skillpager.json_types import to_json
+from skillpager.library import FoundSkill, Library, SkillFilter, discover
 from skillpager.settings import Settings
 
 
@@ -153,7 +154,7 @@ def test_routes_tell_folder_and_licence_and_fold_copies(tmp_path: Path) -> None:
         (first,) = shown.keys() - {"dump-indexes"}
         assert {first, *shown[first]} == {"dump-tables", "table-dumps"}
         assert shown["dump-indexes"] == []
-        as_json = route_json(found)["skills"]
+        as_json = to_json(found)["skills"]
         assert {(each["licence"], each["folder"]) for each in as_json} == {
             ("Apache-2.0", str(tmp_path / "skills"))
         }

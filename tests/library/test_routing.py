@@ -13,7 +13,8 @@ from messages import raises
 from plain_parts import plain_pager
 from skillpager import SkillPager
 from skillpager.errors import SettingsError, StrategyError
-from skillpager.library import Library, route_json
+from skillpager.json_types import to_json
+from skillpager.library import Library
 from skillpager.library.routing.features import COLUMNS, features_of
 from skillpager.library.routing.fields import routing_terms
 from skillpager.library.routing.router import (
@@ -97,11 +98,11 @@ def test_chances_fall_and_reasons_are_true(samples: Library) -> None:
 
 def test_the_json_has_the_reasons(samples: Library) -> None:
     found = samples.route("find the commit", k=2)
-    form = route_json(found)
+    form = to_json(found)
     assert json.loads(json.dumps(form)) == form
     assert [skill["name"] for skill in form["skills"]] == [routed.skill.name for routed in found.skills]
     assert "features" not in form["skills"][0]
-    assert route_json(found, explain=True)["skills"][0]["features"].keys() == set(COLUMNS)
+    assert to_json(found, "features")["skills"][0]["features"].keys() == set(COLUMNS)
 
 
 def test_a_skill_that_is_named_is_found(write: Write, tmp_path: Path) -> None:
@@ -140,7 +141,7 @@ def test_shadowed_and_broken_skills_are_left_out_and_those_of_users_are_marked(
         (folder / "deploy", True)
     ]
     assert found.searched == 1
-    assert route_json(found)["skills"][0]["user_only"] is True
+    assert to_json(found)["skills"][0]["user_only"] is True
 
 
 def test_an_empty_library_has_no_skill_that_fits(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 from conftest import SAMPLES
 from golden import QUERIES
 from skillpager import SkillPager
-from skillpager.output.json import context_json
+from skillpager.json_types import to_json
 from skillpager.pages.gaps import address_of, whole_text
 from skillpager.parsing.skill import skill_from_text
 
@@ -59,7 +59,7 @@ def test_marks_and_json_say_which_gaps_the_reader_has(pager: SkillPager) -> None
     plain = pager.page(SKILL, QUERY)
     page = pager.page(SKILL, QUERY, known=[node.id for node in plain.nodes], style="xml")
     assert page.text.count(", sent earlier]\n") == sum(gap.known for gap in page.omitted) > 0
-    gaps = context_json(page)["omitted"]
+    gaps = to_json(page)["omitted"]
     assert isinstance(gaps, list)
     ids = {node.id for node in plain.nodes}
     assert [gap["known"] for gap in gaps] == [set(gap["nodes"]) <= ids for gap in gaps]

@@ -77,7 +77,7 @@ def ask(
     from skillpager.cli import session
     from skillpager.cli.views import progress_bar
     from skillpager.errors import SettingsError, SkillError
-    from skillpager.library import library_page_json
+    from skillpager.json_types import to_json
     from skillpager.library.several.choosing import MAX_SKILLS
     from skillpager.output.formatting import too_few_tokens
 
@@ -99,7 +99,7 @@ def ask(
             progress=progress,
         )
     if as_json:
-        print_json(library_page_json(made))
+        print_json(to_json(made))
     else:
         print_text(made.text)
         if explain:

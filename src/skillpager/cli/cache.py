@@ -38,7 +38,7 @@ def info(cache_dir: CacheDir = None, store: StoreAddress = None, as_json: AsJson
       skillpager cache info
       skillpager cache info --json
     """
-    from skillpager.output.json import entry_json
+    from skillpager.json_types import to_json
 
     opened = _open(cache_dir, store)
     entries = opened.entries() if opened.exists() else []
@@ -48,7 +48,7 @@ def info(cache_dir: CacheDir = None, store: StoreAddress = None, as_json: AsJson
                 "path": opened.place,
                 "size": opened.size,
                 "max_size": opened.max_bytes,
-                "entries": [entry_json(entry) for entry in entries],
+                "entries": [to_json(entry) for entry in entries],
             }
         )
         return
@@ -73,6 +73,7 @@ def verify(cache_dir: CacheDir = None, store: StoreAddress = None, as_json: AsJs
     Examples:
       skillpager cache verify
     """
+    from skillpager.json_types import to_json
     from skillpager.stores import DamagedEntry
 
     opened, catalog = _open(cache_dir, store), _catalog(cache_dir)
@@ -80,7 +81,7 @@ def verify(cache_dir: CacheDir = None, store: StoreAddress = None, as_json: AsJs
     if catalog.path.exists():
         damaged += [DamagedEntry("", str(catalog.path), fault) for fault in catalog.verify()]
     if as_json:
-        print_json({"damaged": [{"key": d.key, "name": d.name, "problem": d.problem} for d in damaged]})
+        print_json({"damaged": [to_json(each) for each in damaged]})
     elif damaged:
         print_table(["skill", "problem", "key"], [[d.name, d.problem, d.key] for d in damaged])
     note(

@@ -46,8 +46,8 @@ def graph(
       skillpager graph examples/skills/git-bisect --svg git-bisect.svg
     """
     from skillpager.cli.session import load_skill, open_pager
+    from skillpager.json_types import to_json
     from skillpager.output.graph_text import draw, to_dot, to_mermaid
-    from skillpager.output.json import graph_json
     from skillpager.types import EdgeKind
 
     if sum([dot, mermaid, as_json]) > 1:
@@ -69,7 +69,7 @@ def graph(
             ) from error
         note(f"{path} written")
     if as_json:
-        print_json(graph_json(index))
+        print_json(to_json(index, "nodes", "edges"))
     elif dot or mermaid:
         print_text(to_dot(index) if dot else to_mermaid(index))
     elif png is None and svg is None:

@@ -299,7 +299,7 @@ def index_all(
 
 def print_outcomes(outcomes: "Sequence[Outcome]", *, exact: bool, as_json: bool) -> None:
     """Print the indexed skills to stdout and the failures to stderr."""
-    from skillpager.output.json import error_json
+    from skillpager.json_types import error_json
 
     indexed = [outcome for outcome in outcomes if outcome.error is None]
     failed = [(outcome.place, outcome.error) for outcome in outcomes if outcome.error is not None]

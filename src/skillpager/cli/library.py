@@ -100,8 +100,8 @@ def check(folders: SearchedFolders = None, *, options: CheckOptions, as_json: As
     """
     from skillpager.cli.session import report_estimates
     from skillpager.folders.agents import search_folders, shown_folders
+    from skillpager.json_types import to_json
     from skillpager.library.checking.checks import check_library
-    from skillpager.library.checking.findings import check_json
     from skillpager.settings import load_settings
     from skillpager.tokens import default_counter
 
@@ -112,7 +112,7 @@ def check(folders: SearchedFolders = None, *, options: CheckOptions, as_json: As
     with progress_bar("skills") as progress:
         checked = check_library(places, limits=limits, ignore=ignored, progress=progress)
     if as_json:
-        print_json(check_json(checked))
+        print_json(to_json(checked))
     else:
         for finding in checked.findings:
             print_text(str(finding))

@@ -46,7 +46,8 @@ def list_skills(
     from skillpager.cli import session
     from skillpager.cli.views import print_table
     from skillpager.folders.agents import search_folders, shown_folders
-    from skillpager.library import Library, found_json
+    from skillpager.json_types import to_json
+    from skillpager.library import Library
     from skillpager.library.published import beside
     from skillpager.output.formatting import snippet
     from skillpager.settings import cache_folder
@@ -64,7 +65,7 @@ def list_skills(
         there = "" if published is None else f" and in the library {published.place}"
         note(f"no skills in {shown_folders(places)}{there}")
     if as_json:
-        print_json({"skills": [found_json(skill) for skill in found]})
+        print_json({"skills": [to_json(skill) for skill in found]})
     elif found:
         rows = []
         for skill in found:

@@ -190,7 +190,7 @@ class _Handler(logging.Handler):
 def print_error(error: SkillPagerError | OSError, *, as_json: bool) -> None:
     """Print an error to stderr, as JSON or as a paragraph."""
     if as_json:
-        from skillpager.output.json import error_json
+        from skillpager.json_types import error_json
 
         _print_line(json.dumps(error_json(error), ensure_ascii=False))
     else:

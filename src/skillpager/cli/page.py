@@ -55,7 +55,7 @@ def page(
       cat examples/skills/git-bisect/SKILL.md | skillpager page - "skip a commit" -k 3
     """
     from skillpager.cli import session
-    from skillpager.output.json import context_json
+    from skillpager.json_types import to_json
 
     query = session.read_query(query, skill=skill)
     pager = session.open_pager(options)
@@ -71,7 +71,7 @@ def page(
     session.report_warnings(index)
     _check_skill(index, skill)
     if as_json:
-        form = context_json(made)
+        form = to_json(made)
         print_json({**form, "reasons": reasons} if reasons else form)
     else:
         print_text(made.text)
@@ -166,10 +166,10 @@ def _print_map(
     pager: "SkillPager", index: "SkillIndex", skill: str, options: PagerOptions, *, as_json: bool
 ) -> None:
     from skillpager.cli import session
-    from skillpager.output.json import index_json
+    from skillpager.json_types import to_json
 
     if as_json:
-        print_json(index_json(index))
+        print_json(to_json(index, "nodes", "headings"))
         return
     show, list_nodes = session.show_command(skill, options), session.nodes_command(skill, options)
     print_text(pager.outline(index, show=show, list_nodes=list_nodes, folder=True))
@@ -199,11 +199,11 @@ def show(
       skillpager show examples/skills/kubernetes-debugging references/storage.md:L1-20 --style plain
     """
     from skillpager.cli import session
-    from skillpager.output.json import context_json
+    from skillpager.json_types import to_json
 
     pager = session.open_pager(options)
     made = pager.expand(session.load_skill(pager, skill, after=nodes[-1]), nodes, style=style)
     if as_json:
-        print_json(context_json(made))
+        print_json(to_json(made))
     else:
         print_text(made.text)

@@ -41,7 +41,7 @@ def route(
     """
     from skillpager.cli import session
     from skillpager.cli.views import progress_bar
-    from skillpager.library import route_json
+    from skillpager.json_types import to_json
     from skillpager.library.routing.route_text import no_fit_words
 
     query = session.read_query(query, skill="")
@@ -49,7 +49,7 @@ def route(
     with progress_bar("skills") as progress:
         found = library.route(query, k=k, progress=progress)
     if as_json:
-        print_json(route_json(found, explain=explain))
+        print_json(to_json(found, *(["features"] if explain else [])))
         return
     if found.searched and (said := no_fit_words(found)):
         note(said)

@@ -98,13 +98,12 @@ def print_nodes(index: "SkillIndex", *, exact: bool) -> None:
 def page_note(page: "Page", total: int) -> str:
     """Return one line about a page of a skill of `total` nodes: nodes, tokens and the share that it saves."""
     from skillpager.output.formatting import chance_words, percent
-    from skillpager.output.json import token_reduction
     from skillpager.types import SkipReason
 
     tokens = token_count(page.tokens, exact=page.tokens_exact)
     if page.complete:
         return f"the whole skill fits: {counted(total, 'node')}, {tokens}"
-    share = token_reduction(page)
+    share = page.token_reduction
     about = "" if page.tokens_exact else "about "
     words = f"{percent(abs(share), digits=1)} {'saved' if share >= 0 else 'longer than the whole skill'}"
     line = f"{len(page.nodes)} of {counted(total, 'node')}, {tokens}, {about}{words}"

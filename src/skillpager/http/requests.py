@@ -1,11 +1,10 @@
 """The requests of the HTTP service. Their fields are keyword arguments of the library."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 from pydantic.config import JsonDict
 
-from skillpager.json_types import ScopeName, StyleName
 from skillpager.library.library import DEFAULT_ROUTED
 
 # longer than any description of a task
@@ -22,6 +21,8 @@ MAX_PARTS = 10
 # larger than any skill; no sum of such counts overflows
 MAX_COUNT = 1_000_000_000
 
+ScopeName = Literal["skill", "body"]
+StyleName = Literal["marked", "plain", "xml"]
 Address = Annotated[str, StringConstraints(min_length=1, max_length=MAX_ADDRESS_CHARS)]
 AddressText = Annotated[str, StringConstraints(min_length=1, max_length=MAX_QUERY_CHARS)]
 Count = Annotated[int, Field(ge=0, le=MAX_COUNT)]

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from skillpager.bulk import Outcome, index_places
 from skillpager.integrations.options import LibraryFields, PageFields, shared_pager
+from skillpager.json_types import to_json
 from skillpager.library import LibraryPage
-from skillpager.output.json import context_json, node_json
 from skillpager.pager import SkillPager
 from skillpager.parsing.skill import MAX_NAME, is_blank, skill_from_text
 from skillpager.types import Node, Page, Pick, Skill, SkillIndex, Skip
@@ -185,14 +185,14 @@ def _scores(entry: Pick | Skip, kind: str) -> dict[str, object]:
 def page_metadata(page: Page) -> dict[str, object]:
     """Return metadata of a page: its tokens, the ids of its nodes, what it leaves out."""
     left_out = ("text", "nodes", "selection")
-    known = {key: value for key, value in context_json(page).items() if key not in left_out}
+    known = {key: value for key, value in to_json(page).items() if key not in left_out}
     return {**known, "nodes": [node.id for node in page.nodes]}
 
 
 def node_metadata(skill: Skill, node: Node) -> dict[str, object]:
     """Return metadata of a node that do not depend on a query."""
     hidden = {"text"} if skill.root else {"text", "file"}  # a text has no file
-    known = {key: value for key, value in node_json(node).items() if key not in hidden}
+    known = {key: value for key, value in to_json(node).items() if key not in hidden}
     known["heading_path"] = PATH_SEPARATOR.join(node.heading_path)
     place = {"source": str(skill.root / node.span.file)} if skill.root else {}
     return {"skill": skill.name, **known, **place}

@@ -4,21 +4,19 @@ from skillpager.library.discovery import (
     STUB_OF,
     FoundSkill,
     discover,
-    found_json,
     locate,
     skill_faults,
     stub_of,
 )
 from skillpager.library.filters import SkillFilter, settings_filter
 from skillpager.library.library import Library
-from skillpager.library.routing.routes import Route, RoutedSkill, route_json
+from skillpager.library.routing.routes import Route, RoutedSkill
 from skillpager.library.several.pages import (
     LibraryPage,
     LibraryPageOptions,
     Refusal,
     RefusalReason,
     SkillPart,
-    library_page_json,
 )
 
 __all__ = [
@@ -34,10 +32,7 @@ __all__ = [
     "SkillFilter",
     "SkillPart",
     "discover",
-    "found_json",
-    "library_page_json",
     "locate",
-    "route_json",
     "settings_filter",
     "skill_faults",
     "stub_of",

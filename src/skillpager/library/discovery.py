@@ -18,7 +18,7 @@ from typing import Protocol
 from skillpager.display_text import one_line
 from skillpager.errors import SkillError, SkillPagerError, is_panic
 from skillpager.folders.walks import SKIPPED_FOLDERS, entries_of, identity_of, warn_of_size
-from skillpager.json_types import SkillJson
+from skillpager.json_types import HIDDEN
 from skillpager.library.licences import stated_licence
 from skillpager.memory import FileStamps, take_stamps
 from skillpager.parsing.skill import ENTRY_FILE, read_skill, shown_name
@@ -65,11 +65,11 @@ class FoundSkill:
     path: Path
     shadowed_by: Path | None
     problem: str | None
-    digest: str = ""
+    digest: str = field(default="", metadata=HIDDEN)
     user_only: bool = False
-    stated_licence: str = ""
-    folder: Path | None = None
-    published: "Published | None" = None
+    stated_licence: str = field(default="", metadata=HIDDEN)
+    folder: Path | None = field(default=None, metadata=HIDDEN)
+    published: "Published | None" = field(default=None, metadata=HIDDEN)
 
     def source(self, scope: str) -> Path | Skill:
         """Return what a pager makes an index of: the folder, or the skill itself if it is in a store.
@@ -135,18 +135,6 @@ class Reading:
     found: FoundSkill | None
     digest: str
     stamps: FileStamps | None
-
-
-def found_json(found: FoundSkill) -> SkillJson:
-    """Return the JSON of a found skill, the same for every front end."""
-    return {
-        "name": found.name,
-        "description": found.description,
-        "path": str(found.path),
-        "shadowed_by": None if found.shadowed_by is None else str(found.shadowed_by),
-        "problem": found.problem,
-        "user_only": found.user_only,
-    }
 
 
 def stub_of(metadata: Mapping[str, str]) -> str | None:

@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from skillpager.errors import SettingsError
+from skillpager.json_types import to_json
 from skillpager.library import FoundSkill, LibraryPage
 from skillpager.mcp.options import Ceiling
 from skillpager.output.formatting import chance_words, snippet, too_few_tokens
-from skillpager.output.json import node_json, omission_json
 from skillpager.output.outline import outline_lines, outline_map, summary
 from skillpager.pages.gaps import notice_of, omissions_of, skill_tag, tag_of
 from skillpager.parsing.lines import split_lines
@@ -299,7 +299,9 @@ def page_node_forms(page: Page) -> list[dict[str, object]]:
 
 def node_forms(nodes: Sequence[Node], scores: Mapping[str, float]) -> list[dict[str, object]]:
     """Return nodes without their texts, with the scores that they have."""
-    forms = [{name: each for name, each in node_json(node).items() if name in NODE_FIELDS} for node in nodes]
+    forms: list[dict[str, object]] = [
+        {name: each for name, each in to_json(node).items() if name in NODE_FIELDS} for node in nodes
+    ]
     for node, form in zip(nodes, forms, strict=True):
         if node.id in scores:
             form["score"] = round(scores[node.id], 3)
@@ -308,7 +310,7 @@ def node_forms(nodes: Sequence[Node], scores: Mapping[str, float]) -> list[dict[
 
 def gap_forms(gaps: Sequence[Omission]) -> list[dict[str, object]]:
     """Return gaps with their ids as a range: the ids of a long skill would be longer than a page of it."""
-    forms = [{**omission_json(gap), "nodes": _range(gap)} for gap in gaps]
+    forms: list[dict[str, object]] = [{**to_json(gap), "nodes": _range(gap)} for gap in gaps]
     return [{name: each for name, each in form.items() if name != "types"} for form in forms]
 
 

@@ -14,8 +14,8 @@ from skillpager.bench.data.evidence import check_ranges, evidence_ranges
 from skillpager.bench.data.folder import read_records
 from skillpager.bench.data.records import LineRange, QueryRecord, Record, SkillRecord
 from skillpager.errors import BenchError
+from skillpager.json_types import JsonValue
 from skillpager.library import discover
-from skillpager.output.json import JsonValue
 from skillpager.parsing.skill import read_skill
 from skillpager.types import Skill
 

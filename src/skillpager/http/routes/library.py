@@ -8,42 +8,44 @@ from starlette.responses import Response
 from skillpager.http.requests import AskFields, AskQuery, RouteFields, RouteQuery
 from skillpager.http.routes.pages import allowed_tokens, check_strategy
 from skillpager.http.service import Responder, ResponderOf
-from skillpager.json_types import LibraryPageJson, RouteJson
-from skillpager.library import LibraryPageOptions, library_page_json, route_json
+from skillpager.json_types import JsonObject, json_type, to_json
+from skillpager.library import LibraryPage, LibraryPageOptions, Route
 
 router = APIRouter(prefix="/v1", tags=["library"])
 
 
-@router.post("/route", response_model=RouteJson, summary="Find the skills that a query needs")
+@router.post("/route", response_model=json_type(Route), summary="Find the skills that a query needs")
 async def route(asked: RouteFields, responder: ResponderOf) -> Response:
     """Return the skills that a query most likely needs, best first, and the chance that any skill fits."""
     library = responder.service.library
     responder.note(query=asked.query)
     return await responder.send(
-        lambda: route_json(library.route(asked.query, k=asked.k, for_model=asked.for_model))
+        lambda: to_json(library.route(asked.query, k=asked.k, for_model=asked.for_model))
     )
 
 
-@router.get("/route", response_model=RouteJson, summary="Find the skills that a query needs, by GET")
+@router.get("/route", response_model=json_type(Route), summary="Find the skills that a query needs, by GET")
 async def route_by_get(asked: Annotated[RouteQuery, Query()], responder: ResponderOf) -> Response:
     """Return the same skills as POST, for clients that cache answers or share links."""
     return await route(asked, responder)
 
 
-@router.post("/ask", response_model=LibraryPageJson, summary="Make a page from the skills that a query needs")
+@router.post(
+    "/ask", response_model=json_type(LibraryPage), summary="Make a page from the skills that a query needs"
+)
 async def ask(asked: AskFields, responder: ResponderOf) -> Response:
     """Return one page from the skills that a query needs, each part under its skill's name."""
     responder.note(query=asked.query)
     return await responder.send(lambda: _ask(responder, asked))
 
 
-@router.get("/ask", response_model=LibraryPageJson, summary="Make a page from several skills, by GET")
+@router.get("/ask", response_model=json_type(LibraryPage), summary="Make a page from several skills, by GET")
 async def ask_by_get(asked: Annotated[AskQuery, Query()], responder: ResponderOf) -> Response:
     """Return the same page as POST, for clients that cache answers or share links."""
     return await ask(asked, responder)
 
 
-def _ask(responder: Responder, asked: AskFields) -> LibraryPageJson:
+def _ask(responder: Responder, asked: AskFields) -> JsonObject:
     """Return a page; raise an error if the owner's options forbid its strategy or `max_tokens`."""
     service = responder.service
     check_strategy(service, asked.strategy)
@@ -64,4 +66,4 @@ def _ask(responder: Responder, asked: AskFields) -> LibraryPageJson:
     responder.visit.skills = tuple(part.skill.name for part in made.parts)
     for part in made.parts:
         service.metrics.count_page(part.page)
-    return library_page_json(made)
+    return to_json(made)

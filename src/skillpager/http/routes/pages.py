@@ -1,7 +1,7 @@
 """Routes for pages, for nodes that a page left out, and for the list of strategies."""
 
 from http import HTTPStatus
-from typing import Annotated, Literal, cast
+from typing import Annotated, Literal, NotRequired, cast
 
 from fastapi import APIRouter, Query
 from starlette.responses import Response
@@ -12,13 +12,12 @@ from skillpager.factories import STRATEGIES, STRATEGY, make_strategy, unknown_pa
 from skillpager.http.problems import RefusedError
 from skillpager.http.requests import ExpandRequest, PageFields, PageQuery, PageRequest
 from skillpager.http.service import ResponderOf, Service
-from skillpager.json_types import PageJson
-from skillpager.output.json import context_json
+from skillpager.json_types import JsonObject, json_type, to_json
 from skillpager.pager import SkillPager
 from skillpager.pages.assemble import estimates
 from skillpager.parsing.skill import skill_from_text
 from skillpager.strategies.registry import FAMILIES, Family, is_local
-from skillpager.types import PageOptions, SkillIndex
+from skillpager.types import Page, PageOptions, SkillIndex
 
 router = APIRouter(prefix="/v1", tags=["pages"])
 
@@ -28,6 +27,7 @@ NOT_ALLOWED = (
 )
 
 
+ExplainedPageJson = json_type(Page, name="ExplainedPage", reasons=NotRequired[dict[str, dict[str, float]]])
 Knob = Literal["max_nodes", "max_tokens", "sufficiency", "fill", "mmr_lambda"]
 
 
@@ -55,7 +55,7 @@ class StrategiesJson(TypedDict):
     strategies: list[StrategyJson]
 
 
-@router.post("/page", response_model=PageJson, summary="Make a page")
+@router.post("/page", response_model=ExplainedPageJson, summary="Make a page")
 async def page(asked: PageRequest, responder: ResponderOf) -> Response:
     """Return the smallest part of a skill that suffices for a query."""
     responder.note(asked.skill, asked.query)
@@ -64,14 +64,14 @@ async def page(asked: PageRequest, responder: ResponderOf) -> Response:
     return await responder.send(lambda: _page(responder.service, asked.skill, asked.markdown, asked))
 
 
-@router.get("/page", response_model=PageJson, summary="Make a page, by GET")
+@router.get("/page", response_model=ExplainedPageJson, summary="Make a page, by GET")
 async def page_by_get(asked: Annotated[PageQuery, Query()], responder: ResponderOf) -> Response:
     """Return the same page as POST, for clients that cache answers or share links."""
     responder.note(asked.skill, asked.query)
     return await responder.send(lambda: _page(responder.service, asked.skill, None, asked))
 
 
-@router.post("/expand", response_model=PageJson, summary="Read what a page left out")
+@router.post("/expand", response_model=json_type(Page), summary="Read what a page left out")
 async def expand(asked: ExpandRequest, responder: ResponderOf) -> Response:
     """Return nodes of a skill: a page fault."""
     service = responder.service
@@ -79,14 +79,14 @@ async def expand(asked: ExpandRequest, responder: ResponderOf) -> Response:
     if asked.markdown is not None:
         responder.check_upload()
 
-    def make() -> PageJson:
+    def make() -> JsonObject:
         pager, index = _find(service, asked.skill, asked.markdown, asked.scope)
         made = pager.expand(index, asked.nodes, max_tokens=asked.max_tokens, style=asked.style)
         most = service.options.max_tokens
         if most is not None and made.tokens > most:
             message = f"The nodes have {made.tokens} tokens, over the {most} that the service allows: "
             raise SettingsError(message + "ask for fewer.")
-        return context_json(made)
+        return to_json(made)
 
     return await responder.send(make)
 
@@ -122,7 +122,7 @@ def allowed_tokens(service: Service, asked: int | None) -> int | None:
     return min(limit for limit in limits if limit is not None)
 
 
-def _page(service: Service, name: str | None, markdown: str | None, asked: PageFields) -> PageJson:
+def _page(service: Service, name: str | None, markdown: str | None, asked: PageFields) -> JsonObject:
     """Return a page; raise an error if the owner's options forbid its strategy or `max_tokens`."""
     strategy = asked.strategy
     check_strategy(service, strategy)
@@ -132,7 +132,7 @@ def _page(service: Service, name: str | None, markdown: str | None, asked: PageF
     pager, index = _find(service, name, markdown, asked.scope)
     made = pager.page(index, asked.query, **options)
     service.metrics.count_page(made)
-    form = context_json(made)
+    form = to_json(made)
     if asked.explain:
         # only strategies that estimate sufficiency have reasons
         estimated = made.sufficiency is not None

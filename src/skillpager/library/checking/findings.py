@@ -7,7 +7,6 @@ from enum import StrEnum
 from pathlib import Path
 
 from skillpager.display_text import one_line
-from skillpager.json_types import FindingJson, LibraryCheckJson
 
 MAX_VALUE_CHARS = 120
 
@@ -85,6 +84,11 @@ class LibraryCheck:
         return sum(finding.severity is Severity.ERROR for finding in self.findings)
 
     @property
+    def warnings(self) -> int:
+        """Number of findings that are warnings."""
+        return len(self.findings) - self.errors
+
+    @property
     def counts(self) -> dict[str, int]:
         """Number of findings by kind, those with most first."""
         return {
@@ -95,30 +99,6 @@ class LibraryCheck:
 def shown_value(text: str) -> str:
     """Return a value as a message shows it: in quotes, on one line and cut."""
     return repr(one_line(text, MAX_VALUE_CHARS))
-
-
-def check_json(check: LibraryCheck) -> LibraryCheckJson:
-    """Return the JSON of a check."""
-    return {
-        "skills": check.skills,
-        "errors": check.errors,
-        "warnings": len(check.findings) - check.errors,
-        "counts": check.counts,
-        "findings": [finding_json(finding) for finding in check.findings],
-    }
-
-
-def finding_json(finding: Finding) -> FindingJson:
-    """Return the JSON of a finding."""
-    return {
-        "kind": str(finding.kind),
-        "severity": str(finding.severity),
-        "file": str(finding.file),
-        "line": finding.line,
-        "value": finding.value,
-        "problem": finding.problem,
-        "remedy": finding.remedy,
-    }
 
 
 def in_order(findings: Sequence[Finding]) -> tuple[Finding, ...]:

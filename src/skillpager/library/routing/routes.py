@@ -1,12 +1,15 @@
 """The result of routing a query: skills with their chances and reasons, and whether any skill fits."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
-from skillpager.json_types import RoutedSkillJson, RouteJson
-from skillpager.library.discovery import FoundSkill, found_json
+from skillpager.json_types import HIDDEN, INLINE, ON_REQUEST, ROUNDED, shown_as
+from skillpager.library.discovery import FoundSkill
 from skillpager.library.licences import UNKNOWN
 
-DIGITS = 4  # of chances and cosines in JSON
+# metadata: JSON has the paths of copies, and the features by name
+_PATHS = shown_as(lambda copies: [copy.path for copy in copies], list[str])
+_FEATURES = shown_as(lambda pairs: {name: round(value, 4) for name, value in pairs}, dict[str, float])
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,15 +28,20 @@ class RoutedSkill:
         copies: Other skills with nearly the same text and the same description, which are not listed.
     """
 
-    skill: FoundSkill
-    chance: float
+    skill: FoundSkill = field(metadata=INLINE)
+    chance: float = field(metadata=ROUNDED)
     terms: tuple[str, ...] = ()
     fields: tuple[str, ...] = ()
-    node_cosine: float | None = None
+    node_cosine: float | None = field(default=None, metadata={**ROUNDED, "json_type": float | None})
     node: str = ""
-    features: tuple[tuple[str, float], ...] = ()
+    features: tuple[tuple[str, float], ...] = field(default=(), metadata={**_FEATURES, **ON_REQUEST})
     licence: str = UNKNOWN
-    copies: tuple[FoundSkill, ...] = ()
+    copies: tuple[FoundSkill, ...] = field(default=(), metadata=_PATHS)
+
+    @property
+    def folder(self) -> Path | None:
+        """The search folder in which the skill was found; None for a skill that was not searched for."""
+        return self.skill.folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +58,9 @@ class Route:
 
     query: str
     skills: tuple[RoutedSkill, ...]
-    fits: float
+    fits: float = field(metadata=ROUNDED)
     searched: int
-    threshold: float = 0.5
+    threshold: float = field(default=0.5, metadata=HIDDEN)
 
     @property
     def has_fit(self) -> bool:
@@ -69,31 +77,3 @@ def for_models(route: Route, k: int) -> Route:
     best = skills[0].chance if skills else 0.0
     fits = route.fits if skills[:1] == route.skills[:1] else min(route.fits, best)
     return replace(route, skills=skills[:k], fits=fits)
-
-
-def route_json(route: Route, *, explain: bool = False) -> RouteJson:
-    """Return the JSON of a route, the same for every front end; `explain` adds what chances come from."""
-    return {
-        "query": route.query,
-        "fits": round(route.fits, DIGITS),
-        "has_fit": route.has_fit,
-        "searched": route.searched,
-        "skills": [_routed_json(routed, explain=explain) for routed in route.skills],
-    }
-
-
-def _routed_json(routed: RoutedSkill, *, explain: bool) -> RoutedSkillJson:
-    form: RoutedSkillJson = {
-        **found_json(routed.skill),  # type: ignore[typeddict-item] # its other fields follow
-        "chance": round(routed.chance, DIGITS),
-        "terms": list(routed.terms),
-        "fields": list(routed.fields),
-        "node_cosine": None if routed.node_cosine is None else round(routed.node_cosine, DIGITS),
-        "node": routed.node,
-        "folder": None if routed.skill.folder is None else str(routed.skill.folder),
-        "licence": routed.licence,
-        "copies": [str(copy.path) for copy in routed.copies],
-    }
-    if explain:
-        form["features"] = {name: round(value, DIGITS) for name, value in routed.features}
-    return form

@@ -1,15 +1,14 @@
 """A page from the skills of a library: its options, its parts, the skills that have none, and its JSON."""
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from typing_extensions import TypedDict
 
-from skillpager.json_types import LibraryPageJson
-from skillpager.library.discovery import FoundSkill, Progress, found_json
-from skillpager.library.routing.routes import DIGITS, Route, route_json
-from skillpager.output.json import context_json
+from skillpager.json_types import INLINE, ROUNDED
+from skillpager.library.discovery import FoundSkill, Progress
+from skillpager.library.routing.routes import Route
 from skillpager.types import Page, Strategy, Style
 
 
@@ -58,8 +57,8 @@ class SkillPart:
         show: Command that reads its lines; empty if there is none.
     """
 
-    skill: FoundSkill
-    chance: float
+    skill: FoundSkill = field(metadata=INLINE)
+    chance: float = field(metadata=ROUNDED)
     tasks: tuple[str, ...]
     page: Page
     key: str
@@ -88,8 +87,8 @@ class Refusal:
         detail: The reason in a sentence.
     """
 
-    skill: FoundSkill
-    chance: float
+    skill: FoundSkill = field(metadata=INLINE)
+    chance: float = field(metadata=ROUNDED)
     reason: RefusalReason
     detail: str
 
@@ -140,40 +139,12 @@ class LibraryPage:
     refused: tuple[Refusal, ...]
     least_tokens: int | None = None
 
+    @property
+    def token_reduction(self) -> float:
+        """As of `Page`."""
+        return 1.0 - self.tokens / self.full_tokens if self.full_tokens else 0.0
 
-def library_page_json(page: LibraryPage) -> LibraryPageJson:
-    """Return the JSON of a page from several skills, the same for every front end."""
-    return {
-        "text": page.text,
-        "style": page.style.value,
-        "tokens": page.tokens,
-        "full_tokens": page.full_tokens,
-        "tokens_exact": page.tokens_exact,
-        "token_reduction": 1.0 - page.tokens / page.full_tokens if page.full_tokens else 0.0,
-        "has_fit": bool(page.parts) or page.least_tokens is not None,
-        "sufficiency": page.sufficiency,
-        "covered": page.covered,
-        "least_tokens": page.least_tokens,
-        "tasks": list(page.tasks),
-        "parts": [
-            {
-                **found_json(part.skill),
-                "chance": round(part.chance, DIGITS),
-                "tasks": list(part.tasks),
-                "key": part.key,
-                "show": part.show,
-                "page": context_json(part.page),
-            }
-            for part in page.parts
-        ],
-        "refused": [
-            {
-                **found_json(each.skill),
-                "chance": round(each.chance, DIGITS),
-                "reason": each.reason.value,
-                "detail": each.detail,
-            }
-            for each in page.refused
-        ],
-        "route": route_json(page.route),
-    }
+    @property
+    def has_fit(self) -> bool:
+        """Whether any skill fits."""
+        return bool(self.parts) or self.least_tokens is not None
