@@ -23,9 +23,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from skillpager import SkillPager
-from skillpager.bulk import index_skills, local_place, ray_place, sources_of
-from skillpager.bulk.places import OpenPlace
-from skillpager.bulk.ray_cluster import ENVIRONMENT
+from skillpager.bulk import index_skills
+from skillpager.bulk.workers import RAY_ENVIRONMENT
 from skillpager.indexing import index_key
 from skillpager.parsing.skill import read_skill
 from skillpager.settings import Settings
@@ -49,7 +48,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=60.0, help="no kill after that")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
-    os.environ |= ENVIRONMENT
+    os.environ |= RAY_ENVIRONMENT
     skills = sorted(path.parent for path in options.folder.rglob("SKILL.md"))[: options.skills]
     if not skills:
         parser.error(f"{options.folder} has no skills, or links to them, which are not followed")
@@ -94,13 +93,13 @@ def index_once(skills: list[Path], way: str) -> tuple[float, float]:
     """Return the seconds of a run, and the skills a second once both workers are at work."""
     with TemporaryDirectory() as folder:
         pager = SkillPager(settings=Settings(cache_dir=Path(folder)), store=Path(folder) / "store")
-        place: OpenPlace = ray_place(pager, "local", WORKERS) if way == "ray" else local_place(pager, WORKERS)
         times: list[float] = []
         started = time.perf_counter()
         outcomes = index_skills(
             pager,
-            sources_of(skills, pager.settings),
-            place,
+            skills,
+            jobs=WORKERS,
+            ray="local" if way == "ray" else None,
             progress=lambda *_: times.append(time.perf_counter()),
         )
         ended = time.perf_counter()

@@ -16,8 +16,8 @@ from ray.cluster_utils import Cluster
 from bulk_parts import assert_all_stored, built, start_driver, telling_pager, wait_until, write_skills
 from cli_process import environment, run
 from postgres_server import PostgresServer, is_running
-from skillpager.bulk import index_skills, ray_place, sources_of
-from skillpager.bulk.ray_cluster import ENVIRONMENT
+from skillpager.bulk import index_skills
+from skillpager.bulk.workers import RAY_ENVIRONMENT
 from skillpager.errors import SettingsError
 from skillpager.stores import SqliteStore
 from skillpager.stores.postgres import PostgresStore
@@ -42,7 +42,7 @@ def _no_network() -> None:
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
     # the parts of the tests are a package that every machine has
-    os.environ |= ENVIRONMENT | {"PYTHONPATH": str(Path(__file__).parents[1])}
+    os.environ |= RAY_ENVIRONMENT | {"PYTHONPATH": str(Path(__file__).parents[1])}
     started = Cluster(initialize_head=True, head_node_args=NODE | {"num_cpus": 0})
     started.add_node(**NODE)
     started.add_node(**NODE)
@@ -73,15 +73,14 @@ def test_kills_of_workers_and_of_a_node_cost_no_skill(cluster: Cluster, tmp_path
             cluster.remove_node(nodes[0], allow_graceful=False)
             killed.append(done)
 
-    place = ray_place(pager, cluster.address, 2)
-    outcomes = index_skills(pager, sources_of([skills], pager.settings), place, progress=kill_some)
+    outcomes = index_skills(pager, [skills], jobs=2, ray=cluster.address, progress=kill_some)
     assert len(killed) == 3
     with closing(SqliteStore(tmp_path / "store")) as store:
         assert_all_stored(outcomes, skills, store)
     # a kill repeats at most what each worker had in hand
     assert COUNT <= len(built(tmp_path)) <= COUNT + 4
     assert not ray.is_initialized()
-    again = index_skills(pager, sources_of([skills], pager.settings), place)
+    again = index_skills(pager, [skills], jobs=2, ray=cluster.address)
     assert all(outcome.cached for outcome in again)
     pager.close()
     cluster.add_node(**NODE)
@@ -131,12 +130,11 @@ def test_the_command_indexes_an_archive_into_postgres(
 def test_a_file_is_no_store_for_several_machines(cluster: Cluster, tmp_path: Path, skills: Path) -> None:
     far = cluster.add_node(**NODE | {"node_ip_address": "127.0.0.2"})
     try:
-        with closing(telling_pager(tmp_path, tmp_path / "store")) as pager:
-            place = ray_place(pager, cluster.address, 2)
-            with pytest.raises(
-                SettingsError, match=r"index\.db is a file of this machine.*127\.0\.0\.2.*--store"
-            ):
-                index_skills(pager, sources_of([skills], pager.settings), place)
+        with (
+            closing(telling_pager(tmp_path, tmp_path / "store")) as pager,
+            pytest.raises(SettingsError, match=r"index\.db is a file of this machine.*127\.0\.0\.2.*--store"),
+        ):
+            index_skills(pager, [skills], ray=cluster.address)
     finally:
         cluster.remove_node(far)
     assert built(tmp_path) == []

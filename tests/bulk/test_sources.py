@@ -1,21 +1,22 @@
-"""Sources of skills: archives of friends and strangers, tables, git repositories, object storage, the web."""
+"""Sources of skills: archives of friends and strangers, git repositories, object storage."""
 
-import csv
+import gzip
 import io
-import json
+import os
+import signal
 import subprocess
+import sys
 import tarfile
-import threading
+import tracemalloc
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import fsspec
 import pytest
 
-from bulk_parts import write_skills
+from bulk_parts import wait_until, write_skills
 from cli_process import environment, run
 from skillpager.bulk import archives, fetching, sources_of
 from skillpager.bulk.sources import Item
@@ -84,14 +85,27 @@ def test_a_skill_in_an_archive_is_the_one_of_its_folder(
 
 @pytest.mark.parametrize("name", ["../out/SKILL.md", "/tmp/skillpager-out/SKILL.md", "a/../../out/SKILL.md"])
 @pytest.mark.parametrize("make", [zipped, tarred])
-def test_a_path_that_leads_out_of_an_archive_is_refused(
-    make: Callable[[Path, dict[str, bytes]], Path], name: str, tmp_path: Path
+def test_a_path_that_leads_out_of_an_archive_is_left_out(
+    make: Callable[[Path, dict[str, bytes]], Path],
+    name: str,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     archive = make(tmp_path / ("x.zip" if make is zipped else "x.tgz"), {"one/SKILL.md": TEXT, name: TEXT})
-    (item,) = items_of(archive)
-    assert "which leads out of it" in str(item.error)
+    assert told(items_of(archive)) == ["one"]
+    assert f"the file {name!r} was left out: its path leads out of the archive" in caplog.text
     assert not (tmp_path / "out").exists()
     assert not Path("/tmp/skillpager-out").exists()
+
+
+def test_a_bad_file_of_an_archive_spoils_no_other(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    archive = zipped(tmp_path / "x.zip", {"one/SKILL.md": TEXT, "two/bad.md": b"x" * 999, "n" * 300: b"long"})
+    data = archive.read_bytes()
+    at = data.index(b"two/bad.md") + len(b"two/bad.md")
+    archive.write_bytes(data[:at] + bytes([data[at] ^ 0xFF]) + data[at + 1 :])
+    assert told(items_of(archive)) == ["one"]
+    assert "'two/bad.md' was left out" in caplog.text
+    assert caplog.text.count("was left out") == 2
 
 
 def test_links_in_archives_are_left_out(tmp_path: Path) -> None:
@@ -130,15 +144,74 @@ def test_archives_beyond_the_limits_are_refused(tmp_path: Path, monkeypatch: pyt
     assert told(items_of(large)) == ["one"]
 
 
-def test_damaged_archives_are_told_with_what_to_do(tmp_path: Path) -> None:
+def extended_header(kind: bytes, size: int) -> bytes:
+    """Return a tar archive that begins with an extended header of a claimed size, then zeros."""
+    info = tarfile.TarInfo("header")
+    info.type, info.size = kind, size
+    return info.tobuf(tarfile.GNU_FORMAT)
+
+
+@pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME])
+def test_a_small_archive_with_a_large_header_is_refused_before_it_is_read(
+    kind: bytes, tmp_path: Path
+) -> None:
+    archive = tmp_path / "x.tar.gz"
+    with gzip.open(archive, "wb") as file:
+        file.write(extended_header(kind, 64 * 1024**2))
+        for _ in range(64):
+            file.write(bytes(1024**2))
+    tracemalloc.start()
+    (item,) = items_of(archive)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert "holds more than 1 MiB in an extended header" in str(item.error)
+    assert most < 16 * 1024**2
+
+
+def test_bytes_that_are_passed_over_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archives, "MAX_TOTAL_BYTES", 4 * 1024**2)
+    monkeypatch.setattr(archives, "MAX_FILE_BYTES", 1024)
+    large = tarred(tmp_path / "x.tar.gz", {"one/film": bytes(5 * 1024**2), "one/SKILL.md": TEXT})
+    link = tmp_path / "y.tar.gz"
+    with gzip.open(link, "wb") as file:
+        info = tarfile.TarInfo("device")
+        info.type, info.size = b"Z", 64 * 1024**3  # of a kind that nobody reads
+        file.write(info.tobuf(tarfile.GNU_FORMAT))
+    assert ["holds more than" in text for text in told(items_of(large, link))] == [True, True]
+
+
+def test_damaged_archives_are_reported_with_a_remedy(tmp_path: Path) -> None:
     whole = tarred(tmp_path / "x.tar.gz", FILES)
     cut = tmp_path / "cut.tar.gz"
     cut.write_bytes(whole.read_bytes()[:-40])
     text = tmp_path / "text.zip"
     text.write_text("no archive")
-    said = told(items_of(cut, text))
-    assert said[0].startswith(f"{cut} cannot be unpacked (")
-    assert said[1] == f"{text} is no zip file and no tar archive: check that it is complete."
+    reasons = told(items_of(cut, text))
+    assert reasons[0].startswith(f"{cut} cannot be unpacked (")
+    assert reasons[1].startswith(f"{text} is not a complete zip file or tar archive")
+
+
+def test_a_process_that_is_ended_removes_what_it_unpacked(tmp_path: Path) -> None:
+    files = {f"{number:03}/SKILL.md": TEXT.replace(b"one", b"n%03d" % number) for number in range(40)}
+    archive = zipped(tmp_path / "x.zip", files)
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    paths = os.pathsep.join([str(Path(__file__).parents[1]), *sys.path])
+    env = environment(tmp_path / "cache", TMPDIR=str(temporary), PYTHONPATH=paths)
+    words = (
+        "--encoder",
+        "bulk_parts:SlowEncoder",
+        "--classifier",
+        "plain_parts:TurnsClassifier",
+        "--jobs",
+        "1",
+    )
+    command = [sys.executable, "-m", "skillpager", "index", str(archive), *words]
+    process = subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    wait_until(lambda: any(temporary.rglob("039")))
+    process.terminate()
+    assert process.wait(timeout=60) == 128 + signal.SIGTERM
+    assert not any(temporary.iterdir())
 
 
 # ---- git
@@ -178,7 +251,7 @@ def test_a_git_repository_gives_the_skills_of_a_reference(repository: Path) -> N
     ("ending", "said"),
     [
         ("@no-such", "check repository, reference and access"),
-        ("@--upload-pack=touch", "begins with a hyphen"),
+        ("@--upload-pack=touch", "may begin with a hyphen"),
         ("#subdirectory=../..", "has no folder '../..'"),
     ],
 )
@@ -187,16 +260,63 @@ def test_what_git_cannot_fetch_is_told(repository: Path, ending: str, said: str)
     assert said in text
 
 
-def test_git_runs_no_program_that_an_address_names(tmp_path: Path) -> None:
-    (text,) = told(items_of(f"git+ext::sh -c 'touch {tmp_path}/ran'"))
-    assert "cannot be fetched" in text
+@pytest.mark.parametrize("address", ["git+ext::sh -c 'touch {}/ran'", "git+http://127.0.0.1:1/x.git"])
+def test_git_uses_no_other_transport(address: str, tmp_path: Path) -> None:
+    (text,) = told(items_of(address.format(tmp_path)))
+    assert "cannot be fetched" in text or "not http" in text
     assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("variable", ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY"])
+def test_a_repository_of_the_environment_is_not_touched(
+    variable: str, repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    users = tmp_path / "users"
+    write_skills(users, 1)
+    own = (
+        "-c",
+        "user.name=n",
+        "-c",
+        "user.email=e@example.org",
+        "-c",
+        "commit.gpgsign=false",
+        "-C",
+        str(users),
+    )
+    for words in (["init", "--quiet"], ["add", "."], ["commit", "--quiet", "-m", "one"]):
+        subprocess.run(["git", *own, *words], check=True, capture_output=True)
+    places = {"GIT_DIR": ".git", "GIT_INDEX_FILE": ".git/index", "GIT_OBJECT_DIRECTORY": ".git/objects"}
+    monkeypatch.setenv("GIT_DIR", str(users / ".git"))
+    monkeypatch.setenv(variable, str(users / places.get(variable, ".")))
+    before = {path: path.read_bytes() for path in sorted(users.rglob("*")) if path.is_file()}
+    assert told(items_of(f"git+{repository}@v1")) == ["skill-000", "skill-001"]
+    assert {path: path.read_bytes() for path in sorted(users.rglob("*")) if path.is_file()} == before
+
+
+def test_a_repository_beyond_the_limits_is_not_checked_out(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archives, "MAX_FILES", 2)
+    assert "holds more than 2 files" in told(items_of(f"git+{repository}"))[0]
+    monkeypatch.setattr(archives, "MAX_FILES", 9)
+    monkeypatch.setattr(archives, "MAX_TOTAL_BYTES", 200)
+    assert "holds more than" in told(items_of(f"git+{repository}"))[0]
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["git+https://user:secret@host/r.git", "git+https://secret@host/r.git", "s3://bucket/x?token=secret"],
+)
+def test_credentials_in_an_address_are_refused_and_not_repeated(address: str) -> None:
+    (item,) = items_of(address)
+    assert "holds a user, password or query" in str(item.error)
+    assert "secret" not in f"{item.error}{item.place}{item.name}"
 
 
 @pytest.mark.parametrize(
     ("text", "parts"),
     [
-        ("https://user:pw@host/o/r.git@v1", ("https://user:pw@host/o/r.git", "v1", "")),
+        ("https://host/o/r.git@v1", ("https://host/o/r.git", "v1", "")),
         ("ssh://git@host:22/r.git", ("ssh://git@host:22/r.git", "", "")),
         ("git@host:o/r.git@feature/x#subdirectory=a", ("git@host:o/r.git", "feature/x", "a")),
         ("/srv/r@1", ("/srv/r", "1", "")),
@@ -204,13 +324,15 @@ def test_git_runs_no_program_that_an_address_names(tmp_path: Path) -> None:
 )
 def test_the_parts_of_a_repositorys_address(text: str, parts: tuple[str, str, str]) -> None:
     assert fetching.split_git(text) == parts
-    assert "pw" not in fetching.shown_git(text)
 
 
-# ---- object storage, the web, tables
+# ---- object storage and other addresses
 
 
-def test_object_storage_gives_folders_archives_and_files(tmp_path: Path) -> None:
+def test_object_storage_gives_folders_archives_and_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(fetching.STORAGES, "memory", "fsspec")
     memory = fsspec.filesystem("memory")
     memory.pipe(
         {f"/bucket/skills/{name}/SKILL.md": TEXT.replace(b"one", name.encode()) for name in ("a", "b")}
@@ -220,104 +342,46 @@ def test_object_storage_gives_folders_archives_and_files(tmp_path: Path) -> None
     (item,) = items_of("memory://bucket/x.zip")
     assert item.place == "memory://bucket/x.zip!top/a/b/c/d/e/one"
     assert told(items_of("memory://bucket/skills/a/SKILL.md")) == ["a"]
-    assert told(items_of(f"file://{tmp_path}/x.zip")) == ["one"]
-    said = told(items_of("memory://bucket/none", "nosuch://x"))
-    assert said[0] == "There is nothing at memory://bucket/none: check the address."
-    assert "install the package of fsspec for this kind of address" in said[1]
-
-
-# addresses whose answers end before their end
-CUT_OFF = {"/cut.md": ("Content-Length", "10000"), "/chunks.md": ("Transfer-Encoding", "chunked")}
-
-
-@pytest.fixture
-def web(tmp_path: Path) -> Iterator[tuple[str, list[str]]]:
-    asked: list[str] = []
-    files = {
-        "/skills/one/SKILL.md": TEXT.replace(b"name: one\n", b""),
-        "/x.zip": zipped(tmp_path / "web.zip", FILES).read_bytes(),
-        "/cut.md": TEXT,
-        "/chunks.md": b"ffff\r\n" + TEXT,
-    }
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            asked.append(self.path)
-            failing = self.path == "/x.zip" and asked.count("/x.zip") == 1
-            data = files.get(self.path)
-            self.send_response(503 if failing else 200 if data else 404)
-            if data and self.path in CUT_OFF:
-                self.send_header(*CUT_OFF[self.path])
-            self.end_headers()
-            self.wfile.write(b"" if failing else data or b"")
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}", asked
-        server.shutdown()
-
-
-def test_a_table_names_skills_anywhere(
-    web: tuple[str, list[str]], repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(fetching, "HTTP_PAUSE", 0.0)
-    url, asked = web
-    rows = [
-        {"url": f"{url}/skills/one/SKILL.md"},
-        {"url": f"{url}/x.zip"},
-        {"url": f"git+file://{repository}", "ref": "v1"},
-        {"url": f"{url}/missing.md"},
-        {"url": "/etc/passwd"},
+    assert told(items_of("memory://bucket/none")) == [
+        "There is nothing at memory://bucket/none: check the address."
     ]
-    lines = tmp_path / "table.jsonl"
-    lines.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    table = tmp_path / "table.csv"
-    with table.open("w", newline="") as file:
-        writer = csv.DictWriter(file, ["ref", "url"])
-        writer.writeheader()
-        writer.writerows(rows)
-    for place, number in ((lines, 5), (table, 6)):
-        asked.clear()
-        items = items_of(place)
-        assert told(items)[:4] == ["one", "one", "skill-000", "skill-001"]
-        assert "missing.md cannot be fetched (status 404)" in told(items)[4]
-        assert told(items)[5].startswith(f"{place}:{number}: '/etc/passwd' is no address")
-        assert asked.count("/x.zip") == 2  # once more after the 503
-        assert asked.count("/missing.md") == 1
+    (text,) = told(items_of("s3://bucket/skills"))
+    assert "`pip install s3fs` first" in text
 
 
-@pytest.mark.parametrize("path", CUT_OFF)
-def test_an_answer_that_is_cut_off_is_no_skill(
-    web: tuple[str, list[str]], monkeypatch: pytest.MonkeyPatch, path: str
-) -> None:
-    monkeypatch.setattr(fetching, "HTTP_PAUSE", 0.0)
-    url, asked = web
-    (item,) = items_of(f"{url}{path}")
-    assert item.skill is None
-    assert f"{path} cannot be fetched (" in str(item.error)
-    assert asked.count(path) == fetching.HTTP_ATTEMPTS
+@pytest.mark.parametrize(
+    "address",
+    [
+        "reference://::file:///refs.json",
+        "https://host/x.zip",
+        "s3::file:///x",
+        "zip://a::s3://b/x",
+        "ftp://h/x",
+    ],
+)
+def test_other_addresses_are_not_sources(address: str) -> None:
+    (text,) = told(items_of(address))
+    assert text.startswith(f"{address} is not a source of skills.")
 
 
-def test_tables_that_are_none_are_told(tmp_path: Path) -> None:
-    files = {"a.csv": "address\nx\n", "b.jsonl": '{"url": "https://x/y.md"\n', "c.jsonl": "[1]\n"}
-    files["d.csv"] = f"url\n/x\n{'x' * (csv.field_size_limit() + 1)}\n"
-    for name, text in files.items():
-        (tmp_path / name).write_text(text)
-    said = told(items_of(*(tmp_path / name for name in files)))
-    assert said[0].endswith("a.csv has no column 'url': its first line must name the columns.")
-    assert "b.jsonl:1 cannot be read" in said[1]
-    assert "c.jsonl:1 is no JSON object" in said[2]
-    assert "d.csv:3 cannot be read" in said[4]
+def test_a_file_address_has_the_rules_of_its_path(tmp_path: Path) -> None:
+    outside = tmp_path / "secret.md"
+    outside.write_text("# Secret\n")
+    folder = tmp_path / "one"
+    folder.mkdir()
+    (folder / "SKILL.md").write_bytes(TEXT)
+    (folder / "more.md").symlink_to(outside)
+    (by_address,), (by_path,) = items_of(folder.as_uri()), items_of(folder)
+    assert by_address == by_path
+    assert by_path.skill is not None
+    assert [file.path for file in by_path.skill.files] == ["SKILL.md"]
 
 
 def test_the_command_takes_every_source_and_tells_each_fault(tmp_path: Path, repository: Path) -> None:
     archive = zipped(tmp_path / "x.zip", FILES | {"bad/SKILL.md": b"\xff\xfe"})
     env = environment(tmp_path / "cache", PYTHONPATH=str(Path(__file__).parents[1]))
     parts = ("--encoder", "plain_parts:DigestEncoder", "--classifier", "plain_parts:TurnsClassifier")
-    words = ("index", archive, f"git+{repository}@v1", "memory://none", "--json", *parts)
+    words = ("index", archive, f"git+{repository}@v1", "ftp://none", "--json", *parts)
     done = run(*words, env=env)
     assert done.code == 1
     assert [skill["path"] for skill in done.json["skills"]] == [
@@ -325,7 +389,7 @@ def test_the_command_takes_every_source_and_tells_each_fault(tmp_path: Path, rep
         f"git+{repository}@v1!skills/skill-000",
         f"git+{repository}@v1!skills/skill-001",
     ]
-    assert [failure["path"] for failure in done.json["failed"]] == [f"{archive}!bad", "memory://none"]
+    assert [failure["path"] for failure in done.json["failed"]] == [f"{archive}!bad", "ftp address"]
     assert archive.name in done.json["failed"][0]["error"]["message"]
     assert all(skill["kept"] for skill in done.json["skills"])
     assert [skill["cached"] for skill in run(*words, env=env).json["skills"]] == [True] * 3

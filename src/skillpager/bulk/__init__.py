@@ -1,17 +1,15 @@
 """Many skills: read from any source, indexed by workers in this process, on this machine or on a cluster."""
 
-from skillpager.bulk.driver import Outcome, index_places, index_skills
-from skillpager.bulk.places import local_place
-from skillpager.bulk.ray_cluster import ray_place
-from skillpager.bulk.sources import Source, source_of, sources_of
+from skillpager.bulk.driver import Outcome, index_skills
+from skillpager.bulk.sources import Source, failed_source, path_source, plain_path, source_of, sources_of
 
 __all__ = [
     "Outcome",
     "Source",
-    "index_places",
+    "failed_source",
     "index_skills",
-    "local_place",
-    "ray_place",
+    "path_source",
+    "plain_path",
     "source_of",
     "sources_of",
 ]

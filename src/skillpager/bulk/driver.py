@@ -1,21 +1,19 @@
-"""Index many skills: what is stored is not sent, what fails is tried again within limits, all is told.
+"""Index many skills: those in the store are not built again, and one that fails stops no other.
 
-The driver reads the skills, so that workers need none of the user's files, and the workers write into the
-store, so that what is done stays done whoever dies.
+The driver reads the skills, so that workers need none of the user's files.
 """
 
 import logging
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from skillpager.bulk.places import PROCESSES_PAY_FROM, OpenPlace, Workplace, local_place
-from skillpager.bulk.ray_cluster import ray_place
 from skillpager.bulk.sources import Item, Source, sources_of
-from skillpager.bulk.worker import Built, Task
+from skillpager.bulk.workers import PROCESSES_PAY_FROM, Built, Task, Workers, local_workers, ray_workers
 from skillpager.errors import ClassifierError, EncoderError, SkillError, SkillPagerError, StoreError
 
 if TYPE_CHECKING:
@@ -26,9 +24,11 @@ logger = logging.getLogger(__name__)
 
 # an endpoint that is down fails every skill, each after its own retries
 MAX_FAILURES_IN_A_ROW = 3
-# a skill whose worker dies so often is taken for the cause; with a kill at every seventh skill an innocent
-# one is that unlucky once in 17,000
-MAX_ATTEMPTS = 5
+# a skill over which so many workers die is taken for the cause
+MAX_DEATHS = 3
+# workers that die, one after the other, before any of them has finished a skill
+MAX_DEAD_ON_ARRIVAL = 3
+STALL_SECONDS = 300.0
 
 Progress = Callable[[int, int], None]
 Finished = Callable[["Outcome", "Skill"], None]
@@ -46,7 +46,7 @@ class Outcome:
         tokens: Tokens of all of it.
         seconds: How long building took.
         cached: Whether it was in the store before.
-        stored: Whether it is there after the run, and nothing that was to be done with it failed.
+        stored: Whether it is in the store after the run, and `finished` did not fail.
         warnings: Those of reading it.
         error: What failed; None if nothing did.
     """
@@ -65,9 +65,10 @@ class Outcome:
 
 def index_skills(
     pager: "SkillPager",
-    sources: Sequence[Source],
-    open_place: OpenPlace,
+    sources: Sequence[Source | Path | str],
     *,
+    jobs: int | None = None,
+    ray: str | None = None,
     progress: Progress | None = None,
     finished: Finished | None = None,
 ) -> list[Outcome]:
@@ -76,52 +77,43 @@ def index_skills(
     After several failures in a row that are not the skills' own, the rest is not tried.
 
     Args:
-        pager: Reads the settings, and knows the store.
-        sources: Where the skills are.
-        open_place: Makes the place where indexes are built: `local_place` or `ray_place`.
+        pager: Its encoder, classifier and store are used.
+        sources: Folders, Markdown files, archives and addresses, as for `skillpager index`.
+        jobs: Number of workers; default: one for each processor.
+        ray: Address of a Ray cluster, `auto` or `local`; None to work on this machine.
         progress: Called with the number of finished skills, and of all that are known.
-        finished: Called with each outcome that is no failure, and its skill; an error of the skill that it
+        finished: Called with each outcome that is not a failure, and its skill; an error of the skill that it
             raises makes it one.
 
     Raises:
         SkillPagerError: A fault that would fail every skill, such as a wrong setting.
     """
-    run = _Run(pager, sources, progress or (lambda *_: None), finished or (lambda *_: None))
+    known: list[Source] = []
+    for source in sources:
+        known += [source] if isinstance(source, Source) else sources_of([source], pager.settings)
+    run = _Run(pager, known, progress or (lambda *_: None), finished or (lambda *_: None))
     tasks = run.pending()
-    first = list(islice(tasks, PROCESSES_PAY_FROM))
-    if first:
-        with open_place(len(first)) as place:
-            run.work(chain(first, tasks), place)
+    if first := list(islice(tasks, PROCESSES_PAY_FROM)):
+        local = nullcontext(local_workers(pager, len(first), jobs))
+        with local if ray is None else ray_workers(pager, ray, jobs) as workers:
+            run.work(chain(first, tasks), workers)
     return run.outcomes()
 
 
-def index_places(
-    pager: "SkillPager",
-    places: Sequence[str | Path],
-    *,
-    jobs: int | None = None,
-    ray: str | None = None,
-    finished: Finished | None = None,
-) -> list[Outcome]:
-    """Index the skills that paths and addresses name; return the outcomes in their order.
-
-    Args:
-        pager: Its encoder, classifier and store are used.
-        places: Folders, Markdown files, archives, tables and addresses, as for `skillpager index`.
-        jobs: Number of workers; default: one for each processor.
-        ray: Address of a Ray cluster, `auto` or `local`; None to work on this machine.
-        finished: Called with each outcome that is no failure, and its skill; an error of the skill that it
-            raises makes it one.
-
-    Raises:
-        SkillPagerError: A fault that would fail every skill, such as a wrong setting.
-    """
-    place = local_place(pager, jobs) if ray is None else ray_place(pager, ray, jobs)
-    return index_skills(pager, sources_of(places, pager.settings), place, finished=finished)
+@contextmanager
+def _opened(workers: Workers, count: int) -> Iterator[Executor]:
+    """Yield an executor; an interruption does not wait for skills that were not begun."""
+    executor = workers.open(count)
+    try:
+        yield executor
+    except BaseException:
+        executor.shutdown(wait=False, cancel_futures=True)
+        raise
+    executor.shutdown()
 
 
 class _Run:
-    """One run: which tasks are unfinished, and what became of the others."""
+    """One run: the tasks that are not finished, and the outcomes of the others."""
 
     def __init__(
         self, pager: "SkillPager", sources: Sequence[Source], progress: Progress, finished: Finished
@@ -134,13 +126,9 @@ class _Run:
         self._unopened = len(sources)
         self._open: Source | None = None  # is being read
         self._done = 0
-        # what waits for each unfinished key: its place in `_found`, and the skill
+        # by key, the places in `_found` that wait for it, and their skills
         self._waiting: dict[str, list[tuple[int, Item]]] = {}
         self._failures = 0
-
-    @property
-    def _known(self) -> int:
-        return len(self._found) + self._unopened
 
     def pending(self) -> Iterator[Task]:
         """Yield a task for each skill that is not stored; the others are finished on the way."""
@@ -162,36 +150,91 @@ class _Run:
                     self._waiting[key].append((number, item))
                 else:
                     self._waiting[key] = [(number, item)]
-                    yield Task(key, item.place, item.skill, number + 1, self._known)
+                    yield Task(key, item.place, item.skill)
             self._open = None
 
-    def work(self, tasks: Iterator[Task], place: Workplace) -> None:
-        """Have all tasks done, with no more of them at the place than it has workers."""
-        again: deque[Task] = deque()
-        attempts: dict[str, int] = {}
-        working = 0
+    def work(self, tasks: Iterator[Task], workers: Workers) -> None:
+        """Have all tasks done.
+
+        Those that were in hand when a worker died, or whose store failed, are tried again at the end, each by
+        itself: so a death concerns one skill.
+        """
+        again: list[Task] = []
+        idle = 0  # times that all workers died before any had finished a skill
         while True:
-            while working < place.workers and (task := again.popleft() if again else next(tasks, None)):
-                place.submit(task)
-                working += 1
-            if not working:
-                return
-            task, built = place.finished()
-            working -= 1
-            if built is None or isinstance(built.error, StoreError):
-                attempts[task.key] = attempts.get(task.key, 0) + 1
-                if attempts[task.key] < MAX_ATTEMPTS:
-                    reason = "its worker died" if built is None else built.error
-                    logger.debug("%s is tried again: %s", task.place, reason)
+            done = self._done
+            with _opened(workers, workers.count) as executor:
+                broken = self._submit_all(executor, tasks, workers, again)
+            if broken is None:
+                break
+            idle = idle + 1 if self._done == done else 0
+            if idle == MAX_DEAD_ON_ARRIVAL:
+                raise SkillPagerError(
+                    "The processes that build indexes end as they start, perhaps for want of memory: "
+                    "`--jobs 1` works without them."
+                ) from broken
+        for task in again:
+            if self._failures < MAX_FAILURES_IN_A_ROW:
+                self._take(task, self._build_alone(task, workers))
+
+    def _submit_all(
+        self, executor: Executor, tasks: Iterator[Task], workers: Workers, again: list[Task]
+    ) -> BrokenExecutor | None:
+        """Do tasks until there are none, or all workers must be started again; return the reason then.
+
+        No more tasks are on their way than there are workers, so that memory does not grow with their number.
+        """
+        running: dict[Future[Built], Task] = {}
+        broken: BrokenExecutor | None = None
+        while True:
+            while broken is None and len(running) < workers.count and (task := self._next(tasks)):
+                try:
+                    running[executor.submit(workers.build, task)] = task
+                except BrokenExecutor as death:
                     again.append(task)
+                    broken = death
+            if not running:
+                return broken
+            done, _ = wait(running, STALL_SECONDS, FIRST_COMPLETED)
+            if not done:
+                logger.warning("no skill was finished in the last %.0f s", STALL_SECONDS)
+            for future in done:
+                task = running.pop(future)
+                try:
+                    built = future.result()
+                except workers.deaths as death:
+                    logger.debug("%s is tried again: its worker died (%s)", task.place, death)
+                    again.append(task)
+                    broken = death if isinstance(death, BrokenExecutor) else broken
                     continue
-            self._take(task, built or Built(error=_deadly(task)))
-            if self._failures == MAX_FAILURES_IN_A_ROW:
-                return
+                if isinstance(built.error, StoreError):
+                    self._failures += 1
+                    again.append(task)
+                else:
+                    self._take(task, built)
+
+    def _next(self, tasks: Iterator[Task]) -> Task | None:
+        return next(tasks, None) if self._failures < MAX_FAILURES_IN_A_ROW else None
+
+    def _build_alone(self, task: Task, workers: Workers) -> Built:
+        for _ in range(MAX_DEATHS):
+            try:
+                with _opened(workers, 1) as executor:
+                    return executor.submit(workers.build, task).result()
+            except workers.deaths as death:
+                logger.debug("%s: its worker died (%s)", task.place, death)
+        return Built(
+            error=SkillError(
+                f"{task.place} cannot be indexed: {MAX_DEATHS} workers died over it. If they lack memory, "
+                "use fewer (`--jobs`); else please report it with the skill."
+            )
+        )
 
     def _take(self, task: Task, built: Built) -> None:
-        """Note what came of a task, for every place from which its skill was read."""
+        """Note the result of a task, for every place from which its skill was read."""
         error = built.error
+        for note in built.notes:
+            logger.warning("%s", note)
         if error is not None and not isinstance(
             error, (SkillError, EncoderError, ClassifierError, StoreError)
         ):
@@ -203,7 +246,7 @@ class _Run:
             if error is None:
                 self._finish(number, item, task.key, seconds=built.seconds)
             else:
-                self._end(number, Outcome(item.place, _name(item), error=error))
+                self._end(number, Outcome(item.place, task.skill.name, error=error))
 
     def _finish(self, number: int, item: Item, key: str, *, seconds: float = 0.0) -> None:
         """Note a skill that is in the store. Every skill of a run that does not fail passes here, once."""
@@ -229,13 +272,13 @@ class _Run:
     def _end(self, number: int, outcome: Outcome) -> None:
         self._found[number] = outcome
         self._done += 1
-        self._progress(self._done, self._known)
+        self._progress(self._done, len(self._found) + self._unopened)
 
     def outcomes(self) -> list[Outcome]:
         """Return all outcomes in the order of the sources; what was not tried has failed."""
         for waiting in self._waiting.values():
             for number, item in waiting:
-                self._found[number] = _untried(item.place, _name(item))
+                self._found[number] = _untried(item.place, item.skill.name if item.skill else item.name)
         found = [outcome for outcome in self._found if outcome is not None]
         unread = [*self._sources[len(self._sources) - self._unopened :]]
         if self._open is not None and not self._open.single:
@@ -245,16 +288,5 @@ class _Run:
         return [replace(each, stored=each.error is None and each.key in after) for each in found]
 
 
-def _name(item: Item) -> str:
-    return item.name if item.skill is None else item.skill.name
-
-
 def _untried(place: str, name: str) -> Outcome:
     return Outcome(place, name, error=SkillError(f"{place} was not tried: see the failures before it."))
-
-
-def _deadly(task: Task) -> SkillError:
-    return SkillError(
-        f"{task.place} cannot be indexed: {MAX_ATTEMPTS} workers died over it. If they lack memory, use "
-        "fewer (`--jobs`); else please report it with the skill."
-    )

@@ -1,41 +1,34 @@
-"""Bring the files at an address into a folder: git repositories, object storage, the web.
+"""Bring the files at an address into a folder: git repositories and object storage.
 
-Nothing here runs but for an address that the user gave.
+Only addresses that the user gave are fetched.
 """
 
 import os
 import re
 import shutil
 import subprocess
-import time
-import urllib.error
-import urllib.request
-from collections.abc import Mapping
-from http.client import HTTPException
+from functools import cache
 from pathlib import Path, PurePosixPath
-from urllib.parse import parse_qs, unquote, urlsplit
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
-from skillpager.bulk.archives import CHUNK, MAX_FILE_BYTES, MAX_TOTAL_BYTES, Intake, is_archive
-from skillpager.errors import SkillError, install_command, require_extra
-from skillpager.parsing.skill import ENTRY_FILE
+from skillpager.bulk import archives
+from skillpager.bulk.archives import Intake, TooLargeError
+from skillpager.errors import SkillError, require_extra
 from skillpager.settings import hide_secrets
 
+GIT = "git+"
 GIT_SECONDS = 600.0
-HTTP_SECONDS = 60.0
-# the first try included; the pauses between them double
-HTTP_ATTEMPTS = 3
-HTTP_PAUSE = 1.0
-# statuses that may pass: too many requests, and faults of the server
-PASSING = frozenset({429, 500, 502, 503, 504})
-PLAIN = ("--no-tags", "--no-recurse-submodules")
-# transports of git that run no program that the address names
-TRANSPORTS = "file:git:http:https:ssh"
+# schemes of object storage; each needs its package of fsspec
+STORAGES = {"s3": "s3fs", "gs": "gcsfs", "az": "adlfs"}
+# transports of git that run no program that the address names, and encrypt what comes from elsewhere
+TRANSPORTS = ("file", "https", "ssh")
 # scheme and host of a repository's address, whose `@` ends the user; the path follows
 _HOST = re.compile(r"[a-z][a-z\d+.-]+://[^/]*|[^/:]*:?", re.IGNORECASE)
 
 
 def split_git(text: str) -> tuple[str, str, str]:
-    """Return URL or path, reference and part of a repository, of which the last two may be empty."""
+    """Return URL or path, reference and subdirectory of a repository's address; the last two may be empty."""
     address, _, fragment = text.partition("#")
     host = _HOST.match(address)
     start = host.end() if host else 0
@@ -43,164 +36,152 @@ def split_git(text: str) -> tuple[str, str, str]:
     return address[:start] + path, ref, parse_qs(fragment).get("subdirectory", [""])[0]
 
 
-def shown_git(text: str) -> str:
-    """Return the address of a repository without secrets."""
-    url, ref, part = split_git(text)
-    return hide_secrets(url) + (f"@{ref}" if ref else "") + (f"#subdirectory={part}" if part else "")
+def refuse_credentials(text: str) -> None:
+    """Raise a `SkillError`, which does not repeat them, if an address holds a password, token or query."""
+    url = urlsplit(text.removeprefix(GIT))
+    if url.password is not None or url.query or (url.username is not None and url.scheme != "ssh"):
+        raise SkillError(
+            f"The address at {url.hostname} holds a user, password or query, which other programs on this "
+            "machine could read: leave them out, and use git's credential helper, ssh, or the variables of "
+            "the storage."
+        )
 
 
 def fetch_git(text: str, folder: Path) -> Path:
     """Return the folder of a git repository's files, or of a part of them, in `folder`.
 
-    Only the one commit is fetched. No hook, filter, submodule or link of the repository comes to effect.
+    Only one commit is fetched. Hooks, filters, submodules and links of the repository have no effect.
 
     Args:
         text: URL or path of the repository, then `@` and a branch, tag or commit, and `#subdirectory=PATH`.
         folder: An empty folder.
 
     Raises:
-        SkillError: There is no `git`, no such repository, reference or folder, or it takes too long.
+        SkillError: There is no `git`, no such repository, reference or folder, it takes too long, or the
+            files are beyond the limits of archives.
     """
     url, ref, part = split_git(text)
-    shown = shown_git(text)
+    if (scheme := urlsplit(url).scheme) and "://" in url and scheme not in TRANSPORTS:
+        raise SkillError(f"git+{text}: git repositories are read by {', '.join(TRANSPORTS)}, not {scheme}.")
     if "://" not in url and Path(url).expanduser().exists():
         url = str(Path(url).expanduser().absolute())
     if url.startswith("-") or ref.startswith("-"):
-        raise SkillError(f"{shown} is no git repository: neither address nor reference begins with a hyphen.")
+        raise SkillError(f"git+{text}: neither the address nor the reference may begin with a hyphen.")
     if shutil.which("git") is None:
-        raise SkillError(f"{shown} needs the program git: install it, or check the repository out yourself.")
+        raise SkillError(
+            f"git+{text} needs the program git: install it, or check the repository out yourself."
+        )
     place = folder / "repository"
-    settings = ["-c", "core.symlinks=false", "-c", f"core.hooksPath={os.devnull}"]
-    for step in (
-        ["init", "--quiet", str(place)],
-        ["-C", str(place), "fetch", "--quiet", "--depth=1", *PLAIN, "--", url, ref or "HEAD"],
-        ["-C", str(place), "checkout", "--quiet", "--detach", "FETCH_HEAD"],
-    ):
-        _run_git([*settings, *step], shown)
+    _run_git(["init", "--quiet", str(place)], text)
+    own = ["-C", str(place)]
+    fetch = [
+        "fetch",
+        "--quiet",
+        "--depth=1",
+        "--no-tags",
+        "--no-recurse-submodules",
+        "--",
+        url,
+        ref or "HEAD",
+    ]
+    _run_git([*own, *fetch], text)
+    with (folder / "listing").open("w+b") as listing:
+        _run_git([*own, "ls-tree", "-r", "-l", "-z", "FETCH_HEAD"], text, output=listing)
+        listing.seek(0)
+        _check_size(listing, f"git+{text}")
+    _run_git([*own, "checkout", "--quiet", "--detach", "FETCH_HEAD"], text)
     wanted = (place / part).resolve()
     if not wanted.is_relative_to(place.resolve()) or not wanted.is_dir():
-        raise SkillError(f"{shown} has no folder {part!r}: check what follows `#subdirectory=`.")
+        raise SkillError(f"git+{text} has no folder {part!r}: check what follows `#subdirectory=`.")
     return wanted
 
 
-def _run_git(arguments: list[str], shown: str) -> None:
-    environment = os.environ | {
-        "GIT_ALLOW_PROTOCOL": TRANSPORTS,
+def _check_size(listing: Any, shown: str) -> None:
+    """Raise a `TooLargeError` if the files of `git ls-tree -r -l -z` are beyond the limits of archives."""
+    files = total = 0
+    rest = b""
+    while chunk := listing.read(archives.CHUNK):
+        *entries, rest = (rest + chunk).split(b"\0")
+        for entry in entries:
+            size = entry.split(b"\t", 1)[0].split()[-1]
+            files += 1
+            total += int(size) if size.isdigit() else 0
+        if files > archives.MAX_FILES:
+            raise TooLargeError(shown, f"{archives.MAX_FILES:,} files")
+        if total > archives.MAX_TOTAL_BYTES:
+            raise TooLargeError(shown, f"{archives.MAX_TOTAL_BYTES // 1024**3} GiB")
+
+
+@cache
+def _local_variables() -> frozenset[str]:
+    """Return the variables that point git to another repository, as those of its hooks do."""
+    listed = subprocess.run(
+        ["git", "rev-parse", "--local-env-vars"], capture_output=True, text=True, check=True
+    )
+    return frozenset(listed.stdout.split())
+
+
+def _run_git(arguments: list[str], address: str, output: Any = subprocess.DEVNULL) -> None:
+    environment = {name: value for name, value in os.environ.items() if name not in _local_variables()} | {
+        "GIT_ALLOW_PROTOCOL": ":".join(TRANSPORTS),
         "GIT_TERMINAL_PROMPT": "0",  # a password that nobody can type
         "GIT_LFS_SKIP_SMUDGE": "1",
         "LC_ALL": "C",
     }
     try:
         done = subprocess.run(
-            ["git", *arguments],
+            ["git", "-c", "core.symlinks=false", "-c", f"core.hooksPath={os.devnull}", *arguments],
             env=environment,
             stdin=subprocess.DEVNULL,
-            capture_output=True,
+            stdout=output,
+            stderr=subprocess.PIPE,
             timeout=GIT_SECONDS,
             check=False,
         )
     except subprocess.TimeoutExpired as error:
-        raise SkillError(f"{shown}: git took longer than {GIT_SECONDS:.0f} s and was ended.") from error
+        raise SkillError(f"git+{address}: git took longer than {GIT_SECONDS:.0f} s and was ended.") from error
     if done.returncode:
-        said = done.stderr.decode(errors="replace").strip().splitlines() or ["no reason"]
+        reason = done.stderr.decode(errors="replace").strip().splitlines() or ["no reason"]
         raise SkillError(
-            f"{shown} cannot be fetched (git: {hide_secrets(said[0])}): check repository, reference and "
-            "access."
+            f"git+{address} cannot be fetched (git: {hide_secrets(reason[0])}): check repository, reference "
+            "and access."
         )
-
-
-def fetch_http(url: str, folder: Path) -> Path:
-    """Return the file at a URL, in `folder`, under its own name.
-
-    Raises:
-        SkillError: It cannot be had, or is too large.
-    """
-    path = PurePosixPath(unquote(urlsplit(url).path))
-    name = path.name if path.suffix else f"{path.name or 'skill'}.md"
-    # a SKILL.md without a name in it is called after its folder
-    target = folder / _plain(path.parent.name if name == ENTRY_FILE else "file") / _plain(name)
-    target.parent.mkdir()
-    shown = hide_secrets(url)
-    for attempt in range(1, HTTP_ATTEMPTS + 1):
-        try:
-            _download(url, target, MAX_TOTAL_BYTES if is_archive(name) else MAX_FILE_BYTES)
-            return target
-        except (OSError, ValueError, HTTPException) as error:
-            status = error.code if isinstance(error, urllib.error.HTTPError) else None
-            passing = status in PASSING or (status is None and not isinstance(error, ValueError))
-            if attempt == HTTP_ATTEMPTS or not passing:
-                reason = getattr(error, "reason", None) or error
-                raise SkillError(
-                    f"{shown} cannot be fetched ({f'status {status}' if status else reason}): check the "
-                    "address, or download it yourself and name the file."
-                ) from error
-            time.sleep(HTTP_PAUSE * 2 ** (attempt - 1))
-    raise AssertionError
-
-
-def _download(url: str, target: Path, max_bytes: int) -> None:
-    request = urllib.request.Request(url, headers={"User-Agent": "skillpager"})  # noqa: S310 - http or https
-    with urllib.request.urlopen(request, timeout=HTTP_SECONDS) as answer, target.open("wb") as file:  # noqa: S310
-        size = 0
-        while chunk := answer.read(CHUNK):
-            size += len(chunk)
-            if size > max_bytes:
-                raise ValueError(f"it has more than {max_bytes:,} bytes")
-            file.write(chunk)
-    announced = answer.headers.get("Content-Length", "")
-    if announced.isdecimal() and size < int(announced):  # which the reader of an answer does not mind
-        raise ConnectionError(f"it ended after {size:,} of {int(announced):,} bytes")
-
-
-def _plain(name: str) -> str:
-    """Return a name that is safe as one of a file here."""
-    return re.sub(r"[^\w.-]", "-", name).lstrip(".")[:100] or "skill"
 
 
 def fetch_objects(url: str, folder: Path) -> Path:
     """Return the file or folder at an address of object storage, in `folder`.
 
     Args:
-        url: An address that fsspec knows, such as `s3://bucket/skills` or `file:///srv/skills.zip`.
+        url: An address of `STORAGES`, such as `s3://bucket/skills`.
         folder: An empty folder.
 
     Raises:
         MissingExtraError: fsspec is not installed.
-        SkillError: The package for this kind of address is not installed, or the storage refuses.
+        SkillError: The package for this storage is not installed, or the storage refuses.
     """
-    require_extra("fsspec", extra="fsspec", purpose=f"A source such as {hide_secrets(url)}")
+    require_extra("fsspec", extra="fsspec", purpose=f"A source such as {url}")
     from fsspec.core import url_to_fs
 
-    shown = hide_secrets(url)
     try:
         files, root = url_to_fs(url)
-        found: Mapping[str, dict[str, object]] = files.find(root, detail=True)
+        found: dict[str, dict[str, object]] = files.find(root, detail=True)
         alone = files.isfile(root)
-    except (ImportError, ValueError) as error:  # names the package, or says that nobody knows the protocol
-        raise SkillError(
-            f"{shown} cannot be read ({error}): install the package of fsspec for this kind of address "
-            f"beside `{install_command('fsspec')}`."
-        ) from error
+        if not found:
+            raise SkillError(f"There is nothing at {url}: check the address.")
+        intake = Intake(folder, url)
+        beginning = PurePosixPath(root).parent if alone else PurePosixPath(root)
+        for path in sorted(found):
+            if alone or int(str(found[path].get("size") or 0)) <= archives.MAX_FILE_BYTES:
+                with files.open(path, "rb") as opened:
+                    intake.add(PurePosixPath(path).relative_to(beginning).as_posix(), opened)
+    except SkillError:
+        raise
+    except ImportError as error:
+        package = STORAGES[urlsplit(url).scheme]
+        raise SkillError(f"{url} cannot be read ({error}): `pip install {package}` first.") from error
     except Exception as error:  # each storage has errors of its own
-        raise _refused(shown, error) from error
-    if not found:
-        raise SkillError(f"There is nothing at {shown}: check the address.")
-    intake = Intake(folder, shown)
-    beginning = PurePosixPath(root).parent if alone else PurePosixPath(root)
-    for path in sorted(found):
-        inside = PurePosixPath(path).relative_to(beginning).as_posix()
-        if not alone and int(str(found[path].get("size") or 0)) > MAX_FILE_BYTES:
-            continue
-        try:
-            with files.open(path, "rb") as opened:
-                intake.add(inside, opened)
-        except SkillError:
-            raise
-        except Exception as error:
-            raise _refused(shown, error) from error
+        reason = " ".join(hide_secrets(str(error)).split())[:200] or type(error).__name__
+        raise SkillError(
+            f"{url} cannot be read ({reason}): check address, region and credentials."
+        ) from error
     return folder / PurePosixPath(root).name if alone else folder
-
-
-def _refused(shown: str, error: Exception) -> SkillError:
-    reason = " ".join(str(error).split())[:200] or type(error).__name__
-    return SkillError(f"{shown} cannot be read ({reason}): check address, region and credentials.")

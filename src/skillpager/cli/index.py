@@ -1,9 +1,10 @@
 """`skillpager index`: indexes many skills; one that fails does not stop the others."""
 
 import os
+import signal
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -42,8 +43,7 @@ def index(
         typer.Argument(
             metavar="PATH",
             help="Skill folders, Markdown files, folders that contain skills, or names of known skills; "
-            "archives (.zip, .skill, .tar.gz), tables of addresses (.csv, .jsonl), git+URL[@REF], "
-            "s3://…, https://… "
+            "archives (.zip, .skill, .tar.gz), git+URL[@REF], s3://…, gs://…, az://… "
             "[default: all known skills]",
             show_default=False,
         ),
@@ -93,6 +93,7 @@ def index(
       skillpager index examples/skills
       skillpager index examples/skills/git-bisect examples/skills/postgres-backup/SKILL.md --json
     """
+    from skillpager.bulk import index_skills
     from skillpager.cli.session import open_pager, report_estimates
 
     started = time.monotonic()
@@ -103,7 +104,9 @@ def index(
         found = prepare_routing(pager, paths or [])
         publisher = None if publishing is None else publishing(found)
         targets = find_targets(paths or [], pager.settings, found)
-        outcomes = index_all(pager, targets, jobs=jobs, ray=ray, publisher=publisher)
+        finished = None if publisher is None else partial(publish_skill, publisher, pager)
+        with progress_bar("skills") as progress, cleaned_up_on_sigterm():
+            outcomes = index_skills(pager, targets, jobs=jobs, ray=ray, progress=progress, finished=finished)
     except KeyboardInterrupt:
         note("interrupted: what is done is kept, and the same command goes on from there")
         raise
@@ -118,6 +121,20 @@ def index(
         report_published(publisher, prune=prune, complete=all(outcome.stored for outcome in outcomes))
     if not all(outcome.stored for outcome in outcomes):
         raise typer.Exit(FAILED)
+
+
+@contextmanager
+def cleaned_up_on_sigterm() -> Iterator[None]:
+    """End by an exception when the process is asked to end, so that temporary folders are removed."""
+
+    def end(number: int, _frame: object) -> None:
+        raise SystemExit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def prepare_routing(pager: "SkillPager", texts: Sequence[str]) -> list["FoundSkill"]:
@@ -137,63 +154,64 @@ def prepare_routing(pager: "SkillPager", texts: Sequence[str]) -> list["FoundSki
 
 def find_targets(
     texts: Sequence[str], settings: "Settings", found: Sequence["FoundSkill"] = ()
-) -> "list[Path | Source | Outcome]":
-    """Return the skills that the arguments name, each once; a failed outcome for each that names none.
+) -> "list[Source]":
+    """Return the skills that the arguments name, each once; a failed source for each that names none.
 
     Without arguments these are all known skills that are not shadowed.
 
     Args:
         texts: The arguments.
         settings: Settings of this process.
-        found: What a search of the folders among the arguments has found; they are not searched again.
+        found: The skills that a search of the folders among the arguments has found.
 
     Raises:
         SkillError: There are no arguments, and no skill is found anywhere.
     """
-    from skillpager.bulk import Outcome, Source, source_of
-    from skillpager.cli.session import find_skill
+    from skillpager.bulk import failed_source, path_source, plain_path, source_of
     from skillpager.folders.agents import search_folders, shown_folders
     from skillpager.library import discover
-    from skillpager.parsing.skill import ENTRY_FILE, ENTRY_NAMES
 
-    targets: list[Path | Source | Outcome] = []
-    places = {skill.path for skill in found}
-    for text in texts:
-        if source := source_of(text, settings):
-            targets.append(source)
-            continue
+    targets: dict[str, Source] = {}  # by address or real path
+
+    def add(paths: Iterable[Path]) -> None:
+        for path in paths:
+            targets.setdefault(os.path.realpath(path), path_source(path, settings))
+
+    for text in map(plain_path, texts):
         try:
-            path = find_skill(text, settings)
+            if source := source_of(text, settings):
+                targets[text] = source
+            else:
+                add(_paths_below(text, settings, {skill.path for skill in found}))
         except SkillError as error:
-            targets.append(Outcome(text, text, error=error))
-            continue
-        # what is no folder of skills is passed on as it is: indexing it gives the error message
-        below = [path] if path in places else [place for place in places if path in place.parents]
-        below = sorted(below) or [skill.path for skill in discover([path])]
-        if not below and path.is_dir() and not any((path / name).exists() for name in ENTRY_NAMES):
-            bare = SkillError(
-                f"There is no skill in or below {path}: a skill is a folder with a {ENTRY_FILE}."
-            )
-            targets.append(Outcome(str(path), text, error=bare))
-            continue
-        targets += below or [path]
+            targets[text] = failed_source(text, text, error)
     if not texts:
         folders = search_folders(settings.skills_dir)
-        known = found or discover(folders)
-        targets += [skill.path for skill in known if skill.shadowed_by is None]
+        add(skill.path for skill in found or discover(folders) if skill.shadowed_by is None)
         if not targets:
             raise SkillError(
                 f"No skills found in {shown_folders(folders)}: name skill folders, Markdown files or "
                 "folders that contain skills."
             )
-    first: dict[str | int, Path | Source | Outcome] = {}
-    for number, target in enumerate(targets):
-        if isinstance(target, Source):  # two addresses may differ in what is not shown
-            first[number] = target
-        else:
-            place = target if isinstance(target, Path) else target.place
-            first.setdefault(os.path.realpath(place), target)
-    return list(first.values())
+    return list(targets.values())
+
+
+def _paths_below(text: str, settings: "Settings", found: set[Path]) -> list[Path]:
+    """Return the paths of the skills at or below the place that an argument names.
+
+    Raises:
+        SkillError: There is no such place, or no skill in it.
+    """
+    from skillpager.cli.session import find_skill
+    from skillpager.library import discover
+    from skillpager.parsing.skill import ENTRY_FILE, ENTRY_NAMES
+
+    path = find_skill(text, settings)
+    below = [path] if path in found else [place for place in found if path in place.parents]
+    below = sorted(below) or [skill.path for skill in discover([path])]
+    if not below and path.is_dir() and not any((path / name).exists() for name in ENTRY_NAMES):
+        raise SkillError(f"There is no skill in or below {path}: a skill is a folder with a {ENTRY_FILE}.")
+    return below or [path]  # a file that is not a skill: indexing it gives the error message
 
 
 def open_library_to_publish(
@@ -257,44 +275,6 @@ def publish_skill(publisher: "Publisher", pager: "SkillPager", outcome: "Outcome
         if key != outcome.key:
             pager.index(skill)
     publisher.publish(skill, path, key)
-
-
-def index_all(
-    pager: "SkillPager",
-    targets: "Sequence[Path | Source | Outcome]",
-    *,
-    jobs: int | None = None,
-    ray: str | None = None,
-    publisher: "Publisher | None" = None,
-) -> "list[Outcome]":
-    """Index skills in parallel, with a progress bar; return their outcomes in the order of `targets`.
-
-    With a publisher each is published as soon as it is indexed.
-
-    Args:
-        pager: The pager.
-        targets: What `find_targets` returns.
-        jobs: Number of workers.
-        ray: Address of a Ray cluster; None to work on this machine.
-        publisher: Publishes the skills; None not to publish them.
-
-    Raises:
-        SkillPagerError: A fault that would fail every skill, such as a wrong setting.
-    """
-    from skillpager.bulk import Outcome, index_skills, local_place, ray_place
-    from skillpager.bulk.sources import failed_source, path_source
-
-    sources = []
-    for target in targets:
-        if isinstance(target, Outcome):
-            assert target.error is not None
-            sources.append(failed_source(target.place, target.name, target.error))
-        else:
-            sources.append(path_source(target, pager.settings) if isinstance(target, Path) else target)
-    place = local_place(pager, jobs) if ray is None else ray_place(pager, ray, jobs)
-    finished = None if publisher is None else partial(publish_skill, publisher, pager)
-    with progress_bar("skills") as progress:
-        return index_skills(pager, sources, place, progress=progress, finished=finished)
 
 
 def print_outcomes(outcomes: "Sequence[Outcome]", *, exact: bool, as_json: bool) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 
-from skillpager.bulk import Outcome, index_places
+from skillpager.bulk import Outcome, index_skills
 from skillpager.integrations.options import LibraryFields, PageFields, shared_pager
 from skillpager.json_types import to_json
 from skillpager.library import LibraryPage
@@ -126,14 +126,14 @@ def index_sources(
 ) -> tuple[list[Record], dict[str, str]]:
     """Return a record of the entry file of each skill that is indexed now, and the errors by place.
 
-    The arguments are those of `bulk.index_places`.
+    The arguments are those of `bulk.index_skills`.
     """
     texts: dict[str, str] = {}
 
     def keep(done: Outcome, skill: Skill) -> None:
         texts[done.key] = skill.files[0].text
 
-    outcomes = index_places(pager, places, jobs=jobs, ray=ray, finished=keep)
+    outcomes = index_skills(pager, places, jobs=jobs, ray=ray, finished=keep)
     records = [
         Record(
             id=done.key,

@@ -3,7 +3,6 @@
 import os
 import signal
 import subprocess
-import threading
 from collections.abc import Iterator
 from contextlib import closing
 from multiprocessing import resource_tracker
@@ -21,15 +20,15 @@ from bulk_parts import (
     write_skills,
 )
 from postgres_server import is_running
-from skillpager.bulk import Outcome, index_skills, local_place, places, sources_of
-from skillpager.bulk.driver import MAX_ATTEMPTS
+from skillpager.bulk import Outcome, index_skills, workers
+from skillpager.bulk.driver import MAX_DEATHS
 from skillpager.errors import SkillError, SkillPagerError
 from skillpager.indexing import index_key
 from skillpager.parsing.skill import read_skill
 from skillpager.stores import SqliteStore
 from skillpager.types import Skill
 
-COUNT = places.PROCESSES_PAY_FROM + 4
+COUNT = workers.PROCESSES_PAY_FROM + 4
 
 
 @pytest.fixture
@@ -48,8 +47,8 @@ def test_many_skills_are_indexed_by_processes_and_few_by_threads(tmp_path: Path,
 
         outcomes = index_skills(
             pager,
-            sources_of([skills], pager.settings),
-            local_place(pager, 2),
+            [skills],
+            jobs=2,
             progress=lambda done, total: seen.append((done, total)),
             finished=note,
         )
@@ -64,7 +63,7 @@ def test_many_skills_are_indexed_by_processes_and_few_by_threads(tmp_path: Path,
         # what is stored is not built again, and few skills need no process
         one = write_skills(tmp_path / "more", 1)
         (one / "skill-000" / "SKILL.md").write_text("wordnew begins another skill.\n")
-        again = index_skills(pager, sources_of([skills, one], pager.settings), local_place(pager))
+        again = index_skills(pager, [skills, one])
         assert [outcome.cached for outcome in again] == [True] * COUNT + [False]
         assert [(outcome.nodes, outcome.tokens) for outcome in again[:-1]] == [
             (outcome.nodes, outcome.tokens) for outcome in outcomes
@@ -78,7 +77,7 @@ def test_many_skills_are_indexed_by_processes_and_few_by_threads(tmp_path: Path,
 def test_the_same_skill_from_two_places_is_built_once(tmp_path: Path) -> None:
     folders = [write_skills(tmp_path / name, 3) for name in ("a", "b")]
     pager = telling_pager(tmp_path, tmp_path / "store")
-    outcomes = index_skills(pager, sources_of(folders, pager.settings), local_place(pager, 1))
+    outcomes = index_skills(pager, folders, jobs=1)
     assert [outcome.stored for outcome in outcomes] == [True] * 6
     assert [outcome.key for outcome in outcomes[:3]] == [outcome.key for outcome in outcomes[3:]]
     assert len(built(tmp_path)) == 3
@@ -96,23 +95,22 @@ def test_a_worker_that_is_killed_costs_no_skill(tmp_path: Path, skills: Path) ->
                 os.kill(process, signal.SIGKILL)
                 killed.append(process)
 
-    outcomes = index_skills(
-        pager, sources_of([skills], pager.settings), local_place(pager, 2), progress=kill_some
-    )
+    outcomes = index_skills(pager, [skills], jobs=2, progress=kill_some)
     assert len(killed) == 3
     with closing(SqliteStore(tmp_path / "store")) as store:
         assert_all_stored(outcomes, skills, store)
-    assert COUNT <= len(built(tmp_path)) <= COUNT + len(killed)
+    # a death repeats what each worker had in hand
+    assert COUNT <= len(built(tmp_path)) <= COUNT + 2 * len(killed)
     pager.close()
 
 
 def test_a_skill_that_ends_every_worker_fails_alone(tmp_path: Path, skills: Path) -> None:
     (skills / "skill-007" / "SKILL.md").write_text(f"{DEADLY} text.\n")
     pager = telling_pager(tmp_path, tmp_path / "store", seconds=0.0)
-    outcomes = index_skills(pager, sources_of([skills], pager.settings), local_place(pager, 2))
+    outcomes = index_skills(pager, [skills], jobs=2)
     failed = [outcome for outcome in outcomes if outcome.error is not None]
     assert [(outcome.name, type(outcome.error)) for outcome in failed] == [("skill-007", SkillError)]
-    assert f"{MAX_ATTEMPTS} workers died over it" in str(failed[0].error)
+    assert f"{MAX_DEATHS} workers died over it" in str(failed[0].error)
     assert sum(outcome.stored for outcome in outcomes) == COUNT - 1
     pager.close()
 
@@ -128,22 +126,8 @@ def test_workers_that_cannot_start_are_an_error(
 ) -> None:
     break_new_processes(monkeypatch, tmp_path)
     pager = telling_pager(tmp_path, tmp_path / "store")
-    with pytest.raises(SkillPagerError, match=r"5 workers in a row died as they started.*--jobs 1"):
-        index_skills(pager, sources_of([skills], pager.settings), local_place(pager, 2))
-    pager.close()
-
-
-def test_workers_that_die_as_they_start_are_replaced_while_there_is_patience(
-    tmp_path: Path, skills: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("skillpager.bulk.processes.Processes.patience", 20.0)  # another each second
-    break_new_processes(monkeypatch, tmp_path)
-    mended = threading.Timer(3.5, os.environ.pop, ["PYTHONHOME"])
-    mended.start()
-    pager = telling_pager(tmp_path, tmp_path / "store", seconds=0.0)
-    outcomes = index_skills(pager, sources_of([skills], pager.settings), local_place(pager, 2))
-    mended.join()
-    assert all(outcome.stored for outcome in outcomes)
+    with pytest.raises(SkillPagerError, match=r"end as they start.*--jobs 1"):
+        index_skills(pager, [skills], jobs=2)
     pager.close()
 
 

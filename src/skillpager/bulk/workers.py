@@ -1,0 +1,275 @@
+"""Workers that build indexes: threads of this process, processes of this machine, tasks on a Ray cluster.
+
+Each kind is an `Executor`. A worker writes the index into the store itself, so that finished work stays done,
+whatever dies.
+"""
+
+import logging
+import os
+import pickle
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
+from multiprocessing import get_context, parent_process
+from typing import TYPE_CHECKING, Any
+
+from skillpager.errors import SettingsError, SkillPagerError, require_extra
+from skillpager.settings import hide_secrets
+
+if TYPE_CHECKING:
+    from skillpager.pager import SkillPager
+    from skillpager.types import Skill
+
+logger = logging.getLogger(__name__)
+
+# the encoder itself uses every processor; a second skill fills the time in which the first is split
+THREADS = 2
+# a process takes about 200 MB
+MAX_PROCESSES = 8
+# a process takes a second to start, in which a dozen skills are indexed
+PROCESSES_PAY_FROM = 40
+# how often Ray begins a task again whose worker or machine died
+RAY_RETRIES = 4
+# address of a cluster that is started for the run, and stopped after it
+RAY_LOCAL = "local"
+# the cluster of RAY_ADDRESS, or one that runs on this machine; else `local`
+RAY_AUTO = "auto"
+# beginning of an address of Ray Client: a run would end with the connection, where Ray's jobs go on
+RAY_CLIENT = "ray://"
+KNOCK_SECONDS = 10.0
+# settings of Ray, unless the user has others: no usage reports, no warnings, workers as urgent as local ones
+RAY_ENVIRONMENT = {
+    "RAY_worker_niceness": "0",
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_USAGE_STATS_PROMPT_ENABLED": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A skill to index, with its cache key and where it was read, for people."""
+
+    key: str
+    place: str
+    skill: "Skill"
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """The result of a task.
+
+    Attributes:
+        nodes: Number of nodes.
+        seconds: How long it took.
+        error: Why there is no index; None if it is in the store. It is a value, because executors wrap
+            exceptions in their own.
+        notes: Warnings that were logged meanwhile in another process.
+    """
+
+    nodes: int = 0
+    seconds: float = 0.0
+    error: SkillPagerError | None = None
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Workers:
+    """Workers of one kind.
+
+    Attributes:
+        count: How many tasks they work on at a time.
+        open: Starts `count` or fewer of them.
+        build: Builds the index of a task; is submitted to the executor.
+        deaths: The exceptions of a task whose worker died. After a `BrokenExecutor` all are started again.
+    """
+
+    count: int
+    open: Callable[[int], Executor]
+    build: Callable[[Task], Built]
+    deaths: tuple[type[BaseException], ...] = (BrokenExecutor,)
+
+
+def build_task(pager: "SkillPager", task: Task) -> Built:
+    """Build and store the index of a skill; a fault that is not a `SkillPagerError` is one of the skill."""
+    from skillpager.library import skill_faults
+
+    started = time.perf_counter()
+    try:
+        with skill_faults(task.place):
+            index = pager.store_index(task.skill)
+    except SkillPagerError as error:
+        return Built(seconds=time.perf_counter() - started, error=error)
+    return Built(len(index.nodes), time.perf_counter() - started)
+
+
+def build_elsewhere(pager: bytes, task: Task) -> Built:
+    """Do the same in another process, with the warnings that are logged there."""
+    from skillpager.indexing import index_key
+
+    own = _unpickled(pager)
+    if index_key(task.skill, own.recipe) != task.key:
+        other = SettingsError(
+            f"The worker at {socket.gethostname()} makes other indexes ({own.recipe}) than the machine with "
+            "the skills: install the same version of skillpager, with its models, on all machines."
+        )
+        return Built(error=other)
+    notes: list[str] = []
+    handler = logging.Handler(logging.WARNING)
+    handler.emit = lambda record: notes.append(record.getMessage())  # type: ignore[method-assign]
+    package = logging.getLogger("skillpager")
+    package.addHandler(handler)
+    try:
+        return replace(build_task(own, task), notes=notes)
+    finally:
+        package.removeHandler(handler)
+
+
+@lru_cache(maxsize=1)
+def _unpickled(pager: bytes) -> "SkillPager":
+    """Return the pager of this process, whose models are loaded once."""
+    made: SkillPager = pickle.loads(pager)  # noqa: S301 - pickled by the process that started this one
+    return made
+
+
+def local_workers(pager: "SkillPager", tasks: int, jobs: int | None = None) -> Workers:
+    """Return workers on this machine: threads for a few skills, processes for many.
+
+    Args:
+        pager: Its encoder, classifier and store are used.
+        tasks: How many skills there are, at least.
+        jobs: Number of workers; default: 2 threads, or a process for each processor, up to 8.
+    """
+    from skillpager.encoders.builtin import usable_processors
+
+    processes = jobs or min(usable_processors(), MAX_PROCESSES)
+    remote = pager.recipe.encoder.startswith("openai:") or pager.recipe.classifier.startswith("llm")
+    # an endpoint is only waited for, which threads can; and in one process the encoder takes all processors
+    if processes > 1 and tasks >= PROCESSES_PAY_FROM and not remote:
+        with suppress(
+            pickle.PicklingError, TypeError, AttributeError
+        ):  # parts that only this process can have
+            return Workers(processes, _open_processes, partial(build_elsewhere, pickle.dumps(pager)))
+    return Workers(jobs or THREADS, ThreadPoolExecutor, partial(build_task, pager))
+
+
+def _open_processes(count: int) -> Executor:
+    return ProcessPoolExecutor(count, get_context("spawn"), _prepare_process)
+
+
+def _prepare_process() -> None:
+    # read when numpy and the encoder are imported, which unpickling a pager does
+    os.environ["OMP_NUM_THREADS"] = "1"
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # end at once and without a traceback
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """End this process when the one that started it is gone, even if it was killed."""
+    parent = parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
+
+
+@contextmanager
+def ray_workers(pager: "SkillPager", address: str, jobs: int | None = None) -> Iterator[Workers]:
+    """Connect to a Ray cluster, and yield workers on it.
+
+    Args:
+        pager: Its encoder, classifier and store are used.
+        address: `HOST:PORT`; `auto` for the cluster of `RAY_ADDRESS` or of this machine; `local` for one that
+            is started for the run. `auto` without any is `local`.
+        jobs: Number of workers; default: one for each processor of the cluster.
+
+    Raises:
+        MissingExtraError: Ray is not installed.
+        SettingsError: The address is that of Ray Client, there is no cluster, or it has machines that cannot
+            write the store.
+    """
+    if (os.environ.get("RAY_ADDRESS", "") if address == RAY_AUTO else address).startswith(RAY_CLIENT):
+        raise SettingsError(
+            f"`{RAY_CLIENT}` begins an address of Ray Client, which SkillPager does not use: run the command "
+            "on a machine of the cluster with `--ray HOST:6379`, or have it run there: "
+            "`ray job submit --address http://HOST:8265 -- skillpager index PATH --ray`."
+        )
+    for name, value in RAY_ENVIRONMENT.items():
+        os.environ.setdefault(name, value)
+    ray: Any = require_extra("ray", extra="ray", purpose="Indexing on a cluster")
+    ours = not ray.is_initialized()
+    if ours:
+        _connect(ray, address)
+    try:
+        _check_store(pager, ray)
+        count = jobs or max(1, int(ray.cluster_resources().get("CPU", 1)))
+        deaths = (ray.exceptions.RayError,)
+        build = partial(build_elsewhere, pickle.dumps(pager))
+        yield Workers(count, lambda _: RayExecutor(ray), build, deaths)
+    finally:
+        if ours:
+            ray.shutdown()
+
+
+class RayExecutor(Executor):
+    """Tasks on the cluster to which this process is connected, one processor each."""
+
+    def __init__(self, ray: Any) -> None:
+        self._run = ray.remote(num_cpus=1, max_retries=RAY_RETRIES)(_call)
+
+    def submit(self, call: Any, /, *tasks: Any, **_: Any) -> Future[Any]:
+        """Send a task; the dashboard shows it by the name of its skill."""
+        future: Future[Any] = self._run.options(name=tasks[0].skill.name).remote(call, tasks[0]).future()
+        return future
+
+
+def _call(build: Callable[[Task], Built], task: Task) -> Built:
+    return build(task)
+
+
+def _connect(ray: Any, address: str) -> None:
+    """Connect to a cluster, or start one on this machine.
+
+    Raises:
+        SettingsError: There is no cluster at the address, or none can be started.
+    """
+    options: dict[str, Any] = {"namespace": "skillpager", "logging_level": "ERROR", "log_to_driver": False}
+    if address == RAY_LOCAL:
+        options |= {"address": RAY_LOCAL, "include_dashboard": False}
+    try:
+        if address not in (RAY_LOCAL, RAY_AUTO):
+            # Ray itself tries for minutes
+            host, _, port = address.rpartition(":")
+            if not host or not port.isdecimal():
+                raise ValueError("write HOST:PORT, auto or local")
+            socket.create_connection((host, int(port)), KNOCK_SECONDS).close()
+            options["address"] = address
+        # without an address Ray looks for a cluster, and starts one if there is none
+        ray.init(**options)
+    except Exception as error:  # whatever Ray raises, the run cannot begin
+        reason = " ".join(str(error).split())[:200]
+        raise SettingsError(
+            f"There is no Ray cluster at {hide_secrets(address)} ({reason}): `ray start --head` starts one, "
+            "`ray status` shows it; `--ray local` needs none."
+        ) from error
+
+
+def _check_store(pager: "SkillPager", ray: Any) -> None:
+    """Raise a `SettingsError` if the store is a file that some machine of the cluster cannot write."""
+    from skillpager.stores import SqliteStore
+
+    here = ray.util.get_node_ip_address()
+    for node in ray.nodes():
+        address = node["NodeManagerAddress"]
+        if node["Alive"] and address != here and isinstance(pager.store, SqliteStore):
+            raise SettingsError(
+                f"The store {pager.store.place} is a file of this machine, which the cluster's machine "
+                f"{address} cannot write: name a database (`--store postgresql://HOST/DATABASE`), or use "
+                "`--ray local`."
+            )
