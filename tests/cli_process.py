@@ -1,5 +1,6 @@
 """The command line: run it as a real process, on a terminal, or within this process."""
 
+import contextlib
 import errno
 import json
 import logging
@@ -14,6 +15,7 @@ from typing import Any
 
 from typer.testing import CliRunner
 
+import sample_indexes
 from skillpager.cli.app import app
 
 ROOT = Path(__file__).parent.parent
@@ -46,8 +48,10 @@ def command(*arguments: str | Path) -> list[str]:
     return [sys.executable, "-m", "skillpager", *map(str, arguments)]
 
 
-def environment(cache: Path, **changes: str) -> dict[str, str]:
-    """Return an environment with a home folder and a cache of its own."""
+def environment(cache: Path, *, samples: bool = True, **changes: str) -> dict[str, str]:
+    """Return an environment with a home folder and a cache of its own, which has the indexes of the samples."""
+    if samples:
+        sample_indexes.fill(cache)
     home = cache.parent / "home"
     home.mkdir(exist_ok=True)
     known = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR")}
@@ -64,20 +68,21 @@ def run(*arguments: str | Path, env: dict[str, str], stdin: bytes = b"", cwd: Pa
     return Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
-def invoke(*arguments: str | Path, env: dict[str, str], stdin: bytes = b"") -> Ran:
+def invoke(*arguments: str | Path, env: dict[str, str], stdin: bytes = b"", cwd: Path = ROOT) -> Ran:
     """Run the command within this process, which is cheap where a process is not the point."""
     root, ours = logging.getLogger(), logging.getLogger("skillpager")
     handlers, level = list(root.handlers), ours.level
     others: dict[str, str | None] = {name: None for name in os.environ if name.startswith("SKILLPAGER_")}
     try:
-        done = CliRunner().invoke(
-            app,
-            list(map(str, arguments)),
-            input=stdin,
-            env={**others, **env},
-            prog_name="skillpager",
-            catch_exceptions=False,
-        )
+        with contextlib.chdir(cwd):
+            done = CliRunner().invoke(
+                app,
+                list(map(str, arguments)),
+                input=stdin,
+                env={**others, **env},
+                prog_name="skillpager",
+                catch_exceptions=False,
+            )
     finally:
         root.handlers[:] = handlers
         ours.setLevel(level)

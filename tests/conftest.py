@@ -13,6 +13,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+import sample_indexes
 from plain_parts import TurnsClassifier, plain_pager
 from skillpager import SkillPager
 from skillpager.settings import Settings
@@ -161,6 +162,13 @@ def _own_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _sample_indexes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Let all workers of xdist share the indexes of the samples."""
+    base = tmp_path_factory.getbasetemp()
+    sample_indexes.share((base.parent if hasattr(request.config, "workerinput") else base) / "indexes")
+
+
 @pytest.fixture(autouse=True)
 def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
     """Refuse connections to anything but this machine."""
@@ -178,7 +186,7 @@ def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="session")
 def pager(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SkillPager]:
     """The default parts: shipped encoder and classifier, a real SQLite store."""
-    folder = tmp_path_factory.mktemp("pager")
+    folder = sample_indexes.fill(tmp_path_factory.mktemp("pager"))
     made = SkillPager(settings=Settings(cache_dir=folder))
     yield made
     made.close()
@@ -193,7 +201,8 @@ def quick_pager(tmp_path_factory: pytest.TempPathFactory) -> SkillPager:
 @pytest.fixture(scope="session")
 def sample_pager(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SkillPager]:
     """The hashing encoder and the shipped classifier: for golden files of single stages."""
-    made = SkillPager(encoder="hashing", settings=Settings(cache_dir=tmp_path_factory.mktemp("samples")))
+    folder = sample_indexes.fill(tmp_path_factory.mktemp("samples"))
+    made = SkillPager(encoder="hashing", settings=Settings(cache_dir=folder))
     yield made
     made.close()
 

@@ -10,7 +10,7 @@ from itertools import product
 from pathlib import Path
 
 from cli_mistakes import MISTAKES, make, messages
-from cli_process import environment, run
+from cli_process import environment, invoke
 from skillpager import SkillPager
 from skillpager.output import outline as explain
 from skillpager.pages.assemble import leave_out, longest, make_whole
@@ -70,7 +70,7 @@ ASKED = {
 
 def asked_text(name: str, cache: Path) -> str:
     """Return what `skillpager ask` prints, without the folder of the sample skills."""
-    done = run("ask", *ASKED[name], "--quiet", env=environment(cache))
+    done = invoke("ask", *ASKED[name], "--quiet", env=environment(cache))
     return done.out.replace(f"{SAMPLES}/", "{samples}/")
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from cli_process import ROOT, SAMPLES, Ran, environment, run
+import sample_indexes
+from cli_process import ROOT, SAMPLES, Ran, environment, invoke, run
 from golden import ASKED, FOLDER, asked_text
 from skillpager import SkillPager
 from skillpager.json_types import to_json
@@ -24,10 +25,7 @@ Ask = Callable[..., Ran]
 @pytest.fixture(scope="module")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A cache that holds every sample skill."""
-    cache = tmp_path_factory.mktemp("ask") / "cache"
-    done = run("index", SAMPLES, env=environment(cache))
-    assert done.code == 0, done.err
-    return cache
+    return sample_indexes.fill(tmp_path_factory.mktemp("ask") / "cache")
 
 
 @pytest.fixture
@@ -35,7 +33,7 @@ def ask(cache: Path) -> Ask:
     """Run `skillpager ask` on the warm cache."""
 
     def start(*arguments: str | Path, stdin: bytes = b"", cwd: Path = ROOT, **variables: str) -> Ran:
-        return run("ask", *arguments, env=environment(cache, **variables), stdin=stdin, cwd=cwd)
+        return invoke("ask", *arguments, env=environment(cache, **variables), stdin=stdin, cwd=cwd)
 
     return start
 

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+import sample_indexes
 from cli_process import ROOT, SAMPLES, Ran, command, environment, hide, invoke, run, run_on_terminal
 from openai_server import OpenAIServer, Reply, openai_server  # noqa: F401
 from skillpager import SkillPager
@@ -42,10 +43,7 @@ Run = Callable[..., Ran]
 @pytest.fixture(scope="session")
 def warm_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A cache that holds every sample skill."""
-    cache = tmp_path_factory.mktemp("cli") / "cache"
-    done = run("index", SAMPLES, env=environment(cache))
-    assert done.code == 0, done.err
-    return cache
+    return sample_indexes.fill(tmp_path_factory.mktemp("cli") / "cache")
 
 
 @pytest.fixture(scope="session")
@@ -61,7 +59,7 @@ def skillpager(warm_cache: Path) -> Run:
     """Run the command on the warm cache: `skillpager("page", …, stdin=…, cwd=…, VARIABLE=…)`."""
 
     def start(*arguments: str | Path, stdin: bytes = b"", cwd: Path = ROOT, **variables: str) -> Ran:
-        return run(*arguments, env=environment(warm_cache, **variables), stdin=stdin, cwd=cwd)
+        return invoke(*arguments, env=environment(warm_cache, **variables), stdin=stdin, cwd=cwd)
 
     return start
 
@@ -436,7 +434,7 @@ def test_graph_is_drawn(skillpager: Run, tmp_path: Path) -> None:
 
 
 def test_index_tells_what_it_did_and_skips_what_is_cached(tmp_path: Path) -> None:
-    env = environment(tmp_path / "cache")
+    env = environment(tmp_path / "cache", samples=False)
     first = run("index", SAMPLES / "git-bisect", SAMPLES / "csv-cleaning" / "SKILL.md", env=env)
     header, *rows = [line.split("\t") for line in first.out.splitlines()]
     assert header == ["skill", "nodes", "tokens", "time", "path"]
@@ -447,7 +445,8 @@ def test_index_tells_what_it_did_and_skips_what_is_cached(tmp_path: Path) -> Non
 
 
 def test_index_says_what_a_small_cache_has_no_room_for(tmp_path: Path) -> None:
-    env = environment(tmp_path / "cache", SKILLPAGER_MAX_CACHE_BYTES="200000", SKILLPAGER_ENCODER="hashing")
+    limits = {"SKILLPAGER_MAX_CACHE_BYTES": "200000", "SKILLPAGER_ENCODER": "hashing"}
+    env = environment(tmp_path / "cache", samples=False, **limits)
     done = invoke("index", SAMPLES, env=env)
     assert done.code == 1
     shown = [line.split("\t")[3] for line in done.out.splitlines()[1:]]
@@ -458,7 +457,7 @@ def test_index_says_what_a_small_cache_has_no_room_for(tmp_path: Path) -> None:
 
 def test_index_does_not_look_into_what_is_stored(tmp_path: Path) -> None:
     """A damaged index stays until a page loads it."""
-    env = environment(tmp_path / "cache", SKILLPAGER_ENCODER="hashing")
+    env = environment(tmp_path / "cache", samples=False, SKILLPAGER_ENCODER="hashing")
     invoke("index", SAMPLES / "git-bisect", env=env)
     with sqlite3.connect(invoke("cache", "info", "--json", env=env).json["path"]) as database:
         database.execute("UPDATE nodes SET tokens = 9")
@@ -576,7 +575,7 @@ def test_a_server_without_skills_names_the_folders_as_list_does(
 
 def test_cache_is_shown_verified_evicted_and_cleared(tmp_path: Path) -> None:
     cache = tmp_path / "cache"
-    env = environment(cache)
+    env = environment(cache, samples=False)
     run("index", SAMPLES / "git-bisect", SAMPLES / "csv-cleaning", env=env)
     info = run("cache", "info", "--json", env=env).json
     assert {entry["name"] for entry in info["entries"]} == {"git-bisect", "csv-cleaning"}

@@ -111,7 +111,7 @@ def test_a_project_file_may_not_choose_an_endpoint(tmp_path: Path) -> None:
 
 def test_a_store_that_cannot_be_opened_costs_a_warning_and_commands_for_it_say_why(tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("a file")
-    env = environment(tmp_path / "cache")
+    env = environment(tmp_path / "cache", samples=False)
     done = run("page", SAMPLES / "git-bisect", "skip a commit", env=env)
     assert done.code == 0
     assert "git bisect skip" in done.out
