@@ -7,8 +7,8 @@ import pytest
 
 from cli_process import ROOT, SAMPLES, environment, run
 from skillpager.json_types import to_json
-from skillpager.library.checking.checks import check_library
-from skillpager.library.checking.findings import Kind
+from skillpager.library.checks import check_library
+from skillpager.library.skill_checks import Kind
 
 ODD = "examples/skills/odd-markdown/SKILL.md"
 

@@ -11,8 +11,7 @@ from skillpager.cli.options import AsJson, LibraryName, PagerOptions, SearchedFo
 from skillpager.cli.views import counted, progress_bar
 
 if TYPE_CHECKING:
-    from skillpager.library.checking.findings import Kind
-    from skillpager.library.checking.skill_checks import Limits
+    from skillpager.library.skill_checks import Kind, Limits
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
@@ -62,7 +61,7 @@ class CheckOptions:
 
     def kinds(self) -> "list[Kind]":
         """Return the kinds that are left out; a `UsageError` names one that there is not."""
-        from skillpager.library.checking.findings import Kind
+        from skillpager.library.skill_checks import Kind
 
         unknown = sorted(set(self.ignore or ()) - set(Kind))
         if unknown:
@@ -71,15 +70,15 @@ class CheckOptions:
 
     def limits(self) -> "Limits":
         """Return the limits of the check."""
-        from skillpager.library.checking.checks import DEFAULT_LIMITS
-        from skillpager.library.checking.skill_checks import Limits
+        from skillpager.library.skill_checks import Limits
 
+        default = Limits()
         return Limits(
-            description=self.max_description or DEFAULT_LIMITS.description,
-            body_lines=self.max_lines or DEFAULT_LIMITS.body_lines,
-            body_tokens=self.max_tokens or DEFAULT_LIMITS.body_tokens,
-            near_copy=self.near_copy or DEFAULT_LIMITS.near_copy,
-            overlap=self.overlap or DEFAULT_LIMITS.overlap,
+            description=self.max_description or default.description,
+            body_lines=self.max_lines or default.body_lines,
+            body_tokens=self.max_tokens or default.body_tokens,
+            near_copy=self.near_copy or default.near_copy,
+            overlap=self.overlap or default.overlap,
         )
 
 
@@ -89,7 +88,7 @@ def check(folders: SearchedFolders = None, *, options: CheckOptions, as_json: As
     """Check skills as their authors would before others use them.
 
     Found are departures from the Agent Skills specification, dead links, files that are too long, missing
-    and contradictory licences, copies, skills that take each other's queries, and descriptions that hosts
+    licences, copies, skills that take each other's queries, and descriptions that hosts
     have no room for; each with file, line and remedy. The exit code is 1 if there are errors, 0 if there
     are only warnings. docs/library-check.md describes every kind.
 
@@ -101,7 +100,7 @@ def check(folders: SearchedFolders = None, *, options: CheckOptions, as_json: As
     from skillpager.cli.session import report_estimates
     from skillpager.folders.agents import search_folders, shown_folders
     from skillpager.json_types import to_json
-    from skillpager.library.checking.checks import check_library
+    from skillpager.library.checks import check_library
     from skillpager.settings import load_settings
     from skillpager.tokens import default_counter
 

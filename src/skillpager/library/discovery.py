@@ -19,7 +19,6 @@ from skillpager.display_text import one_line
 from skillpager.errors import SkillError, SkillPagerError, is_panic
 from skillpager.folders.walks import SKIPPED_FOLDERS, entries_of, identity_of, warn_of_size
 from skillpager.json_types import HIDDEN
-from skillpager.library.licences import stated_licence
 from skillpager.memory import FileStamps, take_stamps
 from skillpager.parsing.skill import ENTRY_FILE, read_skill, shown_name
 from skillpager.settings import MAX_SKILL_BYTES
@@ -40,6 +39,8 @@ MAX_FOLDERS = 20_000
 # longest name that is compared with others, to say which are similar
 MAX_COMPARED_CHARS = 100
 MAX_FAULT_CHARS = 200
+# longer statements of a licence are prose, which no table can tell
+MAX_STATED_CHARS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,12 +144,27 @@ def stub_of(metadata: Mapping[str, str]) -> str | None:
     Args:
         metadata: Front-matter fields, as in `Skill.metadata`.
     """
-    try:
-        own = json.loads(metadata.get("metadata", ""))
-    except json.JSONDecodeError:
-        return None
-    original = own.get(STUB_OF) if isinstance(own, dict) else None
+    original = _nested(metadata).get(STUB_OF)
     return original if isinstance(original, str) else None
+
+
+def stated_licence(metadata: Mapping[str, str]) -> str:
+    """Return the licence that front matter states as `license` or `metadata.license`; empty if it does not.
+
+    Args:
+        metadata: Front-matter fields, as in `Skill.metadata`.
+    """
+    texts = (fields.get(key) for fields in (metadata, _nested(metadata)) for key in ("license", "licence"))
+    return next((line for text in texts if text and (line := one_line(str(text), MAX_STATED_CHARS))), "")
+
+
+def _nested(metadata: Mapping[str, str]) -> Mapping[str, object]:
+    """Return the fields of `metadata` within front matter."""
+    try:
+        nested = json.loads(metadata.get("metadata", ""))
+    except (ValueError, RecursionError):
+        return {}
+    return nested if isinstance(nested, dict) else {}
 
 
 @contextmanager

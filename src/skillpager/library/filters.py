@@ -13,13 +13,7 @@ from pathlib import Path
 
 from skillpager.errors import SettingsError
 from skillpager.library.discovery import FoundSkill
-from skillpager.library.licences import (
-    UNKNOWN,
-    Licences,
-    licence_family,
-    permits,
-    recognise_name,
-)
+from skillpager.library.licences import UNKNOWN, Licences, licence_family, permits, recognise_name
 from skillpager.parsing.folder import own_files
 from skillpager.parsing.skill import ENTRY_FILE
 from skillpager.settings import Settings

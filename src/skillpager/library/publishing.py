@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from skillpager.errors import SkillError
-from skillpager.library.discovery import USER_ONLY, FoundSkill, stub_of
-from skillpager.library.licences import Licences, recognise_name, stated_licence
+from skillpager.library.discovery import USER_ONLY, FoundSkill, stated_licence, stub_of
+from skillpager.library.licences import Licences, recognise_name
 from skillpager.library.published import pack_skill
 from skillpager.types import PublishedSkill, Skill
 

@@ -1,1 +1,0 @@
-"""Checks of a library of skills, and of each skill: what `skillpager library check` reports to authors."""
