@@ -352,7 +352,7 @@ def _licence_findings(
         remedy = "write an SPDX id such as MIT, or LicenseRef- and a name"
     elif licence.place is None:
         problem = "no licence is stated, so nobody else may use the skill"
-        remedy = "state one as `license:` in the front matter"
+        remedy = "state one as `license:` in the front matter, or add a LICENSE file"
     elif LICENCE_FILE.fullmatch(licence.place.name):
         return  # its text is for people to read
     else:
