@@ -104,15 +104,13 @@ def soak(seconds: float, workers: int) -> Iterator[Row]:
     with tempfile.TemporaryDirectory() as name:
         folder, skills = Path(name), Path(name) / "skills"
         shutil.copytree(SAMPLES, skills)
-        audit = folder / "audit.jsonl"
-        options = ["--workers", str(workers), "--audit-log", str(audit)]
+        options = ["--workers", str(workers)]
         with serving(folder, options, skills) as service, changing(skills) as changes:
             script = write_script(folder, service)
             script.write_text(script.read_text().partition("done = ")[0] + DONE)
-            began, answers = time.monotonic(), 0
+            began = time.monotonic()
             while time.monotonic() - began < seconds:
                 told = _load(service, script)
-                answers += told["requests"]
                 pids = processes(service.pid)
                 yield Row(
                     seconds=round(time.monotonic() - began),
@@ -122,10 +120,6 @@ def soak(seconds: float, workers: int) -> Iterator[Row]:
                     changes=len(changes),
                     load=round(load_average(), 1),
                 )
-            with audit.open(encoding="utf-8") as lines:
-                written = sum(json.loads(line)["route"] == "/v1/page" for line in lines)
-            # wrk drops the answers that are under way when it ends
-            assert written >= answers, f"{written} lines of the audit log for {answers} answers"
 
 
 def _load(service: Service, script: Path) -> dict[str, float]:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import uvicorn
 from starlette.datastructures import Headers
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
 # a client that makes the server wait is looked at this often, and cut off if nothing changed between two
-# looks; longer than `http.gate.BODY_SECONDS`, so that the gate answers a slow body first
+# looks; longer than `http.middleware.BODY_SECONDS`, so that a slow body is answered first
 CLIENT_SECONDS = 15.0
-# open connections; a further one takes the place of another
+# open connections; requests on further ones get 503
 MAX_CONNECTIONS = 512
 
 
@@ -25,59 +25,28 @@ class BoundedConnection(H11Protocol):
     """
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin to watch the client, and close another connection if there are too many."""
+        """Begin to watch the client."""
         super().connection_made(transport)
-        self._idle_since = self.loop.time()
         self._seen: tuple[object, bool, int] | None = None
         self._next_look = self.loop.call_later(CLIENT_SECONDS, self._look)
-        open_ones = cast(set[BoundedConnection], self.connections)
-        if len(open_ones) > most_connections():
-            # all but those whose answer is being made, the longest idle first
-            others = [(not each._waits, each._idle_since, id(each), each) for each in open_ones - {self}]
-            min(others)[-1]._cut_off()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop watching."""
         self._next_look.cancel()
         super().connection_lost(exc)
 
-    def on_response_complete(self) -> None:
-        """Note when the client may send its next request."""
-        self._idle_since = self.loop.time()
-        super().on_response_complete()
-
-    @property
-    def _answered(self) -> bool:
-        return self.cycle is not None and self.cycle.response_complete
-
-    @property
-    def _waits(self) -> bool:
-        """Whether the next step is the client's: to send, or to read."""
-        asked = self.cycle is not None and not self.cycle.more_body
-        return not asked or self._answered or self.transport.get_write_buffer_size() > 0
-
     def _look(self) -> None:
-        """Cut the client off if it has not moved since the last look."""
-        before, now = self._seen, (self.cycle, self._answered, self.transport.get_write_buffer_size())
-        if self._waits and before and before[:2] == now[:2] and before[2] <= now[2]:
-            self._cut_off()
+        """Cut the client off if the next step was its own at the last look too, and it has not moved."""
+        unread = self.transport.get_write_buffer_size()
+        answered = self.cycle is not None and self.cycle.response_complete
+        asked = self.cycle is not None and not self.cycle.more_body
+        before, now = self._seen, (self.cycle, answered, unread)
+        waits = not asked or answered or unread > 0
+        if waits and before and before[:2] == now[:2] and before[2] <= unread:
+            self.transport.abort()
             return
-        self._seen = now if self._waits else None
+        self._seen = now if waits else None
         self._next_look = self.loop.call_later(CLIENT_SECONDS, self._look)
-
-    def _cut_off(self) -> None:
-        self.connections.discard(self)  # the next of many new connections must count without it
-        self.transport.abort()
-
-
-def most_connections() -> int:
-    """Return how many connections may be open: at most half of the files that the process may open."""
-    try:
-        import resource
-    except ImportError:  # Windows has no such limit
-        return MAX_CONNECTIONS
-    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return MAX_CONNECTIONS if files == resource.RLIM_INFINITY else min(MAX_CONNECTIONS, files // 2)
 
 
 def uvicorn_config(
@@ -93,11 +62,10 @@ def uvicorn_config(
     return uvicorn.Config(
         app,
         access_log=False,  # it has the queries
-        # asyncio accepts twice as many before it reports the first: with those open less than all files
-        backlog=most_connections() // 4,
         h11_max_incomplete_event_size=head_bytes,
         http=BoundedConnection,
         lifespan="on",
+        limit_concurrency=MAX_CONNECTIONS,
         log_config=None,
         proxy_headers=False,
         server_header=False,

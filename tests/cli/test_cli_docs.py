@@ -22,7 +22,7 @@ def test_docs_are_what_help_says() -> None:
 
 def test_every_command_has_examples() -> None:
     helps = {words: text for words, text in generator().helps() if words not in GROUPS}
-    assert len(helps) == 43
+    assert len(helps) == 42
     assert [words for words, text in helps.items() if "Examples:\n    " not in text] == []
 
 

@@ -32,7 +32,7 @@ EVERYTHING = {
     "tolerations": [{"key": "a", "operator": "Exists"}],
     "skills": {"volume": {"configMap": {"name": "skills"}}},
 }
-LEAST = {"replicas": 1, "rateLimit": "", "audit": False, "store": {"address": "", "passwordSecret": ""}}
+LEAST = {"replicas": 1, "store": {"address": "", "passwordSecret": ""}}
 
 
 def checked(*command: str | Path) -> None:
@@ -85,7 +85,7 @@ def test_kubernetes_accepts_what_the_chart_renders(values: dict[str, Any], versi
     "values",
     [
         {"replicas": 0},
-        {"rateLimit": "fast"},
+        {"tokenSecret": ""},
         {"replica": 2},
         {"store": {"address": "postgresql://me:password@host/db"}},
     ],
@@ -117,10 +117,11 @@ def test_the_compose_file_starts_the_service_as_it_can_be_started(tmp_path: Path
     assert {argument.partition("=")[0] for argument in given} <= options_of_serve()
     assert f":{DEFAULT_PORT}/readyz" in service["healthcheck"]["test"][-1]
     assert service["deploy"]["replicas"] == 2
-    # everything but the files of the container is right: the first that is missing is named
+    # everything but the variables is right: the one that is missing is named
     done = run("serve", tmp_path, *given, env=environment(tmp_path / "cache"))
     assert done.code == 1
-    assert "/run/secrets/tokens" in done.err
+    assert "SKILLPAGER_SERVER_TOKEN" in done.err
+    assert "SKILLPAGER_SERVER_TOKEN" in service["environment"]
     variables = set(re.findall(r"\$\{(\w+)", (DEPLOY / "compose.yaml").read_text()))
     assert variables == set(re.findall(r"^(\w+)=", (DEPLOY / "env.example").read_text(), re.MULTILINE))
 

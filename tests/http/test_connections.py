@@ -13,7 +13,7 @@ from conftest import SAMPLES
 from http_running import ASKED, TIME_LIMIT, running
 from mcp_clients import served_at_port, server_of
 from skillpager import SkillPager, serving
-from skillpager.http import gate
+from skillpager.http import middleware
 
 HEAD = "POST /v1/page HTTP/1.1\r\nHost: 127.0.0.1\r\n"
 BODY = "Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
@@ -48,7 +48,7 @@ def ended(client: socket.socket) -> bool:
 
 def test_silent_and_half_sent_requests_end(pager: SkillPager, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serving, "CLIENT_SECONDS", 0.8, raising=False)
-    monkeypatch.setattr(gate, "BODY_SECONDS", 60)
+    monkeypatch.setattr(middleware, "BODY_SECONDS", 60)
     with running(pager) as service, connections(service.client.base_url, SILENT * 3) as clients:
         service.client.headers["Connection"] = "close"
         assert service.client.get("/healthz").is_success
@@ -96,23 +96,6 @@ def test_a_client_that_does_not_read_is_cut_off(
             time.sleep(3)
             client.settimeout(10)
             assert read_all(client) < length
-
-
-@pytest.mark.parametrize("text", ["", HEAD])
-def test_new_connections_take_the_place_of_silent_ones(
-    pager: SkillPager, monkeypatch: pytest.MonkeyPatch, text: str
-) -> None:
-    monkeypatch.setattr(serving, "MAX_CONNECTIONS", 8, raising=False)
-    with running(pager) as service, connections(service.client.base_url, [text] * 40) as clients:
-        assert service.client.post("/v1/page", json=ASKED).is_success
-        assert all(map(ended, clients[:32]))
-        clients[-1].setblocking(False)
-        with pytest.raises(BlockingIOError):
-            clients[-1].recv(1)
-
-
-def test_connections_are_fewer_than_the_files_that_may_be_open() -> None:
-    assert 0 < serving.most_connections() <= serving.MAX_CONNECTIONS
 
 
 def test_the_mcp_server_cuts_silent_clients_off_too(

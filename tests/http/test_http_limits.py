@@ -6,15 +6,19 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 
 from encoder_stubs import HeldEncoder
 from http_running import ASKED, TIME_LIMIT, Running, running
+from plain_parts import plain_pager
 from skillpager import SkillPager
-from skillpager.http import gate as http_gate
+from skillpager.errors import StoreError
+from skillpager.http import middleware
 from skillpager.http import server as http_server
+from skillpager.http import service as http_service
 from skillpager.http.options import ServerOptions
 
 
@@ -67,7 +71,6 @@ def test_the_service_tells_its_health_while_every_worker_is_busy(tmp_path: Path)
         wait_until_taken(service, 2)
         started = time.perf_counter()
         assert [service.client.get("/healthz").status_code for _ in range(20)] == [200] * 20
-        assert "skillpager_requests_taken 2.0" in service.client.get("/metrics").text
         assert time.perf_counter() - started < 5
 
 
@@ -98,7 +101,7 @@ def test_what_takes_longer_than_the_end_may_is_refused(
 
 
 def test_a_body_that_does_not_arrive_is_given_up(pager: SkillPager, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_gate, "BODY_SECONDS", 0.2)
+    monkeypatch.setattr(middleware, "BODY_SECONDS", 0.2)
     with running(pager) as service:
         url = service.client.base_url
         with socket.create_connection((url.host, url.port or 0), timeout=TIME_LIMIT) as connection:
@@ -147,19 +150,53 @@ def test_the_metrics_count_requests_pages_and_tokens(pager: SkillPager) -> None:
         service.client.post("/v1/page", json={**ASKED, "strategy": "density:0.3"})
         service.client.get("/v1/skills/git-bisect/outline")
         service.client.get("/v1/skills/secret-name/outline")
-        service.client.request("BREW", "/coffee")
+        service.client.get("/coffee")
         answer = service.client.get("/metrics")
     lines = dict(line.rsplit(" ", 1) for line in answer.text.splitlines() if not line.startswith("#"))
-    counted = "skillpager_http_requests_total"
-    outline = 'method="GET",path="/v1/skills/{name}/outline"'
+    outline = 'handler="/v1/skills/{name:path}/outline",method="GET"'
     assert answer.headers["content-type"].startswith("text/plain; version=")
-    assert lines[f'{counted}{{method="POST",path="/v1/page",status="200"}}'] == "2.0"
-    assert lines[f'{counted}{{{outline},status="200"}}'] == "1.0"
-    assert lines[f'{counted}{{{outline},status="404"}}'] == "1.0"
-    assert lines[f'{counted}{{method="other",path="unknown",status="404"}}'] == "1.0"
-    assert lines['skillpager_http_request_seconds_count{path="/v1/page"}'] == "2.0"
+    assert lines['http_requests_total{handler="/v1/page",method="POST",status="200"}'] == "2.0"
+    assert lines[f'http_requests_total{{{outline},status="200"}}'] == "1.0"
+    assert lines[f'http_requests_total{{{outline},status="404"}}'] == "1.0"
+    assert lines['http_requests_total{handler="none",method="GET",status="404"}'] == "1.0"
+    assert lines['http_request_duration_seconds_count{handler="/v1/page",method="POST"}'] == "2.0"
     assert lines['skillpager_pages_total{strategy="navigator"}'] == "1.0"
     assert lines['skillpager_pages_total{strategy="density"}'] == "1.0"
     assert float(lines["skillpager_full_tokens_total"]) == 2 * page["full_tokens"]
     assert float(lines["skillpager_page_tokens_total"]) > page["tokens"]
     assert "secret-name" not in answer.text
+
+
+def test_a_store_that_is_away_or_slow_makes_it_unready_and_not_dead(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(http_service, "READY_SECONDS", 0.2)
+    pager = plain_pager(tmp_path)
+    load, away, seconds = pager.store.load, False, 0.0
+
+    def load_or_fail(*arguments: Any) -> object:
+        time.sleep(seconds)
+        if away:
+            raise StoreError("it is away: postgresql://host")
+        return load(*arguments)
+
+    monkeypatch.setattr(pager.store, "load", load_or_fail)
+
+    def until(status: int) -> None:
+        deadline = time.monotonic() + TIME_LIMIT
+        while (answer := service.client.get("/readyz")).status_code != status:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        assert answer.json() == {"ready": status == 200}
+
+    with running(pager) as service:
+        until(200)
+        away = True
+        until(503)
+        assert service.client.get("/livez").json() == {"status": "ok"}
+        away, seconds = False, 1.0
+        until(503)
+        seconds = 0.0
+        until(200)
+    # clients are not told where the store is
+    assert "it is away" in caplog.text

@@ -21,14 +21,6 @@ from skillpager.json_types import to_json
 PARAGRAPHS = 400
 
 
-def wait_for(client: httpx.Client, line: str) -> None:
-    """Wait until the metrics hold a line."""
-    deadline = time.monotonic() + TIME_LIMIT
-    while line not in client.get("/metrics").text:
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
 def test_it_serves_the_librarys_page_and_says_where(tmp_path: Path, pager: SkillPager) -> None:
     with child(tmp_path) as service:
         page = service.client.post("/v1/page", json=ASKED).json()
@@ -54,8 +46,7 @@ def test_requests_in_flight_are_answered_before_the_end(tmp_path: Path) -> None:
     upload = {"markdown": text, "query": "run command 7", "max_nodes": 2}
     with child(tmp_path, "--allow-uploads") as service, ThreadPoolExecutor(1) as clients:
         answer = clients.submit(service.client.post, "/v1/page", json=upload)
-        with httpx.Client(base_url=service.client.base_url) as other:
-            wait_for(other, "skillpager_requests_taken 1.0")
+        time.sleep(1)  # the work takes longer
         service.process.send_signal(signal.SIGTERM)
         assert answer.result().status_code == 200
         assert service.end() == 0

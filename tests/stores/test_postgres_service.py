@@ -153,12 +153,9 @@ def test_a_service_without_its_database_is_alive_and_not_ready(
         with http_running.child(tmp_path / name, "--store", store, **hashing) as service:
             assert service.client.post("/v1/page", json=ASKED).status_code == 200
             deadline = time.monotonic() + http_running.TIME_LIMIT
-            expected = {"ready": ready == 200, "store": "ok" if ready == 200 else "failed"}
-            expected |= {"library": "ok", "models": "ok"}
-            while (answer := service.client.get("/readyz")).json() != expected:
+            while (answer := service.client.get("/readyz")).status_code != ready:
                 assert time.monotonic() < deadline, answer.text
                 time.sleep(0.1)
-            assert answer.status_code == ready
             assert service.client.get("/livez").status_code == 200
             assert PASSWORD not in "".join(service.said)
 

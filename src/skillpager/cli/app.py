@@ -34,7 +34,6 @@ COMMANDS = {
     "doctor": "skillpager.cli.doctor:doctor",
     "mcp": "skillpager.cli.mcp:mcp",
     "serve": "skillpager.cli.serve:serve",
-    "token": "skillpager.cli.token:token",
     "install": "skillpager.cli.install:install",
     "uninstall": "skillpager.cli.install:uninstall",
     "stub": "skillpager.cli.install:stub",

@@ -23,13 +23,9 @@ from skillpager.http.options import (
     ServerOptions,
     check_options,
 )
-from skillpager.http.rates import parse_rate
 
 if TYPE_CHECKING:
     from skillpager.library import Library
-
-# tokens as text, for platforms that pass secrets as variables
-TOKENS_VARIABLE = "SKILLPAGER_SERVER_TOKENS"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,24 +43,6 @@ class ServiceOptions:
             envvar="SKILLPAGER_SERVER_TOKEN",
             help="Secret that every request must send; required unless --host is a loopback address. Other "
             "users can read it from the command line, so prefer the variable.",
-        ),
-    ] = None
-    tokens: Annotated[
-        Path | None,
-        typer.Option(
-            "--tokens",
-            metavar="FILE",
-            envvar="SKILLPAGER_SERVER_TOKENS_FILE",
-            help="File of tokens with names and scopes, as `skillpager token` writes it; read again when it "
-            "changes.",
-        ),
-    ] = None
-    rate_limit: Annotated[
-        str | None,
-        typer.Option(
-            "--rate-limit",
-            metavar="RATE",
-            help="Requests of each token per second, minute or hour, such as 600/m. [default: no limit]",
         ),
     ] = None
     allowed_hosts: Annotated[
@@ -116,17 +94,6 @@ class ServiceOptions:
     access_log: Annotated[
         bool, typer.Option("--access-log", help="Write one JSON line to stderr for each request.")
     ] = False
-    audit_log: Annotated[
-        Path | None,
-        typer.Option(
-            "--audit-log",
-            metavar="FILE",
-            help="Append one JSON line for each request: time, token name, route, skills, status, bytes.",
-        ),
-    ] = None
-    audit_queries: Annotated[
-        bool, typer.Option("--audit-queries", help="Also write queries to the audit log.")
-    ] = False
     telemetry: Annotated[
         bool,
         typer.Option(
@@ -152,14 +119,16 @@ def serve(
     Examples:
       skillpager serve examples/skills
       skillpager serve examples/skills --port 0 --allow-uploads --access-log
-      skillpager serve examples/skills --port 0 --workers 2 --rate-limit 600/m
+      skillpager serve examples/skills --port 0 --workers 2
     """
-    for package in ("fastapi", "uvicorn", "prometheus_client"):
+    for package in ("fastapi", "uvicorn", "prometheus_fastapi_instrumentator"):
         require_extra(package, extra="server", purpose="The HTTP service")
     from skillpager.cli.session import open_library
     from skillpager.http import server as http_server
 
-    served = _read_options(limits)
+    given = asdict(limits)
+    access_log = given.pop("access_log")
+    served = ServerOptions(**{**given, "allowed_hosts": tuple(limits.allowed_hosts or ())})
     check_options(served)
     library = open_library(folders or [], options)
 
@@ -167,14 +136,12 @@ def serve(
         note(f"serving at {url}; Ctrl+C ends it")
 
     if served.workers > 1:
-        from skillpager.http.workers import serve_workers
-
         # each process opens the library for itself; this one has said what there is to say about it
         library.close()
-        start = partial(_open_again, listening(), folders or [], options, access_log=limits.access_log)
-        serve_workers(start, served, announce=announce)
+        start = partial(_open_again, listening(), folders or [], options, access_log=access_log)
+        http_server.serve_workers(start, served, announce=announce)
         return
-    if limits.access_log:
+    if access_log:
         _print_access()
     try:
         finished = http_server.serve(library, served, announce=announce)
@@ -183,23 +150,6 @@ def serve(
     if not finished:
         # threads that still work would hold up an ordinary exit; the store is always whole
         os._exit(0)
-
-
-def _read_options(given: ServiceOptions) -> ServerOptions:
-    """Return the options of the service.
-
-    Raises:
-        SettingsError: The rate is none.
-    """
-    plain = asdict(given)
-    for name in ("access_log", "tokens", "rate_limit"):
-        del plain[name]
-    return ServerOptions(
-        **{**plain, "allowed_hosts": tuple(given.allowed_hosts or ())},
-        tokens_file=given.tokens,
-        tokens_text=os.environ.get(TOKENS_VARIABLE),
-        rate=None if given.rate_limit is None else parse_rate(given.rate_limit),
-    )
 
 
 def _print_access() -> None:

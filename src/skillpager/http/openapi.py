@@ -8,7 +8,7 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from pydantic import TypeAdapter
 
-from skillpager.http.gate import PUBLIC_PATHS
+from skillpager.http.middleware import PUBLIC_PATHS
 from skillpager.http.options import ServerOptions
 from skillpager.http.problems import PROBLEM_JSON, ProblemJson
 
@@ -50,7 +50,7 @@ def describe(app: FastAPI, options: ServerOptions) -> dict[str, Any]:
     schemas |= {**problem.pop("$defs"), "ProblemJson": problem}
     for schema in schemas.values():
         schema["additionalProperties"] = False
-    if options.needs_token:
+    if options.token is not None:
         document["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
         document["security"] = [{"token": []}]
         for path in PUBLIC_PATHS & document["paths"].keys():

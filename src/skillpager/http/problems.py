@@ -20,7 +20,7 @@ from skillpager.errors import SkillPagerError
 
 logger = logging.getLogger(__name__)
 
-PROBLEM_JSON = "application/problem+json"
+JSON, PROBLEM_JSON = "application/json", "application/problem+json"
 RETRY = {"Retry-After": "1"}  # seconds
 # mistakes of one request that are reported
 MAX_MISTAKES = 20
@@ -82,17 +82,6 @@ class EndingError(RefusedError):
     def __init__(self) -> None:
         message = "The service stops before the answer is made: ask again when it is back."
         super().__init__(HTTPStatus.SERVICE_UNAVAILABLE, message, headers=RETRY)
-
-
-def missing_scope(name: str, scope: str) -> RefusedError:
-    """Return the refusal of a token that lacks a scope (RFC 6750, section 3.1)."""
-    return RefusedError(
-        HTTPStatus.FORBIDDEN,
-        f"The token {name!r} lacks the scope {scope!r}: ask the owner of the service for one that has it.",
-        headers={
-            "WWW-Authenticate": f'Bearer realm="skillpager", error="insufficient_scope", scope="{scope}"'
-        },
-    )
 
 
 def problem(

@@ -1,60 +1,59 @@
-"""The HTTP service: makes the application, and runs it until a signal."""
+"""The HTTP service: makes the application, and runs it in one process or several until a signal."""
 
+import logging
+import multiprocessing
 import os
 import signal
 import socket
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+import sys
+import tempfile
+import threading
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
-from types import FrameType
-from typing import TYPE_CHECKING
 
 import uvicorn
 from fastapi import FastAPI
+from uvicorn.config import STARTUP_FAILURE
+from uvicorn.supervisors import Multiprocess
 
-from skillpager.errors import SettingsError, require_extra
-from skillpager.http.access import Tokens
-from skillpager.http.audit import AuditLog
+from skillpager.errors import SettingsError, SkillPagerError
 from skillpager.http.explorer import routes as explorer
-from skillpager.http.gate import Gate
-from skillpager.http.observing import Metrics, Observer
+from skillpager.http.middleware import AnswerMiddleware, AuthMiddleware
 from skillpager.http.openapi import describe
 from skillpager.http.options import ServerOptions, check_options
 from skillpager.http.problems import handle_problems
-from skillpager.http.readiness import Readiness
 from skillpager.http.routes import library as library_routes
 from skillpager.http.routes import pages, skills, status
-from skillpager.http.service import Service, WorkerPool
+from skillpager.http.service import Readiness, Service, WorkerPool
+from skillpager.http.telemetry import PageMetrics, send_telemetry
 from skillpager.library import Library
 from skillpager.pager import SkillPager
 from skillpager.serving import uvicorn_config
 from skillpager.stores import NoStore
 
-if TYPE_CHECKING:
-    from skillpager.http.telemetry import Telemetry
+logger = logging.getLogger(__name__)
 
 # requests that are still unanswered this long after the signal are dropped
 SHUTDOWN_SECONDS = 30
 # request line and headers: room for the longest query of a GET, 12 bytes per character
 HEAD_BYTES = 128 * 1024
+# a process that does not answer its supervisor for this long is ended; on a busy machine starting takes
+# seconds
+ANSWER_SECONDS = 30
 
 
 def create_app(library: Library, options: ServerOptions) -> FastAPI:
     """Return the ASGI application that offers the skills of a library.
 
     Raises:
-        SettingsError: As for `check_options`; or tokens or the audit log are wrong.
-        MissingExtraError: A package for an option is not installed.
+        SettingsError: As for `check_options`.
+        MissingExtraError: As for `check_options`.
     """
     check_options(options)
-    pager, tokens = library.pager, Tokens(options)
-    telemetry = _start_telemetry(library) if options.telemetry else None
-    metrics = Metrics(options.shared, telemetry)
-    audit = None
-    if options.audit_log is not None:
-        audit = AuditLog(options.audit_log, queries=options.audit_queries, failed=metrics.count_unwritten)
-    pool = WorkerPool(options.threads, options.waiting, metrics.set_taken)
+    pager = library.pager
     uploads = SkillPager(
         encoder=pager.encoder,
         classifier=pager.classifier,
@@ -67,8 +66,8 @@ def create_app(library: Library, options: ServerOptions) -> FastAPI:
         library=library,
         uploads=uploads,
         options=options,
-        pool=pool,
-        metrics=metrics,
+        pool=WorkerPool(options.threads, options.waiting),
+        metrics=PageMetrics(),
         readiness=Readiness(library, uploads),
         version=version("skillpager"),
     )
@@ -76,12 +75,9 @@ def create_app(library: Library, options: ServerOptions) -> FastAPI:
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         yield
-        pool.close()
+        service.pool.close()
         service.readiness.close()
-        if audit is not None:
-            audit.close()
-        if telemetry is not None:
-            telemetry.close()
+        close_telemetry()
 
     app = FastAPI(
         title="SkillPager",
@@ -98,43 +94,11 @@ def create_app(library: Library, options: ServerOptions) -> FastAPI:
     handle_problems(app)
     app.openapi = partial(describe, app, options)  # type: ignore[method-assign]
     # the middleware added last is the outermost
-    app.add_middleware(Gate, options=options, tokens=tokens)
-    app.add_middleware(Observer, metrics=metrics, audit=audit, telemetry=telemetry)
+    service.metrics.instrument(app)
+    app.add_middleware(AuthMiddleware, options=options)
+    app.add_middleware(AnswerMiddleware)
+    close_telemetry = send_telemetry(app) if options.telemetry else lambda: None
     return app
-
-
-def _start_telemetry(library: Library) -> "Telemetry":
-    """Return what sends spans and metrics, and have it watch a library.
-
-    Raises:
-        MissingExtraError: OpenTelemetry's packages are not installed.
-    """
-    _require_telemetry()
-    from skillpager.http.telemetry import Telemetry
-
-    telemetry = Telemetry(version("skillpager"))
-    telemetry.watch(library)
-    return telemetry
-
-
-def _require_telemetry() -> None:
-    for module in ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http"):
-        require_extra(module, extra="otel", purpose="--otel")
-
-
-def check_parts(options: ServerOptions) -> None:
-    """Raise an error if an application with these options could not be made.
-
-    Raises:
-        SettingsError: As for `create_app`.
-        MissingExtraError: As for `create_app`.
-    """
-    check_options(options)
-    Tokens(options)
-    if options.audit_log is not None:
-        AuditLog(options.audit_log, queries=False, failed=lambda: None).close()
-    if options.telemetry:
-        _require_telemetry()
 
 
 def serve(library: Library, options: ServerOptions, *, announce: Callable[[str], None]) -> bool:
@@ -148,17 +112,89 @@ def serve(library: Library, options: ServerOptions, *, announce: Callable[[str],
         announce: Called with the URL once the service accepts connections.
 
     Raises:
-        SettingsError: As for `check_options` and `listen`.
+        SettingsError: As for `create_app` and `listen`.
+        MissingExtraError: As for `create_app`.
     """
     app = create_app(library, options)
+    service: Service = app.state.service
     with listen(options) as listener:
         server = uvicorn.Server(server_config(app))
+
+        def stop(*_: object) -> None:
+            server.should_exit = True
+
+        # uvicorn raises signals again when it has ended, which would otherwise end the process
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, stop)
         announce(address_of(options, listener))
-        service: Service = app.state.service
         service.readiness.start()
-        with _stopped_by_signals(server):
-            server.run(sockets=[listener])
-    return service.pool.taken == 0 and not service.readiness.busy
+        server.run(sockets=[listener])
+    return not service.busy
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerApp:
+    """Makes the application of one process; it is sent to a new process, which calls it.
+
+    Attributes:
+        open_library: Opens the skills on offer; a function that another process can import.
+        options: The owner's options.
+    """
+
+    open_library: Callable[[], Library]
+    options: ServerOptions
+
+    def __call__(self) -> FastAPI:
+        """Return the application; a mistake ends the process, and the service with it."""
+        threading.Thread(target=_end_with_parent, name="skillpager-parent", daemon=True).start()
+        try:
+            app = create_app(self.open_library(), self.options)
+        except SkillPagerError as error:
+            logger.error("A process of the service cannot start: %s", error)
+            sys.exit(STARTUP_FAILURE)
+        app.state.service.readiness.start()
+        return app
+
+
+def serve_workers(
+    open_library: Callable[[], Library], options: ServerOptions, *, announce: Callable[[str], None]
+) -> None:
+    """Answer requests with `options.workers` processes under uvicorn's supervisor until SIGINT or SIGTERM.
+
+    Args:
+        open_library: Opens the skills on offer, in each process; a function that a process can import.
+        options: The owner's options.
+        announce: Called with the URL once the service accepts connections.
+
+    Raises:
+        SettingsError: As for `check_options` and `listen`; or a process cannot start.
+        MissingExtraError: As for `check_options`.
+    """
+    if sys.platform == "win32":
+        raise SettingsError(
+            "Windows has no --workers above 1: start several services behind a reverse proxy."
+        )
+    check_options(options)
+    with tempfile.TemporaryDirectory(prefix="skillpager-serve-") as folder, listen(options) as listener:
+        # read when a process imports prometheus_client: counts are then in files that all processes sum
+        os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
+        config = server_config(WorkerApp(open_library, options))
+        config.workers, config.factory = options.workers, True
+        config.timeout_worker_healthcheck = ANSWER_SECONDS
+        supervisor = Multiprocess(config, [listener])
+        announce(address_of(options, listener))
+        supervisor.run()
+        del os.environ["PROMETHEUS_MULTIPROC_DIR"]
+    if any(process.exitcode == STARTUP_FAILURE for process in supervisor.processes):
+        raise SettingsError("The service has ended because a process of it cannot start: its error is above.")
+
+
+def _end_with_parent() -> None:
+    """End this process when its supervisor was killed: nobody else would, and the port would stay taken."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os.kill(os.getpid(), signal.SIGTERM)
 
 
 def address_of(options: ServerOptions, listener: socket.socket) -> str:
@@ -191,18 +227,3 @@ def listen(options: ServerOptions) -> socket.socket:
 def server_config(app: FastAPI | Callable[[], FastAPI]) -> uvicorn.Config:
     """Return uvicorn's configuration for the application, or for what makes it."""
     return uvicorn_config(app, stop_seconds=SHUTDOWN_SECONDS, head_bytes=HEAD_BYTES)
-
-
-@contextmanager
-def _stopped_by_signals(server: uvicorn.Server) -> Iterator[None]:
-    """Make signals stop the server only: uvicorn would raise them again, which ends the process."""
-
-    def stop(_number: int, _frame: FrameType | None) -> None:
-        server.should_exit = True
-
-    previous = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)

@@ -1,32 +1,41 @@
-"""The running service: its parts, its worker pool, and JSON responses with an ETag."""
+"""The running service: its thread pool, its readiness, and JSON responses with an ETag."""
 
 import asyncio
 import contextvars
 import hashlib
 import json
-import threading
+import logging
+import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from fastapi import Depends, Request
 from pydantic_core import PydanticSerializationError, to_json
 from starlette.responses import Response
 
 from skillpager.display_text import encodable
-from skillpager.http.access import UPLOAD
-from skillpager.http.observing import Metrics
+from skillpager.errors import SkillPagerError
 from skillpager.http.options import ServerOptions
-from skillpager.http.problems import BusyError, EndingError, RefusedError, missing_scope, problem
-from skillpager.http.readiness import Readiness
-from skillpager.http.visits import Visit, visit_of
+from skillpager.http.problems import JSON, BusyError, RefusedError
+from skillpager.http.telemetry import PageMetrics
 from skillpager.library import Library
 from skillpager.pager import SkillPager
+from skillpager.parsing.skill import skill_from_text
+from skillpager.strategies.registry import FAMILIES
 from skillpager.types import SkillIndex
 
-JSON = "application/json"
+logger = logging.getLogger(__name__)
+
+# the store is asked at most this often, and counts as away if it takes longer
+READY_SECONDS = 2.0
+# a key that no index has, and the document that is paged to load the models
+_NO_KEY = "readyz"
+_DOCUMENT = "# Ready\n\n1. Run the first command.\n2. Look at its output.\n"
+_QUERY = "run a command"
+
 Result = TypeVar("Result")
 
 
@@ -36,15 +45,12 @@ class WorkerPool:
     Args:
         threads: Number of threads.
         waiting: Requests that may wait for a thread.
-        told: Called with the number of requests in work or waiting when it changes.
     """
 
-    def __init__(self, threads: int, waiting: int, told: Callable[[int], None] = lambda _: None) -> None:
+    def __init__(self, threads: int, waiting: int) -> None:
         self._most = threads + waiting
         self._waiting = waiting
-        self._told = told
-        self._lock = threading.Lock()
-        self._taken = 0
+        self._taken: set[Future[Any]] = set()
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="skillpager")
 
     async def run(self, work: Callable[[], Result]) -> Result:
@@ -52,35 +58,75 @@ class WorkerPool:
 
         Raises:
             BusyError: Every thread is busy and the queue is full.
-            EndingError: The pool is closed.
         """
-        with self._lock:
-            if self._taken >= self._most:
-                raise BusyError(self._waiting)
-            self._taken += 1
-            self._told(self._taken)
-        try:
-            future = self._threads.submit(contextvars.copy_context().run, work)
-        except RuntimeError as error:  # the pool is closed
-            self._leave()
-            raise EndingError from error
+        if self.taken >= self._most:
+            raise BusyError(self._waiting)
+        future = self._threads.submit(contextvars.copy_context().run, work)
+        self._taken.add(future)
         # not when the request ends: if its client has gone, its thread is still busy
-        future.add_done_callback(self._leave)
+        future.add_done_callback(self._taken.discard)
         return await asyncio.wrap_future(future)
 
     @property
     def taken(self) -> int:
         """Number of requests in work or waiting."""
-        return self._taken
+        return len(self._taken)
 
     def close(self) -> None:
         """Drop the waiting requests, and end when the threads have."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    def _leave(self, _: Future[Result] | None = None) -> None:
-        with self._lock:
-            self._taken -= 1
-            self._told(self._taken)
+
+class Readiness:
+    """Prepares a process for its first request, and says whether it can take requests.
+
+    Args:
+        library: Its skills.
+        uploads: A pager that stores nothing.
+    """
+
+    def __init__(self, library: Library, uploads: SkillPager) -> None:
+        self._library = library
+        self._uploads = uploads
+        self._prepared = False
+        self._threads = ThreadPoolExecutor(1, thread_name_prefix="skillpager-ready")
+        self._looked = 0.0
+        self.look: Future[bool] | None = None
+
+    def start(self) -> Future[bool]:
+        """Return the last look if it is under way or recent; otherwise begin another."""
+        if self.look is None or (self.look.done() and time.monotonic() - self._looked >= READY_SECONDS):
+            self._looked = time.monotonic()
+            self.look = self._threads.submit(self._is_ready)
+        return self.look
+
+    async def ready(self) -> bool:
+        """Return whether library and models are prepared and the store answers within `READY_SECONDS`."""
+        look = self.start()
+        await asyncio.wait([asyncio.wrap_future(look)], timeout=READY_SECONDS)
+        return look.done() and look.result()
+
+    def close(self) -> None:
+        """End its thread."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def _is_ready(self) -> bool:
+        pager = self._library.pager
+        settings = pager.settings
+        strategy = FAMILIES.get((settings.strategy or "").partition(":")[0])
+        try:
+            if not self._prepared:
+                self._library.prepare()
+                # a page of models of an endpoint would cost money
+                remote = settings.encoder.startswith("openai:") or settings.classifier == "llm"
+                if not remote and (strategy is None or strategy.local):
+                    self._uploads.page(_DOCUMENT, _QUERY)
+                self._prepared = True
+            pager.store.load(_NO_KEY, skill_from_text(_DOCUMENT))
+        except SkillPagerError as error:
+            logger.warning("Not ready: %s", error)
+            return False
+        return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,67 +137,56 @@ class Service:
     uploads: SkillPager
     options: ServerOptions
     pool: WorkerPool
-    metrics: Metrics
+    metrics: PageMetrics
     readiness: Readiness
     version: str
+
+    @property
+    def busy(self) -> bool:
+        """Whether a thread is at work that would delay an ordinary exit."""
+        look = self.readiness.look
+        return self.pool.taken > 0 or (look is not None and not look.done())
+
+    def check_upload(self) -> None:
+        """Raise `RefusedError` if the service does not allow uploads."""
+        if not self.options.allow_uploads:
+            raise RefusedError(
+                HTTPStatus.FORBIDDEN,
+                "The service takes no uploads: name a skill, or have it started with --allow-uploads.",
+            )
 
 
 @dataclass(frozen=True, slots=True)
 class Responder:
     """Answers one request with JSON that a thread of the service makes.
 
-    The two methods that send pass on the errors of that work and of `WorkerPool.run`.
+    Both methods pass on the errors of that work and of `WorkerPool.run`.
     """
 
     service: Service
     request: Request
-
-    @property
-    def visit(self) -> Visit:
-        """What is noted of the request."""
-        return visit_of(self.request.scope)
-
-    def note(self, skill: str | None = None, query: str | None = None) -> None:
-        """Note the skill and the query of the request, for the audit log."""
-        self.visit.skills = () if skill is None else (skill,)
-        self.visit.query = query
-
-    def check_upload(self) -> None:
-        """Raise `RefusedError` if the service, or the request's token, does not allow uploads."""
-        if not self.service.options.allow_uploads:
-            raise RefusedError(
-                HTTPStatus.FORBIDDEN,
-                "The service takes no uploads: name a skill, or have it started with --allow-uploads.",
-            )
-        token = self.visit.token
-        if token is not None and UPLOAD not in token.scopes:
-            raise missing_scope(token.name, UPLOAD)
 
     async def send(self, make: Callable[[], Mapping[str, object]]) -> Response:
         """Return the result of `make` as a response; its ETag is a digest of the bytes."""
 
         def work() -> tuple[bytes, str]:
             body = encode(make())
-            return body, make_etag(body)
+            return body, f'"{hashlib.sha256(body).hexdigest()[:32]}"'
 
-        return respond(self.request, *await self.service.pool.run(work))
+        body, etag = await self.service.pool.run(work)
+        # only the client that asked stores it, and sends its ETag the next time
+        headers = {"ETag": etag, "Cache-Control": "private, no-cache"}
+        seen = self.request.headers.get("if-none-match", "")
+        known = {name.strip().removeprefix("W/") for name in seen.split(",")}
+        if self.request.method == "GET" and known & {etag, "*"}:
+            return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
+        return Response(body, headers=headers, media_type=JSON)
 
     async def send_index(
         self, name: str, scope: str | None, form: Callable[[SkillIndex], Mapping[str, object]]
     ) -> Response:
-        """Return the index of a skill in a form; it is not rendered for a client that has it already.
-
-        The ETag is made of the index's key and the skill's root, which is not part of the key. It belongs
-        to a URL, which determines the form.
-        """
-        self.note(name)
-
-        def work() -> tuple[bytes, str]:
-            index = self.service.library.index(name, scope=scope)
-            etag = make_etag(encode([self.service.version, index.key, str(index.skill.root)]))
-            return b"" if is_known(etag, self.request) else encode(form(index)), etag
-
-        return respond(self.request, *await self.service.pool.run(work))
+        """Return the index of a skill in a form."""
+        return await self.send(lambda: form(self.service.library.index(name, scope=scope)))
 
 
 async def _responder(request: Request) -> Responder:
@@ -161,26 +196,6 @@ async def _responder(request: Request) -> Responder:
 ResponderOf = Annotated[Responder, Depends(_responder)]
 
 
-def respond(
-    request: Request,
-    body: bytes,
-    etag: str,
-    *,
-    media_type: str = JSON,
-    # only the client that asked stores it, and sends its ETag the next time
-    cache_control: str = "private, no-cache",
-) -> Response:
-    """Return a body as a response; without the body if the client has it already."""
-    headers = {"ETag": etag, "Cache-Control": cache_control}
-    if not is_known(etag, request):
-        return Response(body, headers=headers, media_type=media_type)
-    if request.method == "GET":
-        return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
-    # RFC 9110, section 13.1.2: other methods than GET and HEAD have no 304
-    detail = "The answer is the one that If-None-Match names."
-    return problem(HTTPStatus.PRECONDITION_FAILED, detail, headers=headers)
-
-
 def encode(value: object) -> bytes:
     """Return a value as compact JSON; lone surrogates, as in some file names, become U+FFFD."""
     try:
@@ -188,14 +203,3 @@ def encode(value: object) -> bytes:
     except PydanticSerializationError:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
         return encodable(text).encode()
-
-
-def make_etag(content: bytes) -> str:
-    """Return an entity tag that differs when the content does."""
-    return f'"{hashlib.sha256(content).hexdigest()[:32]}"'
-
-
-def is_known(etag: str, request: Request) -> bool:
-    """Return True if the request's If-None-Match names this entity tag."""
-    names = [name.strip().removeprefix("W/") for name in request.headers.get("if-none-match", "").split(",")]
-    return etag in names or names == ["*"]

@@ -22,8 +22,7 @@ from skillpager.bench.data.records import Record
 from skillpager.bench.judge.judge_prompt import CRITERION
 from skillpager.bench.validate.sheet import CHOICES, COLUMNS, SheetKind, read_sheet, write_answer
 from skillpager.errors import BenchError, SettingsError
-from skillpager.http.access import Tokens
-from skillpager.http.gate import Gate
+from skillpager.http.middleware import AuthMiddleware
 from skillpager.http.options import ServerOptions
 from skillpager.http.problems import handle_problems, problem
 from skillpager.http.server import listen, server_config
@@ -160,7 +159,7 @@ def _make_app(path: Path, options: ServerOptions) -> FastAPI:
     handle_problems(app)
     app.add_exception_handler(BenchError, unreadable)
     app.add_exception_handler(OSError, unreadable)
-    app.add_middleware(Gate, options=options, tokens=Tokens(options))
+    app.add_middleware(AuthMiddleware, options=options)
 
     # the one that is added last is the outermost: refusals have these headers too
     @app.middleware("http")

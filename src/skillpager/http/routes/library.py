@@ -18,7 +18,6 @@ router = APIRouter(prefix="/v1", tags=["library"])
 async def route(asked: RouteFields, responder: ResponderOf) -> Response:
     """Return the skills that a query most likely needs, best first, and the chance that any skill fits."""
     library = responder.service.library
-    responder.note(query=asked.query)
     return await responder.send(
         lambda: to_json(library.route(asked.query, k=asked.k, for_model=asked.for_model))
     )
@@ -35,7 +34,6 @@ async def route_by_get(asked: Annotated[RouteQuery, Query()], responder: Respond
 )
 async def ask(asked: AskFields, responder: ResponderOf) -> Response:
     """Return one page from the skills that a query needs, each part under its skill's name."""
-    responder.note(query=asked.query)
     return await responder.send(lambda: _ask(responder, asked))
 
 
@@ -63,7 +61,6 @@ def _ask(responder: Responder, asked: AskFields) -> JsonObject:
     if asked.show:
         options["show"] = lambda skill: f"{asked.show} {skill.name}"
     made = service.library.page(asked.query, **options)
-    responder.visit.skills = tuple(part.skill.name for part in made.parts)
     for part in made.parts:
         service.metrics.count_page(part.page)
     return to_json(made)

@@ -58,16 +58,14 @@ class StrategiesJson(TypedDict):
 @router.post("/page", response_model=ExplainedPageJson, summary="Make a page")
 async def page(asked: PageRequest, responder: ResponderOf) -> Response:
     """Return the smallest part of a skill that suffices for a query."""
-    responder.note(asked.skill, asked.query)
     if asked.markdown is not None:
-        responder.check_upload()
+        responder.service.check_upload()
     return await responder.send(lambda: _page(responder.service, asked.skill, asked.markdown, asked))
 
 
 @router.get("/page", response_model=ExplainedPageJson, summary="Make a page, by GET")
 async def page_by_get(asked: Annotated[PageQuery, Query()], responder: ResponderOf) -> Response:
     """Return the same page as POST, for clients that cache answers or share links."""
-    responder.note(asked.skill, asked.query)
     return await responder.send(lambda: _page(responder.service, asked.skill, None, asked))
 
 
@@ -75,9 +73,8 @@ async def page_by_get(asked: Annotated[PageQuery, Query()], responder: Responder
 async def expand(asked: ExpandRequest, responder: ResponderOf) -> Response:
     """Return nodes of a skill: a page fault."""
     service = responder.service
-    responder.note(asked.skill)
     if asked.markdown is not None:
-        responder.check_upload()
+        responder.service.check_upload()
 
     def make() -> JsonObject:
         pager, index = _find(service, asked.skill, asked.markdown, asked.scope)

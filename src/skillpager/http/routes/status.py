@@ -4,12 +4,11 @@ from http import HTTPStatus
 from typing import Literal
 
 from fastapi import APIRouter
-from prometheus_client import CONTENT_TYPE_LATEST
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import Response
 from typing_extensions import TypedDict
 
-from skillpager.http.readiness import State
-from skillpager.http.service import JSON, ResponderOf, encode
+from skillpager.http.problems import JSON
+from skillpager.http.service import ResponderOf, encode
 
 router = APIRouter(tags=["service"])
 
@@ -21,12 +20,9 @@ class HealthJson(TypedDict):
 
 
 class ReadyJson(TypedDict):
-    """Whether a process is ready, and the state of each part that it needs."""
+    """Whether a process can take requests."""
 
     ready: bool
-    store: State
-    models: State
-    library: State
 
 
 class AboutJson(TypedDict):
@@ -44,15 +40,10 @@ class AboutJson(TypedDict):
 
 
 @router.get("/healthz", response_model=HealthJson, summary="Whether the service answers")
-async def health() -> Response:
-    """Return `ok`; this needs neither a thread nor a token."""
-    return Response(encode({"status": "ok"}), headers={"Cache-Control": "no-store"}, media_type=JSON)
-
-
 @router.get("/livez", response_model=HealthJson, summary="Whether the service is alive")
 async def alive() -> Response:
-    """Return `ok`, as `/healthz` does: a service that does not should be started again."""
-    return await health()
+    """Return `ok`, even if every thread is busy: a service that does not should be started again."""
+    return Response(encode({"status": "ok"}), headers={"Cache-Control": "no-store"}, media_type=JSON)
 
 
 @router.get(
@@ -62,19 +53,11 @@ async def alive() -> Response:
     summary="Whether the service can take requests",
 )
 async def ready(responder: ResponderOf) -> Response:
-    """Return the state of the store, the models and the library; 503 unless all are `ok`."""
-    states = await responder.service.readiness.states()
-    is_ready = all(state == "ok" for state in states.values())
+    """Return 200 if library and models are prepared and the store answers, else 503; the log says why."""
+    is_ready = await responder.service.readiness.ready()
     status = HTTPStatus.OK if is_ready else HTTPStatus.SERVICE_UNAVAILABLE
     headers = {"Cache-Control": "no-store"}
-    return Response(encode({"ready": is_ready, **states}), status, headers=headers, media_type=JSON)
-
-
-@router.get("/metrics", response_class=PlainTextResponse, summary="Counts, for Prometheus")
-async def metrics(responder: ResponderOf) -> Response:
-    """Return the metrics in the text format of Prometheus."""
-    text = responder.service.metrics.text()
-    return Response(text, headers={"Cache-Control": "no-store"}, media_type=CONTENT_TYPE_LATEST)
+    return Response(encode({"ready": is_ready}), status, headers=headers, media_type=JSON)
 
 
 @router.get("/v1/about", response_model=AboutJson, summary="What the service is and allows")

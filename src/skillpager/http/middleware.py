@@ -1,4 +1,4 @@
-"""ASGI middleware that checks every request: Host, Origin, token, rate, and the body's size, time and type.
+"""ASGI middleware: `AuthMiddleware` checks requests, `AnswerMiddleware` completes their answers.
 
 The checks of Host and Origin are against DNS rebinding and web pages of other origins. A link on such a page
 may open the explorer. Its requests are refused even where it could not read the answer, because they make the
@@ -6,37 +6,47 @@ service work and fill the cache.
 """
 
 import asyncio
+import hmac
+import json
+import logging
+import time
+from datetime import UTC, datetime
 from http import HTTPStatus
 
-from starlette.datastructures import Headers
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from skillpager.http.access import ADMIN, READ, Tokens
-from skillpager.http.explorer.routes import assets
+from skillpager.http.explorer.routes import ASSETS
 from skillpager.http.options import PROBES, ServerOptions, as_address
-from skillpager.http.problems import RefusedError, error_problem, missing_scope
-from skillpager.http.rates import Buckets, OwnBuckets, SharedBuckets
-from skillpager.http.service import JSON
-from skillpager.http.visits import visit_of
+from skillpager.http.problems import JSON, EndingError, RefusedError, error_problem, fault_problem
 from skillpager.serving import is_foreign
 
+# one JSON line per request; the command that starts the service adds the handler
+access_log = logging.getLogger("skillpager.http.access")
+
 # served without the token: they hold no data
-PUBLIC_PATHS = PROBES | assets().keys()
-# paths that need the scope `admin`; all others need `read`
-ADMIN_PATHS = frozenset({"/metrics"})
+PUBLIC_PATHS = PROBES | ASSETS
 # a client that sends more slowly would delay a shutdown
 BODY_SECONDS = 10.0
 
+# web pages load files of the service only; other sites may not frame or read them
+SECURITY_HEADERS = {
+    "Content-Security-Policy": "default-src 'self'; img-src 'self' data:; object-src 'none'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
 
-class Gate:
-    """Passes a request on, or answers it with a problem."""
 
-    def __init__(self, app: ASGIApp, *, options: ServerOptions, tokens: Tokens) -> None:
+class AuthMiddleware:
+    """Passes a request on if Host, Origin, token and body are allowed; otherwise answers with a problem."""
+
+    def __init__(self, app: ASGIApp, *, options: ServerOptions) -> None:
         self._app = app
         self._options = options
-        self._tokens = tokens
-        self._buckets: Buckets = OwnBuckets() if options.shared is None else SharedBuckets(options.shared)
         self._hosts = frozenset(map(_plain, ("localhost", options.host, *options.allowed_hosts)))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -91,32 +101,16 @@ class Gate:
             )
 
     def _check_token(self, scope: Scope, headers: Headers) -> None:
-        """Note the request's token; raise `RefusedError` without it, without its scope, or above its rate."""
-        if scope["path"] in PUBLIC_PATHS:
+        """Raise `RefusedError` for a request without the token that it needs."""
+        if self._options.token is None or scope["path"] in PUBLIC_PATHS:
             return
-        visit, rate = visit_of(scope), self._options.rate
-        if self._options.needs_token:
-            scheme, _, given = headers.get("authorization", "").partition(" ")
-            token = self._tokens.find(given.strip()) if scheme.lower() == "bearer" else None
-            if token is None:
-                raise RefusedError(
-                    HTTPStatus.UNAUTHORIZED,
-                    "The service needs its token: send the header `Authorization: Bearer TOKEN`.",
-                    headers={"WWW-Authenticate": 'Bearer realm="skillpager"'},
-                )
-            visit.token, rate = token, token.rate or rate
-            needed = ADMIN if scope["path"] in ADMIN_PATHS else READ
-            if needed not in token.scopes:
-                raise missing_scope(token.name, needed)
-        if rate is None:
-            return
-        decision = self._buckets.take("" if visit.token is None else visit.token.name, rate)
-        visit.headers.update(decision.headers())
-        if not decision.allowed:
+        scheme, _, given = headers.get("authorization", "").partition(" ")
+        same = hmac.compare_digest(given.strip().encode(), self._options.token.encode())
+        if not same or scheme.lower() != "bearer":
             raise RefusedError(
-                HTTPStatus.TOO_MANY_REQUESTS,
-                f"The limit is {rate.requests:,} requests in {rate.seconds:,} seconds: ask again in "
-                f"{decision.wait} seconds.",
+                HTTPStatus.UNAUTHORIZED,
+                "The service needs its token: send the header `Authorization: Bearer TOKEN`.",
+                headers={"WWW-Authenticate": 'Bearer realm="skillpager"'},
             )
 
     async def _read_body(self, headers: Headers, receive: Receive) -> bytes:
@@ -146,6 +140,60 @@ class Gate:
         except TimeoutError as error:
             detail = f"The body did not arrive within {BODY_SECONDS:g} seconds: send it again."
             raise RefusedError(HTTPStatus.REQUEST_TIMEOUT, detail, headers={"Connection": "close"}) from error
+
+
+class AnswerMiddleware:
+    """The outermost middleware: security headers, answers to HEAD and to faults, access log."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        status = size = 0
+        started = time.perf_counter()
+        method = scope["method"]
+        if method == "HEAD":
+            scope["method"] = "GET"
+
+        async def completed(message: Message) -> None:
+            nonlocal status, size
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                headers = MutableHeaders(scope=message)
+                headers.update(SECURITY_HEADERS)
+                headers.setdefault("Cache-Control", "no-cache")
+            elif method == "HEAD":
+                message["body"] = b""
+            size += len(message.get("body", b""))
+            await send(message)
+
+        try:
+            await self._app(scope, receive, completed)
+        except asyncio.CancelledError:
+            # the service is stopping and the grace period for the worker is over
+            if not status:
+                await error_problem(EndingError())(scope, receive, completed)
+        except (KeyboardInterrupt, SystemExit, GeneratorExit):
+            raise
+        except BaseException as fault:  # a panic of a Rust extension is no Exception
+            if not status:
+                await fault_problem(fault)(scope, receive, completed)
+        # no status: the client disconnected before it was answered
+        if status and access_log.isEnabledFor(logging.INFO):
+            line = {
+                "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
+                "client": (scope.get("client") or [None])[0],
+                "method": method,
+                "path": scope["path"],  # without the query string, which may hold an agent's query
+                "status": status,
+                "bytes": size,
+                "ms": round((time.perf_counter() - started) * 1000, 2),
+            }
+            access_log.info("%s", json.dumps(line))
 
 
 def _opens_explorer(scope: Scope, headers: Headers) -> bool:
