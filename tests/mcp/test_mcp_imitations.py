@@ -1,14 +1,11 @@
 """What a skill could forge in the replies of tools: entries of a list, cut notices, marks."""
 
-import json
 import os
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from cli_process import ROOT, command, environment
 from mcp_clients import answer, child, error_of, form_of, server_of, text_of, with_client
 from skillpager import SkillPager
 
@@ -91,39 +88,3 @@ def test_half_characters_do_not_stop_a_server(tmp_path: Path) -> None:
         error_of(await client.call_tool("load_skill", {"name": "cab"}))  # type: ignore[attr-defined]
 
     with_client(server, ask)
-
-
-def test_a_query_with_half_a_character_does_not_end_a_server(tmp_path: Path) -> None:
-    make(tmp_path / "skills" / "e", "name: e\ndescription: d", f"# A\n\n{LONG}\n")
-    start = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
-    asked = {"name": "load_skill", "arguments": {"name": "e", "query": "half \ud800", "budget_tokens": 300}}
-    messages = [
-        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": start},
-        {"jsonrpc": "2.0", "method": "notifications/initialized"},
-        {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": asked},
-        {
-            "jsonrpc": "2.0",
-            "id": 3,
-            "method": "tools/call",
-            "params": {"name": "list_skills", "arguments": {}},
-        },
-    ]
-    with subprocess.Popen(
-        command("mcp", tmp_path / "skills"),
-        env=environment(tmp_path / "cache"),
-        cwd=ROOT,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        for message in messages:
-            process.stdin.write(json.dumps(message) + "\n")
-            process.stdin.flush()
-        # the SDK takes the half character for a fault of the connection, and the next request is answered
-        answered = next(line for line in process.stdout if json.loads(line).get("id") == 3)
-        process.stdin.close()
-        process.wait(60)
-    assert "- e: d" in answered

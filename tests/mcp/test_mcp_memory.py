@@ -10,11 +10,11 @@ from conftest import SAMPLES
 from mcp import Client
 from mcp_clients import ERAS, answer, answers, form_of, server_of, text_of
 from skillpager import SkillPager
-from skillpager.mcp.memory import MAX_SESSIONS, MAX_SKILLS, Memory, Sessions
+from skillpager.mcp.options import MAX_SESSIONS, MAX_SKILLS, Memory, Sessions
 
 PAGE = ("load_skill", {"name": "postgres-backup", "query": "Restore a single table from last night's dump."})
 OTHER = ("load_skill", {"name": "postgres-backup", "query": "Restore a whole database on a new server."})
-AGAIN = ("load_skill", {**PAGE[1], "resend": True})
+AGAIN = ("load_skill", {**PAGE[1], "resend": "true"})  # models write flags as text, too
 KNOWN = "sent earlier"
 LOG = "Then look at the log for a minute, line by line, and write down what it says.\n\n"
 

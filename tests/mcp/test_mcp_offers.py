@@ -1,50 +1,19 @@
-"""What the server says of itself and its skills: greeting, instructions, prompts, resources, files, ceilings."""
+"""What the server says of itself and its skills: instructions, prompts, resources, files, ceilings."""
 
-import json
 from pathlib import Path
 
-import anyio
 import pytest
-from mcp.shared.message import SessionMessage
-from mcp.types import (
-    CompleteResult,
-    ResourceTemplateReference,
-    TextContent,
-    TextResourceContents,
-    jsonrpc_message_adapter,
-)
-from mcp.types.version import HANDSHAKE_PROTOCOL_VERSIONS
+from mcp.types import CompleteResult, ResourceTemplateReference, TextContent, TextResourceContents
 
 from conftest import SAMPLES
 from mcp import Client, MCPError
-from mcp_clients import answer, answers, child, error_of, form_of, server_of, text_of, with_client
+from mcp_clients import answer, error_of, form_of, server_of, text_of, with_client
 from skillpager import SkillPager
 from skillpager.library import Library
-from skillpager.mcp import greeting
-from skillpager.mcp.greeting import (
-    FIND,
-    MAX_BYTES,
-    USE,
-    VERSIONS,
-    answer_to,
-    greeting_of,
-    instructions_of,
-)
-from skillpager.mcp.offers import PAGE_SKILLS
 from skillpager.mcp.options import MOST_CHARS, ToolOptions
-from skillpager.mcp.server import SkillServer
+from skillpager.mcp.server import FIND, MAX_BYTES, PAGE_SKILLS, USE, SkillServer, instructions_of, make_server
 
 NAMES = sorted(path.name for path in SAMPLES.iterdir())
-INITIALIZE = {
-    "jsonrpc": "2.0",
-    "id": 1,
-    "method": "initialize",
-    "params": {
-        "protocolVersion": VERSIONS[-1],
-        "capabilities": {"roots": {"listChanged": True}},
-        "clientInfo": {"name": "test", "version": "1"},
-    },
-}
 
 
 @pytest.fixture(scope="module")
@@ -62,123 +31,33 @@ def skills_in(folder: Path, count: int, description: str = "What it is for.") ->
     return folder
 
 
-# ---- the greeting
+# ---- instructions and tools
 
 
-def sdk_answer(server: SkillServer, line: bytes) -> object:
-    """Return what the SDK sends in answer to a line, as a client reads it."""
-    received: list[object] = []
-
-    async def talk() -> None:
-        ask, asked = anyio.create_memory_object_stream[SessionMessage | Exception](1)
-        sent, answered = anyio.create_memory_object_stream[SessionMessage](1)
-        async with anyio.create_task_group() as tasks, ask, answered:
-            tasks.start_soon(server.run, asked, sent, server.create_initialization_options())
-            await ask.send(SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False)))
-            message = (await answered.receive()).message
-            received.append(json.loads(message.model_dump_json(by_alias=True, exclude_unset=True)))
-            tasks.cancel_scope.cancel()
-
-    anyio.run(talk)
-    return received[0]
-
-
-@pytest.mark.parametrize("version", VERSIONS)
-def test_the_greeting_is_what_the_sdk_would_answer(
-    server: SkillServer, pager: SkillPager, version: str
-) -> None:
-    params = {**INITIALIZE["params"], "protocolVersion": version}  # type: ignore[dict-item]
-    line = json.dumps({**INITIALIZE, "id": "one", "params": params}).encode()
-    assert answer_to(line, instructions_of(Library(pager, [SAMPLES]))) == sdk_answer(server, line)
-
-
-def test_every_protocol_with_a_handshake_is_greeted() -> None:
-    assert VERSIONS == HANDSHAKE_PROTOCOL_VERSIONS
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"method": "server/discover"},
-        {"method": "ping"},
-        {"id": None},
-        {"id": True},
-        {"id": 1.5},
-        {"jsonrpc": "1.0"},
-        {"params": {}},
-        {"params": []},
-        {"params": {**INITIALIZE["params"], "protocolVersion": "2026-07-28"}},  # type: ignore[dict-item]
-        {"params": {**INITIALIZE["params"], "protocolVersion": 3}},  # type: ignore[dict-item]
-        {"params": {**INITIALIZE["params"], "capabilities": {"roots": True}}},  # type: ignore[dict-item]
-        {"params": {**INITIALIZE["params"], "clientInfo": {"name": "test"}}},  # type: ignore[dict-item]
-        {"result": {}},
-    ],
-)
-def test_all_else_is_left_to_the_sdk(change: dict[str, object]) -> None:
-    assert answer_to(json.dumps({**INITIALIZE, **change}).encode(), "") is None
-
-
-@pytest.mark.parametrize("line", [b"", b"\n", b"\xff\n", b"[]\n", b"[" * 100_000, b"1", b'{"id":', b'"x"'])
-def test_what_is_no_request_is_left_to_the_sdk(line: bytes) -> None:
-    assert answer_to(line, "") is None
-
-
-def test_a_client_is_greeted_before_the_sdk_is_loaded_and_served_by_it(tmp_path: Path) -> None:
-    # the server's SDK waits for a file that the client makes once it was greeted
-    (tmp_path / "mcp").mkdir()
-    (tmp_path / "mcp" / "__init__.py").write_text(
-        "import os, sys, time\n"
-        f"while not os.path.exists({str(tmp_path / 'greeted')!r}):\n"
-        "    time.sleep(0.01)\n"
-        f"sys.path.remove({str(tmp_path)!r})\n"
-        "del sys.modules['mcp']\n"
-        "import mcp\n"
-        "globals().update(vars(mcp))\n",
-        encoding="utf-8",
-    )
-    started = child(SAMPLES, cache=tmp_path / "cache")
-    assert started.env is not None
-    started.env["PYTHONPATH"] = str(tmp_path)
-
-    async def ask(client: Client) -> None:
-        (tmp_path / "greeted").touch()
-        assert client.instructions is not None
-        assert "git-bisect" in client.instructions
-        result = await client.call_tool("load_skill", {"name": "git-bisect", "query": "skip a commit"})
-        assert "git bisect skip" in text_of(result)
-
-    with_client(started, ask)
-
-
-# ---- instructions
-
-
-@pytest.mark.parametrize("count", [1, 12, 40, 150, 600])
+@pytest.mark.parametrize("count", [0, 12, 40, 600])
 def test_instructions_name_skills_as_far_as_there_is_room(
     tmp_path: Path, hashing_pager: SkillPager, count: int
 ) -> None:
     text = instructions_of(Library(hashing_pager, [skills_in(tmp_path, count, "What it is for. " * 9)]))
     assert len(text.encode()) <= MAX_BYTES
+    assert text.startswith(USE)
     named = text.count("skill-0")
     assert named == count or f", {count - named} more." in text
     assert (FIND in text) == (count > 12)
     assert named >= min(count, 100)
-    assert ("What it is for." in text) == (count <= 12)
+    assert ("What it is for." in text) == (0 < count <= 12)
 
 
-def test_skills_that_are_not_found_in_time_are_left_to_a_search(
-    pager: SkillPager, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_tools_are_listed_while_skills_are_still_searched(pager: SkillPager) -> None:
     library = Library(pager, [SAMPLES])
-    monkeypatch.setattr(greeting, "GREETING_SECONDS", 0.01)
-    with library._searching:
-        assert greeting_of(library) == f"{USE} {FIND}"
-    monkeypatch.setattr(greeting, "GREETING_SECONDS", 60.0)
-    assert greeting_of(library) == instructions_of(library)
 
+    async def ask(client: Client) -> None:
+        assert client.instructions == f"{USE} {FIND}"
+        load = next(tool for tool in (await client.list_tools()).tools if tool.name == "load_skill")
+        assert "enum" not in load.input_schema["properties"]["name"]
 
-def test_a_server_without_skills_says_how_it_is_used(tmp_path: Path, hashing_pager: SkillPager) -> None:
-    assert "load_skill" in instructions_of(Library(hashing_pager, [tmp_path]))
+    with library._searching:  # as a search that takes long
+        with_client(make_server(library), ask)
 
 
 def test_names_are_choices_as_long_as_they_are_few(tmp_path: Path, hashing_pager: SkillPager) -> None:
@@ -308,16 +187,6 @@ def test_the_estimate_is_told_in_the_text_where_there_is_room(server: SkillServe
     tight = text_of(answer(server, "load_skill", **asked, budget_tokens=form_of(result)["tokens"] - 1))
     assert "chance of" not in tight
     assert text_of(result).startswith(tight)
-
-
-def test_numbers_and_flags_may_be_text(server: SkillServer) -> None:
-    asked = {"name": "postgres-backup", "query": "restore one table from a dump"}
-    as_text, as_numbers = answers(
-        server,
-        ("load_skill", {**asked, "budget_tokens": "300", "resend": "true"}),
-        ("load_skill", {**asked, "budget_tokens": 300, "resend": True}),
-    )
-    assert text_of(as_text) == text_of(as_numbers)
 
 
 # ---- ceilings

@@ -32,8 +32,6 @@ from mcp_clients import (
 )
 from skillpager import SkillPager
 from skillpager.errors import install_command
-from skillpager.mcp.schemas import input_schema
-from skillpager.mcp.tools import TOOLS
 
 PAGE = ("load_skill", {"name": "postgres-backup", "query": "Restore a single table from last night's dump."})
 KNOWN = "sent earlier"
@@ -73,25 +71,6 @@ def test_a_child_process_answers_as_the_library_does(pager: SkillPager, tmp_path
     assert "There is no skill named 'nix'" in error_of(wrong)
 
 
-def test_a_child_process_sends_the_map_and_every_node_on_request(pager: SkillPager, tmp_path: Path) -> None:
-    name, tool = "kubernetes-debugging", "get_skill_outline"
-    server = child(SAMPLES, "--ceiling", "20000", cache=tmp_path)  # the JSON form of every node is long
-    short, every, read = answers(
-        server,
-        (tool, {"name": name}),
-        (tool, {"name": name, "nodes": True}),
-        ("read_skill_nodes", {"name": name, "ids": "references/storage.md:L1-3"}),
-    )
-    show = f'read_skill_nodes(name="{name}", ids="{{ids}}")'
-    list_nodes = f'{tool}(name="{name}", nodes=true)'
-    assert text_of(short) == pager.outline(SAMPLES / name, show=show, list_nodes=list_nodes, folder=True)
-    assert (form_of(short)["nodes"], form_of(short)["complete"]) == ([], False)
-    assert text_of(every) == pager.outline(SAMPLES / name, nodes=True)
-    (node,) = form_of(read)["nodes"]
-    assert node["tokens"] == 28
-    assert f"\n  Storage L1-3 28t: 1 {node['type']}\n" in text_of(short)
-
-
 def test_options_of_the_command_reach_the_tools(tmp_path: Path) -> None:
     server = child(
         SAMPLES, "--resend", "--text-only", "--ceiling", "1000", "--scope", "body", cache=tmp_path / "c"
@@ -126,11 +105,6 @@ def test_stdout_holds_the_protocol_and_nothing_else(tmp_path: Path) -> None:
     assert rest == ""
     assert process.returncode == 0
     assert "Traceback" not in said
-
-
-def test_it_ends_when_its_input_does(tmp_path: Path) -> None:
-    ran = run("mcp", SAMPLES, env=environment(tmp_path / "cache"))
-    assert (ran.code, ran.out, ran.err) == (0, "", "")
 
 
 # ---- HTTP
@@ -176,21 +150,6 @@ def test_sessions_over_http_are_apart(url: str) -> None:
     assert [KNOWN in text for text in texts] == [False, False, True, True]
 
 
-def test_requests_without_a_session_are_sent_everything(url: str) -> None:
-    first, second = answers(url, PAGE, PAGE, era="2026-07-28")
-    assert text_of(first) == text_of(second)
-
-
-def test_only_this_machine_is_served(url: str) -> None:
-    assert urlsplit(url).hostname == "127.0.0.1"
-    port = urlsplit(url).port
-    assert port is not None
-    with socket.socket() as other:
-        own = socket.gethostbyname(socket.gethostname())
-        if not own.startswith("127."):
-            assert other.connect_ex((own, port)) != 0
-
-
 @pytest.mark.parametrize(
     ("headers", "status"),
     [
@@ -206,13 +165,6 @@ def test_requests_that_a_web_page_could_make_are_refused(
     url: str, headers: dict[str, str], status: int
 ) -> None:
     assert post(url, INITIALIZE, **headers)[0] == status
-
-
-def test_a_page_of_its_own_origin_is_served(url: str) -> None:
-    port = urlsplit(url).port
-    status, body = post(url, INITIALIZE, Origin=f"http://localhost:{port}", Host=f"localhost:{port}")
-    assert status == 200
-    assert json.loads(body)["result"]["serverInfo"]["name"] == "skillpager"
 
 
 def test_a_body_beyond_the_limit_is_refused(url: str) -> None:
@@ -262,21 +214,6 @@ def test_without_the_package_the_extra_is_named(tmp_path: Path) -> None:
     assert install_command("mcp") in ran.err
 
 
-def test_other_commands_do_not_import_the_sdk(tmp_path: Path) -> None:
-    (tmp_path / "mcp").mkdir()
-    (tmp_path / "mcp" / "__init__.py").write_text("raise SystemExit('imported')\n", encoding="utf-8")
-    env = environment(tmp_path / "cache", PYTHONPATH=str(tmp_path))
-    assert run("mcp", "--help", env=env).code == 0
-    assert run("outline", SAMPLES / "git-bisect", env=env, cwd=ROOT).code == 0
-
-
-def test_an_unused_client_leaves_no_process(tmp_path: Path) -> None:
-    async def ask(client: Client) -> None:
-        assert client.server_info is not None
-
-    with_client(child(SAMPLES, cache=tmp_path / "cache"), ask)
-
-
 @pytest.mark.parametrize("options", [[], ["--http", "--port", "0"]])
 def test_ctrl_c_ends_it_without_a_traceback(tmp_path: Path, options: list[str]) -> None:
     process = started(tmp_path, *options)
@@ -310,13 +247,16 @@ def test_configurations_in_the_docs_parse_and_start_a_server(tmp_path: Path) -> 
         assert run(*arguments, env=environment(tmp_path / "cache"), cwd=tmp_path).code == 0
 
 
-def test_tools_and_their_arguments_are_those_of_the_docs() -> None:
+def test_tools_and_their_arguments_are_those_of_the_docs(pager: SkillPager) -> None:
     text = (ROOT / "docs" / "mcp.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(\w+)` \| (.*?) \|", text, re.MULTILINE)
-    assert {name: re.findall(r"`(\w+)`", arguments) for name, arguments in rows} == {
-        name: list(input_schema(tool.arguments)["properties"])  # type: ignore[call-overload, arg-type]
-        for name, tool in TOOLS.items()
-    }
+    documented = {name: re.findall(r"`(\w+)`", arguments) for name, arguments in rows}
+
+    async def ask(client: Client) -> None:
+        tools = (await client.list_tools()).tools
+        assert documented == {tool.name: list(tool.input_schema["properties"]) for tool in tools}
+
+    with_client(server_of(pager, SAMPLES), ask)
 
 
 @pytest.mark.timeout(120)

@@ -11,8 +11,7 @@ from mcp import Client
 from mcp_clients import answer, answers, child, error_of, form_of, server_of, text_of, with_client
 from skillpager import SkillPager
 from skillpager.library import Library
-from skillpager.mcp.greeting import FIND, MAX_BYTES
-from skillpager.mcp.server import SkillServer
+from skillpager.mcp.server import FIND, MAX_BYTES, SkillServer
 
 QUERY = "Restore a single table from last night's PostgreSQL dump."
 ELSEWHERE = "Quel temps fait-il \u00e0 Tombouctou aujourd'hui ?"

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from mcp import Client, MCPError
-from mcp_clients import answer, child, error_of, form_of, server_of, text_of, with_client
+from mcp_clients import answer, error_of, form_of, server_of, text_of, with_client
 from skillpager import SkillPager
 from skillpager.library import Library
-from skillpager.mcp.greeting import instructions_of
+from skillpager.mcp.server import instructions_of
 from test_mcp_offers import skills_in
 
 NAME = "deploy"
@@ -82,16 +82,6 @@ def test_the_user_starts_them_and_the_model_reads_on(hashing_pager: SkillPager, 
         assert form_of(read)["skill"] == NAME
 
     with_client(server_of(hashing_pager, folder), ask)
-
-
-def test_a_process_offers_them_to_the_user_alone(folder: Path, tmp_path: Path) -> None:
-    async def ask(client: Client) -> None:
-        assert NAME not in text_of(await client.call_tool("list_skills", {}))
-        assert "for the user to start" in error_of(await client.call_tool("load_skill", {"name": NAME}))
-        await client.get_prompt(NAME)
-        assert "make deploy" in text_of(await client.call_tool("load_skill", {"name": NAME}))
-
-    with_client(child(folder, cache=tmp_path / "cache"), ask)
 
 
 @pytest.mark.parametrize(

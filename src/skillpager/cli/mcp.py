@@ -5,8 +5,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from importlib.util import find_spec
-from threading import Thread
+from threading import Timer
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -16,8 +15,10 @@ from skillpager.cli.options import OfferedFolders, PagerOptions
 from skillpager.errors import SkillPagerError, require_extra
 
 if TYPE_CHECKING:
-    from skillpager.mcp.greeting import Greeting
-    from skillpager.pager import SkillPager
+    from skillpager.library import Library
+
+# agents ask for tools, prompts and resources at once, and for a page some seconds later
+WARM_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,53 +69,42 @@ def mcp(folders: OfferedFolders = None, *, served: McpOptions, options: PagerOpt
     """
     if served.port is not None and not served.http:
         raise UsageError("--port needs --http: add --http, or leave --port out.")
-    if find_spec("mcp") is None:
-        _require_sdk()
+    require_extra("mcp", extra="mcp", purpose="`skillpager mcp`")
     with _no_collection():
         from skillpager.cli.session import open_library, report_no_skills
+        from skillpager.mcp import server as mcp_server
         from skillpager.mcp.options import ToolOptions
 
         tools = ToolOptions(served.ceiling, not served.text_only, served.resend, options.scope)
         library = open_library(folders or [], options, search=served.http)
-        from skillpager.mcp import greeting
+        # agents list the tools, and ask for a page later: the model is loaded between the two
+        warming = Timer(WARM_SECONDS, _warm, [library])
 
-        greeted = None if served.http else _greet(greeting.greeting_of(library))
-        if not served.http:
-            report_no_skills(library)
-        _require_sdk()
-        from skillpager.mcp import server as mcp_server
+        def warm() -> None:
+            if warming.ident is None:
+                warming.start()
 
-        server = mcp_server.make_server(library, tools)
-    # agents list the tools, and ask for a page later: the model is loaded between the two
-    warming = Thread(target=_warm, args=[library.pager])
-    warming.start()
+        server = mcp_server.make_server(library, tools, listed=warm)
     try:
-        if greeted is None:
+        if served.http:
             listening = mcp_server.open_port(mcp_server.DEFAULT_PORT if served.port is None else served.port)
             note(f"MCP server at {mcp_server.address_of(listening)}; Ctrl-C stops it")
             mcp_server.serve_http(server, listening)
         else:
-            mcp_server.serve_pipe(server, greeted)
+            if sys.stdin.isatty():
+                note("waiting for an MCP client on stdin; agents start this command themselves (docs/mcp.md)")
+            if server.instructions == mcp_server.USE:  # it names no skill, and not that there are many
+                report_no_skills(library)
+            mcp_server.serve_pipe(server)
     finally:
-        # an exit in the middle of it ends in a traceback
-        warming.join()
+        warming.cancel()
+        if warming.ident is not None:
+            warming.join()  # an exit in the middle of it ends in a traceback
 
 
-def _require_sdk() -> None:
-    require_extra("mcp", extra="mcp", purpose="`skillpager mcp`")
-
-
-def _greet(instructions: str) -> "Greeting":
-    """Answer the first line of stdin, for which agents wait, before the SDK is imported."""
-    from skillpager.mcp.greeting import greet
-
-    if sys.stdin.isatty():
-        note("waiting for an MCP client on stdin; agents start this command themselves (docs/mcp.md)")
-    return greet(instructions)
-
-
-def _warm(pager: "SkillPager") -> None:
+def _warm(library: "Library") -> None:
     """Load the vocabulary, and the encoder if it is the built-in one, before the first page needs them."""
+    pager = library.pager
     pager.token_counter.count("")
     with suppress(SkillPagerError):  # the first call will report it
         if pager.settings.encoder.startswith("builtin"):  # other encoders may cost money

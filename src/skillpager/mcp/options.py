@@ -1,9 +1,12 @@
-"""Options of the MCP server, and the ceiling on a reply that follows the host."""
+"""Options of the MCP server, the ceiling on a reply for each host, and what each session was sent."""
 
 import re
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from threading import Lock
 
 from skillpager.errors import SettingsError
+from skillpager.memory import LRUCache
 from skillpager.parsing.skill import SCOPES
 
 # tokens of a reply for a host that is not known; with `MOST_CHARS` it is below what any known host cuts off
@@ -20,6 +23,9 @@ TOKEN_CHARS = 8
 MOST_SHOWN_CHARS = 500_000
 # the marks alone of a page with many gaps take some hundred tokens
 LEAST_CEILING = 1_000
+# sessions that are remembered, and versions of skills in each; the least recently used are dropped
+MAX_SESSIONS = 1_000
+MAX_SKILLS = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,3 +79,44 @@ class ToolOptions:
         """The `_meta` of every tool: the characters that a host should show of a result."""
         most = CLAUDE_CODE_CEILING if self.ceiling is None else self.ceiling
         return {SHOWN_CHARS: min(most * TOKEN_CHARS, MOST_SHOWN_CHARS)}
+
+
+class Memory:
+    """Thread-safe record of the nodes that one session was sent, by index key, and of the skills started.
+
+    A changed skill has another key, so its nodes count as not sent.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._sent = LRUCache[str, frozenset[str]](MAX_SKILLS)
+        self._started = LRUCache[str, bool](MAX_SKILLS)
+
+    def sent(self, key: str) -> Collection[str]:
+        """Return the ids of the nodes of this index that were sent."""
+        return self._sent.get(key) or frozenset()
+
+    def add(self, key: str, nodes: Iterable[str]) -> None:
+        """Record that these nodes were sent."""
+        with self._lock:
+            self._sent.put(key, frozenset(self.sent(key)).union(nodes))
+
+    def start(self, skill: str) -> None:
+        """Record that the user started this skill."""
+        self._started.put(skill, True)
+
+    def is_started(self, skill: str) -> bool:
+        """Return True if the user started this skill."""
+        return self._started.get(skill) is not None
+
+
+class Sessions:
+    """The memories of a server's HTTP sessions, and `own`, that of its client on stdin. Thread-safe."""
+
+    def __init__(self) -> None:
+        self.own = Memory()
+        self._memories = LRUCache[str, Memory](MAX_SESSIONS)
+
+    def named(self, session: str) -> Memory:
+        """Return the memory of the HTTP session with this id."""
+        return self._memories.get_or_make(session, Memory)

@@ -1,4 +1,4 @@
-"""The MCP server: the tools behind the official SDK, over stdin and stdout or HTTP on this machine.
+"""The MCP server: tools, prompts and resources behind the official SDK, over stdin and stdout or HTTP.
 
 The server remembers the nodes that a session was sent. A session is a connection by stdin and stdout, or over
 HTTP what `initialize` opened. HTTP requests of protocol 2026-07-28 have no session and are sent everything.
@@ -7,54 +7,42 @@ HTTP what `initialize` opened. HTTP requests of protocol 2026-07-28 have no sess
 import json
 import logging
 import socket
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
-from functools import partial
+import sys
+from bisect import bisect_right
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from importlib.metadata import version
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from io import TextIOWrapper
+from threading import Thread
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, unquote
 
 import anyio
 from anyio.lowlevel import checkpoint_if_cancelled
 from anyio.to_thread import run_sync
-from mcp.server import Server
+from mcp.server import Server, ServerRequestContext
+from mcp.server.mcpserver.tools import Tool
 from mcp.server.stdio import stdio_server
 from mcp.server.transport_security import TransportSecuritySettings
-from mcp.shared.message import SessionMessage
-from mcp.types import (
-    CallToolRequestParams,
-    CallToolResult,
-    JSONRPCError,
-    JSONRPCResponse,
-    ListToolsResult,
-    PaginatedRequestParams,
-    TextContent,
-    Tool,
-    ToolAnnotations,
-    jsonrpc_message_adapter,
-)
+from mcp.shared.exceptions import MCPError
+from mcp.types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
+from mcp import types
 from skillpager.display_text import encodable
 from skillpager.errors import SettingsError, SkillPagerError
-from skillpager.library import Library
-from skillpager.mcp import schemas
-from skillpager.mcp.callers import RequestContext, caller_of, has_left
-from skillpager.mcp.greeting import NAME, Greeting, instructions_of
-from skillpager.mcp.memory import Sessions
-from skillpager.mcp.offers import Offers
-from skillpager.mcp.options import ToolOptions
-from skillpager.mcp.replies import ERROR_CHARS, Reply
-from skillpager.mcp.tools import TOOLS, Caller, SkillTools
+from skillpager.library import FoundSkill, Library
+from skillpager.mcp.options import Memory, Sessions, ToolOptions
+from skillpager.mcp.tools import TOOLS, ToolCall
 from skillpager.output.formatting import snippet
 
 if TYPE_CHECKING:
     import uvicorn
-    from mcp.shared._stream_protocols import WriteStream
     from starlette.types import ASGIApp, Receive, Scope, Send
 
 logger = logging.getLogger(__name__)
 
+NAME = "skillpager"
 HOST = "127.0.0.1"
 PATH = "/mcp"
 DEFAULT_PORT = 8642
@@ -66,167 +54,369 @@ MAX_BODY_BYTES = 256 * 1024
 # further one is opened
 SESSION_SECONDS = 30 * 60
 MAX_OPEN_SESSIONS = 1_000
+
+USE = (
+    "Skills are instructions for tasks. Before a task for which there is a skill, call load_skill and say in "
+    "query what you are about to do: you get the part that is needed. [… marks …] show what is left out; "
+    "read it with read_skill_nodes when you need it."
+)
+# and when there are more skills than the instructions describe
+FIND = "To find the skill for a task, call load_skill with a query and without a name."
+# hosts wait for the instructions and the tools; only thousands of new skills take longer to find, and a query
+# finds them all the same
+SEARCH_SECONDS = 0.3
+# Claude Code cuts instructions off at 2 kB
+MAX_BYTES = 2_000
+# characters of a skill's description in the instructions: the most with which all skills fit
+WIDTHS = (160, 80, 40, 0)
 # skills among which a model may choose by the schema of a tool: each takes some tokens of every request
 MAX_NAMED = 64
+# prompts or resources in one answer, and names that complete one
+PAGE_SKILLS = 200
+MAX_COMPLETIONS = 100
+DESCRIPTION_CHARS = 300
+# longest error, and quotation of a value in it: requests may have any length
+ERROR_CHARS = 2_000
+SHOWN_VALUE = 80
+SCHEME = "skill://"
+MARKDOWN = "text/markdown"
+# argument of a prompt
+TASK = "task"
 
+Context = ServerRequestContext[Sessions]
 SkillServer = Server[Sessions]
 
 
-def make_server(library: Library, options: ToolOptions | None = None) -> SkillServer:
-    """Return a server that offers the skills of a library."""
-    options = options or ToolOptions()
-    tools = SkillTools(library, options)
-    offers = Offers(library, tools, options)
+def make_server(
+    library: Library, options: ToolOptions | None = None, *, listed: Callable[[], None] = lambda: None
+) -> SkillServer:
+    """Return a server that offers the skills of a library; it calls `listed` when it has listed its tools.
 
-    async def list_tools(_: RequestContext, __: PaginatedRequestParams | None) -> ListToolsResult:
-        skills = await run_sync(partial(library.skills, for_model=True))
-        return _tools([skill.name for skill in skills], options)
-
-    async def call_tool(context: RequestContext, params: CallToolRequestParams) -> CallToolResult:
-        caller = caller_of(context, options)
-        result, reply = await run_sync(_answer, tools, params, caller, options.structured)
-        # a thread cannot be cancelled: if the client cancelled the call meanwhile, it ends here unanswered
-        await checkpoint_if_cancelled()
-        if reply is not None and not await has_left(context):
-            for key, nodes in reply.sent:
-                caller.memory.add(key, (node.id for node in nodes))
-        return result
-
-    @asynccontextmanager
-    async def sessions(_: SkillServer) -> AsyncIterator[Sessions]:
-        yield Sessions()
-
+    The search for skills that begins here goes on in a thread if it takes long.
+    """
+    search = Thread(target=library.found, daemon=True)
+    search.start()
+    search.join(SEARCH_SECONDS)
+    handlers = _Handlers(library, options or ToolOptions(), search, listed)
     return Server(
         NAME,
         version=version(NAME),
-        instructions=instructions_of(library),
-        lifespan=sessions,
-        on_list_tools=list_tools,
-        on_call_tool=call_tool,
-        on_list_prompts=offers.list_prompts,
-        on_get_prompt=offers.get_prompt,
-        on_list_resources=offers.list_resources,
-        on_list_resource_templates=offers.list_templates,
-        on_read_resource=offers.read_resource,
-        on_completion=offers.complete,
+        instructions=f"{USE} {FIND}" if search.is_alive() else instructions_of(library),
+        lifespan=_sessions,
+        on_list_tools=handlers.list_tools,
+        on_call_tool=handlers.call_tool,
+        on_list_prompts=handlers.list_prompts,
+        on_get_prompt=handlers.get_prompt,
+        on_list_resources=handlers.list_resources,
+        on_list_resource_templates=handlers.list_templates,
+        on_read_resource=handlers.read_resource,
+        on_completion=handlers.complete,
     )
 
 
-def _tools(names: Sequence[str], options: ToolOptions) -> ListToolsResult:
-    """Return the tools; `load_skill` takes one of the given names, if they are few."""
-    choices = {"load_skill": names if len(names) <= MAX_NAMED else ()}
-    tools = [
-        Tool(
-            name=name,
-            description=tool.description,
-            input_schema=schemas.input_schema(tool.arguments, choices.get(name, ())),
-            output_schema=dict(tool.output_schema) if options.structured else None,
-            annotations=ToolAnnotations(read_only_hint=True, open_world_hint=False),
-            _meta=options.meta,
+@asynccontextmanager
+async def _sessions(_: SkillServer) -> AsyncIterator[Sessions]:
+    yield Sessions()
+
+
+def instructions_of(library: Library) -> str:
+    """Return how to use the server and which skills it offers, each as shortly as is needed to name them all.
+
+    Skills for which there is no room are counted. If there is none for descriptions, the instructions say how
+    to find a skill.
+    """
+    skills = library.skills(for_model=True)
+    for width in WIDTHS:
+        text = _instructions(skills, len(skills), width)
+        if len(text.encode()) <= MAX_BYTES:
+            return text
+    # of more skills than these even names of one letter would not fit
+    most = min(len(skills), MAX_BYTES)
+    shown = bisect_right(
+        range(most), MAX_BYTES, key=lambda count: len(_instructions(skills, count, 0).encode())
+    )
+    return _instructions(skills, max(0, shown - 1), 0)
+
+
+def _instructions(skills: Sequence[FoundSkill], shown: int, width: int) -> str:
+    """Return the instructions with the first `shown` skills, described in at most `width` characters."""
+    if not skills:
+        return USE
+    if width:
+        lines = (f"\n- {skill.name}: {snippet(skill.description, width)}" for skill in skills)
+        return f"{USE}\n\nSkills:{''.join(lines)}"
+    names = [skill.name for skill in skills[:shown]]
+    if more := len(skills) - shown:
+        names.append(f"{more:,} more")
+    return f"{USE} {FIND}\n\nSkills: {', '.join(names)}."
+
+
+class _Handlers:
+    """Handlers of the SDK's requests: the tools, and each skill as a prompt and a resource."""
+
+    def __init__(
+        self, library: Library, options: ToolOptions, search: Thread, listed: Callable[[], None]
+    ) -> None:
+        self._library = library
+        self._options = options
+        self._search = search
+        self._listed = listed
+        self._tools = {function.__name__: _tool(function) for function in TOOLS}
+
+    async def list_tools(self, _: Context, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+        """Return the tools; `load_skill` takes one of the names of skills if they are few and known."""
+        skills = [] if self._search.is_alive() else await run_sync(self._for_model)
+        tools = []
+        for name, tool in self._tools.items():
+            schema = tool.parameters
+            if name == "load_skill" and 0 < len(skills) <= MAX_NAMED:
+                names = {"type": "string", "enum": [skill.name for skill in skills]}
+                schema = {**schema, "properties": {**schema["properties"], "name": names}}
+            made = types.Tool(
+                name=name,
+                description=tool.description,
+                input_schema=schema,
+                output_schema=tool.output_schema if self._options.structured else None,
+                annotations=types.ToolAnnotations(read_only_hint=True, open_world_hint=False),
+                _meta=self._options.meta,
+            )
+            tools.append(made)
+        self._listed()
+        return types.ListToolsResult(tools=tools)
+
+    async def call_tool(self, context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
+        """Return the answer of a tool; the session's memory gets what it sends, once that is on its way."""
+        memory = _memory(context)
+        sending: dict[str, tuple[str, ...]] = {}
+        result = await run_sync(self._answer, context, params, memory, sending)
+        # a thread cannot be cancelled: if the client cancelled the call meanwhile, it ends here unanswered
+        await checkpoint_if_cancelled()
+        if context.request is None or not await context.request.is_disconnected():
+            for key, nodes in sending.items():
+                memory.add(key, nodes)
+        return result
+
+    def _answer(
+        self,
+        context: Context,
+        params: types.CallToolRequestParams,
+        memory: Memory,
+        sending: dict[str, tuple[str, ...]],
+    ) -> types.CallToolResult:
+        """Return the answer to a call, and add the nodes that it holds to `sending`."""
+        try:
+            call = self._call(context, memory)
+            form = self._form(call, params.name, params.arguments or {})
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except SkillPagerError as error:
+            message = str(error)
+        # a client must get an answer, without details of the fault; a panic of Rust code is no Exception
+        except BaseException:
+            logger.exception("the tool %s failed", params.name)
+            message = "This is a fault of SkillPager; its log says more."
+        else:
+            sending.update(call.sending)
+            content = types.TextContent(type="text", text=form["text"])
+            structured = form if self._options.structured else None
+            return types.CallToolResult(content=[content], structured_content=structured)
+        content = types.TextContent(type="text", text=snippet(message, ERROR_CHARS))
+        return types.CallToolResult(content=[content], is_error=True)
+
+    def _call(self, context: Context, memory: Memory, *, by_user: bool = False) -> ToolCall:
+        client = context.session.client_params
+        info = client.client_info if client else None
+        ceiling = self._options.ceiling_for(*((info.name, info.version) if info else ()))
+        return ToolCall(self._library, self._library.pager, self._options, memory, ceiling, by_user)
+
+    def _form(self, call: ToolCall, name: str, arguments: Mapping[str, object]) -> dict[str, Any]:
+        """Return the reply of a tool to its arguments; null counts as not given.
+
+        Raises:
+            SettingsError: The tool is unknown, or arguments are unknown, missing or not valid.
+            SkillPagerError: The skill cannot be found or read.
+        """
+        if name not in self._tools:
+            raise SettingsError(f"There is no tool {name[:80]!r}: there are {', '.join(self._tools)}.")
+        tool = self._tools[name]
+        known = tool.parameters["properties"]
+        faults = [f"there is no argument {_shown(each)!r}" for each in arguments if each not in known]
+        given = {each: value for each, value in arguments.items() if value is not None and each in known}
+        values: dict[str, Any] = {}
+        try:
+            values = tool.fn_metadata.validate_arguments(given)
+        except ValidationError as error:
+            for fault in error.errors():
+                wrong, problem = fault["loc"][0], fault["msg"].replace("Input should be", "it must be")
+                value = _shown(repr(fault["input"]))
+                missing = f"the argument {wrong!r} is missing"
+                faults.append(missing if fault["type"] == "missing" else f"{wrong} is {value}, but {problem}")
+        if faults:
+            message = "; ".join(faults)
+            raise SettingsError(f"{message[0].upper()}{message[1:]}. The arguments are {', '.join(known)}.")
+        form: dict[str, Any] = tool.fn(call, **values)
+        return form
+
+    async def list_prompts(
+        self, _: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListPromptsResult:
+        """Return a part of the skills as prompts, which a user starts, as commands in many hosts."""
+        skills, following = _part(await run_sync(self._library.skills), params)
+        task = types.PromptArgument(
+            name=TASK, description="What you are about to do, in a sentence.", required=False
         )
-        for name, tool in TOOLS.items()
-    ]
-    return ListToolsResult(tools=tools)
+        prompts = [
+            types.Prompt(name=skill.name, description=_described(skill), arguments=[task]) for skill in skills
+        ]
+        return types.ListPromptsResult(prompts=prompts, next_cursor=following)
+
+    async def get_prompt(
+        self, context: Context, params: types.GetPromptRequestParams
+    ) -> types.GetPromptResult:
+        """Return the page of a skill for the task that the user names; without one as `load_skill` does."""
+        asked = {"name": params.name, "query": (params.arguments or {}).get(TASK)}
+        text = await run_sync(self._text, context, asked, True)
+        _memory(context).start(params.name)  # from now on the model may page it, too
+        content = types.TextContent(type="text", text=text)
+        return types.GetPromptResult(messages=[types.PromptMessage(role="user", content=content)])
+
+    async def list_resources(
+        self, _: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourcesResult:
+        """Return a part of the skills as resources; hosts let their model read these, too."""
+        skills, following = _part(await run_sync(self._for_model), params)
+        resources = [
+            types.Resource(
+                uri=SCHEME + quote(skill.name, safe=""),
+                name=skill.name,
+                description=_described(skill),
+                mime_type=MARKDOWN,
+            )
+            for skill in skills
+        ]
+        return types.ListResourcesResult(resources=resources, next_cursor=following)
+
+    async def list_templates(
+        self, _: Context, __: types.PaginatedRequestParams | None
+    ) -> types.ListResourceTemplatesResult:
+        """Return the form of a resource's address."""
+        template = types.ResourceTemplate(name="skill", uri_template=f"{SCHEME}{{name}}", mime_type=MARKDOWN)
+        return types.ListResourceTemplatesResult(resource_templates=[template])
+
+    async def read_resource(
+        self, context: Context, params: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult:
+        """Return a whole skill."""
+        if not params.uri.startswith(SCHEME):
+            raise MCPError(
+                types.INVALID_PARAMS, f"{params.uri[:80]!r} is no skill: the form is {SCHEME}NAME."
+            )
+        asked = {"name": unquote(params.uri.removeprefix(SCHEME)), "mode": "full"}
+        text = await run_sync(self._text, context, asked, False)
+        contents = types.TextResourceContents(uri=params.uri, mime_type=MARKDOWN, text=text)
+        return types.ReadResourceResult(contents=[contents])
+
+    async def complete(self, _: Context, params: types.CompleteRequestParams) -> types.CompleteResult:
+        """Return the names that begin with what the user has typed."""
+        skills = await run_sync(self._for_model) if params.argument.name == "name" else []
+        names = [skill.name for skill in skills if skill.name.startswith(params.argument.value)]
+        shown, more = names[:MAX_COMPLETIONS], len(names) > MAX_COMPLETIONS
+        return types.CompleteResult(
+            completion=types.Completion(values=shown, total=len(names), has_more=more)
+        )
+
+    def _for_model(self) -> list[FoundSkill]:
+        return self._library.skills(for_model=True)
+
+    def _text(self, context: Context, asked: Mapping[str, object], by_user: bool) -> str:
+        """Return the text that `load_skill` answers; errors are those of the protocol.
+
+        The session's memory has no part in it: hosts show prompts and resources where tools do not see them.
+        """
+        try:
+            form = self._form(self._call(context, Memory(), by_user=by_user), "load_skill", asked)
+        except SkillPagerError as error:
+            raise MCPError(types.INVALID_PARAMS, snippet(str(error), ERROR_CHARS)) from error
+        return str(form["text"])
 
 
-def _answer(
-    tools: SkillTools, params: CallToolRequestParams, caller: Caller, structured: bool
-) -> tuple[CallToolResult, Reply | None]:
-    """Return the answer to a call, and the reply in it, or None if it is an error."""
-    try:
-        reply = tools.call(params.name, params.arguments or {}, caller)
-    except (KeyboardInterrupt, SystemExit):
-        raise
-    except SkillPagerError as error:
-        message = str(error)
-    # a client must get an answer, without details of the fault; a panic of a Rust extension is no Exception
-    except BaseException:
-        logger.exception("the tool %s failed", params.name)
-        message = "This is a fault of SkillPager; its log says more."
-    else:
-        content = TextContent(type="text", text=reply.text)
-        return CallToolResult(content=[content], structured_content=reply.form if structured else None), reply
-    content = TextContent(type="text", text=snippet(message, ERROR_CHARS))
-    return CallToolResult(content=[content], is_error=True), None
+def _tool(function: Callable[..., Any]) -> Tool:
+    """Return a tool with the schemas that the SDK derives, without what a model need not read."""
+    tool = Tool.from_function(function, context_kwarg="self")
+    tool.parameters = {"required": [], **_plain(tool.parameters), "additionalProperties": False}
+    tool.fn_metadata.output_schema = _plain(tool.fn_metadata.output_schema)
+    return tool
 
 
-def serve_pipe(server: SkillServer, greeting: Greeting) -> None:
-    """Answer the client at stdin and stdout until it closes them, after its first line."""
+def _plain(schema: Any) -> Any:
+    """Return a schema without titles and defaults that say nothing; null counts as not given."""
+    if isinstance(schema, list):
+        return [_plain(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    left_out = ("title", "anyOf") if isinstance(schema.get("title"), str) else ()
+    plain = {
+        key: _plain(value)
+        for key, value in schema.items()
+        if key not in left_out and not (key == "default" and value in (None, ""))
+    }
+    for choice in schema.get("anyOf", ()):
+        plain |= choice if choice != {"type": "null"} else {}
+    return plain
+
+
+def _memory(context: Context) -> Memory:
+    """Return the memory of a request's session; a new one for a request without a session."""
+    sessions = context.lifespan_context
+    if context.request is None:
+        return sessions.own
+    session = context.request.headers.get("mcp-session-id")
+    if session and context.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS:
+        return sessions.named(session)
+    return Memory()
+
+
+def _part(
+    skills: Sequence[FoundSkill], params: types.PaginatedRequestParams | None
+) -> tuple[Sequence[FoundSkill], str | None]:
+    """Return the skills of one answer to a list request, and the cursor of the next: a name."""
+    cursor = (params.cursor if params else None) or ""
+    rest = [skill for skill in skills if skill.name >= cursor]
+    return rest[:PAGE_SKILLS], rest[PAGE_SKILLS].name if len(rest) > PAGE_SKILLS else None
+
+
+def _described(skill: FoundSkill) -> str:
+    return snippet(skill.description, DESCRIPTION_CHARS)
+
+
+def _shown(text: str) -> str:
+    return snippet(text, SHOWN_VALUE)
+
+
+def serve_pipe(server: SkillServer) -> None:
+    """Answer the client at stdin and stdout until it closes them."""
 
     async def serve() -> None:
-        async with stdio_server() as (incoming, outgoing), anyio.create_task_group() as tasks:
-            repaired, messages = anyio.create_memory_object_stream[SessionMessage | Exception](0)
-
-            async def repair() -> None:
-                async with incoming, repaired:
-                    if greeting.line:
-                        await repaired.send(_repaired(_message(greeting.line)))
-                    async for message in incoming:
-                        await repaired.send(_repaired(message))
-
-            tasks.start_soon(repair)
-            answers = outgoing if greeting.answered is None else _Ungreeted(outgoing, greeting.answered)
-            async with messages:
-                await server.run(messages, answers, server.create_initialization_options())
-            tasks.cancel_scope.cancel()
+        lines = anyio.wrap_file(_Lines(sys.stdin.buffer, encoding="utf-8", errors="replace"))
+        async with stdio_server(stdin=lines) as (incoming, outgoing):
+            await server.run(incoming, outgoing, server.create_initialization_options())
 
     anyio.run(serve)
 
 
-class _Ungreeted:
-    """A stream of answers without the first, to a request that `greet` has answered."""
+class _Lines(TextIOWrapper):
+    """The messages on stdin, with U+FFFD in place of half a character, which the SDK would never answer.
 
-    def __init__(self, outgoing: "WriteStream[SessionMessage]", answered: int | str) -> None:
-        self._outgoing = outgoing
-        self._answered: int | str | None = answered
-
-    async def send(self, item: SessionMessage, /) -> None:
-        message = item.message
-        if isinstance(message, JSONRPCResponse | JSONRPCError) and message.id == self._answered:
-            self._answered = None
-            if isinstance(message, JSONRPCError):
-                logger.warning("the first request is not valid: %s", snippet(message.error.message))
-        else:
-            await self._outgoing.send(item)
-
-    async def aclose(self) -> None:
-        await self._outgoing.aclose()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc_val: BaseException | None,
-        exc_tb: TracebackType | None,
-    ) -> None:
-        await self.aclose()
-
-
-def _message(line: bytes) -> SessionMessage | Exception:
-    """Return a line of stdin as a message, or as the error that the SDK makes of it."""
-    try:
-        return SessionMessage(
-            jsonrpc_message_adapter.validate_json(line.decode(errors="replace"), by_name=False)
-        )
-    except ValueError as error:
-        return error
-
-
-def _repaired(message: SessionMessage | Exception) -> SessionMessage | Exception:
-    """Return a message that was refused because of half a character, with U+FFFD in its place.
-
-    A client in JavaScript that cuts a text within an emoji sends such a half, and the SDK would never answer.
+    A client in JavaScript that cuts a text within an emoji sends such a half, escaped.
     """
-    if not isinstance(message, ValidationError):
-        return message
-    line = message.errors()[0]["input"]
-    try:
-        text = encodable(json.dumps(json.loads(line), ensure_ascii=False))
-        return SessionMessage(jsonrpc_message_adapter.validate_json(text, by_name=False))
-    except (TypeError, ValueError, RecursionError):
-        return message
+
+    def readline(self, size: int = -1, /) -> str:  # type: ignore[override]  # as that of TextIOWrapper
+        """Return the next line."""
+        line = super().readline(size)
+        if "\\ud" in line.lower():
+            with suppress(ValueError, RecursionError):
+                return encodable(json.dumps(json.loads(line), ensure_ascii=False)) + "\n"
+        return line
 
 
 def open_port(port: int) -> socket.socket:
