@@ -3,7 +3,8 @@
     python benchmarks/mcp_start.py [--runs 9]
 
 The skill is indexed beforehand. A run starts a process, sends `initialize` and `tools/list`, then
-`load_skill` with a query, and measures the time until the tools are listed and until the page is there. CPU time is reported too: other work on the machine adds little to it.
+`load_skill` with a query, and measures the time until the tools are listed and until the page is there.
+CPU time is reported too: other work on the machine adds little to it.
 """
 
 import argparse
