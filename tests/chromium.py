@@ -10,14 +10,16 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+TIME_LIMIT = 60_000  # milliseconds, for a machine that does much else
 needs_chromium = pytest.mark.system("chromium", "chromium-browser", "google-chrome")
 
 
 @pytest.fixture(scope="module")
 def browser() -> "Iterator[Browser]":
     """A headless Chromium."""
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
 
+    expect.set_options(timeout=TIME_LIMIT)
     with sync_playwright() as playwright:
         # a container has no user namespaces for the sandbox, and only pages of this machine are opened
         opened = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])

@@ -201,7 +201,7 @@ def quick_pager(tmp_path_factory: pytest.TempPathFactory) -> SkillPager:
 @pytest.fixture(scope="session")
 def sample_pager(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SkillPager]:
     """The hashing encoder and the shipped classifier: for golden files of single stages."""
-    folder = sample_indexes.fill(tmp_path_factory.mktemp("samples"))
+    folder = sample_indexes.fill(tmp_path_factory.mktemp("samples"), "hashing")
     made = SkillPager(encoder="hashing", settings=Settings(cache_dir=folder))
     yield made
     made.close()

