@@ -12,7 +12,7 @@ import anyio
 import uvicorn
 from mcp.types import CallToolResult, TextContent
 
-from cli_process import ROOT, command, environment
+from cli_process import ROOT, TIME_LIMIT, command, environment
 from mcp import Client, StdioServerParameters
 from skillpager import SkillPager
 from skillpager.library import Library
@@ -108,7 +108,7 @@ def http_server(folder: Path, *arguments: str, cache: Path) -> Iterator[str]:
         yield words[3].rstrip(";")
     finally:
         process.terminate()
-        out, said = process.communicate(timeout=30)
+        out, said = process.communicate(timeout=TIME_LIMIT)
     assert out == ""
     assert "Traceback" not in said
 
@@ -124,4 +124,4 @@ def served_at_port(server: SkillServer) -> Iterator[str]:
             yield address_of(listening)
         finally:
             running.should_exit = True
-            thread.join(60)
+            thread.join(TIME_LIMIT)

@@ -404,7 +404,6 @@ def remove(path: Path) -> None:
 
 
 @pytest.mark.parametrize("what", STORE_FAULTS)
-@pytest.mark.timeout(60)
 def test_pages_are_made_without_a_store_and_it_is_tried_again(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:

@@ -99,7 +99,7 @@ def test_the_next_driver_goes_on_after_one_that_was_killed(
     so_far = len(built(tmp_path))
     assert so_far < COUNT
     second = start_driver(tmp_path, cluster.address)
-    stored, cached = map(int, second.communicate(timeout=120)[0].split())
+    stored, cached = map(int, second.communicate(timeout=240)[0].split())
     assert stored == COUNT
     assert so_far - 2 <= cached <= so_far
     assert len(built(tmp_path)) <= COUNT + 2

@@ -210,7 +210,7 @@ def test_a_process_that_is_ended_removes_what_it_unpacked(tmp_path: Path) -> Non
     process = subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     wait_until(lambda: any(temporary.rglob("039")))
     process.terminate()
-    assert process.wait(timeout=60) == 128 + signal.SIGTERM
+    assert process.wait(timeout=240) == 128 + signal.SIGTERM
     assert not any(temporary.iterdir())
 
 

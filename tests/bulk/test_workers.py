@@ -152,7 +152,7 @@ def test_a_driver_that_is_killed_takes_its_workers_along_and_the_next_goes_on(
     so_far = len(built(tmp_path))
     assert so_far < COUNT
     ended.append(driver := start_driver(tmp_path))
-    out, _ = driver.communicate(timeout=120)
+    out, _ = driver.communicate(timeout=240)
     stored, cached = map(int, out.split())
     assert stored == COUNT
     # what was built and not yet stored, one skill a worker, is built again

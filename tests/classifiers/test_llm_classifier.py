@@ -618,7 +618,7 @@ def test_after_ctrl_c_nothing_is_paid_twice(openai_server: OpenAIServer, tmp_pat
 
 def test_ctrl_c_cuts_the_waiting_short(openai_server: OpenAIServer) -> None:
     openai_server.gate = threading.Barrier(2)
-    openai_server.respond = fail_on("number 1", Reply(503, {}, {"Retry-After": "60"}))
+    openai_server.respond = fail_on("number 1", Reply(503, {}, {"Retry-After": "100"}))
 
     def interrupt(done: int, _: int) -> None:
         if done == 1:
@@ -628,7 +628,7 @@ def test_ctrl_c_cuts_the_waiting_short(openai_server: OpenAIServer) -> None:
     start = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         classifier.classify(fragments(2), None)
-    assert time.monotonic() - start < 10
+    assert time.monotonic() - start < 60
     assert len(openai_server.asked) == 2
 
 

@@ -18,7 +18,18 @@ from pathlib import Path
 import pytest
 
 import sample_indexes
-from cli_process import ROOT, SAMPLES, Ran, command, environment, hide, invoke, run, run_on_terminal
+from cli_process import (
+    ROOT,
+    SAMPLES,
+    TIME_LIMIT,
+    Ran,
+    command,
+    environment,
+    hide,
+    invoke,
+    run,
+    run_on_terminal,
+)
 from openai_server import OpenAIServer, Reply, openai_server  # noqa: F401
 from skillpager import SkillPager
 from skillpager.cli import session
@@ -762,11 +773,11 @@ def test_interrupt_ends_with_130_and_without_traceback(tmp_path: Path) -> None:
         process = subprocess.Popen(
             command("index", BISECT, "--encoder", "openai:m"), env=env, cwd=ROOT, stderr=subprocess.PIPE
         )
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + TIME_LIMIT
         while not server.asked and time.monotonic() < deadline:
             time.sleep(0.02)
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=10)
+        _, err = process.communicate(timeout=TIME_LIMIT)
     assert process.returncode == 130
     assert err == b"interrupted: what is done is kept, and the same command goes on from there\n"
 
@@ -852,7 +863,7 @@ def test_a_closed_stream_is_no_error(warm_cache: Path, closed: str, sent: bool) 
         capture_output=True,
         env=environment(warm_cache),
         cwd=ROOT,
-        timeout=60,
+        timeout=TIME_LIMIT,
     )
     assert (done.returncode, bool(done.stdout)) == (0, sent)
     assert b"Traceback" not in done.stderr
@@ -884,7 +895,7 @@ def test_a_current_folder_that_is_gone_is_named(warm_cache: Path, tmp_path: Path
         ["sh", "-c", line, "sh", tmp_path / "gone"],
         capture_output=True,
         env=environment(warm_cache),
-        timeout=60,
+        timeout=TIME_LIMIT,
     )
     assert done.returncode == 1
     assert done.stderr.decode() == "error: The current folder has been removed: change to another one.\n"

@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperCommand
 from typer.testing import CliRunner
 
-from cli_process import SAMPLES, environment, run
+from cli_process import SAMPLES, TIME_LIMIT, environment, run
 from skillpager.cli.app import Command
 
 # prints the modules of a program that is given as its argument, behind its output
@@ -38,7 +38,7 @@ QUERY = "Restore a single table from last night's dump."
 def modules(program: str, *arguments: str | Path, env: dict[str, str]) -> set[str]:
     """Return the modules that a program imports in a fresh process."""
     start = [sys.executable, "-c", PROBE, program, *map(str, arguments)]
-    done = subprocess.run(start, env=env, capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run(start, env=env, capture_output=True, text=True, check=True, timeout=TIME_LIMIT)
     return set(json.loads(done.stdout))
 
 

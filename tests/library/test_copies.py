@@ -123,9 +123,9 @@ def test_time_grows_with_the_texts_and_not_with_their_pairs() -> None:
         " ".join([*template, *(f"own{place}-{number}" for number in range(200))]) for place in range(1_500)
     ]
     sketches = [sketch_of(text) for text in texts]
-    started = time.perf_counter()
+    started = time.process_time()
     assert find_copies(sketches) == []
-    assert time.perf_counter() - started < 30
+    assert time.process_time() - started < 30
 
 
 def test_a_list_shows_one_of_the_copies_and_names_the_others() -> None:

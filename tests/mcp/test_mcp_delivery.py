@@ -114,7 +114,7 @@ def test_a_client_that_left_before_the_answer_was_sent_nothing(tmp_path: Path) -
         pager.index(SAMPLES / "postgres-backup")  # the call below only waits for the query's embedding
         with pytest.raises(httpx.ReadTimeout):
             session.page(2, timeout=httpx.Timeout(TIME_LIMIT, read=3))
-        assert encoder.started.is_set()
+        assert encoder.started.wait(TIME_LIMIT)
         encoder.let_go.set()
         time.sleep(0.5)
         texts = [session.page(number).text for number in (3, 4)]

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import anyio
 import pytest
 
-from cli_process import ROOT, command, environment, run
+from cli_process import ROOT, TIME_LIMIT, command, environment, run
 from conftest import SAMPLES
 from mcp import Client
 from mcp_clients import (
@@ -100,7 +100,7 @@ def test_stdout_holds_the_protocol_and_nothing_else(tmp_path: Path) -> None:
         process.stdin.flush()
         if "id" in message:
             lines.append(process.stdout.readline())
-    rest, said = process.communicate(timeout=60)
+    rest, said = process.communicate(timeout=TIME_LIMIT)
     assert [json.loads(line)["id"] for line in lines] == [1, 2]
     assert rest == ""
     assert process.returncode == 0
@@ -114,7 +114,7 @@ def post(url: str, message: dict[str, Any], **headers: str) -> tuple[int, str]:
     """Return status and body of a request with headers of the caller's choice."""
     parts = urlsplit(url)
     assert parts.hostname is not None
-    connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=30)
+    connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=TIME_LIMIT)
     sent = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream", **headers}
     connection.request("POST", parts.path, json.dumps(message), sent)
     answered = connection.getresponse()
@@ -228,7 +228,7 @@ def test_ctrl_c_ends_it_without_a_traceback(tmp_path: Path, options: list[str]) 
         process.stdin.flush()
         process.stdout.readline()
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=30)
+    _, said = process.communicate(timeout=TIME_LIMIT)
     assert process.returncode == 130
     assert "Traceback" not in said
 
@@ -259,7 +259,6 @@ def test_tools_and_their_arguments_are_those_of_the_docs(pager: SkillPager) -> N
     with_client(server_of(pager, SAMPLES), ask)
 
 
-@pytest.mark.timeout(120)
 def test_half_a_character_in_a_query_is_answered(tmp_path: Path) -> None:
     started = child(SAMPLES, cache=tmp_path)
     process = subprocess.Popen(
@@ -284,7 +283,6 @@ def test_half_a_character_in_a_query_is_answered(tmp_path: Path) -> None:
     assert process.returncode == 0
 
 
-@pytest.mark.timeout(180)
 def test_a_call_that_was_cancelled_over_stdio_was_not_sent(tmp_path: Path) -> None:
     # its index takes seconds, so the call is cancelled while it is made
     (tmp_path / "skills" / "large").mkdir(parents=True)

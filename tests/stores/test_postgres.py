@@ -59,7 +59,7 @@ def sessions(server: PostgresServer, database: str) -> int:
     return int(str(counted[0][0]))
 
 
-def wait_for(true: Callable[[], bool], seconds: float = 30.0) -> None:
+def wait_for(true: Callable[[], bool], seconds: float = 120.0) -> None:
     deadline = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < deadline

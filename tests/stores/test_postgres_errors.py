@@ -28,7 +28,7 @@ from store_places import Place
 from tls_proxy import make_certificate, tls_proxy
 
 # what is refused at once is not tried for so long, which the tests of that measure
-LONG = 60.0
+LONG = 200.0
 
 
 def role(server: PostgresServer, name: str, *rights: str, database: str) -> str:

@@ -17,7 +17,7 @@ from skillpager.library.publishing import Publisher
 from skillpager.parsing.skill import skill_from_text
 from skillpager.stores.postgres import PostgresStore
 
-SOON = 20.0  # seconds for a failover, on a machine that does other work
+SOON = 120.0  # seconds for a failover, on a machine that does other work
 
 
 @pytest.fixture

@@ -32,7 +32,7 @@ from store_places import Place
 
 SKILL = "git-bisect"
 QUERY = "find the commit that broke the tests"
-SOON = 5.0  # seconds in which replicas must have seen a change, on a machine that does other work
+SOON = 120.0  # seconds in which replicas must have seen a change, on a machine that does other work
 WORDS = [
     "backup",
     "restore",

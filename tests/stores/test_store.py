@@ -206,7 +206,7 @@ FORK_IN_THE_MIDDLE = """
 def test_a_forked_child_uses_connections_and_locks_of_its_own(folder: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     script = textwrap.dedent(FORK_IN_THE_MIDDLE)
-    subprocess.run([sys.executable, "-c", script, str(folder)], env=environment, check=True, timeout=20)
+    subprocess.run([sys.executable, "-c", script, str(folder)], env=environment, check=True, timeout=240)
 
 
 def test_opening_a_new_file_waits_for_another_that_does(folder: Path) -> None:

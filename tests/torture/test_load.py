@@ -28,7 +28,7 @@ from changing_skills import (
     skill_name,
     until,
 )
-from cli_process import SAMPLES, command, environment
+from cli_process import SAMPLES, TIME_LIMIT, command, environment
 from http_running import child as http_child
 from mcp import Client
 from mcp_clients import child as mcp_child
@@ -350,12 +350,9 @@ def test_an_mcp_server_ends_when_its_client_goes_away(closed: str, torture: Tort
                     time.sleep(0.2)
             with contextlib.suppress(OSError):
                 process.stdin.close()
-            start = time.monotonic()
-            process.wait(30)
-            waited = time.monotonic() - start
+            process.wait(TIME_LIMIT)
             said = process.stderr.read().decode()
             assert "Traceback" not in said, said
-            assert waited < 20
     torture.record(f"MCP clients that went away: {closed}", torture.amount(1, 8))
 
 
