@@ -55,15 +55,15 @@ skillpager bench reproduce --data skillsbench --out results
 JUDGES = """
 skillpager bench judge results
 skillpager bench judge results --judge llm --model deepseek-reasoner --methods main --dry-run
-skillpager bench judge results --export prompts --out for-anna
+skillpager bench judge results --export for-anna.csv
 """
 SAMPLING = """
 skillpager bench validate sample run --judge evidence --out judged.csv
-skillpager bench validate sample run --judge evidence --methods mmr,full --per-cell 4 --out few.csv
+skillpager bench validate sample run --judge evidence --methods mmr,full --per-cell 4 --out few.json
 skillpager bench validate types run --out typed.csv
 """
 ANSWERED = """
-skillpager bench judge results --import for-anna/answers.csv --name anna
+skillpager bench judge results --import for-anna.csv --name anna
 skillpager bench validate score judged.csv --run run
 skillpager bench validate score typed.anna.csv typed.ben.csv --json
 """
@@ -74,8 +74,8 @@ skillpager bench ask pool --asked test --out asked
 skillpager bench ask pool.jsonl.xz --asked test --composed 20 --methods ask,whole-1 --out asked-few
 """
 SESSION = DATA + QUERIES + RUNS + JUDGES + SAMPLING + ANSWERED + ROUTED
-# what needs the network or serves until it is interrupted; both have tests of their own
-ELSEWHERE = ("bench data fetch", "--download", "bench validate serve")
+# what needs the network; it has tests of its own
+ELSEWHERE = ("bench data fetch", "--download")
 
 
 SOURCES = {
@@ -173,7 +173,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
         made.paste(DATA + QUERIES + RUNS + JUDGES)
         shutil.copytree("results", "run")
         made.paste(SAMPLING)
-        _answer(Path("for-anna/answers.csv"), Path("for-anna/answers.csv"), "vote", "sufficient")
+        _answer(Path("for-anna.csv"), Path("for-anna.csv"), "label", "sufficient")
         _answer(Path("judged.csv"), Path("judged.csv"), "label", "sufficient")
         _answer(Path("typed.csv"), Path("typed.anna.csv"), "label", "concept")
         _answer(Path("typed.csv"), Path("typed.ben.csv"), "label", "step")

@@ -263,24 +263,6 @@ def test_a_tie_is_no_verdict(votes: str) -> None:
         verdict_of([VoteRecord("c", number, vote == "y") for number, vote in enumerate(votes, 1)])
 
 
-def test_the_first_votes_decide_and_later_ones_only_when_they_are_asked_for(tmp_path: Path) -> None:
-    log = VoteLog(BenchFolder(tmp_path), "people:anna")
-    query = ANNOTATED[0]
-    case = Case(SKILLS[query.skill], query, "text")
-    log.add(*(VoteRecord(case.digest, n, vote == "y") for n, vote in enumerate("yynnn", 1)))
-    verdicts = {votes: VotedJudge(log, votes=votes).judge(case) for votes in (1, 3, 5, None)}
-    assert {votes: verdict.sufficient for votes, verdict in verdicts.items()} == {
-        1: True,
-        3: True,
-        5: False,
-        None: False,
-    }
-    assert [len(verdict.votes) for verdict in verdicts.values()] == [1, 3, 5, 5]
-    with raises(NoAnswerError):
-        VotedJudge(log, votes=7).judge(case)
-    assert log.missing(case.digest, 7) == [6, 7]
-
-
 @pytest.mark.parametrize("votes", [-1, 0, 2, 4])
 def test_only_an_odd_number_of_votes_has_a_majority(votes: int) -> None:
     with raises(SettingsError):
@@ -657,14 +639,16 @@ def test_a_line_cut_short_by_a_kill_is_asked_again(tmp_path: Path) -> None:
     assert [found.number for found in VoteLog(BenchFolder(tmp_path), "j").on_case("c")] == [1, 2]
 
 
-def test_a_judge_with_few_votes_leaves_a_case_open(tmp_path: Path) -> None:
+def test_a_judge_without_a_majority_leaves_a_case_open(tmp_path: Path) -> None:
     case = Case(SKILLS["git-bisect"], ANNOTATED[0], "a")
     log = VoteLog(BenchFolder(tmp_path), "j")
-    log.add(vote(1, case=case.digest))
-    assert VotedJudge(log).judge(case).votes == (True,)
-    with raises(NoAnswerError) as caught:
-        VotedJudge(log, votes=3).judge(case)
-    assert caught.value.blame is Blame.QUESTION
+    for votes in ((), (True, False)):
+        log.add(*(replace(vote(n, case=case.digest), sufficient=v) for n, v in enumerate(votes, 1)))
+        with raises(NoAnswerError) as caught:
+            VotedJudge(log).judge(case)
+        assert caught.value.blame is Blame.QUESTION
+    log.add(vote(3, case=case.digest))
+    assert VotedJudge(log).judge(case).votes == (True, False, True)
 
 
 # ---- the command
@@ -774,10 +758,9 @@ def test_a_dry_run_of_the_judge_asks_nothing(folder: BenchFolder, server: OpenAI
         (("--judge", "me"), 2, "Unknown judge 'me': choose evidence or llm"),
         (("--judge", "llm"), 1, "bench judge needs a model"),
         (("--judge", "llm", "--model", "m", "--votes", "4"), 1, "4 votes have no majority"),
-        (("--export", "batch", "--import", "x"), 2, "two commands"),
+        (("--export", "y", "--import", "x"), 2, "two commands"),
         (("--import", "x", "--methods", "mmr"), 2, "leave --methods out"),
-        (("--export", "pdf", "--out", "x"), 2, "Unknown kind of export 'pdf'"),
-        (("--export", "prompts"), 2, "--export needs --out"),
+        (("--import", "x"), 1, "add --name, such as --name anna"),
         (("--methods", "bm25"), 1, "has no selections of bm25"),
     ],
 )

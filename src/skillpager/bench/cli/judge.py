@@ -12,7 +12,6 @@ from skillpager.cli.messages import (
     UsageError,
     note,
     print_json,
-    print_text,
     reported,
     warn,
 )
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
     from skillpager.bench.data.spending import Bill
     from skillpager.bench.judge.judging import Docket, Judging
     from skillpager.json_types import JsonObject
-
-BATCH, PROMPTS = "batch", "prompts"
 
 Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="Benchmark folder.")]
 
@@ -98,8 +95,8 @@ def judge(
     Examples:
       skillpager bench judge results
       skillpager bench judge results --judge llm --model deepseek-reasoner --methods main --dry-run
-      skillpager bench judge results --export prompts --out for-anna
-      skillpager bench judge results --import for-anna/answers.csv --name anna
+      skillpager bench judge results --export for-anna.csv
+      skillpager bench judge results --import for-anna.csv --name anna
     """
     from skillpager.bench.data.folder import BenchFolder
 
@@ -110,9 +107,13 @@ def judge(
     if exchange.import_ and methods:
         raise UsageError("--import takes the answers on all methods: leave --methods out.")
     if exchange.export:
-        _export_cases(run, methods, votes, options, kind=exchange.export, out=exchange.out)
+        from skillpager.bench.judge.judging import export_cases
+
+        docket = _collect(run, methods)
+        export_cases(docket, exchange.export)
+        note(f"{len(docket.cases):,} cases; then: `bench judge {folder} --import {exchange.export} --name …`")
     elif exchange.import_:
-        _import_answers(run, votes, options, paths=exchange.import_, name=exchange.name)
+        _import_votes(run, options, exchange.import_, exchange.name or "")
     else:
         judge_contexts(run, methods, judge, votes, options)
 
@@ -179,59 +180,22 @@ def _collect(run: "BenchFolder", methods: str | None) -> "Docket":
     return collect_cases(run, choose_methods(run, methods))
 
 
-def _export_cases(
-    run: "BenchFolder", methods: str | None, votes: int, options: ModelOptions, *, kind: str, out: Path | None
-) -> None:
-    """Write the cases for others to judge, and print the files to hand over."""
-    from skillpager.bench.judge.exchange import export_batch, export_prompts, missing_votes
-    from skillpager.bench.judge.votes import MAX_RETRIES, VoteLog, judge_id
+def _import_votes(run: "BenchFolder", options: ModelOptions, sheets: Sequence[Path], name: str) -> None:
+    """Store the votes of others, judge by them, and print the outcome."""
+    from skillpager.bench.judge.judging import import_votes, judge_cases, person_id
+    from skillpager.bench.judge.votes import VotedJudge, VoteLog
 
-    if kind not in (BATCH, PROMPTS):
-        raise UsageError(f"Unknown kind of export {kind!r}: choose {BATCH} or {PROMPTS}.")
-    if out is None:
-        raise UsageError("--export needs --out: a new folder for the files.")
-    docket = _collect(run, methods)
-    if kind == PROMPTS:
-        sheet = export_prompts(docket, out)
-        note(f"{len(docket.cases):,} cases; then: `bench judge {run.path} --import {sheet} --name …`")
-        print_text(str(sheet))
-        return
-    chat = open_model(options, "bench judge", MAX_RETRIES)
-    wanted = missing_votes(docket, VoteLog(run, judge_id(chat.id)), votes=votes)
-    paths = export_batch(wanted, out, model=chat.model)
-    note(f"{len(wanted):,} requests; then: `bench judge {run.path} --import OUTPUT …`")
-    print_text("\n".join(map(str, paths)))
-
-
-def _import_answers(
-    run: "BenchFolder", votes: int, options: ModelOptions, *, paths: Sequence[Path], name: str | None
-) -> None:
-    """Store the votes of others, and print the outcome."""
-    from skillpager.bench.judge.exchange import import_answers, person_id, read_answers
-    from skillpager.bench.judge.votes import MAX_RETRIES, judge_id
-
-    docket = _collect(run, None)
-    answers = read_answers(paths, docket)
-    if answers.batch and not name:
-        chat = open_model(options, "bench judge", MAX_RETRIES)
-        judge = judge_id(chat.id)
-        if strange := sorted(model for model in answers.models if not model.startswith(chat.model)):
-            warn(f"The answers come from {', '.join(strange)}, and are stored as those of {chat.model}")
-    else:
-        judge = person_id(name or "")
-    needed = votes if answers.batch else None
-    new, judging = import_answers(run, docket, answers, judge=judge, votes=needed)
-    for place in answers.unanswered:
-        warn(f"{place}; left unjudged")
-    if answers.elsewhere:
-        all_cases = answers.elsewhere + len({vote.case for vote in answers.votes})
+    docket, judge = _collect(run, None), person_id(name)
+    imported = import_votes(run, docket, sheets, judge=judge)
+    if imported.elsewhere:
         warn(
-            f"{answers.elsewhere:,} of {all_cases:,} cases are left out: this folder has no such query and "
-            "context, because other methods, models or data made them"
+            f"{imported.elsewhere:,} cases are left out: this folder has no such query and context, because "
+            "other methods, models or data made them"
         )
+    judging = judge_cases(run, docket, VotedJudge(VoteLog(run, judge)))
     _print_judging(run, judging, as_json=options.as_json)
     note(
-        f"{new:,} of {len(answers.votes):,} votes are new, by {judge}; {len(judging.verdicts):,} of "
+        f"{imported.new:,} of {imported.votes:,} votes are new, by {judge}; {len(judging.verdicts):,} of "
         f"{len(docket.cases):,} cases have a verdict"
     )
 

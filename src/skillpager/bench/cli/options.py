@@ -92,17 +92,16 @@ class ExchangeOptions:
     """The options of judging through files: what is exported or imported, and whose answers they are."""
 
     export: Annotated[
-        str | None,
+        Path | None,
         typer.Option(
-            metavar="KIND",
-            help="batch: requests for the OpenAI batch API. prompts: a file per case, for people and agents.",
+            metavar="SHEET",
+            help="Write the cases for people to judge: CSV, or with the suffix .json tasks for Label Studio.",
         ),
     ] = None
-    out: Annotated[Path | None, typer.Option(metavar="DIR", help="New folder for --export.")] = None
     import_: Annotated[
         list[Path] | None,
         typer.Option(
-            "--import", metavar="FILE", help="Output of a batch, or answers as CSV or JSONL; repeatable."
+            "--import", metavar="SHEET", help="Answered sheet, or export of Label Studio; repeatable."
         ),
     ] = None
     name: Annotated[

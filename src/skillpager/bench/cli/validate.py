@@ -1,9 +1,6 @@
 """Compare judges and node types with people: `skillpager bench validate …`."""
 
-import sys
-import webbrowser
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,25 +9,27 @@ import typer
 
 from skillpager.cli.messages import note, print_json, print_text, reported, warn
 from skillpager.cli.options import AsJson
-from skillpager.cli.views import counted, is_terminal, print_table
+from skillpager.cli.views import counted, print_table
 
 if TYPE_CHECKING:
     from skillpager.bench.report.statistics import Interval
-    from skillpager.bench.validate.agreement import Agreement
     from skillpager.bench.validate.sample import Sample
-    from skillpager.bench.validate.scores import Scores
+    from skillpager.bench.validate.scores import Group, Scores
 
 # the library's defaults, known without importing it
 PER_TYPE = 16
 SEED = 42
-PORT = 8642
 PERCENT = 100
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 RunFolder = Annotated[Path, typer.Argument(metavar="FOLDER", help="Benchmark folder with results.")]
 Out = Annotated[
-    Path, typer.Option(metavar="SHEET", help="Sheet to write, a CSV file; its key is written beside it.")
+    Path,
+    typer.Option(
+        metavar="SHEET",
+        help="Sheet to write, with its key beside it: CSV, or with the suffix .json tasks for Label Studio.",
+    ),
 ]
 Seed = Annotated[int, typer.Option(metavar="N", min=0, help="Another seed draws other cases.")]
 
@@ -76,7 +75,7 @@ def sample(
     \b
     Examples:
       skillpager bench validate sample run --judge evidence --out judged.csv
-      skillpager bench validate sample run --judge evidence --methods mmr,full --per-cell 4 --out few.csv
+      skillpager bench validate sample run --judge evidence --methods mmr,full --per-cell 4 --out few.json
     """
     from skillpager.bench.data.folder import BenchFolder
     from skillpager.bench.run.methods import split_labels
@@ -117,46 +116,10 @@ def types(
 
 @app.command()
 @reported
-def serve(
-    sheet: Annotated[Path, typer.Argument(metavar="SHEET", help="Sheet to answer.")],
-    annotator: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Answer in a copy of your own, SHEET.NAME.csv.")
-    ] = None,
-    port: Annotated[
-        int, typer.Option(metavar="N", min=0, max=65535, help="Port; 0 for any that is free.")
-    ] = PORT,
-    open_page: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
-) -> None:
-    """Answer a sheet on a local web page, with the keyboard.
-
-    Every answer is written into the sheet at once. Only this machine can reach the page. Ctrl-C ends it.
-
-    \b
-    Examples:
-      skillpager bench validate serve judged.csv --open
-      skillpager bench validate serve judged.csv --annotator anna --port 8643
-    """
-    from skillpager.bench.validate.sheet import copy_for_annotator
-    from skillpager.bench.validate.web import SheetServer
-
-    own = copy_for_annotator(sheet, annotator) if annotator else sheet
-    with SheetServer(own, port=port) as server:
-        note(f"{own} is open for answers until Ctrl-C at")
-        print_text(server.url)
-        sys.stdout.flush()
-        if open_page:
-            webbrowser.open(server.url)
-        with suppress(KeyboardInterrupt):
-            server.serve()
-        labelled, cases = server.answered()
-        note(f"{labelled} of {cases} cases are labelled in {own}")
-
-
-@app.command()
-@reported
 def score(
     sheets: Annotated[
-        list[Path], typer.Argument(metavar="SHEET…", help="Answered sheet; copies of other annotators.")
+        list[Path],
+        typer.Argument(metavar="SHEET…", help="Answered sheets of one sample, or exports of Label Studio."),
     ],
     key: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Key of the sheet. [default: the file beside it]")
@@ -183,9 +146,8 @@ def score(
     scores = score_sheets(sheets, key=key)
     if folder:
         note_agreement(BenchFolder(folder), scores)
-    for scored in scores.sheets:
-        if scored.warning:
-            warn(scored.warning)
+    for warning in scores.warnings:
+        warn(warning)
     if as_json:
         print_json(asdict(scores))
     else:
@@ -196,82 +158,50 @@ def _write(drawn: "Sample", out: Path, columns: Sequence[str], *, as_json: bool)
     """Write a sample and print its contents."""
     from skillpager.bench.validate.sample import write_sample
 
-    key = write_sample(out, drawn)
-    for warning in drawn.warnings:
+    key, warnings = write_sample(out, drawn)
+    for warning in warnings:
         warn(warning)
-    cases = len(drawn.sheet.cases)
     if as_json:
         strata = [asdict(stratum) for stratum in drawn.strata]
-        print_json({"sheet": str(out), "key": str(key), "cases": cases, "strata": strata})
+        print_json({"sheet": str(out), "key": str(key), "cases": len(drawn.cases), "strata": strata})
         return
     rows = [[*stratum.name, f"{stratum.available:,}", str(stratum.drawn)] for stratum in drawn.strata]
     print_table([*columns, "available", "drawn"], rows, right=["available", "drawn"])
-    note(f"{counted(cases, 'case')} in {out}; what annotators must not see is in {key}")
+    note(f"{counted(len(drawn.cases), 'case')} in {out}; what annotators must not see is in {key}")
 
 
 def _print_scores(scores: "Scores") -> None:
+    """Print a table of all groups, then labels and confusion matrix of each group of all cases."""
+    from skillpager.bench.validate.scores import ALL, ANNOTATORS, PUBLISHED
+
     note(f"People (the reference) against {scores.rater}, 95 % bootstrap intervals in brackets:")
     rows = []
-    for scored in scores.sheets:
-        for group in scored.groups:
-            part = group.name if group.by == group.name else f"{group.by} {group.name}"
-            published = group.published
-            kappa = published.kappa if published else None
-            paper = {
-                "paper %": _percent(published.rate if published else None),
-                "paper κ": "" if kappa is None else f"{kappa:.3f}",
-                "paper macro-F1 %": _percent(published.macro_f1 if published else None),
-            }
-            rows.append({"sheet": scored.sheet, "part": part, **_numbers(group.agreement), **paper})
-    _print_rows(rows, texts=2)
-    for scored in scores.sheets:
-        _print_labels(f"{scored.sheet} (rows), {scores.rater} (columns)", scored.groups[0].agreement)
-    for pair in scores.pairs:
-        _print_rows([{"annotators": f"{pair.first}, {pair.second}", **_numbers(pair.agreement)}])
-        _print_labels(f"{pair.first} (rows), {pair.second} (columns)", pair.agreement)
+    for group in scores.groups:
+        measured, part = group.agreement, group.name if group.by == group.name else f"{group.by} {group.name}"
+        kappa = "undefined: one label only" if measured.kappa is None else _interval(measured.kappa, 3)
+        own = [f"{measured.cases}", _interval(measured.rate.scaled(PERCENT), 1), kappa]
+        paper = PUBLISHED.get((scores.kind, group.name), (None, None, None))
+        there = ["" if number is None else f"{number:g}" for number in paper]
+        rows.append([group.sheet, part, *own, f"{PERCENT * measured.macro_f1:.2f}", *there])
+    ours, theirs = ["cases", "agreement %", "κ", "macro-F1 %"], ["paper %", "paper κ", "paper macro-F1 %"]
+    print_table(["sheet", "part", *ours, *theirs], rows, right=[*ours, *theirs])
+    for group in scores.groups:
+        if group.by in (ALL, ANNOTATORS):
+            _print_labels(group, scores.rater if group.by == ALL else group.name)
 
 
-def _print_labels(title: str, agreement: "Agreement") -> None:
-    """Print the confusion matrix, and precision, recall and F1 of each label that occurs."""
-    labels = agreement.labels
-    matrix = zip(labels, agreement.confusion, strict=True)
-    _print_rows([{title: label, **dict(zip(labels, map(str, row), strict=True))} for label, row in matrix])
-    _print_rows(
-        [
-            {
-                "label": score.label,
-                "precision %": _percent(score.precision),
-                "recall %": _percent(score.recall),
-                "F1 %": _percent(score.f1),
-                "in rows": str(score.reference),
-                "in columns": str(score.rated),
-            }
-            for score in agreement.scores
-        ]
-    )
-
-
-def _print_rows(rows: Sequence[Mapping[str, str]], *, texts: int = 1) -> None:
-    """Print rows of the same columns, without empty columns; all but the first `texts` hold numbers."""
-    columns = [column for column in rows[0] if any(row[column] for row in rows)]
-    print_table(columns, [[row[column] for column in columns] for row in rows], right=columns[texts:])
-    # tables on a terminal end with a blank line
-    if not is_terminal():
-        print_text("\n")
-
-
-def _numbers(agreement: "Agreement") -> dict[str, str]:
-    kappa = agreement.kappa
-    return {
-        "cases": str(agreement.cases),
-        "agreement %": _interval(agreement.rate.scaled(PERCENT), 1),
-        "κ": "undefined: one label only" if kappa is None else _interval(kappa, 3),
-        "macro-F1 %": _percent(agreement.macro_f1),
-    }
-
-
-def _percent(share: float | None) -> str:
-    return "" if share is None else f"{PERCENT * share:.2f}"
+def _print_labels(group: "Group", rater: str) -> None:
+    """Print the confusion matrix, with precision, recall and F1 of each label that occurs."""
+    measured = group.agreement
+    print_text(f"\n{group.sheet} (rows), {rater} (columns)\n")
+    scores = {score.label: score for score in measured.scores}
+    rows = []
+    for label, counts in zip(measured.labels, measured.confusion, strict=True):
+        if score := scores.get(label):
+            shares = [f"{PERCENT * share:.2f}" for share in (score.precision, score.recall, score.f1)]
+            rows.append([label, *map(str, counts), *shares])
+    columns = [*measured.labels, "precision %", "recall %", "F1 %"]
+    print_table(["label", *columns], rows, right=columns)
 
 
 def _interval(interval: "Interval", digits: int) -> str:

@@ -4,13 +4,25 @@ The same context for the same query is one case, even if several methods made it
 """
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from skillpager.bench.data.chat import ask_all
 from skillpager.bench.data.folder import BenchFolder, read_records, write_records
 from skillpager.bench.data.records import JudgmentRecord, SelectionRecord
 from skillpager.bench.judge.cases import Case, Judge, Verdict
+from skillpager.bench.judge.judge_prompt import PROMPT_DIGEST
+from skillpager.bench.judge.sheets import (
+    SEED,
+    SUFFICIENT,
+    SheetKind,
+    in_drawn_order,
+    read_answers,
+    write_sheet,
+)
+from skillpager.bench.judge.votes import VoteLog, VoteRecord
 from skillpager.bench.run.methods import parse_method, split_labels
 from skillpager.bench.run.suites import SUITES
 from skillpager.errors import BenchError
@@ -173,3 +185,71 @@ def judge_cases(
     folder.update_manifest({"judges": {**(known if isinstance(known, Mapping) else {}), **entry}})
     unjudged = [(docket.cases[digest].query.id, reason) for digest, reason in asked.failures]
     return Judging(judge.id, verdicts, judgments, unjudged, asked.stopped)
+
+
+def export_cases(docket: Docket, sheet: Path) -> None:
+    """Write the cases for others to judge, in an order that reveals neither method nor skill.
+
+    Raises:
+        BenchError: The file is there already.
+    """
+    blind = in_drawn_order(docket.cases, SEED, lambda digest: (digest,))
+    cases = {digest: docket.cases[digest] for digest in blind}
+    texts = {
+        digest: (case.skill.name, case.skill.description, case.query.query, case.context)
+        for digest, case in cases.items()
+    }
+    write_sheet(sheet, SheetKind.SUFFICIENCY, texts)
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """Numbers of imported votes, of new ones among them, and of cases that the folder does not have."""
+
+    votes: int
+    new: int
+    elsewhere: int
+
+
+def import_votes(folder: BenchFolder, docket: Docket, sheets: Sequence[Path], *, judge: str) -> Imported:
+    """Store the labels of others as votes of a judge, one for each annotator of a case.
+
+    A case without a label is skipped. The same answer again changes nothing. Labels of cases that are not in
+    the docket are counted and left out: the digest of a case is over its context, so that no other is meant.
+
+    Raises:
+        BenchError: A sheet cannot be read or asks another question, a vote contradicts one that is there, or
+            no label is on a case of the docket. Then nothing is stored.
+    """
+    votes: list[VoteRecord] = []
+    elsewhere: set[str] = set()
+    for path in sheets:
+        numbers: Counter[str] = Counter()
+        for answers in read_answers(path):
+            if answers.kind is not SheetKind.SUFFICIENCY:
+                raise BenchError(f"{path} asks for node types: score it with `bench validate score`.")
+            for case, label in answers.labels.items():
+                if case not in docket.cases:
+                    elsewhere.add(case)
+                    continue
+                numbers[case] += 1
+                query, reason = docket.cases[case].query.id, answers.notes[case]
+                votes.append(VoteRecord(case, numbers[case], label == SUFFICIENT, reason=reason, query=query))
+    if elsewhere and not votes:
+        raise BenchError(
+            f"Nothing was imported: none of the {len(elsewhere):,} cases has a query and context of this "
+            "folder. Run the methods and data that were judged, or import into their folder."
+        )
+    return Imported(len(votes), VoteLog(folder, judge).add(*votes), len(elsewhere))
+
+
+def person_id(name: str) -> str:
+    """Return the id of the judge with a name: `people:<name>`, or an agent's for `llm:<name>`.
+
+    Raises:
+        BenchError: The name is empty.
+    """
+    kind, _, agent = name.partition(":")
+    if not name.strip() or (kind == "llm" and not agent.strip()):
+        raise BenchError("It is not known whose answers these are: add --name, such as --name anna.")
+    return f"llm:{agent.strip()}#{PROMPT_DIGEST}" if kind == "llm" else f"people:{name.strip()}"

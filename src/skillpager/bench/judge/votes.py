@@ -7,7 +7,7 @@ Reference: paper §4.2.
 """
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -60,7 +60,7 @@ class VoteLog:
         self._lock = threading.Lock()
         self._votes: dict[tuple[str, int], VoteRecord] = {}
         for vote in read_records(self.path, VoteRecord):
-            self._check(vote)
+            self._check(vote, {})
             self._votes.setdefault((vote.case, vote.number), vote)
 
     def on_case(self, case: str) -> list[VoteRecord]:
@@ -81,16 +81,17 @@ class VoteLog:
             BenchError: A vote is there already with another verdict; then none is stored.
         """
         with self._lock:
+            new: dict[tuple[str, int], VoteRecord] = {}
             for vote in votes:
-                self._check(vote)
-            given = {(vote.case, vote.number): vote for vote in votes}
-            new = {name: vote for name, vote in given.items() if name not in self._votes}
+                self._check(vote, new)
+                if (vote.case, vote.number) not in self._votes:
+                    new.setdefault((vote.case, vote.number), vote)
             append_records(self.path, new.values())
             self._votes |= new
         return len(new)
 
-    def _check(self, vote: VoteRecord) -> None:
-        there = self._votes.get((vote.case, vote.number))
+    def _check(self, vote: VoteRecord, new: Mapping[tuple[str, int], VoteRecord]) -> None:
+        there = self._votes.get((vote.case, vote.number)) or new.get((vote.case, vote.number))
         if there is not None and there.sufficient != vote.sufficient:
             words = {True: "sufficient", False: "insufficient"}
             raise BenchError(
@@ -101,23 +102,22 @@ class VoteLog:
 
 
 class VotedJudge(Judge):
-    """A judge whose votes were imported from files; a case needs `votes` of them, or as many as it has."""
+    """A judge whose votes were imported; the majority of the votes on a case decides."""
 
-    def __init__(self, log: VoteLog, *, votes: int | None = None) -> None:
+    def __init__(self, log: VoteLog) -> None:
         self.id = log.judge
         self._log = log
-        self._votes = votes
 
     def judge(self, case: Case) -> Verdict:
         """Return the verdict of the majority.
 
         Raises:
-            NoAnswerError: There are too few votes on the case.
+            NoAnswerError: There is none.
         """
-        votes = self._log.on_case(case.digest)[: self._votes]
-        if len(votes) < (self._votes or 1):
-            raise NoAnswerError(f"{len(votes)} of {self._votes or 1} votes are there", blame=Blame.QUESTION)
-        return verdict_of(votes)
+        try:
+            return verdict_of(self._log.on_case(case.digest))
+        except ValueError as error:
+            raise NoAnswerError(str(error), blame=Blame.QUESTION) from None
 
 
 class LLMJudge(Judge):

@@ -33,7 +33,7 @@ class Agreement:
         cases: Number of cases.
         rate: Share of cases with the same label (accuracy), 95 % bootstrap interval over cases.
         kappa: Cohen's κ with its interval; None where it is undefined, because both use one label only.
-        kappa_undefined: Share of the resamples in which κ is undefined; the interval is of the others.
+            Resamples in which it is undefined are left out of the interval.
         macro_f1: Mean F1 of the labels that occur.
         scores: The labels that occur, in the order of `labels`.
         labels: All labels.
@@ -43,7 +43,6 @@ class Agreement:
     cases: int
     rate: Interval
     kappa: Interval | None
-    kappa_undefined: float
     macro_f1: float
     scores: tuple[LabelScore, ...]
     labels: tuple[str, ...]
@@ -57,36 +56,28 @@ def measure_agreement(reference: Sequence[str], rated: Sequence[str], labels: Se
         ValueError: There are no cases, the lengths differ, or a label is not in `labels`.
         MissingExtraError: scikit-learn is not installed.
     """
-    if not reference or len(reference) != len(rated):
-        raise ValueError(
-            f"{len(reference)} and {len(rated)} labels: both sides need the same cases, one or more"
-        )
     if strange := {*reference, *rated} - {*labels}:
         raise ValueError(f"unknown labels: {', '.join(sorted(strange))}")
     metrics = require_extra("sklearn.metrics", extra="bench", purpose="Agreement")
     confusion = metrics.confusion_matrix(reference, rated, labels=list(labels))
     occurring = [label for label in labels if label in reference or label in rated]
-    precision, recall, f1, _ = metrics.precision_recall_fscore_support(
-        reference, rated, labels=occurring, zero_division=0.0
-    )
+    each = metrics.precision_recall_fscore_support(reference, rated, labels=occurring, zero_division=0.0)
     kappa = float(kappas(confusion[None])[0])
     # cases in one cell of the matrix are alike: a resample of the cases is a multinomial draw of the cells
     cells = confusion.ravel()
     drawn = np.random.default_rng(SEED).multinomial(cells.sum(), cells / cells.sum(), size=SAMPLES)
-    resampled = kappas(drawn.reshape(-1, *confusion.shape))
     interval = None
     if not np.isnan(kappa):
-        low, high = np.nanquantile(resampled, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-        interval = Interval(kappa, float(low), float(high))
+        resampled = kappas(drawn.reshape(-1, *confusion.shape))
+        interval = Interval(kappa, *np.nanquantile(resampled, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]).tolist())
     return Agreement(
         cases=len(reference),
         rate=bootstrap([first == second for first, second in zip(reference, rated, strict=True)]),
         kappa=interval,
-        kappa_undefined=float(np.isnan(resampled).mean()),
-        macro_f1=float(np.mean(f1)),
+        macro_f1=float(np.mean(each[2])),
         scores=tuple(
             LabelScore(label, float(p), float(r), float(f), reference.count(label), rated.count(label))
-            for label, p, r, f in zip(occurring, precision, recall, f1, strict=True)
+            for label, p, r, f in zip(occurring, *each[:3], strict=True)
         ),
         labels=tuple(labels),
         confusion=tuple(tuple(row) for row in confusion.tolist()),
@@ -96,7 +87,8 @@ def measure_agreement(reference: Sequence[str], rated: Sequence[str], labels: Se
 def kappas(confusions: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return Cohen's κ of `(n, k, k)` confusion matrices, NaN where both raters use one label only.
 
-    κ = (p_o − p_e) / (1 − p_e), with p_o the observed and p_e the agreement expected by chance.
+    κ = (p_o − p_e) / (1 − p_e), with p_o the observed and p_e the agreement expected by chance. scikit-learn
+    has it for one matrix at a time, which is too slow for resamples.
     """
     cases = confusions.sum(axis=(1, 2))
     observed = np.trace(confusions, axis1=1, axis2=2) / cases

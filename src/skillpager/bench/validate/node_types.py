@@ -99,15 +99,13 @@ class ParserQuality:
 
     Attributes:
         skills: Skills with labels.
-        nodes: Their nodes.
-        unlabelled: Nodes among them without a label, which count nowhere.
+        unlabelled: Nodes of these skills without a label, which count nowhere.
         parser: Predicted types against the annotators'.
         annotators: A second annotator's types against the first's, on the nodes that both labelled; None
             without a second.
     """
 
     skills: int
-    nodes: int
     unlabelled: int
     parser: Agreement
     annotators: Agreement | None
@@ -129,40 +127,35 @@ def parser_quality(skills: Iterable["SkillRecord"], nodes: Iterable["NodeRecord"
         for skill in skills
         if skill.types
     }
-    parser: list[tuple[NodeType, NodeType]] = []
-    annotators: list[tuple[NodeType, NodeType]] = []
-    seen = 0
+    # of each node: the first annotator's type, the parser's, the second annotator's
+    rows: list[tuple[NodeType | None, str, NodeType | None]] = []
     for node in nodes:
         if node.skill not in labelled:
             continue
-        seen += 1
+        if node.type not in list(NodeType):
+            raise BenchError(
+                f"Node {node.id} of skill {node.skill!r} has the unknown type {node.type!r}: "
+                "run the methods again."
+            )
         (file, whole), labels = labelled[node.skill]
         text = whole[node.start : node.end] if node.file == file else ""
         first, second = (own.of(text, node.start_line) for own in labels)
-        try:
-            predicted = NodeType(node.type)
-        except ValueError as error:
-            raise BenchError(
-                f"Node {node.id} of skill {node.skill!r}: {error}: run the methods again."
-            ) from None
-        if first is not None:
-            parser.append((first, predicted))
-            if second is not None:
-                annotators.append((first, second))
-
-    def agreement(pairs: Sequence[tuple[NodeType, NodeType]]) -> Agreement:
-        reference, rated = zip(*pairs, strict=True)
-        return measure_agreement(list(map(str, reference)), list(map(str, rated)), list(NodeType))
-
-    if not parser:
+        rows.append((first, node.type, second))
+    typed = [(first, predicted) for first, predicted, _ in rows if first]
+    twice = [(first, second) for first, _, second in rows if first and second]
+    if not typed:
         return None
     return ParserQuality(
         skills=len(labelled),
-        nodes=seen,
-        unlabelled=seen - len(parser),
-        parser=agreement(parser),
-        annotators=agreement(annotators) if annotators else None,
+        unlabelled=len(rows) - len(typed),
+        parser=_agreement(typed),
+        annotators=_agreement(twice) if twice else None,
     )
+
+
+def _agreement(pairs: Sequence[tuple[str, str]]) -> Agreement:
+    reference, rated = zip(*pairs, strict=True)
+    return measure_agreement(list(map(str, reference)), list(map(str, rated)), list(NodeType))
 
 
 def _line_labels(skill: str, ranges: Iterable[TypedRange]) -> LineLabels:

@@ -1,16 +1,14 @@
 """Samples for people: contexts that a judge has judged, and nodes that the parser has typed.
 
 The cases that are drawn from a stratum, and their order, follow from digests of seed and case: the same data
-give the same sheet, in any order of recording.
+give the same sheet, in any order of recording. `SHEET.key.jsonl` holds what annotators must not see.
 
 Reference: paper §4.2 (contexts), §5.1 (nodes).
 """
 
-import hashlib
-import json
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product, zip_longest
 from pathlib import Path
@@ -18,29 +16,25 @@ from typing import TypeVar
 
 import numpy as np
 
-from skillpager.bench.data import to_skill
 from skillpager.bench.data.folder import BenchFolder, write_records
-from skillpager.bench.data.records import JudgmentRecord, NodeRecord, SelectionRecord, SkillRecord
-from skillpager.bench.run.methods import parse_method
-from skillpager.bench.validate.sheet import (
-    Case,
-    JudgmentKey,
-    Key,
-    Sheet,
+from skillpager.bench.data.records import JudgmentRecord, NodeRecord, Record
+from skillpager.bench.judge.sheets import (
+    INSUFFICIENT,
+    LABEL_STUDIO,
+    SEED,
+    SPREADSHEET_CELL,
+    SUFFICIENT,
     SheetKind,
-    TypeKey,
-    key_file,
-    overlong_cases,
-    verdict_label,
+    drawn_digest,
+    in_drawn_order,
     write_sheet,
 )
+from skillpager.bench.run.methods import parse_method
 from skillpager.errors import BenchError
-from skillpager.parsing.fragments import split_skill
-from skillpager.types import Fragment, NodeType
+from skillpager.types import NodeType
 
 Item = TypeVar("Item")
 
-SEED = 42
 # both samples of the paper (§4.2, §5.1)
 SAMPLE_SIZE = 96
 # the paper names no four; these are its methods without the full document, which it calls a reference (§4.3)
@@ -50,8 +44,27 @@ PER_TYPE = SAMPLE_SIZE // len(NodeType)
 SIZES = ("small", "medium", "large")
 # text shown on either side of a node: about a screen
 AROUND_CHARS = 600
-HEADING_SEPARATOR = " › "
-CUT = "…"
+KEY_SUFFIX = ".key.jsonl"
+PARSER = "parser"
+
+
+@dataclass(frozen=True, slots=True)
+class CaseKey(Record):
+    """What annotators must not see of a case.
+
+    Attributes:
+        rater: Id of the judge, or `parser`.
+        rated: The label that the rater gave.
+        parts: The parts of the sample that the case is in, such as `{"votes": "2-1", "method": "mmr"}`.
+        about: Ids of what it is about.
+    """
+
+    case: str
+    kind: SheetKind
+    rater: str
+    rated: str
+    parts: Mapping[str, str]
+    about: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,61 +82,18 @@ class Sample:
     """A drawn sample.
 
     Attributes:
-        sheet: The sheet of the annotators.
-        keys: Their keys, in the order of the sheet.
+        kind: The question.
+        cases: The texts of each case, in the order of the sheet.
+        keys: Their keys, in the same order.
         strata: Number of cases of each stratum.
-        set_aside: Number of cases that could not be drawn from, by the reason.
+        warnings: Its shortcomings, one sentence each.
     """
 
-    sheet: Sheet
-    keys: tuple[Key, ...]
+    kind: SheetKind
+    cases: Mapping[str, tuple[str, ...]]
+    keys: tuple[CaseKey, ...]
     strata: tuple[Stratum, ...]
-    set_aside: Mapping[str, int]
-
-    @property
-    def short(self) -> tuple[Stratum, ...]:
-        """The strata that have too few cases."""
-        return tuple(stratum for stratum in self.strata if stratum.drawn < stratum.wanted)
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """Shortcomings of the sample, one sentence each."""
-        found = [f"{count} set aside: {reason}" for reason, count in self.set_aside.items()]
-        found += [
-            f"{' '.join(stratum.name)}: {stratum.drawn} of {stratum.wanted} cases, there are no more"
-            for stratum in self.short
-        ]
-        if overlong := overlong_cases(self.sheet):
-            found.append(
-                f"{len(overlong)} cases have a text too long for a cell of a spreadsheet, such as "
-                f"{overlong[0]}: answer with `skillpager bench validate serve`"
-            )
-        return tuple(found)
-
-
-def in_drawn_order(items: Iterable[Item], seed: int, identity: Callable[[Item], Sequence[str]]) -> list[Item]:
-    """Return `items` in an order that depends on seed and identities alone."""
-    return sorted(items, key=lambda item: _digest(seed, identity(item)))
-
-
-def _digest(seed: int, identity: Sequence[str]) -> str:
-    return hashlib.sha256(json.dumps([seed, *identity]).encode()).hexdigest()
-
-
-def _in_case_order(
-    items: Iterable[Item], seed: int, identity: Callable[[Item], Sequence[str]]
-) -> dict[str, Item]:
-    """Return the items of a sheet by case id: the row, and a digest that ties the case to its key."""
-    ordered = in_drawn_order(items, seed, identity)
-    return {f"c{row:02d}-{_digest(seed, identity(item))[:6]}": item for row, item in enumerate(ordered, 1)}
-
-
-def _judgment_identity(verdict: JudgmentRecord) -> tuple[str, ...]:
-    return verdict.judge, verdict.method, verdict.query, verdict.context_sha256
-
-
-def _node_identity(node: NodeRecord) -> tuple[str, ...]:
-    return node.skill, node.id
+    warnings: tuple[str, ...]
 
 
 def sample_judgments(
@@ -152,86 +122,94 @@ def sample_judgments(
     Reference: paper §4.2.
     """
     methods = list(dict.fromkeys(parse_method(method).label for method in methods))
-    found = [verdict for method in methods for verdict in _last_verdicts(folder, judge, method)]
-    # the last selection for each query
-    selections = {(method, one.query): one for method in methods for one in folder.selections(method)}
+    # the last verdict, and the last selection, on each query
+    found = [v for m in methods for v in _verdicts(folder, judge, m)]
+    contexts = {(m, one.query): one for m in methods for one in folder.selections(m)}
     current = [
-        verdict
-        for verdict in found
-        if (chosen := selections.get((verdict.method, verdict.query)))
-        and chosen.context_sha256 == verdict.context_sha256
+        v
+        for v in found
+        if (one := contexts.get((v.method, v.query))) and one.context_sha256 == v.context_sha256
     ]
     # as many votes as most verdicts have
-    votes = (Counter(len(verdict.votes) for verdict in current).most_common(1) or [(1, 0)])[0][0]
-    whole = [verdict for verdict in current if len(verdict.votes) == votes]
-    cells = list(product(methods, (True, False), vote_patterns(votes)))
+    votes = (Counter(len(v.votes) for v in current).most_common(1) or [(1, 0)])[0][0]
+    whole = [v for v in current if len(v.votes) == votes]
+    patterns = [f"{more}-{votes - more}" for more in range(votes, votes // 2, -1)]
+    cells = {
+        cell: [v for v in whole if (v.method, _label(v), v.pattern) == cell]
+        for cell in product(methods, (SUFFICIENT, INSUFFICIENT), patterns)
+    }
     wanted = max(1, SAMPLE_SIZE // len(cells)) if per_cell is None else per_cell
-    strata, drawn = list[Stratum](), list[JudgmentRecord]()
-    for method, sufficient, pattern in cells:
-        cell = (method, sufficient, pattern)
-        members = [v for v in whole if (v.method, v.sufficient, v.pattern) == cell]
-        taken = in_drawn_order(members, seed, _judgment_identity)[:wanted]
-        strata.append(Stratum((method, verdict_label(sufficient), pattern), len(members), len(taken), wanted))
-        drawn += taken
-    reasons = {
+    skills = {skill.id: skill for skill in folder.skills()}
+    queries = {query.id: query.query for query in folder.queries()}
+
+    def identity(verdict: JudgmentRecord) -> tuple[str, ...]:
+        return verdict.judge, verdict.method, verdict.query, verdict.context_sha256
+
+    def describe(case: str, verdict: JudgmentRecord) -> tuple[CaseKey, tuple[str, ...]]:
+        skill, context = skills.get(verdict.skill), contexts[verdict.method, verdict.query].context
+        if verdict.query not in queries or skill is None:
+            raise BenchError(
+                f"{folder.path} has a verdict on query {verdict.query!r} of skill {verdict.skill!r}, which "
+                "it does not have: restore its data, or run again."
+            )
+        if context is None:
+            raise BenchError(
+                f"The selections of {verdict.method} in {folder.path} keep no contexts, so that nobody can "
+                "read them: run the method again with `--contexts`."
+            )
+        parts = {"votes": verdict.pattern, "method": verdict.method}
+        about = {"query": verdict.query, "skill": skill.id, "context_sha256": verdict.context_sha256}
+        key = CaseKey(case, SheetKind.SUFFICIENCY, judge, _label(verdict), parts, about)
+        return key, (skill.name, skill.description, queries[verdict.query], context)
+
+    aside = {
         "judged on another context": len(found) - len(current),
         f"not judged by {votes} votes": len(current) - len(whole),
     }
-    set_aside = {reason: count for reason, count in reasons.items() if count}
-    ordered = _in_case_order(drawn, seed, _judgment_identity)
-    cases, keys = _judgment_cases(folder, ordered, selections)
-    return Sample(Sheet(SheetKind.SUFFICIENCY, cases), keys, tuple(strata), set_aside)
+    warnings = [f"{count} set aside: {reason}" for reason, count in aside.items() if count]
+    in_order: dict[tuple[str, ...], list[JudgmentRecord]]
+    in_order = {cell: in_drawn_order(members, seed, identity) for cell, members in cells.items()}
+    return _draw(SheetKind.SUFFICIENCY, in_order, wanted, seed, identity, describe, warnings)
 
 
-def _judgment_cases(
-    folder: BenchFolder,
-    drawn: Mapping[str, JudgmentRecord],
-    selections: Mapping[tuple[str, str], SelectionRecord],
-) -> tuple[tuple[Case, ...], tuple[JudgmentKey, ...]]:
-    """Return the rows of drawn verdicts and their keys, given the selections by method and query."""
-    queries = {query.id: query.query for query in folder.queries()}
-    skills = _skills_by_id(folder, {verdict.skill for verdict in drawn.values()})
-    cases, keys = list[Case](), list[JudgmentKey]()
-    for case, verdict in drawn.items():
-        if verdict.query not in queries:
-            raise BenchError(
-                f"{folder.path} has a verdict on query {verdict.query!r}, which it does not have: restore "
-                "its queries.jsonl, or run again."
-            )
-        context = selections[verdict.method, verdict.query].context
-        if context is None:
-            raise BenchError(
-                f"The selections of {verdict.method} in {folder.path} keep no contexts, so that nobody "
-                "can read them: run the method again with `--contexts`."
-            )
-        skill = skills[verdict.skill]
-        cases.append(Case(case, (skill.name, skill.description, queries[verdict.query], context)))
-        judged = verdict.judge, verdict.sufficient, verdict.pattern, verdict.context_sha256
-        keys.append(JudgmentKey(case, verdict.query, verdict.skill, verdict.method, *judged))
-    return tuple(cases), tuple(keys)
+def _label(verdict: JudgmentRecord) -> str:
+    return SUFFICIENT if verdict.sufficient else INSUFFICIENT
 
 
-def _last_verdicts(folder: BenchFolder, judge: str, method: str) -> list[JudgmentRecord]:
-    """Return a judge's last verdict on each query.
+def _draw(
+    kind: SheetKind,
+    members: Mapping[tuple[str, ...], Sequence[Item]],
+    wanted: int,
+    seed: int,
+    identity: Callable[[Item], tuple[str, ...]],
+    describe: Callable[[str, Item], tuple[CaseKey, tuple[str, ...]]],
+    warnings: Sequence[str] = (),
+) -> Sample:
+    """Return the sample with the first `wanted` members of each stratum, in an order of their own."""
+    drawn = [member for stratum in members.values() for member in stratum[:wanted]]
+    cases, keys = dict[str, tuple[str, ...]](), list[CaseKey]()
+    for row, item in enumerate(in_drawn_order(drawn, seed, identity), 1):
+        key, texts = describe(f"c{row:02d}-{drawn_digest(seed, identity(item))[:6]}", item)
+        keys.append(key)
+        cases[key.case] = texts
+    strata = tuple(Stratum(name, len(all_), len(all_[:wanted]), wanted) for name, all_ in members.items())
+    short = [
+        f"{' '.join(one.name)}: {one.drawn} of {wanted} cases, there are no more"
+        for one in strata
+        if one.drawn < wanted
+    ]
+    return Sample(kind, cases, tuple(keys), strata, (*warnings, *short))
 
-    Raises:
-        BenchError: There is none; the message names the alternatives.
-    """
+
+def _verdicts(folder: BenchFolder, judge: str, method: str) -> list[JudgmentRecord]:
+    """Return a judge's last verdict on each query."""
     if verdicts := {verdict.query: verdict for verdict in folder.judgments(judge, method)}:
         return list(verdicts.values())
-    if methods := folder.judged_methods(judge):
-        raise BenchError(
-            f"Judge {judge} has no verdicts on {method} in {folder.path}: judge it with "
-            f"`skillpager bench judge`, or choose --methods among {', '.join(methods)}."
-        )
-    judges = folder.judges()
-    known = f"choose --judge among {', '.join(judges)}" if judges else "run `skillpager bench judge` first"
-    raise BenchError(f"Judge {judge} has no verdicts in {folder.path}: {known}.")
-
-
-def vote_patterns(votes: int) -> tuple[str, ...]:
-    """Return the patterns that so many votes can have, larger side first and unanimous ones first."""
-    return tuple(f"{more}-{votes - more}" for more in range(votes, votes // 2, -1))
+    known = ", ".join(folder.judged_methods(judge)) or "none"
+    raise BenchError(
+        f"Judge {judge} has no verdicts on {method} in {folder.path}: judge it with `skillpager bench "
+        f"judge`, or choose --methods among those it has judged ({known})."
+    )
 
 
 def sample_types(folder: BenchFolder, *, per_type: int = PER_TYPE, seed: int = SEED) -> Sample:
@@ -248,29 +226,40 @@ def sample_types(folder: BenchFolder, *, per_type: int = PER_TYPE, seed: int = S
     nodes = folder.nodes()
     if not nodes:
         raise BenchError(f"{folder.path} has no nodes: make them with `skillpager bench run`.")
-    skills = _skills_by_id(folder, {node.skill for node in nodes})
+    skills = {skill.id: skill for skill in folder.skills()}
+    if missing := sorted({node.skill for node in nodes} - skills.keys()):
+        raise BenchError(
+            f"{folder.path} has nodes of skills that it does not have, such as {missing[0]!r}: restore its "
+            "skills.jsonl, or run again."
+        )
     sizes = size_classes(Counter(node.skill for node in nodes))
-    strata, drawn = list[Stratum](), list[NodeRecord]()
+
+    def identity(node: NodeRecord) -> tuple[str, ...]:
+        return node.skill, node.id
+
+    def describe(case: str, node: NodeRecord) -> tuple[CaseKey, tuple[str, ...]]:
+        skill = skills[node.skill]
+        text = dict(skill.files).get(node.file)
+        if text is None:
+            raise BenchError(
+                f"Skill {skill.id!r} has no file {node.file!r}, which its node {node.id} is from: run again, "
+                "or restore skills.jsonl."
+            )
+        before = text[max(0, node.start - AROUND_CHARS) : node.start]
+        after = text[node.end : node.end + AROUND_CHARS]
+        parts, about = {"subset": skill.subset, "size": sizes[skill.id]}, {"skill": skill.id, "node": node.id}
+        key = CaseKey(case, SheetKind.TYPES, PARSER, node.type, parts, about)
+        return key, (skill.name, before, text[node.start : node.end], after)
+
+    members: dict[tuple[str, ...], list[NodeRecord]] = {}
     for kind in NodeType:
         groups: dict[tuple[str, str], list[NodeRecord]] = {}
-        for node in in_drawn_order((node for node in nodes if node.type == kind), seed, _node_identity):
+        for node in in_drawn_order((node for node in nodes if node.type == kind), seed, identity):
             groups.setdefault((skills[node.skill].subset, sizes[node.skill]), []).append(node)
         # the first of each group, then the second of each, and so on
-        turns = [node for turn in zip_longest(*groups.values()) for node in turn if node is not None]
-        strata.append(Stratum((str(kind),), len(turns), len(turns[:per_type]), per_type))
-        drawn += turns[:per_type]
-    fragments = {
-        skill: [tile for tile in split_skill(to_skill(skills[skill])) if isinstance(tile, Fragment)]
-        for skill in {node.skill for node in drawn}
-    }
-    cases, keys = list[Case](), list[TypeKey]()
-    for case, node in _in_case_order(drawn, seed, _node_identity).items():
-        skill = skills[node.skill]
-        cases.append(Case(case, _node_texts(node, skill, fragments[node.skill])))
-        keys.append(
-            TypeKey(case, node.skill, node.id, node.type, node.confidence, skill.subset, sizes[node.skill])
-        )
-    return Sample(Sheet(SheetKind.TYPES, tuple(cases)), tuple(keys), tuple(strata), {})
+        turns = zip_longest(*groups.values())
+        members[(str(kind),)] = [node for turn in turns for node in turn if node is not None]
+    return _draw(SheetKind.TYPES, members, per_type, seed, identity, describe)
 
 
 def size_classes(nodes: Mapping[str, int]) -> dict[str, str]:
@@ -279,55 +268,29 @@ def size_classes(nodes: Mapping[str, int]) -> dict[str, str]:
     return {skill: SIZES[bisect_right(bounds, count - 1)] for skill, count in nodes.items()}
 
 
-def write_sample(path: Path, sample: Sample) -> Path:
-    """Write a new sheet and its key; return the key's path.
+def write_sample(path: Path, sample: Sample) -> tuple[Path, tuple[str, ...]]:
+    """Write a new sheet and its key; return the key's path, and all warnings.
 
     Raises:
         BenchError: One of them exists, or there is no case.
     """
-    if not sample.sheet.cases:
-        raise BenchError("No case could be drawn: run and judge methods first.")
     key = key_file(path)
-    for file in (path, key):
-        if file.exists():
-            raise BenchError(f"{file} exists, and it may hold answers: name another file, or remove it.")
+    if not sample.cases:
+        raise BenchError("No case could be drawn: run and judge methods first.")
+    if key.exists():
+        raise BenchError(f"{key} exists, and it may hold answers: name another file, or remove it.")
+    write_sheet(path, sample.kind, sample.cases)
     write_records(key, sample.keys)
-    write_sheet(path, sample.sheet)
-    return key
-
-
-def _skills_by_id(folder: BenchFolder, wanted: Iterable[str]) -> dict[str, SkillRecord]:
-    """Return the skills of a folder by id; raise a `BenchError` if one that is wanted is not there."""
-    skills = {skill.id: skill for skill in folder.skills()}
-    if missing := sorted(set(wanted) - skills.keys()):
-        raise BenchError(
-            f"{folder.path} has results on skills that it does not have, such as {missing[0]!r}: "
-            "restore its skills.jsonl, or run again."
-        )
-    return skills
-
-
-def _node_texts(node: NodeRecord, record: SkillRecord, fragments: Sequence[Fragment]) -> tuple[str, ...]:
-    """Return the texts of a sheet: skill, headings, text before, the node, text after."""
-    file = next((file for file in to_skill(record).files if file.path == node.file), None)
-    if file is None:
-        raise BenchError(
-            f"Skill {record.id!r} has no file {node.file!r}, in which its node {node.id} is said "
-            "to stand: run again, or restore skills.jsonl."
-        )
-    headings = next(
-        (
-            tile.heading_path
-            for tile in fragments
-            if tile.span.file == node.file and tile.span.start <= node.start < tile.span.end
-        ),
-        (),
+    long = [case for case, texts in sample.cases.items() if max(map(len, texts)) >= SPREADSHEET_CELL]
+    if not long or path.suffix == LABEL_STUDIO:
+        return key, sample.warnings
+    warning = (
+        f"{len(long)} cases have a text too long for a cell of a spreadsheet, such as {long[0]}: "
+        f"name a sheet for Label Studio, {path.with_suffix(LABEL_STUDIO).name}"
     )
-    before, after = file.text[file.body_start : node.start], file.text[node.end :]
-    if len(before) > AROUND_CHARS:
-        cut = before[-AROUND_CHARS:]
-        before = CUT + (cut.partition("\n")[2] or cut)
-    if len(after) > AROUND_CHARS:
-        cut = after[:AROUND_CHARS]
-        after = (cut.rpartition("\n")[0] or cut) + CUT
-    return record.name, HEADING_SEPARATOR.join(headings), before, file.text[node.start : node.end], after
+    return key, (*sample.warnings, warning)
+
+
+def key_file(sheet: Path) -> Path:
+    """Return the path of a sheet's key."""
+    return sheet.with_name(f"{sheet.stem}{KEY_SUFFIX}")

@@ -1,0 +1,217 @@
+"""Sheets that people label: CSV for a spreadsheet, or tasks for Label Studio, by the suffix of the file.
+
+    case,skill,description,query,context,label,note     is this context sufficient for this query?
+    case,skill,before,node,after,label,note             which type has this node?
+    case,vote,reason                                    answers of the first alone, as they are published
+
+CSV is UTF-8 with a byte order mark, which every spreadsheet reads. Text of skills is untrusted: a cell that a
+spreadsheet would take for a formula gets an apostrophe in front. `SHEET.json` holds tasks for Label Studio
+and `SHEET.xml` its labelling interface; its export in the format JSON is read back.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import StrEnum
+from io import StringIO
+from pathlib import Path
+from typing import TypeVar
+from xml.sax.saxutils import quoteattr
+
+import pandas as pd
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from skillpager.atomic_write import write_file
+from skillpager.bench.data.records import first_fault
+from skillpager.errors import BenchError
+
+Item = TypeVar("Item")
+
+SEED = 42
+SUFFICIENT, INSUFFICIENT = "sufficient", "insufficient"
+LABEL_STUDIO = ".json"
+# a cell of Excel and LibreOffice holds no more characters
+SPREADSHEET_CELL = 32_767
+# also full-width forms, which some spreadsheets read as the ASCII ones, behind any white space
+_FORMULA = re.compile(r"[\s']*[=+\-@＝＋－＠]|'*[\t\r\n\0]")
+
+
+class SheetKind(StrEnum):
+    """The question of a sheet."""
+
+    SUFFICIENCY = "sufficiency"
+    TYPES = "types"
+
+
+# the criterion of paper §4.2, the roles of paper §3.1
+LABELS: Mapping[SheetKind, Mapping[str, str]] = {
+    SheetKind.SUFFICIENCY: {
+        SUFFICIENT: "The context holds every step, parameter and essential constraint that the query needs.",
+        INSUFFICIENT: "Something that the query needs is missing.",
+    },
+    SheetKind.TYPES: {
+        "step": "Something to do: instructions, checklists, decisions, code to run in order.",
+        "example": "Something shown: demonstration code, transcripts, sample input or output.",
+        "param": "Something to set or choose from: options, fields, values, limits, tools.",
+        "precondition": "Something that must hold: requirements, standing rules, when not to.",
+        "error_handling": "Something that goes wrong: symptoms, pitfalls, recovery, fallbacks.",
+        "concept": "Something to know: definitions, reasons, overviews, comparisons, links.",
+    },
+}
+# the texts of a case, between its id and its label
+COLUMNS: Mapping[SheetKind, tuple[str, ...]] = {
+    SheetKind.SUFFICIENCY: ("skill", "description", "query", "context"),
+    SheetKind.TYPES: ("skill", "before", "node", "after"),
+}
+
+
+def in_drawn_order(items: Iterable[Item], seed: int, identity: Callable[[Item], Sequence[str]]) -> list[Item]:
+    """Return `items` in an order that depends on seed and identities alone."""
+    return sorted(items, key=lambda item: drawn_digest(seed, identity(item)))
+
+
+def drawn_digest(seed: int, identity: Sequence[str]) -> str:
+    """Return the digest that gives an item its place in the drawn order."""
+    return hashlib.sha256(json.dumps([seed, *identity]).encode()).hexdigest()
+
+
+def write_sheet(path: Path, kind: SheetKind, cases: Mapping[str, Sequence[str]]) -> None:
+    """Write a new sheet of cases without labels; each has the texts of `COLUMNS`.
+
+    Raises:
+        BenchError: The file is there already.
+    """
+    if path.exists():
+        raise BenchError(f"{path} exists, and it may hold answers: name another file, or remove it.")
+    frame = pd.DataFrame.from_dict(dict(cases), orient="index", columns=list(COLUMNS[kind]))
+    frame.insert(0, "case", frame.index)
+    if path.suffix == LABEL_STUDIO:
+        tasks = [{"data": row} for row in frame.to_dict("records")]
+        write_file(path, json.dumps(tasks, indent=1, ensure_ascii=False) + "\n")
+        write_file(path.with_suffix(".xml"), _interface(kind))
+        return
+    safe = frame.map(lambda cell: f"'{cell}" if _FORMULA.match(cell) else cell)
+    text = safe.assign(label="", note="").to_csv(index=False, lineterminator="\r\n")
+    write_file(path, "\ufeff" + text)
+
+
+def _interface(kind: SheetKind) -> str:
+    """Return the labelling interface of Label Studio."""
+    columns = "\n".join(
+        f'    <Header value="{name}"/>\n    <Text name="{name}" value="${name}"/>' for name in COLUMNS[kind]
+    )
+    choices = "\n".join(
+        f"    <Choice value={quoteattr(label)} hint={quoteattr(hint)}/>"
+        for label, hint in LABELS[kind].items()
+    )
+    target = COLUMNS[kind][-2] if kind is SheetKind.TYPES else COLUMNS[kind][-1]
+    return (
+        f'<View>\n  <View style="white-space: pre-wrap">\n{columns}\n  </View>\n'
+        f'  <Choices name="label" toName="{target}" choice="single" showInline="true">\n{choices}\n'
+        f'  </Choices>\n  <TextArea name="note" toName="{target}" maxSubmissions="1"/>\n</View>\n'
+    )
+
+
+class Answers(BaseModel):
+    """The answers of one annotator: label, and note where there is one, by case."""
+
+    annotator: str
+    kind: SheetKind
+    labels: dict[str, str] = {}
+    notes: dict[str, str] = {}
+
+
+def read_answers(path: Path) -> list[Answers]:
+    """Return the answers in a sheet that a spreadsheet saved, or in an export of Label Studio.
+
+    A case without a label is left out. An export may have several annotators; a CSV file has one, of the name
+    of the file.
+
+    Raises:
+        BenchError: The file cannot be read, is not a sheet, or has an unknown label or a case twice.
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BenchError(f"{path} cannot be read ({error}): give answers as UTF-8.") from error
+    rows = _studio_rows(path, text) if path.suffix == LABEL_STUDIO else _csv_rows(path, text)
+    if not {"case", "label"} <= set(rows.columns):
+        raise BenchError(f"{path} is not a sheet: it must have the columns case and label.")
+    kind = SheetKind.TYPES if "node" in rows.columns else SheetKind.SUFFICIENCY
+    found = []
+    for annotator, own in rows.groupby("annotator", sort=True):
+        if repeated := own["case"][own["case"].duplicated()].tolist():
+            raise BenchError(f"{path} has the case {repeated[0]} twice: remove one of them.")
+        answers = Answers(annotator=str(annotator), kind=kind)
+        for case, label, note in own[["case", "label", "note"]].itertuples(index=False):
+            if label.strip():
+                answers.labels[case] = _read_label(f"{path}: case {case}", kind, label)
+                answers.notes[case] = note
+        found.append(answers)
+    return found
+
+
+def _csv_rows(path: Path, text: str) -> pd.DataFrame:
+    """Return the rows of a CSV file, with any separator that spreadsheets write."""
+    separator = max(",;\t", key=text.partition("\n")[0].count)
+    try:
+        rows = pd.read_csv(StringIO(text), sep=separator, dtype=str, index_col=False, na_filter=False)
+    except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
+        raise BenchError(f"{path} is not a CSV file: restore it.") from error
+    names = {"vote": "label", "reason": "note"}
+    rows = rows.fillna("").rename(columns=lambda name: str(name).strip().lower()).rename(columns=names)
+    return rows.assign(annotator=str(path), note=rows.get("note", ""))
+
+
+class _Part(BaseModel):
+    from_name: str
+    value: dict[str, object] = {}
+
+
+class _Annotation(BaseModel):
+    completed_by: object = ""
+    was_cancelled: bool = False
+    result: list[_Part] = []
+
+
+class _Task(BaseModel):
+    data: dict[str, object]
+    annotations: list[_Annotation] = []
+
+
+def _studio_rows(path: Path, text: str) -> pd.DataFrame:
+    """Return a row for each annotation of an export of Label Studio."""
+    try:
+        tasks = TypeAdapter(list[_Task]).validate_json(text)
+    except ValidationError as error:
+        fault = first_fault(error)
+        raise BenchError(f"{path} is not an export of Label Studio in the format JSON ({fault}).") from None
+    rows = []
+    for task in tasks:
+        for annotation in task.annotations:
+            parts = {part.from_name: part.value for part in annotation.result}
+            by = annotation.completed_by
+            answer = {
+                "annotator": f"{path} ({by.get('email', by.get('id')) if isinstance(by, dict) else by})",
+                "label": _first(parts.get("label", {}).get("choices")),
+                "note": _first(parts.get("note", {}).get("text")),
+            }
+            if not annotation.was_cancelled:
+                rows.append({name: str(value) for name, value in {**task.data, **answer}.items()})
+    return pd.DataFrame(rows, columns=None if rows else ["case"])
+
+
+def _first(values: object) -> str:
+    return str(values[0]) if isinstance(values, list) and values else ""
+
+
+def _read_label(place: str, kind: SheetKind, text: str) -> str:
+    """Return the label that a cell means; its beginning suffices, case and white space do not count."""
+    word = re.sub(r"[\s-]+", "_", text.strip().lower())
+    meant = [label for label in LABELS[kind] if label == word] or [
+        label for label in LABELS[kind] if label.startswith(word)
+    ]
+    if len(meant) != 1:
+        raise BenchError(f"{place}: unknown label {text.strip()!r}: write one of {', '.join(LABELS[kind])}.")
+    return meant[0]

@@ -1,0 +1,304 @@
+"""Sheets that people label: CSV and Label Studio, and judges that answer through them."""
+
+import csv
+import io
+import json
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from chat_bench import docket_of, invoke, write_run
+from conftest import ROOT
+from messages import raises
+from skillpager.bench import BenchFolder
+from skillpager.bench.data.folder import write_records
+from skillpager.bench.judge.judge_prompt import PROMPT_DIGEST
+from skillpager.bench.judge.judging import Docket, export_cases, import_votes, judge_cases, person_id
+from skillpager.bench.judge.sheets import COLUMNS, LABELS, SheetKind, read_answers, write_sheet
+from skillpager.bench.judge.votes import VotedJudge, VoteLog
+from skillpager.errors import BenchError
+from skillpager.types import NodeType
+
+HOSTILE = '=HYPERLINK("http://x")\n- a; b, "c"\t\'d\'\n<b onclick=alert(1)>é 速率 🚀</b>'
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
+RISKY_TEXTS = st.text(st.sampled_from("=+-@'\t\n\r ＝\0ab,;\""), max_size=6)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> BenchFolder:
+    return write_run(tmp_path / "bench")
+
+
+@pytest.fixture
+def docket(folder: BenchFolder) -> Docket:
+    return docket_of(folder)
+
+
+def answer_csv(sheet: Path, labels: dict[str, str], **format: Any) -> Path:
+    """Label a sheet as a spreadsheet would save it."""
+    rows = list(csv.DictReader(io.StringIO(sheet.read_text(encoding="utf-8-sig"), newline="")))
+    stream = io.StringIO(newline="")
+    writer = csv.DictWriter(stream, list(rows[0]), **format)
+    writer.writeheader()
+    for row in rows:
+        label = labels.get(row["case"], "")
+        writer.writerow({**row, "label": label, "note": f'says "{label}",\nwith a break' if label else ""})
+    sheet.write_bytes(stream.getvalue().encode("utf-8-sig"))
+    return sheet
+
+
+def annotation(label: str, by: object = 1, **fields: object) -> dict[str, object]:
+    """Return an annotation of Label Studio."""
+    choice = {"from_name": "label", "to_name": "context", "type": "choices", "value": {"choices": [label]}}
+    note = {"from_name": "note", "to_name": "context", "type": "textarea", "value": {"text": ["as it is"]}}
+    return {"id": 1, "completed_by": by, "result": [choice, note], **fields}
+
+
+def answer_studio(sheet: Path, labels: dict[str, list[dict[str, object]]]) -> Path:
+    """Label the tasks of a sheet as Label Studio exports them."""
+    tasks = json.loads(sheet.read_text(encoding="utf-8"))
+    done = [
+        {"id": n, **task, "annotations": labels.get(task["data"]["case"], [])} for n, task in enumerate(tasks)
+    ]
+    sheet.write_text(json.dumps(done), encoding="utf-8")
+    return sheet
+
+
+# ---- files
+
+
+@given(TEXTS | RISKY_TEXTS)
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_no_text_becomes_a_formula_and_cases_are_read_back(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "sheet.csv"
+    path.unlink(missing_ok=True)
+    write_sheet(path, SheetKind.SUFFICIENCY, {"c1": (text,) * 4})
+    header, row = csv.reader(io.StringIO(path.read_bytes().decode("utf-8-sig"), newline=""))
+    assert header == ["case", *COLUMNS[SheetKind.SUFFICIENCY], "label", "note"]
+    cell = row[1]
+    assert cell in (text, f"'{text}")
+    assert cell[:1] not in [*"\t\r\n\0"]
+    assert cell.strip()[:1] not in [*"=+-@＝＋－＠"]
+    assert [answers.labels for answers in read_answers(path)] == [{}]
+
+
+@pytest.mark.parametrize("kind", SheetKind)
+def test_a_sheet_is_what_spreadsheets_and_label_studio_open(tmp_path: Path, kind: SheetKind) -> None:
+    texts = {f"c{n}": (HOSTILE,) * len(COLUMNS[kind]) for n in range(3)}
+    write_sheet(tmp_path / "sheet.csv", kind, texts)
+    data = (tmp_path / "sheet.csv").read_bytes()
+    assert data.startswith(b"\xef\xbb\xbfcase,skill,")
+    write_sheet(tmp_path / "sheet.json", kind, texts)
+    tasks = json.loads((tmp_path / "sheet.json").read_text(encoding="utf-8"))
+    assert [task["data"]["case"] for task in tasks] == list(texts)
+    interface = ET.parse(tmp_path / "sheet.xml").getroot()
+    shown = {element.attrib["value"].removeprefix("$") for element in interface.iter("Text")}
+    assert shown == set(tasks[0]["data"]) - {"case"}
+    assert [choice.attrib["value"] for choice in interface.iter("Choice")] == list(LABELS[kind])
+    assert {element.attrib["toName"] for element in interface.iter("Choices")} <= shown
+    with raises(BenchError):
+        write_sheet(tmp_path / "sheet.csv", kind, texts)
+
+
+@pytest.mark.parametrize("delimiter", [";", "\t", ","])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
+def test_sheet_that_a_spreadsheet_saved(tmp_path: Path, delimiter: str, encoding: str) -> None:
+    stream = io.StringIO(newline="")
+    writer = csv.writer(stream, delimiter=delimiter)
+    writer.writerow(["Case", "skill", "description", "query", "context", "mine", "Label", "note"])
+    writer.writerow(["c1", "s", "", "q", "long " * 100_000 + "\n", "odd", " Insufficient ", "'tis; odd"])
+    writer.writerow([""] * 8)
+    writer.writerow(["c2", "NA", "", "q", "'-2", "odd"])
+    path = tmp_path / "sheet.csv"
+    path.write_bytes(stream.getvalue().encode(encoding))
+    (answers,) = read_answers(path)
+    assert (answers.labels, answers.notes) == ({"c1": "insufficient"}, {"c1": "'tis; odd"})
+
+
+@pytest.mark.parametrize(
+    ("kind", "cell", "label"),
+    [
+        (SheetKind.SUFFICIENCY, "SUFFICIENT", "sufficient"),
+        (SheetKind.SUFFICIENCY, "i", "insufficient"),
+        (SheetKind.TYPES, "Error handling", "error_handling"),
+        (SheetKind.TYPES, "error-h", "error_handling"),
+    ],
+)
+def test_labels_people_write(tmp_path: Path, kind: SheetKind, cell: str, label: str) -> None:
+    write_sheet(tmp_path / "sheet.csv", kind, {"c1": ("",) * 4})
+    (answers,) = read_answers(answer_csv(tmp_path / "sheet.csv", {"c1": cell}))
+    assert (answers.kind, answers.labels) == (kind, {"c1": label})
+
+
+def test_an_export_of_label_studio_has_an_annotator_or_several(tmp_path: Path) -> None:
+    write_sheet(tmp_path / "sheet.json", SheetKind.SUFFICIENCY, {f"c{n}": ("",) * 4 for n in range(3)})
+    ben = {"id": 7, "email": "ben@x"}
+    cancelled = annotation("sufficient", was_cancelled=True)
+    labels = {
+        "c0": [annotation("sufficient"), annotation("insufficient", ben)],
+        "c1": [cancelled],
+        "c2": [annotation("sufficient", ben)],
+    }
+    path = answer_studio(tmp_path / "sheet.json", labels)
+    found = {answers.annotator: answers.labels for answers in read_answers(path)}
+    assert found == {
+        f"{path} (1)": {"c0": "sufficient"},
+        f"{path} (ben@x)": {"c0": "insufficient", "c2": "sufficient"},
+    }
+    assert read_answers(path)[0].notes == {"c0": "as it is"}
+
+
+def test_types_are_the_six() -> None:
+    assert list(LABELS[SheetKind.TYPES]) == list(NodeType)
+
+
+DAMAGED = {
+    "header.csv": b"a,b\r\n1,2\r\n",
+    "empty.csv": b"",
+    "latin.csv": b"case,label,note\nc1,s,f\xfcr",
+    "open-quote.csv": b'case,label\nc1,"s',
+    "twice.csv": b"case,label\nc1,s\nc1,s",
+    "unknown.csv": b"case,label\nc1,perhaps",
+    "ambiguous.csv": b"case,node,label\nc1,n,e",
+    "object.json": b'{"tasks": []}',
+    "tasks.json": b'[{"data": {"case": "c1"}}]',
+}
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+def test_damaged_sheets_are_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(DAMAGED[name])
+    with raises(BenchError):
+        read_answers(tmp_path / name)
+
+
+# ---- judges that answer through sheets
+
+
+def judge_by(folder: BenchFolder, docket: Docket, judge: str) -> dict[str, bool]:
+    """Return the verdicts by the votes that were imported."""
+    judging = judge_cases(folder, docket, VotedJudge(VoteLog(folder, judge)))
+    return {case: verdict.sufficient for case, verdict in judging.verdicts.items()}
+
+
+def test_an_export_is_blind_and_has_identical_contexts_once(
+    folder: BenchFolder, docket: Docket, tmp_path: Path
+) -> None:
+    export_cases(docket, tmp_path / "sheet.csv")
+    rows = list(csv.DictReader(io.StringIO((tmp_path / "sheet.csv").read_text("utf-8-sig"), newline="")))
+    order = [row["case"] for row in rows]
+    assert sorted(order) == sorted(docket.cases)
+    assert order != list(docket.cases)
+    assert set(rows[0]) == {"case", "skill", "description", "query", "context", "label", "note"}
+    for row in rows:
+        case = docket.cases[row["case"]]
+        assert (row["skill"], row["query"]) == (case.skill.name, case.query.query)
+        assert row["context"].removeprefix("'") == case.context
+    backwards = Docket(dict(reversed(docket.cases.items())), docket.appearances)
+    export_cases(backwards, tmp_path / "again.csv")
+    assert (tmp_path / "again.csv").read_bytes() == (tmp_path / "sheet.csv").read_bytes()
+
+
+def test_labels_become_judgments_and_cases_without_one_stay_unjudged(
+    folder: BenchFolder, docket: Docket, tmp_path: Path
+) -> None:
+    export_cases(docket, tmp_path / "sheet.csv")
+    labels = dict(zip(docket.cases, ["sufficient", "i", "S"], strict=False))
+    sheet = answer_csv(tmp_path / "sheet.csv", labels, delimiter=";")
+    imported = import_votes(folder, docket, [sheet, sheet], judge="people:anna")
+    assert (imported.votes, imported.new, imported.elsewhere) == (6, 3, 0)
+    assert judge_by(folder, docket, "people:anna") == dict(zip(labels, [True, False, True], strict=True))
+    records = [record for method in docket.appearances for record in folder.judgments("people:anna", method)]
+    assert {record.reason.partition(",")[0] for record in records} == {f'says "{x}"' for x in labels.values()}
+    before = {file: file.read_bytes() for file in folder.path.rglob("*.json*")}
+    assert import_votes(folder, docket, [sheet], judge="people:anna").new == 0
+    judge_by(folder, docket, "people:anna")
+    assert {file: file.read_bytes() for file in folder.path.rglob("*.json*")} == before
+
+
+def test_each_annotator_of_an_export_has_a_vote(folder: BenchFolder, docket: Docket, tmp_path: Path) -> None:
+    export_cases(docket, tmp_path / "sheet.json")
+    first, second, *_ = docket.cases
+    words = {first: ["sufficient", "insufficient", "insufficient"], second: ["sufficient", "insufficient"]}
+    labels = {case: [annotation(word, by) for by, word in enumerate(said)] for case, said in words.items()}
+    import_votes(folder, docket, [answer_studio(tmp_path / "sheet.json", labels)], judge="people:all")
+    judging = judge_cases(folder, docket, VotedJudge(VoteLog(folder, "people:all")))
+    assert {case: verdict.votes for case, verdict in judging.verdicts.items()} == {
+        first: (True, False, False)
+    }
+    assert (docket.cases[second].query.id, "2 votes have no majority") in judging.unjudged
+
+
+def test_a_contradiction_is_refused_and_nothing_is_stored(
+    folder: BenchFolder, docket: Docket, tmp_path: Path
+) -> None:
+    case = next(iter(docket.cases))
+    yes, no = tmp_path / "yes.csv", tmp_path / "no.csv"
+    yes.write_text(f"case,vote,reason\n{case},sufficient,\n")
+    no.write_text(f"case,vote,reason\n{case},insufficient,\n")
+    with raises(BenchError):
+        import_votes(folder, docket, [yes, no], judge="people:anna")
+    assert not (folder.path / "votes").exists()
+    import_votes(folder, docket, [yes], judge="people:anna")
+    with raises(BenchError):
+        import_votes(folder, docket, [no], judge="people:anna")
+    assert judge_by(folder, docket, "people:anna") == {case: True}
+
+
+def test_sheets_of_types_are_no_votes(folder: BenchFolder, docket: Docket, tmp_path: Path) -> None:
+    (tmp_path / "typed.csv").write_text("case,node,label\nc1,text,step\n")
+    with raises(BenchError):
+        import_votes(folder, docket, [tmp_path / "typed.csv"], judge="people:anna")
+
+
+@pytest.mark.parametrize("name", ["", " ", "llm:", "llm: "])
+def test_a_judge_has_a_name(name: str) -> None:
+    with raises(BenchError):
+        person_id(name)
+
+
+def test_votes_on_contexts_that_are_still_there_are_imported_and_the_others_counted(
+    folder: BenchFolder, docket: Docket, tmp_path: Path
+) -> None:
+    export_cases(docket, tmp_path / "sheet.csv")
+    sheet = answer_csv(tmp_path / "sheet.csv", dict.fromkeys(docket.cases, "sufficient"))
+    records = folder.selections("head")
+    changed = [replace(each, context=f"{each.context}.") for each in records[:2]]
+    write_records(folder.selections_file("head"), [*changed, *records[2:]])
+    now = docket_of(folder)
+    assert import_votes(folder, now, [sheet], judge="people:anna").elsewhere == 2
+    assert set(judge_by(folder, now, "people:anna")) == set(docket.cases) & set(now.cases)
+    assert len(folder.judgments("people:anna", "head")) == len(folder.queries()) - 2
+
+
+def test_the_published_votes_can_be_imported_as_far_as_the_contexts_are_the_same(
+    folder: BenchFolder, docket: Docket, tmp_path: Path
+) -> None:
+    published = ROOT / "benchmarks" / "intraskill" / "dev" / "judgments" / "reader.csv"
+    rows = published.read_text(encoding="utf-8").splitlines()
+    here = tmp_path / "reader.csv"
+    here.write_text("\n".join([*rows, *(f"{case},sufficient," for case in list(docket.cases)[:3])]) + "\n")
+    said = invoke("bench", "judge", folder.path, "--import", here, "--name", "llm:reader")
+    assert said.code == 0, said.err
+    assert f"{len(rows) - 1} cases are left out" in said.err
+    assert f"3 of 3 votes are new, by llm:reader#{PROMPT_DIGEST}; 3 of {len(docket.cases)} cases" in said.err
+    said = invoke("bench", "judge", folder.path, "--import", published, "--name", "llm:reader")
+    assert said.code == 1
+    assert f"Nothing was imported: none of the {len(rows) - 1} cases" in said.err
+
+
+def test_the_command_exports_and_imports_a_sheet(folder: BenchFolder, docket: Docket, tmp_path: Path) -> None:
+    sheet = tmp_path / "sheet.csv"
+    said = invoke("bench", "judge", folder.path, "--export", sheet)
+    assert said.code == 0, said.err
+    answer_csv(sheet, dict.fromkeys(docket.cases, "sufficient"))
+    said = invoke("bench", "judge", folder.path, "--import", sheet, "--name", "anna")
+    assert said.code == 0, said.err
+    count = len(docket.cases)
+    assert f"{count} of {count} votes are new, by people:anna" in said.err
+    assert said.out.splitlines()[1] == f"full\t{len(folder.queries())}\t100.00"
