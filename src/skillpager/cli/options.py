@@ -3,10 +3,9 @@
 A command takes a group of options as one object: see `grouped`.
 """
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
-from functools import partial, wraps
+from functools import wraps
 from importlib import import_module
 from inspect import Parameter, Signature, signature
 from pathlib import Path
@@ -15,7 +14,6 @@ from typing import Annotated, Any, get_origin, get_type_hints
 import typer
 
 SHOWN_DESCRIPTION = 60
-_WHOLE_NUMBER = re.compile(r"[0-9]{1,9}")
 
 
 def complete_skill(incomplete: str) -> list[tuple[str, str]]:
@@ -239,52 +237,6 @@ class Without:
 
 # the commands that always take the whole skill as the settings have it
 UnscopedOptions = Annotated[PagerOptions, Without(("scope",))]
-
-
-def take_plain_values(command: Any, context: Any) -> None:
-    """Let the plainest values of a command pass as they are: words, whole numbers, options not given.
-
-    typer (since 0.29) converts every value with pydantic, whose import takes longer than all else of typer.
-    Any other value, and any value in another version of typer, goes the way of typer.
-    """
-    for parameter in command.get_params(context):
-        parameter.process_value = partial(_process_value, parameter, parameter.process_value)
-
-
-def _process_value(parameter: Any, process: Callable[[Any, Any], Any], context: Any, value: Any) -> Any:
-    descriptor = getattr(parameter, "type_descriptor", None)
-    if descriptor is None:
-        return process(context, value)
-    kind = getattr(descriptor, "annotation", None)
-    single = parameter.nargs == 1 and not parameter.multiple
-    bounded = parameter.min is not None or parameter.max is not None
-    if single and value is None:
-        plain = not parameter.required
-    elif single and isinstance(value, str):
-        plain = kind is str or (kind is int and not bounded and bool(_WHOLE_NUMBER.fullmatch(value)))
-    else:
-        plain = kind == list[str] and isinstance(value, tuple) and bool(value)
-    if not plain:
-        try:
-            return process(context, value)
-        except typer.BadParameter as error:
-            if isinstance(value, str) and kind in (int, float):
-                error.message = _wrong_number(parameter, kind, value)
-            raise
-    if value is not None:
-        value = kind(value) if kind in (str, int) else list(value)
-    return value if parameter.callback is None else parameter.callback(context, parameter, value)
-
-
-def _wrong_number(parameter: Any, kind: type[int] | type[float], value: str) -> str:
-    """Return what is wrong with a number; pydantic's words for it leave out the value."""
-    bounds = [("at least", parameter.min), ("at most", parameter.max)]
-    limits = " and ".join(f"{word} {bound}" for word, bound in bounds if bound is not None)
-    try:
-        kind(value)
-    except ValueError:
-        limits = ""
-    return f"{value!r} is not {limits or ('a whole number' if kind is int else 'a number')}."
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:

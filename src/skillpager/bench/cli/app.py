@@ -36,7 +36,12 @@ JUDGES = (EVIDENCE, LLM, NO_JUDGE)
 # name in the manifest of the methods that were named one by one
 CHOSEN = "chosen"
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+HELP = """Compare methods on skills and queries: IntraSkill-Bench.
+
+Needs `pip install "skillpager[bench]"`.
+"""
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help=HELP)
 app.add_typer(data_app, name="data")
 app.command()(queries)
 app.command()(fit)
