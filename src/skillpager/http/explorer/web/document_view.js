@@ -124,7 +124,7 @@ export class DocumentView {
       return;
     }
     const node = event.target.closest("[data-node]");
-    if (node && !event.target.closest("a, .gap") && getSelection().isCollapsed) choose(node.dataset.node);
+    if (node && !event.target.closest("a[href], .gap") && getSelection().isCollapsed) choose(node.dataset.node);
   }
 }
 
