@@ -10,29 +10,25 @@ import importlib
 import inspect
 import sys
 import traceback
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from skillpager.errors import (
-    ClassifierError,
-    EncoderError,
-    SettingsError,
-    SkillPagerError,
-    StrategyError,
-)
+from typing_extensions import get_protocol_members
+
+from skillpager.errors import ClassifierError, EncoderError, SettingsError, SkillPagerError, StrategyError
 from skillpager.settings import BUILT_IN, Settings, cache_folder
 from skillpager.strategies.registry import FAMILIES
 from skillpager.types import (
     Classification,
     Classifier,
     Encoder,
+    EstimatingStrategy,
     Fragment,
     ManagedStore,
     Selection,
-    SkillIndex,
     Strategy,
 )
 
@@ -56,41 +52,41 @@ class PartKind:
     Attributes:
         noun: Its name in messages.
         group: The group of its entry points.
-        identity: The attribute that names a part, a text.
-        attributes: Further attributes that its Protocol asks for.
-        methods: The methods that its Protocol asks for.
-        error: Makes, from a message, the error that stands for an exception in one of them.
+        protocol: The Protocol that a part implements; its `id` or `name` is a text.
+        error: Makes, from a message, the error that stands for an exception in a method.
         passed: Exceptions that are errors already.
-        results: The classes of what methods return, where they are checked.
+        fault: Returns what is wrong with the result of a method, from its name, result and arguments; empty
+            if nothing is.
     """
 
     noun: str
     group: str
-    identity: str
-    attributes: tuple[str, ...]
-    methods: tuple[str, ...]
+    protocol: type
     error: Callable[[str], Exception]
     passed: tuple[type[Exception], ...] = (SkillPagerError,)
-    results: Mapping[str, type] = field(default_factory=dict)
+    fault: Callable[[str, Any, tuple[Any, ...]], str] = lambda _method, _made, _arguments: ""
 
 
-STRATEGY = PartKind(
-    *("strategy", "skillpager.strategies", "name", (), ("select",), StrategyError),
-    results={"select": Selection},
-)
-# a strategy that can say `reasons` estimates sufficiency (`types.EstimatingStrategy`)
+def _selection_fault(method: str, made: object, arguments: tuple[Any, ...]) -> str:
+    if method != "select":
+        return ""
+    if not isinstance(made, Selection):
+        return f"an object of {type(made).__name__}, not a Selection"
+    picked, skipped, nodes = len(made.picks), len(made.skipped), len(arguments[0].nodes)
+    if len({pick.node.id for pick in made.picks}) < picked:
+        return "a selection that picks a node twice"
+    if picked + skipped == nodes:
+        return ""
+    return f"{picked} picked and {skipped} skipped nodes of {nodes}: each must be one or the other"
+
+
+STRATEGY = PartKind("strategy", "skillpager.strategies", Strategy, StrategyError, fault=_selection_fault)
+# a strategy that can say `reasons` estimates sufficiency
 ESTIMATING_STRATEGY = replace(
-    STRATEGY,
-    noun="strategy that estimates sufficiency",
-    attributes=("embedding",),
-    methods=("select", "clauses", "reasons"),
+    STRATEGY, noun="strategy that estimates sufficiency", protocol=EstimatingStrategy
 )
-ENCODER = PartKind(
-    "encoder", "skillpager.encoders", "id", ("dim",), ("encode_documents", "encode_query"), EncoderError
-)
-CLASSIFIER = PartKind(
-    "classifier", "skillpager.classifiers", "id", ("embedding",), ("classify",), ClassifierError
-)
+ENCODER = PartKind("encoder", "skillpager.encoders", Encoder, EncoderError)
+CLASSIFIER = PartKind("classifier", "skillpager.classifiers", Classifier, ClassifierError)
 
 
 def make_encoder(name: str, settings: Settings) -> Encoder:
@@ -301,10 +297,11 @@ def load_part(kind: PartKind, name: str, known: tuple[str, ...], **options: obje
         SettingsError: There is no such module or name, it cannot be imported or made, or it lacks what the
             Protocol of its kind needs.
     """
-    find = _import_named if ":" in name else _load_entry_point
-    found = find(kind, name, known)
+    part = (_import_named if ":" in name else _load_entry_point)(kind, name, known)
     try:
-        part = _make_part(found, options)
+        if inspect.isclass(part) or inspect.isroutine(part) or isinstance(part, functools.partial):
+            taken = inspect.signature(part).parameters
+            part = part(**{option: value for option, value in options.items() if option in taken})
         estimates = kind is STRATEGY and hasattr(part, "reasons")
         _check_part(ESTIMATING_STRATEGY if estimates else kind, name, part)
     except SkillPagerError:
@@ -314,15 +311,7 @@ def load_part(kind: PartKind, name: str, known: tuple[str, ...], **options: obje
     return GuardedPart(kind, name, part)
 
 
-def _make_part(found: object, options: Mapping[str, object]) -> object:
-    """Return what a class or function makes; any other object is the part."""
-    if not (inspect.isclass(found) or inspect.isroutine(found) or isinstance(found, functools.partial)):
-        return found
-    taken = inspect.signature(found).parameters
-    return found(**{option: value for option, value in options.items() if option in taken})
-
-
-def _import_named(kind: PartKind, name: str, known: tuple[str, ...]) -> object:
+def _import_named(kind: PartKind, name: str, known: tuple[str, ...]) -> Any:
     """Return what `MODULE:NAME` names; a module of the current folder is found if no installed one is."""
     place, _, path = name.partition(":")
     parts, inner = place.split("."), path.split(".")
@@ -334,25 +323,21 @@ def _import_named(kind: PartKind, name: str, known: tuple[str, ...]) -> object:
         sys.path.append(folder)  # last, so that it hides no installed module
     try:
         found: object = importlib.import_module(place)
-    except ModuleNotFoundError as error:
-        if error.name is None or f"{place}.".startswith(f"{error.name}."):
-            close = difflib.get_close_matches(place, [entry.partition(":")[0] for entry in known], 1)
-            meant = f" Did you mean {close[0]}?" if close else ""
-            raise SettingsError(
-                f"There is no module {error.name or place} for the {kind.noun} {name}: it is neither "
-                f"installed nor in {folder}.{meant}"
-            ) from error
-        raise _not_imported(kind, name, error) from error
     except (Exception, SystemExit) as error:
-        raise _not_imported(kind, name, error) from error
+        missing = error.name or place if isinstance(error, ModuleNotFoundError) else None
+        if missing is None or not f"{place}.".startswith(f"{missing}."):
+            raise _not_imported(kind, name, error) from error
+        close = difflib.get_close_matches(place, [entry.partition(":")[0] for entry in known], 1)
+        meant = f" Did you mean {close[0]}?" if close else ""
+        raise SettingsError(
+            f"There is no module {missing} for the {kind.noun} {name}: it is neither installed nor in "
+            f"{folder}.{meant}"
+        ) from error
     for number, part in enumerate(inner):
         if not hasattr(found, part):
             owner = ".".join([place, *inner[:number]])
-            there = [
-                each
-                for each, value in getattr(found, "__dict__", {}).items()
-                if getattr(value, "__module__", "") == place
-            ]
+            members = getattr(found, "__dict__", {}).items()
+            there = [each for each, value in members if getattr(value, "__module__", "") == place]
             hint = f" It has {', '.join(there[:MAX_SHOWN_NAMES])}." if there else ""
             if close := difflib.get_close_matches(part, there, 1):
                 hint = f" Did you mean {close[0]}?"
@@ -361,7 +346,7 @@ def _import_named(kind: PartKind, name: str, known: tuple[str, ...]) -> object:
     return found
 
 
-def _load_entry_point(kind: PartKind, name: str, known: tuple[str, ...]) -> object:
+def _load_entry_point(kind: PartKind, name: str, known: tuple[str, ...]) -> Any:
     """Return what the entry point of that name stands for."""
     entries = list(_entry_points(kind, name))
     if not entries:
@@ -370,10 +355,9 @@ def _load_entry_point(kind: PartKind, name: str, known: tuple[str, ...]) -> obje
         values = " or ".join(entry.value for entry in entries)
         raise SettingsError(f"Several installed packages have a {kind.noun} {name}: name {values} instead.")
     try:
-        found: object = entries[0].load()
+        return entries[0].load()
     except (Exception, SystemExit) as error:
         raise _not_imported(kind, f"{name} ({entries[0].value})", error) from error
-    return found
 
 
 def _not_imported(kind: PartKind, name: str, error: BaseException) -> SettingsError:
@@ -382,37 +366,36 @@ def _not_imported(kind: PartKind, name: str, error: BaseException) -> SettingsEr
 
 def _check_part(kind: PartKind, name: str, part: object) -> None:
     """Raise `SettingsError` if a part lacks something that the Protocol of its kind needs."""
+    asked = get_protocol_members(kind.protocol)
+    bases = reversed(kind.protocol.__mro__)
+    stated = [each for base in bases for each in (*vars(base).get("__annotations__", ()), *vars(base))]
+    members = [each for each in stated if each in asked]
     # a class says what its objects have, and reading a property might load a model
-    missing = [
-        each
-        for each in (kind.identity, *kind.attributes, *kind.methods)
-        if not hasattr(type(part), each) and not hasattr(part, each)
-    ]
+    missing = [each for each in members if not hasattr(type(part), each) and not hasattr(part, each)]
     if missing:
         raise SettingsError(
             f"{name} is no {kind.noun}: its class {type(part).__name__} has no {' and no '.join(missing)}. "
             "What it needs is in docs/strategies.md."
         )
-    for method in kind.methods:
-        if not callable(getattr(part, method)):
-            raise SettingsError(f"{name} is no {kind.noun}: its {method} is no method.")
-    identity = getattr(part, kind.identity)
-    if not isinstance(identity, str) or not identity.strip():
-        raise SettingsError(
-            f"{name} is no {kind.noun}: its {kind.identity} is {identity!r}, and must be text."
-        )
+    for member in members:
+        if callable(getattr(kind.protocol, member, None)) and not callable(getattr(part, member)):
+            raise SettingsError(f"{name} is no {kind.noun}: its {member} is no method.")
+    identity = "id" if "id" in members else "name"
+    value = getattr(part, identity)
+    if not isinstance(value, str) or not value.strip():
+        raise SettingsError(f"{name} is no {kind.noun}: its {identity} is {value!r}, and must be text.")
 
 
 def describe(error: BaseException) -> str:
     """Return kind and message of an exception in code of others, and its last line in their file."""
-    told = f"{type(error).__name__}: {error}".rstrip(". :")
+    text = f"{type(error).__name__}: {error}".rstrip(". :")
     ours = (str(PACKAGE), "<frozen ", str(Path(importlib.__file__).parent))
     frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(ours)]
     # a syntax error names the place itself
     if isinstance(error, SyntaxError) or not frames:
-        return told
+        return text
     line = [frame.lineno for frame in frames if frame.filename == frames[0].filename][-1]
-    return f"{told} ({Path(frames[0].filename).name}, line {line})"
+    return f"{text} ({Path(frames[0].filename).name}, line {line})"
 
 
 class GuardedPart:
@@ -426,46 +409,27 @@ class GuardedPart:
         self._kind, self._name, self.__wrapped__ = kind, name, part
 
     def __getattr__(self, attribute: str) -> object:
-        # copies and pickles ask before there is a part
-        if attribute.startswith("_"):
+        if attribute.startswith("_"):  # copies and pickles ask before there is a part
             raise AttributeError(attribute)
-        try:
-            value = getattr(self.__wrapped__, attribute)
-        except AttributeError:
-            raise  # a Protocol need not ask for it
-        except self._kind.passed:
-            raise
-        except Exception as error:
-            raise self._error(error) from error
+        if not hasattr(type(self.__wrapped__), attribute) and not hasattr(self.__wrapped__, attribute):
+            raise AttributeError(attribute)  # a Protocol need not ask for it
+        value: Any = self._guarded(lambda: getattr(self.__wrapped__, attribute))
         if not callable(value):
             return value
 
         def call(*arguments: object, **options: object) -> object:
-            try:
-                made = value(*arguments, **options)
-            except self._kind.passed:
-                raise
-            except Exception as error:
-                raise self._error(error) from error
-            if fault := self._fault(attribute, made, *arguments):
+            made = self._guarded(lambda: value(*arguments, **options))
+            if fault := self._kind.fault(attribute, made, arguments):
                 raise self._kind.error(f"The {self._kind.noun} {self._name} returned {fault}.")
             return made
 
         return call
 
-    def _error(self, error: Exception) -> Exception:
-        return self._kind.error(f"The {self._kind.noun} {self._name} failed: {describe(error)}.")
-
-    def _fault(self, method: str, made: object, *arguments: object) -> str:
-        """Return what is wrong with the result of a method; empty if nothing is."""
-        wanted = self._kind.results.get(method)
-        if wanted and not isinstance(made, wanted):
-            return f"an object of {type(made).__name__}, not a {wanted.__name__}"
-        if not (isinstance(made, Selection) and isinstance(arguments[0], SkillIndex)):
-            return ""
-        picked, skipped, nodes = len(made.picks), len(made.skipped), len(arguments[0].nodes)
-        if len({pick.node.id for pick in made.picks}) < picked:
-            return "a selection that picks a node twice"
-        if picked + skipped == nodes:
-            return ""
-        return f"{picked} picked and {skipped} skipped nodes of {nodes}: each must be one or the other"
+    def _guarded(self, work: Callable[[], object]) -> object:
+        try:
+            return work()
+        except self._kind.passed:
+            raise
+        except Exception as error:
+            message = f"The {self._kind.noun} {self._name} failed: {describe(error)}."
+            raise self._kind.error(message) from error

@@ -13,10 +13,16 @@ def _unanswered(message: str) -> NoAnswerError:
     return NoAnswerError(message.removesuffix("."), blame=Blame.QUESTION)
 
 
+def _verdict_fault(method: str, made: object, _arguments: tuple[object, ...]) -> str:
+    if method != "judge" or isinstance(made, Verdict):
+        return ""
+    return f"an object of {type(made).__name__}, not a Verdict"
+
+
 JUDGE = PartKind(
-    *("judge", "skillpager.judges", "id", (), ("is_free", "judge"), _unanswered),
+    *("judge", "skillpager.judges", Judge, _unanswered),
     passed=(SkillPagerError, NoAnswerError, SpendLimitError),
-    results={"judge": Verdict},
+    fault=_verdict_fault,
 )
 
 
