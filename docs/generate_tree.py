@@ -14,9 +14,9 @@ BEGIN, END = "```text\nsrc/skillpager/\n", "```\n"
 
 # from the ground to the front ends; what is not named here follows in alphabetical order
 ORDER = (
-    *("errors", "json_types", "types", "node_text", "sections", "sequence_net", "tokens", "atomic_write"),
-    *("settings", "folders", "parsing", "classifiers", "encoders", "graph", "stores", "strategies", "pages"),
-    *("remote", "output", "memory", "factories", "indexing", "pager", "library", "install", "cli", "mcp"),
+    *("errors", "json_types", "types", "files", "sections", "sequence_net", "tokens", "caches"),
+    *("settings", "parsing", "classifiers", "encoders", "graph", "stores", "strategies", "pages"),
+    *("remote", "output", "factories", "indexing", "pager", "library", "install", "cli", "mcp"),
     *("http", "integrations", "bench"),
 )
 WIDTH = 34

@@ -16,7 +16,8 @@ import numpy as np
 import pytest
 
 import skillpager
-import skillpager.memory
+import skillpager.files
+import skillpager.indexing
 from conftest import SAMPLES
 from messages import raises
 from plain_parts import plain_pager
@@ -331,7 +332,7 @@ def test_the_same_text_in_another_place_is_another_skill(hashing_pager: SkillPag
 @pytest.fixture
 def settled(monkeypatch: pytest.MonkeyPatch) -> None:
     """Trust the stamps of files at once."""
-    monkeypatch.setattr(skillpager.memory, "SETTLED_NS", -1)
+    monkeypatch.setattr(skillpager.files, "SETTLED_NS", -1)
 
 
 @pytest.mark.usefixtures("settled")
@@ -372,7 +373,7 @@ def test_a_file_from_the_future_is_not_read_again_and_again(tmp_path: Path) -> N
     file = tmp_path / "skill.md"
     file.write_text("Do it.\n", encoding="utf-8")
     os.utime(file, (4e9, 4e9))
-    assert skillpager.memory.take_stamps([file]) is not None
+    assert skillpager.files.take_stamps([file]) is not None
 
 
 STORE_FAULTS = {
@@ -421,8 +422,8 @@ def test_pages_are_made_without_a_store_and_it_is_tried_again(
     with pytest.raises(StoreError):
         pager.store.entries()
     remove(folder)
-    monkeypatch.setattr(skillpager.memory, "STORE_PAUSE_SECONDS", 0.0)
-    pager._memory.store_pause._until = 0.0  # the pause is over
+    monkeypatch.setattr(skillpager.indexing, "STORE_PAUSE_SECONDS", 0.0)
+    pager._indexes._paused_until = 0.0  # the pause is over
     caplog.clear()
     assert pager.page("# Four\n\nDo it.\n", QUERY).nodes
     assert len(pager.store.entries()) == 1

@@ -10,16 +10,10 @@ import pytest
 from messages import raises
 from skillpager import SkillPager
 from skillpager.errors import SettingsError
-from skillpager.node_text import TEXT_FORMS
+from skillpager.files import read_bounded
 from skillpager.parsing.skill import SCOPES
-from skillpager.settings import (
-    CHOICES,
-    PROJECT_ARGUMENTS,
-    Settings,
-    hide_secrets,
-    load_settings,
-    read_bounded,
-)
+from skillpager.sections import TEXT_FORMS
+from skillpager.settings import CHOICES, PROJECT_ARGUMENTS, Settings, hide_secrets, load_settings
 from skillpager.strategies.registry import FAMILIES
 from skillpager.types import Style
 

@@ -6,17 +6,20 @@ Reference: paper §3.1.
 import hashlib
 import json
 import logging
+import threading
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 
+from skillpager.caches import LRUCache
 from skillpager.errors import StoreError
-from skillpager.memory import ProcessMemory
-from skillpager.node_text import embedded_text
+from skillpager.files import FileStamps
+from skillpager.sections import embedded_text
 from skillpager.types import (
     Classifier,
     Encoder,
@@ -40,44 +43,73 @@ SPLITTER_VERSION = "3"
 # version of what a store holds; raise it when the meaning of a stored field changes
 FORMAT_VERSION = 1
 
+# nodes of all indexes together, about 3 kB each; with what pages of them keep, 14 kB
+MAX_KEPT_NODES = 50_000
+MAX_KEPT_PATHS = 10_000
+MAX_KEPT_QUERIES = 1_024
+# seconds that a store which failed is left alone, and how many times as long as it took to fail
+STORE_PAUSE_SECONDS = 30.0
+STORE_PAUSE_FACTOR = 10.0
 
-def get_or_build(skill: Skill, builder: "Builder", *, memory: ProcessMemory, store: Store) -> SkillIndex:
-    """Return the index of `skill`. If several threads ask for it, one builds it and the others wait.
+# cache key and folder: skills of the same text may stand in two folders, or in none
+IndexKey = tuple[str, Path | None]
+
+
+class IndexCache:
+    """The indexes of a pager: in memory, else from the store, else built. Safe for many threads.
 
     A store that fails costs a warning and time: indexes are then built and stay in memory alone, and the
     store is tried again after a pause.
-
-    Args:
-        skill: The skill.
-        builder: Builds the index if it is neither in memory nor stored.
-        memory: Searched first.
-        store: Searched next; a new index is saved there.
-
-    Raises:
-        EncoderError: The encoder fails.
-        ClassifierError: The classifier fails.
     """
-    key = index_key(skill, builder.recipe)
 
-    def load_or_build() -> SkillIndex:
-        usable = memory.store_pause.over()
-        if usable:
-            started = time.monotonic()
-            try:
-                stored = store.load(key, skill)
-            except StoreError as error:
-                usable = False
-                if memory.store_pause.begin(time.monotonic() - started):
-                    logger.warning("indexes are not stored, they stay in memory for now: %s", error)
-            else:
-                memory.store_pause.end()
-                if stored is not None:
-                    return stored
-        if not usable:
+    def __init__(self) -> None:
+        self._indexes = LRUCache[IndexKey, SkillIndex](MAX_KEPT_NODES, lambda index: len(index.nodes))
+        self._paths = LRUCache[tuple[str, str], tuple[FileStamps, IndexKey]](MAX_KEPT_PATHS)
+        self._lock = threading.Lock()
+        self._failing = False
+        self._paused_until = 0.0
+
+    def at(self, path: str, scope: str) -> SkillIndex | None:
+        """Return the index of a path and scope while none of its files has changed."""
+        known = self._paths.get((path, scope))
+        return None if known is None or known[0].changed() else self._indexes.get(known[1])
+
+    def remember(self, path: str, scope: str, stamps: FileStamps | None, index: SkillIndex) -> None:
+        """Remember the index of a path and scope; not without stamps, by which a change is noticed."""
+        if stamps is not None:
+            self._paths.put((path, scope), (stamps, (index.key, index.skill.root)))
+
+    def get_or_build(self, skill: Skill, builder: "Builder", store: Store) -> SkillIndex:
+        """Return the index of `skill`. If several threads ask for it, one builds it and the others wait.
+
+        Raises:
+            EncoderError: The encoder fails.
+            ClassifierError: The classifier fails.
+        """
+        key = index_key(skill, builder.recipe)
+        return self._indexes.get_or_make(
+            (key, skill.root), lambda: self._load_or_build(skill, key, builder, store)
+        )
+
+    def _load_or_build(self, skill: Skill, key: str, builder: "Builder", store: Store) -> SkillIndex:
+        if self._failing:
+            with self._lock:  # while the store fails, one caller in each interval tries it
+                if (now := time.monotonic()) < self._paused_until:
+                    return builder.build(skill, key)
+                self._paused_until = now + STORE_PAUSE_SECONDS
+        started = time.monotonic()
+        try:
+            stored = store.load(key, skill)
+        except StoreError as error:
+            took = time.monotonic() - started
+            with self._lock:
+                self._paused_until = time.monotonic() + max(STORE_PAUSE_SECONDS, STORE_PAUSE_FACTOR * took)
+                is_first, self._failing = not self._failing, True
+            if is_first:
+                logger.warning("indexes are not stored, they stay in memory for now: %s", error)
             return builder.build(skill, key)
-        return build_in_turn(skill, builder, store, key=key, lenient=True)
-
-    return memory.indexes.get_or_make((key, skill.root), load_or_build)
+        self._failing = False
+        return build_in_turn(skill, builder, store, key=key, lenient=True) if stored is None else stored
 
 
 def build_in_turn(
@@ -211,6 +243,28 @@ class Builder:
             key=key,
             full_tokens=count_tokens(skill, self.token_counter),
         )
+
+    def embed_query(self, text: str, parts: Sequence[str] = ()) -> FloatArray:
+        """Return `(1 + len(parts), dim)`: the rows of a query and of slices of it; they are cached.
+
+        An encoder with `encode_query_parts` computes them together.
+
+        Raises:
+            EncoderError: The encoder fails.
+        """
+
+        def make() -> FloatArray:
+            together = getattr(self.encoder, "encode_query_parts", None) if parts else None
+            if together is None:
+                return np.stack([self.encoder.encode_query(each) for each in (text, *parts)])
+            rows: FloatArray = together(text, parts)
+            return rows
+
+        return self._queries.get_or_make((text, *parts), make)
+
+    @cached_property
+    def _queries(self) -> LRUCache[tuple[str, ...], FloatArray]:
+        return LRUCache(MAX_KEPT_QUERIES)
 
     @cached_property
     def builtin(self) -> Encoder:

@@ -12,10 +12,11 @@ from typing import Any, Self
 
 from typing_extensions import Unpack
 
+from skillpager.caches import LRUCache
 from skillpager.errors import SettingsError, StrategyError
 from skillpager.factories import make_classifier, make_encoder, make_store, make_strategy
-from skillpager.indexing import Builder, build_in_turn, get_or_build, rows_id
-from skillpager.memory import MAX_KEPT_NODES, LRUCache, ProcessMemory, stamp_skill
+from skillpager.files import stamp_skill
+from skillpager.indexing import MAX_KEPT_NODES, Builder, IndexCache, build_in_turn, rows_id
 from skillpager.output import outline as explain
 from skillpager.pages.addresses import find_nodes
 from skillpager.pages.assemble import choose_budget, estimates, leave_out, longest, make_page, make_whole
@@ -91,7 +92,7 @@ class SkillPager:
         self.token_counter = token_counter or default_counter()
         self._embedded_text = embedded_text or self.settings.embedded_text
         self._progress = progress
-        self._memory = ProcessMemory()
+        self._indexes = IndexCache()
         self._renderers = LRUCache[tuple[int, Style, str, str, str | None], PageRenderer](
             MAX_KEPT_NODES, lambda renderer: max(MIN_RENDERER_NODES, len(renderer.index.nodes))
         )
@@ -159,14 +160,14 @@ class SkillPager:
         if isinstance(skill, str) and ("\n" in skill or "\r" in skill):
             skill = skill_from_text(skill, max_bytes=self.settings.max_bytes)
         if isinstance(skill, Skill):
-            return self._get_or_build(skill, self.builder)
+            return self._indexes.get_or_build(skill, self.builder, self.store)
         path, scope = Path(skill), _one_of("scope", scope or self.settings.scope, SCOPES)
-        index = self._memory.index_at(str(path), scope)
+        index = self._indexes.at(str(path), scope)
         if index is None:
             read = read_skill(path, scope=scope, max_bytes=self.settings.max_bytes)
             stamps = stamp_skill(read, path)
-            index = self._get_or_build(read, self.builder)
-            self._memory.remember_path(str(path), scope, stamps, index)
+            index = self._indexes.get_or_build(read, self.builder, self.store)
+            self._indexes.remember(str(path), scope, stamps, index)
         return index
 
     def store_index(self, skill: Skill) -> SkillIndex:
@@ -292,7 +293,7 @@ class SkillPager:
         asked = self.query(query, chosen)
         if self._builder_for(chosen).encoder is self.encoder:
             return asked.embedding
-        row: FloatArray = self._memory.embeddings(query, (), self.encoder)[0]
+        row: FloatArray = self.builder.embed_query(query)[0]
         return row
 
     def expand(
@@ -362,9 +363,6 @@ class SkillPager:
         """Builds indexes with the parts in use."""
         return Builder(self.encoder, self.classifier, self.token_counter, self._embedded_text)
 
-    def _get_or_build(self, skill: Skill, builder: Builder) -> SkillIndex:
-        return get_or_build(skill, builder, memory=self._memory, store=self.store)
-
     def renderer(
         self,
         index: SkillIndex,
@@ -413,7 +411,7 @@ class SkillPager:
     def _pool(self, index: SkillIndex, strategy: Strategy) -> SkillIndex:
         builder = self._builder_for(strategy)
         same = builder is self.builder or rows_id(index.recipe) == rows_id(builder.recipe)
-        return index if same else self._get_or_build(index.skill, builder)
+        return index if same else self._indexes.get_or_build(index.skill, builder, self.store)
 
     def _builder_for(self, strategy: Strategy) -> Builder:
         """Return the builder of the index that a strategy picks from."""
@@ -435,9 +433,8 @@ class SkillPager:
         Raises:
             EncoderError: The encoder fails.
         """
-        encoder = self._builder_for(strategy).encoder
         clauses = strategy.clauses(query) if estimates(strategy) else ()
-        row, *rows = self._memory.embeddings(query, clauses, encoder)
+        row, *rows = self._builder_for(strategy).embed_query(query, clauses)
         return Query(query, row, tuple(map(Query, clauses, rows)))
 
     def strategy(self, strategy: Strategy | str | None = None, mmr_lambda: float | None = None) -> Strategy:

@@ -1,4 +1,4 @@
-"""Sections of a skill: which nodes are under which headings.
+"""Sections of a skill: which nodes are under which headings; and the text of a node that models read.
 
 `heading_paths` and `sections_of` read the headings, by level and offset, so two headings with the same title
 are two sections. The other functions read only the path of titles that each fragment has.
@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skillpager.types import Fragment, Heading, Node, SkillIndex, Span
+
+TEXT_FORMS = ("context", "heading", "bare")
 
 Trail = tuple[str, ...]  # a file, and the titles of the headings down to a section, outermost first
 
@@ -120,3 +122,30 @@ def nodes_under(nodes: Sequence[Node], title: str) -> list[int]:
 def folded(title: str) -> str:
     """Return a title in a form for comparison: case folded, white space collapsed."""
     return " ".join(title.split()).casefold()
+
+
+def text_under_headings(fragment: Fragment) -> str:
+    """Return the heading path of a fragment, a line break and its text; without headings, its text."""
+    return "\n".join(filter(None, (" > ".join(fragment.heading_path), fragment.text)))
+
+
+def embedded_text(fragment: Fragment, form: str) -> str:
+    """Return the text that an encoder embeds for a fragment.
+
+    Args:
+        fragment: The fragment.
+        form: `bare` for its text; `heading` for its heading path, a line break and its text; `context`
+            for the same with the lead-in of its list or table in between, unless the text contains it.
+            Encoders that read a document as a whole (`encode_in_context`) do not need this text.
+
+    Raises:
+        ValueError: `form` is unknown.
+    """
+    if form not in TEXT_FORMS:
+        raise ValueError(f"form must be one of {', '.join(TEXT_FORMS)}, not {form!r}")
+    if form == "bare":
+        return fragment.text
+    lead_in = fragment.list_context.lead_in.strip() if fragment.list_context else ""
+    if form == "heading" or lead_in in fragment.text:
+        return text_under_headings(fragment)
+    return "\n".join(filter(None, (" > ".join(fragment.heading_path), lead_in, fragment.text)))

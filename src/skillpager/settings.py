@@ -5,11 +5,9 @@ an endpoint, a model, a strategy that needs one, or a folder. What is wrong in i
 """
 
 import difflib
-import errno
 import logging
 import os
 import re
-import stat
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -18,6 +16,7 @@ from pathlib import Path
 import platformdirs
 
 from skillpager.errors import SettingsError
+from skillpager.files import read_bounded
 
 logger = logging.getLogger(__name__)
 
@@ -76,8 +75,6 @@ TRUTHS = dict.fromkeys(("true", "yes", "on", "1"), True) | dict.fromkeys(("false
 PREFIX = "SKILLPAGER_"
 # the least argument of those strategies that take one; the greatest is 1
 PROJECT_ARGUMENTS = {"greedy_graph": -1.0, "density": 0.0, "dpp": 0.0, "msd": 0.0, "cover": 0.0}
-
-_CHUNK_BYTES = 64 * 1024
 
 # what is done with a setting that is not valid: it is raised, collected or logged
 Fail = Callable[[SettingsError], None]
@@ -208,29 +205,6 @@ def hide_secrets(url: str) -> str:
 def cache_folder(settings: Settings) -> Path:
     """Return the folder of the index store."""
     return settings.cache_dir / "indexes"
-
-
-def read_bounded(path: Path, max_bytes: int) -> bytes:
-    """Return the content of a regular file, or the first `max_bytes + 1` bytes of a longer one.
-
-    Pipes and devices are neither waited for nor read, and a file that grows is not followed.
-
-    Raises:
-        OSError: It cannot be read, or is not a regular file.
-    """
-
-    def open_at_once(name: str, flags: int) -> int:
-        # a pipe would wait for somebody who writes to it; Windows has no such files
-        return os.open(name, flags | getattr(os, "O_NONBLOCK", 0))
-
-    if stat.S_ISREG(path.stat().st_mode):
-        with open(path, "rb", buffering=0, opener=open_at_once) as file:
-            if stat.S_ISREG(os.fstat(file.fileno()).st_mode):  # it may have been replaced meanwhile
-                data = bytearray()
-                while chunk := file.read(min(_CHUNK_BYTES, max_bytes + 1 - len(data))):
-                    data += chunk
-                return bytes(data)
-    raise OSError(errno.EINVAL, "not a regular file", str(path))
 
 
 def load_settings(

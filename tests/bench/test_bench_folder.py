@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from messages import raises
-from skillpager.atomic_write import write_file
 from skillpager.bench import (
     BenchFolder,
     JudgmentRecord,
@@ -22,6 +21,7 @@ from skillpager.bench import (
 from skillpager.bench.data.folder import append_records, file_name, read_records, write_records
 from skillpager.bench.data.records import Record
 from skillpager.errors import BenchError
+from skillpager.files import write_file
 
 SHARE = st.floats(0, 1)
 COUNTS = st.dictionaries(st.text(), st.integers(0, 99), max_size=3)

@@ -28,7 +28,7 @@ from skillpager.encoders.hashing import HashingEncoder
 from skillpager.encoders.sentence_transformers import SentenceTransformersEncoder
 from skillpager.errors import EncoderError, MissingExtraError
 from skillpager.factories import make_encoder
-from skillpager.node_text import embedded_text
+from skillpager.sections import embedded_text
 from skillpager.settings import Settings
 from skillpager.types import Encoder, FloatArray, Fragment, ListContext, Node, Span, TileKind
 

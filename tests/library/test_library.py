@@ -13,19 +13,20 @@ from unittest.mock import Mock
 
 import pytest
 
-import skillpager.folders.agents
+import skillpager.files
+import skillpager.library.agent_folders
 import skillpager.library.discovery
 import skillpager.library.library
-import skillpager.memory
 import skillpager.parsing.skill
 from conftest import SAMPLES
 from messages import raises
 from skillpager import SkillPager
+from skillpager.bulk import index_skills, path_source
 from skillpager.classifiers.local import LocalClassifier
-from skillpager.cli.index import find_targets, index_all
+from skillpager.cli.index import find_targets
 from skillpager.errors import SkillError, UnknownSkillError
-from skillpager.folders.agents import plugin_folders, search_folders
 from skillpager.library import Library, discover, locate
+from skillpager.library.agent_folders import plugin_folders, search_folders
 from skillpager.parsing.skill import read_skill
 from skillpager.settings import Settings
 from skillpager.types import Classification, FloatArray, Fragment, Skill
@@ -98,7 +99,7 @@ def test_list_of_plugins_leaves_out_those_that_are_not_installed(tmp_path: Path)
 def test_search_for_plugins_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(skillpager.folders.agents, "MAX_PLUGIN_FOLDERS", 10)
+    monkeypatch.setattr(skillpager.library.agent_folders, "MAX_PLUGIN_FOLDERS", 10)
     make(tmp_path / "a" / "skills", "near")
     for number in range(30):
         make(tmp_path / "many" / str(number) / "skills", "far")
@@ -308,7 +309,8 @@ def test_indexing_goes_on_after_an_unexpected_error(tmp_path: Path) -> None:
     for folder in folders[:4]:
         (folder / "SKILL.md").write_text("fatal\n", encoding="utf-8")
     pager = SkillPager(encoder="hashing", classifier=Fragile(), store=tmp_path / "cache")
-    outcomes = index_all(pager, folders, jobs=1)
+    sources = [path_source(folder, pager.settings) for folder in folders]
+    outcomes = index_skills(pager, sources, jobs=1)
     assert [outcome.stored for outcome in outcomes] == [False] * 4 + [True]
     assert all(isinstance(outcome.error, SkillError) for outcome in outcomes[:4])
     assert "unexpected RecursionError" in str(outcomes[0].error)
@@ -331,7 +333,7 @@ def test_links_that_lead_to_themselves_are_passed_over(tmp_path: Path) -> None:
     assert [(skill.path.name, skill.problem is None) for skill in found] == [("four", True), ("three", False)]
     loop = str(tmp_path / "loop")
     (target,) = find_targets([loop], Settings())
-    assert target == Path(loop)
+    assert target.place == loop
 
 
 def test_links_to_folders_above_do_not_multiply_the_search(
@@ -377,7 +379,7 @@ def count_calls(monkeypatch: pytest.MonkeyPatch, place: object, name: str) -> li
 @pytest.fixture
 def settled(monkeypatch: pytest.MonkeyPatch) -> None:
     """Trust the stamps of files at once."""
-    monkeypatch.setattr(skillpager.memory, "SETTLED_NS", -1)
+    monkeypatch.setattr(skillpager.files, "SETTLED_NS", -1)
 
 
 @pytest.mark.usefixtures("settled")
@@ -401,7 +403,7 @@ def test_a_problem_of_the_system_passes(tmp_path: Path, monkeypatch: pytest.Monk
     make(tmp_path, "one")
     library = Library(SkillPager(), [tmp_path])
     with monkeypatch.context() as patch:
-        patch.setattr(skillpager.memory, "SETTLED_NS", -1)
+        patch.setattr(skillpager.files, "SETTLED_NS", -1)
         too_many = OSError(errno.EMFILE, "Too many open files")
         patch.setattr(skillpager.parsing.skill, "read_bounded", Mock(side_effect=too_many))
         assert "Too many open files" in str(library.found()[0].problem)

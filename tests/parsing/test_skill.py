@@ -14,10 +14,10 @@ from conftest import SAMPLES, TRAPS
 from messages import raises
 from skillpager.display_text import one_line
 from skillpager.errors import SkillError
+from skillpager.files import read_bounded
 from skillpager.parsing import frontmatter
 from skillpager.parsing.markdown import linked_paths
 from skillpager.parsing.skill import MAY_LINK, read_skill, skill_from_files, skill_from_text
-from skillpager.settings import read_bounded
 
 
 def write(folder: Path, text: str | bytes, name: str = "SKILL.md") -> Path:

@@ -9,10 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skillpager import SkillPager
+from skillpager.classifiers.local import LocalClassifier
 from skillpager.encoders.builtin import BuiltinEncoder
-from skillpager.memory import ProcessMemory
+from skillpager.indexing import Builder
 from skillpager.strategies.navigator.features import NAMES, IndexFeatures, features_of
 from skillpager.strategies.navigator.lexical import MOST_CLAUSES, clauses_of, terms_of
+from skillpager.tokens import default_counter
 from skillpager.types import FloatArray, Query
 from strategy_cases import index_with
 
@@ -105,12 +107,12 @@ def test_a_query_and_its_clauses_are_encoded_in_one_run(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(encoder, "encode_query_parts", counted)
     monkeypatch.setattr(encoder, "encode_query", None)  # would fail if it were called
-    memory = ProcessMemory()
-    rows = memory.embeddings(query, clauses, encoder)
+    builder = Builder(encoder, LocalClassifier(), default_counter(), "context")
+    rows = builder.embed_query(query, clauses)
     assert calls == [(query, clauses)]
     assert len(rows) == 1 + len(clauses) == 4
     assert np.array_equal(rows[0], BuiltinEncoder(threads=1).encode_query(query))
-    memory.embeddings(query, clauses, encoder)
+    builder.embed_query(query, clauses)
     assert len(calls) == 1  # what is in memory is not encoded again
 
 
@@ -124,7 +126,8 @@ def test_an_encoder_of_one_query_at_a_time_is_enough() -> None:
         def encode_query(self, text: str) -> FloatArray:
             return np.array([len(text), 0], np.float32)
 
-    rows = ProcessMemory().embeddings("whole query", ["whole", "query"], Plain())
+    builder = Builder(Plain(), LocalClassifier(), default_counter(), "context")
+    rows = builder.embed_query("whole query", ["whole", "query"])
     assert [int(row[0]) for row in rows] == [11, 5, 5]
 
 

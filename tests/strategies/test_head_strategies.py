@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from conftest import SAMPLES
 from index_builder import unit_rows
 from skillpager import SkillPager
-from skillpager.node_text import text_under_headings
-from skillpager.sections import sections_of
+from skillpager.sections import sections_of, text_under_headings
 from skillpager.strategies.baselines.sections import Sections, section_scores
 from skillpager.strategies.baselines.simple import HEAD_TOKENS, Head
 from skillpager.types import FloatArray, Query, SkillIndex, SkipReason, Strategy

@@ -14,7 +14,7 @@ from index_builder import unit_rows
 from messages import raises
 from skillpager import SkillPager
 from skillpager.errors import MissingExtraError, StrategyError
-from skillpager.node_text import text_under_headings
+from skillpager.sections import text_under_headings
 from skillpager.strategies.baselines.hub_models import LLMLingua2, OpenProvence, Reranker
 from skillpager.types import SkillIndex
 from strategy_cases import assert_sound, index_with, ordinals, run

@@ -16,7 +16,7 @@ from index_builder import build_index, unit_rows
 from messages import raises
 from skillpager import SkillPager
 from skillpager.errors import MissingExtraError
-from skillpager.node_text import text_under_headings
+from skillpager.sections import text_under_headings
 from skillpager.strategies import picking
 from skillpager.strategies.baselines.bm25 import Bm25, Hybrid, WordScores
 from skillpager.strategies.navigator import lexical

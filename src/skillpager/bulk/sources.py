@@ -20,7 +20,7 @@ from urllib.request import url2pathname
 from skillpager.bulk.archives import SUFFIXES, is_archive, unpack
 from skillpager.bulk.fetching import GIT, STORAGES, fetch_git, fetch_objects, refuse_credentials
 from skillpager.errors import SkillError, SkillPagerError
-from skillpager.folders.walks import SKIPPED_FOLDERS
+from skillpager.files import SKIPPED_FOLDERS
 from skillpager.library import discover, skill_faults
 from skillpager.library.discovery import stub_of
 from skillpager.parsing.skill import ENTRY_FILE, read_skill

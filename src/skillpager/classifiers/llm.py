@@ -18,8 +18,8 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from skillpager.atomic_write import write_file
 from skillpager.errors import ClassifierError
+from skillpager.files import write_file
 from skillpager.remote.chat import Message, chat_json
 from skillpager.remote.endpoint import Endpoint, EndpointError, quoted, sendable
 from skillpager.settings import LLM_BATCH_SIZE, LLM_CONCURRENCY, LLM_TIMEOUT

@@ -200,7 +200,7 @@ def _answer(prompt: Prompt, options: HookOptions) -> list[dict[str, object]]:
 def _open_library(options: HookOptions, project: Path | None) -> "Library":
     from skillpager.cli.options import PagerOptions
     from skillpager.cli.session import choose_settings, library_of
-    from skillpager.folders.agents import search_folders
+    from skillpager.library.agent_folders import search_folders
 
     chosen = PagerOptions(cache_dir=options.cache_dir)
     settings = choose_settings(chosen)

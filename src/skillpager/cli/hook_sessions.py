@@ -6,8 +6,7 @@ from collections.abc import Collection, Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from skillpager.atomic_write import write_file
-from skillpager.settings import read_bounded
+from skillpager.files import read_bounded, write_file
 
 FOLDER = "hook"
 # sessions that are remembered, and versions of skills in each; the least recently used are dropped

@@ -139,8 +139,8 @@ def cleaned_up_on_sigterm() -> Iterator[None]:
 
 def prepare_routing(pager: "SkillPager", texts: Sequence[str]) -> list["FoundSkill"]:
     """Return the skills below the folders among the arguments, or all known ones, ready to be routed to."""
-    from skillpager.folders.agents import search_folders
     from skillpager.library import Library
+    from skillpager.library.agent_folders import search_folders
 
     folders = [Path(text) for text in texts if Path(text).is_dir()]
     if not texts:
@@ -168,8 +168,8 @@ def find_targets(
         SkillError: There are no arguments, and no skill is found anywhere.
     """
     from skillpager.bulk import failed_source, path_source, plain_path, source_of
-    from skillpager.folders.agents import search_folders, shown_folders
     from skillpager.library import discover
+    from skillpager.library.agent_folders import search_folders, shown_folders
 
     targets: dict[str, Source] = {}  # by address or real path
 

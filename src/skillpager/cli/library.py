@@ -98,8 +98,8 @@ def check(folders: SearchedFolders = None, *, options: CheckOptions, as_json: As
       skillpager library check examples/skills/git-bisect --max-lines 400 --json
     """
     from skillpager.cli.session import report_estimates
-    from skillpager.folders.agents import search_folders, shown_folders
     from skillpager.json_types import to_json
+    from skillpager.library.agent_folders import search_folders, shown_folders
     from skillpager.library.checks import check_library
     from skillpager.settings import load_settings
     from skillpager.tokens import default_counter

@@ -45,9 +45,9 @@ def list_skills(
     """
     from skillpager.cli import session
     from skillpager.cli.views import print_table
-    from skillpager.folders.agents import search_folders, shown_folders
     from skillpager.json_types import to_json
     from skillpager.library import Library
+    from skillpager.library.agent_folders import search_folders, shown_folders
     from skillpager.library.published import beside
     from skillpager.output.formatting import snippet
     from skillpager.settings import cache_folder

@@ -19,8 +19,8 @@ SHOWN_DESCRIPTION = 60
 def complete_skill(incomplete: str) -> list[tuple[str, str]]:
     """Return the known skills whose names begin with `incomplete`, each with its description."""
     from skillpager.errors import SkillPagerError
-    from skillpager.folders.agents import search_folders
     from skillpager.library import discover
+    from skillpager.library.agent_folders import search_folders
     from skillpager.output.formatting import snippet
     from skillpager.settings import load_settings
 

@@ -12,8 +12,8 @@ from skillpager.cli.list import check_folders
 from skillpager.cli.messages import UsageError, are_notes_heard, note, warn
 from skillpager.cli.options import PagerOptions
 from skillpager.errors import SettingsError, SkillError, install_command
-from skillpager.folders.agents import search_folders, shown_folders
 from skillpager.library import Library, locate, settings_filter
+from skillpager.library.agent_folders import search_folders, shown_folders
 from skillpager.parsing.decoding import decode
 from skillpager.parsing.skill import ENTRY_FILE
 from skillpager.settings import (

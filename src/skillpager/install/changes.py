@@ -17,8 +17,8 @@ from pathlib import Path
 
 import platformdirs
 
-from skillpager.atomic_write import write_file
 from skillpager.errors import SettingsError
+from skillpager.files import write_file
 from skillpager.install.hosts import SERVER, Host
 from skillpager.install.jsonc import EditError, JsonValue
 from skillpager.settings import APP

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
 
 from skillpager.errors import SettingsError
-from skillpager.folders.agents import moved_folders
 from skillpager.install import claude_hooks, jsonc, toml
 from skillpager.install.jsonc import JsonValue
+from skillpager.library.agent_folders import moved_folders
 
 SERVER = "skillpager"
 # several agents show their model the structured content instead of the text, at twice the tokens

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import yaml
 
-from skillpager.atomic_write import write_file
 from skillpager.errors import SkillError
+from skillpager.files import write_file
 from skillpager.library import STUB_OF, stub_of
 from skillpager.parsing.skill import ENTRY_FILE, MAX_DESCRIPTION, MAX_NAME, NAME, find_entry, read_skill
 from skillpager.tokens import default_counter

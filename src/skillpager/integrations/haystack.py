@@ -16,7 +16,7 @@ require_extra("haystack.skill_stores.types", extra="haystack", purpose="skillpag
 from haystack import Document, component, default_from_dict, default_to_dict
 from haystack.dataclasses import FileContent, ImageContent, SkillInfo
 
-from skillpager.folders.walks import SKIPPED_FOLDERS
+from skillpager.files import SKIPPED_FOLDERS
 from skillpager.integrations.options import LibraryOptions, library_fields, page_fields, shared_pager
 from skillpager.integrations.records import Record, index_sources, retrieve, retrieve_from_library
 from skillpager.library import FoundSkill, Library

@@ -1,6 +1,6 @@
 """Skill discovery: find skills in folders, and by name.
 
-The folders of the settings are searched first, then those of `folders.agents`. The first skill of a name
+The folders of the settings are searched first, then those of `agent_folders`. The first skill of a name
 shadows later ones; a copy of a skill is passed over.
 """
 
@@ -17,9 +17,8 @@ from typing import Protocol
 
 from skillpager.display_text import one_line
 from skillpager.errors import SkillError, SkillPagerError, is_panic
-from skillpager.folders.walks import SKIPPED_FOLDERS, entries_of, identity_of, warn_of_size
+from skillpager.files import SKIPPED_FOLDERS, FileStamps, entries_of, identity_of, take_stamps, warn_of_size
 from skillpager.json_types import HIDDEN
-from skillpager.memory import FileStamps, take_stamps
 from skillpager.parsing.skill import ENTRY_FILE, read_skill, shown_name
 from skillpager.settings import MAX_SKILL_BYTES
 from skillpager.types import Skill

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from skillpager.errors import SettingsError, StoreError, UnknownSkillError
-from skillpager.folders.agents import search_folders
+from skillpager.library.agent_folders import search_folders
 from skillpager.library.discovery import (
     USER_ONLY,
     FoundSkill,

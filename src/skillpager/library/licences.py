@@ -14,10 +14,9 @@ from functools import lru_cache
 from pathlib import Path
 
 from skillpager.display_text import one_line
-from skillpager.folders.walks import entries_of
+from skillpager.files import entries_of, read_bounded
 from skillpager.library.discovery import MAX_STATED_CHARS, FoundSkill
 from skillpager.parsing.skill import ENTRY_FILE
-from skillpager.settings import read_bounded
 
 UNKNOWN = "unknown"
 # SPDX's form of a licence that is not on its list

@@ -16,9 +16,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from skillpager.caches import LRUCache
 from skillpager.errors import SkillError, StoreError
 from skillpager.library.discovery import FoundSkill, Keep, Published
-from skillpager.memory import LRUCache
 from skillpager.types import PublishedSkill, Skill, SourceFile
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from threading import Lock
 
+from skillpager.caches import LRUCache
 from skillpager.errors import SettingsError
-from skillpager.memory import LRUCache
 from skillpager.parsing.skill import SCOPES
 
 # tokens of a reply for a host that is not known; with `MOST_CHARS` it is below what any known host cuts off

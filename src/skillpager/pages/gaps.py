@@ -6,8 +6,8 @@ from collections.abc import Collection, Sequence
 from itertools import accumulate, count, groupby
 from pathlib import Path
 
+from skillpager.caches import LRUCache
 from skillpager.display_text import is_plain, one_line
-from skillpager.memory import LRUCache
 from skillpager.types import SKILL_DIR, Node, Omission, Skill, SkillIndex
 
 # tags of skills that are cached, some hundred bytes each

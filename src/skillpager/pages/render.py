@@ -22,8 +22,8 @@ from functools import cached_property
 from html import escape
 from itertools import count, pairwise
 
+from skillpager.caches import LRUCache
 from skillpager.display_text import is_plain
-from skillpager.memory import LRUCache
 from skillpager.pages.gaps import (
     END,
     SAMPLE_ADDRESS,

@@ -8,9 +8,8 @@ from pathlib import Path, PurePosixPath
 
 from skillpager.display_text import is_plain, one_line
 from skillpager.errors import SkillError
-from skillpager.folders.walks import SKIPPED_FOLDERS
+from skillpager.files import SKIPPED_FOLDERS, read_bounded
 from skillpager.parsing.decoding import decode
-from skillpager.settings import read_bounded
 
 # largest file that is read; scripts and references are smaller, data sets are for programs
 MAX_FILE_BYTES = 1_000_000

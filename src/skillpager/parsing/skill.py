@@ -17,11 +17,12 @@ from urllib.parse import unquote
 
 from skillpager.display_text import is_plain, one_line
 from skillpager.errors import SkillError
+from skillpager.files import read_bounded
 from skillpager.parsing import frontmatter
 from skillpager.parsing.decoding import decode
 from skillpager.parsing.folder import own_files
 from skillpager.parsing.lines import Lines
-from skillpager.settings import MAX_SKILL_BYTES, hide_secrets, read_bounded
+from skillpager.settings import MAX_SKILL_BYTES, hide_secrets
 from skillpager.types import SKILL_DIR, Skill, SourceFile
 
 logger = logging.getLogger(__name__)

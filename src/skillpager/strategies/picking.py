@@ -12,7 +12,7 @@ from typing import Generic, TypeVar, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from skillpager.memory import LRUCache
+from skillpager.caches import LRUCache
 from skillpager.types import (
     Budget,
     FloatArray,

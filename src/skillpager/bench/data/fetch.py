@@ -15,7 +15,6 @@ from types import ModuleType
 from typing import IO
 from urllib.parse import quote
 
-from skillpager.atomic_write import write_file
 from skillpager.bench.data.evidence import (
     ANNOTATION,
     DOCUMENT,
@@ -27,6 +26,7 @@ from skillpager.bench.data.evidence import (
 from skillpager.bench.data.skillrouter import DATASET, PARTITION, RELEVANCE, TASKS
 from skillpager.bench.data.skillrouter import MANIFEST as ROUTER_MANIFEST
 from skillpager.errors import BenchError, require_extra
+from skillpager.files import write_file
 from skillpager.json_types import JsonObject
 from skillpager.remote.endpoint import MAX_RETRY_AFTER, RETRYABLE_STATUSES, Endpoint, EndpointError
 from skillpager.settings import MAX_SKILL_BYTES

@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote, unquote
 
-from skillpager.atomic_write import write_file
 from skillpager.bench.data.evidence import ANNOTATION, read_evidence
 from skillpager.bench.data.records import (
     IndexRecord,
@@ -33,6 +32,7 @@ from skillpager.bench.data.records import (
     SkillRecord,
 )
 from skillpager.errors import BenchError
+from skillpager.files import write_file
 from skillpager.json_types import JsonObject, JsonValue
 from skillpager.parsing.skill import skill_from_files
 from skillpager.types import Skill

@@ -22,9 +22,9 @@ from xml.sax.saxutils import quoteattr
 import pandas as pd
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from skillpager.atomic_write import write_file
 from skillpager.bench.data.records import first_fault
 from skillpager.errors import BenchError
+from skillpager.files import write_file
 
 Item = TypeVar("Item")
 

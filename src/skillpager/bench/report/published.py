@@ -16,12 +16,12 @@ from pathlib import Path
 
 import pandas as pd
 
-from skillpager.atomic_write import write_file
 from skillpager.bench.data.folder import MANIFEST, BenchFolder
 from skillpager.bench.data.records import NodeRecord, QueryRecord, SkillRecord
 from skillpager.bench.report.measures import NUMBERS, join
 from skillpager.bench.report.results import Results
 from skillpager.errors import BenchError
+from skillpager.files import write_file
 from skillpager.types import NodeType
 
 SKILL_ROWS, ROWS = "skills.csv", "rows.csv.xz"

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from skillpager.atomic_write import write_file
 from skillpager.bench.data.folder import BenchFolder
 from skillpager.bench.data.provenance import run_facts
 from skillpager.bench.report.figures import paper_figures, tradeoffs
@@ -26,6 +25,7 @@ from skillpager.bench.report.tables.table import escape_markdown, format_cell
 from skillpager.bench.run.learned import refusal
 from skillpager.bench.run.methods import parse_method
 from skillpager.errors import SkillPagerError
+from skillpager.files import write_file
 from skillpager.pager import SkillPager
 
 logger = logging.getLogger(__name__)

@@ -12,13 +12,13 @@ from enum import Flag, auto
 from functools import cache
 from pathlib import Path
 
-from skillpager.atomic_write import write_file
 from skillpager.bench.data.records import SkillRecord
 from skillpager.bench.run.methods import Method, parse_method
 from skillpager.bench.run.windows import CHUNK_MMR
 from skillpager.classifiers.local import MODEL, LocalClassifier
 from skillpager.encoders.builtin import ENCODER_ID, MODEL_FOLDER
 from skillpager.errors import BenchError, reinstall_command
+from skillpager.files import write_file
 
 LEARNED_FROM = "learned_from.txt"
 BUILTIN, LOCAL = "builtin", "local"

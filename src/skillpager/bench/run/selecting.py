@@ -26,9 +26,9 @@ from skillpager.bench.run.methods import LABELS, Method, parse_method
 from skillpager.bench.run.own_parts import has_own_parts
 from skillpager.bench.run.windows import chunk_tokens_of, window_index
 from skillpager.bench.validate.node_types import LabelClassifier
+from skillpager.caches import LRUCache
 from skillpager.errors import SkillPagerError
 from skillpager.indexing import Builder, index_key
-from skillpager.memory import LRUCache
 from skillpager.pager import SkillPager
 from skillpager.settings import Settings
 from skillpager.types import Page, Skill, SkillIndex, Strategy, Style

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from skillpager.caches import LRUCache
 from skillpager.errors import StoreError
 from skillpager.library.discovery import FoundSkill, Keep
 from skillpager.library.published import beside
@@ -54,7 +55,6 @@ from skillpager.library.routing.vectors import (
     sign_digits,
 )
 from skillpager.library.routing.words import postings_of, segment_of, unpack_words
-from skillpager.memory import LRUCache
 from skillpager.strategies.navigator.lexical import BM25_B, BM25_K1, clauses_of
 from skillpager.types import FloatArray, SkillTerms
 

@@ -15,8 +15,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, cast
 
+from skillpager.files import FileStamps
 from skillpager.library.discovery import FoundSkill, Reading
-from skillpager.memory import FileStamps
 from skillpager.stores.connection import BUSY_TIMEOUT, Database, Schema
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
+from skillpager.caches import LRUCache
 from skillpager.errors import StoreError
 from skillpager.library.discovery import FoundSkill
 from skillpager.library.routing.routes import Route, RoutedSkill
-from skillpager.memory import LRUCache
 from skillpager.stores import SqliteStore
 from skillpager.types import FloatArray, Store
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skillpager.errors import require_extra
-from skillpager.node_text import text_under_headings
+from skillpager.sections import text_under_headings
 from skillpager.strategies.navigator.lexical import terms_of
 from skillpager.strategies.picking import PerIndex, Scores, cosines, falling, select_by_score
 from skillpager.types import Budget, FloatArray, Query, ScoreKind, Selection, SkillIndex, TokenMeter

@@ -15,8 +15,8 @@ from dataclasses import asdict, dataclass, fields
 from functools import cache
 from pathlib import Path
 
-from skillpager.atomic_write import write_file
 from skillpager.errors import SettingsError
+from skillpager.files import write_file
 from skillpager.settings import Settings
 from skillpager.types import Recipe
 

@@ -15,10 +15,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skillpager.errors import SkillPagerError, StrategyError, require_extra
-from skillpager.node_text import text_under_headings
 from skillpager.remote.endpoint import sendable
 from skillpager.remote.hub import no_progress_bars, reason_of
-from skillpager.sections import sections_of
+from skillpager.sections import sections_of, text_under_headings
 from skillpager.strategies.picking import PerIndex, select_by_score
 from skillpager.types import Budget, FloatArray, Query, ScoreKind, Selection, SkillIndex, TokenMeter
 

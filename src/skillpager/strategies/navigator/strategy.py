@@ -22,7 +22,7 @@ from functools import partial
 
 import numpy as np
 
-from skillpager.memory import LRUCache
+from skillpager.caches import LRUCache
 from skillpager.sections import sections_of
 from skillpager.strategies.navigator.features import IndexFeatures
 from skillpager.strategies.navigator.lexical import clauses_of

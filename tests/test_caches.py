@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from skillpager.memory import LRUCache
+from skillpager.caches import LRUCache
 
 
 def test_the_least_recently_used_entry_goes_first() -> None:

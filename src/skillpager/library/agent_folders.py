@@ -5,8 +5,7 @@ import os
 from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 
-from skillpager.folders.walks import SKIPPED_FOLDERS, entries_of, identity_of, warn_of_size
-from skillpager.settings import read_bounded
+from skillpager.files import SKIPPED_FOLDERS, entries_of, identity_of, read_bounded, warn_of_size
 
 # the folders of several agents first, then those of one agent, by its name
 _SHARED = (".agents/skills", ".claude/skills")

@@ -1,0 +1,173 @@
+"""Files and folders: bounded reads, atomic writes, stamps that show a change, entries of folders."""
+
+import errno
+import logging
+import os
+import stat
+import time
+from collections.abc import Hashable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from glob import escape
+from pathlib import Path
+from uuid import uuid4
+
+from skillpager.types import Skill
+
+logger = logging.getLogger(__name__)
+
+# characters of the name in that of the temporary file, which has 38 bytes more; file systems allow 255
+NAME_CHARS = 40
+# a write takes far less: an older temporary file is that of a process that was killed
+LEFTOVER_SECONDS = 600
+# folders that programs make beside what an author wrote
+SKIPPED_FOLDERS = frozenset({".git", "node_modules", "__pycache__", ".venv"})
+# a file written this recently may change again within the resolution of its time stamp
+SETTLED_NS = 2_000_000_000
+
+_CHUNK_BYTES = 64 * 1024
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+
+
+def read_bounded(path: Path, max_bytes: int) -> bytes:
+    """Return the content of a regular file, or the first `max_bytes + 1` bytes of a longer one.
+
+    Pipes and devices are neither waited for nor read, and a file that grows is not followed.
+
+    Raises:
+        OSError: It cannot be read, or is not a regular file.
+    """
+
+    def open_at_once(name: str, flags: int) -> int:
+        # a pipe would wait for somebody who writes to it; Windows has no such files
+        return os.open(name, flags | getattr(os, "O_NONBLOCK", 0))
+
+    if stat.S_ISREG(path.stat().st_mode):
+        with open(path, "rb", buffering=0, opener=open_at_once) as file:
+            if stat.S_ISREG(os.fstat(file.fileno()).st_mode):  # it may have been replaced meanwhile
+                data = bytearray()
+                while chunk := file.read(min(_CHUNK_BYTES, max_bytes + 1 - len(data))):
+                    data += chunk
+                return bytes(data)
+    raise OSError(errno.EINVAL, "not a regular file", str(path))
+
+
+def write_file(path: Path, data: bytes | str, *, mode: int | None = None) -> None:
+    """Write a file atomically: text as UTF-8, line breaks unchanged; missing folders are created.
+
+    Args:
+        path: The file.
+        data: Its whole content.
+        mode: Its permissions, from the moment it exists; default: those of any new file.
+
+    Raises:
+        OSError: It cannot be written; the previous content is unchanged.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # not by `tempfile`, whose files only their owner can read
+    prefix = f".{path.name[:NAME_CHARS]}-"
+    _remove_leftovers(path.parent, prefix)
+    temporary = path.with_name(f"{prefix}{uuid4().hex}.tmp")
+    try:
+        with os.fdopen(os.open(temporary, _NEW, 0o666 if mode is None else mode), "wb") as file:
+            file.write(data.encode() if isinstance(data, str) else data)
+        if mode is not None:
+            temporary.chmod(mode)
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def _remove_leftovers(folder: Path, prefix: str) -> None:
+    """Delete temporary files of writes that were killed, so that they do not add up."""
+    oldest = time.time() - LEFTOVER_SECONDS
+    for leftover in folder.glob(f"{escape(prefix)}{'[0-9a-f]' * 32}.tmp"):
+        with suppress(OSError):  # another process was first, or the file is not ours
+            if leftover.stat().st_mtime < oldest:
+                leftover.unlink()
+
+
+@dataclass(frozen=True, slots=True)
+class FileStamps:
+    """The state of files and folders when they were read, by which a later change is noticed.
+
+    The state has a line for each path: its times of modification and of change, size, device and inode; as
+    text, which takes a third of the memory of numbers. A program may keep the size and set the first time;
+    the second is the system's own. Not noticed are changes through a memory map that a program holds since
+    the file was read, and on Windows, which has no time of change, another text of equal size to which a
+    program gives the old time of modification.
+    """
+
+    paths: tuple[str, ...]
+    state: str
+
+    def changed(self) -> bool:
+        """Return whether any of them differs now, or is gone."""
+        try:
+            return _state_of(map(os.stat, self.paths)) != self.state
+        except OSError:
+            return True
+
+
+def take_stamps(paths: Iterable[Path]) -> FileStamps | None:
+    """Return the stamps of what was just read; None while one of them is too fresh to be trusted."""
+    places = tuple(dict.fromkeys(map(os.fspath, paths)))
+    try:
+        statuses = list(map(os.stat, places))
+    except OSError:
+        return None
+    now = time.time_ns()
+    # a time in the future was set by a program, or by a clock that was wrong: no later change repeats it
+    fresh = any(
+        abs(now - at) <= SETTLED_NS for each in statuses for at in (each.st_mtime_ns, each.st_ctime_ns)
+    )
+    return None if fresh else FileStamps(places, _state_of(statuses))
+
+
+def stamp_skill(skill: Skill, path: Path) -> FileStamps | None:
+    """Return the stamps of the files and folders of a skill that was just read at `path`.
+
+    The path is one of them: it may be a link, and lead to another skill later.
+    """
+    if skill.root is None:
+        return None
+    files = [skill.root / file.path for file in skill.files]
+    return take_stamps([path, *files, *(file.parent for file in files)])
+
+
+def _state_of(statuses: Iterable[os.stat_result]) -> str:
+    return "\n".join(
+        f"{each.st_mtime_ns} {each.st_ctime_ns} {each.st_size} {each.st_dev} {each.st_ino}"
+        for each in statuses
+    )
+
+
+def identity_of(folder: Path) -> Hashable:
+    """Return what tells a folder from others on the disk, whatever links lead to it."""
+    status = folder.stat()
+    return (status.st_dev, status.st_ino) if status.st_ino else os.path.realpath(folder)
+
+
+def entries_of(folder: Path) -> dict[str, bool]:
+    """Return the names in a folder, and whether each is a folder."""
+    with os.scandir(folder) as entries:
+        return {entry.name: _is_folder(entry) for entry in entries}
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link that leads to itself
+        return False
+
+
+@lru_cache
+def warn_of_size(folder: Path, most: int) -> None:
+    """Log once that a folder is not searched completely."""
+    logger.warning(
+        "%s has more than %d folders without a skill, and some are not searched: name folders nearer to "
+        "the skills.",
+        *(folder, most),
+    )
