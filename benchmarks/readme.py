@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from results import Cell, Entry, Table
-from skillpager.bench.report.tables.table import markdown_grid
+from skillpager.bench.report.table import markdown_grid
 
 _HEAD = """# Benchmarks
 

@@ -17,9 +17,9 @@ from pathlib import Path
 
 from skillpager.bench.data.folder import BenchFolder
 from skillpager.bench.judge.evidence_judge import EVIDENCE
+from skillpager.bench.report.methods import summarise
 from skillpager.bench.report.published import ROWS, PublishedResults, publish
 from skillpager.bench.report.results import Results
-from skillpager.bench.report.tables.methods import summarise
 
 SHORT = ".short.json"
 PUBLISHED = Path(__file__).with_name("unseen")

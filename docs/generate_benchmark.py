@@ -14,17 +14,18 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
+import pandas as pd
 from marked_blocks import read_blocks, table, write_blocks
 
+from skillpager.bench.report import claims
+from skillpager.bench.report.budgets import SHOWN, Curve, read_curves
 from skillpager.bench.report.figures import Picture
 from skillpager.bench.report.measures import COVERAGE, MICRO_REDUCTION, SUFFICIENCY
-from skillpager.bench.report.parts import PARTS, Block
+from skillpager.bench.report.methods import default_methods
 from skillpager.bench.report.published import ROWS, PublishedResults
+from skillpager.bench.report.report import PARTS
 from skillpager.bench.report.statistics import Interval
-from skillpager.bench.report.tables import Table, claims, to_csv, to_markdown
-from skillpager.bench.report.tables.budgets import SHOWN, Curve, read_curves
-from skillpager.bench.report.tables.methods import default_methods
-from skillpager.bench.report.tables.table import escape_markdown, format_cell
+from skillpager.bench.report.table import Table, escape_markdown, format_cell
 from skillpager.bench.validate.agreement import measure_agreement
 
 ROOT = Path(__file__).parent.parent
@@ -38,7 +39,7 @@ def main() -> None:
     """Write tables and figures of every run, then the blocks of the page."""
     for name in published_runs():
         for made in tables_of(name).values():
-            write(name, f"tables/{made.name}.csv", to_csv(made).encode())
+            write(name, f"tables/{made.name}.csv", made.to_csv().encode())
         for picture in figures_of(name):
             write(name, f"figures/{picture.name}.png", picture.png)
     write_blocks(PAGE, blocks(PAGE.read_text(encoding="utf-8")))
@@ -71,19 +72,14 @@ def curves_of(run: str) -> list[Curve]:
 @cache
 def tables_of(run: str) -> dict[str, Table]:
     """Return every table of a report for which rows suffice, by its name."""
-    return {made.name: made for made in parts_of(run, figures=False) if isinstance(made, Table)}
+    made = (part.make(results_of(run)) for part in PARTS if part.from_rows and not part.is_figure)
+    return {table.name: table for table in made if isinstance(table, Table)}
 
 
 def figures_of(run: str) -> Iterator[Picture]:
     """Yield the figures of a run for which rows suffice."""
-    yield from (made for made in parts_of(run, figures=True) if isinstance(made, Picture))
-
-
-def parts_of(run: str, *, figures: bool) -> Iterator[Block | None]:
-    """Yield the tables or the figures of a report for which rows suffice; None in place of absent ones."""
-    for part in PARTS:
-        if part.from_rows and part.is_figure == figures and part.make:
-            yield part.make(results_of(run))
+    made = (part.make(results_of(run)) for part in PARTS if part.from_rows and part.is_figure)
+    yield from (picture for picture in made if isinstance(picture, Picture))
 
 
 # ---- the blocks of the page
@@ -116,22 +112,19 @@ def block(run: str, name: str) -> str:
     if name not in tables_of(run):
         known = ", ".join([*makers, "claim-counts", "readers:RUN", *tables_of(run)])
         raise SystemExit(f"docs/benchmark.md: the run {run} has no table {name}; it has {known}")
-    return to_markdown(tables_of(run)[name])
+    return tables_of(run)[name].to_markdown()
 
 
 def sweep(name: str, runs: Mapping[str, PublishedResults]) -> str:
     """Return a sweep of several runs beside the paper's."""
-    tables = {run: tables_of(run)[name].rows for run in runs}
     heads = [name.partition("-")[0].replace("lambda", "λ"), "paper: sufficient (%)", "nodes"]
     heads += [head for run in runs for head in (f"{run}: sufficient (%)", "nodes")]
-    lines = []
-    for rows in zip(*tables.values(), strict=True):
-        label, sufficiency, nodes, *_ = rows[0].values()
-        line = [str(label).rpartition(" = ")[2], shown(sufficiency), shown(nodes)]
-        for row in rows:
-            line += [shown(row["Here: Suff. (%) [95 % CI]"]), shown(row["Here: Nodes"])]
-        lines.append(line)
-    return table(heads, lines)
+    rows = [tables_of(run)[name].rows for run in runs]
+    columns = [rows[0][["Paper: Suff. (%) [95 % CI]", "Paper: Nodes"]]]
+    columns += [each[["Here: Suff. (%) [95 % CI]", "Here: Nodes"]] for each in rows]
+    numbers = pd.concat(columns, axis=1).map(lambda cell: format_cell(cell, 1)).to_numpy().tolist()
+    labels = [label.rpartition(" = ")[2] for label in rows[0]["Method"]]
+    return table(heads, [[label, *line] for label, line in zip(labels, numbers, strict=True)])
 
 
 def rounded(cell: str) -> str:
@@ -140,11 +133,6 @@ def rounded(cell: str) -> str:
         return f"{float(cell):,.1f}" if "." in cell else f"{int(cell):,}"
     except ValueError:
         return cell
-
-
-def shown(cell: object) -> str:
-    """Return a number of a table with one digit."""
-    return format_cell(cell.value if isinstance(cell, Interval) else cell, 1)  # type: ignore[arg-type]
 
 
 def default(run: str) -> str:
@@ -169,9 +157,7 @@ def equal_budgets(run: str) -> str:
     """Return the areas under the curves over budgets, the largest first."""
     lines = []
     for curve in curves_of(run):
-        points = [
-            one(curve.sufficiency[curve.shares.index(share)]) for share in SHOWN if share in curve.shares
-        ]
+        points = [one(curve.at(share)["sufficiency"]) for share in SHOWN if share in curve.shares]
         area = curve.area(by_skill=True)
         lines.append([curve.method, one(area.value), ends(area), *points])
     shares = [f"at {100 * share:.0f} %" for share in SHOWN]

@@ -5,37 +5,37 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
-from itertools import pairwise
 from pathlib import Path
 
 import matplotlib
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.image import imread
 from matplotlib.text import Annotation
 
 from bench_results import SUITES, results_of, whole_run
 from skillpager import SkillPager
-from skillpager.bench.report.figures import Picture
-from skillpager.bench.report.figures.drawing import DPI, WIDTH, drawing, new_figure
-from skillpager.bench.report.figures.labels import label_ends, label_points, spread
-from skillpager.bench.report.figures.paper_figures import (
+from skillpager.bench.report.budgets import read_curves
+from skillpager.bench.report.figures import (
+    DPI,
+    WIDTH,
+    Picture,
     concept_figure,
+    drawing,
     graph_figure,
     lambda_figure,
+    new_figure,
     node_budget_figure,
 )
-from skillpager.bench.report.figures.tradeoffs import (
+from skillpager.bench.report.results import Results
+from skillpager.bench.report.tradeoffs import (
+    Point,
     budget_figure,
-    panel_grid,
+    label_points,
     panels_figure,
     pareto_figure,
 )
-from skillpager.bench.report.results import Results
-from skillpager.bench.report.tables.budgets import read_curves
 
 Maker = Callable[[Results], Picture | None]
 FIGURES: dict[str, Maker] = {
@@ -96,7 +96,7 @@ def test_pyplot_and_its_global_state_are_never_loaded(results: Results) -> None:
     program = (
         "import sys; from pathlib import Path; from skillpager.bench.data.folder import BenchFolder\n"
         "from skillpager.bench.report.results import Results\n"
-        "from skillpager.bench.report.figures.tradeoffs import pareto_figure\n"
+        "from skillpager.bench.report.tradeoffs import pareto_figure\n"
         "assert pareto_figure(Results(BenchFolder(Path(sys.argv[1])), 'evidence'))\n"
         "assert 'matplotlib.pyplot' not in sys.modules"
     )
@@ -118,7 +118,7 @@ def test_labels_lie_on_no_point_and_on_no_other_label(seed: int) -> None:
         figure = new_figure(4.5)
         axes = figure.add_subplot()
         axes.plot(places[:, 0], places[:, 1], "o", markersize=6)
-        label_points(axes, [((x, y), f"method_{i}", i == 3) for i, (x, y) in enumerate(places)])
+        label_points(axes, [Point(f"method_{i}", x, y) for i, (x, y) in enumerate(places)])
         renderer = FigureCanvasAgg(figure).get_renderer()
         texts = [child for child in axes.texts if isinstance(child, Annotation) and child.get_text()]
         boxes = [text.get_window_extent(renderer) for text in texts]
@@ -126,53 +126,6 @@ def test_labels_lie_on_no_point_and_on_no_other_label(seed: int) -> None:
     assert len(boxes) == len(places)
     assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
     assert not any(box.contains(x, y) for box in boxes for x, y in points)
-
-
-def test_labels_lie_on_no_line() -> None:
-    corners = [(0.2, 0.5), (0.8, 0.5), (0.8, 0.1)]
-    with drawing():
-        figure = new_figure(4.5)
-        axes = figure.add_subplot()
-        axes.plot(*zip(*corners, strict=True))
-        # without the line the first free place would be on it, right of the point
-        label_points(axes, [((0.5, 0.5), "method", False)], lines=corners)
-        renderer = FigureCanvasAgg(figure).get_renderer()
-        (text,) = [child for child in axes.texts if child.get_text()]
-        box = text.get_window_extent(renderer)
-        height = axes.transData.transform((0.5, 0.5))[1]
-    assert not box.y0 <= height <= box.y1
-
-
-def test_labels_at_the_ends_of_lines_are_apart_and_beside_the_axes() -> None:
-    with drawing():
-        figure = new_figure(3)
-        axes = figure.add_subplot()
-        axes.set_ylim(0, 100)
-        label_ends(axes, [(50, "b", "black"), (50, "c", "black"), (49, "a", "black"), (100, "d", "black")])
-        renderer = FigureCanvasAgg(figure).get_renderer()
-        boxes = {text.get_text(): text.get_window_extent(renderer) for text in axes.texts}
-        right = axes.get_window_extent(renderer).x1
-    assert sorted(boxes, key=lambda name: boxes[name].y0) == ["a", "b", "c", "d"]
-    assert all(box.x0 > right for box in boxes.values())
-    placed = list(boxes.values())
-    assert not any(a.overlaps(b) for i, a in enumerate(placed) for b in placed[:i])
-
-
-@given(st.lists(st.floats(0, 1), max_size=12).map(sorted), st.floats(0.01, 0.2))
-def test_heights_are_spread_no_more_than_they_must(heights: list[float], gap: float) -> None:
-    moved = spread(heights, gap)
-    assert len(moved) == len(heights)
-    assert all(above - below >= gap - 1e-9 for below, above in pairwise(moved))
-    assert sum(moved) == pytest.approx(sum(heights))
-    if all(above - below > gap for below, above in pairwise(heights)):
-        assert moved == pytest.approx(heights)
-
-
-@pytest.mark.parametrize("count", range(1, 31))
-def test_no_panel_stands_alone(count: int) -> None:
-    down, across = panel_grid(count)
-    empty = down * across - count
-    assert 0 <= empty <= across / 2
 
 
 def test_the_graph_is_of_the_skill_nearest_to_42_nodes(tmp_path: Path, hashing_pager: SkillPager) -> None:

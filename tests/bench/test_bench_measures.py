@@ -1,4 +1,4 @@
-"""Measures: rows of queries first, aggregation last; and losslessness of stage 1."""
+"""Measures: rows of queries first, aggregation last."""
 
 import math
 from pathlib import Path
@@ -9,12 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench_results import judgment, results_of, selection, skill_record, write_results
-from conftest import SAMPLES, TRAPS
+from bench_results import judgment, results_of, selection, write_results
 from messages import raises
-from skillpager import SkillPager
 from skillpager.bench.data.folder import append_records, write_records
-from skillpager.bench.data.records import NodeRecord, SkillRecord
 from skillpager.bench.report.measures import (
     AVERAGE_NODES,
     CONCEPT_SHARE,
@@ -27,12 +24,9 @@ from skillpager.bench.report.measures import (
     MICRO_REDUCTION,
     STRONG_VOTES,
     SUFFICIENCY,
-    join,
 )
-from skillpager.bench.report.results import Results
-from skillpager.bench.report.tables.data import Preservation, measure_preservation
+from skillpager.bench.report.results import Results, join
 from skillpager.errors import BenchError
-from skillpager.types import SkillIndex
 
 QUERIES = ["s0-q0", "s0-q1", "s1-q0"]
 
@@ -169,59 +163,3 @@ def test_rows_are_read_again_after_a_run_went_on(tmp_path: Path) -> None:
     folder = write_results(tmp_path, {"mmr": [True]})
     append_records(folder.selections_file("mmr"), [selection("s0-q0", "mmr", tokens=99)])
     assert Results(folder, "evidence").rows("mmr")["tokens"].iloc[0] == 99
-
-
-# ---- losslessness
-
-
-def records_of(index: SkillIndex) -> tuple[SkillRecord, list[NodeRecord]]:
-    """Return an index as the records of a run."""
-    files = tuple((file.path, file.text) for file in index.skill.files)
-    nodes = [
-        NodeRecord(
-            "a",
-            n.id,
-            n.type,
-            1.0,
-            n.span.file,
-            n.span.start_line,
-            n.span.end_line,
-            n.span.start,
-            n.span.end,
-            1,
-        )
-        for n in index.nodes
-    ]
-    return SkillRecord("a", "a", "", files), nodes
-
-
-@pytest.mark.parametrize(
-    "path", [*sorted(SAMPLES.iterdir()), *sorted(TRAPS.glob("*.md"))], ids=lambda p: p.name
-)
-def test_stage_1_keeps_every_character(path: Path, hashing_pager: SkillPager) -> None:
-    skill, nodes = records_of(hashing_pager.index(path))
-    found = measure_preservation([skill], nodes)
-    texts = "".join(text for _, text in skill.files).replace("\ufeff", "")
-    assert found.characters == sum(not character.isspace() for character in texts)
-    assert (found.lost, found.repeated, found.kept) == (0, 0, 1.0)
-
-
-def test_nodes_of_other_texts_are_an_error() -> None:
-    node = NodeRecord("s0", "n7", "step", 1.0, "SKILL.md", 1, 1, 90, 9000, 1)
-    with raises(BenchError):
-        measure_preservation([skill_record(0)], [node])
-
-
-def test_characters_in_no_node_or_in_two_are_found() -> None:
-    skill = skill_record(0)
-    text = skill.text
-    body = text.index("Run")
-    step = NodeRecord("s0", "n0", "step", 1.0, "SKILL.md", 6, 6, body, text.index("\n\nA folder"), 1)
-    found = measure_preservation([skill], [step, step])
-    front, heading = sum(map(len, ("---", "name:skill-0", "---"))), len("#Skill0")
-    run = len("Run`make`infolder0now.")
-    assert found == Preservation(
-        once=0, repeated=run, structure=heading, front_matter=front, lost=len("Afolderisaplace0.")
-    )
-    assert found.kept == 0.0
-    assert Preservation().kept == 1.0

@@ -16,8 +16,8 @@ from messages import raises
 from own_parts import install_parts, write_parts
 from skillpager.bench import BenchFolder, Plan, Results, open_run, run_methods, run_settings, summarise
 from skillpager.bench.judge.own_judge import make_judge
-from skillpager.bench.report.tables.budgets import read_curves
-from skillpager.bench.report.tables.methods import default_methods, glossary
+from skillpager.bench.report.budgets import read_curves
+from skillpager.bench.report.methods import default_methods, glossary
 from skillpager.bench.run.methods import parse_method
 from skillpager.bench.run.suites import sweep_methods
 from skillpager.errors import BenchError, SettingsError, SkillPagerError
@@ -128,7 +128,7 @@ def test_a_folder_of_others_is_reported_without_their_code(
     results = Results(BenchFolder(tmp_path / "run"), "evidence")
     assert own in default_methods(results)
     assert [curve.method for curve in read_curves(results)] == [own]
-    meanings = {row["Name"]: row["Meaning"] for row in glossary(results).rows}
+    meanings = glossary(results).rows.set_index("Name")["Meaning"]
     assert meanings[own] == "Not of SkillPager: Nodes from the end of the skill."
     report = (tmp_path / "run" / "report" / "report.md").read_text(encoding="utf-8")
     assert "Nodes from the end of the skill." in report

@@ -9,41 +9,25 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from bench_results import FULL_TOKENS, SUITES, TOKENS, node_records, results_of, whole_run, write_results
-from messages import raises
+from bench_results import FULL_TOKENS, SUITES, TOKENS, results_of, whole_run, write_results
 from skillpager.bench.data.folder import INDEXES, write_records
 from skillpager.bench.data.provenance import differences, run_facts
-from skillpager.bench.data.records import QueryRecord
-from skillpager.bench.report import paper
-from skillpager.bench.report.figures.tradeoffs import Point, frontier
-from skillpager.bench.report.parts import PARTS, Part
-from skillpager.bench.report.report import find_out
+from skillpager.bench.report import budgets, claims, compared, methods, paper, stage1
+from skillpager.bench.report.budgets import read_curves, without_budget
+from skillpager.bench.report.claims import CLAIMS, Expectation, Verdict, check_claims, judge_claim
+from skillpager.bench.report.methods import MEANINGS, compare_methods, default_methods, glossary
+from skillpager.bench.report.report import PARTS, Part, find_out
 from skillpager.bench.report.results import Results
 from skillpager.bench.report.statistics import Interval
-from skillpager.bench.report.tables import Table, budgets, claims, compared, data, methods, topology
-from skillpager.bench.report.tables.budgets import read_curves, without_budget
-from skillpager.bench.report.tables.claims import CLAIMS, Expectation, Verdict, check_claims, judge_claim
-from skillpager.bench.report.tables.methods import MEANINGS, compare_methods, default_methods, glossary
-from skillpager.bench.report.tables.table import (
-    Bounds,
-    Cell,
-    PValue,
-    format_cell,
-    to_csv,
-    to_html,
-    to_markdown,
-)
+from skillpager.bench.report.table import Cell, Table, format_cell, frame, with_ends
+from skillpager.bench.report.tradeoffs import Point, frontier
 from skillpager.bench.run.methods import METHOD_STRATEGIES, parse_method
 from skillpager.bench.run.suites import SUITES as REAL_SUITES
 from skillpager.encoders.builtin import ENCODER_ID
-from skillpager.errors import BenchError
 from skillpager.strategies.registry import FAMILIES
 from skillpager.tokens import default_counter
-from skillpager.types import EdgeKind
 
 HOSTILE = '<script>alert(1)</script> | *a* `b` [c](d) _e_ \\ & "f"'
 
@@ -57,7 +41,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
 def cells(table: Table | None, name: str) -> list[Cell]:
     """Return the cells of the row of a name, without it."""
     assert table is not None
-    rows = [tuple(row.values()) for row in table.rows]
+    rows = table.rows.to_numpy().tolist()
     return next(rest for first, *rest in rows if first == name)
 
 
@@ -75,24 +59,46 @@ def cells(table: Table | None, name: str) -> list[Cell]:
         ("λ = 0.7", "λ\u00a0=\u00a00.7"),
         (Interval(78.886, 77.01, 80.61), "78.89 [77.01, 80.61]"),
         (Interval(math.nan, math.nan, math.nan), "—"),
-        (Bounds(-1.0, 2.5), "[−1.00, 2.50]"),
-        (PValue(0.0301), "0.03"),
-        (PValue(0.0001), "< 0.01"),
     ],
 )
-def test_cells_are_written_for_people(cell: Cell, text: str) -> None:
+def test_cells_are_written_for_people(cell: Cell | Interval, text: str) -> None:
     assert format_cell(cell, 2) == text
 
 
-def table_of(*rows: tuple[Cell, ...]) -> Table:
+def test_an_interval_stands_in_one_cell_and_p_values_are_bounded() -> None:
+    rows = frame(
+        [
+            {
+                "Method": "a",
+                **with_ends("Suff.", Interval(1.5, 0, 2)),
+                "… low": -1.0,
+                "… high": 2.5,
+                "p, x": 0.0301,
+            },
+            {"Method": "b", **with_ends("Suff.", 1.5), "… low": None, "… high": None, "p, x": 0.0001},
+        ]
+    )
+    texts = Table("t", "T", rows, digits={"p, x": 3}).texts
+    assert list(texts) == ["Method", "Suff.", "…", "p, x"]
+    assert texts.to_numpy().tolist() == [
+        ["a", "1.50 [0.00, 2.00]", "[−1.00, 2.50]", "0.030"],
+        ["b", "1.50", "", "< 0.001"],
+    ]
+
+
+def table_of(*rows: tuple[str, Interval | None, float | None, int | None]) -> Table:
     """Return a small table in two groups."""
-    headings = ("Method", "Paper: Suff.", "Here: p", "Here: n")
-    named = [dict(zip(headings, row, strict=True)) for row in rows]
-    return Table("t", "Title <b>", named, note="A <note>.", reference="paper §1", digits={"Here: p": 4})
+    named = [
+        {"Method": name, **with_ends("Paper: Suff.", found), "Here: share": share, "Here: n": count}
+        for name, found, share, count in rows
+    ]
+    return Table(
+        "t", "Title <b>", frame(named), note="A <note>.", reference="paper §1", digits={"Here: share": 4}
+    )
 
 
 def test_markdown_shows_every_cell_as_it_is() -> None:
-    text = to_markdown(table_of((HOSTILE, Interval(1, 0, 2), PValue(0.5), 3)))
+    text = table_of((HOSTILE, Interval(1, 0, 2), 0.5, 3)).to_markdown()
     html = MarkdownIt("gfm-like", {"linkify": False}).render(text)
     assert html.count("<td") == 4
     assert "<script" not in html
@@ -102,7 +108,7 @@ def test_markdown_shows_every_cell_as_it_is() -> None:
 
 
 def test_html_escapes_everything_and_groups_columns() -> None:
-    html = to_html(table_of((HOSTILE, Interval(1, 0, 2), None, 3)))
+    html = table_of((HOSTILE, Interval(1, 0, 2), None, 3)).to_html()
     assert "<script" not in html
     assert '<th scope="colgroup" colspan="2" class="group">Here</th>' in html
     assert '<th scope="row">&lt;script&gt;' in html
@@ -112,10 +118,10 @@ def test_html_escapes_everything_and_groups_columns() -> None:
 
 
 def test_csv_has_a_column_for_each_number() -> None:
-    table = table_of(("a", Interval(1.5, 0, 2), PValue(0.5), 3), ('b, "c"', None, math.nan, None))
-    found = list(csv.reader(io.StringIO(to_csv(table))))
+    table = table_of(("a", Interval(1.5, 0, 2), 0.5, 3), ('b, "c"', None, math.nan, None))
+    found = list(csv.reader(io.StringIO(table.to_csv())))
     assert found == [
-        ["Method", "Paper: Suff.", "Paper: Suff. low", "Paper: Suff. high", "Here: p", "Here: n"],
+        ["Method", "Paper: Suff.", "Paper: Suff. low", "Paper: Suff. high", "Here: share", "Here: n"],
         ["a", "1.5", "0", "2", "0.5", "3"],
         ['b, "c"', "", "", "", "", ""],
     ]
@@ -124,34 +130,41 @@ def test_csv_has_a_column_for_each_number() -> None:
 # ---- the paper's tables
 
 
+def part(title: str) -> Part:
+    """Return the part of a report that has a title."""
+    return next(part for part in PARTS if part.title == title)
+
+
 def test_main_results_stand_beside_the_papers(results: Results) -> None:
-    table = compared.main_results(results)
+    table = part("Main results").make(results)
+    assert isinstance(table, Table)
     found = cells(table, "SkillPager")
     verdicts = whole_run()["mmr"]
-    assert found[:3] == [Interval(78.89, 77.01, 80.61), 24.68, 47.04]
-    assert isinstance(found[3], Interval)
-    assert found[3].value == pytest.approx(100 * np.mean(verdicts))
-    assert found[4:] == pytest.approx([75 if np.mean(verdicts) == 0.5 else found[4], 10, 100 * 2 / 3, 60])
+    assert found[:5] == [78.89, 77.01, 80.61, 24.68, 47.04]
+    assert found[5] == pytest.approx(100 * np.mean(verdicts))
+    assert found[9:] == pytest.approx([10, 100 * 2 / 3, 60])
     assert TOKENS / FULL_TOKENS == 0.4
-    assert table is not None
     assert table.is_strong == [False, False, False, False, True]
     assert "395 skills, 1,975 queries" in table.reference
 
 
-@pytest.mark.parametrize(
-    "part", [part for part in PARTS if getattr(part.make, "__module__", "") == compared.__name__]
+TABLES_OF_SUITES = (
+    *("Main results", "Concept ablation", "Queries that need concept nodes", "Graph augmentation"),
+    *("Granularity", "Encoder", "Classifier", "λ sweep", "k sweep", "k by size"),
 )
-def test_a_table_whose_suite_did_not_run_is_left_out(part: Part, tmp_path: Path, results: Results) -> None:
-    assert part.make
-    assert part.make(results) is not None
-    assert part.make(results_of(tmp_path, {"mmr": [True], "full": [True]})) is None
+
+
+@pytest.mark.parametrize("title", TABLES_OF_SUITES)
+def test_a_table_whose_suite_did_not_run_is_left_out(title: str, tmp_path: Path, results: Results) -> None:
+    assert part(title).make(results) is not None
+    assert part(title).make(results_of(tmp_path, {"mmr": [True], "full": [True]})) is None
 
 
 def test_a_method_that_did_not_run_is_a_dash_and_is_named(tmp_path: Path) -> None:
-    table = compared.main_results(results_of(tmp_path, {"mmr": [True], "greedy_graph": [False]}))
-    assert table is not None
+    table = part("Main results").make(results_of(tmp_path, {"mmr": [True], "greedy_graph": [False]}))
+    assert isinstance(table, Table)
     assert "Not run here: Full-document prompt, Top-k + dependency, Naive chunk + MMR." in table.note
-    assert [format_cell(cell, 2) for cell in cells(table, "Naive chunk + MMR")[3:]] == ["—"] * 5
+    assert table.texts.iloc[3, 4:].tolist() == ["—"] * 5
 
 
 def test_sweeps_use_the_ground_truth_alone(tmp_path: Path) -> None:
@@ -161,11 +174,9 @@ def test_sweeps_use_the_ground_truth_alone(tmp_path: Path) -> None:
         {"mmr@lambda=0.5": verdicts, "mmr@lambda=0.7": verdicts},
         subsets=("gt", "pool", "gt", "pool"),
     )
-    table = compared.lambda_sweep(found)
-    sufficiency = cells(table, "λ = 0.7")[2]
-    assert isinstance(sufficiency, Interval)
-    assert sufficiency.value == 50
-    assert table is not None
+    table = part("λ sweep").make(found)
+    assert isinstance(table, Table)
+    assert cells(table, "λ = 0.7")[4] == 50
     assert "Here: 2 skills with curated answers, 10 queries." in table.note
 
 
@@ -175,11 +186,11 @@ def test_votes_that_agree_are_told_where_there_are_votes(tmp_path: Path, results
     votes = [(True, True, True)] * 15 + [(True, False, True)] * 5
     split = [replace(record, votes=each) for record, each in zip(judged, votes, strict=True)]
     write_records(folder.judgments_file("evidence", "exec_only"), split)
-    table = compared.concept_ablation(Results(folder, "evidence"))
-    assert table is not None
+    table = part("Concept ablation").make(Results(folder, "evidence"))
+    assert isinstance(table, Table)
     assert "All votes agree on 75.0 % of the verdicts, in the paper on 89.9 %." in table.note
-    one_vote = compared.concept_ablation(results)
-    assert one_vote is not None
+    one_vote = part("Concept ablation").make(results)
+    assert isinstance(one_vote, Table)
     assert "votes" not in one_vote.note
 
 
@@ -196,19 +207,19 @@ def test_sizes_are_divided_at_100_nodes(tmp_path: Path) -> None:
     found = results_of(tmp_path, {"mmr@k=20": [False], "mmr@k=60": large_gains}, nodes=(12, 100, 101, 60))
     table = compared.size_sweep(found)
     small, large = cells(table, "≤ 100 nodes"), cells(table, "> 100 nodes")
-    assert small[2:] == [3, 15, Interval(0, 0, 0), Interval(0, 0, 0)]
-    assert large == [73.0, 79.0, 1, 5, Interval(0, 0, 0), Interval(100, 100, 100)]
+    assert small[2:] == [3, 15, 0, 0, 0, 0, 0, 0]
+    assert large == [73.0, 79.0, 1, 5, 0, 0, 0, 100, 100, 100]
 
 
 def test_data_is_counted(results: Results) -> None:
-    table = data.composition(results)
+    table = stage1.composition(results)
     assert cells(table, "Skills in all") == [395, 4]
     assert cells(table, "Other skills: dev") == [None, 4]
     assert cells(table, "Nodes in all") == [22_774, 234]
     assert cells(table, "Nodes of a skill, least") == [1, 12]
     assert cells(table, "… English-dominant") == [383, 4]
     assert cells(table, "… other language dominant") == [1, 0]
-    kinds = data.node_types(results)
+    kinds = stage1.node_types(results)
     assert cells(kinds, "concept") == pytest.approx([11_369, 49.9, 78, 100 / 3])
     assert cells(kinds, "total")[2:] == [234, 100.0]
 
@@ -216,7 +227,7 @@ def test_data_is_counted(results: Results) -> None:
 @pytest.mark.parametrize("subset", ["gt", "skillsbench"])
 def test_the_ground_truth_is_counted_under_either_name(tmp_path: Path, subset: str) -> None:
     found = results_of(tmp_path, {"mmr": [True]}, subsets=(subset, subset, "pool", "own"))
-    table = data.composition(found)
+    table = stage1.composition(found)
     assert cells(table, "Ground-truth skills") == [195, 2]
     assert cells(table, "Pool skills") == [200, 1]
     assert cells(table, "Other skills: own") == [None, 1]
@@ -226,7 +237,7 @@ def test_the_ground_truth_is_counted_under_either_name(tmp_path: Path, subset: s
 
 def test_characters_are_those_of_the_bodies(results: Results) -> None:
     body = "# Skill 0\n\nRun `make` in folder 0 now.\n\nA folder is a place 0.\n"
-    assert cells(data.composition(results), "Characters of a skill, least") == [166, len(body)]
+    assert cells(stage1.composition(results), "Characters of a skill, least") == [166, len(body)]
 
 
 def test_costs_are_of_the_skills_that_were_timed(tmp_path: Path) -> None:
@@ -234,7 +245,7 @@ def test_costs_are_of_the_skills_that_were_timed(tmp_path: Path) -> None:
     times = (2.0, None, 4.0, 9.0)
     records = [replace(each, seconds=time) for each, time in zip(folder.indexes(), times, strict=True)]
     write_records(folder.path / INDEXES, records)
-    table = data.costs(Results(folder, "evidence"))
+    table = stage1.costs(Results(folder, "evidence"))
     assert cells(table, "Stage 1 of a skill, median (seconds)") == [pytest.approx(192), 4.0]
     assert cells(table, "… all skills, work of all workers (minutes)") == [pytest.approx(2359.2), 0.25]
     assert cells(table, "Skills whose stage 1 was timed") == [395, 3]
@@ -244,162 +255,24 @@ def test_costs_are_of_the_skills_that_were_timed(tmp_path: Path) -> None:
     assert "1 of 4 indexes were stored before" in table.note
 
 
-def test_tables_of_stage_1_are_left_out_where_it_was_not_recorded(tmp_path: Path) -> None:
-    folder = write_results(tmp_path, {"mmr": [True], "greedy_graph": [True]})
-    (folder.path / INDEXES).unlink()
-    found = Results(folder, "evidence")
-    for make in (data.costs, topology.edge_kinds, topology.topology, topology.entry_bias):
-        assert make(found) is None
-
-
-def test_confusions_are_counted_by_both_types(tmp_path: Path) -> None:
-    folder = write_results(tmp_path, {"mmr": [True]}, nodes=(3, 1, 1, 1))
-    table = data.parser_confusion(Results(folder, "evidence"))
-    # line 6, of which all nodes are a part, was annotated as step; nodes are step, param, concept, step, step, step
-    assert table is not None
-    assert table.headings == [
-        "Annotated as",
-        *(f"Parsed as: {kind}" for kind in ("step", "param", "concept")),
-        "Nodes",
-        "Recall (%)",
-    ]
-    assert cells(table, "step") == [4, 1, 1, 6, pytest.approx(400 / 6)]
-    assert cells(table, "param") == [0, 0, 0, 0, None]
-    assert cells(table, "precision (%)") == [100, 0, 0, None, None]
-    assert cells(table, "nodes") == [4, 1, 1, 6, None]
-
-
-# ---- graphs
-
-
-def graph_of(count: int, **edges: list[tuple[int, int]]) -> topology.SkillGraph:
-    """Return the graph of a skill with nodes on lines 1, 2, 3 and so on."""
-    lines = [
-        replace(node, start_line=line, end_line=line)
-        for line, node in enumerate(node_records("s0", count), 1)
-    ]
-    return topology.SkillGraph("s0", lines, edges)
-
-
-def test_ways_follow_the_direction_of_edges_and_components_do_not() -> None:
-    graph = graph_of(6, sequence=[(0, 1), (1, 2)], reference=[(0, 2), (4, 3)], semantic=[(0, 2)])
-    assert graph.hops(EdgeKind).tolist() == [0, 1, 1, math.inf, math.inf, math.inf]
-    assert graph.hops([EdgeKind.SEQUENCE]).tolist()[:3] == [0, 1, 2]
-    assert sorted(graph.components(EdgeKind)) == [1, 2, 3]
-    assert graph.components([EdgeKind.CONDITION]) == [1] * 6
-    assert graph_of(1).hops(EdgeKind).tolist() == [0]
-
-
-@given(
-    st.integers(1, 12).flatmap(
-        lambda size: st.tuples(
-            st.just(size), st.lists(st.tuples(st.integers(0, size - 1), st.integers(0, size - 1)))
-        )
-    )
-)
-def test_hops_are_those_of_a_breadth_first_search(case: tuple[int, list[tuple[int, int]]]) -> None:
-    size, edges = case
-    hops, frontier = {0: 0}, [0]
-    for place in frontier:
-        for source, target in edges:
-            if source == place and target not in hops:
-                hops[target] = hops[place] + 1
-                frontier.append(target)
-    graph = graph_of(size, sequence=edges[::2], semantic=edges[1::2])
-    assert graph.hops(EdgeKind).tolist() == [hops.get(place, math.inf) for place in range(size)]
-    assert sum(graph.components(EdgeKind)) == size
-
-
-def test_needed_nodes_share_a_line_with_the_evidence() -> None:
-    graph = graph_of(4)
-    queries = [
-        QueryRecord("a", "s0", "?", "annotator", critical=((2, 3), (9, 9))),
-        QueryRecord("b", "s0", "?", "annotator"),
-        QueryRecord("c", "other", "?", "annotator", critical=((1, 1),)),
-    ]
-    [needed] = topology.find_needed(queries, [graph])
-    assert (needed.query, needed.places.tolist()) == ("a", [1, 2])
-    linked = replace(graph.nodes[2], file="reference.md")
-    nodes = [*graph.nodes[:2], linked]
-    [needed] = topology.find_needed(queries, [topology.SkillGraph("s0", nodes, {})])
-    assert needed.places.tolist() == [1]
-
-
-def test_edges_are_counted_by_kind(results: Results) -> None:
-    table = topology.edge_kinds(results)
-    nodes = 12 + 42 + 120 + 60
-    assert cells(table, "sequence") == [
-        nodes - 4,
-        pytest.approx(100 * (nodes - 4) / nodes),
-        pytest.approx((nodes - 4) / nodes),
-        100,
-    ]
-    assert cells(table, "reference")[0] == 4
-    assert cells(table, "condition") == [0, 0, 0, 0]
-    assert cells(table, "total") == [nodes, 100, 1, 100]
-
-
-def test_topology_is_measured_with_and_without_sequence_edges(results: Results) -> None:
-    table = topology.topology(results)
-    assert cells(table, "Connected components of a skill, mean") == [1, nodes_without_last() / 4]
-    assert cells(table, "Nodes that a way from the entry leads to (%)") == [100, pytest.approx(100 * 4 / 230)]
-    assert cells(table, "… hops to these, median")[1] == 1
-    assert cells(table, "Needed nodes") == [0, 0]  # the queries of the fixture have no critical lines
-    assert cells(table, "… hops to needed nodes, median") == [None, None]
-
-
-def nodes_without_last() -> int:
-    """Return the nodes of the fixture but for one of each skill, which an edge joins to the first."""
-    return 11 + 41 + 119 + 59
-
-
-def test_the_entry_bias_is_the_share_of_needed_nodes_by_distance(tmp_path: Path) -> None:
-    folder = write_results(
-        tmp_path, {"greedy_graph": [True], "mmr": [True], "bm25": [True]}, nodes=(12, 42, 20, 60)
-    )
-    found = Results(folder, "evidence")
-    assert topology.entry_bias(found) is None
-    # all nodes stand on line 6, so that each query needs all; selections show the first ten
-    found.queries = [replace(query, critical=((6, 6),)) for query in found.queries]
-    table = topology.entry_bias(found)
-    assert table is not None
-    assert table.headings == ["Hops from the entry", "Needed nodes", "greedy_graph (%)", "mmr (%)"]
-    near, middle, far = (cells(table, name) for name in ("0 to 2", "3 to 8", "9 to 32"))
-    assert near[0] == 5 * 4 * 4  # of each skill the first three, and the last, to which the first refers
-    assert isinstance(near[1], Interval)
-    assert near[1].value == 75
-    assert middle[1] == Interval(100, 100, 100)
-    assert isinstance(far[1], Interval)
-    assert 0 < far[1].value < 10
-    assert "no way" not in {row["Hops from the entry"] for row in table.rows}
-
-
-def test_edges_to_nowhere_are_told(tmp_path: Path) -> None:
-    folder = write_results(tmp_path, {"mmr": [True]})
-    [first, *others] = folder.indexes()
-    write_records(folder.path / INDEXES, [replace(first, edges=(("n0", "n99", "sequence", 1.0),)), *others])
-    with raises(BenchError):
-        topology.edge_kinds(Results(folder, "evidence"))
-
-
 def test_a_scored_validation_is_shown(tmp_path: Path) -> None:
     folder = write_results(tmp_path, {"mmr": [True]})
-    assert data.judge_validation(Results(folder, "evidence")) is None
+    assert stage1.judge_validation(Results(folder, "evidence")) is None
     scored = {
         "all": {"cases": 96, "rate": 0.875, "kappa": 0.75},
         "3-0": {"cases": 48, "rate": 0.9, "kappa": None},
     }
     folder.update_manifest({"validation": {"evidence": scored}})
-    table = data.judge_validation(Results(folder, "evidence"))
+    table = stage1.judge_validation(Results(folder, "evidence"))
     assert cells(table, "all") == [82.29, 0.646, 87.5, 0.75, 96]
     assert cells(table, "2-1, divided") == [79.17, 0.583, None, None, None]
 
 
 def test_the_parser_is_measured_against_labels(results: Results) -> None:
-    table = data.parser_agreement(results)
+    table = stage1.parser_agreement(results)
     assert cells(table, "Nodes compared")[0] == 96
     assert table is not None
-    assert len(table.headings) == 3  # there is no second annotator
+    assert list(table.texts) == ["", "Paper", "Here"]  # there is no second annotator
 
 
 # ---- our own
@@ -423,19 +296,19 @@ def test_differences_are_tested_on_the_same_queries_and_corrected(tmp_path: Path
     assert not tested["bm25"].significant
     table = methods.pairwise(found)
     assert cells(table, "full")[-1] == "yes"
-    assert cells(table, "bm25")[3:5] == [1, 0]
+    assert cells(table, "bm25")[6:8] == [1, 0]
 
 
 def test_methods_are_divided_by_difficulty_and_size(results: Results) -> None:
     difficulty, size = methods.by_difficulty(results), methods.by_size(results)
     assert difficulty is not None
-    assert difficulty.headings[1:] == [
+    assert list(difficulty.texts)[1:] == [
         "easy, 8 queries",
         "medium, 8 queries",
         "hard, 4 queries",
     ]
     assert size is not None
-    assert size.headings[1:] == [
+    assert list(size.texts)[1:] == [
         "1–20 nodes, 5 queries",
         "21–50 nodes, 5 queries",
         "51–100 nodes, 5 queries",
@@ -453,12 +326,13 @@ def test_the_area_under_a_curve_is_its_mean_height(tmp_path: Path) -> None:
     assert best.shares == (0.1, 0.5, 0.9)
     assert best.area() == Interval(100, 100, 100)
     assert other.area().value == pytest.approx(25)  # a quarter of the range is the half triangle at its end
-    assert other.sufficiency == (0, 0, 100)
-    assert other.used == pytest.approx((0.4, 0.4, 0.4))
+    assert other.points["sufficiency"].tolist() == [0, 0, 100]
+    assert other.points["used"].tolist() == pytest.approx([0.4, 0.4, 0.4])
     table = budgets.matched_budgets([best, other])
     assert table is not None
-    assert [row["Method"] for row in table.rows][:2] == ["mmr@lambda=0.9", "head"]
-    assert cells(table, "head")[3:] == [None, None, None, 0, 50, pytest.approx(40), None, None, None, None]
+    assert table.rows["Method"].tolist()[:2] == ["mmr@lambda=0.9", "head"]
+    line = table.texts.set_index("Method").loc["head"].tolist()
+    assert line[1:] == ["—", "—", "—", "—", "—", "0.0", "50.0", "40.0", "—", "—", "—", "—"]
     half, end = other.differences(best)[1:]
     assert half == Interval(-100, -100, -100)
     assert end == Interval(0, 0, 0)
@@ -470,19 +344,14 @@ def test_a_strategy_without_a_curve_is_named_with_the_reason(tmp_path: Path) -> 
     }
     table = budgets.matched_budgets(read_curves(results_of(tmp_path, run)))
     assert table is not None
-    reasons = {row["Method"]: row["Not run"] for row in table.rows}
-    assert reasons["mmr"] is reasons["reranker:own/weights"] is None
+    reasons = table.texts.set_index("Method")["Not run"]
+    assert reasons["mmr"] == reasons["reranker:own/weights"] == "—"
     # every strategy has a row, but the whole document, which has no budget
-    assert {str(name).partition(":")[0] for name in reasons} == {*METHOD_STRATEGIES} - {"full"}
-    assert "weights of LLMLingua-2" in str(reasons["llmlingua2"])
+    assert {name.partition(":")[0] for name in reasons.index} == {*METHOD_STRATEGIES} - {"full"}
+    assert "weights of LLMLingua-2" in reasons["llmlingua2"]
     assert reasons["sections"] == "not in this run: skillpager bench sweep budget"
-    assert all(
-        value is None
-        for row in table.rows
-        if row["Not run"]
-        for heading, value in row.items()
-        if heading not in ("Method", "Not run")
-    )
+    shown = set(table.texts.set_index("Method").loc["sections"])
+    assert shown == {"—", reasons["sections"]}
 
 
 def test_the_budget_sweep_runs_every_strategy_with_shipped_models() -> None:
@@ -498,7 +367,7 @@ def test_a_curve_uses_the_queries_that_all_its_budgets_have(tmp_path: Path) -> N
         folder.judgments("evidence", "head@tokens=90%")[:19],
     )
     (curve,) = read_curves(Results(folder, "evidence"))
-    assert len(curve.query) == len(curve.areas) == 19
+    assert len(curve.rows) == 19
 
 
 def test_a_budget_is_taken_off_a_label() -> None:
@@ -559,7 +428,8 @@ def test_the_boundary_of_the_budget_is_among_the_claims(results: Results) -> Non
     table = claims.claims_table(results)
     below = cells(table, "A boundary of 80 nodes changes sufficiency by less than 0.5 points")
     assert below[:2] == ["mmr@boundary=80 − mmr@boundary=100", None]
-    assert "of 120 nodes" in to_markdown(table) if table else False
+    assert table is not None
+    assert "of 120 nodes" in table.to_markdown()
 
 
 def test_the_papers_differences_are_those_of_its_text() -> None:
@@ -569,6 +439,15 @@ def test_the_papers_differences_are_those_of_its_text() -> None:
     assert gaps["mmr@lambda=0.7", "mmr@lambda=0.5", "Suff."] == pytest.approx(31.90)
     assert gaps["mmr@lambda=0.9", "mmr@lambda=0.7", "Suff."] == pytest.approx(0.10)
     assert gaps["mmr@k=30", "mmr@k=20", "Suff."] == pytest.approx(0.71)
+    scores = {
+        (table.is_ablation, row.label): row.sufficiency
+        for table in (paper.MAIN, paper.CONCEPT, paper.LAMBDA, paper.NODE_BUDGET)
+        for row in table.rows
+    }
+    for claim in CLAIMS:
+        places = [(claim.scope is claims.Scope.ABLATION, label) for label in (claim.first, claim.second)]
+        if claim.measure.name == "Suff." and all(place in scores for place in places):
+            assert claim.paper == pytest.approx(scores[places[0]] - scores[places[1]]), claim.text
     there = [(claim, 0.0 if claim.paper is None else claim.paper) for claim in CLAIMS]
     assert all(judge_claim(Interval(gap, gap, gap), claim) is Verdict.HOLDS for claim, gap in there)
 
@@ -618,20 +497,20 @@ def test_a_claim_is_judged_only_with_the_papers_encoder_and_text(
     table = claims.claims_table(found)
     assert table is not None
     if parts:
-        assert {row["Verdict"] for row in table.rows} == {"not comparable"}
+        assert set(table.rows["Verdict"]) == {"not comparable"}
         assert "cannot tell whether a claim of the paper holds" in table.note
         assert encoder in table.note or text in table.note
-        assert "does not hold" not in to_markdown(table).replace(table.note, "")
+        assert "does not hold" not in table.to_markdown().replace(table.note, "")
         (fact,) = [
             fact for label, fact in find_out(found) if label.startswith("Claims of the paper, not comp")
         ]
     else:
-        assert [row["Verdict"] for row in table.rows] == [str(each.outcome) for each in checked]
+        assert table.rows["Verdict"].tolist() == [str(each.outcome) for each in checked]
         (fact,) = [
             fact for label, fact in find_out(found) if label == "Claims of the paper that were checked"
         ]
     assert fact.startswith(f"{len(checked)}: 1 ")
-    assert [row["Here"] for row in table.rows] == [claims.OUTCOMES[each.outcome] for each in checked]
+    assert table.rows["Here"].tolist() == [claims.OUTCOMES[each.outcome] for each in checked]
 
 
 def test_findings_name_the_best_and_say_whether_it_is_sure(tmp_path: Path) -> None:
@@ -679,7 +558,7 @@ def test_how_much_of_a_skill_a_query_needs_is_told(tmp_path: Path) -> None:
 
 def test_fragments_are_compared_on_the_papers_own_skills(tmp_path: Path) -> None:
     own = differences(results_of(tmp_path / "own", {"mmr": [True]}))
-    assert "Splitter" not in [row["What"] for row in own.rows]
+    assert "Splitter" not in set(own.rows["What"])
     found = results_of(tmp_path / "gt", {"mmr": [True]}, subsets=("gt", "pool", "pool", "gt"))
     there, here, effect = cells(differences(found), "Splitter")
     assert there == "47.9 nodes a ground-truth skill"
@@ -689,14 +568,14 @@ def test_fragments_are_compared_on_the_papers_own_skills(tmp_path: Path) -> None
 
 def test_another_judge_is_not_called_strict(tmp_path: Path) -> None:
     folder = write_results(tmp_path, {"mmr": [True]}, judge="llm:m#1")
-    assert "by construction" not in to_markdown(differences(Results(folder, "llm:m#1")))
+    assert "by construction" not in differences(Results(folder, "llm:m#1")).to_markdown()
 
 
 def test_every_strategy_has_a_meaning(results: Results) -> None:
-    assert set(MEANINGS) == set(METHOD_STRATEGIES)
+    assert {name for name in MEANINGS if name[0] != "@"} == set(METHOD_STRATEGIES)
     assert cells(glossary(results), "sections") == [MEANINGS["sections"]]
 
 
 def test_every_option_of_a_label_that_sets_a_limit_has_a_meaning(results: Results) -> None:
-    told = {str(row["Name"]) for row in glossary(results).rows}
+    told = set(glossary(results).rows["Name"])
     assert {"@lambda=0.9", "@k=20", "@tokens=40%", "@sufficiency=0.9"} <= told

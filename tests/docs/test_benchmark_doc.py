@@ -9,8 +9,6 @@ import pytest
 from marked_blocks import read_blocks
 from sklearn.metrics import cohen_kappa_score
 
-from skillpager.bench.report.tables import to_csv
-
 ROOT = Path(__file__).parents[2]
 RUN = ROOT / "benchmarks" / "intraskill" / "dev"
 DOCUMENT = (ROOT / "docs" / "benchmark.md").read_text(encoding="utf-8")
@@ -33,7 +31,7 @@ def test_tables_are_those_of_the_rows(run: str) -> None:
     assert tables
     for name, made in tables.items():
         kept = generate_benchmark.RUNS / run / "tables" / f"{name}.csv"
-        assert kept.read_text(encoding="utf-8") == to_csv(made), f"{kept.name}: {ANEW}"
+        assert kept.read_text(encoding="utf-8") == made.to_csv(), f"{kept.name}: {ANEW}"
 
 
 def test_every_table_of_results_comes_from_rows() -> None:

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
         SkillRecord,
     )
     from skillpager.bench.judge.evidence_measure import evidence_coverage
+    from skillpager.bench.report.methods import compare_methods, summarise
     from skillpager.bench.report.results import Results
-    from skillpager.bench.report.tables.methods import compare_methods, summarise
     from skillpager.bench.run.reproduce import open_run
     from skillpager.bench.run.runs import run_methods, run_settings
     from skillpager.bench.run.selecting import Plan
@@ -44,12 +44,12 @@ _HOMES = {
     "BenchFolder": "data.folder",
     "Plan": "run.selecting",
     "Results": "report.results",
-    "compare_methods": "report.tables.methods",
+    "compare_methods": "report.methods",
     "evidence_coverage": "judge.evidence_measure",
     "open_run": "run.reproduce",
     "run_methods": "run.runs",
     "run_settings": "run.runs",
-    "summarise": "report.tables.methods",
+    "summarise": "report.methods",
 }
 
 

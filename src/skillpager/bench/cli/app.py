@@ -204,8 +204,8 @@ def _run_and_judge(
     suites: Mapping[str, Sequence[str]], place: PlaceOptions, how: RunOptions, asked: ModelOptions
 ) -> None:
     """Run suites, judge their contexts, and print a row for each method."""
+    from skillpager.bench.report.methods import SUMMARY_COLUMNS, summarise
     from skillpager.bench.report.results import Results
-    from skillpager.bench.report.tables.methods import SUMMARY_COLUMNS, summarise
     from skillpager.bench.run.methods import parse_method
 
     folder = _make_contexts(suites, place, how)

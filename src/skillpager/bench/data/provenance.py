@@ -9,7 +9,7 @@ from skillpager.bench.judge.evidence_judge import EVIDENCE
 from skillpager.bench.report import paper
 from skillpager.bench.report.measures import AVERAGE_NODES
 from skillpager.bench.report.results import GROUND_TRUTH, Results
-from skillpager.bench.report.tables.table import MISSING, Table
+from skillpager.bench.report.table import MISSING, Table, frame
 from skillpager.parsing.lines import LINE_END
 
 # characters of a digest that are shown
@@ -88,7 +88,7 @@ def differences(results: Results) -> Table:
         ),
     )
     headings = ("What", "Paper", "Here", "What it does to the numbers")
-    cells = [dict(zip(headings, row, strict=True)) for row in (*rows, *_splitter(results))]
+    cells = frame(dict(zip(headings, row, strict=True)) for row in (*rows, *_splitter(results)))
     return Table("differences", "Why numbers differ from the paper's", cells)
 
 

@@ -1,4 +1,4 @@
-"""Every number of the paper's tables, as data.
+"""Every number of the paper's tables, as data; the rows of its tables of results are in `data/paper.csv`.
 
 Sufficiency, intervals and token reductions are percent. Labels are those under which `bench run` repeats
 a method.
@@ -7,9 +7,13 @@ Reference: *SkillPager: Query-Adaptive Intra-Skill Navigation via Semantic Node 
 label of each table stand beside it.
 """
 
+import csv
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from types import MappingProxyType
+
+DATA = Path(__file__).parent / "data"
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +25,8 @@ class PaperRow:
     sufficiency: float
     low: float
     high: float
-    nodes: float | None = None  # in a context, mean
-    token_reduction: float | None = None  # against full-document prompting
+    nodes: float | None  # in a context, mean
+    token_reduction: float | None  # against full-document prompting
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +37,8 @@ class PaperTable:
     section: str
     skills: int
     queries: int
-    rows: tuple[PaperRow, ...]
     own: str  # label of the proposed method or operating point
+    rows: tuple[PaperRow, ...]
 
     @property
     def reference(self) -> str:
@@ -49,6 +53,19 @@ class PaperTable:
     def row(self, label: str) -> PaperRow:
         """Return the row of a method."""
         return {row.label: row for row in self.rows}[label]
+
+
+def read_data(name: str) -> list[dict[str, str]]:
+    """Return the rows of a file of this package's data."""
+    with (DATA / name).open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def _read(label: str, section: str, skills: int, queries: int, own: str) -> PaperTable:
+    rows = [[*row.values()][1:] for row in read_data("paper.csv") if row["table"] == label]
+    numbers = [[float(cell) if cell else None for cell in row[2:]] for row in rows]
+    read = tuple(PaperRow(*row[:2], *cells) for row, cells in zip(rows, numbers, strict=True))  # type: ignore[arg-type]
+    return PaperTable(label, section, skills, queries, own, read)
 
 
 # ---- §4.1 data
@@ -82,89 +99,18 @@ NODE_TYPES: Mapping[str, tuple[int, float]] = MappingProxyType(
     }
 )
 
-# ---- §3.3
+# ---- the tables of results
 
-GRAPH = PaperTable(
-    label="tab:graph-augmentation",
-    section="§3.3",
-    skills=19,
-    queries=86,
-    rows=(
-        PaperRow("mmr", "MMR", 69.8, 59.3, 79.1, 17.9, 62.4),
-        PaperRow("mmr_graph", "MMR + 1-hop augmentation", 67.4, 57.0, 76.7, 28.1, 48.0),
-        PaperRow("full", "Full-document prompting", 82.6, 74.4, 90.7),
-    ),
-    own="mmr",
-)
-
-# ---- §5.2
-
-MAIN = PaperTable(
-    label="tab:main-results",
-    section="§5.2.1",
-    skills=SKILLS,
-    queries=QUERIES,
-    rows=(
-        PaperRow("full", "Full-document prompt", 82.23, 80.51, 83.90, 57.43),
-        PaperRow("topk_dependency", "Top-k + dependency", 57.85, 55.65, 59.95, 14.80, 36.00),
-        PaperRow("greedy_graph", "Greedy graph", 66.73, 64.66, 68.76, 21.59, 45.10),
-        PaperRow("chunk_mmr", "Naive chunk + MMR", 81.77, 80.05, 83.44, 7.09, -28.81),
-        PaperRow("mmr", "SkillPager", 78.89, 77.01, 80.61, 24.68, 47.04),
-    ),
-    own="mmr",
-)
-CONCEPT = PaperTable(
-    label="tab:concept-ablation",
-    section="§5.2.2",
-    skills=GROUND_TRUTH_SKILLS,
-    queries=975,
-    rows=(
-        PaperRow("concept_only", "Concept only", 20.21, 17.74, 22.77, 13.85),
-        PaperRow("exec_only", "Exec only", 78.26, 75.59, 80.82, 15.74),
-        PaperRow("density:0.3", "Density adaptive (τ = 0.3)", 63.38, 60.31, 66.46, 22.05),
-        PaperRow("density:0.4", "Density adaptive (τ = 0.4)", 62.56, 59.59, 65.64, 21.66),
-        PaperRow("density:0.5", "Density adaptive (τ = 0.5)", 62.46, 59.49, 65.54, 20.07),
-        PaperRow("mmr", "Adaptive", 86.67, 84.51, 88.72, 22.34),
-        PaperRow("full", "Full-document prompting", 88.41, 86.36, 90.36, 47.87),
-    ),
-    own="mmr",
-)
+GRAPH = _read("tab:graph-augmentation", "§3.3", 19, 86, "mmr")
+MAIN = _read("tab:main-results", "§5.2.1", SKILLS, QUERIES, "mmr")
+CONCEPT = _read("tab:concept-ablation", "§5.2.2", GROUND_TRUTH_SKILLS, 975, "mmr")
+LAMBDA = _read("tab:lambda-sweep", "§5.3.1", GROUND_TRUTH_SKILLS, 975, "mmr@lambda=0.7")
+NODE_BUDGET = _read("tab:k-sweep", "§5.3.2", GROUND_TRUTH_SKILLS, 975, "mmr@k=20")
 # queries that the adaptive variant answers and exec_only does not, and the concept nodes in their contexts
 CONCEPT_NEEDED, CONCEPT_NEEDED_SHARE = 113, 54.0
 # verdicts of the concept ablation on which all three votes agree
 STRONG_VOTES = 89.9
 
-# ---- §5.3
-
-LAMBDA = PaperTable(
-    label="tab:lambda-sweep",
-    section="§5.3.1",
-    skills=GROUND_TRUTH_SKILLS,
-    queries=975,
-    rows=(
-        PaperRow("mmr@lambda=0.3", "λ = 0.3", 42.56, 39.49, 45.74, 1.0),
-        PaperRow("mmr@lambda=0.5", "λ = 0.5", 54.05, 50.77, 57.13, 3.97),
-        PaperRow("mmr@lambda=0.7", "λ = 0.7", 85.95, 83.79, 88.10, 22.34),
-        PaperRow("mmr@lambda=0.9", "λ = 0.9", 86.05, 83.90, 88.21, 22.35),
-    ),
-    own="mmr@lambda=0.7",
-)
-NODE_BUDGET = PaperTable(
-    label="tab:k-sweep",
-    section="§5.3.2",
-    skills=GROUND_TRUTH_SKILLS,
-    queries=975,
-    rows=(
-        PaperRow("mmr@k=5", "k = 5", 63.08, 60.00, 66.05, 4.99, 72.67),
-        PaperRow("mmr@k=10", "k = 10", 75.49, 72.72, 78.15, 9.70, 55.48),
-        PaperRow("mmr@k=20", "k = 20", 85.03, 82.77, 87.28, 18.24, 31.66),
-        PaperRow("mmr@k=30", "k = 30", 85.74, 83.49, 87.90, 24.57, 19.61),
-        PaperRow("mmr@k=40", "k = 40", 85.64, 83.38, 87.79, 29.27, 12.77),
-        PaperRow("mmr@k=60", "k = 60", 86.97, 84.82, 89.03, 35.08, 6.77),
-        PaperRow("full", "Full", 88.41, 86.36, 90.36, 47.87),
-    ),
-    own="mmr@k=20",
-)
 # §5.3.3: sufficiency at k = 20 and k = 60 for skills of at most 100 nodes, and for larger ones
 SIZE_BOUNDARY = 100
 SMALL_AT_20, SMALL_AT_60 = 86.40, 87.89

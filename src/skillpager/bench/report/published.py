@@ -9,8 +9,6 @@ described in docs/benchmark-format.md.
 """
 
 import lzma
-from collections import Counter
-from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 
@@ -18,23 +16,24 @@ import pandas as pd
 
 from skillpager.bench.data.folder import MANIFEST, BenchFolder
 from skillpager.bench.data.records import NodeRecord, QueryRecord, SkillRecord
-from skillpager.bench.report.measures import NUMBERS, join
-from skillpager.bench.report.results import Results
+from skillpager.bench.report.results import NUMBERS, Results, join
 from skillpager.errors import BenchError
 from skillpager.files import write_file
 from skillpager.types import NodeType
 
 SKILL_ROWS, ROWS = "skills.csv", "rows.csv.xz"
-# entry of the manifest
-JUDGE = "judge"
-# of xz: higher ones save 7 % of the bytes for several times the time
-PRESET = 6
+JUDGE = "judge"  # entry of the manifest
+PRESET = 6  # of xz: higher ones save 7 % of the bytes for several times the time
 COVERAGE_DIGITS = 6
-NAMES = ("query", "skill", "difficulty", "method")
 TIMES = "seconds"
 COUNTS = tuple(name for name in NUMBERS if name not in (TIMES, "coverage"))
-COLUMNS = (*NAMES, *(name for name in NUMBERS if name != TIMES), "picks")
-TEXTS = (*NAMES, "picks")
+IDS = ("query", "skill", "difficulty", "method")
+COLUMNS = (*IDS, *(name for name in NUMBERS if name != TIMES), "picks")
+KINDS = {**dict.fromkeys(COLUMNS, "float"), **dict.fromkeys((*IDS, "picks"), "str")}
+SKILL_KINDS = {
+    **dict.fromkeys(("skill", "subset", "sha256"), "str"),
+    **dict.fromkeys(map(str, NodeType), "int"),
+}
 
 
 def publish(results: Results, target: Path) -> None:
@@ -43,81 +42,58 @@ def publish(results: Results, target: Path) -> None:
     Raises:
         BenchError: The folder of the results is damaged.
     """
-    made_of = {kind: Counter[str]() for kind in NodeType}
-    for node in results.nodes:
-        made_of[NodeType(node.type)][node.skill] += 1
     skills = pd.DataFrame(
-        {
-            "skill": skill.id,
-            "subset": skill.subset,
-            "sha256": skill.text_sha256,
-            **{str(kind): made_of[kind][skill.id] for kind in NodeType},
-        }
-        for skill in results.skills
+        [(skill.id, skill.subset, skill.text_sha256) for skill in results.skills],
+        columns=["skill", "subset", "sha256"],
     )
-    manifest = BenchFolder(target)
-    manifest.update_manifest({**results.manifest, JUDGE: results.judge})
-    write_file(target / SKILL_ROWS, skills.to_csv(index=False, lineterminator="\n"))
-    text = _all_rows(results).to_csv(index=False, lineterminator="\n")
+    nodes = pd.DataFrame([(node.skill, str(node.type)) for node in results.nodes], columns=["skill", "type"])
+    types = pd.crosstab(nodes["skill"], nodes["type"])
+    types = types.reindex(index=skills["skill"], columns=list(map(str, NodeType)), fill_value=0)
+    rows = pd.concat(
+        [results.rows(label).assign(method=label) for label in filter(results.has, results.labels)]
+    )
+    # by query, so that similar picks stand together, which xz makes small
+    places = {query.id: place for place, query in enumerate(results.queries)}
+    rows = rows.sort_values("query", key=lambda ids: ids.map(places), kind="stable")
+    rows = rows.assign(
+        difficulty=rows["query"].map({query.id: query.difficulty for query in results.queries}),
+        coverage=rows["coverage"].round(COVERAGE_DIGITS),
+        **{name: rows[name].astype("Int64") for name in COUNTS},
+    )[list(COLUMNS)]
+    BenchFolder(target).update_manifest({**results.manifest, JUDGE: results.judge})
+    text = skills.join(types, on="skill").to_csv(index=False, lineterminator="\n")
+    write_file(target / SKILL_ROWS, text)
+    text = rows.to_csv(index=False, lineterminator="\n")
     write_file(target / ROWS, lzma.compress(text.encode(), preset=PRESET))
 
 
-def _all_rows(results: Results) -> pd.DataFrame:
-    """Return the rows of all methods, by query: similar picks stand together, which xz makes small."""
-    difficulty = {query.id: query.difficulty for query in results.queries}
-    labels = filter(results.has, results.labels)
-    rows = pd.concat([results.rows(label).assign(method=label) for label in labels])
-    places = {query.id: place for place, query in enumerate(results.queries)}
-    ordered = rows.sort_values("query", key=lambda ids: ids.map(places), kind="stable")
-    return ordered.assign(
-        difficulty=ordered["query"].map(difficulty),
-        coverage=ordered["coverage"].round(COVERAGE_DIGITS),
-        **{name: ordered[name].astype("Int64") for name in COUNTS},
-    )[list(COLUMNS)]
-
-
 class PublishedFolder(BenchFolder):
-    """Reads published results as a benchmark folder; skills and queries have no texts, nodes no places."""
+    """Reads published results as a benchmark folder; skills and queries have no texts, nodes no places.
+
+    Its methods raise `BenchError` where a file is missing or damaged.
+    """
 
     @cached_property
     def rows(self) -> pd.DataFrame:
-        """The rows of all methods, with the columns `COLUMNS`.
+        """The rows of all methods, with the columns `COLUMNS`."""
+        return self._read(ROWS, KINDS)
 
-        Raises:
-            BenchError: The file is missing or damaged.
-        """
-        kinds = {**dict.fromkeys(COLUMNS, "float"), **dict.fromkeys(TEXTS, "str")}
-        return self._read(ROWS, kinds)
+    @cached_property
+    def _skills(self) -> pd.DataFrame:
+        return self._read(SKILL_ROWS, SKILL_KINDS)
 
     def skills(self) -> list[SkillRecord]:
-        """Return the skills, without their texts.
-
-        Raises:
-            BenchError: The file is missing or damaged.
-        """
-        return [
-            SkillRecord(row["skill"], row["skill"], "", (("", ""),), row["subset"])
-            for row in self._skills.to_dict("records")
-        ]
+        """Return the skills, without their texts."""
+        pairs = self._skills[["skill", "subset"]].itertuples(index=False)
+        return [SkillRecord(skill, skill, "", (("", ""),), subset) for skill, subset in pairs]
 
     def queries(self) -> list[QueryRecord]:
-        """Return the queries that have rows, without their texts.
-
-        Raises:
-            BenchError: The file is missing or damaged.
-        """
-        asked = self.rows.drop_duplicates("query")[["query", "skill", "difficulty"]]
-        return [
-            QueryRecord(query, skill, "", "", difficulty)
-            for query, skill, difficulty in asked.itertuples(index=False)
-        ]
+        """Return the queries that have rows, without their texts."""
+        asked = self.rows.drop_duplicates("query")[["query", "skill", "difficulty"]].itertuples(index=False)
+        return [QueryRecord(query, skill, "", "", difficulty) for query, skill, difficulty in asked]
 
     def nodes(self) -> list[NodeRecord]:
-        """Return the nodes of the skills by type, without their places.
-
-        Raises:
-            BenchError: The file is missing or damaged.
-        """
+        """Return the nodes of the skills by type, without their places."""
         return [
             NodeRecord(row["skill"], "", str(kind), 0.0, "", 0, 0, 0, 0, 0)
             for row in self._skills.to_dict("records")
@@ -132,16 +108,11 @@ class PublishedFolder(BenchFolder):
 
     def judged_methods(self, judge: str) -> list[str]:
         """Return the labels of the methods that have rows."""
-        return sorted(self.rows["method"].unique()) if judge in self.judges() else []
+        return self.methods() if judge in self.judges() else []
 
     def methods(self) -> list[str]:
         """Return the labels of the methods that have rows."""
         return sorted(self.rows["method"].unique())
-
-    @cached_property
-    def _skills(self) -> pd.DataFrame:
-        counts = dict.fromkeys(map(str, NodeType), "int")
-        return self._read(SKILL_ROWS, {"skill": "str", "subset": "str", "sha256": "str", **counts})
 
     def _read(self, name: str, kinds: dict[str, str]) -> pd.DataFrame:
         path = self.path / name
@@ -176,12 +147,10 @@ class PublishedResults(Results):
 
     @cached_property
     def _by_method(self) -> dict[str, pd.DataFrame]:
-        return dict(self._split())
-
-    def _split(self) -> Iterator[tuple[str, pd.DataFrame]]:
-        columns = list(join((), {}, ()).columns)
-        for label, rows in self.folder.rows.groupby("method", sort=False):
-            yield str(label), rows.assign(**{TIMES: float("nan")})[columns].reset_index(drop=True)
+        none = join((), {}, ())
+        rows = self.folder.rows.assign(**{TIMES: float("nan")})
+        grouped = rows.groupby("method", sort=False)
+        return {str(label): group[list(none)].reset_index(drop=True) for label, group in grouped}
 
     def _read(self, label: str) -> pd.DataFrame:
         return self._by_method.get(label, join((), {}, ()))

@@ -7,21 +7,20 @@ tables/<name>.csv                   figures/<name>.png, figures/<name>.svg
 import base64
 import logging
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from skillpager.bench.data.folder import BenchFolder
-from skillpager.bench.data.provenance import run_facts
-from skillpager.bench.report.figures import paper_figures, tradeoffs
-from skillpager.bench.report.figures.drawing import stamped
+from skillpager.bench.data.provenance import differences, run_facts
+from skillpager.bench.report import budgets, claims, compared, figures, methods, paper, stage1, tradeoffs
+from skillpager.bench.report.budgets import Curve, compare_curves, read_curves, without_budget
+from skillpager.bench.report.figures import Picture, graph_figure, stamped
 from skillpager.bench.report.measures import LATENCY_MEDIAN, MICRO_REDUCTION, SUFFICIENCY
-from skillpager.bench.report.parts import SECTIONS, Block
+from skillpager.bench.report.methods import ALPHA, BASELINE, compare_methods, default_methods
 from skillpager.bench.report.results import Results
-from skillpager.bench.report.tables import Table, claims, table
-from skillpager.bench.report.tables.budgets import compare_curves, read_curves, without_budget
-from skillpager.bench.report.tables.methods import ALPHA, BASELINE, compare_methods, default_methods
-from skillpager.bench.report.tables.table import escape_markdown, format_cell
+from skillpager.bench.report.table import Table, escape_markdown, format_cell, render
 from skillpager.bench.run.learned import refusal
 from skillpager.bench.run.methods import parse_method
 from skillpager.errors import SkillPagerError
@@ -41,16 +40,158 @@ TABLES, FIGURES = "tables", "figures"
 HALF = 0.5
 
 Fact = tuple[str, str]
+Block = Table | Picture
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
-    """A section of the report, with what could be made."""
+class Part:
+    """A table or figure that a report may have.
 
-    name: str  # its anchor
+    Attributes:
+        title: Its name where it is missing.
+        make: Makes it, and returns None where it cannot.
+        absent: Why it is missing when there is none.
+        is_figure: Whether it is drawn.
+        shows_types: Whether it shows the types of the run's classifier, or the edges that are made of them.
+        from_rows: Whether published rows suffice for it, so that `make tables` makes it for each published
+            run.
+    """
+
     title: str
-    text: str
-    blocks: list[Block]
+    make: Callable[[Results], Block | None]
+    absent: str
+    is_figure: bool = False
+    shows_types: bool = False
+    from_rows: bool = True
+
+
+def _of_curves(make: Callable[[Sequence[Curve]], Block | None], results: Results) -> Block | None:
+    return make(read_curves(results))
+
+
+def _run(suite: str) -> str:
+    return f"not run: skillpager bench run --methods {suite}"
+
+
+_ANY = _run("main")
+_MAIN = partial(compared.beside_paper, paper.MAIN, "Main results: SkillPager and its baselines")
+_GRAPH = partial(
+    compared.beside_paper,
+    paper.GRAPH,
+    "Graph augmentation: one-hop dependency predecessors added to the selection",
+)
+_CONCEPT = partial(compared.beside_paper, paper.CONCEPT, "Concept nodes in the candidate pool")
+_LAMBDA = partial(
+    compared.beside_paper, paper.LAMBDA, "Effect of λ, the weight of relevance against redundancy"
+)
+_K = partial(
+    compared.beside_paper, paper.NODE_BUDGET, "Effect of k, the number of nodes that may be selected"
+)
+_NOT_VALIDATED = "no answered validation sheet of this judge was scored: see skillpager bench validate"
+
+# title, text and parts of each section, in order; a section without parts is left out
+SECTIONS: tuple[tuple[str, str, tuple[Part, ...]], ...] = (
+    (
+        "The paper's claims",
+        "Each claim compares two methods on the same queries.",
+        (Part("The paper's claims", claims.claims_table, _ANY),),
+    ),
+    (
+        "Data and stage 1",
+        "What the skills are, and what parsing makes of them.",
+        (
+            Part("Composition", stage1.composition, _ANY, from_rows=False),
+            Part("Node types", stage1.node_types, _ANY, shows_types=True),
+            Part(
+                "Parser quality",
+                stage1.parser_agreement,
+                "the skills carry no node types by annotators",
+                shows_types=True,
+                from_rows=False,
+            ),
+            Part(
+                "Cost",
+                stage1.costs,
+                "the run was made before edges and times were recorded: run again with another --out",
+                from_rows=False,
+            ),
+        ),
+    ),
+    (
+        "Main results",
+        "The paper's method and its baselines, at the paper's settings.",
+        (
+            Part("Main results", _MAIN, _run("main")),
+            Part("The judge against people", stage1.judge_validation, _NOT_VALIDATED),
+        ),
+    ),
+    (
+        "Ablations",
+        "The method with one part taken away or exchanged.",
+        (
+            Part("Concept ablation", _CONCEPT, _run("concept")),
+            Part("Concept ablation, figure", figures.concept_figure, _run("concept"), is_figure=True),
+            Part("Queries that need concept nodes", compared.concept_need, _run("concept")),
+            Part("Graph augmentation", _GRAPH, _run("graph")),
+            Part("Granularity", compared.granularity, _run("granularity")),
+            Part("Encoder", compared.encoders, _run("encoder")),
+            Part("Classifier", compared.classifiers, _run("classifier")),
+        ),
+    ),
+    (
+        "Hyperparameters",
+        "How λ, k and the boundary of the dynamic budget behave.",
+        (
+            Part("λ sweep", _LAMBDA, _run("lambda")),
+            Part("λ sweep, figure", figures.lambda_figure, _run("lambda"), is_figure=True),
+            Part("k sweep", _K, _run("k")),
+            Part("k sweep, figure", figures.node_budget_figure, _run("k"), is_figure=True),
+            Part("k by size", compared.size_sweep, _run("k")),
+        ),
+    ),
+    (
+        "All methods",
+        "Beyond the paper: every method that was run, at its default budget.",
+        (
+            Part("All methods", methods.all_methods, _run("offline")),
+            Part("Pareto plot", tradeoffs.pareto_figure, _run("offline"), is_figure=True),
+            Part("Tests between methods", methods.pairwise, _run("offline")),
+            Part("By difficulty", methods.by_difficulty, "the queries carry no difficulty"),
+            Part("By size", methods.by_size, _ANY),
+        ),
+    ),
+    (
+        "Equal budgets",
+        "Methods stop at different sizes by default; here each may spend the same share of a skill's tokens.",
+        (
+            Part("Matched budgets", partial(_of_curves, budgets.matched_budgets), _run("budget")),
+            Part(
+                "Matched budgets, figure",
+                partial(_of_curves, tradeoffs.budget_figure),
+                _run("budget"),
+                is_figure=True,
+            ),
+            Part(
+                "Matched budgets by method",
+                partial(_of_curves, tradeoffs.panels_figure),
+                _run("budget"),
+                is_figure=True,
+            ),
+        ),
+    ),
+    (
+        "How it was measured",
+        "Intervals are percentile bootstraps with 10,000 resamples and seed 42, as in the paper. They draw "
+        "queries where they stand beside the paper's, and whole skills where two methods are compared: five "
+        "queries about one skill are not five independent observations.",
+        (
+            Part("Differences", differences, _ANY, from_rows=False),
+            Part("Methods", methods.glossary, _ANY),
+            Part("Measures", methods.measures_table, _ANY, from_rows=False),
+        ),
+    ),
+)
+PARTS = tuple(part for *_, parts in SECTIONS for part in parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +202,7 @@ class Report:
     lead: str
     facts: list[Fact]  # settings and data that the results depend on
     findings: list[Fact]
-    sections: list[Section]
+    sections: list[tuple[str, str, list[Block]]]  # title, text and what could be made
     absent: list[Fact]  # title of each table or figure that could not be made, and why
     note: str = ""  # on every table and picture: who has learned from the skills
 
@@ -90,12 +231,13 @@ def write_report(
         MissingExtraError: A package of the extra `bench` is not installed.
     """
     report = make_report(Results(folder, judge, allow_trained=allow_trained), pager or SkillPager())
-    files = {"report.html": to_page(report).encode(), "report.md": to_text(report).encode()}
-    for block in (block for section in report.sections for block in section.blocks):
+    page = render("report.html", report=report, block_html=_block_html)
+    files = {"report.html": page.encode(), "report.md": ("\n".join(_lines(report)) + "\n").encode()}
+    for block in (block for *_, blocks in report.sections for block in blocks):
         if isinstance(block, Table):
             # a file is read without the report, so that the note is a column of it
-            rows = [{**row, "Note": report.note} for row in block.rows] if report.note else block.rows
-            files[f"{TABLES}/{block.name}.csv"] = table.to_csv(replace(block, rows=rows)).encode()
+            rows = block.rows.assign(Note=report.note) if report.note else block.rows
+            files[f"{TABLES}/{block.name}.csv"] = replace(block, rows=rows).to_csv().encode()
         else:
             files[f"{FIGURES}/{block.name}.png"] = block.png
             files[f"{FIGURES}/{block.name}.svg"] = block.svg
@@ -106,29 +248,32 @@ def write_report(
 
 def make_report(results: Results, pager: SkillPager) -> Report:
     """Return the report of results."""
-    sections: list[Section] = []
+    sections: list[tuple[str, str, list[Block]]] = []
     absent: list[Fact] = [("Methods", results.refused_note)] if results.refused_note else []
     note, total = results.trained_note, len(results.skills)
-    for planned in SECTIONS:
+    graph = Part("Node graph", partial(graph_figure, pager=pager), _ANY, shows_types=True)
+    for title, text, parts in SECTIONS:
         blocks: list[Block] = []
-        for part in planned.parts:
+        for part in (*parts, graph) if title == "Data and stage 1" else parts:
             if part.shows_types and results.types_learned and not results.allow_trained:
                 absent.append((part.title, refusal({"the classifier": results.types_learned}, total)))
                 continue
             made, reason = None, part.absent
             try:
                 with stamped(note):
-                    made = part.make(results) if part.make else paper_figures.graph_figure(results, pager)
+                    made = part.make(results)
             except SkillPagerError as error:  # a report without one figure is better than none
                 logger.warning("%s: %s", part.title, error)
                 reason = str(error)
             if made is None:
                 left_out = ", or its methods have learned from these skills" if results.refused_note else ""
                 absent.append((part.title, reason + left_out))
+            elif isinstance(made, Table):
+                blocks.append(replace(made, note=f"{made.note} {note}".strip()))
             else:
-                blocks.append(_with_note(made, note))
+                blocks.append(replace(made, caption=f"{made.caption} {note}".strip()))
         if blocks:
-            sections.append(Section(planned.name, planned.title, planned.text, blocks))
+            sections.append((title, text, blocks))
     subsets = ", ".join(dict.fromkeys(skill.subset for skill in results.skills if skill.subset))
     noted = [("Learned from", note)] if note else []
     return Report(
@@ -140,15 +285,6 @@ def make_report(results: Results, pager: SkillPager) -> Report:
         absent=absent,
         note=note,
     )
-
-
-def _with_note(block: Block, note: str) -> Block:
-    """Return a table or picture with a note behind its own, if there is one."""
-    if not note:
-        return block
-    if isinstance(block, Table):
-        return replace(block, note=f"{block.note} {note}".lstrip())
-    return replace(block, caption=f"{block.caption} {note}")
 
 
 # ---- findings: the main results as labels and numbers
@@ -228,24 +364,16 @@ def _at_half(results: Results) -> Iterator[Fact]:
 # ---- forms
 
 
-def to_page(report: Report) -> str:
-    """Return the report as one HTML page; tables and figures are in it, everything is escaped."""
-
-    def block_html(block: Block) -> str:
-        if isinstance(block, Table):
-            return table.to_html(block)
-        image = base64.b64encode(block.svg).decode()
-        return table.render("figure.html", picture=block, source=f"data:image/svg+xml;base64,{image}")
-
-    return table.render("report.html", report=report, block_html=block_html)
-
-
-def to_text(report: Report) -> str:
-    """Return the report as Markdown, with its figures as files beside it."""
-    return "\n".join(_lines(report)) + "\n"
+def _block_html(block: Block) -> str:
+    if isinstance(block, Table):
+        return block.to_html()
+    image = base64.b64encode(block.svg).decode()
+    return render("figure.html", picture=block, source=f"data:image/svg+xml;base64,{image}")
 
 
 def _lines(report: Report) -> Iterator[str]:
+    """Yield the lines of the report as Markdown, with its figures as files beside it."""
+
     def listed(facts: Sequence[Fact]) -> Iterator[str]:
         yield from (f"- **{escape_markdown(name)}**: {escape_markdown(value)}" for name, value in facts)
 
@@ -253,14 +381,14 @@ def _lines(report: Report) -> Iterator[str]:
     yield from listed(report.facts)
     yield "\n## Findings\n"
     yield from listed(report.findings)
-    for section in report.sections:
-        yield f"\n## {escape_markdown(section.title)}\n\n{escape_markdown(section.text)}\n"
-        for block in section.blocks:
+    for title, text, blocks in report.sections:
+        yield f"\n## {escape_markdown(title)}\n\n{escape_markdown(text)}\n"
+        for block in blocks:
             if isinstance(block, Table):
-                yield table.to_markdown(block)
+                yield block.to_markdown()
             else:
-                title, alt, caption = map(escape_markdown, (block.title, block.alt, block.caption))
-                yield f"**{title}**\n\n![{alt}]({FIGURES}/{block.name}.svg)\n\n{caption}\n"
+                name, alt, caption = map(escape_markdown, (block.title, block.alt, block.caption))
+                yield f"**{name}**\n\n![{alt}]({FIGURES}/{block.name}.svg)\n\n{caption}\n"
     if report.absent:
         yield "\n## Not in this report\n"
         yield from listed(report.absent)

@@ -2,15 +2,21 @@
 
 import logging
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
 import pandas as pd
 
 from skillpager.bench.data.folder import BenchFolder, read_records
-from skillpager.bench.data.records import NodeRecord, QueryRecord, SelectionRecord, SkillRecord
-from skillpager.bench.report.measures import join
+from skillpager.bench.data.records import (
+    JudgmentRecord,
+    NodeRecord,
+    QueryRecord,
+    SelectionRecord,
+    SkillRecord,
+)
 from skillpager.bench.run.learned import (
     classifier_folders,
     count_learned,
@@ -23,6 +29,7 @@ from skillpager.bench.run.learned import (
 from skillpager.bench.run.own_parts import OWN
 from skillpager.errors import BenchError
 from skillpager.json_types import JsonObject
+from skillpager.types import NodeType
 
 logger = logging.getLogger(__name__)
 
@@ -33,6 +40,53 @@ MIN_JUDGED = 0.9
 # the paper's ablations and sweeps are on the skills with curated answers (§5.2.2): the subset of the paper's
 # data, and the evidence data that annotates the same skills
 GROUND_TRUTH = frozenset({"gt", "skillsbench"})
+
+# the numbers of a row, without the ids of its query and of the query's skill
+NUMBERS = (
+    "sufficient",  # 1 where the judge held the page for sufficient, else 0
+    "coverage",  # share of the evidence in the page, 0 to 1; NaN where the judge measures none
+    "unanimous",  # 1 where all votes agree, else 0; NaN where there is one vote
+    "nodes",  # nodes in the page
+    "concepts",  # concept nodes in the page
+    "tokens",  # tokens of the page
+    "full_tokens",  # tokens of the skill without front matter
+    "node_tokens",  # tokens of the nodes in the page
+    "pool_tokens",  # tokens of all typed nodes of the skill
+    "seconds",  # time of selection and rendering
+)
+
+
+def join(
+    selections: Iterable[SelectionRecord], judgments: Mapping[str, JudgmentRecord], queries: Iterable[str]
+) -> pd.DataFrame:
+    """Return the rows of a method's selections that have a verdict, in the order of `queries`.
+
+    A verdict on another page than the selection's is ignored. Of two selections for one query the last
+    counts. The texts of the pages are left out; `picks` are ids in the order of picking.
+    """
+    rows: dict[str, tuple[object, ...]] = {}
+    for each in selections:
+        verdict = judgments.get(each.query)
+        if verdict is None or verdict.context_sha256 != each.context_sha256:
+            continue
+        rows[each.query] = (
+            each.query,
+            each.skill,
+            verdict.sufficient,
+            np.nan if verdict.coverage is None else verdict.coverage,
+            len(set(verdict.votes)) == 1 if len(verdict.votes) > 1 else np.nan,
+            len(each.nodes),
+            each.types.get(NodeType.CONCEPT, 0),
+            each.tokens,
+            each.full_tokens,
+            each.node_tokens,
+            each.pool_tokens,
+            each.seconds,
+            " ".join(each.picks),
+        )
+    found = [rows[query] for query in queries if query in rows]
+    columns = ["query", "skill", *NUMBERS, "picks"]
+    return pd.DataFrame(found, columns=columns).astype(dict.fromkeys(NUMBERS, float))
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +120,9 @@ class Results:
         self.skills: list[SkillRecord] = folder.skills()
         self.queries: list[QueryRecord] = folder.queries()
         self._rows: dict[str, pd.DataFrame] = {}
+        suites = [label for name in self.entry("suites") for label in self.suite(name)]
+        # every method of the manifest, in the order of its suites
+        self.labels = tuple(dict.fromkeys([*suites, *self.entry("methods")]))
         if not set(folder.judged_methods(judge)) & set(self.labels):
             raise BenchError(
                 f"{folder.path} holds no verdicts of the judge {judge!r} on a method that was run: "
@@ -74,11 +131,21 @@ class Results:
         if self.refused_note and set(self.labels) <= self.learned.keys():
             raise BenchError(self.refused_note)
 
-    @cached_property
-    def labels(self) -> tuple[str, ...]:
-        """Every method of the manifest, in the order of its suites."""
-        suites = [label for name in self._entry("suites") for label in self.suite(name)]
-        return tuple(dict.fromkeys([*suites, *self._entry("methods")]))
+    def entry(self, name: str) -> Mapping[str, object]:
+        """Return an entry of the manifest; empty if it is not there."""
+        found = self.manifest.get(name)
+        return found if isinstance(found, Mapping) else {}
+
+    def suite(self, name: str) -> tuple[str, ...]:
+        """Return the methods that were run under the name of a suite."""
+        labels = self.entry("suites").get(name, ())
+        return tuple(map(str, labels)) if isinstance(labels, list) else ()
+
+    def own_meaning(self, strategy: str) -> str:
+        """Return what a strategy that is not ours said of itself when it was run."""
+        found = self.entry(OWN).get(strategy)
+        says = found.get("says") if isinstance(found, Mapping) else None
+        return f"Not of SkillPager: {says}" if says else "Not of SkillPager; it says nothing about itself."
 
     @cached_property
     def nodes(self) -> list[NodeRecord]:
@@ -99,20 +166,11 @@ class Results:
     @cached_property
     def validation(self) -> Mapping[str, JudgeAgreement]:
         """How people agree with the judge, by vote pattern and for `all`; empty unless it was scored."""
-        scored = self._entry("validation").get(self.judge)
+        scored = self.entry("validation").get(self.judge)
         groups = scored if isinstance(scored, Mapping) else {}
         return {name: JudgeAgreement(**group) for name, group in groups.items()}
 
-    def suite(self, name: str) -> tuple[str, ...]:
-        """Return the methods that were run under the name of a suite."""
-        labels = self._entry("suites").get(name, ())
-        return tuple(map(str, labels)) if isinstance(labels, list) else ()
-
-    def own_meaning(self, strategy: str) -> str:
-        """Return what a strategy that is not ours said of itself when it was run."""
-        entry = self._entry(OWN).get(strategy)
-        says = entry.get("says") if isinstance(entry, Mapping) else None
-        return f"Not of SkillPager: {says}" if says else "Not of SkillPager; it says nothing about itself."
+    # ---- rows
 
     def rows(self, label: str, skills: Collection[str] | None = None) -> pd.DataFrame:
         """Return the rows of a method, in the order of the queries; of the queries about `skills` if given.
@@ -150,16 +208,12 @@ class Results:
             )
         return rows if judged >= MIN_JUDGED * total else rows[:0]
 
-    def _entry(self, name: str) -> Mapping[str, object]:
-        entry = self.manifest.get(name)
-        return entry if isinstance(entry, Mapping) else {}
-
     # ---- skills that methods have learned from: there they look better than they are
 
     @cached_property
     def learned(self) -> Mapping[str, int]:
         """How many of the skills each method has learned from, without those that learned from none."""
-        run = self._entry("run")
+        run = self.entry("run")
         parts = {name: str(run.get(name, "")) for name in ("encoder", "classifier")}
         # the run has noted what its encoder learned from; of shipped models it is known without it
         return {**count_learned(self.labels, self.skills, **parts), **noted_learned(self.manifest)}
@@ -167,7 +221,7 @@ class Results:
     @cached_property
     def types_learned(self) -> int:
         """From how many of the skills the run's classifier has learned."""
-        folders = classifier_folders(str(self._entry("run").get("classifier", "")))
+        folders = classifier_folders(str(self.entry("run").get("classifier", "")))
         return count_seen(self.skills, frozenset[str]().union(*map(read_learned_from, folders)))
 
     @cached_property

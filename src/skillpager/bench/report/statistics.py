@@ -1,4 +1,4 @@
-"""Intervals and tests over queries, and over the skills that queries share.
+"""Intervals and paired tests over queries, and over the skills that queries share.
 
 Every quantity is a ratio of two sums over queries: a mean divides by the number of queries, a micro-averaged
 token reduction by the tokens of the full documents. A resample draws queries with replacement, as the paper
@@ -15,16 +15,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skillpager.errors import require_extra
-
 Numbers = NDArray[np.float64]
 
 SAMPLES, SEED = 10_000, 42  # resamples (the paper's B) and seed of the random generator, paper §5.3.1
 LEVEL = 0.95  # share of the resamples inside an interval
 # a smaller mean difference is zero: processors round sums differently, and p values must not depend on that
 ROUNDING = 1e-12
-# numbers held at once while resampling, 8 bytes each
-BLOCK = 2_000_000
+BATCH = 1_000  # resamples held at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +62,22 @@ def bootstrap(
     Raises:
         ValueError: There is nothing to resample, or the lengths differ.
     """
-    pairs = _pairs(parts, wholes, clusters)
-    low, high = np.quantile(_resample(pairs), [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    total, weight = pairs.sum(axis=0)
+    sums = _sums(parts, wholes, clusters)
+    low, high = np.quantile(_resample(sums), [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    total, weight = sums.sum(axis=1)
     return Interval(float(total / weight), float(low), float(high))
+
+
+def bootstrap_p(differences: ArrayLike, *, clusters: Sequence[str] | None = None) -> float:
+    """Return the two-sided p that the mean difference is zero: twice the smaller tail of the resamples.
+
+    The least possible value is `2 / (SAMPLES + 1)`.
+
+    Reference: Efron and Tibshirani (1993), chapter 16; Davison and Hinkley (1997), §4.2.5 for the + 1.
+    """
+    resampled = _resample(_sums(differences, None, clusters))
+    tail = min(np.sum(resampled <= ROUNDING), np.sum(resampled >= -ROUNDING))
+    return min(1.0, 2 * (float(tail) + 1) / (SAMPLES + 1))
 
 
 def compare(first: ArrayLike, second: ArrayLike, *, clusters: Sequence[str]) -> Comparison:
@@ -93,71 +102,48 @@ def compare(first: ArrayLike, second: ArrayLike, *, clusters: Sequence[str]) -> 
     )
 
 
-def bootstrap_p(differences: ArrayLike, *, clusters: Sequence[str] | None = None) -> float:
-    """Return the two-sided p that the mean difference is zero: twice the smaller tail of the resamples.
-
-    The least possible value is `2 / (SAMPLES + 1)`.
-
-    Reference: Efron and Tibshirani (1993), chapter 16; Davison and Hinkley (1997), §4.2.5 for the + 1.
-    """
-    resampled = _resample(_pairs(differences, None, clusters))
-    tail = min(np.sum(resampled <= ROUNDING), np.sum(resampled >= -ROUNDING))
-    return min(1.0, 2 * (float(tail) + 1) / (SAMPLES + 1))
-
-
 def mcnemar(first_only: int, second_only: int) -> float:
-    """Return the exact two-sided p of McNemar's test from the numbers of discordant queries.
+    """Return the exact two-sided p of McNemar's test from the numbers of discordant queries."""
+    from statsmodels.stats import contingency_tables
 
-    Reference: McNemar, *Psychometrika* 12 (1947).
-    """
-    if first_only + second_only == 0:
-        return 1.0
-    stats = require_extra("scipy.stats", extra="bench", purpose="McNemar's test")
-    return float(stats.binomtest(first_only, first_only + second_only, 0.5).pvalue)
+    return float(contingency_tables.mcnemar([[0, first_only], [second_only, 0]], exact=True).pvalue)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Return p values corrected for their number, in the order given.
+    """Return p values corrected for their number by Holm's method, in the order given."""
+    from statsmodels.stats.multitest import multipletests
 
-    Reference: Holm, *Scandinavian Journal of Statistics* 6 (1979).
-    """
-    corrected = [0.0] * len(p_values)
-    largest = 0.0
-    for rank, place in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
-        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[place]))
-        corrected[place] = largest
-    return corrected
+    return [float(p) for p in multipletests(p_values, method="holm")[1]] if p_values else []
 
 
-def _pairs(parts: ArrayLike, wholes: ArrayLike | None, clusters: Sequence[str] | None) -> Numbers:
-    """Return `(n, 2)` numerators and denominators, summed over each cluster where there are clusters."""
+def _sums(parts: ArrayLike, wholes: ArrayLike | None, clusters: Sequence[str] | None) -> Numbers:
+    """Return `(2, n)` numerators and denominators, summed over each cluster where there are clusters."""
     numerators = np.asarray(parts, dtype=float)
     denominators = np.ones_like(numerators) if wholes is None else np.asarray(wholes, dtype=float)
     if numerators.ndim != 1 or numerators.shape != denominators.shape or not numerators.size:
         raise ValueError(f"parts {numerators.shape} and wholes {denominators.shape} must be (n,), n > 0")
-    pairs = np.stack([numerators, denominators], axis=1)
     if clusters is None:
-        return pairs
-    if len(clusters) != len(pairs):
-        raise ValueError(f"{len(clusters)} clusters for {len(pairs)} queries: give each query its skill")
-    names, members = np.unique(np.asarray(clusters), return_inverse=True)
-    summed = np.zeros((len(names), 2))
-    np.add.at(summed, members, pairs)
-    return summed
+        return np.stack([numerators, denominators])
+    if len(clusters) != numerators.size:
+        raise ValueError(f"{len(clusters)} clusters for {numerators.size} queries: give each query its skill")
+    members = np.unique(np.asarray(clusters), return_inverse=True)[1]
+    return np.stack([np.bincount(members, weights=each) for each in (numerators, denominators)])
 
 
-def _resample(pairs: Numbers) -> Numbers:
-    """Return `(SAMPLES,)` ratios of resamples of the rows of `pairs`.
+def _resample(sums: Numbers) -> Numbers:
+    """Return `(SAMPLES,)` ratios of resamples of the columns of `sums`."""
+    if sums.shape[1] == 1:  # scipy wants two or more
+        return np.full(SAMPLES, sums[0, 0] / sums[1, 0])
+    from scipy import stats
 
-    Equal rows are drawn together: how often each distinct row falls into a resample is multinomial. So
-    verdicts, of which there are two kinds, cost two numbers a resample and not one for each query.
-    """
-    rows, counts = np.unique(pairs, axis=0, return_counts=True)
-    random = np.random.default_rng(SEED)
-    ratios = np.empty(SAMPLES)
-    step = max(1, BLOCK // len(rows))
-    for start in range(0, SAMPLES, step):
-        size = min(step, SAMPLES - start)
-        drawn = random.multinomial(counts.sum(), counts / counts.sum(), size=size) @ rows
-        ratios[start : start + size] = drawn[:, 0] / drawn[:, 1]
-    return ratios
+    found: Numbers = stats.bootstrap(
+        sums,
+        lambda parts, wholes, axis: parts.sum(axis=axis) / wholes.sum(axis=axis),
+        paired=True,
+        vectorized=True,
+        n_resamples=SAMPLES,
+        batch=BATCH,
+        method="percentile",
+        rng=SEED,
+    ).bootstrap_distribution
+    return found

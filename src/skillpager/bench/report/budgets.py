@@ -4,19 +4,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pandas as pd
 
 from skillpager.bench.report.measures import COVERAGE, MICRO_REDUCTION, SUFFICIENCY
+from skillpager.bench.report.methods import BASELINE, CI
 from skillpager.bench.report.results import Results
-from skillpager.bench.report.statistics import Interval, Numbers, bootstrap, bootstrap_p, holm
-from skillpager.bench.report.tables.methods import BASELINE, CI
-from skillpager.bench.report.tables.table import Cell, PValue, Table
+from skillpager.bench.report.statistics import Interval, bootstrap, bootstrap_p, holm
+from skillpager.bench.report.table import Cell, Table, frame, with_ends
 from skillpager.bench.run.methods import METHOD_STRATEGIES, parse_method
 
 # budgets at which the table shows the curves
 SHOWN = (0.3, 0.5, 0.7)
-
-# column of the reasons
-NOT_RUN = "Not run"
+NOT_RUN = "Not run"  # column of the reasons
 # why the strategies without shipped weights have no row, unless a run names a model
 NO_MODEL = {
     "reranker": "no cross-encoder was named: skillpager bench run --methods reranker:MODEL@tokens=50%",
@@ -28,17 +27,30 @@ NO_MODEL = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Curve:
-    """A method over budgets, on the queries that it was judged on at every budget."""
+    """A method over budgets, on the queries that it was judged on at every budget.
 
-    method: str  # label without its budget
-    shares: tuple[float, ...]  # budgets, ascending, as shares of the skill's tokens, 0 to 1
-    used: tuple[float, ...]  # share of all tokens that the pages have in fact, at each budget
-    sufficiency: tuple[float, ...]  # percent, at each budget
-    coverage: tuple[float, ...]  # percent, at each budget; NaN where the judge measures none
-    query: tuple[str, ...]  # ids of the queries
-    skill: tuple[str, ...]  # ids of their skills
-    verdicts: Numbers  # `(n_budgets, n_queries)`, 1 where the page is sufficient, else 0
-    areas: Numbers  # `(n_queries,)` area under each query's own curve, 0 to 1
+    Attributes:
+        method: Its label without a budget.
+        points: A row for each budget, ascending: `share` (the budget, 0 to 1), `used` (the share of all
+            tokens that the pages have in fact), `sufficiency` and `coverage` (percent; NaN where the judge
+            measures none).
+        rows: A row for each query, by its id: `skill`, a column of verdicts for each budget, and `area`, the
+            area under the query's own curve, 0 to 1.
+    """
+
+    method: str
+    points: pd.DataFrame
+    rows: pd.DataFrame
+
+    @property
+    def shares(self) -> tuple[float, ...]:
+        """The budgets."""
+        return tuple(self.points["share"])
+
+    def at(self, share: float) -> dict[str, float]:
+        """Return the point at a budget; empty if the method was not run there."""
+        found = self.points[self.points["share"] == share].to_dict("records")
+        return {str(name): float(value) for each in found for name, value in each.items()}
 
     def area(self, *, by_skill: bool = False) -> Interval:
         """Return the normalised area under the sufficiency curve, percent, with its bootstrap interval.
@@ -46,27 +58,20 @@ class Curve:
         It is the trapezoid rule over the budgets, divided by their range, and so the mean sufficiency
         over budgets. The rule is linear: the area of the mean curve is the mean of the queries' areas.
         """
-        return bootstrap(self.areas, clusters=self.skill if by_skill else None).scaled(100)
+        clusters = list(self.rows["skill"]) if by_skill else None
+        return bootstrap(self.rows["area"], clusters=clusters).scaled(100)
+
+    def gaps(self, base: "Curve") -> pd.DataFrame:
+        """Return by how much the numbers of each query of both curves are above those of the other."""
+        mine = self.rows[self.rows.index.isin(base.rows.index)]
+        columns = [name for name in (*self.shares, "area") if name in base.rows]
+        return (mine[columns] - base.rows.loc[mine.index, columns]).assign(skill=mine["skill"])
 
     def differences(self, base: "Curve") -> list[Interval]:
         """Return at each budget of both curves the points by which this is above another, drawing skills."""
-        mine, theirs = self.common(base)
-        skills = [self.skill[place] for place in mine]
-        return [
-            bootstrap(
-                self.verdicts[self.shares.index(share)][mine]
-                - base.verdicts[base.shares.index(share)][theirs],
-                clusters=skills,
-            ).scaled(100)
-            for share in self.shares
-            if share in base.shares
-        ]
-
-    def common(self, base: "Curve") -> tuple[list[int], list[int]]:
-        """Return the places of the queries that both curves have, in this and in the other."""
-        places = {query: place for place, query in enumerate(base.query)}
-        mine = [place for place, query in enumerate(self.query) if query in places]
-        return mine, [places[self.query[place]] for place in mine]
+        gaps = self.gaps(base)
+        shares = [share for share in self.shares if share in gaps]
+        return [bootstrap(gaps[share], clusters=list(gaps["skill"])).scaled(100) for share in shares]
 
 
 def read_curves(results: Results) -> list[Curve]:
@@ -77,7 +82,7 @@ def read_curves(results: Results) -> list[Curve]:
         if share is not None and results.has(label):
             budgets.setdefault(without_budget(label), {})[share] = label
     curves = [_curve(results, name, labels) for name, labels in budgets.items() if len(labels) > 1]
-    return sorted((curve for curve in curves if curve.query), key=lambda curve: -float(curve.areas.mean()))
+    return sorted((c for c in curves if len(c.rows)), key=lambda curve: -float(curve.rows["area"].mean()))
 
 
 def without_budget(label: str) -> str:
@@ -86,20 +91,17 @@ def without_budget(label: str) -> str:
 
 
 def _curve(results: Results, name: str, labels: Mapping[float, str]) -> Curve:
-    shares = tuple(sorted(labels))
-    points = results.common(*(labels[share] for share in shares))
-    verdicts = np.stack([rows["sufficient"].to_numpy() for rows in points])
-    return Curve(
-        method=name,
-        shares=shares,
-        used=tuple(1 - MICRO_REDUCTION.of(rows) / 100 for rows in points),
-        sufficiency=tuple(SUFFICIENCY.of(rows) for rows in points),
-        coverage=tuple(COVERAGE.of(rows) for rows in points),
-        query=tuple(points[0]["query"]),
-        skill=tuple(points[0]["skill"]),
-        verdicts=verdicts,
-        areas=np.trapezoid(verdicts, np.asarray(shares), axis=0) / (shares[-1] - shares[0]),
-    )
+    shares = sorted(labels)
+    found = dict(zip(shares, results.common(*(labels[share] for share in shares)), strict=True))
+    points = [
+        (share, 1 - MICRO_REDUCTION.of(rows) / 100, SUFFICIENCY.of(rows), COVERAGE.of(rows))
+        for share, rows in found.items()
+    ]
+    verdicts = pd.DataFrame({share: rows.set_index("query")["sufficient"] for share, rows in found.items()})
+    areas = np.trapezoid(verdicts, shares, axis=1) / (shares[-1] - shares[0])
+    skills = found[shares[0]].set_index("query")["skill"]
+    columns = ["share", "used", "sufficiency", "coverage"]
+    return Curve(name, pd.DataFrame(points, columns=columns), verdicts.assign(skill=skills, area=areas))
 
 
 def compare_curves(curves: Sequence[Curve], base: Curve) -> dict[str, tuple[Interval, float]]:
@@ -109,13 +111,11 @@ def compare_curves(curves: Sequence[Curve], base: Curve) -> dict[str, tuple[Inte
     """
     found: dict[str, tuple[Interval, float]] = {}
     for curve in curves:
-        mine, theirs = curve.common(base)
-        if curve is base or not mine:
-            continue
-        gaps = curve.areas[mine] - base.areas[theirs]
-        skills = [curve.skill[place] for place in mine]
-        difference = bootstrap(gaps, clusters=skills).scaled(100)
-        found[curve.method] = difference, bootstrap_p(gaps, clusters=skills)
+        gaps = curve.gaps(base)
+        if curve is not base and len(gaps):
+            skills = list(gaps["skill"])
+            difference = bootstrap(gaps["area"], clusters=skills).scaled(100)
+            found[curve.method] = difference, bootstrap_p(gaps["area"], clusters=skills)
     corrected = holm([p for _, p in found.values()])
     return {name: (found[name][0], p) for name, p in zip(found, corrected, strict=True)}
 
@@ -133,40 +133,32 @@ def matched_budgets(curves: Sequence[Curve]) -> Table | None:
         return None
     base = next((curve for curve in curves if curve.method == BASELINE), None)
     tests = compare_curves(curves, base) if base else {}
-    with_coverage = not any(np.isnan(curve.coverage).any() for curve in curves)
-    rows: list[dict[str, Cell]] = []
+    columns = {"sufficiency": "Suff. (%)", "coverage": COVERAGE.heading, "used": "used (%)"}
+    if any(curve.points["coverage"].isna().any() for curve in curves):
+        del columns["coverage"]
+    absent = not_run(curves)
+    lines: list[dict[str, Cell]] = []
     for curve in curves:
         difference, p = tests.get(curve.method, (None, None))
-        row: dict[str, Cell] = {
-            "Method": curve.method,
-            f"Area (%) {CI}": curve.area(),
-            f"against {BASELINE} (points) {CI}": difference,
-            "p, Holm": None if p is None else PValue(p),
-        }
+        line: dict[str, Cell] = {"Method": curve.method, **with_ends(f"Area (%) {CI}", curve.area())}
+        line |= with_ends(f"against {BASELINE} (points) {CI}", difference) | {"p, Holm": p}
         for share in SHOWN:
-            place = curve.shares.index(share) if share in curve.shares else None
-            group = f"Budget of {100 * share:.0f} %"
-            row[f"{group}: Suff. (%)"] = None if place is None else curve.sufficiency[place]
-            if with_coverage:
-                row[f"{group}: {COVERAGE.heading}"] = None if place is None else curve.coverage[place]
-            row[f"{group}: used (%)"] = None if place is None else 100 * curve.used[place]
-        rows.append(row)
-    absent = not_run(curves)
-    if absent:
-        rows = [row | {NOT_RUN: None} for row in rows]
-        rows += [
-            dict.fromkeys(rows[0]) | {"Method": name, NOT_RUN: reason} for name, reason in absent.items()
-        ]
+            point = curve.at(share)
+            for key, name in columns.items():
+                number = point[key] * (100 if key == "used" else 1) if point else None
+                line[f"Budget of {100 * share:.0f} %: {name}"] = number
+        lines.append(line | ({NOT_RUN: None} if absent else {}))
+    lines += [{"Method": name, NOT_RUN: reason} for name, reason in absent.items()]
     low, high = 100 * curves[0].shares[0], 100 * curves[0].shares[-1]
     return Table(
         "matched-budgets",
         "Equal budgets: sufficiency when every method may spend the same share of a skill's tokens",
-        rows,
+        frame(lines),
         note=f"Area: under the curve of sufficiency over budgets from {low:.0f} to {high:.0f} % of a skill's "
         "tokens, by the trapezoid rule, divided by that range: the mean sufficiency over budgets. Its "
         "interval draws queries. Interval and p of the difference draw skills; p is corrected for "
         f"{len(tests)} tests. A budget is a ceiling: “used” is what the contexts take in fact. A strategy "
         "whose model was not at hand has no numbers, because other weights would make another method.",
-        digits={"p, Holm": 4} | {heading: 1 for heading in rows[0] if heading.startswith("Budget")},
+        digits={"p, Holm": 4} | {heading: 1 for heading in lines[0] if heading.startswith("Budget")},
         strong={BASELINE},
     )

@@ -19,9 +19,10 @@ from skillpager.bench.report.measures import (
     SUFFICIENCY,
     Measure,
 )
+from skillpager.bench.report.paper import read_data
 from skillpager.bench.report.results import Results
 from skillpager.bench.report.statistics import LEVEL, Comparison, Interval, compare, holm
-from skillpager.bench.report.tables.table import Bounds, Cell, PValue, Table
+from skillpager.bench.report.table import HIGH, LOW, Cell, Table, frame, with_ends
 from skillpager.bench.run.methods import is_ours, parse_method
 from skillpager.json_types import JsonObject
 
@@ -48,47 +49,46 @@ def default_methods(results: Results) -> tuple[str, ...]:
     return tuple(label for label in suites or plain if results.has(label))
 
 
-def all_methods(results: Results) -> Table | None:
-    """Return every method at its default budget with every measure; None if there is none."""
-    measured = {label: results.rows(label) for label in default_methods(results)}
-    if not measured:
-        return None
-    note = (
-        "Methods spend different amounts: read sufficiency and token reduction together, or see the "
-        "matched budgets. The first interval draws queries, as the paper does; the second draws skills. "
-        "Queries about one skill are not independent, so that the second is the one to trust."
-    )
-    title = "All methods at their default budgets"
-    costs = (AVERAGE_NODES, FRAGMENT_REDUCTION, MICRO_REDUCTION, MACRO_REDUCTION, LATENCY_MEDIAN, LATENCY_95)
-    measures = (COVERAGE, STRONG_VOTES, *costs)
-    return measured_table("all-methods", title, measured, measures, note, with_skills=True)
-
-
-def measured_table(
-    name: str,
-    title: str,
-    measured: Mapping[str, pd.DataFrame],
-    measures: Iterable[Measure],
-    note: str = "",
-    *,
-    with_skills: bool = False,
-) -> Table:
-    """Return methods with sufficiency and those of `measures` that the judge has.
+def measured(
+    rows_of: Mapping[str, pd.DataFrame], measures: Iterable[Measure], *, with_skills: bool = False
+) -> pd.DataFrame:
+    """Return a row for each method: its sufficiency, and those of the measures that the judge has.
 
     `with_skills` adds the number of queries, and the interval over skills.
     """
-    known = [measure for measure in measures if any(map(measure.known, measured.values()))]
-    rows: list[dict[str, Cell]] = []
-    for label, found in measured.items():
-        over_queries: dict[str, Cell] = {f"Suff. (%) {CI}": SUFFICIENCY.interval(found)}
-        cells: dict[str, Cell] = {"Method": label, **over_queries}
+    known = [measure for measure in measures if any(map(measure.known, rows_of.values()))]
+    lines: list[dict[str, Cell]] = []
+    for label, rows in rows_of.items():
+        line: dict[str, Cell] = {"Method": label}
         if with_skills:
-            by_skill = SUFFICIENCY.interval(found, by_skill=True)
-            bounds = Bounds(by_skill.low, by_skill.high)
-            cells = {"Method": label, "Queries": len(found), **over_queries, OVER_SKILLS: bounds}
-        rows.append({**cells, **{measure.heading: measure.of(found) for measure in known}})
-    digits = {measure.heading: measure.digits for measure in known}
-    return Table(name, title, rows, note, digits=digits, strong={BASELINE})
+            line["Queries"] = len(rows)
+        line |= with_ends(f"Suff. (%) {CI}", SUFFICIENCY.interval(rows))
+        if with_skills:
+            over_skills = SUFFICIENCY.interval(rows, by_skill=True)
+            line |= {OVER_SKILLS + LOW: over_skills.low, OVER_SKILLS + HIGH: over_skills.high}
+        lines.append(line | {measure.heading: measure.of(rows) for measure in known})
+    return frame(lines)
+
+
+DIGITS = {measure.heading: measure.digits for measure in MEASURES}
+
+
+def all_methods(results: Results) -> Table | None:
+    """Return every method at its default budget with every measure; None if there is none."""
+    rows_of = {label: results.rows(label) for label in default_methods(results)}
+    if not rows_of:
+        return None
+    measures = (COVERAGE, STRONG_VOTES, AVERAGE_NODES, FRAGMENT_REDUCTION, MICRO_REDUCTION, MACRO_REDUCTION)
+    return Table(
+        "all-methods",
+        "All methods at their default budgets",
+        measured(rows_of, (*measures, LATENCY_MEDIAN, LATENCY_95), with_skills=True),
+        note="Methods spend different amounts: read sufficiency and token reduction together, or see the "
+        "matched budgets. The first interval draws queries, as the paper does; the second draws skills. "
+        "Queries about one skill are not independent, so that the second is the one to trust.",
+        digits=DIGITS,
+        strong={BASELINE},
+    )
 
 
 # ---- the summary that `bench run` prints
@@ -183,35 +183,36 @@ def pairwise(results: Results) -> Table | None:
     compared = compare_methods(results, default_methods(results))
     if not compared:
         return None
-    rows: list[dict[str, Cell]] = []
+    lines: list[dict[str, Cell]] = []
     for each in compared:
         found = each.comparison
-        clustered = found.clustered.scaled(100)
+        over_skills = found.clustered.scaled(100)
         own, base = (MICRO_REDUCTION.of(rows) for rows in results.common(each.method, BASELINE))
-        rows.append(
+        lines.append(
             {
                 "Method": each.method,
-                f"Difference (points) {CI}": found.difference.scaled(100),
-                OVER_SKILLS: Bounds(clustered.low, clustered.high),
+                **with_ends(f"Difference (points) {CI}", found.difference.scaled(100)),
+                OVER_SKILLS + LOW: over_skills.low,
+                OVER_SKILLS + HIGH: over_skills.high,
                 "Token red. (points)": own - base,
                 "Only it": found.first_only,
                 f"Only {BASELINE}": found.second_only,
-                "p, bootstrap": PValue(found.p),
-                "p, Holm": PValue(each.p_holm),
-                "p, McNemar": PValue(found.p_mcnemar),
+                "p, bootstrap": found.p,
+                "p, Holm": each.p_holm,
+                "p, McNemar": found.p_mcnemar,
                 "Differs": "yes" if each.significant else "no",
             }
         )
     return Table(
         "pairwise",
         f"Every method against {BASELINE}: sufficiency on the same queries",
-        rows,
+        frame(lines),
         note="Paired bootstrap of the difference; its p resamples skills, and is corrected for "
         f"{len(compared)} tests by Holm's method. McNemar's exact test takes queries for independent, so "
         "that its p is rather too small; it is uncorrected. “Only it” counts the queries that the method "
         f"answers and {BASELINE} does not. Methods spend different amounts: see the column of token "
         "reduction.",
-        digits={"p, bootstrap": 4, "p, Holm": 4, "p, McNemar": 4},
+        digits=dict.fromkeys(("p, bootstrap", "p, Holm", "p, McNemar"), 4),
     )
 
 
@@ -220,92 +221,64 @@ def pairwise(results: Results) -> Table | None:
 
 def by_difficulty(results: Results) -> Table | None:
     """Return the sufficiency of all methods by the difficulty of the query; None if it is not known."""
-    parts: dict[str, set[str]] = {name: set() for name in DIFFICULTIES}
-    for query in sorted(results.queries, key=lambda query: query.difficulty):
-        parts.setdefault(query.difficulty, set()).add(query.id)
-    return _by_part(results, parts, name="by-difficulty", title="Sufficiency by difficulty of the query")
+    levels = {query.id: query.difficulty for query in results.queries if query.difficulty}
+    order = dict.fromkeys((*DIFFICULTIES, *sorted(set(levels.values()))))
+    return _by_part(results, levels, order, "by-difficulty", "Sufficiency by difficulty of the query")
 
 
 def by_size(results: Results) -> Table | None:
     """Return the sufficiency of all methods by the size of the skill; None if stage 1 was not run."""
     lows = (1, *(size + 1 for size in SIZES))
     names = [*(f"{low}–{high} nodes" for low, high in zip(lows, SIZES, strict=False)), f"> {SIZES[-1]} nodes"]
-    parts: dict[str, set[str]] = {name: set() for name in names}
-    for query in results.queries:
-        if nodes := results.node_counts.get(query.skill, 0):  # a skill that was not parsed has no size
-            parts[names[sum(nodes > size for size in SIZES)]].add(query.id)
-    return _by_part(results, parts, name="by-size", title="Sufficiency by size of the skill")
+    counts = {query.id: results.node_counts.get(query.skill, 0) for query in results.queries}
+    # a skill that was not parsed has no size
+    sizes = {query: names[sum(n > size for size in SIZES)] for query, n in counts.items() if n}
+    return _by_part(results, sizes, names, "by-size", "Sufficiency by size of the skill")
 
 
-def _by_part(results: Results, parts: Mapping[str, set[str]], *, name: str, title: str) -> Table | None:
-    """Return the sufficiency of all methods on named parts of the queries; empty parts are left out."""
+def _by_part(
+    results: Results, part_of: Mapping[str, str], order: Iterable[str], name: str, title: str
+) -> Table | None:
+    """Return the sufficiency of all methods on parts of the queries, given by the part of each query."""
     labels = default_methods(results)
-    columns = {
-        f"{part}, {len(queries):,} queries": queries for part, queries in parts.items() if part and queries
-    }
+    sizes = pd.Series(part_of, dtype=str).value_counts()
+    columns = {f"{part}, {sizes[part]:,} queries": part for part in order if part in sizes}
     if not columns or not labels:
         return None
-    rows: list[dict[str, Cell]] = []
+    lines: list[dict[str, Cell]] = []
     for label in labels:
-        found = results.rows(label)
-        intervals = {
-            heading: SUFFICIENCY.interval(found[found["query"].isin(queries)])
-            for heading, queries in columns.items()
-        }
-        rows.append({"Method": label, **intervals})
+        rows = results.rows(label)
+        parts = rows["query"].map(part_of)
+        line: dict[str, Cell] = {"Method": label}
+        for heading, part in columns.items():
+            line |= with_ends(heading, SUFFICIENCY.interval(rows[parts == part]))
+        lines.append(line)
     digits = dict.fromkeys(columns, 1)
-    return Table(name, f"{title} (%, with 95 % CI)", rows, digits=digits, strong={BASELINE})
+    return Table(name, f"{title} (%, with 95 % CI)", frame(lines), digits=digits, strong={BASELINE})
 
 
 # ---- names
 
-# in the order of the paper, then beyond it
-MEANINGS = {
-    "full": "All nodes, whatever the query: the paper's full-document prompting.",
-    "topk_dependency": "The k nodes nearest to the query, then what precedes them in the graph.",
-    "greedy_graph": "From the entry node along edges, until the gain falls below a threshold.",
-    "chunk_mmr": "MMR over chunks of fixed length, 256 tokens unless it says otherwise.",
-    "mmr": "Maximal marginal relevance over typed nodes: the paper's method.",
-    "mmr_graph": "mmr, then the one-hop dependency predecessors of what was selected.",
-    "exec_only": "mmr without concept nodes.",
-    "concept_only": "mmr over concept nodes alone.",
-    "density": "exec_only for skills whose share of concept nodes exceeds τ, else mmr.",
-    "navigator": "Nodes by trained need per token, until none is worth its tokens: the default of page.",
-    "head": "The first 5,000 tokens unless it says otherwise: what hosts keep after compaction.",
-    "sections": "Whole heading sections by dense score.",
-    "bm25": "Nodes by BM25, words alone.",
-    "topk": "Nodes by cosine with the query.",
-    "hybrid": "Reciprocal rank fusion of topk and bm25.",
-    "dpp": "Determinantal point process: relevance and diversity together.",
-    "msd": "Max-sum diversification: relevance and the sum of distances.",
-    "cover": "Facility location: relevance and how well the selection covers the rest.",
-    "reranker": "Nodes by a cross-encoder.",
-    "llmlingua2": "LLMLingua-2: tokens are dropped, not nodes chosen.",
-    "openprovence": "OpenProvence: sentences pruned by a trained model.",
-    "llm_outline": "A language model picks nodes from the outline.",
-}
-_OPTIONS = {
-    "@lambda=0.9": "λ, the weight of relevance against redundancy; 0.7 unless it says otherwise.",
-    "@k=20": "At most so many nodes; without it 20 up to 100 nodes, else 60; none for navigator.",
-    "@tokens=40%": "A ceiling on the context, as a share of the skill's tokens; k does not apply.",
-    "@sufficiency=0.9": "Ends at this estimated chance of holding all that is needed; navigator alone.",
-}
+# in the order of the paper, then beyond it; options of a label last
+MEANINGS = {row["name"]: row["meaning"] for row in read_data("methods.csv")}
 
 
 def glossary(results: Results) -> Table:
     """Return the table that explains the names of the methods that were run."""
     strategies = dict.fromkeys(parse_method(label).strategy for label in results.labels)
     families = {name.partition(":")[0] for name in strategies}
-    known = {name: meaning for name, meaning in MEANINGS.items() if name in families}
-    known |= {name: results.own_meaning(name) for name in strategies if not is_ours(name)} | _OPTIONS
-    rows = [{"Name": name, "Meaning": meaning} for name, meaning in known.items()]
-    return Table("methods", "Names of methods", rows)
+    ours = {name: MEANINGS[name] for name in MEANINGS if name in families}
+    others = {name: results.own_meaning(name) for name in strategies if not is_ours(name)}
+    options = {name: MEANINGS[name] for name in MEANINGS if name.startswith("@")}
+    known = {**ours, **others, **options}
+    lines = [{"Name": name, "Meaning": meaning} for name, meaning in known.items()]
+    return Table("methods", "Names of methods", frame(lines))
 
 
 def measures_table(_: Results) -> Table:
     """Return the table of all measures with unit, definition and source."""
-    rows = [
+    lines = [
         {"Measure": each.name, "Unit": each.unit, "Definition": each.definition, "Source": each.reference}
         for each in MEASURES
     ]
-    return Table("measures", "Measures", rows)
+    return Table("measures", "Measures", frame(lines))

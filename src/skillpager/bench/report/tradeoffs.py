@@ -1,18 +1,25 @@
-"""Sufficiency against cost: all methods in one picture, and methods over equal budgets."""
+"""Figures of sufficiency against cost: all methods in one picture, and methods over equal budgets."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import product
+from math import ceil, cos, pi, sin
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from skillpager.bench.report.figures.drawing import (
+from skillpager.bench.report.budgets import Curve
+from skillpager.bench.report.figures import (
+    AXIS,
     BLUE,
+    GREEN,
     GREY,
     INK,
-    LINES,
+    ORANGE,
     PALE,
+    PURPLE,
+    RED,
+    SKY,
     SMALL,
     WHISKERS,
     Picture,
@@ -20,24 +27,27 @@ from skillpager.bench.report.figures.drawing import (
     new_figure,
     save,
 )
-from skillpager.bench.report.figures.labels import label_points
-from skillpager.bench.report.figures.paper_figures import AXIS
 from skillpager.bench.report.measures import MICRO_REDUCTION, SUFFICIENCY
+from skillpager.bench.report.methods import BASELINE, default_methods
 from skillpager.bench.report.results import Results
-from skillpager.bench.report.tables.budgets import Curve
-from skillpager.bench.report.tables.methods import BASELINE, default_methods
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# lines that a reader can follow in one picture, beside the baseline; the other methods are grey
-FOLLOWED = 5
-# distance of methods at the same budget, in percent of the tokens
-SIDE_BY_SIDE = 1.3
-# how many panels may stand in a row, the best first
-PANELS_ACROSS = (5, 4, 6)
-# of a panel that is as wide as the figure, inches
-PANEL_HEIGHT = 6.6
+# colour, marker and dashes of each line that a reader can follow in one picture: the last two are for print
+# in grey; the other methods are pale
+LINES = tuple(
+    zip(
+        (BLUE, RED, GREEN, ORANGE, PURPLE, SKY),
+        "osD^vP",
+        ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (5, 1.5, 1, 1.5)), (0, (2.5, 1)), (0, (7, 1, 1, 1, 1, 1))),
+        strict=True,
+    )
+)
+SIDE_BY_SIDE = 1.3  # distance of methods at the same budget, in percent of the tokens
+PANELS_ACROSS = 5
+# distances, in points, and directions in which a label is tried, the nearest first
+DISTANCES, DIRECTIONS = (7, 13, 20, 28, 38, 50), 12
 
 Look = tuple[str, str, Any]
 
@@ -79,25 +89,18 @@ def pareto_figure(results: Results) -> Picture | None:
         figure = new_figure(4.6)
         axes = figure.add_subplot()
         # as steps: what is below and left of a point is beaten by it
-        corners = [(p.reduction, p.sufficiency) for p in best[:1]]
-        for before, after in pairwise(best):
-            corners += [(before.reduction, after.sufficiency), (after.reduction, after.sufficiency)]
-        axes.plot(*zip(*corners, strict=True), color=PALE, linewidth=1.6, zorder=1)
+        reductions, heights = zip(*((p.reduction, p.sufficiency) for p in best), strict=True)
+        axes.step(reductions, heights, where="pre", color=PALE, linewidth=1.6, zorder=1)
         for point in points:
             color = BLUE if point.method == BASELINE else INK if point in best else GREY
-            marker = "D" if point.method == BASELINE else "o"
-            look: dict[str, Any] = {
-                "marker": marker,
-                "color": color,
-                "markerfacecolor": color if point in best else "white",
-            }
+            look: dict[str, Any] = {"marker": "D" if point.method == BASELINE else "o", "color": color}
+            look["markerfacecolor"] = color if point in best else "white"
             axes.plot(point.reduction, point.sufficiency, markersize=6, zorder=3, **look)
         axes.set_xlabel("Token reduction (%): further right is cheaper")
         axes.set_ylabel(AXIS)
         axes.grid()
         axes.margins(0.08)
-        named = [((p.reduction, p.sufficiency), p.method, p.method == BASELINE) for p in points]
-        label_points(axes, named, lines=corners)
+        label_points(axes, points)
         return save(
             figure,
             name="pareto",
@@ -108,16 +111,58 @@ def pareto_figure(results: Results) -> Picture | None:
         )
 
 
+def label_points(axes: "Axes", points: Sequence[Point]) -> None:
+    """Write the names of points in the first place, going outwards, that covers no point and no other name.
+
+    A line leads to a name that is not beside its point. The limits of the axes must be final.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.transforms import Bbox
+
+    canvas = FigureCanvasAgg(axes.figure)  # type: ignore[arg-type]
+    canvas.draw()  # type: ignore[no-untyped-call]  # the layout, and with it every place, is final then
+    radius = 4.5 * canvas.figure.dpi / 72
+    centres = [axes.transData.transform((point.reduction, point.sufficiency)) for point in points]
+    taken = [Bbox.from_extents(x - radius, y - radius, x + radius, y + radius) for x, y in centres]
+    inside = axes.get_window_extent()
+    turns = [
+        2 * pi * step / DIRECTIONS for step in sorted(range(DIRECTIONS), key=lambda s: min(s, DIRECTIONS - s))
+    ]
+    for point in points:
+        place, strong = (point.reduction, point.sufficiency), point.method == BASELINE
+        look: dict[str, Any] = {
+            "size": SMALL,
+            "weight": "normal",
+            "color": INK,
+            "textcoords": "offset points",
+        }
+        if strong:
+            look |= {"weight": "bold", "color": BLUE}
+        text = axes.annotate(point.method, place, (0, 0), **look)
+        for distance, turn in product(DISTANCES, turns):
+            x, y = cos(turn), sin(turn)
+            text.xyann = (distance * x, distance * y)
+            text.set_horizontalalignment("left" if x > 0.1 else "right" if x < -0.1 else "center")
+            text.set_verticalalignment("bottom" if y > 0.5 else "top" if y < -0.5 else "center")
+            box = text.get_window_extent()
+            if inside.x0 < box.x0 and box.x1 < inside.x1 and not any(map(box.overlaps, taken)):
+                break
+        taken.append(box)
+        if distance > DISTANCES[1]:
+            leader = {"arrowstyle": "-", "color": GREY, "linewidth": 0.5, "shrinkA": 0, "shrinkB": 3}
+            axes.annotate("", place, text.xyann, textcoords="offset points", arrowprops=leader)
+
+
 def budget_figure(curves: Sequence[Curve]) -> Picture | None:
     """Return sufficiency over budgets, and how the best methods differ; None without curves."""
     if not curves:
         return None
     best = curves[0]
     base = [curve for curve in curves if curve.method == BASELINE]
-    followed = base + [curve for curve in curves if curve.method != BASELINE][:FOLLOWED]
+    followed = [*base, *(curve for curve in curves if curve.method != BASELINE)][: len(LINES)]
     looks = dict(zip((curve.method for curve in followed), LINES, strict=False))
     near = [curve for curve in followed if curve is not best and curve.method != BASELINE]
-    low, *_, high = curves[0].shares
+    low, *_, high = best.shares
     with drawing():
         figure = new_figure(6.2 if near else 3.7)
         rows = 1 + bool(near)
@@ -126,8 +171,9 @@ def budget_figure(curves: Sequence[Curve]) -> Picture | None:
         if near:
             _draw_differences(panels[1], best, near, looks)
         panels[-1].set_xlabel("Budget (% of the skill's tokens)")
-        panels[-1].set_xticks([100 * share for share in curves[0].shares])
+        panels[-1].set_xticks([100 * share for share in best.shares])
         figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
+        areas = "; ".join(f"{curve.method} {_area(curve)} %" for curve in curves)
         return save(
             figure,
             name="matched-budgets",
@@ -136,28 +182,30 @@ def budget_figure(curves: Sequence[Curve]) -> Picture | None:
             "legend; pale: all others (table and small panels name them). A budget is a ceiling: a method "
             "that stops early does not use it all. Below: how the next best differ from the best on the same "
             "queries, with 95 % bootstrap intervals over skills.",
-            alt=f"Line charts over budgets of {100 * low:.0f} to {100 * high:.0f} % of the tokens. Areas: "
-            f"{'; '.join(f'{curve.method} {100 * curve.areas.mean():.1f} %' for curve in curves)}.",
+            alt=f"Line charts over budgets of {100 * low:.0f} to {100 * high:.0f} % of the tokens. "
+            f"Areas: {areas}.",
         )
+
+
+def _area(curve: Curve) -> str:
+    return f"{100 * curve.rows['area'].mean():.1f}"
 
 
 def _draw_curves(axes: "Axes", curves: Sequence[Curve], looks: Mapping[str, Look]) -> None:
     """Draw the sufficiency of every method, the best above the others."""
     for rank, curve in enumerate(curves):
-        shares = 100 * np.array(curve.shares)
-        if curve.method not in looks:
-            axes.plot(shares, curve.sufficiency, color=PALE, linewidth=1, zorder=1)
-            continue
-        color, marker, dashes = looks[curve.method]
-        name = f"{curve.method} ({100 * curve.areas.mean():.1f})"
-        look: dict[str, Any] = {
-            "color": color,
-            "marker": marker,
-            "linestyle": dashes,
-            "markersize": 4.5,
-            "linewidth": 1.3,
-        }
-        axes.plot(shares, curve.sufficiency, label=name, zorder=3 + len(curves) - rank, **look)
+        look: dict[str, Any] = {"color": PALE, "linewidth": 1, "zorder": 1}
+        if curve.method in looks:
+            color, marker, dashes = looks[curve.method]
+            look = {
+                "color": color,
+                "marker": marker,
+                "linestyle": dashes,
+                "markersize": 4.5,
+                "linewidth": 1.3,
+            }
+            look |= {"label": f"{curve.method} ({_area(curve)})", "zorder": 3 + len(curves) - rank}
+        axes.plot(100 * curve.points["share"], curve.points["sufficiency"], **look)
     axes.set_ylabel(AXIS)
     axes.set_ylim(0, 101.5)
     axes.grid()
@@ -170,9 +218,10 @@ def _draw_differences(axes: "Axes", best: Curve, near: Sequence[Curve], looks: M
         gaps = curve.differences(best)
         values = [gap.value for gap in gaps]
         sides = [[gap.value - gap.low for gap in gaps], [gap.high - gap.value for gap in gaps]]
-        shares = 100 * np.array(curve.shares) + SIDE_BY_SIDE * (place - (len(near) - 1) / 2)
+        shares = [share for share in curve.shares if share in best.shares]
+        places = 100 * np.array(shares) + SIDE_BY_SIDE * (place - (len(near) - 1) / 2)
         look: dict[str, Any] = {"color": color, "marker": marker, "linestyle": "none", "markersize": 4}
-        axes.errorbar(shares, values, yerr=sides, **look, **{**WHISKERS, "capsize": 1.5})
+        axes.errorbar(places, values, yerr=sides, **look, **{**WHISKERS, "capsize": 1.5})
     axes.axhline(0, color=INK, linewidth=0.8, zorder=1)
     axes.set_ylabel(f"Points above {best.method}")
     axes.grid(axis="y")
@@ -182,19 +231,31 @@ def panels_figure(curves: Sequence[Curve]) -> Picture | None:
     """Return a panel for each method, sufficiency over the tokens that it uses; None without curves."""
     if not curves:
         return None
-    down, across = panel_grid(len(curves))
+    across = min(PANELS_ACROSS, len(curves))
+    down = ceil(len(curves) / across)
+    last = [(curve.method, curve.points.iloc[-1]) for curve in curves]
     ends = [
-        f"{each.method} reaches {each.sufficiency[-1]:.1f} % with {100 * each.used[-1]:.1f} % of the tokens"
-        for each in curves
+        f"{method} reaches {point['sufficiency']:.1f} % with {100 * point['used']:.1f} % of the tokens"
+        for method, point in last
     ]
     with drawing():
-        figure = new_figure(0.5 + PANEL_HEIGHT / across * down)
+        figure = new_figure(0.5 + 6.6 / across * down)
         panels = figure.subplots(down, across, sharex=True, sharey=True, squeeze=False).ravel()
-        for axes, curve in zip(panels, curves, strict=False):
-            _draw_panel(axes, curve, curves)
         for place, axes in enumerate(panels):
             axes.set_visible(place < len(curves))
-            axes.tick_params(labelbottom=place >= len(curves) - across)
+            axes.tick_params(labelbottom=place >= len(curves) - across, labelsize=SMALL)
+        for axes, curve in zip(panels, curves, strict=False):
+            for other in curves:
+                look: dict[str, Any] = {"color": PALE, "linewidth": 0.6, "zorder": 1}
+                if other is curve:
+                    look = {"color": BLUE, "marker": "o", "markersize": 2.5, "zorder": 3}
+                elif other.method == BASELINE:
+                    look = {"color": GREY, "linestyle": "--", "linewidth": 1, "zorder": 2}
+                axes.plot(100 * other.points["used"], other.points["sufficiency"], **look)
+            axes.set_title(curve.method, size=SMALL, loc="left")
+            axes.text(96, 6, _area(curve), size=SMALL, ha="right")
+            axes.set(xlim=(0, 103), ylim=(0, 103), xticks=(0, 50, 100), yticks=(0, 50, 100))
+            axes.grid()
         figure.supxlabel("Tokens used (% of the skills' tokens)", size=SMALL + 1)
         figure.supylabel(AXIS, size=SMALL + 1)
         return save(
@@ -207,24 +268,3 @@ def panels_figure(curves: Sequence[Curve]) -> Picture | None:
             alt="Small line charts, one a method: sufficiency over the share of tokens used. "
             f"{'; '.join(ends)}.",
         )
-
-
-def panel_grid(count: int) -> tuple[int, int]:
-    """Return rows and columns for `count` panels; of the last row at most half is empty."""
-    across = min(PANELS_ACROSS, key=lambda across: -count % across / across) if count > 3 else count
-    return -(-count // across), across
-
-
-def _draw_panel(axes: "Axes", curve: Curve, curves: Sequence[Curve]) -> None:
-    for other in curves:
-        used = 100 * np.array(other.used)
-        axes.plot(used, other.sufficiency, color=PALE, linewidth=0.6, zorder=1)
-        if other is curve:
-            axes.plot(used, other.sufficiency, color=BLUE, marker="o", markersize=2.5, zorder=3)
-        elif other.method == BASELINE:
-            axes.plot(used, other.sufficiency, color=GREY, linestyle="--", linewidth=1, zorder=2)
-    axes.set_title(curve.method, size=SMALL, loc="left")
-    axes.text(96, 6, f"{100 * curve.areas.mean():.1f}", size=SMALL, ha="right")
-    axes.set(xlim=(0, 103), ylim=(0, 103), xticks=(0, 50, 100), yticks=(0, 50, 100))
-    axes.tick_params(labelsize=SMALL)
-    axes.grid()

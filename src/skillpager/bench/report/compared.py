@@ -14,11 +14,11 @@ from skillpager.bench.report.measures import (
     STRONG_VOTES,
     SUFFICIENCY,
 )
+from skillpager.bench.report.methods import BASELINE, CI, DIGITS, measured
 from skillpager.bench.report.paper import PaperTable
 from skillpager.bench.report.results import GROUND_TRUTH, Results
 from skillpager.bench.report.statistics import Interval
-from skillpager.bench.report.tables.methods import BASELINE, CI, measured_table
-from skillpager.bench.report.tables.table import Cell, Table
+from skillpager.bench.report.table import Cell, Table, frame, with_ends
 from skillpager.bench.run.methods import parse_method
 
 # nearly every suite holds these methods, so they do not show that it was run
@@ -26,69 +26,40 @@ COMMON = frozenset({"mmr", "full"})
 CHUNKS = "chunk_mmr:"
 
 
-def main_results(results: Results) -> Table | None:
-    """Return the comparison with the baselines; None if none of them was run."""
-    title = "Main results: SkillPager and its baselines"
-    return _compared(results, paper.MAIN, title)
-
-
-def graph_augmentation(results: Results) -> Table | None:
-    """Return MMR with and without its neighbours in the graph; None if it was not run."""
-    title = "Graph augmentation: one-hop dependency predecessors added to the selection"
-    return _compared(results, paper.GRAPH, title)
-
-
-def concept_ablation(results: Results) -> Table | None:
-    """Return the effect of concept nodes; None if no variant was run."""
-    measured = [results.rows(row.label, results.ablation_skills) for row in paper.CONCEPT.rows]
-    agreeing = [STRONG_VOTES.per_query(rows) for rows in measured if STRONG_VOTES.known(rows)]
-    remark = (
-        f"All votes agree on {np.concatenate(agreeing).mean():.1f} % of the verdicts, in the paper on "
-        f"{paper.STRONG_VOTES} %."
-        if agreeing
-        else ""
-    )
-    return _compared(results, paper.CONCEPT, "Concept nodes in the candidate pool", remark)
-
-
-def lambda_sweep(results: Results) -> Table | None:
-    """Return the effect of λ; None if it was not swept."""
-    return _compared(results, paper.LAMBDA, "Effect of λ, the weight of relevance against redundancy")
-
-
-def node_budget_sweep(results: Results) -> Table | None:
-    """Return the effect of k; None if it was not swept."""
-    title = "Effect of k, the number of nodes that may be selected"
-    return _compared(results, paper.NODE_BUDGET, title)
-
-
-def _compared(results: Results, table: PaperTable, title: str, remark: str = "") -> Table | None:
+def beside_paper(table: PaperTable, title: str, results: Results) -> Table | None:
     """Return a table of the paper with our numbers beside it; None if nothing of its own was run."""
     if not any(results.has(row.label) for row in table.rows if row.label not in COMMON):
         return None
     skills = results.ablation_skills if table.is_ablation else None
-    measured = {row.label: results.rows(row.label, skills) for row in table.rows}
-    with_coverage = any(map(COVERAGE.known, measured.values()))
+    rows_of = {row.label: results.rows(row.label, skills) for row in table.rows}
+    with_coverage = any(map(COVERAGE.known, rows_of.values()))
     with_tokens = any(row.token_reduction is not None for row in table.rows)
     here = (*([COVERAGE] if with_coverage else []), AVERAGE_NODES, FRAGMENT_REDUCTION, MICRO_REDUCTION)
-    rows: list[dict[str, Cell]] = [
+    lines: list[dict[str, Cell]] = [
         {
             "Method": row.name,
-            f"Paper: Suff. (%) {CI}": Interval(row.sufficiency, row.low, row.high),
+            **with_ends(f"Paper: Suff. (%) {CI}", Interval(row.sufficiency, row.low, row.high)),
             "Paper: Nodes": row.nodes,
             **({"Paper: Fragment red. (%)": row.token_reduction} if with_tokens else {}),
-            f"Here: Suff. (%) {CI}": SUFFICIENCY.interval(measured[row.label]),
-            **{f"Here: {measure.heading}": measure.of(measured[row.label]) for measure in here},
+            **with_ends(f"Here: Suff. (%) {CI}", SUFFICIENCY.interval(rows_of[row.label])),
+            **{f"Here: {measure.heading}": measure.of(rows_of[row.label]) for measure in here},
         }
         for row in table.rows
     ]
-    absent = [row.name for row in table.rows if not len(measured[row.label])]
-    missing = f"Not run here: {', '.join(absent)}." if absent else ""
+    absent = [row.name for row in table.rows if not len(rows_of[row.label])]
+    note = _scope_note(results, skills) + (f" Not run here: {', '.join(absent)}." if absent else "")
+    if table is paper.CONCEPT:
+        agreeing = [STRONG_VOTES.per_query(rows) for rows in rows_of.values() if STRONG_VOTES.known(rows)]
+        if agreeing:
+            note += (
+                f" All votes agree on {np.concatenate(agreeing).mean():.1f} % of the verdicts, in the paper "
+                f"on {paper.STRONG_VOTES} %."
+            )
     return Table(
         table.label.removeprefix("tab:"),
         title,
-        rows,
-        note=" ".join(filter(None, (_scope_note(results, skills), missing, remark))),
+        frame(lines),
+        note=note,
         reference=table.reference,
         digits={"Here: Coverage (%)": COVERAGE.digits},
         strong={table.row(table.own).name},
@@ -126,7 +97,7 @@ def concept_need(results: Results) -> Table | None:
     return Table(
         "concept-need",
         "Queries that need concept nodes",
-        [{"": name, "Paper": there, "Here": here} for name, there, here in numbers],
+        frame({"": name, "Paper": there, "Here": here} for name, there, here in numbers),
         note=_scope_note(results, skills),
         reference="paper §5.2.2",
         digits={"Paper": 1, "Here": 1},
@@ -139,55 +110,29 @@ def size_sweep(results: Results) -> Table | None:
         return None
     counts = results.node_counts
     small = {skill for skill in counts if counts[skill] <= paper.SIZE_BOUNDARY}
-    rows: list[dict[str, Cell]] = []
+    lines: list[dict[str, Cell]] = []
     for sign, skills, at_20, at_60 in (
         ("≤", small, paper.SMALL_AT_20, paper.SMALL_AT_60),
         (">", counts.keys() - small, paper.LARGE_AT_20, paper.LARGE_AT_60),
     ):
         pair = results.common("mmr@k=20", "mmr@k=60", skills=skills & results.ablation_skills)
-        rows.append(
+        lines.append(
             {
                 "Skills of": f"{sign} {paper.SIZE_BOUNDARY} nodes",
                 "Paper: k = 20, suff. (%)": at_20,
                 "Paper: k = 60, suff. (%)": at_60,
                 "Here: skills": pair[0]["skill"].nunique(),
                 "Here: queries": len(pair[0]),
-                f"Here: k = 20, suff. (%) {CI}": SUFFICIENCY.interval(pair[0]),
-                f"Here: k = 60, suff. (%) {CI}": SUFFICIENCY.interval(pair[1]),
+                **with_ends(f"Here: k = 20, suff. (%) {CI}", SUFFICIENCY.interval(pair[0])),
+                **with_ends(f"Here: k = 60, suff. (%) {CI}", SUFFICIENCY.interval(pair[1])),
             }
         )
     return Table(
         "size-sweep",
         "k by size of the skill: why large skills get the larger budget",
-        rows,
+        frame(lines),
         note=_scope_note(results, results.ablation_skills),
         reference="paper §5.3.3",
-    )
-
-
-def boundary_sweep(results: Results) -> Table | None:
-    """Return the effect of the size from which a skill gets the larger budget; None if it was not swept."""
-    boundaries = ("80", "100", "120")
-    measured = results.common(*(f"mmr@boundary={boundary}" for boundary in boundaries))
-    if not len(measured[0]):
-        return None
-    middle = SUFFICIENCY.of(measured[1])
-    return Table(
-        "boundary-sweep",
-        "The size up to which k is 20 and above which it is 60",
-        [
-            {
-                "Up to … nodes": boundary,
-                f"Here: Suff. (%) {CI}": SUFFICIENCY.interval(rows),
-                "Here: against 100 nodes (points)": SUFFICIENCY.of(rows) - middle,
-                "Here: Nodes": AVERAGE_NODES.of(rows),
-                "Here: Fragment red. (%)": FRAGMENT_REDUCTION.of(rows),
-            }
-            for boundary, rows in zip(boundaries, measured, strict=True)
-        ],
-        note=f"Paper: 80 and 120 change the sufficiency by less than {paper.BOUNDARY_CHANGE} points.",
-        reference="paper §5.3.3",
-        strong={boundaries[1]},
     )
 
 
@@ -195,10 +140,7 @@ def boundary_sweep(results: Results) -> Table | None:
 
 
 def granularity(results: Results) -> Table | None:
-    """Return typed nodes against chunks of several sizes; None if no sizes were run.
-
-    Reference: paper §5.2.1, “Naive chunk + MMR”.
-    """
+    """Return typed nodes against chunks of several sizes (paper §5.2.1); None if no sizes were run."""
     sizes = [label for label in results.labels if label.startswith(CHUNKS) and "@" not in label]
     note = (
         "Chunks and nodes have the same k, so that larger chunks spend more: see the matched budgets for "
@@ -225,17 +167,15 @@ def classifiers(results: Results) -> Table | None:
 
 def _variants(results: Results, part: str) -> list[str]:
     """Return the methods that have an encoder or classifier of their own, and no limit of tokens."""
-    return [
-        label
-        for label, method in zip(results.labels, map(parse_method, results.labels), strict=True)
-        if getattr(method, part) is not None and method.share is None and method.max_tokens is None
-    ]
+    methods = {label: parse_method(label) for label in results.labels}
+    unlimited = {label: m for label, m in methods.items() if m.share is None and m.max_tokens is None}
+    return [label for label, method in unlimited.items() if getattr(method, part) is not None]
 
 
 def _ablation(results: Results, labels: Sequence[str], name: str, title: str, note: str = "") -> Table | None:
     """Return methods with the main measures; None if fewer than two were run."""
-    measured = {label: results.rows(label) for label in labels if results.has(label)}
-    if len(measured) < 2:
+    rows_of = {label: results.rows(label) for label in labels if results.has(label)}
+    if len(rows_of) < 2:
         return None
-    measures = (COVERAGE, AVERAGE_NODES, FRAGMENT_REDUCTION, MICRO_REDUCTION)
-    return measured_table(name, title, measured, measures, note)
+    rows = measured(rows_of, (COVERAGE, AVERAGE_NODES, FRAGMENT_REDUCTION, MICRO_REDUCTION))
+    return Table(name, title, rows, note, digits=DIGITS, strong={BASELINE})

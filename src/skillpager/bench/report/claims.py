@@ -1,17 +1,18 @@
-"""The paper's claims about pairs of methods, and whether each holds on a run that can be compared with it."""
+"""The paper's claims about pairs of methods, and whether each holds on a run that can be compared with it.
+
+`data/claims.csv` has the claims, with the fields of `Claim`.
+"""
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
 from skillpager.bench.judge.evidence_judge import EVIDENCE
 from skillpager.bench.report import paper
-from skillpager.bench.report.measures import FRAGMENT_REDUCTION, SUFFICIENCY, Measure
-from skillpager.bench.report.paper import PaperTable
+from skillpager.bench.report.measures import FRAGMENT_REDUCTION, MEASURES, SUFFICIENCY, Measure
 from skillpager.bench.report.results import Results
 from skillpager.bench.report.statistics import Interval, bootstrap
-from skillpager.bench.report.tables.table import Table
+from skillpager.bench.report.table import Table, frame, with_ends
 
 # differences of less than this, in percentage points, count as none: the paper calls 3.3 points of the full
 # document's sufficiency “statistical non-inferiority” (§5.2.1) and 3 points of chunks “comparable”
@@ -66,6 +67,26 @@ class Claim:
     scope: Scope = Scope.ALL
 
 
+def _read() -> tuple[Claim, ...]:
+    measures = {measure.name: measure for measure in MEASURES}
+    return tuple(
+        Claim(
+            row["text"],
+            row["first"],
+            row["second"],
+            float(row["paper"]) if row["paper"] else None,
+            Expectation(row["expectation"]),
+            measures[row["measure"]],
+            float(row["margin"]),
+            Scope(row["scope"]),
+        )
+        for row in paper.read_data("claims.csv")
+    )
+
+
+CLAIMS = _read()
+
+
 @dataclass(frozen=True, slots=True)
 class CheckedClaim:
     """A claim with our measurement."""
@@ -89,10 +110,8 @@ def check_claims(results: Results) -> list[CheckedClaim]:
         if not len(first):
             continue
         # both methods have the same denominators: the queries, or the tokens of the skills
-        measure = claim.measure
-        parts = measure.parts(first).to_numpy() - measure.parts(second).to_numpy()
-        wholes = None if measure.wholes is None else measure.wholes(first)
-        difference = bootstrap(parts, wholes, clusters=list(first["skill"])).scaled(100)
+        (parts, wholes), (others, _) = map(claim.measure.sums, (first, second))
+        difference = bootstrap(parts - others, wholes, clusters=list(first["skill"])).scaled(100)
         saved = FRAGMENT_REDUCTION.of(first) - FRAGMENT_REDUCTION.of(second)
         outcome = judge_claim(difference, claim)
         verdict = outcome if comparable else Verdict.NOT_COMPARABLE
@@ -106,8 +125,7 @@ def differing_parts(results: Results) -> list[str]:
     Every claim compares methods that rank nodes by the encoder's cosines. With other cosines the same λ, k
     and threshold are other methods.
     """
-    entry = results.manifest.get("run")
-    run = entry if isinstance(entry, Mapping) else {}
+    run = results.entry("run")
     found = []
     encoder, text = (str(run.get(part, "unknown")) for part in ("encoder", "embedded_text"))
     if not _PAPER_ENCODER.search(encoder):
@@ -150,91 +168,17 @@ def claims_table(results: Results) -> Table | None:
     return Table(
         "claims",
         "The paper's claims on this run",
-        [
+        frame(
             {
                 "Claim of the paper": each.claim.text,
                 "Difference of": f"{each.claim.first} − {each.claim.second}",
                 "Paper (points)": each.claim.paper,
-                "Here (points) [95 % CI]": each.difference,
+                **with_ends("Here (points) [95 % CI]", each.difference),
                 "Fragment red., here (points)": each.saved,
                 "Verdict": str(each.verdict),
                 "Here": OUTCOMES[each.outcome],
             }
             for each in checked
-        ],
+        ),
         note=note + by_construction * (results.judge == EVIDENCE),
     )
-
-
-# ---- the claims
-
-
-def _of(
-    table: PaperTable, text: str, pair: tuple[str, str], expectation: Expectation, *, tokens: bool = False
-) -> Claim:
-    """Return a claim about the sufficiency, or the token reduction, of a pair in a table of the paper."""
-    first, second = map(table.row, pair)
-    if tokens:
-        gap = (first.token_reduction or 0.0) - (second.token_reduction or 0.0)
-        return Claim(text, *pair, gap, expectation, FRAGMENT_REDUCTION)
-    scope = Scope.ABLATION if table.is_ablation else Scope.ALL
-    return Claim(text, *pair, first.sufficiency - second.sufficiency, expectation, scope=scope)
-
-
-_HIGHER, _LOWER, _ALIKE, _NO_HIGHER = Expectation
-_SMALLER = "(difference of token reductions)"
-_K20, _K60 = "mmr@k=20", "mmr@k=60"
-_MAIN, _GRAPH, _CONCEPT, _LAMBDA, _K = paper.MAIN, paper.GRAPH, paper.CONCEPT, paper.LAMBDA, paper.NODE_BUDGET
-
-CLAIMS = (
-    _of(_MAIN, "MMR is nearly as often sufficient as the full document", ("mmr", "full"), _ALIKE),
-    _of(_MAIN, "MMR beats greedy traversal of the graph", ("mmr", "greedy_graph"), _HIGHER),
-    _of(_MAIN, "MMR beats top-k with dependency completion", ("mmr", "topk_dependency"), _HIGHER),
-    _of(_MAIN, "Greedy traversal beats top-k with completion", ("greedy_graph", "topk_dependency"), _HIGHER),
-    _of(_MAIN, "256-token chunks are as often sufficient as typed nodes", ("chunk_mmr", "mmr"), _ALIKE),
-    _of(_MAIN, f"… but save fewer tokens {_SMALLER}", ("chunk_mmr", "mmr"), _LOWER, tokens=True),
-    _of(_GRAPH, "Adding graph neighbours does not raise sufficiency", ("mmr_graph", "mmr"), _NO_HIGHER),
-    _of(_GRAPH, f"… and saves fewer tokens {_SMALLER}", ("mmr_graph", "mmr"), _LOWER, tokens=True),
-    _of(_CONCEPT, "Concept nodes in the pool help", ("mmr", "exec_only"), _HIGHER),
-    _of(_CONCEPT, "Concept nodes alone do not suffice", ("concept_only", "mmr"), _LOWER),
-    *(
-        _of(
-            _CONCEPT,
-            f"Gating by density τ = {tau} is worse than no concepts",
-            (f"density:{tau}", "exec_only"),
-            _LOWER,
-        )
-        for tau in (0.3, 0.4, 0.5)
-    ),
-    _of(_LAMBDA, "λ = 0.7 beats λ = 0.5", ("mmr@lambda=0.7", "mmr@lambda=0.5"), _HIGHER),
-    _of(_LAMBDA, "λ = 0.9 adds little to λ = 0.7", ("mmr@lambda=0.9", "mmr@lambda=0.7"), _NO_HIGHER),
-    _of(_K, "k = 20 beats k = 5", (_K20, "mmr@k=5"), _HIGHER),
-    _of(_K, "k = 30 adds little to k = 20", ("mmr@k=30", _K20), _NO_HIGHER),
-    Claim(
-        f"Up to {paper.SIZE_BOUNDARY} nodes, k = 60 adds little to k = 20",
-        _K60,
-        _K20,
-        paper.SMALL_AT_60 - paper.SMALL_AT_20,
-        _NO_HIGHER,
-        scope=Scope.SMALL,
-    ),
-    Claim(
-        f"Above {paper.SIZE_BOUNDARY} nodes, k = 60 beats k = 20",
-        _K60,
-        _K20,
-        paper.LARGE_AT_60 - paper.LARGE_AT_20,
-        _HIGHER,
-        scope=Scope.LARGE,
-    ),
-    *(
-        Claim(
-            f"A boundary of {nodes} nodes changes sufficiency by less than {paper.BOUNDARY_CHANGE} points",
-            f"mmr@boundary={nodes}",
-            f"mmr@boundary={paper.SIZE_BOUNDARY}",
-            None,
-            _ALIKE,
-            margin=paper.BOUNDARY_CHANGE,
-        )
-        for nodes in (80, 120)
-    ),
-)
