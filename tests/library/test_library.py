@@ -135,7 +135,7 @@ def test_a_nearer_skill_shadows_a_farther_one(tmp_path: Path) -> None:
         ("other", tmp_path / "far" / "other", None),
         ("same", far, near),
     ]
-    assert locate("same", [tmp_path / "near", tmp_path / "far"]) == near
+    assert locate("same", lambda: [tmp_path / "near", tmp_path / "far"]) == near
 
 
 def test_version_control_and_packages_are_not_searched(tmp_path: Path) -> None:
@@ -183,13 +183,14 @@ def test_a_folder_that_links_to_itself_ends(tmp_path: Path) -> None:
 
 
 def test_a_path_is_taken_as_it_is_and_an_unknown_name_says_what_is_close(tmp_path: Path) -> None:
-    assert locate(str(SAMPLES / "git-bisect"), []) == SAMPLES / "git-bisect"
-    assert locate("missing/skill.md", []) == Path("missing/skill.md")
+    never = Mock(side_effect=AssertionError)  # no folder is searched for a path
+    assert locate(str(SAMPLES / "git-bisect"), never) == SAMPLES / "git-bisect"
+    assert locate("missing/skill.md", never) == Path("missing/skill.md")
     make(tmp_path, "postgres-backup")
     with raises(SkillError):
-        locate("postgres", [tmp_path])
+        locate("postgres", lambda: [tmp_path])
     with raises(SkillError):
-        locate("zzz", [tmp_path])
+        locate("zzz", lambda: [tmp_path])
 
 
 def test_a_library_offers_what_can_be_paged(tmp_path: Path) -> None:

@@ -203,7 +203,7 @@ def _tell_how_to_end(what: str) -> None:
 
 def find_skill(skill: str, settings: Settings) -> Path:
     """Return the path that SKILL names; a `SkillError` says where it was looked for."""
-    return locate(skill, search_folders(settings.skills_dir))
+    return locate(skill, lambda: search_folders(settings.skills_dir))
 
 
 def read_query(query: str, *, skill: str) -> str:

@@ -258,8 +258,12 @@ def _read(path: Path, folder: Path) -> Reading:
         return Reading(broken, "", None if passing else take_stamps([path / ENTRY_FILE, path]))
 
 
-def locate(skill: str, folders: Sequence[Path]) -> Path:
+def locate(skill: str, folders: Callable[[], Sequence[Path]]) -> Path:
     """Return `skill` as a path if it exists or looks like one, else the path of the skill of this name.
+
+    Args:
+        skill: A path or a name.
+        folders: Returns the folders to search for a name; not called for a path.
 
     Raises:
         SkillError: The name is empty, or there is no skill of this name; similar names are listed.
@@ -277,7 +281,7 @@ def locate(skill: str, folders: Sequence[Path]) -> Path:
             return path
     except (OSError, RuntimeError):  # no access, a name that is too long, or `~somebody` without a home
         return Path(skill)  # reading it says why
-    skills = [found for found in discover(folders) if found.problem is None]
+    skills = [found for found in discover(folders()) if found.problem is None]
     for found in skills:
         if found.name == skill and found.shadowed_by is None:
             return found.path

@@ -1,0 +1,50 @@
+"""Bounds of the package's size. They are raised only with a reason in the commit."""
+
+import sys
+from pathlib import Path
+from types import FrameType
+
+from conftest import SAMPLES
+from skillpager import SkillPager
+from skillpager.settings import Settings
+
+SOURCE = Path(__file__).parent.parent / "src" / "skillpager"
+MAX_LINES = 45_100
+MAX_FILES = 258
+MAX_TOP_LEVEL_FILES = 16
+# modules of which a page of an indexed skill runs a function: in a new pager, and of a further query
+MAX_MODULES_NEW = 29
+MAX_MODULES_NEXT = 18
+
+
+def test_lines_and_files() -> None:
+    files = list(SOURCE.rglob("*.py"))
+    assert sum(len(file.read_text(encoding="utf-8").splitlines()) for file in files) <= MAX_LINES
+    assert len(files) <= MAX_FILES
+    assert len(list(SOURCE.glob("*.py"))) <= MAX_TOP_LEVEL_FILES
+
+
+def modules_entered(pager: SkillPager, query: str) -> set[str]:
+    """Return the modules of which the page of a sample runs a function; generated methods do not count."""
+    entered: set[str] = set()
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and frame.f_code.co_filename.startswith(str(SOURCE)):
+            entered.add(frame.f_code.co_filename)
+
+    sys.setprofile(note)
+    try:
+        pager.page(SAMPLES / "postgres-backup", query)
+    finally:
+        sys.setprofile(None)
+    return entered
+
+
+def test_a_page_of_an_indexed_skill_enters_few_modules(tmp_path: Path) -> None:
+    for _ in range(2):  # the first time everything is imported, and the index is stored
+        with_store = SkillPager(settings=Settings(cache_dir=tmp_path))
+        entered = modules_entered(with_store, "restore one table")
+    assert len(entered) <= MAX_MODULES_NEW, sorted(entered)
+    again = modules_entered(with_store, "prove that a backup is good")
+    assert len(again) <= MAX_MODULES_NEXT, sorted(again)
+    with_store.close()
