@@ -29,7 +29,7 @@ RECIPE = Recipe(
     encoder="hashing-8",
     embedded_text="bare",
     token_counter="o200k_base",
-    format=1,
+    format=2,
 )
 NODES_PER_SECTION = 8
 _TYPES = list(NodeType)

@@ -65,7 +65,6 @@ class Place:
     def _connected(self) -> Iterator[Any]:
         if isinstance(self.address, Path):
             with closing(sqlite3.connect(self.address / FILE_NAME, isolation_level=None)) as connection:
-                connection.execute("PRAGMA foreign_keys = ON")
                 yield connection
         else:
             import psycopg

@@ -28,7 +28,7 @@ from skillpager.pages import render
 from skillpager.parsing.skill import read_skill
 from skillpager.settings import Settings
 from skillpager.stores import NoStore
-from skillpager.stores.connection import VERSION
+from skillpager.stores.sqlite import SCHEMA
 from skillpager.strategies import Mmr
 from skillpager.types import Budget, Classification, FloatArray, NodeType, Page, SkipReason, Style
 
@@ -379,7 +379,7 @@ def test_a_file_from_the_future_is_not_read_again_and_again(tmp_path: Path) -> N
 STORE_FAULTS = {
     "a file in place of the folder": lambda file: file.parent.write_text("file"),
     "a folder in place of the file": lambda file: file.mkdir(parents=True),
-    "a newer version": lambda file: make_database(file, f"PRAGMA user_version = {VERSION + 1}"),
+    "a newer version": lambda file: make_database(file, f"PRAGMA user_version = {SCHEMA.version + 1}"),
     "another program": lambda file: make_database(file, "CREATE TABLE bookmarks (url TEXT)"),
     "a pipe": lambda file: (file.parent.mkdir(), os.mkfifo(file)),
     "damaged and not to be moved": lambda file: (

@@ -41,7 +41,7 @@ logger = logging.getLogger(__name__)
 # part of every cache key: raise it when the same source may give other fragments
 SPLITTER_VERSION = "3"
 # version of what a store holds; raise it when the meaning of a stored field changes
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 # nodes of all indexes together, about 3 kB each; with what pages of them keep, 14 kB
 MAX_KEPT_NODES = 50_000

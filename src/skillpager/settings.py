@@ -54,7 +54,6 @@ CHOICES = {
     "scope": ("skill", "body"),
     "style": ("marked", "plain", "xml"),
     "embedded_text": ("context", "heading", "bare"),
-    "routing": ("exact", "approximate"),
 }
 # names of parts before their colon, by setting; before a colon, any other name is that of a module
 BUILT_IN: dict[str, tuple[str, ...]] = {
@@ -89,8 +88,6 @@ class Settings:
         store: `postgresql://` address of the index store; None for a file in `cache_dir`.
         library: Name of the library in a PostgreSQL store, to which `skillpager index` publishes and whose
             skills are offered; `none` for none.
-        routing: How published skills are searched: `exact`, with the words of all of them in memory, or
-            `approximate`, with those that the database finds for a query.
         skills_dir: Folders that are searched for skills before the conventional ones.
         trusted: Folders; only skills in these are offered by servers and searches. Empty for all.
         licences: SPDX ids; only skills under these are offered by servers and searches. Empty for all.
@@ -126,7 +123,6 @@ class Settings:
     cache_dir: Path = field(default_factory=lambda: platformdirs.user_cache_path(APP))
     store: str | None = None
     library: str = DEFAULT_LIBRARY
-    routing: str = "exact"
     skills_dir: tuple[Path, ...] = ()
     trusted: tuple[Path, ...] = ()
     licences: tuple[str, ...] = ()

@@ -617,25 +617,6 @@ class PublishedSkill:
 
 
 @dataclass(frozen=True, slots=True)
-class SkillTerms:
-    """The terms of a skill as lexemes, and its vectors, by which a shared store finds it.
-
-    Attributes:
-        counted: Lexemes of which the store knows how many skills hold each; no two are alike.
-        uncounted: Further ones, by which skills are found as well.
-        lengths: The number of terms of each field, repetitions included.
-        code: The signs of the vector of its name and description, as the digits 0 and 1.
-        vectors: Its vectors, in 8 bits a number.
-    """
-
-    counted: tuple[str, ...]
-    uncounted: tuple[str, ...]
-    lengths: tuple[int, ...]
-    code: str
-    vectors: bytes
-
-
-@dataclass(frozen=True, slots=True)
 class DamagedEntry:
     """Damage that a store found in an entry, or in its file.
 

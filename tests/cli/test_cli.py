@@ -471,7 +471,7 @@ def test_index_does_not_look_into_what_is_stored(tmp_path: Path) -> None:
     env = environment(tmp_path / "cache", samples=False, SKILLPAGER_ENCODER="hashing")
     invoke("index", SAMPLES / "git-bisect", env=env)
     with sqlite3.connect(invoke("cache", "info", "--json", env=env).json["path"]) as database:
-        database.execute("UPDATE nodes SET tokens = 9")
+        database.execute("UPDATE indexes SET checksum = ''")
     again = invoke("index", SAMPLES / "git-bisect", env=env)
     assert (again.code, again.out.splitlines()[1].split("\t")[3]) == (0, "cached")
     assert invoke("cache", "verify", env=env).code == 1
@@ -594,9 +594,7 @@ def test_cache_is_shown_verified_evicted_and_cleared(tmp_path: Path) -> None:
     assert run("cache", "verify", env=env).code == 0
 
     with sqlite3.connect(info["path"]) as database:
-        database.execute(
-            "UPDATE nodes SET tokens = 9 WHERE index_id = (SELECT id FROM indexes WHERE name = 'git-bisect')"
-        )
+        database.execute("UPDATE indexes SET checksum = '' WHERE name = 'git-bisect'")
     damaged = run("cache", "verify", env=env)
     assert damaged.code == 1
     assert damaged.out.splitlines()[1].startswith("git-bisect\t")

@@ -20,7 +20,7 @@ from skillpager.integrations import haystack, pydantic_ai
 from skillpager.integrations.options import library_of, shared_pager
 from skillpager.integrations.tools import SkillTools
 from skillpager.library import Library
-from skillpager.library.publishing import Publisher
+from skillpager.library.published import Publisher
 from skillpager.parsing.skill import read_skill
 from skillpager.settings import Settings, cache_folder
 from skillpager.stores.postgres import PostgresStore

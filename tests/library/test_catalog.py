@@ -233,7 +233,6 @@ def test_damage_is_noticed_and_made_good(
 ) -> None:
     library = library_of(skills, cache)
     library.prepare()
-    library._catalog.close()  # type: ignore[union-attr]
     expected = library.route("topic7")
     path = cache / "catalog.db"
     if damage == "file":

@@ -20,14 +20,12 @@ from conftest import Processes
 from index_builder import assert_same_index, build_index, indexes
 from messages import raises
 from skillpager.errors import StoreError
-from skillpager.stores.rows import to_rows
 from skillpager.types import DamagedEntry, Edge, EdgeKind, ListContext, ManagedStore, SkillIndex, Span
 from store_places import Address, Place
 
 KILLS = 20
 # fresh stores that processes open at the same moment
 ROUNDS = {"sqlite": 40, "postgres": 5}
-TABLES = ("indexes", "files", "headings", "nodes", "edges", "embeddings")
 
 
 def filled(place: Place, *names: str, dim: int = 8) -> list[SkillIndex]:
@@ -116,24 +114,14 @@ def test_numpy_numbers_are_stored_as_plain_ones(any_store: ManagedStore) -> None
     assert_same_index(any_store.load(index.key, index.skill), index)
 
 
-def test_names_that_are_not_unicode_are_shown_escaped(any_store: ManagedStore) -> None:
+def test_names_that_no_database_can_hold_are_shown_escaped(any_store: ManagedStore) -> None:
     index = build_index()
-    any_store.save(replace(index, skill=replace(index.skill, name="a\udc80", root=Path("/b\udcff"))))
-    (entry,) = any_store.entries()
-    assert (entry.name, entry.root) == ("a\\udc80", "/b\\udcff")
-
-
-@pytest.mark.parametrize("text", ["\0", "\x1a", "a\0b\x1ac", "\x1aS", "\x1a0\0", "\0\0\x1a\x1a", "\\0 \\x00"])
-def test_no_character_is_lost(text: str, any_store: ManagedStore) -> None:
-    """Names and titles may hold what the text of a database cannot."""
-    index = build_index(20)
-    heading = replace(index.headings[0], title=text)
-    index = replace(index, headings=(heading, *index.headings[1:]), skill=replace(index.skill, name=text))
-    index = replace(index, recipe=replace(index.recipe, encoder=text))
+    index = replace(index, skill=replace(index.skill, name="a\udc80\0", root=Path("/b\udcff")))
+    index = replace(index, recipe=replace(index.recipe, encoder="\0"))
     any_store.save(index)
+    (entry,) = any_store.entries()
+    assert (entry.name, entry.root) == ("a\\udc80\\x00", "/b\\udcff")
     assert_same_index(any_store.load(index.key, index.skill), index)
-    assert [entry.name for entry in any_store.entries()] == [text]
-    assert any_store.verify() == []
 
 
 BROKEN: dict[str, Callable[[SkillIndex], SkillIndex]] = {
@@ -174,14 +162,14 @@ def test_entries_tell_what_is_stored(place: Place, any_store: ManagedStore) -> N
     assert all(entry.size > first.embeddings.nbytes for entry in entries)
 
 
-def test_a_load_notes_its_time_once_a_minute(place: Place, any_store: ManagedStore) -> None:
+def test_a_load_notes_its_time_once_an_hour(place: Place, any_store: ManagedStore) -> None:
     index = build_index()
     any_store.save(index)
-    set_used(place, index, time.time() - 30)
+    set_used(place, index, time.time() - 3000)
     used = any_store.entries()[0].used
     any_store.load(index.key, index.skill)
     assert any_store.entries()[0].used == used
-    set_used(place, index, time.time() - 90)
+    set_used(place, index, time.time() - 4000)
     any_store.load(index.key, index.skill)
     assert time.time() - any_store.entries()[0].used < 30
 
@@ -191,16 +179,6 @@ def test_removing_counts_what_there_was(place: Place, any_store: ManagedStore) -
     assert any_store.remove([first.key, "0" * 64]) == 1
     assert [entry.key for entry in any_store.entries()] == [second.key]
     assert any_store.remove([]) == 0
-
-
-@pytest.mark.parametrize("how", ["remove", "evict", "clear"])
-def test_removing_takes_every_row_with_it(how: str, place: Place, any_store: ManagedStore) -> None:
-    (index,) = filled(place, "one")
-    {"remove": lambda: any_store.remove([index.key]), "evict": lambda: any_store.evict(0)}.get(
-        how, any_store.clear
-    )()
-    for table in TABLES:
-        assert place.execute(f"SELECT count(*) FROM {table}") == [(0,)], table
 
 
 def test_eviction_takes_the_longest_unused_first(place: Place, any_store: ManagedStore) -> None:
@@ -325,18 +303,9 @@ def run_all(children: Sequence[BaseProcess]) -> None:
 
 
 DAMAGE = {
-    "head": "UPDATE indexes SET n_nodes = n_nodes + 1 WHERE name = 'one'",
-    "name": "UPDATE indexes SET splitter = '?' WHERE name = 'one'",
     "checksum": "UPDATE indexes SET checksum = '0' WHERE name = 'one'",
-    "file": "UPDATE files SET path = 'other.md' WHERE {}",
-    "heading": "UPDATE headings SET title = title || '!' WHERE {} AND ordinal = 0",
-    "node": "UPDATE nodes SET type = 'param' WHERE {} AND ordinal = 1",
-    "confidence": "UPDATE nodes SET type_confidence = type_confidence / 3 WHERE {} AND ordinal = 2",
-    "missing node": "DELETE FROM nodes WHERE {} AND ordinal = 3",
-    "edge": "UPDATE edges SET weight = weight + 1e-15 WHERE {} AND ordinal = 0",
-    "missing edges": "DELETE FROM edges WHERE {}",
-    "embedding": "UPDATE embeddings SET data = (SELECT data FROM embeddings WHERE NOT ({})) WHERE {}",
-    "missing embeddings": "DELETE FROM embeddings WHERE {}",
+    "other bytes": "UPDATE indexes SET data = (SELECT data FROM indexes WHERE name = 'two') WHERE name = 'one'",
+    "no bytes": "UPDATE indexes SET data = '' WHERE name = 'one'",
 }
 
 
@@ -345,8 +314,7 @@ def test_damage_is_found_reported_and_mended(
     what: str, place: Place, any_store: ManagedStore, caplog: pytest.LogCaptureFixture
 ) -> None:
     index, other = filled(place, "one", "two")
-    own = "index_id = (SELECT id FROM indexes WHERE name = 'one')"
-    place.execute(DAMAGE[what].replace("{}", own).replace("'?'", "'other'"))
+    place.execute(DAMAGE[what])
     assert any_store.verify() == [DamagedEntry(index.key, "one", "its checksum does not match")]
     assert any_store.load(index.key, index.skill) is None
     (message,) = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
@@ -357,7 +325,7 @@ def test_damage_is_found_reported_and_mended(
     assert any_store.verify() == []
 
 
-def test_rows_of_another_skill_are_refused(
+def test_an_index_of_another_skill_is_refused(
     place: Place, any_store: ManagedStore, caplog: pytest.LogCaptureFixture
 ) -> None:
     (index,) = filled(place, "one")
@@ -386,13 +354,3 @@ def test_noting_a_use_waits_for_nobody(place: Place) -> None:
             assert_same_index(store.load(index.key, index.skill), index)
             assert time.monotonic() - start < 100
         assert store.entries()[0].used == 1.0
-
-
-# ---- tables
-
-
-def test_every_column_of_the_tables_is_written(place: Place) -> None:
-    (index,) = filled(place, "one")
-    for table, expected in to_rows(index, created=1.0).tables.items():
-        found = place.execute(f"SELECT * FROM {table} ORDER BY ordinal")
-        assert [row[1:] for row in found] == expected, table

@@ -27,10 +27,8 @@ from skillpager import SkillPager
 from skillpager.errors import StoreError
 from skillpager.settings import Settings
 from skillpager.stores import postgres
-from skillpager.stores.postgres import INDEXES, PostgresStore
-from skillpager.stores.postgres_connection import Database, Part
-from skillpager.stores.postgres_pool import POOL_SIZE
-from skillpager.stores.rows import TABLES
+from skillpager.stores.postgres import PostgresStore
+from skillpager.stores.postgres_database import POOL_SIZE
 from store_places import Place
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "postgres.md"
@@ -308,10 +306,6 @@ def test_a_server_that_is_killed_in_a_save_has_all_of_it_or_nothing(own_server: 
             if found is not None:
                 whole += 1
                 assert_same_index(found, index)
-            rows = Place(address).execute(
-                "SELECT count(*) FROM nodes WHERE index_id NOT IN (SELECT id FROM indexes)"
-            )
-            assert rows == [(0,)]
             store.save(index)
             assert_same_index(store.load(index.key, index.skill), index)
     assert whole < SERVER_KILLS
@@ -398,55 +392,18 @@ def test_pages_are_those_of_the_file(database: str, tmp_path: Path) -> None:
 # ---- versions of the tables
 
 
-NEW = Part(
-    "indexes",
-    (
-        *INDEXES.migrations,
-        ("ALTER TABLE skillpager.nodes ADD note text", "CREATE TABLE skillpager.notes (n text)"),
-    ),
-)
-
-
-def test_older_tables_are_changed_and_keep_their_rows(store: PostgresStore, database: str) -> None:
+@pytest.mark.parametrize("version", [2, 4])
+def test_tables_of_another_version_are_left_alone(version: int, store: PostgresStore, database: str) -> None:
     index = build_index()
     store.save(index)
-    assert store.load(index.key, index.skill) is not None  # prepares its statements
-    with closing(Database(database, NEW)) as newer:
-        assert newer.read(("SELECT 1", ())) is None  # to look changes nothing
-        newer.write(lambda connection: connection.execute("INSERT INTO skillpager.notes VALUES ('x')"))
-        assert newer.read(("SELECT ordinal, note FROM skillpager.nodes WHERE ordinal = 0", ())) == [
-            [(0, None)]
-        ]
     place = Place(database)
-    assert place.execute("SELECT version FROM versions WHERE part = 'indexes'") == [(2,)]
-    with raises(StoreError):  # a process that runs on must not take the new columns for damage
-        store.load(index.key, index.skill)
-    with raises(StoreError):
-        store.save(index)
+    place.execute(f"UPDATE versions SET version = {version}")
+    with closing(PostgresStore(database)) as other:
+        with raises(StoreError):
+            other.load(index.key, index.skill)
+        with pytest.raises(StoreError, match=f"version {version} of the tables"):
+            other.save(build_index(name="other"))
     assert place.execute("SELECT key FROM indexes") == [(index.key,)]
-
-
-def test_parts_of_a_database_have_versions_of_their_own(database: str) -> None:
-    other = Part("catalog", (("CREATE TABLE skillpager.catalog (n integer)",),))
-    with closing(Database(database, INDEXES)) as one, closing(Database(database, INDEXES, other)) as both:
-        one.write(lambda _: None)
-        assert both.read(("SELECT 1", ())) is None
-        both.write(lambda _: None)
-        assert both.read(("SELECT n FROM skillpager.catalog", ())) == [[]]
-    assert sorted(Place(database).execute("SELECT part, version FROM versions")) == [
-        ("catalog", 1),
-        ("indexes", 1),
-    ]
-
-
-def test_a_migration_that_fails_leaves_the_tables_as_they_were(store: PostgresStore, database: str) -> None:
-    index = build_index()
-    store.save(index)
-    broken = Part("indexes", (*INDEXES.migrations, ("DROP TABLE skillpager.edges CASCADE", "SELECT 1 / 0")))
-    with closing(Database(database, broken)) as newer, pytest.raises(StoreError, match="division by zero"):
-        newer.write(lambda _: None)
-    assert_same_index(store.load(index.key, index.skill), index)
-    assert Place(database).execute("SELECT version FROM versions WHERE part = 'indexes'") == [(1,)]
 
 
 # ---- documentation
@@ -454,7 +411,7 @@ def test_a_migration_that_fails_leaves_the_tables_as_they_were(store: PostgresSt
 
 def test_the_documented_set_up_works(own_server: PostgresServer) -> None:
     text = DOCUMENT.read_text(encoding="utf-8")
-    roles, rights, *questions, vectors = re.findall(r"^```sql\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    roles, rights, *questions = re.findall(r"^```sql\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
     for statement in roles.split(";\n")[:-1]:
         own_server.sql(statement)
     owner, builder, reader = ("skillpager_owner", "skillpager", "skillpager_reader")
@@ -473,21 +430,8 @@ def test_the_documented_set_up_works(own_server: PostgresServer) -> None:
         assert_same_index(store.load(index.key, index.skill), index)
         assert store.probe().endswith("reading only")
         tables, largest = (Place(address[reader]).execute(question) for question in questions)
-        assert {name for name, _ in tables} == {
-            "versions",
-            *TABLES,
-            "indexes",
-            "embeddings",
-            "libraries",
-            "skills",
-            "skill_terms",
-            "skill_words",
-            "skill_codes",
-            "lexemes",
-        }
+        assert {name for name, _ in tables} == {"versions", "indexes", "libraries", "skills"}
         assert [row[:2] for row in largest] == [("sample", 12)]
-        for statement in vectors.split(";\n")[:-1]:
-            own_server.sql(statement, "skills")
         back_up(own_server, text)
         assert_same_index(store.load(index.key, index.skill), index)
 
@@ -509,5 +453,5 @@ def test_every_table_and_column_is_documented(store: PostgresStore, database: st
     columns = Place(database).execute(
         "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = 'skillpager'"
     )
-    assert len(columns) > 40
+    assert len(columns) > 20
     assert [(table, column) for table, column in columns if f"`{column}`" not in text] == []

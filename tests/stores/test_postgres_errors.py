@@ -285,7 +285,7 @@ def test_a_damaged_index_is_left_by_a_role_that_may_only_read(
 ) -> None:
     index = build_index()
     store.save(index)
-    Place(server.url(name)).execute("UPDATE nodes SET type = 'param'")
+    Place(server.url(name)).execute("UPDATE indexes SET checksum = ''")
     with closing(PostgresStore(role(server, "role_reader", *READING, database=name))) as reader:
         assert reader.load(index.key, index.skill) is None
         assert "cannot be deleted" in caplog.text
@@ -401,30 +401,6 @@ def test_a_full_disk_is_named_and_nothing_is_lost(small_disk: SmallDisk) -> None
         assert len(store.entries()) == len(saved)
 
 
-@pytest.mark.parametrize("table", ["indexes", "files", "headings", "nodes", "edges", "embeddings"])
-def test_a_disk_that_is_full_at_any_step_leaves_nothing(
-    table: str, store: PostgresStore, server: PostgresServer, database: str, name: str
-) -> None:
-    first, index = build_index(name="first"), build_index()
-    store.save(first)
-    server.sql(
-        "CREATE FUNCTION skillpager.fail() RETURNS trigger LANGUAGE plpgsql AS "
-        "$$BEGIN RAISE EXCEPTION 'could not extend file' USING ERRCODE = 'disk_full'; END$$",
-        name,
-    )
-    server.sql(
-        f"CREATE TRIGGER full_disk AFTER INSERT ON skillpager.{table} FOR EACH ROW EXECUTE FUNCTION skillpager.fail()",
-        name,
-    )
-    with raises(StoreError):
-        store.save(index)
-    server.sql(f"DROP TRIGGER full_disk ON skillpager.{table}", name)
-    assert [entry.key for entry in store.entries()] == [first.key]
-    assert store.verify() == []
-    store.save(index)
-    assert_same_index(store.load(index.key, index.skill), index)
-
-
 def test_a_statement_that_takes_too_long(store: PostgresStore, database: str) -> None:
     store.save(build_index())
     index = build_index(5000)
@@ -442,7 +418,7 @@ def test_a_database_of_another_encoding(server: PostgresServer) -> None:
 def test_tables_that_somebody_has_changed(store: PostgresStore, database: str) -> None:
     index = build_index()
     store.save(index)
-    Place(database).execute("ALTER TABLE indexes RENAME encoder TO embedder")
+    Place(database).execute("ALTER TABLE indexes RENAME checksum TO digest_of_data")
     with raises(StoreError):
         store.load(index.key, index.skill)
     with raises(StoreError):

@@ -13,7 +13,7 @@ from postgres_server import OWNER, PASSWORD, PostgresServer, missing_server
 from skillpager import SkillPager
 from skillpager.errors import StoreError
 from skillpager.library import Library
-from skillpager.library.publishing import Publisher
+from skillpager.library.published import Publisher
 from skillpager.parsing.skill import skill_from_text
 from skillpager.stores.postgres import PostgresStore
 

@@ -1,7 +1,6 @@
 """Libraries in PostgreSQL: published skills are listed, routed and paged by processes that have no folder of them."""
 
 import shutil
-import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -19,12 +18,8 @@ from conftest import SAMPLES
 from postgres_server import PostgresServer
 from skillpager import SkillPager
 from skillpager.errors import SkillError, StoreError, UnknownSkillError
-from skillpager.library import Library
-from skillpager.library.published import PublishedSkills
-from skillpager.library.publishing import Publisher
-from skillpager.library.routing.fields import field_terms
-from skillpager.library.routing.segments import make_terms
-from skillpager.library.routing.words import segment_of, words_of
+from skillpager.library import Library, published
+from skillpager.library.published import PublishedSkills, Publisher
 from skillpager.parsing.skill import read_skill
 from skillpager.stores.postgres import PostgresStore
 from skillpager.types import PublishedSkill
@@ -137,21 +132,8 @@ def logged(caplog: pytest.LogCaptureFixture, level: int) -> list[LogRecord]:
     return [each for each in caplog.records if each.name.startswith("skillpager") and each.levelno == level]
 
 
-def followers() -> set[threading.Thread]:
-    """Return the threads that listen for changes."""
-    return {each for each in threading.enumerate() if each.name == "skillpager-published"}
-
-
 def names(library: Library) -> list[str]:
     return [skill.name for skill in library.skills()]
-
-
-@pytest.mark.parametrize("sample", ["git-bisect", "zhongwen-boke-fabu", "kubernetes-debugging"])
-def test_the_words_of_a_skill_are_those_of_its_text(sample: str) -> None:
-    skill = read_skill(SAMPLES / sample)
-    texts = (skill.name, skill.description, skill.files[0].text[skill.files[0].body_start :])
-    expected = make_terms([7], [field_terms(*texts)])
-    assert segment_of([7], [words_of(*texts)]).pack() == expected.pack()
 
 
 def test_routes_are_those_of_folders_and_file_to_the_last_digit(
@@ -352,23 +334,6 @@ def test_without_its_database_a_library_says_so(tmp_path: Path) -> None:
         assert SKILL in names(beside)
 
 
-def test_a_closed_library_sees_no_change_until_it_is_used_again(
-    store: PostgresStore, replica: Callable[..., Library], tmp_path: Path
-) -> None:
-    publish(store, [made_skill(tmp_path, 1)])
-    shared = replica()
-    before = followers()
-    assert names(shared) == ["skill-0001"]
-    (follower,) = followers() - before
-    shared.close()
-    follower.join(SOON)
-    assert not follower.is_alive()
-    publish(store, [made_skill(tmp_path, 2)])
-    assert names(shared) == ["skill-0001", "skill-0002"]
-    publish(store, [made_skill(tmp_path, 3)])
-    wait_for(lambda: len(names(shared)) == 3)
-
-
 def test_a_damaged_text_is_refused(
     store: PostgresStore, replica: Callable[..., Library], database: str, tmp_path: Path
 ) -> None:
@@ -378,30 +343,7 @@ def test_a_damaged_text_is_refused(
         replica().index("skill-0001")
 
 
-_OF_THE_SECOND = "FROM skills WHERE id = skill AND name = 'skill-0001'"
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [
-        "substring(words FROM 1 FOR 5)",
-        "substring(words FROM 1 FOR length(words) - 1)",
-        "set_byte(words, 0, 255)",  # of another release
-    ],
-)
-def test_words_that_are_damaged_are_made_of_the_text(
-    store: PostgresStore, replica: Callable[..., Library], database: str, tmp_path: Path, damage: str
-) -> None:
-    paths = [made_skill(tmp_path, number) for number in range(3)]
-    publish(store, paths)
-    expected = [(each.skill.name, each.chance) for each in replica().route(" ".join(WORDS)).skills]
-    Place(database).execute(f"UPDATE skill_words SET words = {damage} {_OF_THE_SECOND}")
-    routed = [(each.skill.name, each.chance) for each in replica().route(" ".join(WORDS)).skills]
-    assert "skill-0001" in [name for name, _ in routed]
-    assert routed == expected
-
-
-def test_a_skill_whose_text_is_damaged_as_well_is_the_only_one_not_found(
+def test_a_skill_whose_text_is_damaged_is_the_only_one_not_found(
     store: PostgresStore,
     replica: Callable[..., Library],
     database: str,
@@ -409,7 +351,6 @@ def test_a_skill_whose_text_is_damaged_as_well_is_the_only_one_not_found(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     publish(store, [made_skill(tmp_path, number) for number in range(3)])
-    Place(database).execute(f"UPDATE skill_words SET words = '' {_OF_THE_SECOND}")
     Place(database).execute("UPDATE skills SET content = 'no skill'::bytea WHERE name = 'skill-0001'")
     shared = replica()
     for changes in range(2):
@@ -421,30 +362,29 @@ def test_a_skill_whose_text_is_damaged_as_well_is_the_only_one_not_found(
     assert warning.getMessage().startswith(
         "routing does not find 'skill-0001': The published skill 'skill-0001' of "
     )
-    Place(database).execute("UPDATE skills SET state = ''")
+    store.library("default").remove(["skill-0001"])
     publish(store, [tmp_path / "skill-0001"])
     wait_for(lambda: len(shared.route(" ".join(WORDS), k=20).skills) == 3)
 
 
-def test_a_fault_does_not_end_the_thread_that_sees_changes(
+def test_a_fault_while_looking_for_changes_is_logged_once(
     store: PostgresStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    monkeypatch.setattr(published, "POLL_SECONDS", 0.0)
     publish(store, [made_skill(tmp_path, 1)])
     library = store.library("default")
-    faults: list[str] = []
+    shared = PublishedSkills(library)
+    found = shared.skills()
 
     def changes(*_: object) -> None:
-        faults.append(threading.current_thread().name)
         raise TypeError("a fault of ours")
 
-    with closing(PublishedSkills(library)) as shared:
-        assert [skill.name for skill in shared.skills()] == ["skill-0001"]
-        with monkeypatch.context() as patch:
-            patch.setattr(library, "changes", changes)
-            wait_for(lambda: len(faults) >= 2)  # while it listens, and when it looks itself
-        publish(store, [made_skill(tmp_path, 2)])
-        wait_for(lambda: [skill.name for skill in shared.skills()] == ["skill-0001", "skill-0002"])
-    assert set(faults) == {"skillpager-published"}
+    with monkeypatch.context() as patch:
+        patch.setattr(library, "changes", changes)
+        assert not any(shared.has_changed(found) for _ in range(3))
+    publish(store, [made_skill(tmp_path, 2)])
+    wait_for(lambda: shared.has_changed(found))
+    assert [skill.name for skill in shared.skills()] == ["skill-0001", "skill-0002"]
     (error,) = logged(caplog, ERROR)
     assert "a fault of ours" in error.getMessage()
     assert error.exc_info is not None
@@ -527,7 +467,7 @@ def test_a_skill_that_cannot_be_published_fails_and_stays_in_the_library(
     for number in range(2):
         made_skill(folder, number)
     assert invoke("index", folder, env=env).code == 0
-    monkeypatch.setattr("skillpager.library.publishing.MAX_NAME_BYTES", 4)
+    monkeypatch.setattr("skillpager.library.published.MAX_NAME_BYTES", 4)
     assert "2 skills: 2 failed;" in invoke("index", folder, env=env).err
     failed = invoke("index", folder / "skill-0001", "--prune", "--json", env=env)
     assert failed.code == 1

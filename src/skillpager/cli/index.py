@@ -30,7 +30,7 @@ from skillpager.errors import EncoderError, SkillError
 if TYPE_CHECKING:
     from skillpager.bulk import Outcome, Source
     from skillpager.library import FoundSkill
-    from skillpager.library.publishing import Publisher
+    from skillpager.library.published import Publisher
     from skillpager.pager import SkillPager
     from skillpager.settings import Settings
     from skillpager.types import Skill, Store
@@ -229,7 +229,7 @@ def open_library_to_publish(
         if prune:
             raise UsageError("--prune needs a library: name a PostgreSQL database with --store.")
         return None
-    from skillpager.library.publishing import Publisher
+    from skillpager.library.published import Publisher
     from skillpager.stores.postgres import PostgresStore
 
     store = pager.store

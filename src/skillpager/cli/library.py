@@ -145,7 +145,7 @@ def remove(
       skillpager library remove git-bisect --yes
     """
     from skillpager.cli.session import choose_settings, library_name, open_store
-    from skillpager.library.publishing import remove_published
+    from skillpager.library.published import remove_published
     from skillpager.stores.postgres import PostgresStore
 
     settings = choose_settings(PagerOptions(store=store, library=library))

@@ -127,7 +127,7 @@ def report_no_skills(library: Library) -> None:
 
 def missing_skills(library: Library) -> str:
     """Return which skills a library lacks that has none; else an empty text."""
-    if library.has_skills():
+    if library.skills():
         return ""
     wanted = " that the settings `trusted` and `licences` let pass" if library.keep else ""
     published = f" and in the library {library.place}" if library.place else ""

@@ -91,13 +91,13 @@ class FoundSkill:
 
 
 class Shelf(Protocol):
-    """Where the texts and words of published skills are."""
+    """Where the texts of published skills are."""
 
     def read(self, name: str, scope: str) -> Skill:
         """Return the skill of this name."""
 
-    def words(self, skills: Sequence[FoundSkill]) -> dict[str, bytes]:
-        """Return the words of skills by name, of those that are still what was found."""
+    def bodies(self, skills: Sequence[FoundSkill]) -> Iterable[tuple[FoundSkill, str]]:
+        """Yield each skill with the body of its SKILL.md, of those that are still what was found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ class Published:
         version: The version of the library that brought it.
         licence: SPDX expression of its licence, or `unknown`.
         key: Cache key of its index, as its publisher has built it.
-        shelf: Where its text and its words are.
+        shelf: Where its text is.
     """
 
     version: int

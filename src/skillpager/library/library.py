@@ -30,9 +30,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from skillpager.library.published import PublishedSkills
-    from skillpager.library.routing.approximate import ApproximateSearch
     from skillpager.library.routing.catalog import Catalog
-    from skillpager.library.routing.features import Searched
     from skillpager.library.routing.nodes import StoredNodes
     from skillpager.library.routing.routes import Route, RoutedSkill
     from skillpager.library.routing.upkeep import Upkeep
@@ -106,13 +104,10 @@ class Library:
         return self._pager() if callable(self._pager) else self._pager
 
     def close(self) -> None:
-        """Close the store and look for no changes in it; the library can still be used and opens it again."""
+        """Close the store; the library can still be used and opens it again."""
         with self._searching:
-            published = self.__dict__.pop("_published", None)
-            self.__dict__.pop("_approximate", None)
+            self.__dict__.pop("_published", None)
             self._found = None  # the next use reads the list again
-        if published is not None:
-            published.close()
         if "pager" in self.__dict__:
             self.pager.close()
 
@@ -290,11 +285,8 @@ class Library:
         from skillpager.library.routing.routes import for_models
 
         model = load_router()
-        if self._approximate is None:
-            self.found()
-            searched = self._upkeep.searched(self._skills, progress)
-        else:
-            searched = self._candidates(query, model.most_terms, progress)
+        self.found()
+        searched = self._upkeep.searched(self._skills, progress)
         hidden = sum(skill.user_only for skill in searched.skills) if for_model else 0
         found = route_query(searched, query, k=k + hidden + SPARE_ROUTED, model=model)
         found = for_models(found, k + SPARE_ROUTED) if hidden else found
@@ -307,51 +299,12 @@ class Library:
     def _with_licence(self, routed: "RoutedSkill") -> "RoutedSkill":
         return replace(routed, licence=self._licences.of(routed.skill))
 
-    def _candidates(self, query: str, most_terms: int, progress: Progress | None) -> "Searched":
-        """Return the skills of folders, and those of the store that may be candidates of a query."""
-        from skillpager.library.routing.approximate import no_skills
-
-        assert self._approximate is not None
-        folders = self._folders_alone
-        found = folders.found()
-        skills = folders.skills()
-        local = folders._upkeep.searched(skills, progress) if skills else no_skills()
-        try:
-            return self._approximate.searched(query, local, found, self.keep, most_terms=most_terms)
-        except StoreError as error:
-            if not skills:
-                raise
-            logger.warning("only skills of folders are searched: %s", error)
-            return local
-
-    def has_skills(self) -> bool:
-        """Return whether the library has any skill that can be paged."""
-        if self._approximate is None:
-            return bool(self.skills())
-        return bool(self._folders_alone.skills()) or self._approximate.size() > 0
-
-    @cached_property
-    def _approximate(self) -> "ApproximateSearch | None":
-        """The search in the store; None if routing is exact, or there are no published skills."""
-        if self._library is None or self.pager.settings.routing == "exact" or self._published is None:
-            return None
-        return self._published.search()
-
-    @cached_property
-    def _folders_alone(self) -> "Library":
-        """The skills of the same folders without those of the store, of which no list is read for routes."""
-        return Library(lambda: self.pager, self._named, cache=self._cache, keep=self.keep)
-
     def prepare(self, progress: Progress | None = None) -> None:
         """Bring everything up to date that `route` needs, so that the next route is fast.
 
         Args:
             progress: Called with the number of skills that were read and of all.
         """
-        if self._approximate is not None:
-            if self._folders_alone.skills():
-                self._folders_alone.prepare(progress)
-            return
         self.found()
         self._upkeep.searched(self._skills, progress)
 

@@ -1,50 +1,59 @@
-"""The skills of a shared store's library, as a process without their folders offers them.
+"""Skills in the library of a shared store: published by one host, offered by processes without their folders.
 
-The list lies in memory. A thread listens for changes and reads what is new; the version of the library, which
-it asks for every few seconds as well, is what counts: a notification that is lost costs seconds.
+A process has the list of published skills in memory, asks for the version of the library every few seconds
+while it is used, and reads what is new.
 """
 
 import hashlib
 import json
 import logging
-import os
 import threading
-import weakref
+import time
 import zlib
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from skillpager.caches import LRUCache
 from skillpager.errors import SkillError, StoreError
-from skillpager.library.discovery import FoundSkill, Keep, Published
+from skillpager.library.discovery import (
+    USER_ONLY,
+    FoundSkill,
+    Keep,
+    Published,
+    similar_names,
+    stated_licence,
+    stub_of,
+)
+from skillpager.library.licences import Licences, recognise_name
 from skillpager.types import PublishedSkill, Skill, SourceFile
 
 if TYPE_CHECKING:
-    from skillpager.library.routing.approximate import ApproximateSearch
-    from skillpager.stores.postgres_library import PostgresLibrary
+    from skillpager.stores.postgres import PostgresLibrary
     from skillpager.types import Store
 
 logger = logging.getLogger(__name__)
 
-# Seconds between two looks at the version where no notification comes; and until a process begins to listen:
-# a command that ends sooner needs no connection for it.
+# seconds between two looks at the version, and most seconds that a caller waits for one: a database that is
+# away must not slow down what is answered from memory
 POLL_SECONDS = 2.0
-# seconds in which further changes are gathered: many skills are often published one after the other
-GATHER_SECONDS = 0.2
+WAIT_SECONDS = 0.5
 # characters of the texts of skills that stay in memory beside those of their indexes
 MAX_KEPT_CHARS = 16 * 1024**2
 # most bytes of a published skill's text: many times what a skill may have
 MAX_CONTENT_BYTES = 256 * 1024**2
-
+# a longer name has no place in an index of the database
+MAX_NAME_BYTES = 1_000
+# skills whose texts are read together
+TEXT_BATCH = 200
 
 # the list of a library that was never read: one object, so that it is the same list each time
 _NONE: list[FoundSkill] = []
 
 
 class PublishedSkills:
-    """The published skills of one library. Thread-safe.
+    """The published skills of one library, mirrored in memory. Thread-safe.
 
     Args:
         library: The library in its store.
@@ -58,12 +67,11 @@ class PublishedSkills:
         self._texts = LRUCache[tuple[str, int], Skill](
             MAX_KEPT_CHARS, lambda skill: sum(len(file.text) for file in skill.files)
         )
-        self._turn = threading.Lock()
         self._unroutable: set[tuple[str, str]] = set()  # names and digests
+        self._turn = threading.Lock()
+        self._polled = 0.0
+        self._poll: threading.Thread | None = None
         self._failing = False
-        self._follower: int | None = None  # the process whose thread follows: a fork leaves it behind
-        self._stop = threading.Event()
-        self._finalizer = weakref.finalize(self, self._stop.set)
 
     @property
     def place(self) -> str:
@@ -85,17 +93,19 @@ class PublishedSkills:
             except StoreError as error:
                 if alone:
                     raise
-                self.fail(error)
+                self._report(error)
                 return _NONE
-        if self._follower != os.getpid() and not self._stop.is_set():
-            self._follower = os.getpid()
-            arguments = (weakref.ref(self), self._library, self._stop)
-            threading.Thread(target=_follow, args=arguments, name="skillpager-published", daemon=True).start()
         assert self._skills is not None
         return self._skills
 
     def has_changed(self, before: list[FoundSkill]) -> bool:
-        """Return whether `skills` returns another list than before; nothing is read for it."""
+        """Return True if `skills` returns another list than before; every few seconds the store is asked."""
+        if self._skills is not None and time.monotonic() - self._polled >= POLL_SECONDS:
+            self._polled = time.monotonic()
+            if self._poll is None or not self._poll.is_alive():
+                self._poll = threading.Thread(target=self._refresh_or_report, daemon=True)
+                self._poll.start()
+                self._poll.join(WAIT_SECONDS)
         return self._skills is not None and self._skills is not before
 
     def refresh(self) -> None:
@@ -106,32 +116,18 @@ class PublishedSkills:
         """
         with self._turn:
             version, changed = self._library.changes(self._version)
-            if changed or self._skills is None or version != self._version:
-                anew = version[0] != self._version[0] or version[1] < self._version[1]
-                by_name = {} if anew else dict(self._by_name)
+            if self._skills is None or version != self._version:
+                reset = version[0] != self._version[0] or version[1] < self._version[1]
+                by_name = {} if reset else dict(self._by_name)
                 for number, skill in changed:
                     if isinstance(skill, str):
                         by_name.pop(skill, None)
                     else:
-                        by_name[skill.name] = self.found(number, skill)
+                        by_name[skill.name] = self._found(number, skill)
                 if self._skills is None or by_name != self._by_name:
                     self._by_name, self._skills = by_name, [by_name[name] for name in sorted(by_name)]
                 self._version = version
-            self._failing = False
-
-    def found(self, version: int, skill: PublishedSkill) -> FoundSkill:
-        """Return a skill that a version of the library brought, as lists and routes have it."""
-        return FoundSkill(
-            skill.name,
-            skill.description,
-            Path(f"{self._library.name}:{skill.name}"),
-            None,
-            None,
-            skill.digest,
-            skill.user_only,
-            skill.stated_licence,
-            published=Published(version, skill.licence, skill.key, self),
-        )
+            self._polled, self._failing = time.monotonic(), False
 
     def find(self, name: str) -> FoundSkill | None:
         """Return the skill of this name, as the store has it now; None if it has none."""
@@ -149,103 +145,81 @@ class PublishedSkills:
         version = found.published.version if found is not None and found.published is not None else 0
         skill = self._texts.get((name, version))
         if skill is None:
-            content = self._library.content(name)
+            content = self._library.contents([name]).get(name)
             if content is None:
                 raise SkillError(f"The skill {name!r} is not in the library {self.place} any more.")
             version, data = content
             skill = self._texts.put((name, version), unpack_skill(data, f"{name!r} of {self.place}"))
         return replace(skill, files=skill.files[:1]) if scope == "body" else skill
 
-    def search(self) -> "ApproximateSearch":
-        """Return what searches the library for candidates of a query, without its list."""
-        from skillpager.library.routing.approximate import ApproximateSearch  # arrays
+    def bodies(self, skills: Sequence[FoundSkill]) -> Iterator[tuple[FoundSkill, str]]:
+        """Yield each skill with the body of its SKILL.md, of those that are still what was found.
 
-        return ApproximateSearch(self._library, self)
-
-    def words(self, skills: Sequence[FoundSkill]) -> dict[str, bytes]:
-        """Return the words of skills by name, of those that are still what was found.
-
-        Words that are cut off, or of another release, are made anew of the skill's text. If that is damaged
-        as well, the skill is missing, with a warning.
+        A skill whose text is damaged is left out, with a warning.
 
         Raises:
             StoreError: The store cannot be read.
         """
-        from skillpager.library.routing.words import are_whole  # arrays
+        for start in range(0, len(skills), TEXT_BATCH):
+            batch = skills[start : start + TEXT_BATCH]
+            contents = self._library.contents([skill.name for skill in batch])
+            for found in batch:
+                if found.name not in contents:
+                    continue
+                try:
+                    skill = unpack_skill(contents[found.name][1], f"{found.name!r} of {self.place}")
+                except SkillError as error:
+                    # it is asked for again after each change of the library
+                    identity = found.name, found.digest
+                    log = logger.debug if identity in self._unroutable else logger.warning
+                    log("routing does not find %r: %s", found.name, error)
+                    self._unroutable.add(identity)
+                    continue
+                entry = skill.files[0]
+                if entry.digest == found.digest:
+                    yield found, entry.text[entry.body_start :]
 
-        stored = self._library.words([skill.name for skill in skills])
-        found = {}
-        for skill in skills:
-            digest, words = stored.get(skill.name, ("", b""))
-            if digest == skill.digest and (made := words if are_whole(words) else self._make_words(skill)):
-                found[skill.name] = made
-        return found
+    def _found(self, version: int, skill: PublishedSkill) -> FoundSkill:
+        return FoundSkill(
+            skill.name,
+            skill.description,
+            Path(f"{self._library.name}:{skill.name}"),
+            None,
+            None,
+            skill.digest,
+            skill.user_only,
+            skill.stated_licence,
+            published=Published(version, skill.licence, skill.key, self),
+        )
 
-    def _make_words(self, found: FoundSkill) -> bytes | None:
-        """Return the words of a skill, made of its text; None if that is damaged, or another by now."""
-        from skillpager.library.routing.words import words_of  # arrays
-
+    def _refresh_or_report(self) -> None:
         try:
-            skill = self.read(found.name, "body")
-        except SkillError as error:
-            identity = found.name, found.digest
-            log = logger.debug if identity in self._unroutable else logger.warning
-            log("routing does not find %r: %s", found.name, error)
-            self._unroutable.add(identity)  # it is asked for again after each change of the library
-            return None
-        entry = skill.files[0]
-        if entry.digest != found.digest:
-            return None
-        return words_of(skill.name, skill.description, entry.text[entry.body_start :])
+            self.refresh()
+        except Exception as error:
+            self._report(error)
 
-    def fail(self, error: Exception) -> None:
-        """Note that the store cannot be followed: said once, until it can be read again."""
-        said = "the list of published skills stays as it is for now: %s"
+    def _report(self, error: Exception) -> None:
+        """Log that the store cannot be read: once, until it can be again."""
+        message = "the list of published skills stays as it is for now: %s"
         if self._failing:
-            logger.debug(said, error)
+            logger.debug(message, error)
         elif isinstance(error, StoreError):
-            logger.warning(said, error)
+            logger.warning(message, error)
         else:
-            logger.error(said, repr(error), exc_info=error)
+            logger.error(message, repr(error), exc_info=error)
         self._failing = True
 
-    def close(self) -> None:
-        """Stop listening; the list stays as it is."""
-        self._finalizer()
 
-
-def _follow(owner: "weakref.ref[PublishedSkills]", library: "PostgresLibrary", stop: threading.Event) -> None:
-    """Keep a list in step while anybody has it.
-
-    An unexpected exception is logged, and does not end the thread: without it no change would be seen again.
-    """
-    while not stop.wait(POLL_SECONDS):
-        try:
-            for _ in library.heard(POLL_SECONDS):
-                if stop.is_set() or (skills := owner()) is None:
-                    return
-                skills.refresh()
-                del skills
-                if stop.wait(GATHER_SECONDS):
-                    return
-        except StoreError as error:
-            logger.debug("nothing is heard of the library %s: %s", library.place, error)
-        except Exception as fault:
-            if (skills := owner()) is not None:
-                skills.fail(fault)
-        if stop.is_set() or (skills := owner()) is None:
-            return
-        try:
-            skills.refresh()  # a standby sends no notifications, but has a version
-        except Exception as error:
-            skills.fail(error)
-        del skills
+def published_skills(store: "Store", library: str) -> PublishedSkills | None:
+    """Return the skills of a store's library; None for a store of one machine, which has no libraries."""
+    open_library = getattr(store, "library", None)
+    return None if open_library is None else PublishedSkills(open_library(library))
 
 
 def beside(
     in_folders: Sequence[FoundSkill], in_store: Sequence[FoundSkill], keep: Keep | None
 ) -> list[FoundSkill]:
-    """Return the published skills that are wanted and no copies of skills in folders.
+    """Return the published skills that are wanted and not copies of skills in folders.
 
     One that has the name of a skill in a folder is shadowed by that, which its user has put there.
     """
@@ -261,10 +235,105 @@ def beside(
     ]
 
 
-def published_skills(store: "Store", library: str) -> PublishedSkills | None:
-    """Return the skills of a store's library; None for a store of one machine, which has no libraries."""
-    open_library = getattr(store, "library", None)
-    return None if open_library is None else PublishedSkills(open_library(library))
+class Publisher:
+    """Publishes the skills of one run, each name once. Thread-safe.
+
+    A skill that is published unchanged costs nothing but its reading.
+
+    Args:
+        library: The library.
+        found: Skills; those that are shadowed by others of their name are not published.
+
+    Attributes:
+        names: The names that were published, or were there unchanged.
+        changed: The number of them that are new or have changed.
+    """
+
+    def __init__(self, library: "PostgresLibrary", found: Sequence[FoundSkill] = ()) -> None:
+        self._library = library
+        self._licences = Licences()
+        self._tops = {skill.path: skill.folder for skill in found}
+        usable = (skill for skill in found if skill.problem is None and skill.shadowed_by is None)
+        self._owners = {skill.name: skill.path for skill in usable}
+        self._states = {skill.name: skill.state for skill in _present(library)}
+        self._turn = threading.Lock()
+        self.names: set[str] = set()
+        self.changed = 0
+
+    @property
+    def place(self) -> str:
+        """Name and address of the library, without user and password."""
+        return self._library.place
+
+    def publish(self, skill: Skill, path: Path, key: str) -> bool:
+        """Publish a skill whose index is stored; return True if that changed the library.
+
+        A stub, and a skill that another of the same name shadows, are passed over.
+
+        Args:
+            skill: The skill, all of its files.
+            path: Its folder or file, or the address from which it was brought.
+            key: Cache key of its index.
+
+        Raises:
+            SkillError: Its name cannot be stored.
+            StoreError: The store cannot be written.
+        """
+        name = skill.name.encode(errors="replace")
+        if len(name) > MAX_NAME_BYTES or "\0" in skill.name or name.decode() != skill.name:
+            raise SkillError(
+                f"{path} cannot be published: its name is longer than {MAX_NAME_BYTES:,} bytes, or not text. "
+                "Give it another in its front matter."
+            )
+        if stub_of(skill.metadata) is not None:
+            return False
+        with self._turn:
+            if self._owners.setdefault(skill.name, path) != path:
+                return False
+            self.names.add(skill.name)
+        content = pack_skill(skill)
+        stated = stated_licence(skill.metadata)
+        user_only = skill.metadata.get(USER_ONLY, "").strip().lower() == "true"
+        if skill.root is None:  # brought from elsewhere: what the licence files here say is not about it
+            licence = recognise_name(stated)
+        else:
+            licence = self._licences.read(path, stated, top=self._tops.get(path)).expression
+        about = (skill.name, skill.files[0].digest, skill.description, user_only, stated, licence, key)
+        state = hashlib.sha256(json.dumps(about).encode() + content).hexdigest()
+        if self._states.get(skill.name) == state:
+            return False
+        changed = self._library.publish(PublishedSkill(*about, state), content)
+        with self._turn:
+            self.changed += changed
+        return changed
+
+    def prune(self) -> list[str]:
+        """Take what was in the library before and was not published now out of it; return the names.
+
+        Raises:
+            StoreError: The store cannot be written.
+        """
+        gone = sorted(self._states.keys() - self.names)
+        return self._library.remove(gone) if gone else []
+
+
+def remove_published(library: "PostgresLibrary", names: Collection[str]) -> list[str]:
+    """Take skills out of a library; return their names.
+
+    Raises:
+        SkillError: One of them is not in the library; nothing is removed.
+        StoreError: The store cannot be written.
+    """
+    known = {skill.name for skill in _present(library)}
+    if missing := [name for name in names if name not in known]:
+        hint = similar_names(missing[0], known) or f"it has {len(known)} skills."
+        raise SkillError(f"There is no skill {missing[0]!r} in the library {library.place}: {hint}")
+    return library.remove(list(names))
+
+
+def _present(library: "PostgresLibrary") -> list[PublishedSkill]:
+    _, changed = library.changes()
+    return [skill for _, skill in changed if isinstance(skill, PublishedSkill)]
 
 
 def pack_skill(skill: Skill) -> bytes:

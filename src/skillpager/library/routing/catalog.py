@@ -9,7 +9,6 @@ import json
 import logging
 import os
 import sqlite3
-import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -88,16 +87,11 @@ class Catalog:
     def __init__(self, folder: Path, *, busy_timeout: float = BUSY_TIMEOUT) -> None:
         self.path = folder.absolute() / FILE_NAME
         self._database = Database(self.path, busy_timeout=busy_timeout, schema=SCHEMA)
-        weakref.finalize(self, self._database.disconnect)
 
     @property
     def size(self) -> int:
-        """Bytes on disk, write-ahead log included."""
+        """Bytes on disk."""
         return self._database.size
-
-    def close(self) -> None:
-        """Close this process's connection; using the catalog again opens another."""
-        self._database.close()
 
     def clear(self) -> None:
         """Delete everything in it, and damaged files that were moved aside."""
@@ -108,8 +102,7 @@ class Catalog:
 
         self._database.write(delete)
         self._database.check(repair=True)
-        self._database.shrink()
-        self._database.delete_damaged_files()
+        self._database.delete_damaged_file()
 
     def verify(self) -> list[str]:
         """Return what is damaged, by reading everything; nothing is changed."""
@@ -200,8 +193,7 @@ class Catalog:
             _delete_segments(connection, ids=ids)
             return bool(ids)
 
-        if self._database.write(write):
-            self._database.shrink()
+        self._database.write(write)
 
 
 def _choose_merged(connection: sqlite3.Connection, segment: "Segment", alive: Collection[int]) -> list[int]:

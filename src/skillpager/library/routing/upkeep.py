@@ -4,7 +4,7 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,6 @@ from skillpager.library.routing.fields import FIELDS, FieldIndex, field_terms
 from skillpager.library.routing.segments import KeyArray, Segment, make_terms
 from skillpager.library.routing.shelf import Shelf
 from skillpager.library.routing.vectors import SkillVectors, load_vectors
-from skillpager.library.routing.words import segment_of
 from skillpager.parsing.skill import read_skill
 
 logger = logging.getLogger(__name__)
@@ -25,8 +24,6 @@ logger = logging.getLogger(__name__)
 # skills that are read and stored together; what is done is not lost when the process ends. Their words take a
 # quarter of a megabyte each as text
 BATCH = 500
-# published skills, whose words take some 5 kB each on their way
-PUBLISHED_BATCH = 8_000
 # seconds until words that a shared store did not give are asked for again
 RETRY_SECONDS = 10.0
 
@@ -96,21 +93,12 @@ class Upkeep:
         """Return the segment of skills that lie in folders, or of published ones; None if there are none."""
         if not skills:
             return None
-        if skills[0].published is None:
-            read = [
-                (int(key), terms)
-                for skill, key in zip(skills, keys, strict=True)
-                if (terms := _read_terms(skill))
-            ]
-            return make_terms([key for key, _ in read], [terms for _, terms in read]) if read else None
+        by_identity = {(skill.name, skill.digest): int(key) for skill, key in zip(skills, keys, strict=True)}
         try:
-            words = skills[0].published.shelf.words(skills)
-            shared = [
-                (int(key), words[skill.name])
-                for skill, key in zip(skills, keys, strict=True)
-                if skill.name in words
+            read = [
+                (by_identity[skill.name, skill.digest], field_terms(skill.name, skill.description, body))
+                for skill, body in _bodies(skills)
             ]
-            return segment_of([key for key, _ in shared], [data for _, data in shared]) if shared else None
         except StoreError as error:
             if self._words.parts:  # what is known of the others still answers
                 logger.warning("the words of published skills cannot be read: %s", error)
@@ -118,6 +106,7 @@ class Upkeep:
                 return None
             self._skills = ()
             raise
+        return make_terms([key for key, _ in read], [terms for _, terms in read]) if read else None
 
     def _key_array(self) -> KeyArray:
         return np.fromiter(self._keys.values(), np.uint64, len(self._keys))
@@ -139,18 +128,22 @@ class Upkeep:
 def _batches(skills: Sequence[FoundSkill], places: NDArray[np.intp]) -> Iterator[NDArray[np.intp]]:
     """Yield the places of skills to read together, those in folders first."""
     published = np.array([skills[place].published is not None for place in places], bool)
-    for some, size in ((places[~published], BATCH), (places[published], PUBLISHED_BATCH)):
-        for start in range(0, len(some), size):
-            yield some[start : start + size]
+    for some in (places[~published], places[published]):
+        for start in range(0, len(some), BATCH):
+            yield some[start : start + BATCH]
 
 
-def _read_terms(found: FoundSkill) -> tuple[list[str], ...] | None:
-    """Return the terms of each field of a skill; None if it is not any more what discovery read."""
+def _bodies(skills: Sequence[FoundSkill]) -> Iterable[tuple[FoundSkill, str]]:
+    """Return skills with the bodies of their SKILL.md, of those that are still what discovery read."""
+    if skills[0].published is not None:
+        return skills[0].published.shelf.bodies(skills)
+    return ((found, body) for found in skills if (body := _body_of(found)) is not None)
+
+
+def _body_of(found: FoundSkill) -> str | None:
     try:
         with skill_faults(found.path):
             file = read_skill(found.path, scope="body").files[0]
-            if file.digest != found.digest:
-                return None
-            return field_terms(found.name, found.description, file.text[file.body_start :])
+            return file.text[file.body_start :] if file.digest == found.digest else None
     except SkillPagerError:
         return None
