@@ -26,7 +26,6 @@ SECTIONS = {
     "offline": ("offline", "measure"),
     "growth": ("growth", "measure"),
     "online": ("online", "measure"),
-    "mmr": ("mmr_kernel", "measure"),
     "http": ("http_load", "measure"),
     "quality": ("quality", "measure"),
     "embedded_text": ("quality", "measure_embedded_text"),

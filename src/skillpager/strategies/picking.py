@@ -5,9 +5,8 @@ Reference: paper §3.2, Dynamic Budget.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
 from operator import itemgetter
-from typing import Generic, TypeVar, overload
+from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +15,6 @@ from skillpager.caches import LRUCache
 from skillpager.types import (
     Budget,
     FloatArray,
-    Node,
     Pick,
     Query,
     ScoreKind,
@@ -29,14 +27,6 @@ from skillpager.types import (
 
 Made = TypeVar("Made")
 Scores = NDArray[np.float32] | NDArray[np.float64]
-
-# OpenBLAS multiplies matrices with no more multiplications in one thread; for more it starts threads, which
-# cost milliseconds on a busy machine
-ONE_THREAD_PRODUCTS = 262_144
-BLOCK_ROWS = 16
-
-# redundancy and marginal value of every node, each `(n,)`
-Numbers = tuple[FloatArray, Scores]
 
 # paper, equation (3)
 SMALL_SKILL_NODES = 100
@@ -80,61 +70,14 @@ def allows_all(budget: Budget, n_nodes: int, *, estimating: bool) -> bool:
 
 def cosines(rows: FloatArray, row: FloatArray) -> FloatArray:
     """Return `(n,)` float32: the cosine of each unit row of `(n, dim)` with one unit row, to a millionth."""
-    return _in_millionths(rows @ row)
-
-
-def _in_millionths(products: FloatArray) -> FloatArray:
-    """Round cosines in place, and return them."""
-    products *= COSINE_STEPS
-    np.rint(products, out=products)
-    products /= COSINE_STEPS
+    products: FloatArray = np.rint((rows @ row) * COSINE_STEPS) / COSINE_STEPS
     return products
-
-
-def nearest(rows: FloatArray, others: FloatArray) -> FloatArray:
-    """Return `(n,)` float32: the largest cosine of each unit row with other unit rows, to a millionth."""
-    return _in_millionths(_products(others, rows).max(axis=0))
-
-
-def _products(rows: FloatArray, others: FloatArray) -> FloatArray:
-    """Return `(len(rows), len(others))` float32: `rows @ others.T`, as blocks that take one thread each."""
-    made = np.empty((len(rows), len(others)), np.float32)
-    width = max(1, ONE_THREAD_PRODUCTS // (BLOCK_ROWS * rows.shape[1]))
-    for left in range(0, len(others), width):
-        block = others[left : left + width].T
-        for top in range(0, len(rows), BLOCK_ROWS):
-            np.matmul(
-                rows[top : top + BLOCK_ROWS], block, out=made[top : top + BLOCK_ROWS, left : left + width]
-            )
-    return made
 
 
 def falling(scores: Scores) -> list[int]:
     """Return the positions of `scores`, the largest first, the earlier of equals first."""
     order: list[int] = np.argsort(-scores, kind="stable").tolist()
     return order
-
-
-class KeptCosines:
-    """Cosines of the rows of an index with single ones, computed when first asked for.
-
-    Args:
-        rows: `(n, dim)`, of unit length.
-        most: How many rows' cosines are kept; those of others are computed each time.
-    """
-
-    def __init__(self, rows: FloatArray, most: int) -> None:
-        self._rows, self._most = rows, most
-        self._kept: dict[int, FloatArray] = {}
-
-    def with_row(self, ordinal: int) -> FloatArray:
-        """Return `(n,)` float32: the cosines with one row; callers must not change the array."""
-        found = self._kept.get(ordinal)
-        if found is None:
-            found = cosines(self._rows, self._rows[ordinal])
-            if len(self._kept) < self._most:
-                self._kept[ordinal] = found
-        return found
 
 
 class PerIndex(Generic[Made]):
@@ -209,7 +152,6 @@ class Picker:
         self,
         ordinal: int,
         *,
-        numbers: tuple[float, float] | None = None,
         sufficiency: float | None = None,
     ) -> bool:
         """Pick a node and return True; refuse it and return False if the page would exceed `max_tokens`.
@@ -218,29 +160,27 @@ class Picker:
 
         Args:
             ordinal: The node.
-            numbers: Its redundancy and marginal value, if the arrays do not have them yet.
             sufficiency: Estimated chance that the picks up to this one suffice.
         """
         if ordinal in self.completions:
             self.completions.remove(ordinal)
             return True
-        redundancy, marginal = numbers or (self.redundancy.item(ordinal), self.marginal.item(ordinal))
+        redundancy, marginal = self.redundancy.item(ordinal), self.marginal.item(ordinal)
         total = self.meter.cost(ordinal)
         if self.budget.max_tokens is not None and total > self.budget.max_tokens:
             self._refused[ordinal] = (SkipReason.MAX_TOKENS, redundancy, marginal)
             return False
         self.meter.add(ordinal)
         before = self.picks[-1].total_tokens if self.picks else 0
-        # by position: names take longer than all else here
         pick = Pick(
-            self._index.nodes[ordinal],
-            len(self.picks),  # rank
-            self.relevance.item(ordinal),
-            redundancy,
-            marginal,
-            total - before,  # tokens
-            total,
-            sufficiency,
+            node=self._index.nodes[ordinal],
+            rank=len(self.picks),
+            relevance=self.relevance.item(ordinal),
+            redundancy=redundancy,
+            marginal=marginal,
+            tokens=total - before,
+            total_tokens=total,
+            sufficiency=sufficiency,
         )
         self.picks.append(pick)
         self._picked.add(ordinal)
@@ -291,7 +231,6 @@ class Picker:
         strategy: str,
         *,
         reason: SkipReason = SkipReason.MAX_NODES,
-        numbers: Callable[[], Numbers] | None = None,
         covered: float | None = None,
     ) -> Selection:
         """Return the finished selection.
@@ -299,22 +238,23 @@ class Picker:
         Args:
             strategy: Name of the strategy.
             reason: Why the nodes were left out that were neither picked nor refused.
-            numbers: Computes redundancy and marginal value of all nodes when they are read; without it they
-                are those of the picker.
             covered: Estimated chance that the skill answers the query at all.
         """
-        left_out = np.ones(len(self._index.nodes), dtype=bool)
-        left_out[list(self._picked)] = False
-        # no closure: selections are pickled
-        make = numbers or partial(_both, self.redundancy, self.marginal)
-        places = np.flatnonzero(left_out)
-        skipped = Skipped(self._index.nodes, places, self.relevance, make, reason, self._refused)
-        picks = tuple(self.picks)
-        return Selection(strategy, self._query, picks, skipped, self.budget, self.score_kind, covered)
-
-
-def _both(redundancy: FloatArray, marginal: Scores) -> Numbers:
-    return redundancy, marginal
+        skipped = []
+        numbers = zip(self.relevance.tolist(), self.redundancy.tolist(), self.marginal.tolist(), strict=True)
+        for ordinal, (relevance, *values) in enumerate(numbers):
+            if ordinal not in self._picked:
+                why, redundancy, marginal = self._refused.get(ordinal, (reason, *values))
+                skipped.append(Skip(self._index.nodes[ordinal], why, relevance, redundancy, marginal))
+        return Selection(
+            strategy,
+            self._query,
+            tuple(self.picks),
+            tuple(skipped),
+            self.budget,
+            self.score_kind,
+            covered,
+        )
 
 
 def select_by_score(
@@ -341,64 +281,3 @@ def select_by_score(
     picker = Picker(index, query, budget=budget, meter=meter, scores=scores, score_kind=score_kind)
     picker.fill(falling(scores))
     return picker.selection(strategy)
-
-
-class Skipped(Sequence[Skip]):
-    """The nodes that were left out, in document order; each `Skip` is made when it is read.
-
-    A page reads none of them, and making them all would take longer than the selection itself.
-
-    Args:
-        nodes: All nodes of the index.
-        ordinals: The nodes that were left out.
-        relevance: `(n,)` relevance of every node.
-        numbers: Returns redundancy and marginal value of every node at the end, each `(n,)`.
-        reason: Why the nodes that were never refused were left out.
-        refused: Reason, redundancy and marginal value of the nodes that were refused, by ordinal.
-    """
-
-    def __init__(
-        self,
-        nodes: Sequence[Node],
-        ordinals: NDArray[np.intp],
-        relevance: FloatArray,
-        numbers: Callable[[], Numbers],
-        reason: SkipReason,
-        refused: Mapping[int, tuple[SkipReason, float, float]],
-    ) -> None:
-        self._nodes, self._ordinals, self._relevance = nodes, ordinals, relevance
-        self._make_numbers, self._reason, self._refused = numbers, reason, refused
-
-    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
-        """Copy and pickle as a tuple, without the embeddings that the numbers are made of."""
-        return tuple, (tuple(self),)
-
-    def __len__(self) -> int:
-        return len(self._ordinals)
-
-    @overload
-    def __getitem__(self, place: int) -> Skip: ...
-
-    @overload
-    def __getitem__(self, place: slice) -> tuple[Skip, ...]: ...
-
-    def __getitem__(self, place: int | slice) -> Skip | tuple[Skip, ...]:
-        if isinstance(place, slice):
-            return tuple(self[number] for number in range(*place.indices(len(self))))
-        ordinal = int(self._ordinals[place])
-        redundancies, marginals = self._numbers
-        numbers = self._reason, float(redundancies[ordinal]), float(marginals[ordinal])
-        reason, redundancy, marginal = self._refused.get(ordinal, numbers)
-        return Skip(self._nodes[ordinal], reason, float(self._relevance[ordinal]), redundancy, marginal)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sequence) and tuple(self) == tuple(other)
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({list(self)!r})"
-
-    @cached_property
-    def _numbers(self) -> Numbers:
-        return self._make_numbers()

@@ -22,13 +22,12 @@ from functools import partial
 
 import numpy as np
 
-from skillpager.caches import LRUCache
 from skillpager.sections import sections_of
 from skillpager.strategies.navigator.features import IndexFeatures
 from skillpager.strategies.navigator.lexical import clauses_of
 from skillpager.strategies.navigator.model import NeedModel, Odds, shipped_model
 from skillpager.strategies.navigator.required_context import required_context
-from skillpager.strategies.picking import KeptCosines, PerIndex, Picker, falling
+from skillpager.strategies.picking import PerIndex, Picker, cosines, falling
 from skillpager.types import (
     Budget,
     FloatArray,
@@ -47,17 +46,14 @@ OPENING_TOKENS = 12.0  # surcharge of a node that is not beside a shown one: nei
 # skill would else get a node or two
 LEAST_CHANCE = 0.5
 WORTH_DIGITS = 9  # of a page's worth; machines whose logarithms differ in the last bits agree on these
-# for one index: the same query often comes again with another budget
-MAX_CACHED_QUERIES = 32
-MAX_CACHED_COLUMNS = 200  # for one index: 800 bytes a node
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class _Estimates:
-    """What a model says of a query and an index. A key by identity: one is made for each query.
+    """Estimates of a query and an index.
 
     Attributes:
-        needs: `(n,)`; must not be changed.
+        needs: `(n,)`.
         covered: Chance that the skill covers the query, if it was estimated.
         odds: Of pages for the query.
         price: Chance that a token must be worth.
@@ -70,29 +66,17 @@ class _Estimates:
 
 
 class _Prepared:
-    """Cached for an index: its features and required context, and what the last queries need of it.
-
-    Attributes:
-        lengths: After how many steps a page ends, by strategy, estimates of its query, and tokens of a gap.
-    """
+    """Cached for an index: its features and required context."""
 
     def __init__(self, index: SkillIndex) -> None:
         self.features = IndexFeatures(index)
         self.required = required_context(index.nodes, sections_of(index))
-        self.cosines = KeptCosines(self.features.rows, MAX_CACHED_COLUMNS)
-        self.lengths = LRUCache[tuple["Navigator", _Estimates, float], int](MAX_CACHED_QUERIES)
-        self._estimates = LRUCache[tuple[NeedModel, str, bytes, int], _Estimates](MAX_CACHED_QUERIES)
 
     def estimates(self, model: NeedModel, query: Query, full_tokens: int) -> _Estimates:
-        """Return what a model says of a query and this index, of so many tokens; cached or estimated."""
-
-        def estimate() -> _Estimates:
-            needs = model.needs(self.features, query)
-            covered = model.covered(self.features, query, needs)
-            return _Estimates(needs, covered, model.odds_of(query, needs, full_tokens), model.price_of(query))
-
-        key = (model, query.text, query.embedding.tobytes(), len(query.clauses))
-        return self._estimates.get_or_make(key, estimate)
+        """Return what a model estimates of a query and this index, which has `full_tokens` tokens."""
+        needs = model.needs(self.features, query)
+        covered = model.covered(self.features, query, needs)
+        return _Estimates(needs, covered, model.odds_of(query, needs, full_tokens), model.price_of(query))
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,9 +123,7 @@ class Navigator:
         begin = partial(_Walk, self, prepared, known, gap)
         most = len(index.nodes)
         if budget.sufficiency is None and not budget.fill:
-            most = prepared.lengths.get_or_make(
-                (self, known, gap), lambda: _best_length(begin(), known.price)
-            )
+            most = _best_length(begin(), known.price)
         return picker.selection(self.name, reason=begin().run(picker, most), covered=known.covered)
 
     def clauses(self, query: str) -> Sequence[str]:
@@ -231,7 +213,8 @@ class _Walk:
         if picker is not None:
             if not picker.admit(ordinal, sufficiency=chance):
                 return
-            cosine = self._prepared.cosines.with_row(ordinal)
+            rows = self._prepared.features.rows
+            cosine = cosines(rows, rows[ordinal])
             np.maximum(picker.redundancy, cosine, out=picker.redundancy)
             if completes:
                 picker.completions.add(ordinal)
