@@ -34,7 +34,7 @@ def test_haystack_indexes_an_archive_and_tells_what_failed(tmp_path: Path) -> No
             pipeline.to_dict()
     component = SkillIndexer(jobs=3, ray="local")
     again = SkillIndexer.from_dict(component.to_dict())
-    assert (again.jobs, again.ray) == (3, "local")
+    assert (again.options.jobs, again.options.ray) == (3, "local")
 
 
 def test_the_node_parser_of_llama_index_finds_what_its_reader_has_indexed(

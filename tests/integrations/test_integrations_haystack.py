@@ -165,11 +165,11 @@ def test_a_long_skill_is_loaded_as_a_page_whose_marks_name_the_toolsets_own_tool
     text = load.invoke(name=LONG)
     page, files = store.load_skill(LONG)
     assert text.startswith(page)
-    assert store.pager is not None
-    assert store.pager.token_counter.count(page) <= 900
+    pager = store.options.chosen_pager
+    assert pager.token_counter.count(page) <= 900
     assert f"read: {read.name} {LONG} L2-9]" in page
     address = re.findall(r"^\[… (L\d+-\d+)", page, re.MULTILINE)[0]
-    expanded = store.pager.expand(SAMPLES / LONG, address, scope="body")
+    expanded = pager.expand(SAMPLES / LONG, address, scope="body")
     assert read.invoke(name=LONG, path=address) == expanded.text
     assert files == sorted(f"references/{path.name}" for path in (SAMPLES / LONG / "references").iterdir())
 

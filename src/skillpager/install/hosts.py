@@ -1,15 +1,14 @@
-"""The agents that `skillpager install` knows: which file lists their MCP servers, and in which form.
-
-Each row follows the documentation that it cites; `benchmarks/hosts.py` asks the programs themselves.
-"""
+"""The agents that `skillpager install` knows, the files that list their servers, and the entries in them."""
 
 import os
 import shlex
 import shutil
 import sys
 import sysconfig
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.resources import files
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
 
@@ -22,7 +21,6 @@ SERVER = "skillpager"
 # several agents show their model the structured content instead of the text, at twice the tokens
 SERVER_ARGUMENTS = ("mcp", "--text-only")
 SCOPES = ("user", "project")
-STDIO: Mapping[str, JsonValue] = {"type": "stdio"}
 # the members of an entry that reach a server in another way than by a command
 REMOTE = frozenset({"url", "httpUrl", "serverUrl", "headers", "http_headers", "bearer_token_env_var"})
 
@@ -65,7 +63,7 @@ class Host:
         project: The project's file; None if there is none.
         also: Other names of these files; a file of such a name is changed if there is none of the first.
         container: Key in the file under which servers are listed by name.
-        editor: Reads and changes the file.
+        format: Format of the file, a key of `EDITORS`.
         fixed: Members that every entry has, such as the name of its transport.
         form: Shape of an entry: `plain`; `list`, a command with its arguments in one list and variables under
             `environment`; or `nested`, under `transport`.
@@ -75,189 +73,35 @@ class Host:
     name: str
     title: str
     documentation: str
-    traces: tuple[str, ...]
+    traces: Sequence[str]
     user: str
     project: str | None = None
     container: str = "mcpServers"
-    also: tuple[str, ...] = ()
-    editor: Editor = jsonc
+    also: Sequence[str] = ()
+    format: str = "jsonc"
     fixed: Mapping[str, JsonValue] = field(default_factory=dict)
     form: Form = "plain"
-    platforms: tuple[str, ...] = ()
+    platforms: Sequence[str] = ()
+
+    @property
+    def editor(self) -> Editor:
+        """Reads and changes the file."""
+        return EDITORS[self.format]
 
 
-HOSTS = (
-    Host(
-        name="amp",
-        title="Amp",
-        container="amp.mcpServers",
-        documentation="https://ampcode.com/manual",
-        user="{config}/amp/settings.json",
-        project="{project}/.amp/settings.json",
-        traces=("{config}/amp",),
-    ),
-    Host(
-        name="auggie",
-        title="Auggie",
-        documentation="https://docs.augmentcode.com/cli/integrations",
-        user="{home}/.augment/settings.json",
-        project="{project}/.augment/settings.json",
-        traces=("{home}/.augment",),
-    ),
-    Host(
-        name="claude-code",
-        title="Claude Code",
-        documentation="https://code.claude.com/docs/en/mcp",
-        user="{claude_json}",
-        project="{project}/.mcp.json",
-        traces=("{claude_json}", "{home}/.claude"),
-        fixed=STDIO,
-    ),
-    Host(
-        name="claude-desktop",
-        title="Claude Desktop",
-        documentation="https://modelcontextprotocol.io/docs/develop/connect-local-servers",
-        user="{programs}/Claude/claude_desktop_config.json",
-        traces=("{programs}/Claude",),
-        platforms=("darwin", "win32"),
-    ),
-    Host(
-        name="cline",
-        title="Cline CLI",
-        documentation="https://docs.cline.bot/mcp/configuring-mcp-servers",
-        user="{home}/.cline/data/settings/cline_mcp_settings.json",
-        traces=("{home}/.cline",),
-        fixed=STDIO,
-        form="nested",
-    ),
-    Host(
-        name="codex",
-        title="Codex",
-        container="mcp_servers",
-        documentation="https://developers.openai.com/codex/mcp",
-        user="{codex}/config.toml",
-        project="{project}/.codex/config.toml",
-        traces=("{codex}",),
-        editor=toml,
-    ),
-    Host(
-        name="copilot",
-        title="Copilot CLI",
-        documentation="https://docs.github.com/en/copilot/how-tos/copilot-cli/customize-copilot/add-mcp-servers",
-        user="{copilot}/mcp-config.json",
-        project="{project}/.github/mcp.json",
-        traces=("{copilot}",),
-        fixed={"type": "local", "tools": ["*"]},
-    ),
-    Host(
-        name="cursor",
-        title="Cursor",
-        documentation="https://cursor.com/docs/mcp",
-        user="{home}/.cursor/mcp.json",
-        project="{project}/.cursor/mcp.json",
-        traces=("{home}/.cursor",),
-        fixed=STDIO,
-    ),
-    Host(
-        name="droid",
-        title="Droid",
-        documentation="https://docs.factory.ai/cli/configuration/mcp",
-        user="{home}/.factory/mcp.json",
-        project="{project}/.factory/mcp.json",
-        traces=("{home}/.factory",),
-        fixed=STDIO,
-    ),
-    Host(
-        name="gemini",
-        title="Gemini CLI",
-        documentation="https://geminicli.com/docs/tools/mcp-server",
-        user="{home}/.gemini/settings.json",
-        project="{project}/.gemini/settings.json",
-        traces=("{home}/.gemini",),
-    ),
-    Host(
-        name="kilo",
-        title="Kilo CLI",
-        container="mcp",
-        documentation="https://kilo.ai/docs/automate/mcp/using-in-kilo-code",
-        user="{config}/kilo/kilo.jsonc",
-        project="{project}/kilo.jsonc",
-        also=("kilo.json",),
-        traces=("{config}/kilo",),
-        fixed={"type": "local"},
-        form="list",
-    ),
-    Host(
-        name="kiro",
-        title="Kiro",
-        documentation="https://kiro.dev/docs/mcp/configuration/",
-        user="{home}/.kiro/settings/mcp.json",
-        project="{project}/.kiro/settings/mcp.json",
-        traces=("{home}/.kiro",),
-    ),
-    Host(
-        name="opencode",
-        title="opencode",
-        container="mcp",
-        documentation="https://opencode.ai/docs/mcp-servers/",
-        user="{config}/opencode/opencode.jsonc",
-        project="{project}/opencode.jsonc",
-        also=("opencode.json",),
-        traces=("{config}/opencode",),
-        fixed={"type": "local"},
-        form="list",
-    ),
-    Host(
-        name="qwen",
-        title="Qwen Code",
-        documentation="https://qwenlm.github.io/qwen-code-docs/en/users/features/mcp/",
-        user="{home}/.qwen/settings.json",
-        project="{project}/.qwen/settings.json",
-        traces=("{home}/.qwen",),
-    ),
-    Host(
-        name="vscode",
-        title="Visual Studio Code",
-        container="servers",
-        documentation="https://code.visualstudio.com/docs/agents/reference/mcp-configuration",
-        user="{programs}/Code/User/mcp.json",
-        project="{project}/.vscode/mcp.json",
-        traces=("{programs}/Code",),
-        fixed=STDIO,
-    ),
-    Host(
-        name="windsurf",
-        title="Windsurf",
-        documentation="https://docs.windsurf.com/windsurf/cascade/mcp",
-        user="{home}/.codeium/windsurf/mcp_config.json",
-        traces=("{home}/.codeium/windsurf",),
-    ),
-    Host(
-        name="zed",
-        title="Zed",
-        container="context_servers",
-        documentation="https://zed.dev/docs/ai/mcp",
-        user="{settings}/zed/settings.json",
-        traces=("{settings}/zed",),
-    ),
-)
+EDITORS: Mapping[str, Editor] = {"jsonc": jsonc, "toml": toml, "claude_hooks": claude_hooks}
 
 
+def _read_hosts(table: str) -> tuple[Host, ...]:
+    """Return the agents of a table of `hosts.toml`, which is beside this file."""
+    text = files(__package__).joinpath("hosts.toml").read_text(encoding="utf-8")
+    return tuple(Host(**row) for row in tomllib.loads(text)[table])
+
+
+HOSTS = _read_hosts("hosts")
 AGENTS = tuple(host.name for host in HOSTS)
-
-# agents that show their model what a command prints about a prompt, and the file of these commands
-HOOKS = (
-    Host(
-        name="claude-code",
-        title="Claude Code",
-        container="hooks",
-        documentation="https://code.claude.com/docs/en/hooks",
-        user="{claude}/settings.json",
-        project="{project}/.claude/settings.json",
-        traces=("{claude_json}", "{home}/.claude"),
-        editor=claude_hooks,
-    ),
-)
+# agents that show their model what a command prints about a prompt
+HOOKS = _read_hosts("hooks")
 # seconds after which the agent gives the command up; it gives itself up before
 HOOK_SECONDS = 15
 

@@ -2,11 +2,10 @@
 
 import base64
 import mimetypes
-import os
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self, Unpack
+from typing import Any, Generic, Self, TypeVar, Unpack
 
 from skillpager.display_text import one_line
 from skillpager.errors import NodeNotFoundError, SettingsError, SkillError, UnknownSkillError, require_extra
@@ -17,48 +16,69 @@ from haystack import Document, component, default_from_dict, default_to_dict
 from haystack.dataclasses import FileContent, ImageContent, SkillInfo
 
 from skillpager.files import SKIPPED_FOLDERS
-from skillpager.integrations.options import LibraryOptions, library_fields, page_fields, shared_pager
-from skillpager.integrations.records import Record, index_sources, retrieve, retrieve_from_library
+from skillpager.integrations.options import (
+    IndexOptions,
+    LibraryFields,
+    LibraryOptions,
+    PagerOption,
+    SkillFields,
+    SkillOptions,
+)
+from skillpager.integrations.records import Record
 from skillpager.library import FoundSkill, Library
 from skillpager.pager import SkillPager
 from skillpager.parsing.skill import ENTRY_FILE, MAX_DESCRIPTION
-from skillpager.types import PageOptions
 
 # longest recommended body of a skill (Agent Skills specification)
 DEFAULT_MAX_TOKENS = 5_000
 
 READ_TOOL = "read_skill_file"
 
+Options = TypeVar("Options", bound=PagerOption)
+
+
+class _Saved(Generic[Options]):
+    """A component with options, which it writes into a pipeline's file and reads from it."""
+
+    options: Options
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the component as a dict for a pipeline's file.
+
+        Raises:
+            SettingsError: It has its own pager.
+        """
+        if self.options.pager is not None:
+            raise SettingsError(
+                "A pipeline with its own pager cannot be saved: leave pager out and choose its parts with "
+                "the settings SKILLPAGER_*."
+            )
+        return default_to_dict(self, **self.options.model_dump(mode="json", exclude_defaults=True))
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        """Return the component that `to_dict` wrote."""
+        return default_from_dict(cls, data)
+
 
 @component
-class SkillPagerRetriever:
+class SkillPagerRetriever(_Saved[SkillFields]):
     """Retrieves the page of a skill: a document for each of its nodes, in document order.
 
     `meta` holds the node's type, file, lines, heading path, tokens and scores; `score` is the relevance.
     """
 
-    def __init__(
-        self,
-        skill: str | Path,
-        *,
-        as_page: bool = False,
-        pager: SkillPager | None = None,
-        **options: Unpack[PageOptions],
-    ) -> None:
+    def __init__(self, skill: str | Path, **options: Unpack[SkillOptions]) -> None:
         """Choose a skill and how it is paged.
 
         Args:
             skill: A path, or Markdown text (a string with a line break).
-            as_page: Return the page with headings and marks as one document.
-            pager: Makes the pages; None for the one that all adapters share.
-            **options: Keyword arguments of `SkillPager.page` except `known`; a strategy by its name.
+            **options: See `SkillOptions`.
 
         Raises:
             ValueError: An option is unknown or of a wrong type.
         """
-        self.skill = os.fspath(skill)
-        self.as_page = as_page
-        self.options = page_fields(pager, options)
+        self.options = SkillFields.model_validate({"skill": skill, **options})
 
     @component.output_types(documents=list[Document])
     def run(
@@ -69,29 +89,11 @@ class SkillPagerRetriever:
         Raises:
             SkillPagerError: As for `SkillPager.page`.
         """
-        given = {"max_tokens": max_tokens, "max_nodes": max_nodes}
-        changes = {name: value for name, value in given.items() if value is not None}
-        options = self.options.model_copy(update=changes)
-        return {"documents": _documents(retrieve(options, self.skill, query, as_page=self.as_page))}
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the component as a dict for a pipeline's file.
-
-        Raises:
-            SettingsError: It has its own pager.
-        """
-        _refuse_own_pager(self.options.pager)
-        chosen = self.options.model_dump(exclude_defaults=True)
-        return default_to_dict(self, skill=self.skill, as_page=self.as_page, **chosen)
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> "SkillPagerRetriever":
-        """Return the component that `to_dict` wrote."""
-        return default_from_dict(cls, data)
+        return _retrieved(self.options, query, max_tokens=max_tokens, max_nodes=max_nodes)
 
 
 @component
-class SkillLibraryRetriever:
+class SkillLibraryRetriever(_Saved[LibraryFields]):
     """Retrieves the page of the skills that a query needs, among all: a document for each of its nodes.
 
     `meta` holds the same as with `SkillPagerRetriever`, and the skill's `chance` and `tasks`. If no skill
@@ -99,29 +101,18 @@ class SkillLibraryRetriever:
     """
 
     def __init__(
-        self,
-        folders: Sequence[str | Path] | None = None,
-        *,
-        published: str | None = None,
-        as_page: bool = False,
-        pager: SkillPager | None = None,
-        **options: Unpack[LibraryOptions],
+        self, folders: Sequence[str | Path] | None = None, **options: Unpack[LibraryOptions]
     ) -> None:
         """Choose the skills and how they are paged; nothing is read yet.
 
         Args:
             folders: Folders to search for skills; None for those of the settings and the conventional ones.
-            published: Library in the pager's PostgreSQL store, whose skills are offered, too; None for the
-                one of the settings, `none` for none.
-            as_page: Return the page, with the names of its skills, as one document.
-            pager: Makes the pages; None for the one that all adapters share.
-            **options: Keyword arguments of `Library.page`; a strategy by its name, `show` as text.
+            **options: See `LibraryOptions`.
 
         Raises:
             ValueError: An option is unknown or of a wrong type.
         """
-        self.as_page = as_page
-        self.options = library_fields(folders, published, pager, options)
+        self.options = LibraryFields.model_validate({"folders": folders, **options})
 
     @component.output_types(documents=list[Document])
     def run(
@@ -132,31 +123,11 @@ class SkillLibraryRetriever:
         Raises:
             SkillPagerError: As for `Library.page`.
         """
-        given = {"max_tokens": max_tokens, "max_skills": max_skills}
-        changes = {name: value for name, value in given.items() if value is not None}
-        options = self.options.model_copy(update=changes)
-        return {"documents": _documents(retrieve_from_library(options, query, as_page=self.as_page))}
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the component as a dict for a pipeline's file.
-
-        Raises:
-            SettingsError: It has its own pager.
-        """
-        _refuse_own_pager(self.options.pager)
-        chosen = self.options.model_dump(exclude_defaults=True)
-        if "folders" in chosen:
-            chosen["folders"] = list(chosen["folders"])
-        return default_to_dict(self, as_page=self.as_page, **chosen)
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> "SkillLibraryRetriever":
-        """Return the component that `to_dict` wrote."""
-        return default_from_dict(cls, data)
+        return _retrieved(self.options, query, max_tokens=max_tokens, max_skills=max_skills)
 
 
 @component
-class SkillIndexer:
+class SkillIndexer(_Saved[IndexOptions]):
     """Indexes many skills ahead of their first use, in parallel: on this machine or on a Ray cluster."""
 
     def __init__(
@@ -169,7 +140,7 @@ class SkillIndexer:
             ray: Address of a Ray cluster, `auto` or `local`; None to work on this machine.
             pager: Its encoder, classifier and store are used; None for the one that all adapters share.
         """
-        self.jobs, self.ray, self.pager = jobs, ray, pager
+        self.options = IndexOptions(jobs=jobs, ray=ray, pager=pager)
 
     @component.output_types(documents=list[Document], failed=dict[str, str])
     def run(self, sources: list[str | Path]) -> dict[str, object]:
@@ -181,23 +152,15 @@ class SkillIndexer:
         Raises:
             SkillPagerError: A fault that would fail every skill, such as a wrong setting.
         """
-        pager = self.pager or shared_pager()
-        records, failed = index_sources(pager, sources, jobs=self.jobs, ray=self.ray)
+        records, failed = self.options.index(sources)
         return {"documents": _documents(records), "failed": failed}
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the component as a dict for a pipeline's file.
 
-        Raises:
-            SettingsError: It has its own pager.
-        """
-        _refuse_own_pager(self.pager)
-        return default_to_dict(self, jobs=self.jobs, ray=self.ray)
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> "SkillIndexer":
-        """Return the component that `to_dict` wrote."""
-        return default_from_dict(cls, data)
+def _retrieved(
+    options: SkillFields | LibraryFields, query: str, **limits: int | None
+) -> dict[str, list[Document]]:
+    changes = {name: value for name, value in limits.items() if value is not None}
+    return {"documents": _documents(options.model_copy(update=changes).records(query))}
 
 
 def _documents(records: Sequence[Record]) -> list[Document]:
@@ -217,7 +180,7 @@ class SkillFileNotFoundError(NodeNotFoundError, FileNotFoundError):
     """A skill has neither this file nor these nodes; a `FileNotFoundError`, as the protocol requires."""
 
 
-class SkillPagerStore:
+class SkillPagerStore(_Saved[LibraryFields]):
     """A `haystack.skill_stores.types.SkillStore` of the skills of a library, for `SkillToolset`.
 
     `load_skill` returns the whole skill if it fits `max_tokens`, else its page for its own description. The
@@ -241,14 +204,12 @@ class SkillPagerStore:
             max_tokens: Ceiling on the tokens of a skill that `load_skill` returns.
             pager: Makes the pages; None for the one that all adapters share.
         """
-        self.folders = None if folders is None else [os.fspath(folder) for folder in folders]
-        self.published = published
-        self.max_tokens = max_tokens
-        self.pager = pager
+        given = {"folders": folders, "published": published, "max_tokens": max_tokens, "pager": pager}
+        self.options = LibraryFields.model_validate(given)
 
     @cached_property
     def _library(self) -> Library:
-        return library_fields(self.folders, self.published, self.pager, {}).library
+        return self.options.library
 
     def list_skills(self) -> dict[str, SkillInfo]:
         """Return the skills by name."""
@@ -268,7 +229,7 @@ class SkillPagerStore:
         page = self._library.pager.page(
             self._library.index(name, scope="body"),  # linked files are read by their paths
             skill.description or skill.name,
-            max_tokens=self.max_tokens,
+            max_tokens=self.options.max_tokens,
             fill=True,
             show=f"{READ_TOOL} {skill.name}",
         )
@@ -295,22 +256,6 @@ class SkillPagerStore:
                 f"{path!r} is not a file of skill {name!r}, which has {', '.join(files) or 'none'}. {error}"
             ) from error
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the store as a dict for a pipeline's file.
-
-        Raises:
-            SettingsError: It has its own pager.
-        """
-        _refuse_own_pager(self.pager)
-        return default_to_dict(
-            self, folders=self.folders, published=self.published, max_tokens=self.max_tokens
-        )
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Self:
-        """Return the store that `to_dict` wrote."""
-        return default_from_dict(cls, data)
-
     def __getstate__(self) -> dict[str, object]:
         """Return the state without the library, which holds a lock; a copy searches for skills itself."""
         return {name: value for name, value in self.__dict__.items() if name != "_library"}
@@ -320,14 +265,6 @@ class SkillPagerStore:
             return self._library.skill(name, for_model=True)
         except UnknownSkillError as error:
             raise UnknownSkillKeyError(str(error)) from error
-
-
-def _refuse_own_pager(pager: SkillPager | None) -> None:
-    if pager is not None:
-        raise SettingsError(
-            "A pipeline with its own pager cannot be saved: leave pager out and choose its parts with the "
-            "settings SKILLPAGER_*."
-        )
 
 
 def _files(skill: FoundSkill) -> list[str]:

@@ -1,8 +1,7 @@
 """LangChain: retrievers over one skill and over a library, and a compressor of Markdown documents."""
 
-import os
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from pathlib import Path
 
 from skillpager.errors import require_extra
 
@@ -12,24 +11,27 @@ from langchain_core.callbacks import CallbackManagerForRetrieverRun, Callbacks
 from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.load.serializable import SerializedConstructor, SerializedNotImplemented
 from langchain_core.retrievers import BaseRetriever
-from pydantic import AliasChoices, Field, field_validator
+from pydantic import AliasChoices, Field
 
-from skillpager.integrations.options import LibraryFields, PageFields, PagerOption
-from skillpager.integrations.records import (
-    Record,
-    page_metadata,
-    page_text,
-    retrieve,
-    retrieve_from_library,
-)
+from skillpager.integrations.options import LibraryFields, PageFields, PagerOption, SkillFields
+from skillpager.integrations.records import Record, page_metadata
+
+# LangChain's retrievers call the weight `lambda_mult`
+LAMBDA = Field(default=None, validation_alias=AliasChoices("mmr_lambda", "lambda_mult"))
 
 
-class _Options(PageFields):
-    # LangChain's retrievers call the weight `lambda_mult`
-    mmr_lambda: float | None = Field(default=None, validation_alias=AliasChoices("mmr_lambda", "lambda_mult"))
+class _Retriever(BaseRetriever, PagerOption, ABC):
+    @abstractmethod
+    def records(self, query: str) -> list[Record]: ...
 
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun
+    ) -> list[Document]:
+        return [
+            Document(record.text, id=record.id, metadata=dict(record.metadata))
+            for record in self.records(query)
+        ]
 
-class _Retriever(BaseRetriever, PagerOption):
     @classmethod
     def is_lc_serializable(cls) -> bool:
         """Return True: `langchain_core.load` can write and read the retriever."""
@@ -40,59 +42,32 @@ class _Retriever(BaseRetriever, PagerOption):
         return super().to_json() if self.pager is None else self.to_json_not_implemented()
 
 
-class SkillPagerRetriever(_Retriever, _Options):
+class SkillPagerRetriever(SkillFields, _Retriever):
     """Retrieves the page of a skill: a document for each of its nodes, in document order.
 
-    `metadata` holds the node's type, file, lines, heading path, tokens and scores. The other fields are those
-    of `PageFields`; `lambda_mult` is another name of `mmr_lambda`.
-
-    Attributes:
-        skill: A path, or Markdown text (a string with a line break).
-        as_page: Return the page with headings and marks as one document.
+    `metadata` holds the node's type, file, lines, heading path, tokens and scores. The fields are those of
+    `SkillFields`; `lambda_mult` is another name of `mmr_lambda`.
     """
 
-    skill: str | Path
-    as_page: bool = False
-
-    @field_validator("skill")
-    @classmethod
-    def _as_text(cls, skill: str | Path) -> str:
-        return os.fspath(skill)  # `dumps` writes no paths
-
-    def _get_relevant_documents(
-        self, query: str, *, run_manager: CallbackManagerForRetrieverRun
-    ) -> list[Document]:
-        return _documents(retrieve(self, self.skill, query, as_page=self.as_page))
+    mmr_lambda: float | None = LAMBDA
 
 
-class SkillLibraryRetriever(_Retriever, LibraryFields):
+class SkillLibraryRetriever(LibraryFields, _Retriever):
     """Retrieves the page of the skills that a query needs, among all: a document for each of its nodes.
 
     `metadata` holds the same as with `SkillPagerRetriever`, and the skill's `chance` and `tasks`. If no skill
     fits there is no document. The fields are those of `LibraryFields`.
-
-    Attributes:
-        as_page: Return the page, with the names of its skills, as one document.
     """
 
-    as_page: bool = False
 
-    def _get_relevant_documents(
-        self, query: str, *, run_manager: CallbackManagerForRetrieverRun
-    ) -> list[Document]:
-        return _documents(retrieve_from_library(self, query, as_page=self.as_page))
-
-
-def _documents(records: Sequence[Record]) -> list[Document]:
-    return [Document(record.text, id=record.id, metadata=dict(record.metadata)) for record in records]
-
-
-class SkillPagerCompressor(BaseDocumentCompressor, _Options):
+class SkillPagerCompressor(BaseDocumentCompressor, PageFields):
     """Replaces the Markdown text of each document by its page for the query.
 
     Order, ids and metadata stay; `metadata["skillpager"]` holds the page's tokens and what it leaves out.
     Limits apply to each document. The fields are those of `PageFields`.
     """
+
+    mmr_lambda: float | None = LAMBDA
 
     def compress_documents(
         self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
@@ -104,7 +79,7 @@ class SkillPagerCompressor(BaseDocumentCompressor, _Options):
         """
         compressed = []
         for document in documents:
-            page = page_text(self, document.page_content, document.metadata, query)
+            page = self.page_of(document.page_content, document.metadata, query)
             if page is not None:
                 metadata = {**document.metadata, "skillpager": page_metadata(page)}
                 document = document.model_copy(update={"page_content": page.text, "metadata": metadata})

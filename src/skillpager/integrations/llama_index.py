@@ -30,25 +30,15 @@ from llama_index.core.schema import (
 from llama_index.core.utils import get_tqdm_iterable
 
 from skillpager.integrations.options import (
+    IndexOptions,
+    LibraryFields,
     LibraryOptions,
     PageFields,
     PagerOption,
-    library_fields,
-    page_fields,
-    shared_pager,
+    SkillFields,
+    SkillOptions,
 )
-from skillpager.integrations.records import (
-    Record,
-    index_sources,
-    node_metadata,
-    page_metadata,
-    page_text,
-    retrieve,
-    retrieve_from_library,
-    skill_of,
-)
-from skillpager.pager import SkillPager
-from skillpager.types import PageOptions
+from skillpager.integrations.records import Record, node_metadata, page_metadata, skill_of
 
 # metadata that a language model reads beside a node's text, and that is embedded with it
 FOR_LLM = frozenset({"skill", "file", "heading_path", "type"})
@@ -59,7 +49,21 @@ PAGE_KEY = "skillpager"
 logger = logging.getLogger(__name__)
 
 
-class SkillPagerRetriever(BaseRetriever):
+class _Retriever(BaseRetriever):
+    def __init__(
+        self, options: SkillFields | LibraryFields, callback_manager: CallbackManager | None
+    ) -> None:
+        super().__init__(callback_manager=callback_manager)
+        self.options = options
+
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        return _found(self.options.records(query_bundle.query_str))
+
+    async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        return await asyncio.to_thread(self._retrieve, query_bundle)
+
+
+class SkillPagerRetriever(_Retriever):
     """Retrieves the page of a skill: a `TextNode` for each of its nodes, in document order.
 
     Its source is the skill, its offsets are those in the file, its metadata are type, file, lines, heading
@@ -70,36 +74,23 @@ class SkillPagerRetriever(BaseRetriever):
         self,
         skill: str | Path,
         *,
-        as_page: bool = False,
         callback_manager: CallbackManager | None = None,
-        pager: SkillPager | None = None,
-        **options: Unpack[PageOptions],
+        **options: Unpack[SkillOptions],
     ) -> None:
         """Choose a skill and how it is paged.
 
         Args:
             skill: A path, or Markdown text (a string with a line break).
-            as_page: Return the page with headings and marks as one node.
             callback_manager: As for every retriever.
-            pager: Makes the pages; None for the one that all adapters share.
-            **options: Keyword arguments of `SkillPager.page` except `known`; a strategy by its name.
+            **options: See `SkillOptions`.
 
         Raises:
             ValueError: An option is unknown or of a wrong type.
         """
-        super().__init__(callback_manager=callback_manager)
-        self.skill = skill
-        self.as_page = as_page
-        self.options = page_fields(pager, options)
-
-    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        return _found(retrieve(self.options, self.skill, query_bundle.query_str, as_page=self.as_page))
-
-    async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        return await asyncio.to_thread(self._retrieve, query_bundle)
+        super().__init__(SkillFields.model_validate({"skill": skill, **options}), callback_manager)
 
 
-class SkillLibraryRetriever(BaseRetriever):
+class SkillLibraryRetriever(_Retriever):
     """Retrieves the page of the skills that a query needs, among all: a `TextNode` for each of its nodes.
 
     Metadata are those of `SkillPagerRetriever`, and the skill's `chance` and `tasks`. If no skill fits there
@@ -110,35 +101,20 @@ class SkillLibraryRetriever(BaseRetriever):
         self,
         folders: Sequence[str | Path] | None = None,
         *,
-        published: str | None = None,
-        as_page: bool = False,
         callback_manager: CallbackManager | None = None,
-        pager: SkillPager | None = None,
         **options: Unpack[LibraryOptions],
     ) -> None:
         """Choose the skills and how they are paged; nothing is read yet.
 
         Args:
             folders: Folders to search for skills; None for those of the settings and the conventional ones.
-            published: Library in the pager's PostgreSQL store, whose skills are offered, too; None for the
-                one of the settings, `none` for none.
-            as_page: Return the page, with the names of its skills, as one node.
             callback_manager: As for every retriever.
-            pager: Makes the pages; None for the one that all adapters share.
-            **options: Keyword arguments of `Library.page`; a strategy by its name, `show` as text.
+            **options: See `LibraryOptions`.
 
         Raises:
             ValueError: An option is unknown or of a wrong type.
         """
-        super().__init__(callback_manager=callback_manager)
-        self.as_page = as_page
-        self.options = library_fields(folders, published, pager, options)
-
-    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        return _found(retrieve_from_library(self.options, query_bundle.query_str, as_page=self.as_page))
-
-    async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        return await asyncio.to_thread(self._retrieve, query_bundle)
+        super().__init__(LibraryFields.model_validate({"folders": folders, **options}), callback_manager)
 
 
 def _found(records: Sequence[Record]) -> list[NodeWithScore]:
@@ -179,7 +155,7 @@ class SkillPagerPostprocessor(BaseNodePostprocessor, PageFields):
 
     def _page(self, found: NodeWithScore, query: str) -> NodeWithScore:
         text = found.node.get_content(metadata_mode=MetadataMode.NONE)
-        page = page_text(self, text, found.node.metadata, query)
+        page = self.page_of(text, found.node.metadata, query)
         if page is None:
             return found
         node = found.node.model_copy(deep=True)
@@ -190,18 +166,12 @@ class SkillPagerPostprocessor(BaseNodePostprocessor, PageFields):
         return NodeWithScore(node=node, score=found.score)
 
 
-class SkillReader(BasePydanticReader, PagerOption):
+class SkillReader(BasePydanticReader, IndexOptions):
     """Reads skills from folders, archives, tables and addresses, and indexes them in parallel.
 
-    Each becomes a document, the text of its entry file. Faults are logged as warnings.
-
-    Attributes:
-        jobs: Number of workers; None for one for each processor.
-        ray: Address of a Ray cluster, `auto` or `local`; None to work on this machine.
+    Each becomes a document, the text of its entry file. Faults are logged as warnings. The fields are those
+    of `IndexOptions`.
     """
-
-    jobs: int | None = None
-    ray: str | None = None
 
     @classmethod
     def class_name(cls) -> str:
@@ -214,8 +184,7 @@ class SkillReader(BasePydanticReader, PagerOption):
         Raises:
             SkillPagerError: A fault that would fail every skill, such as a wrong setting.
         """
-        pager = self.pager or shared_pager()
-        records, failed = index_sources(pager, sources, jobs=self.jobs, ray=self.ray)
+        records, failed = self.index(sources)
         for error in failed.values():
             logger.warning("%s", error)
         return [Document(id_=each.id, text=each.text, metadata=dict(each.metadata)) for each in records]
@@ -257,12 +226,11 @@ class SkillNodeParser(NodeParser, PagerOption):
         return parsed
 
     def _split(self, document: BaseNode) -> list[TextNode]:
-        pager = self.pager or shared_pager()
         text = document.get_content(metadata_mode=MetadataMode.NONE)
-        skill = skill_of(pager, text, document.metadata)
+        skill = skill_of(self.chosen_pager, text, document.metadata)
         if skill is None:
             return []
-        nodes = pager.index(skill).nodes
+        nodes = self.chosen_pager.index(skill).nodes
         # a text starts where the node before it ends; the last one ends with the document
         places = list(pairwise([0, *(node.span.end for node in nodes[:-1]), len(text)]))
         made = build_nodes_from_splits(

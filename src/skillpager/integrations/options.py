@@ -1,11 +1,11 @@
-"""Options of every adapter, as pydantic fields: a pager, and the options of a page.
+"""Options of every adapter, as pydantic fields, and the records that these retrieve.
 
-Adapters that are pydantic models inherit the fields: misspelled names are refused, and the framework can save
-and configure the options in its own way.
+Adapters that are pydantic models inherit the fields, the others hold them as `options`: misspelled names are
+refused, and the framework can save and configure the options in its own way.
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import TypedDict, cast
@@ -13,11 +13,18 @@ from typing import TypedDict, cast
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from skillpager.errors import SettingsError
+from skillpager.integrations.records import (
+    Record,
+    index_sources,
+    library_records,
+    page_records,
+    skill_of,
+)
 from skillpager.library import Library, LibraryPageOptions, settings_filter
 from skillpager.library.several.choosing import MAX_SKILLS
 from skillpager.pager import SkillPager
 from skillpager.settings import NO_LIBRARY, check_library
-from skillpager.types import PageOptions
+from skillpager.types import Page, PageOptions
 
 # libraries that are kept, with what they know of their skills
 MAX_LIBRARIES = 8
@@ -29,6 +36,27 @@ class PagerOption(BaseModel):
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
     pager: SkillPager | None = Field(default=None, exclude=True, repr=False)
+
+    @property
+    def chosen_pager(self) -> SkillPager:
+        """The pager, or the one that all adapters share."""
+        return self.pager or shared_pager()
+
+
+class IndexOptions(PagerOption):
+    """The pager with which many skills are indexed, and where the work is done.
+
+    Attributes:
+        jobs: Number of workers; None for one for each processor.
+        ray: Address of a Ray cluster, `auto` or `local`; None to work on this machine.
+    """
+
+    jobs: int | None = None
+    ray: str | None = None
+
+    def index(self, sources: Sequence[str | Path]) -> tuple[list[Record], dict[str, str]]:
+        """Return a record for each skill that is indexed now, its entry file, and the errors by place."""
+        return index_sources(self.chosen_pager, sources, jobs=self.jobs, ray=self.ray)
 
 
 class SharedFields(PagerOption):
@@ -58,18 +86,55 @@ class PageFields(SharedFields):
         names = PageOptions.__annotations__.keys() & PageFields.model_fields.keys()
         return cast(PageOptions, {name: getattr(self, name) for name in names})
 
+    def page_of(self, text: str, metadata: Mapping[str, object], query: str) -> Page | None:
+        """Return the page of a Markdown document with metadata; None for a blank text."""
+        skill = skill_of(self.chosen_pager, text, metadata)
+        return None if skill is None else self.chosen_pager.page(skill, query, **self.page_options())
 
-def page_fields(pager: SkillPager | None, options: PageOptions) -> PageFields:
-    """Return the keyword arguments of an adapter as fields; raise `ValueError` for a wrong name or type."""
-    return PageFields.model_validate({"pager": pager, **options})
+
+class SkillOptions(PageOptions, total=False):
+    """Keyword arguments of a retriever over one skill: the pager, and options of its page.
+
+    `as_page` returns the page with headings and marks as one document.
+    """
+
+    as_page: bool
+    pager: SkillPager | None
+
+
+class SkillFields(PageFields):
+    """A skill, and how it is paged.
+
+    Attributes:
+        skill: A path, or Markdown text (a string with a line break).
+        as_page: Return the page with headings and marks as one document.
+    """
+
+    skill: str | Path
+    as_page: bool = False
+
+    @field_validator("skill")
+    @classmethod
+    def _as_text(cls, skill: str | Path) -> str:
+        return os.fspath(skill)  # frameworks save no paths
+
+    def records(self, query: str) -> list[Record]:
+        """Return the page of the skill: its nodes in document order, or as one record."""
+        index = self.chosen_pager.index(self.skill, scope=self.scope)
+        page = self.chosen_pager.page(index, query, **self.page_options())
+        return page_records(index, page, as_page=self.as_page)
 
 
 class LibraryOptions(TypedDict, total=False):
-    """Options of a page from several skills, a strategy by its name; see `library.LibraryPageOptions`.
+    """Keyword arguments of a retriever over a library: its skills, and options of `Library.page`.
 
-    `show` is text: the command that reads omitted lines when a skill's name and an address follow it.
+    Attributes are those of `LibraryFields` and `library.LibraryPageOptions`, but `show` is text: the command
+    that reads omitted lines when a skill's name and an address follow it. A strategy is named.
     """
 
+    published: str | None
+    as_page: bool
+    pager: SkillPager | None
     max_skills: int
     max_tokens: int | None
     sufficiency: float | None
@@ -87,10 +152,12 @@ class LibraryFields(SharedFields):
         folders: Folders to search for skills; None for those of the settings and the conventional ones.
         published: Library in the pager's PostgreSQL store, whose skills are offered beside those of the
             folders; None for the one of the settings, `none` for none.
+        as_page: Return the page, with the names of its skills, as one document.
     """
 
     folders: tuple[str, ...] | None = None
     published: str | None = None
+    as_page: bool = False
     max_skills: int = MAX_SKILLS
 
     @field_validator("folders", mode="before")
@@ -107,26 +174,21 @@ class LibraryFields(SharedFields):
     @property
     def library(self) -> Library:
         """The skills of the folders and of the store's library."""
-        return library_of(self.pager or shared_pager(), self.folders, self.published)
+        return library_of(self.chosen_pager, self.folders, self.published)
 
     def page_options(self) -> LibraryPageOptions:
         """Return the keyword arguments for `Library.page`."""
-        names = LibraryOptions.__annotations__.keys() - {"show"}
+        names = LibraryPageOptions.__annotations__.keys() & LibraryFields.model_fields.keys() - {"show"}
         options = cast(LibraryPageOptions, {name: getattr(self, name) for name in names})
         if self.show:
             options["show"] = lambda skill: f"{self.show} {skill.name}"
         return options
 
-
-def library_fields(
-    folders: Sequence[str | Path] | None,
-    published: str | None,
-    pager: SkillPager | None,
-    options: LibraryOptions,
-) -> LibraryFields:
-    """Return the keyword arguments of an adapter as fields; raise `ValueError` for a wrong name or type."""
-    given = {"folders": folders, "published": published, "pager": pager, **options}
-    return LibraryFields.model_validate(given)
+    def records(self, query: str) -> list[Record]:
+        """Return the page of the skills that a query needs: its nodes, or the page; none if none fits."""
+        library = self.library
+        page = library.page(query, **self.page_options())
+        return library_records(library, page, scope=self.scope, as_page=self.as_page)
 
 
 @lru_cache(maxsize=MAX_LIBRARIES)

@@ -9,9 +9,8 @@ from hashlib import sha256
 from pathlib import Path
 
 from skillpager.bulk import Outcome, index_skills
-from skillpager.integrations.options import LibraryFields, PageFields, shared_pager
 from skillpager.json_types import to_json
-from skillpager.library import LibraryPage
+from skillpager.library import Library, LibraryPage
 from skillpager.pager import SkillPager
 from skillpager.parsing.skill import MAX_NAME, is_blank, skill_from_text
 from skillpager.types import Node, Page, Pick, Skill, SkillIndex, Skip
@@ -49,34 +48,38 @@ class Record:
     end: int | None = None
 
 
-def retrieve(options: PageFields, skill: str | Path, query: str, *, as_page: bool) -> list[Record]:
-    """Return the page of a skill, a path or Markdown text: its nodes in document order, or as one record."""
-    pager = options.pager or shared_pager()
-    index = pager.index(skill, scope=options.scope)
-    page = pager.page(index, query, **options.page_options())
+def page_records(index: SkillIndex, page: Page, *, as_page: bool) -> list[Record]:
+    """Return the page of a skill: its nodes in document order, or the page as one record."""
     if not as_page:
         return node_records(index, page)
-    digest = sha256(page.text.encode()).hexdigest()[:DIGEST_CHARS]
     metadata = {"skill": index.skill.name, **page_metadata(page)}
-    source = _source(index)
-    return [Record(f"{source}/page-{digest}", page.text, metadata, page.sufficiency, source)]
+    return [_page_record(page.text, metadata, page.sufficiency, _source(index))]
 
 
-def retrieve_from_library(options: LibraryFields, query: str, *, as_page: bool) -> list[Record]:
-    """Return the page of the skills that a query needs: its nodes, skill by skill, or as one record.
+def library_records(library: Library, page: LibraryPage, *, scope: str | None, as_page: bool) -> list[Record]:
+    """Return a page of several skills: its nodes, skill by skill, or the page as one record.
 
-    Metadata of a node name its skill, the chance that the query needs it, and the tasks that it is for. If no
-    skill fits there is no record.
+    Metadata of a node name its skill, the chance that the query needs it, and the tasks that it is for.
     """
-    library = options.library
-    page = library.page(query, **options.page_options())
     if not page.parts:
         return []
     if as_page:
-        return [_library_record(page)]
+        metadata: dict[str, object] = {
+            "skill": ", ".join(part.skill.name for part in page.parts),
+            "chance": max(part.chance for part in page.parts),
+            "tokens": page.tokens,
+            "full_tokens": page.full_tokens,
+            "tokens_exact": page.tokens_exact,
+            "complete": all(part.page.complete for part in page.parts),
+            "sufficiency": page.sufficiency,
+            "covered": page.covered,
+            "tasks": TASK_SEPARATOR.join(page.tasks),
+        }
+        source = "+".join(f"{part.skill.name}@{part.key[:DIGEST_CHARS]}" for part in page.parts)
+        return [_page_record(page.text, metadata, page.sufficiency, source)]
     records = []
     for part in page.parts:
-        index = library.index(part.skill.name, scope=options.scope)
+        index = library.index(part.skill.name, scope=scope)
         found = {"chance": part.chance, "tasks": TASK_SEPARATOR.join(part.tasks)}
         # a published skill has files, but no folder of this host
         records += [
@@ -86,30 +89,9 @@ def retrieve_from_library(options: LibraryFields, query: str, *, as_page: bool) 
     return records
 
 
-def _library_record(page: LibraryPage) -> Record:
-    """Return a page from several skills as one record."""
-    digest = sha256(page.text.encode()).hexdigest()[:DIGEST_CHARS]
-    names = ", ".join(part.skill.name for part in page.parts)
-    metadata: dict[str, object] = {
-        "skill": names,
-        "chance": max(part.chance for part in page.parts),
-        "tokens": page.tokens,
-        "full_tokens": page.full_tokens,
-        "tokens_exact": page.tokens_exact,
-        "complete": all(part.page.complete for part in page.parts),
-        "sufficiency": page.sufficiency,
-        "covered": page.covered,
-        "tasks": TASK_SEPARATOR.join(page.tasks),
-    }
-    source = "+".join(f"{part.skill.name}@{part.key[:DIGEST_CHARS]}" for part in page.parts)
-    return Record(f"{source}/page-{digest}", page.text, metadata, page.sufficiency, source)
-
-
-def page_text(options: PageFields, text: str, metadata: Mapping[str, object], query: str) -> Page | None:
-    """Return the page of a Markdown document with metadata; None for a blank text."""
-    pager = options.pager or shared_pager()
-    skill = skill_of(pager, text, metadata)
-    return None if skill is None else pager.page(skill, query, **options.page_options())
+def _page_record(text: str, metadata: dict[str, object], sufficiency: float | None, source: str) -> Record:
+    digest = sha256(text.encode()).hexdigest()[:DIGEST_CHARS]
+    return Record(f"{source}/page-{digest}", text, metadata, sufficiency, source)
 
 
 def skill_of(pager: SkillPager, text: str, metadata: Mapping[str, object]) -> Skill | None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from skillpager.display_text import one_line
 from skillpager.errors import NodeNotFoundError, SkillPagerError, UnknownSkillError
-from skillpager.integrations.options import library_fields, page_fields
+from skillpager.integrations.options import LibraryFields, PageFields
 from skillpager.pager import SkillPager
 from skillpager.parsing.skill import MAX_DESCRIPTION
 from skillpager.types import PageOptions
@@ -37,8 +37,10 @@ class SkillTools:
         *,
         published: str | None = None,
     ) -> None:
-        self._options = page_fields(pager, options)
-        self._library = library_fields(folders, published, pager, {}).library
+        self._options = PageFields.model_validate({"pager": pager, **options})
+        self._library = LibraryFields.model_validate(
+            {"folders": folders, "published": published, "pager": pager}
+        ).library
 
     def functions(self) -> tuple[Callable[..., str], ...]:
         """Return the tools."""
