@@ -6,9 +6,12 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # what `make test-lowest` installs
 LOWEST ?= '.[test]'
+# what `make test` runs
+QUICK := not check and not nightly
+TESTS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-system test-core test-lowest test-st torture check audit release fix golden tables docs bench train router base-encoder encoders clean
+.PHONY: help demo test nightly test-system test-core test-lowest test-st torture check audit release fix golden tables docs bench train router base-encoder encoders clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -28,8 +31,11 @@ $(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
 demo: $(VENV)/.core ## page a sample skill
 	$(BIN)/skillpager page examples/skills/postgres-backup "Restore a single table from last night's dump."
 
-test: $(VENV)/.dev ## run all tests
-	$(BIN)/python -m pytest --numprocesses auto --all-extras
+test: $(VENV)/.dev ## the tests that show that the product works; TESTS="PATH…" for some
+	$(BIN)/python -m pytest --numprocesses auto --all-extras -m '$(QUICK)' $(TESTS)
+
+nightly: $(VENV)/.dev ## the tests that take long: browsers, clusters, kills, hostile input, time
+	$(BIN)/python -m pytest --numprocesses auto -m nightly
 
 test-system: $(VENV)/.dev ## the tests that need Chromium, strace or Graphviz
 	$(BIN)/python -m pytest --numprocesses auto -m system
@@ -37,12 +43,12 @@ test-system: $(VENV)/.dev ## the tests that need Chromium, strace or Graphviz
 test-core: ## the tests that the core install alone can run, in .venv-core
 	$(PYTHON) -m venv $(VENV)-core
 	$(VENV)-core/bin/python -m pip --disable-pip-version-check --quiet install --upgrade '.[test]'
-	$(VENV)-core/bin/python -m pytest --numprocesses auto
+	$(VENV)-core/bin/python -m pytest --numprocesses auto -m '$(QUICK)'
 
 test-lowest: $(VENV)/.dev ## the same with the lowest versions that pyproject.toml allows, in .venv-lowest
 	$(PYTHON) -m venv --clear $(VENV)-lowest
 	$(BIN)/python -m uv pip install --quiet --python $(VENV)-lowest --resolution lowest-direct $(LOWEST)
-	$(VENV)-lowest/bin/python -m pytest --numprocesses auto
+	$(VENV)-lowest/bin/python -m pytest --numprocesses auto -m '$(QUICK)'
 
 test-st: ## the tests that need torch, in .venv-st (large download)
 	$(PYTHON) -m venv $(VENV)-st
@@ -58,13 +64,14 @@ mutate: ## which changes of the core would no test notice? hours; ARGS="--share 
 	$(VENV)-mutate/bin/python -m pip --disable-pip-version-check --quiet install 'mutmut==3.8.1' --editable '.[bench,dev]'
 	$(VENV)-mutate/bin/python benchmarks/mutation.py $(ARGS)
 
-check: $(VENV)/.dev audit ## formatting, lint, types, docstrings, architecture, spelling, documentation, dependencies
+check: $(VENV)/.dev audit ## formatting, lint, types, docstrings, architecture, spelling, documentation, builds, dependencies
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/codespell
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict # not --quiet, with which warnings do not count
+	$(BIN)/python -m pytest --numprocesses auto -m check
 
 audit: $(VENV)/.dev ## SBOMs in build/sbom, known vulnerabilities; AUDIT=required fails if the advisory service is away
 	$(BIN)/python release/audit.py $(if $(filter required,$(AUDIT)),--required)

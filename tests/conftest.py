@@ -15,6 +15,7 @@ import pytest
 
 import sample_indexes
 from plain_parts import TurnsClassifier, plain_pager
+from postgres_server import VERSIONS
 from skillpager import SkillPager
 from skillpager.settings import Settings
 from skillpager.stores import NoStore
@@ -82,6 +83,20 @@ NEEDED = {
     "tests/test_tokens.py": ("rs_bpe",),
 }
 
+# tests that `make test` leaves out, by file or fixture: `make check` runs those of documents, builds and what is made for
+# readers, `make nightly` those of browsers, clusters, kills, hostile input and time; single tests have the marks themselves
+CHECK = ("tests/docs/*", "tests/release/*", "tests/training/*", "tests/bench/test_bench_figures.py")
+NIGHTLY = (
+    "tests/torture/*",
+    "tests/bulk/test_ray.py",
+    "tests/http/test_explorer*.py",
+    "tests/http/test_http_workers.py",
+    "tests/parsing/test_bounds.py",
+    "tests/stores/test_postgres_failover.py",
+    "tests/test_nothing_leaves.py",
+)
+NIGHTLY_FIXTURES = {"browser", "own_server"}
+
 
 def is_installed(module: str) -> bool:
     """Return whether a module can be imported, which is not done."""
@@ -143,6 +158,21 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     for pattern, needed in NEEDED.items():
         if missing := [package for package in needed if not is_installed(package)]:
             terminalreporter.write_line(f"{pattern} left out: no {', '.join(missing)}")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what `make test` leaves out."""
+    for item in items:
+        path = item.path.relative_to(ROOT).as_posix()
+        fixtures = NIGHTLY_FIXTURES.intersection(getattr(item, "fixturenames", ()))
+        if (
+            fixtures
+            or f"postgres-{min(VERSIONS)}" in item.name
+            or any(fnmatch(path, each) for each in NIGHTLY)
+        ):
+            item.add_marker("nightly")
+        elif any(fnmatch(path, each) for each in CHECK):
+            item.add_marker("check")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

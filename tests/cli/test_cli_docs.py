@@ -5,6 +5,8 @@ import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
+
 from cli_help import examples, generator
 from cli_process import ROOT, SAMPLES, environment
 from documents import paste, path_with_skillpager
@@ -26,6 +28,7 @@ def test_every_command_has_examples() -> None:
     assert [words for words, text in helps.items() if "Examples:\n    " not in text] == []
 
 
+@pytest.mark.check
 def test_examples_work_when_pasted(tmp_path: Path) -> None:
     (tmp_path / "examples").mkdir()
     (tmp_path / "examples" / "skills").symlink_to(SAMPLES)

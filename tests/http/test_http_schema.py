@@ -46,7 +46,7 @@ def document(client: httpx.Client) -> Any:
     return client.get("/v1/openapi.json").json()
 
 
-@pytest.mark.timeout(300)  # about 15 seconds alone; it asks 500 times beside whatever else the machine does
+@pytest.mark.nightly
 def test_schemathesis_finds_no_fault_and_no_untruth(client: httpx.Client, tmp_path: Path) -> None:
     options = ["--max-examples", str(EXAMPLES), "--generation-deterministic", "--no-color"]
     options += ["--phases", "examples,coverage,fuzzing", "--checks", "all", "--exclude-checks", UNCHECKED]

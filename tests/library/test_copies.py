@@ -116,6 +116,7 @@ def test_copies_are_those_that_a_comparison_of_all_pairs_finds() -> None:
     assert [(copy.place, copy.first) for copy in find_copies(sketches)] == expected
 
 
+@pytest.mark.nightly
 def test_time_grows_with_the_texts_and_not_with_their_pairs() -> None:
     """Texts from one template share half of their shingles: each is compared with few others."""
     template = [f"common{number}" for number in range(200)]
