@@ -1,24 +1,20 @@
 """The explorer in a real headless Chromium, served by the real service with the shipped models."""
 
-import os
 import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from io import BytesIO
 from pathlib import Path
 from urllib.parse import urlencode
 
-import numpy as np
 import pytest
-from matplotlib.image import imread
 from playwright.sync_api import Browser, Page, expect
 
 from chromium import contrast, needs_chromium
 from conftest import SAMPLES
 from http_running import QUERY, running
 from skillpager import SkillPager
-from skillpager.http.explorer.routes import assets
+from skillpager.http.explorer.routes import WEB
 from skillpager.http.options import ServerOptions
 from skillpager.output.palette import EDGE_COLORS, TYPE_COLORS
 
@@ -433,7 +429,7 @@ def test_a_hostile_skill_does_nothing(browser: Browser, url: str) -> None:
         expect(page.locator("#summary .figures")).to_be_attached()
         assert page.evaluate("document.scripts.length") == 1
         assert page.locator("#document :is(img, iframe, style, script, form, b)").count() == 0
-        assert page.locator("#document a").count() == 0
+        assert page.locator("#document a[href]").count() == 0
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         for view in ("graph", "compare"):
             page.locator(f"#tab-{view}").click()
@@ -467,42 +463,6 @@ def test_a_token_is_asked_for_and_kept_for_the_tab(browser: Browser, pager: Skil
         assert page.evaluate("localStorage.length") == 0
 
 
-def test_a_thousand_nodes_stay_fluid(browser: Browser, hashing_pager: SkillPager, tmp_path: Path) -> None:
-    (tmp_path / "skills" / "long").mkdir(parents=True)
-    text = "\n\n".join(
-        f"## Part {part}\n\nRestore table {part}. Then check it.\n\n"
-        + "\n".join(f"- {'word ' * 40}{item}" for item in range(8))
-        for part in range(100)
-    )
-    (tmp_path / "skills" / "long" / "SKILL.md").write_text(
-        f"---\nname: long\ndescription: d\n---\n\n# Long\n\n{text}"
-    )
-    with running(hashing_pager, folder=tmp_path / "skills") as service:
-        url = str(service.client.base_url)
-        assert len(service.client.get("/v1/skills/long/nodes").json()["nodes"]) >= 1000
-        with opened(browser, url, skill="long", query="restore table 7", strategy="mmr") as page:
-            paged(page)
-            page.keyboard.press("Home")
-            expect(page.locator(".stepper output")).to_contain_text("Pick 1 of")
-            # one step: from the key to the next frame, style and layout included
-            times = page.evaluate(
-                """async () => {
-                    const times = [];
-                    for (let step = 0; step < 10; step += 1) {
-                        const begun = performance.now();
-                        document.body.dispatchEvent(new KeyboardEvent('keydown', { key: 'ArrowRight', bubbles: true }));
-                        document.body.offsetHeight;
-                        times.push(performance.now() - begun);
-                        await new Promise(requestAnimationFrame);
-                    }
-                    return times.sort((a, b) => a - b);
-                }"""
-            )
-            assert times[5] < 300, times
-            page.get_by_role("tab", name="Graph").click()
-            expect(page.locator("canvas")).to_have_attribute("data-nodes", re.compile(r"\d{4}"))
-
-
 def test_stale_answers_are_given_up(browser: Browser, url: str) -> None:
     with opened(browser, url, skill=SKILL) as page:
         expect(page.locator("#document h1")).to_be_visible()
@@ -517,50 +477,12 @@ def test_stale_answers_are_given_up(browser: Browser, url: str) -> None:
 
 
 def test_colours_are_those_of_the_pictures() -> None:
-    style = assets()["/explorer/base.css"].body.decode()
+    style = (WEB / "base.css").read_text()
     for name, color in {**TYPE_COLORS, **EDGE_COLORS}.items():
         light = re.search(rf"--{name}: light-dark\((#\w+)", style)
         assert light is not None
         if name in TYPE_COLORS:
             assert light[1].upper() == color
-
-
-# where pictures are kept to be looked at; a temporary folder by default
-PICTURES = "EXPLORER_PICTURES"
-
-
-@pytest.mark.parametrize(
-    ("name", "width", "scheme", "view"),
-    [
-        ("document", 1400, "light", "document"),
-        ("document-dark", 1400, "dark", "document"),
-        ("graph", 1400, "light", "graph"),
-        ("compare", 1400, "dark", "compare"),
-        ("phone", 360, "light", "document"),
-    ],
-)
-def test_it_is_photographed(
-    browser: Browser, url: str, tmp_path: Path, name: str, width: int, scheme: str, view: str
-) -> None:
-    folder = Path(os.environ.get(PICTURES, tmp_path))
-    folder.mkdir(parents=True, exist_ok=True)
-    with opened(browser, url, width=width, scheme=scheme, skill=SKILL, query=QUERY, view=view) as page:
-        paged_in(page, view)
-        picture = page.screenshot(path=folder / f"{name}.png")
-    pixels = imread(BytesIO(picture))[..., :3]
-    assert pixels.shape[:2] == (900, width)
-    # what a person would see: mostly paper, of the theme asked for, and colours on it
-    paper = pixels.mean(axis=2)
-    assert (np.median(paper) > 0.8) == (scheme == "light")
-    coloured = pixels.max(axis=2) - pixels.min(axis=2) > 0.15
-    assert 0.002 < coloured.mean() < 0.5
-
-
-def paged_in(page: Page, view: str) -> None:
-    """Wait until a view shows a page."""
-    shown = ".figures" if view == "compare" else "#document .lit"
-    expect(page.locator(shown).first).to_be_attached()
-    page.wait_for_load_state("networkidle")
 
 
 def test_a_page_is_filled_on_request(browser: Browser, url: str, pager: SkillPager) -> None:

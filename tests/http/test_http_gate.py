@@ -25,7 +25,7 @@ NEED_TOKEN = [
 
 @pytest.fixture(scope="module")
 def client(pager: SkillPager) -> Iterator[httpx.Client]:
-    with running(pager, ServerOptions(port=0, allowed_hosts=("skills.example",))) as service:
+    with running(pager, ServerOptions(port=0, allowed_hosts=["skills.example"])) as service:
         yield service.client
 
 

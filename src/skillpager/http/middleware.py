@@ -47,7 +47,7 @@ class AuthMiddleware:
     def __init__(self, app: ASGIApp, *, options: ServerOptions) -> None:
         self._app = app
         self._options = options
-        self._hosts = frozenset(map(_plain, ("localhost", options.host, *options.allowed_hosts)))
+        self._hosts = frozenset(map(_plain, ("localhost", options.host, *(options.allowed_hosts or ()))))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""

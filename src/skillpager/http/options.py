@@ -2,6 +2,9 @@
 
 import ipaddress
 from dataclasses import dataclass, field
+from typing import Annotated
+
+from typer import Option
 
 from skillpager.errors import SettingsError, require_extra
 
@@ -22,35 +25,75 @@ PROBES = frozenset({"/healthz", "/livez", "/readyz"})
 
 @dataclass(frozen=True, slots=True)
 class ServerOptions:
-    """The options that the owner of the service sets.
+    """The options that the owner of the service sets; each is an option of `skillpager serve`."""
 
-    Attributes:
-        host: Address or name to listen at.
-        port: Port to listen at; 0 for a free one.
-        token: Secret that requests must send; None for none. `middleware.PUBLIC_PATHS` need none.
-        allowed_hosts: Names that Host may hold besides `host`, `localhost` and IP addresses.
-        allow_uploads: Whether requests may send Markdown in place of a skill's name.
-        allow_models: Whether requests may name strategies that load a model or call an endpoint.
-        max_tokens: Ceiling on the tokens of every page; None for none.
-        max_request_bytes: Largest body; None for 64 KiB, or 1 MiB with uploads.
-        workers: Processes that answer requests.
-        threads: Requests in work at the same time, in each process.
-        waiting: Requests that may wait for a thread, in each process; more are refused.
-        telemetry: Whether traces and metrics are sent by OpenTelemetry's protocol.
-    """
-
-    host: str = DEFAULT_HOST
-    port: int = DEFAULT_PORT
-    token: str | None = field(default=None, repr=False)
-    allowed_hosts: tuple[str, ...] = ()
-    allow_uploads: bool = False
-    allow_models: bool = False
-    max_tokens: int | None = None
-    max_request_bytes: int | None = None
-    workers: int = DEFAULT_WORKERS
-    threads: int = DEFAULT_THREADS
-    waiting: int = DEFAULT_WAITING
-    telemetry: bool = False
+    host: Annotated[str, Option(metavar="HOST", help="Address to listen on.")] = DEFAULT_HOST
+    port: Annotated[
+        int, Option(metavar="N", min=0, max=65535, help="Port to listen on; 0 picks a free one.")
+    ] = DEFAULT_PORT
+    # `middleware.PUBLIC_PATHS` need none
+    token: Annotated[
+        str | None,
+        Option(
+            metavar="SECRET",
+            envvar="SKILLPAGER_SERVER_TOKEN",
+            help="Secret that every request must send; required unless --host is a loopback address. Other "
+            "users can read it from the command line, so prefer the variable.",
+        ),
+    ] = field(default=None, repr=False)
+    allowed_hosts: Annotated[
+        list[str] | None,
+        Option(
+            "--allowed-host",
+            metavar="NAME",
+            help="Further host name under which clients reach the service; may be repeated.",
+        ),
+    ] = None
+    allow_uploads: Annotated[
+        bool, Option("--allow-uploads", help="Also page Markdown that is sent with the request.")
+    ] = False
+    allow_models: Annotated[
+        bool,
+        Option(
+            "--allow-models",
+            help="Let requests choose strategies that load a model or call an LLM endpoint.",
+        ),
+    ] = False
+    max_tokens: Annotated[
+        int | None,
+        Option("--max-tokens", metavar="N", min=1, help="Longest page, for any request. [default: none]"),
+    ] = None
+    max_request_bytes: Annotated[
+        int | None,
+        Option(
+            "--max-request-bytes",
+            metavar="N",
+            min=1,
+            help="Largest request. [default: 64 KiB; 1 MiB with --allow-uploads]",
+        ),
+    ] = None
+    workers: Annotated[int, Option(metavar="N", min=1, help="Number of processes that answer requests.")] = (
+        DEFAULT_WORKERS
+    )
+    threads: Annotated[
+        int, Option(metavar="N", min=1, help="Number of requests that each process answers in parallel.")
+    ] = DEFAULT_THREADS
+    waiting: Annotated[
+        int,
+        Option(
+            metavar="N", min=0, help="Number of requests that may wait in each process; more are refused."
+        ),
+    ] = DEFAULT_WAITING
+    access_log: Annotated[
+        bool, Option("--access-log", help="Write one JSON line to stderr for each request.")
+    ] = False
+    telemetry: Annotated[
+        bool,
+        Option(
+            "--otel",
+            help="Send traces and metrics by OpenTelemetry's protocol; the variables OTEL_… say where to.",
+        ),
+    ] = False
 
     @property
     def request_bytes(self) -> int:

@@ -2,8 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
-from pydantic.config import JsonDict
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from skillpager.library.library import DEFAULT_ROUTED
 
@@ -12,7 +11,6 @@ MAX_QUERY_CHARS = 8_000
 MAX_NAME_CHARS = 512
 MAX_SHOW_CHARS = 200
 MAX_ADDRESSES = 1_000
-MAX_ADDRESS_CHARS = 500
 # as many as fit a request line: `server.HEAD_BYTES`
 MAX_QUERY_ADDRESSES = 100
 # skills of one answer, and of one page
@@ -23,10 +21,9 @@ MAX_COUNT = 1_000_000_000
 
 ScopeName = Literal["skill", "body"]
 StyleName = Literal["marked", "plain", "xml"]
-Address = Annotated[str, StringConstraints(min_length=1, max_length=MAX_ADDRESS_CHARS)]
-AddressText = Annotated[str, StringConstraints(min_length=1, max_length=MAX_QUERY_CHARS)]
+Address = Annotated[str, Field(min_length=1, max_length=500)]
+Addresses = Annotated[list[Address], Field(max_length=MAX_ADDRESSES)]
 Count = Annotated[int, Field(ge=0, le=MAX_COUNT)]
-
 SkillName = Annotated[
     str,
     Field(
@@ -36,47 +33,11 @@ SkillName = Annotated[
         examples=["postgres-backup"],
     ),
 ]
-QueryField = Annotated[
-    str,
-    Field(
-        min_length=1,
-        max_length=MAX_QUERY_CHARS,
-        description="The task that the agent is about to do.",
-        examples=["Restore a single table from last night's dump."],
-    ),
-]
-ForModelField = Annotated[
-    bool, Field(description="Leave out skills that only the user may start (`disable-model-invocation`).")
-]
-SufficiencyField = Annotated[
-    float | None,
-    Field(
-        gt=0,
-        le=1,
-        allow_inf_nan=False,
-        description="Estimated chance of holding all that is needed; picking stops there.",
-    ),
-]
-StrategyField = Annotated[
-    str | None,
-    Field(
-        min_length=1,
-        max_length=MAX_NAME_CHARS,
-        description="A strategy of `/v1/strategies`; its argument follows a colon.",
-    ),
-]
 ScopeField = Annotated[
     ScopeName | None,
     Field(description="`skill`: SKILL.md and the files it links to. `body`: SKILL.md alone."),
 ]
 StyleField = Annotated[StyleName | None, Field(description="How the page is rendered; `marked` by default.")]
-
-# JSON schema: exactly one of the two fields is a string
-_EITHER: JsonDict = {
-    "oneOf": [
-        {"required": [name], "properties": {name: {"type": "string"}}} for name in ("skill", "markdown")
-    ]
-}
 
 
 class _Fields(BaseModel):
@@ -85,10 +46,24 @@ class _Fields(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
+class _ByGet(_Fields):
+    """A request by GET: every value is text."""
+
+    model_config = ConfigDict(strict=False)
+
+
 class SourceFields(_Fields):
     """The skill to page: one of the library, or Markdown where uploads are allowed."""
 
-    model_config = ConfigDict(json_schema_extra=_EITHER)
+    # JSON schema: exactly one of the two fields is a string
+    model_config = ConfigDict(
+        json_schema_extra={
+            "oneOf": [
+                {"required": [name], "properties": {name: {"type": "string"}}}
+                for name in ("skill", "markdown")
+            ]
+        }
+    )
 
     skill: SkillName | None = None
     markdown: str | None = Field(
@@ -104,39 +79,63 @@ class SourceFields(_Fields):
         return self
 
 
-class PageFields(_Fields):
-    """The query and the options of a page (`types.PageOptions`); defaults are the library's.
+class QueryFields(_Fields):
+    """A query."""
 
-    `folder` is not among them: a client may be on another machine, where the path leads nowhere.
-    """
-
-    query: QueryField
-    max_nodes: Count | None = Field(None, description="Most nodes to pick.")
-    max_tokens: Count | None = Field(
-        None, description="Ceiling on the page's tokens, marks included.", examples=[1500]
+    query: str = Field(
+        min_length=1,
+        max_length=MAX_QUERY_CHARS,
+        description="The task that the agent is about to do.",
+        examples=["Restore a single table from last night's dump."],
     )
-    sufficiency: SufficiencyField = None
+
+
+class BudgetFields(QueryFields):
+    """A query, and the options that pages of one skill and of several share."""
+
+    max_tokens: Count | None = Field(
+        None, description="Ceiling on the page's tokens, names and marks included.", examples=[1500]
+    )
+    sufficiency: float | None = Field(
+        None,
+        gt=0,
+        le=1,
+        allow_inf_nan=False,
+        description="Estimated chance of holding all that is needed; picking stops there.",
+    )
     fill: bool | None = Field(
         None,
         description="Go on to `max_nodes` and `max_tokens` where the strategy `navigator` would end the page "
         "below them; other strategies always do.",
     )
-    strategy: StrategyField = None
-    mmr_lambda: float | None = Field(
-        None, ge=0, le=1, allow_inf_nan=False, description="Weight of relevance (1) against variety (0)."
+    strategy: str | None = Field(
+        None,
+        min_length=1,
+        max_length=MAX_NAME_CHARS,
+        description="A strategy of `/v1/strategies`; its argument follows a colon.",
     )
     scope: ScopeField = None
     style: StyleField = None
     show: str = Field(
         "",
         max_length=MAX_SHOW_CHARS,
-        description="Command or tool of the client that reads omitted lines when their address follows it; "
-        "the first line of the page names it.",
+        description="Command or tool of the client that reads omitted lines when their address follows it, "
+        "after the name of the skill on a page of several; the first line of the page names it.",
     )
-    known: list[Address] = Field(
-        [],
-        max_length=MAX_ADDRESSES,
-        description="Ids of nodes that the reader has already: a mark names them in place of their text.",
+
+
+class PageFields(BudgetFields):
+    """The query and the options of a page (`types.PageOptions`); defaults are the library's.
+
+    `folder` is not among them: a client may be on another machine, where the path leads nowhere.
+    """
+
+    max_nodes: Count | None = Field(None, description="Most nodes to pick.")
+    mmr_lambda: float | None = Field(
+        None, ge=0, le=1, allow_inf_nan=False, description="Weight of relevance (1) against variety (0)."
+    )
+    known: Addresses = Field(
+        [], description="Ids of nodes that the reader has already: a mark names them in place of their text."
     )
     explain: bool = Field(False, description="Also report which groups of features support each node.")
 
@@ -145,10 +144,8 @@ class PageRequest(PageFields, SourceFields):
     """A request for a page by POST."""
 
 
-class PageQuery(PageFields):
-    """A request for a page by GET; every value is text."""
-
-    model_config = ConfigDict(strict=False)
+class PageQuery(PageFields, _ByGet):
+    """A request for a page by GET."""
 
     skill: SkillName
 
@@ -156,7 +153,7 @@ class PageQuery(PageFields):
 class ExpandRequest(SourceFields):
     """A request for nodes that a page left out."""
 
-    nodes: Annotated[list[Address], Field(max_length=MAX_ADDRESSES)] | AddressText = Field(
+    nodes: Addresses | Annotated[str, Field(min_length=1, max_length=MAX_QUERY_CHARS)] = Field(
         description="Ids (`n12`), ranges (`n12-n16`), lines (`L30-57`) or titles of sections.",
         examples=["n3-n5", ["n3-n5", "L40-52"]],
     )
@@ -165,53 +162,35 @@ class ExpandRequest(SourceFields):
     style: StyleField = None
 
 
-class RouteFields(_Fields):
+class RouteFields(QueryFields):
     """A query to a library: which skills it needs."""
 
-    query: QueryField
     k: int = Field(DEFAULT_ROUTED, ge=1, le=MAX_ROUTED, description="Most skills.")
-    for_model: ForModelField = False
+    for_model: bool = Field(
+        False, description="Leave out skills that only the user may start (`disable-model-invocation`)."
+    )
 
 
-class RouteQuery(RouteFields):
-    """The same by GET; every value is text."""
-
-    model_config = ConfigDict(strict=False)
+class RouteQuery(RouteFields, _ByGet):
+    """The same by GET."""
 
 
-class AskFields(_Fields):
+class AskFields(BudgetFields):
     """A query to a library, and the options of its page (`library.pages.LibraryPageOptions`).
 
     `folder` and `known` are not among them: a client may be on another machine, and ids are those of one
     skill.
     """
 
-    query: QueryField
     max_skills: int | None = Field(None, ge=1, le=MAX_PARTS, description="Most skills on the page.")
-    max_tokens: Count | None = Field(
-        None, description="Ceiling on the page's tokens, names of skills and marks included.", examples=[1500]
-    )
-    sufficiency: SufficiencyField = None
-    fill: bool | None = Field(None, description="Go on to `max_tokens`, even with what is hardly needed.")
-    strategy: StrategyField = None
-    scope: ScopeField = None
-    style: StyleField = None
-    show: str = Field(
-        "",
-        max_length=MAX_SHOW_CHARS,
-        description="Command or tool of the client that reads omitted lines of a skill when name and address "
-        "follow it; each part names it with the name of its skill.",
-    )
     k: int = Field(DEFAULT_ROUTED, ge=1, le=MAX_ROUTED, description="Most skills of the route.")
 
 
-class AskQuery(AskFields):
-    """The same by GET; every value is text."""
-
-    model_config = ConfigDict(strict=False)
+class AskQuery(AskFields, _ByGet):
+    """The same by GET."""
 
 
-class ScopeQuery(_Fields):
+class ScopeQuery(_ByGet):
     """The files of a skill that a request is about."""
 
     scope: ScopeField = None

@@ -25,7 +25,6 @@ from skillpager.http.middleware import AnswerMiddleware, AuthMiddleware
 from skillpager.http.openapi import describe
 from skillpager.http.options import ServerOptions, check_options
 from skillpager.http.problems import handle_problems
-from skillpager.http.routes import library as library_routes
 from skillpager.http.routes import pages, skills, status
 from skillpager.http.service import Readiness, Service, WorkerPool
 from skillpager.http.telemetry import PageMetrics, send_telemetry
@@ -89,7 +88,7 @@ def create_app(library: Library, options: ServerOptions) -> FastAPI:
         lifespan=lifespan,
     )
     app.state.service = service
-    for module in (status, library_routes, skills, pages, explorer):
+    for module in (status, skills, pages, explorer):
         app.include_router(module.router)
     handle_problems(app)
     app.openapi = partial(describe, app, options)  # type: ignore[method-assign]

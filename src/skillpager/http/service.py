@@ -19,7 +19,7 @@ from starlette.responses import Response
 from skillpager.display_text import encodable
 from skillpager.errors import SkillPagerError
 from skillpager.http.options import ServerOptions
-from skillpager.http.problems import JSON, BusyError, RefusedError
+from skillpager.http.problems import JSON, BusyError
 from skillpager.http.telemetry import PageMetrics
 from skillpager.library import Library
 from skillpager.pager import SkillPager
@@ -146,14 +146,6 @@ class Service:
         """Whether a thread is at work that would delay an ordinary exit."""
         look = self.readiness.look
         return self.pool.taken > 0 or (look is not None and not look.done())
-
-    def check_upload(self) -> None:
-        """Raise `RefusedError` if the service does not allow uploads."""
-        if not self.options.allow_uploads:
-            raise RefusedError(
-                HTTPStatus.FORBIDDEN,
-                "The service takes no uploads: name a skill, or have it started with --allow-uploads.",
-            )
 
 
 @dataclass(frozen=True, slots=True)

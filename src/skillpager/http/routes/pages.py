@@ -1,4 +1,4 @@
-"""Routes for pages, for nodes that a page left out, and for the list of strategies."""
+"""Routes for pages of one skill and of several, nodes that a page left out, and the list of strategies."""
 
 from http import HTTPStatus
 from typing import Annotated, Literal, NotRequired, cast
@@ -10,9 +10,19 @@ from typing_extensions import TypedDict
 from skillpager.errors import MissingExtraError, SettingsError
 from skillpager.factories import STRATEGIES, STRATEGY, make_strategy, unknown_part
 from skillpager.http.problems import RefusedError
-from skillpager.http.requests import ExpandRequest, PageFields, PageQuery, PageRequest
+from skillpager.http.requests import (
+    AskFields,
+    AskQuery,
+    ExpandRequest,
+    PageFields,
+    PageQuery,
+    PageRequest,
+    RouteFields,
+    RouteQuery,
+)
 from skillpager.http.service import ResponderOf, Service
 from skillpager.json_types import JsonObject, json_type, to_json
+from skillpager.library import LibraryPage, LibraryPageOptions, Route
 from skillpager.pager import SkillPager
 from skillpager.pages.assemble import estimates
 from skillpager.parsing.skill import skill_from_text
@@ -58,8 +68,6 @@ class StrategiesJson(TypedDict):
 @router.post("/page", response_model=ExplainedPageJson, summary="Make a page")
 async def page(asked: PageRequest, responder: ResponderOf) -> Response:
     """Return the smallest part of a skill that suffices for a query."""
-    if asked.markdown is not None:
-        responder.service.check_upload()
     return await responder.send(lambda: _page(responder.service, asked.skill, asked.markdown, asked))
 
 
@@ -73,8 +81,6 @@ async def page_by_get(asked: Annotated[PageQuery, Query()], responder: Responder
 async def expand(asked: ExpandRequest, responder: ResponderOf) -> Response:
     """Return nodes of a skill: a page fault."""
     service = responder.service
-    if asked.markdown is not None:
-        responder.service.check_upload()
 
     def make() -> JsonObject:
         pager, index = _find(service, asked.skill, asked.markdown, asked.scope)
@@ -88,6 +94,35 @@ async def expand(asked: ExpandRequest, responder: ResponderOf) -> Response:
     return await responder.send(make)
 
 
+@router.post("/route", response_model=json_type(Route), summary="Find the skills that a query needs")
+async def route(asked: RouteFields, responder: ResponderOf) -> Response:
+    """Return the skills that a query most likely needs, best first, and the chance that any skill fits."""
+    library = responder.service.library
+    return await responder.send(
+        lambda: to_json(library.route(asked.query, k=asked.k, for_model=asked.for_model))
+    )
+
+
+@router.get("/route", response_model=json_type(Route), summary="Find the skills that a query needs, by GET")
+async def route_by_get(asked: Annotated[RouteQuery, Query()], responder: ResponderOf) -> Response:
+    """Return the same skills as POST, for clients that cache answers or share links."""
+    return await route(asked, responder)
+
+
+@router.post(
+    "/ask", response_model=json_type(LibraryPage), summary="Make a page from the skills that a query needs"
+)
+async def ask(asked: AskFields, responder: ResponderOf) -> Response:
+    """Return one page from the skills that a query needs, each part under its skill's name."""
+    return await responder.send(lambda: _ask(responder.service, asked))
+
+
+@router.get("/ask", response_model=json_type(LibraryPage), summary="Make a page from several skills, by GET")
+async def ask_by_get(asked: Annotated[AskQuery, Query()], responder: ResponderOf) -> Response:
+    """Return the same page as POST, for clients that cache answers or share links."""
+    return await ask(asked, responder)
+
+
 @router.get("/strategies", response_model=StrategiesJson, summary="List the strategies")
 async def strategies(responder: ResponderOf) -> Response:
     """Return the strategies and the page arguments that each uses."""
@@ -96,7 +131,7 @@ async def strategies(responder: ResponderOf) -> Response:
     )
 
 
-def check_strategy(service: Service, strategy: str | None) -> None:
+def _check_strategy(service: Service, strategy: str | None) -> None:
     """Raise an error for a strategy that is not known, or that the owner's options forbid."""
     if strategy is None:
         return
@@ -107,7 +142,7 @@ def check_strategy(service: Service, strategy: str | None) -> None:
         raise RefusedError(HTTPStatus.FORBIDDEN, NOT_ALLOWED.format(strategy))
 
 
-def allowed_tokens(service: Service, asked: int | None) -> int | None:
+def _allowed_tokens(service: Service, asked: int | None) -> int | None:
     """Return the ceiling on a page; raise an error if a request asks for more than the owner allows."""
     most = service.options.max_tokens
     if most is None:
@@ -122,10 +157,10 @@ def allowed_tokens(service: Service, asked: int | None) -> int | None:
 def _page(service: Service, name: str | None, markdown: str | None, asked: PageFields) -> JsonObject:
     """Return a page; raise an error if the owner's options forbid its strategy or `max_tokens`."""
     strategy = asked.strategy
-    check_strategy(service, strategy)
+    _check_strategy(service, strategy)
     # the index below has the scope already
     options = cast(PageOptions, asked.model_dump(include=set(PageOptions.__annotations__) - {"scope"}))
-    options["max_tokens"] = allowed_tokens(service, asked.max_tokens)
+    options["max_tokens"] = _allowed_tokens(service, asked.max_tokens)
     pager, index = _find(service, name, markdown, asked.scope)
     made = pager.page(index, asked.query, **options)
     service.metrics.count_page(made)
@@ -138,12 +173,37 @@ def _page(service: Service, name: str | None, markdown: str | None, asked: PageF
     return form
 
 
+def _ask(service: Service, asked: AskFields) -> JsonObject:
+    """Return a page; raise an error if the owner's options forbid its strategy or `max_tokens`."""
+    _check_strategy(service, asked.strategy)
+    options = LibraryPageOptions(
+        k=asked.k,
+        max_tokens=_allowed_tokens(service, asked.max_tokens),
+        sufficiency=asked.sufficiency,
+        fill=asked.fill,
+        strategy=asked.strategy,
+        scope=asked.scope,
+        style=asked.style,
+    )
+    if asked.max_skills is not None:
+        options["max_skills"] = asked.max_skills
+    if asked.show:
+        options["show"] = lambda skill: f"{asked.show} {skill.name}"
+    made = service.library.page(asked.query, **options)
+    for part in made.parts:
+        service.metrics.count_page(part.page)
+    return to_json(made)
+
+
 def _find(
     service: Service, name: str | None, markdown: str | None, scope: str | None
 ) -> tuple[SkillPager, SkillIndex]:
     """Return the index of a request's skill or upload, and its pager."""
     if markdown is None:
         return service.library.pager, service.library.index(name or "", scope=scope)
+    if not service.options.allow_uploads:
+        message = "The service takes no uploads: name a skill, or have it started with --allow-uploads."
+        raise RefusedError(HTTPStatus.FORBIDDEN, message)
     pager = service.uploads
     # parsed here, because a string without a line break would be read as a path
     return pager, pager.index(skill_from_text(markdown, max_bytes=pager.settings.max_bytes))
