@@ -22,10 +22,16 @@ from evidence_folder import write_evidence_folder
 from messages import raises
 from skillpager.bench import BenchFolder, QueryRecord, SkillRecord
 from skillpager.bench.data import load_data, read_evidence, to_skill, write_data
-from skillpager.bench.data.composition import check_composition
 from skillpager.bench.data.languages import Language, name_language, share_of_other_languages
 from skillpager.bench.data.skill_files import read_pool
-from skillpager.bench.data.skillrouter import Census, Draw, allocate, draw_skills, read_task_queries
+from skillpager.bench.data.skillrouter import (
+    Census,
+    Draw,
+    allocate,
+    check_composition,
+    draw_skills,
+    read_task_queries,
+)
 from skillpager.bench.data.skills import read_evals, read_queries, read_skills
 from skillpager.errors import BenchError, SkillError
 from skillpager.parsing.skill import read_skill
@@ -499,11 +505,10 @@ def test_what_comes_from_elsewhere_replaces_that_part_of_the_data_set_alone(tmp_
 def test_why_other_sources_differ_from_the_paper_is_told(tmp_path: Path) -> None:
     folder = _relevance_alone(tmp_path / "data")
     bodies, pool_source = _write_tree(tmp_path / "b", TREE), _write_tree(tmp_path / "my-pool", POOL)
-    checks = check_composition(draw_skills(folder, bodies=bodies, pool=pool_source), folder)
+    checks = check_composition(draw_skills(folder, bodies=bodies, pool=pool_source))
     told = {check.measure: check.reason for check in checks if not check.agrees}
     assert told["gt records without a body"] == "UCSB-NLP-Chang/Skill-Usage has no such skill"
     assert told["pool records"] == "the pool is my-pool"
-    assert not any("manifest" in check.measure for check in checks)
 
 
 def test_large_files_are_left_out_and_links_are_not_followed(
@@ -647,7 +652,6 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
         folder / "easy/part-00001.jsonl.gz", folder / "easy/part-00009.jsonl.gz"
     ),
     "no parts": lambda folder: shutil.rmtree(folder / "easy"),
-    "manifest": lambda folder: (folder / "manifest.json").write_text('{"easy": []}'),
 }
 
 
@@ -656,7 +660,7 @@ def test_a_damaged_data_set_is_refused(tmp_path: Path, damage: Callable[[Path], 
     folder = write_skillrouter_folder(tmp_path / "data", _lines())
     damage(folder)
     with raises(BenchError):
-        check_composition(draw_skills(folder), folder)
+        draw_skills(folder)
 
 
 def test_a_data_set_of_other_things_has_no_skills(tmp_path: Path) -> None:
@@ -673,30 +677,22 @@ def _paper_draw() -> Draw:
         replace(_skill(f"s{number}", text), subset=subset)
         for number, (text, subset) in enumerate(zip(texts, subsets, strict=True))
     )
-    census = Census(10, Counter(gt=196, pool=78_165), ["gt/licenses"], Counter(dict.fromkeys(NAMESPACES, 9)))
+    census = Census(Counter(gt=196, pool=78_165), ["gt/licenses"], Counter(dict.fromkeys(NAMESPACES, 9)))
     return Draw(skills, census, {}, 42)
 
 
-def test_the_papers_own_composition_agrees_with_the_paper(tmp_path: Path) -> None:
-    parts = [{"path": f"easy/part-{number:05}.jsonl.gz", "records": 1} for number in range(10)]
-    (tmp_path / "manifest.json").write_text(json.dumps({"easy": {"records": 78_361, "parts": parts}}))
-    checks = check_composition(_paper_draw(), tmp_path)
+def test_the_papers_own_composition_agrees_with_the_paper() -> None:
+    checks = check_composition(_paper_draw())
     assert [check for check in checks if not check.agrees] == []
-    assert len(checks) == 12
+    assert len(checks) == 10
 
 
 def test_every_difference_from_the_paper_is_told(tmp_path: Path) -> None:
     lines = [*_lines(), {"skill_id": "games/chess", "body": "# Chess"}, {"skill_id": "bare", "body": "# B"}]
     folder = write_skillrouter_folder(tmp_path / "data", lines)
-    (folder / "easy" / "part-00002.jsonl.gz").unlink()
-    found = {
-        check.measure: check for check in check_composition(draw_skills(folder), folder) if not check.agrees
-    }
-    assert (found["gt records"].expected, found["gt records"].found) == ("196", "2")
-    assert found["namespaces"].found.startswith("data, design")
+    found = {check.measure: check for check in check_composition(draw_skills(folder)) if not check.agrees}
+    assert (found["gt records"].expected, found["gt records"].found) == ("196", "3")
     assert "games" in found["namespaces"].found
-    assert found["parts of easy/, by its manifest"].found == "2"
-    assert "records of easy/, by its manifest" in found
     assert "not published" in found["median skill, characters"].reason
 
 

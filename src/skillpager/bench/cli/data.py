@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -70,16 +71,15 @@ def skillrouter(
       skillpager bench data skillrouter eval_core --out tasks --queries tasks
       skillpager bench data skillrouter eval_core --bodies Skill-Usage --pool skills.zip --out public
     """
-    from skillpager.bench.data.composition import check_composition
     from skillpager.bench.data.fetch import download_skillrouter
-    from skillpager.bench.data.skillrouter import draw_skills, read_task_queries
+    from skillpager.bench.data.skillrouter import check_composition, draw_skills, read_task_queries
 
     if download:
         download_skillrouter(folder, revision=revision, bars=are_notes_heard() and sys.stderr.isatty())
     draw = draw_skills(folder, bodies=bodies, pool=pool)
-    checks = check_composition(draw, folder)
+    checks = check_composition(draw)
     records = read_task_queries(folder, draw.skills) if queries == "tasks" else []
-    more: JsonObject = {"composition": [check.json for check in checks]}
+    more: JsonObject = {"composition": [asdict(check) | {"agrees": check.agrees} for check in checks]}
     _write(out, draw.skills, records, "skillrouter", draw.details, as_json=as_json, more=more)
     rows = []
     for check in checks:

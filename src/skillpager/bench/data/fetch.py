@@ -1,18 +1,14 @@
 """Downloads: the documents of the published annotations, and SkillRouter-Eval-Core.
 
 Documents come from their public repositories: from a web server that has the raw files, or from clones on
-this machine. `pooch` checks the SHA-256 of each before it is stored.
+this machine. `pooch` repeats what failed, and checks the SHA-256 of each before it is stored.
 """
 
 import subprocess
-import tempfile
-import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
-from typing import IO
 from urllib.parse import quote
 
 from skillpager.bench.data.evidence import (
@@ -25,18 +21,19 @@ from skillpager.bench.data.evidence import (
 )
 from skillpager.bench.data.skillrouter import DATASET, PARTITION, RELEVANCE, TASKS
 from skillpager.bench.data.skillrouter import MANIFEST as ROUTER_MANIFEST
-from skillpager.errors import BenchError, require_extra
+from skillpager.errors import BenchError, SettingsError, require_extra
 from skillpager.files import write_file
 from skillpager.json_types import JsonObject
-from skillpager.remote.endpoint import MAX_RETRY_AFTER, RETRYABLE_STATUSES, Endpoint, EndpointError
 from skillpager.settings import MAX_SKILL_BYTES
 
 PURPOSE = "`bench data fetch`"
 GITHUB_RAW = "https://raw.githubusercontent.com"
 # the servers of public repositories slow down those who ask for more at once
 JOBS = 8
+# seconds without a byte
 TIMEOUT = 30.0
-MAX_RETRIES = 4
+# after 1, 2 and 3 seconds
+MAX_RETRIES = 3
 # the file, or the repository, was taken away
 MISSING_STATUSES = (404, 410, 451)
 SKILLROUTER_FILES = (ROUTER_MANIFEST, TASKS, RELEVANCE, f"{PARTITION}/*.jsonl.gz")
@@ -68,23 +65,36 @@ def fetch_documents(
     """Write a folder of evidence data, documents included; return what is missing, in the order of input.
 
     A document that is there already, and right, is not fetched again. Nothing is written whose SHA-256 is
-    not the one that was annotated. `manifest.json` names all documents, missing ones too. `origin` is
-    abandoned at the end. `progress` is called with the documents done or missing, and all documents.
+    not the one that was annotated. `manifest.json` names all documents, missing ones too. `progress` is
+    called with the documents done or missing, and all documents.
 
     Raises:
         MissingExtraError: The `pooch` package is not installed.
     """
     pooch = require_extra("pooch", extra="bench", purpose=PURPOSE)
+    requests = require_extra("requests", extra="bench", purpose=PURPOSE)
     # it reports each file on stderr
     pooch.get_logger().setLevel("CRITICAL")
     short = read_published_short()
     lines = ",\n".join(f" {document.provenance.to_json()}" for document in published)
     write_file(out / MANIFEST, f"[\n{lines}\n]\n")
+    digests = {document.skill + DOCUMENT: f"sha256:{document.sha256}" for document in published}
+    # pooch asks for an address of each file, which the origin knows
+    addresses = {name: name for name in digests}
+    store = pooch.create(out, base_url="", registry=digests, urls=addresses, retry_if_failed=MAX_RETRIES)
 
     def restore(document: Published) -> None:
-        path = out / (document.skill + DOCUMENT)
-        if not path.is_file() or pooch.file_hash(path) != document.sha256:
-            write_file(path, _fetch(document, origin, pooch))
+        name = document.skill + DOCUMENT
+        try:
+            store.fetch(name, downloader=lambda _url, output, _pooch: origin.save(document, output))
+        except requests.RequestException as error:
+            origin.fails = True
+            raise BenchError(f"{_place(document)} cannot be fetched: {_reason(error)}.") from error
+        except ValueError as error:
+            raise BenchError(
+                f"{_place(document)} is not the document that was annotated: its SHA-256 is not "
+                f"{document.sha256}."
+            ) from error
         write_file(out / (document.skill + ANNOTATION), document.annotation.to_json() + "\n")
         if document.sha256 in short:
             write_file(out / (document.skill + SHORT), short[document.sha256].to_json() + "\n")
@@ -103,133 +113,68 @@ def fetch_documents(
                 progress(done, len(published))
     finally:
         # an interruption does not wait for servers that are slow
-        if isinstance(origin, RawFiles):
-            origin.abandon()
         pool.shutdown(wait=False, cancel_futures=True)
     return [missing[document.skill] for document in published if document.skill in missing]
 
 
-def _fetch(document: Published, origin: "RawFiles | Clones", pooch: ModuleType) -> bytes:
-    """Return the bytes of a document if they are those that were annotated; else raise a `BenchError`."""
-    # a killed process must leave nothing beside the documents: the file is checked elsewhere
-    with tempfile.TemporaryDirectory(prefix="skillpager-", ignore_cleanup_errors=True) as scratch:
-        try:
-            fetched = pooch.retrieve(
-                url=document.path,
-                known_hash=f"sha256:{document.sha256}",
-                fname="document",
-                path=scratch,
-                downloader=lambda _url, output, _pooch: origin.save(document, output),
-            )
-        except ValueError as error:
-            raise BenchError(
-                f"{_place(document)} is not the document that was annotated: its SHA-256 is not "
-                f"{document.sha256}."
-            ) from error
-        return Path(fetched).read_bytes()
+def _reason(error: BaseException) -> BaseException:
+    """Return the first cause of an error of `requests`, which knows best: the others wrap it."""
+    while error.__context__:
+        error = error.__context__
+    return error
 
 
 class RawFiles:
     """A server of `<base URL>/<repo>/<commit>/<path>`, such as raw.githubusercontent.com.
 
-    Once it has failed on a document for good, no other is tried: each would wait as long. `timeout` is in
-    seconds without a byte; `sleep` waits so many seconds, None for a wait that `abandon` cuts short.
+    Attributes:
+        fails: Set once it has failed for good: no other document is tried, for each would wait as long.
 
     Raises:
         SettingsError: `base_url` cannot be used.
     """
 
-    def __init__(
-        self,
-        base_url: str = GITHUB_RAW,
-        *,
-        timeout: float = TIMEOUT,
-        max_retries: int = MAX_RETRIES,
-        sleep: Callable[[float], object] | None = None,
-    ) -> None:
-        # it checks the address and repeats requests to a busy server
-        self._endpoint = Endpoint(
-            "documents",
-            base_url=base_url,
-            api_key=None,
-            key_variable="",
-            purpose=PURPOSE,
-            timeout=timeout,
-            max_retries=max_retries,
-            sleep=sleep,
-        )
+    def __init__(self, base_url: str = GITHUB_RAW, *, timeout: float = TIMEOUT) -> None:
+        if not base_url.startswith(("http://", "https://")):
+            raise SettingsError(
+                f'{PURPOSE} cannot use the base URL "{base_url}": it must begin with http:// or https://.'
+            )
+        self.fails = False
+        self._base_url = base_url.rstrip("/")
         self._timeout = timeout
-        self._abandoned = threading.Event()
 
     def save(self, document: Published, path: str) -> None:
         """Write the file at its commit to `path`.
 
         Raises:
-            BenchError: It is not there, too large, or the server does not give it.
+            BenchError: It is not there, or too large, or the server has failed before.
         """
-        if self._abandoned.is_set():
-            raise BenchError(f"{_place(document)} was not tried: {self._endpoint.address} fails.")
-        parts = [quote(part) for part in (document.repo, document.commit, document.path)]
-        url = "/".join([self._endpoint.address, *parts])
-        try:
-            self._endpoint.persist(lambda: self._download(url, path), abandoned=self._abandoned)
-        except (EndpointError, _GoneError) as error:
-            if isinstance(error, EndpointError):
-                self.abandon()
-            raise BenchError(f"{_place(document)} cannot be fetched: {error}.") from error
-
-    def abandon(self) -> None:
-        """Make waiting reads end soon."""
-        self._abandoned.set()
-
-    def _download(self, url: str, path: str) -> None:
-        pooch = require_extra("pooch", extra="bench", purpose=PURPOSE)
+        if self.fails:
+            raise BenchError(f"{_place(document)} was not tried: {self._base_url} fails.")
         requests = require_extra("requests", extra="bench", purpose=PURPOSE)
-        # the document is not named, so that a log of many that wait at once shows one message
-        address = self._endpoint.address
-        get = pooch.HTTPDownloader(timeout=self._timeout, headers={"User-Agent": "skillpager"})
-        try:
-            with Path(path).open("wb") as file:
-                get(url, _Bounded(file), None)
-        except requests.HTTPError as error:
-            answer = error.response
-            with answer:
-                status = answer.status_code
-                if status in MISSING_STATUSES:
-                    raise _GoneError(f"{address} has none (status {status})") from error
-                after = answer.headers.get("Retry-After", "")
-                wait = float(after) if after.isdecimal() else 0.0
-                raise EndpointError(
-                    f"{address} answered with status {status}",
-                    retryable=status in RETRYABLE_STATUSES and wait <= MAX_RETRY_AFTER,
-                    retry_after=wait,
-                ) from error
-        except requests.RequestException as error:
-            reason: BaseException = error
-            while reason.__context__:  # the first one knows best: the others wrap it
-                reason = reason.__context__
-            raise EndpointError(f"{address} cannot be read ({reason})", retryable=True) from error
-
-
-class _GoneError(Exception):
-    """A document that a working server does not have: it is not tried again, the others still are."""
-
-
-class _Bounded:
-    """A file that refuses more bytes than a document may have."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
-        self.flush = file.flush
-
-    def write(self, data: bytes) -> int:
-        if self._file.tell() + len(data) > MAX_SKILL_BYTES:
-            raise _GoneError(f"it is larger than {MAX_SKILL_BYTES:,} bytes, which no document is")
-        return self._file.write(data)
+        parts = [quote(part) for part in (document.repo, document.commit, document.path)]
+        url = "/".join([self._base_url, *parts])
+        agent = {"User-Agent": "skillpager"}
+        with requests.get(url, headers=agent, timeout=self._timeout, stream=True) as answer:
+            if answer.status_code in MISSING_STATUSES:
+                has_none = f"{self._base_url} has none (status {answer.status_code})"
+                raise BenchError(f"{_place(document)} cannot be fetched: {has_none}.")
+            answer.raise_for_status()
+            data = b""
+            for block in answer.iter_content(MAX_SKILL_BYTES):
+                data += block
+                if len(data) > MAX_SKILL_BYTES:
+                    raise BenchError(
+                        f"{_place(document)} cannot be fetched: it is larger than {MAX_SKILL_BYTES:,} bytes, "
+                        "which no document is."
+                    )
+        Path(path).write_bytes(data)
 
 
 class Clones:
     """Git repositories in one folder, each as `<owner>/<name>`, `<owner>+<name>` or `<name>`, bare or not."""
+
+    fails = False
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -257,9 +202,9 @@ class Clones:
                 "git is not installed: install it, or fetch over HTTPS without --git."
             ) from error
         if done.returncode:
-            said = " ".join(done.stderr.decode(errors="replace").split())
+            reason = " ".join(done.stderr.decode(errors="replace").split())
             raise BenchError(
-                f"{_place(document)} is not in {clone} ({said}): "
+                f"{_place(document)} is not in {clone} ({reason}): "
                 f"run `git -C {clone} fetch origin {document.commit}`."
             )
         Path(path).write_bytes(done.stdout)

@@ -16,6 +16,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path, PurePosixPath
+from typing import IO
 
 from skillpager.errors import BenchError, SkillError
 from skillpager.parsing.frontmatter import find_body
@@ -87,21 +88,15 @@ def read_files(source: Path, is_wanted: Callable[[str], bool]) -> Iterator[tuple
     """Yield path and text of the wanted files of a folder, a zip file or a tar archive; none is unpacked.
 
     Paths are relative, with slashes. Files larger than a skill may be are left out, with a warning; bytes
-    that are no UTF-8 become U+FFFD.
+    that are not UTF-8 become U+FFFD.
 
     Raises:
         BenchError: `source` is missing, is none of the three, or is damaged.
     """
     try:
-        if source.is_dir():
-            found = _read_folder(source, is_wanted)
-        elif zipfile.is_zipfile(source):
-            found = _read_zip(source, is_wanted)
-        elif tarfile.is_tarfile(source):
-            found = _read_tar(source, is_wanted)
-        else:
-            raise BenchError(f"{source} is no folder, zip file or tar archive: name one of these.")
-        for path, data in found:
+        for path, file in _members(source, is_wanted):
+            with file:
+                data = file.read(MAX_SKILL_BYTES + 1)
             if len(data) > MAX_SKILL_BYTES:
                 logger.warning(
                     "%s in %s has more than %d bytes and is left out", path, source, MAX_SKILL_BYTES
@@ -110,34 +105,31 @@ def read_files(source: Path, is_wanted: Callable[[str], bool]) -> Iterator[tuple
                 yield path, data.decode(errors="replace")
     except _DAMAGES as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-        raise BenchError(f"{source} cannot be read ({reason}): check the path, or get it anew.") from error
+        raise BenchError(f"{source} cannot be read ({reason}): check the path, or get it again.") from error
 
 
-def _read_folder(folder: Path, is_wanted: Callable[[str], bool]) -> Iterator[tuple[str, bytes]]:
-    for parent, folders, names in os.walk(folder):
-        folders[:] = sorted(set(folders) - SKIPPED_FOLDERS)
-        for name in sorted(names):
-            file = Path(parent, name)
-            path = file.relative_to(folder).as_posix()
-            # a link could lead out of the folder
-            if is_wanted(path) and file.is_file() and not file.is_symlink():
-                with file.open("rb") as opened:
-                    yield path, opened.read(MAX_SKILL_BYTES + 1)
-
-
-def _read_zip(file: Path, is_wanted: Callable[[str], bool]) -> Iterator[tuple[str, bytes]]:
-    with zipfile.ZipFile(file) as archive:
-        for path in sorted(filter(is_wanted, archive.namelist())):
-            with archive.open(path) as opened:
-                yield path, opened.read(MAX_SKILL_BYTES + 1)
-
-
-def _read_tar(file: Path, is_wanted: Callable[[str], bool]) -> Iterator[tuple[str, bytes]]:
-    with tarfile.open(file) as archive:
-        for member in archive:
-            path = member.name.removeprefix("./")
-            if member.isfile() and is_wanted(path) and (opened := archive.extractfile(member)):
-                yield path, opened.read(MAX_SKILL_BYTES + 1)
-        # a compressed stream has its checksum at its end
-        while archive.fileobj and archive.fileobj.read(MAX_SKILL_BYTES):
-            pass
+def _members(source: Path, is_wanted: Callable[[str], bool]) -> Iterator[tuple[str, IO[bytes]]]:
+    """Yield path and opened file of each wanted member."""
+    if source.is_dir():
+        for parent, folders, names in os.walk(source):
+            folders[:] = sorted(set(folders) - SKIPPED_FOLDERS)
+            for file in (Path(parent, name) for name in sorted(names)):
+                path = file.relative_to(source).as_posix()
+                # a link could lead out of the folder
+                if is_wanted(path) and file.is_file() and not file.is_symlink():
+                    yield path, file.open("rb")
+    elif zipfile.is_zipfile(source):
+        with zipfile.ZipFile(source) as archive:
+            for path in sorted(filter(is_wanted, archive.namelist())):
+                yield path, archive.open(path)
+    elif tarfile.is_tarfile(source):
+        with tarfile.open(source) as tar:
+            for member in tar:
+                path = member.name.removeprefix("./")
+                if member.isfile() and is_wanted(path) and (opened := tar.extractfile(member)):
+                    yield path, opened
+            # a compressed stream has its checksum at its end
+            while tar.fileobj and tar.fileobj.read(MAX_SKILL_BYTES):
+                pass
+    else:
+        raise BenchError(f"{source} is no folder, zip file or tar archive: name one of these.")

@@ -22,12 +22,14 @@ from dataclasses import dataclass, field
 from heapq import nsmallest
 from itertools import chain
 from pathlib import Path, PurePosixPath
+from statistics import median
 
 from pydantic import TypeAdapter, ValidationError
 
 from skillpager.bench.data.folder import read_records
 from skillpager.bench.data.records import QueryRecord, Record, SkillRecord, first_fault
 from skillpager.bench.data.skill_files import REPOSITORY, read_pool, read_task_skills, split_text
+from skillpager.bench.report import paper
 from skillpager.errors import BenchError
 from skillpager.json_types import JsonObject
 from skillpager.parsing.skill import ENTRY_FILE
@@ -46,6 +48,8 @@ NAMESPACES = ("other", "development", "data", "design", "devops", "testing", "do
 POOL_SKILLS = 200
 SEED = 42
 
+# namespaces that are listed; another data set may have thousands
+MAX_LISTED = 20
 # a record is a skill and a few short fields; JSON may write a character as six
 MAX_LINE_BYTES = 8 * MAX_SKILL_BYTES
 # Git LFS leaves a pointer of about 130 bytes where a file was not fetched
@@ -74,13 +78,11 @@ class Census:
     """Counts of the parts.
 
     Attributes:
-        parts: Number of part files.
         records: Records by subset, `gt` and `pool`.
         empty: Ids of records of the ground truth without a body.
         namespaces: Pool records with a body by namespace.
     """
 
-    parts: int = 0
     records: Counter[str] = field(default_factory=Counter)
     empty: list[str] = field(default_factory=list)
     namespaces: Counter[str] = field(default_factory=Counter)
@@ -118,6 +120,28 @@ class Draw:
             **({"bodies": self.bodies} if self.bodies else {}),
             **({"pool": self.pool} if self.pool else {}),
         }
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One number or name of the composition.
+
+    Attributes:
+        measure: Its name.
+        expected: The paper's value.
+        found: The value here.
+        reason: Why the two may differ; empty where they should not.
+    """
+
+    measure: str
+    expected: str
+    found: str
+    reason: str
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the two are the same."""
+        return self.expected == self.found
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +208,7 @@ def draw_skills(
     def rank(record: RouterSkill) -> bytes:
         return hashlib.sha256(f"{seed}\n{record.skill_id}".encode()).digest()
 
-    census = Census(len(parts))
+    census = Census()
     held = _hold(_read_records(folder, parts, bodies, pool), census, pool_skills, rank)
     shares = allocate(pool_skills, {name: census.namespaces[name] for name in NAMESPACES})
     drawn = [nsmallest(shares[name], held[name].values(), key=rank) for name in NAMESPACES]
@@ -197,6 +221,33 @@ def draw_skills(
         raise BenchError(f"{folder}: no record of {PARTITION}/ is a ground-truth or pool skill with a body.")
     origins = (REPOSITORY if bodies else "", pool.name if pool else "")
     return Draw(tuple(skills), census, shares, seed, *origins)
+
+
+def check_composition(draw: Draw) -> tuple[Check, ...]:
+    """Return the composition of a draw beside the paper's (§4.1, Table 2)."""
+    census, sizes = draw.census, [len(skill.text) for skill in draw.skills]
+    truths = sum(skill.subset == GROUND_TRUTH for skill in draw.skills)
+    other_bodies = f"{draw.bodies} has no such skill" if draw.bodies else ""
+    other_pool = f"the pool is {draw.pool}" if draw.pool else ""
+    listed = ", ".join(sorted(+census.namespaces)[:MAX_LISTED])
+    drawn = "which 200 of the pool the paper drew is not published"
+    rows: list[tuple[str, float | str, float | str, str]] = [
+        ("gt records", paper.GROUND_TRUTH_RECORDS, census.records[GROUND_TRUTH], ""),
+        ("gt records without a body", paper.EMPTY_RECORD, ", ".join(sorted(census.empty)), other_bodies),
+        ("gt skills", paper.GROUND_TRUTH_SKILLS, truths, other_bodies),
+        ("pool records", paper.POOL_RECORDS, census.records[POOL], other_pool),
+        ("pool skills", paper.POOL_SKILLS, len(sizes) - truths, ""),
+        ("skills", paper.SKILLS, len(sizes), ""),
+        ("namespaces", ", ".join(sorted(NAMESPACES)), listed, "others are not drawn from"),
+        ("shortest skill, characters", paper.CHARACTERS_MIN, min(sizes), drawn),
+        ("longest skill, characters", paper.CHARACTERS_MAX, max(sizes), drawn),
+        ("median skill, characters", paper.CHARACTERS_MEDIAN, median(sizes), drawn),
+    ]
+    return tuple(Check(measure, _shown(there), _shown(here), why) for measure, there, here, why in rows)
+
+
+def _shown(value: float | str) -> str:
+    return (value or "none") if isinstance(value, str) else f"{value:,.6g}"
 
 
 def _hold(
@@ -298,12 +349,12 @@ def _read_part(part: Path) -> Iterator[tuple[str, RouterSkill]]:
                     yield place, RouterSkill.from_json(line)
                 except ValueError as error:
                     raise BenchError(
-                        f"{place} is no skill of {DATASET} ({error}): download the file anew."
+                        f"{place} is no skill of {DATASET} ({error}): download the file again."
                     ) from error
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         hint = " (a Git LFS pointer? run `git lfs pull`)" if part.stat().st_size < MAX_POINTER_BYTES else ""
         raise BenchError(
-            f"{part}:{number + 1} is damaged ({error}){hint}: download the file anew."
+            f"{part}:{number + 1} is damaged ({error}){hint}: download the file again."
         ) from error
 
 
@@ -370,4 +421,4 @@ def _read_relevance(folder: Path) -> dict[str, Relevance]:
             f"{folder} has no {RELEVANCE}, which says which skills solve a task: download it."
         ) from error
     except ValidationError as error:
-        raise BenchError(f"{path} cannot be read ({first_fault(error)}): download it anew.") from error
+        raise BenchError(f"{path} cannot be read ({first_fault(error)}): download it again.") from error
