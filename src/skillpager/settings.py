@@ -6,12 +6,15 @@ an endpoint, a model, a strategy that needs one, or a folder. What is wrong in i
 
 import difflib
 import logging
+import math
 import os
 import re
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import platformdirs
 
@@ -21,6 +24,7 @@ from skillpager.files import read_bounded
 logger = logging.getLogger(__name__)
 
 APP = "skillpager"
+PREFIX = "SKILLPAGER_"
 PROJECT_FILE = "skillpager.toml"
 DEFAULT_MAX_CACHE_BYTES = 1024**3
 LLM_BATCH_SIZE = 20  # paper §3.1
@@ -39,16 +43,15 @@ MAX_SECONDS = 86_400  # a day
 # how like one of ours a variable must be to be taken for a misspelling of it, 0 to 1
 MISSPELT_LIKENESS = 0.85
 
-# settings that an untrusted project file may set, and strategies that it may name: they load no model except
-# the shipped ones and call no endpoint
-PROJECT_KEYS = frozenset(
-    {"scope", "style", "strategy", "mmr_lambda", "max_nodes", "max_tokens", "sufficiency", "fill"}
-)
+# strategies that an untrusted project file may name: they load no model except the shipped ones and call no
+# endpoint
 PROJECT_STRATEGIES = (
     *("navigator", "mmr", "topk", "full"),
     *("greedy_graph", "topk_dependency", "mmr_graph", "exec_only", "concept_only", "density"),
     *("head", "sections", "bm25", "hybrid", "dpp", "msd", "cover"),
 )
+# the least argument of those that take one; the greatest is 1
+PROJECT_ARGUMENTS = {"greedy_graph": -1.0, "density": 0.0, "dpp": 0.0, "msd": 0.0, "cover": 0.0}
 # the values of settings that have few
 CHOICES = {
     "scope": ("skill", "body"),
@@ -65,18 +68,101 @@ BUILT_IN: dict[str, tuple[str, ...]] = {
         "chunk_mmr",  # in the benchmark only
     ),
 }
-# the address of a PostgreSQL server; one `@` ends user and password, in which it is written %40
-_ADDRESS = re.compile(r"postgres(ql)?://([^@/?#\s]*@)?[^@\s]*")
 # the library of a store to which nobody has given a name, and the word for none
 DEFAULT_LIBRARY, NO_LIBRARY = "default", "none"
-_LIBRARY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 TRUTHS = dict.fromkeys(("true", "yes", "on", "1"), True) | dict.fromkeys(("false", "no", "off", "0"), False)
-PREFIX = "SKILLPAGER_"
-# the least argument of those strategies that take one; the greatest is 1
-PROJECT_ARGUMENTS = {"greedy_graph": -1.0, "density": 0.0, "dpp": 0.0, "msd": 0.0, "cover": 0.0}
+
+_LIBRARY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+# the address of a PostgreSQL server; one `@` ends user and password, in which it is written %40
+_ADDRESS = re.compile(r"postgres(ql)?://([^@/?#\s]*@)?[^@\s]*")
 
 # what is done with a setting that is not valid: it is raised, collected or logged
 Fail = Callable[[SettingsError], None]
+Reader = Callable[[object], object]
+
+# ---- readers: from a value of a file or variable to that of a setting; a `ValueError` says what it must be
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError("it must be text in quotes")
+    return value
+
+
+def _number(kind: type[int] | type[float], what: str, holds: Callable[[float], bool]) -> Reader:
+    def read(value: object) -> float:
+        try:
+            number = kind(str(value))
+        except ValueError:
+            number = math.nan
+        if isinstance(value, bool) or not holds(number):
+            raise ValueError(f"it must be {what}")
+        return number
+
+    return read
+
+
+_WHOLE = _number(int, f"a whole number from 0 to {MAX_NUMBER:,}", lambda number: 0 <= number <= MAX_NUMBER)
+_REQUESTS = _number(
+    int, f"a whole number from 1 to {MAX_REQUESTS:,}", lambda number: 1 <= number <= MAX_REQUESTS
+)
+_SECONDS = _number(
+    *(float, f"a number of seconds, above 0 and at most {MAX_SECONDS:,}"),
+    lambda number: 0 < number <= MAX_SECONDS,
+)
+_WEIGHT = _number(float, "a number from 0 to 1", lambda number: 0 <= number <= 1)
+_CHANCE = _number(float, "a number above 0 and at most 1", lambda number: 0 < number <= 1)
+
+
+def _truth(value: object) -> bool:
+    if str(value).lower() not in TRUTHS:
+        raise ValueError("it must be true or false")
+    return TRUTHS[str(value).lower()]
+
+
+def _choice(setting: str, value: object) -> object:
+    if value not in CHOICES[setting]:
+        raise ValueError(f"it must be one of {', '.join(CHOICES[setting])}")
+    return value
+
+
+def _path(value: object) -> Path:
+    return Path(str(value)).expanduser()
+
+
+def _list(separator: str, read: Reader) -> Reader:
+    def read_all(value: object) -> tuple[object, ...]:
+        items = value if isinstance(value, list) else str(value).split(separator)
+        return tuple(read(str(item).strip()) for item in items if str(item).strip())
+
+    return read_all
+
+
+def _part(setting: str, value: object) -> str:
+    """Return the name of a part; a file or a variable may come with a project, and loading code runs it."""
+    base, colon, _ = _text(value).partition(":")
+    if colon and base not in BUILT_IN[setting]:
+        raise ValueError(
+            "only the command line or a call may name code to be loaded. Name one of SkillPager or of an "
+            "installed package"
+        )
+    return _text(value)
+
+
+def check_library(name: str) -> str:
+    """Return the name of a library; raise a `ValueError` if it is not valid."""
+    if not _LIBRARY.fullmatch(name):
+        raise ValueError("it must be up to 64 letters, digits, dots, hyphens and underscores")
+    return name
+
+
+def _library(value: object) -> str:
+    return check_library(_text(value))
+
+
+def _set(read: Reader, default: object = None, *, project: bool = False) -> Any:
+    """Return a field with its reader; `project` if a project file may set it."""
+    return field(default=default, metadata={"read": read, "project": project})
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,34 +206,36 @@ class Settings:
         fill: Default of `page`: whether a page goes on to `max_nodes` and `max_tokens`.
     """
 
-    cache_dir: Path = field(default_factory=lambda: platformdirs.user_cache_path(APP))
-    store: str | None = None
-    library: str = DEFAULT_LIBRARY
-    skills_dir: tuple[Path, ...] = ()
-    trusted: tuple[Path, ...] = ()
-    licences: tuple[str, ...] = ()
-    encoder: str = "builtin"
-    classifier: str = "local"
-    embedded_text: str = "context"
-    llm_base_url: str | None = None
-    llm_api_key: str | None = None
-    llm_model: str | None = None
-    llm_batch_size: int = LLM_BATCH_SIZE
-    llm_concurrency: int = LLM_CONCURRENCY
-    llm_timeout: float = LLM_TIMEOUT
-    embed_base_url: str | None = None
-    embed_api_key: str | None = None
-    baselines: Path | None = None
-    max_bytes: int = MAX_SKILL_BYTES
-    max_cache_bytes: int = DEFAULT_MAX_CACHE_BYTES
-    scope: str = "skill"
-    style: str = "marked"
-    strategy: str | None = None
-    mmr_lambda: float = 0.7
-    max_nodes: int | None = None
-    max_tokens: int | None = None
-    sufficiency: float | None = None
-    fill: bool = False
+    cache_dir: Path = field(
+        default_factory=lambda: platformdirs.user_cache_path(APP), metadata={"read": _path, "project": False}
+    )
+    store: str | None = _set(_text)
+    library: str = _set(_library, DEFAULT_LIBRARY)
+    skills_dir: tuple[Path, ...] = _set(_list(os.pathsep, _path), ())
+    trusted: tuple[Path, ...] = _set(_list(os.pathsep, _path), ())
+    licences: tuple[str, ...] = _set(_list(",", _text), ())
+    encoder: str = _set(partial(_part, "encoder"), "builtin")
+    classifier: str = _set(partial(_part, "classifier"), "local")
+    embedded_text: str = _set(partial(_choice, "embedded_text"), "context")
+    llm_base_url: str | None = _set(_text)
+    llm_api_key: str | None = _set(_text)
+    llm_model: str | None = _set(_text)
+    llm_batch_size: int = _set(_REQUESTS, LLM_BATCH_SIZE)
+    llm_concurrency: int = _set(_REQUESTS, LLM_CONCURRENCY)
+    llm_timeout: float = _set(_SECONDS, LLM_TIMEOUT)
+    embed_base_url: str | None = _set(_text)
+    embed_api_key: str | None = _set(_text)
+    baselines: Path | None = _set(_path)
+    max_bytes: int = _set(_WHOLE, MAX_SKILL_BYTES)
+    max_cache_bytes: int = _set(_WHOLE, DEFAULT_MAX_CACHE_BYTES)
+    scope: str = _set(partial(_choice, "scope"), "skill", project=True)
+    style: str = _set(partial(_choice, "style"), "marked", project=True)
+    strategy: str | None = _set(partial(_part, "strategy"), project=True)
+    mmr_lambda: float = _set(_WEIGHT, 0.7, project=True)
+    max_nodes: int | None = _set(_WHOLE, project=True)
+    max_tokens: int | None = _set(_WHOLE, project=True)
+    sufficiency: float | None = _set(_CHANCE, project=True)
+    fill: bool = _set(_truth, False, project=True)
 
     def __repr__(self) -> str:
         """Return the settings as text with keys hidden, so that no log or traceback shows a key."""
@@ -158,6 +246,9 @@ class Settings:
             elif value and is_address(name):
                 shown[name] = hide_secrets(value)
         return f"Settings({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
+
+
+_FIELDS = {item.name: item for item in fields(Settings)}
 
 
 def is_address(setting: str) -> bool:
@@ -177,13 +268,6 @@ def store_fault(address: str) -> str:
     return ""
 
 
-def check_library(name: str) -> str:
-    """Return the name of a library; raise a `ValueError` if it is not valid."""
-    if not _LIBRARY.fullmatch(name):
-        raise ValueError("it must be up to 64 letters, digits, dots, hyphens and underscores")
-    return name
-
-
 def hide_secrets(url: str) -> str:
     """Return a URL as it may be shown: without user, password, fragment and the values of its query.
 
@@ -196,11 +280,6 @@ def hide_secrets(url: str) -> str:
     address, mark, query = url.partition("#")[0].partition("?")
     hidden = "&".join(f"{part.partition('=')[0]}=…" if "=" in part else "…" for part in query.split("&"))
     return f"{address}{mark}{hidden}" if mark else address
-
-
-def cache_folder(settings: Settings) -> Path:
-    """Return the folder of the index store."""
-    return settings.cache_dir / "indexes"
 
 
 def load_settings(
@@ -240,8 +319,7 @@ def _ignore(error: SettingsError) -> None:
 
 
 def _from_file(settings: Settings, path: Path, *, trusted: bool, fail: Fail) -> Settings:
-    known = sorted(item.name for item in fields(Settings))
-    changes: dict[str, object] = {}
+    changes: dict[str, Any] = {}
     try:
         loaded = _load_toml(path)
     except SettingsError as error:
@@ -249,19 +327,16 @@ def _from_file(settings: Settings, path: Path, *, trusted: bool, fail: Fail) -> 
         return settings
     for name, value in loaded.items():
         try:
-            if name not in known:
-                raise SettingsError(_unknown(name, known, path))
+            if name not in _FIELDS:
+                known = sorted(_FIELDS)
+                close = difflib.get_close_matches(name[:MAX_SHOWN_CHARS], known, n=1)
+                hint = f"did you mean {close[0]}?" if close else f"known are {', '.join(known)}."
+                raise SettingsError(f"{path}: unknown setting {_shown(name)}; {hint}")
             if trusted or _may_choose(name, value, path):
-                changes[name] = _refuse_code(name, _convert(name, value, str(path)), str(path))
+                changes[name] = _convert(name, value, str(path))
         except SettingsError as error:
             fail(error)
-    return replace(settings, **changes)  # type: ignore[arg-type]
-
-
-def _unknown(name: str, known: list[str], path: Path) -> str:
-    close = difflib.get_close_matches(name[:MAX_SHOWN_CHARS], known, n=1)
-    hint = f"did you mean {close[0]}?" if close else f"known are {', '.join(known)}."
-    return f"{path}: unknown setting {_shown(name)}; {hint}"
+    return replace(settings, **changes)
 
 
 def _load_toml(path: Path) -> dict[str, object]:
@@ -291,52 +366,24 @@ def _load_toml(path: Path) -> dict[str, object]:
 
 
 def _may_choose(name: str, value: object, path: Path) -> bool:
-    """Return whether a project file may set `name` to `value`; what it may not is logged.
-
-    Raises:
-        SettingsError: The value is not of the setting's kind.
-    """
-    if name not in PROJECT_KEYS:
-        allowed = ", ".join(sorted(PROJECT_KEYS))
+    """Return whether a project file may set `name` to `value`; what it may not is logged."""
+    if not _FIELDS[name].metadata["project"]:
+        allowed = ", ".join(sorted(each for each, item in _FIELDS.items() if item.metadata["project"]))
         logger.warning("%s: %s is ignored, a project may only set %s", path, name, allowed)
         return False
-    converted = _convert(name, value, str(path))
-    if name != "strategy":
+    if name != "strategy" or not isinstance(value, str):
         return True
-    base, colon, argument = str(converted).partition(":")
-    if base in PROJECT_STRATEGIES and (not colon or _is_project_argument(base, argument)):
-        return True
+    base, colon, argument = value.partition(":")
+    try:
+        if base in PROJECT_STRATEGIES and (not colon or PROJECT_ARGUMENTS[base] <= float(argument) <= 1.0):
+            return True
+    except (KeyError, ValueError):  # it takes no argument, or no such one
+        pass
     logger.warning(
         "%s: strategy %s is ignored, a project may only name one of %s",
         *(path, _shown(value), ", ".join(PROJECT_STRATEGIES)),
     )
     return False
-
-
-def names_code(setting: str, value: str) -> bool:
-    """Return whether an encoder, classifier or strategy is named as code to be loaded, MODULE:NAME."""
-    return ":" in value and value.partition(":")[0] not in BUILT_IN[setting]
-
-
-def _refuse_code(name: str, value: object, place: str) -> object:
-    """Return the value of a setting.
-
-    Raises:
-        SettingsError: It names code. A file or a variable may come with a project, and loading code runs it.
-    """
-    if name in BUILT_IN and names_code(name, str(value)):
-        raise SettingsError(
-            f"{name} in {place} is {_shown(value)}: only the command line or a call may name code to be "
-            f"loaded. Name one of SkillPager or of an installed package."
-        )
-    return value
-
-
-def _is_project_argument(strategy: str, argument: str) -> bool:
-    try:
-        return PROJECT_ARGUMENTS[strategy] <= float(argument) <= 1.0
-    except (KeyError, ValueError):
-        return False
 
 
 def _shown(value: object) -> str:
@@ -354,83 +401,43 @@ def _from_environment(settings: Settings, environ: Mapping[str, str], fail: Fail
     OPENAI_API_KEY is used only with OpenAI's own address or that of OPENAI_BASE_URL, never with another
     host that a setting names.
     """
-    changes: dict[str, object] = {}
-    for item in fields(Settings):
-        variable = PREFIX + item.name.upper()
+    changes: dict[str, Any] = {}
+    known = {PREFIX + name.upper(): name for name in _FIELDS}
+    for variable, name in known.items():
         if value := environ.get(variable, ""):
-            place = f"the environment variable {variable}"
             try:
-                changes[item.name] = _refuse_code(item.name, _convert(item.name, value, place), place)
+                changes[name] = _convert(name, value, f"the environment variable {variable}")
             except SettingsError as error:
                 fail(error)
-    _warn_of_misspelt(environ)
+    for variable in environ:
+        if not variable.startswith(PREFIX) or variable in known:
+            continue
+        if close := difflib.get_close_matches(variable, known, n=1, cutoff=MISSPELT_LIKENESS):
+            logger.warning("The environment variable %s has no effect: did you mean %s?", variable, close[0])
     for kind in ("llm", "embed"):
         address, key = f"{kind}_base_url", f"{kind}_api_key"
         if changes.get(address, getattr(settings, address)) is None:
             changes[address] = environ.get("OPENAI_BASE_URL") or None
             if changes.get(key, getattr(settings, key)) is None:
                 changes[key] = environ.get("OPENAI_API_KEY") or None
-    return replace(settings, **changes)  # type: ignore[arg-type]
-
-
-def _warn_of_misspelt(environ: Mapping[str, str]) -> None:
-    """Log each variable that is nearly one of ours: it would have no effect, and nobody would notice."""
-    known = [PREFIX + item.name.upper() for item in fields(Settings)]
-    for name in environ:
-        if name.startswith(PREFIX) and name not in known:
-            close = difflib.get_close_matches(name, known, n=1, cutoff=MISSPELT_LIKENESS)
-            if close:
-                logger.warning("The environment variable %s has no effect: did you mean %s?", name, close[0])
+    return replace(settings, **changes)
 
 
 def _convert(name: str, value: object, place: str) -> object:
+    """Return the value of a setting.
+
+    Raises:
+        SettingsError: It is not valid.
+    """
     try:
-        if name in ("max_bytes", "max_cache_bytes", "max_nodes", "max_tokens"):
-            if isinstance(value, bool) or not str(value).isdigit():
-                raise ValueError("it must be a whole number, 0 or more")
-            if int(str(value)) > MAX_NUMBER:
-                raise ValueError(f"it must be at most {MAX_NUMBER:,}")
-            return int(str(value))
-        if name in ("llm_batch_size", "llm_concurrency"):
-            if (
-                isinstance(value, bool)
-                or not str(value).isdigit()
-                or not 1 <= int(str(value)) <= MAX_REQUESTS
-            ):
-                raise ValueError(f"it must be a whole number from 1 to {MAX_REQUESTS:,}")
-            return int(str(value))
-        if name == "llm_timeout":
-            if isinstance(value, bool) or not 0 < float(str(value)) <= MAX_SECONDS:
-                raise ValueError(f"it must be a number of seconds, above 0 and at most {MAX_SECONDS:,}")
-            return float(str(value))
-        if name in ("mmr_lambda", "sufficiency"):
-            number = float(str(value))
-            if not (0.0 < number <= 1.0 or (number == 0.0 and name == "mmr_lambda")):
-                allowed = "from 0 to 1" if name == "mmr_lambda" else "above 0 and at most 1"
-                raise ValueError(f"it must be a number {allowed}")
-            return number
-        if name == "fill":
-            if str(value).lower() not in TRUTHS:
-                raise ValueError("it must be true or false")
-            return TRUTHS[str(value).lower()]
-        if choices := CHOICES.get(name):
-            if value not in choices:
-                raise ValueError(f"it must be one of {', '.join(choices)}")
-            return value
-        if name in ("cache_dir", "baselines"):
-            return Path(str(value)).expanduser()
-        if name == "licences":
-            names = value if isinstance(value, list) else str(value).split(",")
-            return tuple(str(each).strip() for each in names if str(each).strip())
-        if name in ("skills_dir", "trusted"):
-            parts = value if isinstance(value, list) else str(value).split(os.pathsep)
-            return tuple(Path(str(part)).expanduser() for part in parts if str(part))
-        if not isinstance(value, str):
-            raise ValueError("it must be text in quotes")
-        if name == "library":
-            return check_library(value)
-        if name == "store" and (fault := store_fault(value)):
-            raise SettingsError(f"{name} in {place} {fault}.")
+        converted: object = _FIELDS[name].metadata["read"](value)
     except (ValueError, RuntimeError) as error:  # the latter of `~somebody` without a home
         raise SettingsError(f"{name} in {place} is {_shown(value)}: {error}.") from error
-    return value
+    if name == "store" and (fault := store_fault(str(converted))):  # the value may hold a password
+        raise SettingsError(f"{name} in {place} {fault}.")
+    return converted
+
+
+def cache_folder(settings: Settings) -> Path:
+    """Return the folder of the index store."""
+    return settings.cache_dir / "indexes"
