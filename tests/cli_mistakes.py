@@ -125,19 +125,12 @@ MISTAKES = {
     ),
     "nothing fits": Mistake(("page", BISECT, "skip a commit", "--max-tokens", "10"), ("--max-tokens", "has")),
     "negative ceiling": Mistake(("page", BISECT, "q", "--max-tokens", "-1"), ("max_tokens", "-1")),
-    "picture of an unknown kind": Mistake(("graph", BISECT, "--png", "a.gif"), (".svg or .png",)),
-    "picture in no folder": Mistake(("graph", BISECT, "--svg", "no/where.svg"), ("no/where.svg",)),
     "llm without a model": Mistake(("outline", BISECT, "--classifier", "llm"), ("SKILLPAGER_LLM_MODEL",)),
     "missing httpx": Mistake(
         ("page", BISECT, "q", "--encoder", "openai:m"),
         (install_command("openai"),),
         variables={"OPENAI_API_KEY": "sk-x"},
         hidden=("httpx",),
-    ),
-    "missing matplotlib": Mistake(
-        ("graph", BISECT, "--svg", "{files}/a.svg"),
-        (install_command("plot"),),
-        hidden=("matplotlib",),
     ),
     "unknown setting in a file": Mistake(
         ("page", BISECT, "q"),

@@ -431,14 +431,9 @@ def test_graph_lists_edges_and_filters_them(skillpager: Run, library: SkillPager
     assert len(some["edges"]) == sum(row[1] == "sequence" for row in rows)
 
 
-def test_graph_is_drawn(skillpager: Run, tmp_path: Path) -> None:
+def test_graph_is_printed_as_the_source_of_drawings(skillpager: Run) -> None:
     assert skillpager("graph", BISECT, "--mermaid").out.startswith("---\ntitle:")
-    png, svg = tmp_path / "a.png", tmp_path / "a.svg"
-    done = skillpager("graph", BISECT, "--dot", "--png", png, "--svg", svg)
-    assert done.out.startswith("digraph")
-    assert done.err == f"{png} written\n{svg} written\n"
-    assert png.read_bytes().startswith(b"\x89PNG")
-    assert b"<svg" in svg.read_bytes()
+    assert skillpager("graph", BISECT, "--dot").out.startswith("digraph")
 
 
 # ---- index, list, cache

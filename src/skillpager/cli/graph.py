@@ -1,14 +1,13 @@
 """`skillpager graph`: the edges between the nodes of a skill, printed or drawn."""
 
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from skillpager.cli.messages import UsageError, note, print_json, print_text, reported
 from skillpager.cli.options import AsJson, PagerOptions, SkillArgument, completion
-from skillpager.errors import SettingsError, SkillPagerError
+from skillpager.errors import SettingsError
 
 if TYPE_CHECKING:
     from skillpager.types import SkillIndex
@@ -30,24 +29,21 @@ def graph(
     ] = None,
     dot: Annotated[bool, typer.Option("--dot", help="Print Graphviz source.")] = False,
     mermaid: Annotated[bool, typer.Option("--mermaid", help="Print a Mermaid flowchart.")] = False,
-    png: Annotated[Path | None, typer.Option("--png", metavar="FILE", help="Write a PNG picture.")] = None,
-    svg: Annotated[Path | None, typer.Option("--svg", metavar="FILE", help="Write an SVG picture.")] = None,
     *,
     options: PagerOptions,
     as_json: AsJson = False,
 ) -> None:
-    """Print the edges between the nodes of SKILL, or draw them.
+    """Print the edges between the nodes of SKILL, as a table or as the source of a drawing.
 
     \b
     Examples:
       skillpager graph examples/skills/git-bisect --kind reference --kind condition
       skillpager graph examples/skills/git-bisect --mermaid
       skillpager graph examples/skills/git-bisect --dot > git-bisect.dot
-      skillpager graph examples/skills/git-bisect --svg git-bisect.svg
     """
     from skillpager.cli.session import load_skill, open_pager
     from skillpager.json_types import to_json
-    from skillpager.output.graph_text import draw, to_dot, to_mermaid
+    from skillpager.output.graph import to_dot, to_mermaid
     from skillpager.types import EdgeKind
 
     if sum([dot, mermaid, as_json]) > 1:
@@ -58,21 +54,11 @@ def graph(
     index = load_skill(open_pager(options), skill)
     if kinds:
         index = replace(index, edges=tuple(edge for edge in index.edges if edge.kind in kinds))
-    for path in filter(None, (png, svg)):
-        picture = draw(index, path)
-        try:
-            path.write_bytes(picture)
-        except OSError as error:
-            raise SkillPagerError(
-                f"The picture {path} cannot be written ({error.strerror}): name a file in an existing, "
-                "writable folder."
-            ) from error
-        note(f"{path} written")
     if as_json:
         print_json(to_json(index, "nodes", "edges"))
     elif dot or mermaid:
         print_text(to_dot(index) if dot else to_mermaid(index))
-    elif png is None and svg is None:
+    else:
         _print_edges(index)
 
 

@@ -1,17 +1,12 @@
-"""A skill's graph as DOT and Mermaid source; `draw` makes SVG and PNG pictures of it."""
-
-__all__ = ["draw", "to_dot", "to_mermaid"]
+"""A skill's graph as DOT and Mermaid source."""
 
 import json
 import re
-from pathlib import PurePath
 
 from skillpager.display_text import one_line
-from skillpager.errors import SettingsError, require_extra
 from skillpager.output.palette import EDGE_COLORS, TYPE_COLORS, summarize
 from skillpager.types import EdgeKind, SkillIndex
 
-PICTURE_FORMATS = ("svg", "png")
 _TINT = "22"  # opacity of fills, hexadecimal: black text is legible on every color
 _DOT_STYLES = {"sequence": "solid", "semantic": "dotted", "reference": "bold", "condition": "dashed"}
 _MERMAID_LINKS = {"sequence": "-->", "semantic": "-.->", "reference": "==>", "condition": "-->|condition|"}
@@ -57,33 +52,6 @@ def to_mermaid(index: SkillIndex) -> str:
         if numbers := [str(number) for number, edge in enumerate(index.edges) if edge.kind is kind]:
             lines.append(f"  linkStyle {','.join(numbers)} stroke:{color}")
     return "\n".join([*lines, ""])
-
-
-def draw(index: SkillIndex, path_or_format: PurePath | str) -> bytes:
-    """Return a picture of the graph; the same graph gives the same bytes.
-
-    The nodes are on a line in document order; color and shape show their type. Sequence edges follow the
-    line, the others are arcs with an arrowhead. Up to 90 nodes have their text beside them; in a larger graph
-    nodes are bars, and only headings are written.
-
-    Args:
-        index: The index whose graph is drawn.
-        path_or_format: `svg`, `png` or a file name that ends so; nothing is written to it.
-
-    Raises:
-        SettingsError: The format is another.
-        MissingExtraError: Matplotlib is not installed.
-    """
-    form = str(path_or_format).rpartition(".")[2].lower()
-    if form not in PICTURE_FORMATS:
-        raise SettingsError(
-            f'A graph can be drawn as SVG or PNG, not as "{path_or_format}": '
-            "name a file that ends in .svg or .png."
-        )
-    require_extra("matplotlib", extra="plot", purpose="A picture of the graph")
-    from skillpager.output.graph_picture import render
-
-    return render(index, form)
 
 
 def _dot_string(text: str) -> str:

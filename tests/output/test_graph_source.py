@@ -1,23 +1,17 @@
 """Drawings: sources that Graphviz and Mermaid read, pictures in which nothing overlaps."""
 
-import io
 import re
 import subprocess
-import sys
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
-from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from messages import raises
 from node_lines import bag_of_words, document
-from skillpager.errors import MissingExtraError, SettingsError
 from skillpager.graph.edges import infer_edges
-from skillpager.output.graph_text import draw, to_dot, to_mermaid
+from skillpager.output.graph import to_dot, to_mermaid
 from skillpager.output.palette import EDGE_COLORS, TYPE_COLORS, summarize
 from skillpager.types import EdgeKind, NodeType, Recipe, Skill, SkillIndex
 
@@ -181,95 +175,3 @@ def test_types_and_edge_kinds_have_distinct_colours() -> None:
     colours = [*TYPE_COLORS.values(), *EDGE_COLORS.values()]
     assert len(set(colours)) == len(colours)
     assert all(re.fullmatch("#[0-9A-F]{6}", colour) for colour in colours)
-
-
-@pytest.mark.parametrize("count", [0, 1, 25, 300])
-def test_pictures_are_well_formed_and_not_blank(count: int) -> None:
-    pytest.importorskip("matplotlib")
-    from PIL import Image
-
-    index = index_of(long_source(count))
-    ElementTree.fromstring(draw(index, "svg"))
-    pixels = np.asarray(Image.open(io.BytesIO(draw(index, "png"))).convert("RGB"))
-    assert pixels.shape[1] == 1440
-    assert len(np.unique(pixels[:, 0], axis=0)) == 1, "something is cut off at the left edge"
-    assert len(np.unique(pixels[:, -1], axis=0)) == 1, "something is cut off at the right edge"
-    assert (pixels != 255).any(axis=2).mean() > 0.005
-
-
-def test_a_picture_shows_every_type_in_its_colour() -> None:
-    pytest.importorskip("matplotlib")
-    picture = draw(index_of(SOURCE), "svg").decode().upper()
-    for colour in (*TYPE_COLORS.values(), *EDGE_COLORS.values()):
-        assert colour in picture
-
-
-@pytest.mark.parametrize("form", ["svg", "png"])
-def test_the_same_graph_gives_the_same_bytes(form: str) -> None:
-    pytest.importorskip("matplotlib")
-    assert draw(index_of(SOURCE), form) == draw(index_of(SOURCE), form)
-    assert draw(index_of(SOURCE), form) != draw(index_of(SOURCE, name="other"), form)
-
-
-def test_a_picture_carries_no_date_and_leaves_settings_alone() -> None:
-    matplotlib = pytest.importorskip("matplotlib")
-    before, modules = matplotlib.rcParams.copy(), set(sys.modules)
-    assert b"<dc:date>" not in draw(index_of(SOURCE), "svg")
-    assert matplotlib.rcParams.copy() == before
-    assert "matplotlib.pyplot" not in set(sys.modules) - modules
-
-
-@pytest.mark.parametrize("count", [25, 60, 300])
-def test_no_text_overlaps_or_leaves_the_picture(count: int) -> None:
-    pytest.importorskip("matplotlib")
-    from skillpager.output import graph_picture
-
-    figure = graph_picture._figure(index_of(long_source(count), name="a rather long name " * 9))
-    figure.draw_without_rendering()
-    boxes = [text.get_window_extent() for text in figure.axes[0].texts]
-    assert len(boxes) > 10 + (2 * count if count < 90 else 0)
-    for number, box in enumerate(boxes):
-        assert box.x0 >= 0
-        assert box.x1 <= figure.bbox.width
-        assert not [other for other in boxes[:number] if box.overlaps(other)]
-
-
-def test_arcs_take_the_room_that_they_need() -> None:
-    pytest.importorskip("matplotlib")
-    from skillpager.output import graph_picture
-
-    index = index_of(long_source(60))
-    tied = [edge for edge in index.edges if edge.kind is not EdgeKind.SEQUENCE]
-    spines = [graph_picture._lay_out(index.nodes, edges).spine for edges in ((), tied[:1], tied)]
-    assert spines == sorted(spines)
-    assert spines[0] < 0.1 * graph_picture.WIDTH
-    assert spines[2] < 0.3 * graph_picture.WIDTH
-    assert tied
-
-
-@pytest.mark.parametrize("form", ["svg", "png"])
-def test_hostile_text_is_drawn(form: str) -> None:
-    pytest.importorskip("matplotlib")
-    index = index_of(f"# {HOSTILE}\n{HOSTILE}\nstep: -- --> ]]> \x07\nstep: " + "W" * 500, name=HOSTILE)
-    picture = draw(index, form)
-    assert len(picture) > 5000
-    if form == "svg":
-        ElementTree.fromstring(picture)
-
-
-@pytest.mark.parametrize("name", ["graph.png", Path("some.dir/graph.PNG"), "png", ".png"])
-def test_the_file_name_decides_the_format(name: str | Path) -> None:
-    pytest.importorskip("matplotlib")
-    assert draw(index_of(SOURCE), name).startswith(b"\x89PNG")
-
-
-@pytest.mark.parametrize("name", ["graph.pdf", "graph", "", "graph.svg/"])
-def test_other_formats_are_refused(name: str) -> None:
-    with raises(SettingsError):
-        draw(index_of(SOURCE), name)
-
-
-def test_without_matplotlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with raises(MissingExtraError):
-        draw(index_of(SOURCE), "png")
