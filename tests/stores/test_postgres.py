@@ -242,20 +242,6 @@ def test_nobody_waits_for_ever(store: PostgresStore, monkeypatch: pytest.MonkeyP
             pass
 
 
-def test_a_turn_that_cannot_be_had_costs_no_page(
-    server: PostgresServer, database: str, tmp_path: Path
-) -> None:
-    """The store fails when the turn is asked for, and works again when the index is saved."""
-
-    class Unlucky(PostgresStore):
-        def building(self, key: str):  # type: ignore[no-untyped-def]
-            raise StoreError("no turn")
-
-    with closing(SkillPager(encoder="hashing", store=Unlucky(database))) as pager:
-        pager.index(SAMPLES / "git-bisect")
-        assert len(pager.store.entries()) == 1
-
-
 @pytest.mark.parametrize("option", ["", "?options=-cstatement_timeout%3D2000"], ids=["session", "statement"])
 def test_a_wait_that_the_server_ends_costs_no_page(
     option: str, store: PostgresStore, server: PostgresServer, database: str
@@ -350,25 +336,7 @@ def test_pages_are_made_while_the_server_is_away(
         assert [entry.name for entry in pager.store.entries()] == ["git-bisect"]
 
 
-# ---- removal
-
-
-def test_what_one_host_removes_others_still_have_in_memory(database: str) -> None:
-    """An index never changes, so no host must be told of it; one that is removed is built anew when missed."""
-    skill, query = SAMPLES / "git-bisect", "find the bad commit"
-    with (
-        closing(SkillPager(encoder="hashing", store=database)) as here,
-        closing(SkillPager(encoder="hashing", store=database)) as there,
-        closing(PostgresStore(database)) as store,
-    ):
-        page = here.page(skill, query).text
-        assert there.page(skill, query).text == page
-        store.clear()
-        assert here.page(skill, query).text == page
-        assert store.entries() == []
-        with closing(SkillPager(encoder="hashing", store=database)) as later:
-            assert later.page(skill, query).text == page
-        assert len(store.entries()) == 1
+# ---- pages
 
 
 def test_pages_are_those_of_the_file(database: str, tmp_path: Path) -> None:

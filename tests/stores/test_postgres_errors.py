@@ -5,7 +5,7 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import NamedTuple
@@ -79,30 +79,22 @@ def fails_at_once(address: str) -> None:
             assert time.monotonic() - started < LONG / 2
 
 
-def test_a_wrong_password(server: PostgresServer, name: str) -> None:
-    with raises(StoreError):
-        fails_at_once(server.url(name, password="wr0ng"))
+REFUSED: dict[str, Callable[[str, str], str]] = {
+    "wrong password": lambda address, _: address.replace(PASSWORD, "wr0ng"),
+    "no password": lambda address, _: address.replace(f":{PASSWORD}", ""),
+    "unknown role": lambda address, _: address.replace(OWNER, "nobody_here", 1),
+    "no database": lambda address, name: address.replace(f"/{name}", "/nowhere"),
+    "no TLS": lambda address, _: f"{address}?sslmode=require",
+}
 
 
-def test_no_password(server: PostgresServer, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_the_server_refuses_is_an_error_at_once(
+    what: str, database: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PGPASSFILE", "/dev/null")
     with raises(StoreError):
-        fails_at_once(server.url(name).replace(f":{PASSWORD}", ""))
-
-
-def test_an_unknown_role(server: PostgresServer, name: str) -> None:
-    with raises(StoreError):
-        fails_at_once(server.url(name, user="nobody_here"))
-
-
-def test_no_database(server: PostgresServer) -> None:
-    with raises(StoreError):
-        fails_at_once(server.url("nowhere"))
-
-
-def test_a_server_without_tls(database: str) -> None:
-    with raises(StoreError):
-        fails_at_once(f"{database}?sslmode=require")
+        fails_at_once(REFUSED[what](database, name))
 
 
 def test_a_role_that_may_not_connect(

@@ -50,16 +50,6 @@ def test_cache_commands(env: dict[str, str], database: str) -> None:
     assert not Path(env["SKILLPAGER_CACHE_DIR"]).exists()
 
 
-def test_the_option_wins_over_the_variable(
-    env: dict[str, str], server: PostgresServer, database: str, tmp_path: Path
-) -> None:
-    env = {**env, "SKILLPAGER_STORE": server.url("nowhere")}
-    assert invoke("cache", "info", env=env).code == 1
-    assert invoke("cache", "info", "--store", database, env=env).code == 0
-    assert invoke("page", SAMPLES / SKILL, QUERY, "--store", database, env=env).code == 0
-    assert names(database) == [SKILL]
-
-
 def test_a_page_names_a_store_only_without_a_password(
     env: dict[str, str], server: PostgresServer, database: str
 ) -> None:

@@ -11,7 +11,6 @@ import subprocess
 import sys
 import tempfile
 import textwrap
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -209,20 +208,6 @@ def test_a_forked_child_uses_connections_and_locks_of_its_own(folder: Path) -> N
     subprocess.run([sys.executable, "-c", script, str(folder)], env=environment, check=True, timeout=240)
 
 
-def test_opening_a_new_file_waits_for_another_that_does(folder: Path) -> None:
-    folder.mkdir()
-    store = SqliteStore(folder)
-    with closing(sqlite3.connect(store.path, isolation_level=None, check_same_thread=False)) as other:
-        other.execute("CREATE TABLE first_page (number)")
-        other.execute("DROP TABLE first_page")
-        other.execute("BEGIN IMMEDIATE")
-        release = threading.Timer(0.2, other.execute, args=("COMMIT",))
-        release.start()
-        assert store.entries() == []
-        release.join()
-    store.close()
-
-
 def test_a_deleted_database_is_begun_afresh(folder: Path, store: SqliteStore) -> None:
     (index,) = filled(folder, "one")
     assert store.load(index.key, index.skill) is not None
@@ -248,14 +233,6 @@ def test_a_flipped_bit_in_an_embedding_is_found(
     store.save(index)
     assert_same_index(store.load(index.key, index.skill), index)
     assert store.verify() == []
-
-
-@pytest.mark.parametrize("needle", [b"error_handling", b"Section 1"])
-def test_a_flipped_bit_in_the_header_is_found(needle: bytes, folder: Path, store: SqliteStore) -> None:
-    (index,) = filled(folder, "one")
-    flip(store.path, needle)
-    assert store.load(index.key, index.skill) is None
-    assert store.entries() == []
 
 
 @pytest.mark.parametrize("damaged", ["'x'", "x'00'"], ids=["text", "bytes"])
@@ -350,39 +327,28 @@ def assert_right_or_none(store: SqliteStore, index: SkillIndex) -> bool:
 # ---- errors
 
 
-def test_a_newer_file_is_left_alone(folder: Path, store: SqliteStore) -> None:
-    filled(folder, "one")
-    with closing(sqlite3.connect(store.path)) as connection:
-        connection.execute(f"PRAGMA user_version = {SCHEMA.version + 1}")
-    before = store.path.read_bytes()
-    with raises(StoreError):
-        store.entries()
-    assert store.path.read_bytes() == before
+def make_database(path: Path, statement: str) -> None:
+    path.parent.mkdir()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(statement)
 
 
-def test_a_database_of_another_program_is_left_alone(folder: Path, store: SqliteStore) -> None:
-    folder.mkdir()
-    with closing(sqlite3.connect(store.path)) as connection:
-        connection.execute("CREATE TABLE bookmarks (url TEXT)")
-    with raises(StoreError):
-        store.save(build_index())
-    with closing(sqlite3.connect(store.path)) as connection:
-        assert connection.execute("SELECT name FROM sqlite_master").fetchall() == [("bookmarks",)]
+IN_THE_WAY: dict[str, Callable[[Path], object]] = {
+    "a newer file": lambda path: make_database(path, f"PRAGMA user_version = {SCHEMA.version + 1}"),
+    "another program": lambda path: make_database(path, "CREATE TABLE bookmarks (url TEXT)"),
+    "a file in place of the folder": lambda path: path.parent.write_text("not a folder"),
+    "a folder in place of the file": lambda path: path.mkdir(parents=True),
+}
 
 
-def test_a_file_in_place_of_the_folder(tmp_path: Path) -> None:
-    tmp_path.joinpath("file").write_text("not a folder")
-    for folder in (tmp_path / "file", tmp_path / "file" / "cache"):
-        store = SqliteStore(folder)
-        with raises(StoreError):
-            store.save(build_index())
-
-
-def test_a_folder_in_place_of_the_file(folder: Path, store: SqliteStore) -> None:
-    store.path.mkdir(parents=True)
+@pytest.mark.parametrize("what", IN_THE_WAY)
+def test_what_is_not_ours_is_left_alone(what: str, folder: Path, store: SqliteStore) -> None:
+    IN_THE_WAY[what](store.path)
+    before = store.path.read_bytes() if store.path.is_file() else None
     with raises(StoreError):
         store.save(build_index())
-    assert store.path.is_dir()
+    assert before == (store.path.read_bytes() if store.path.is_file() else None)
+    assert not list(folder.parent.rglob("*damaged*"))
 
 
 def test_a_folder_that_cannot_be_made(open_folder: Path, without_privileges: Callable[[], None]) -> None:
@@ -470,7 +436,7 @@ def test_a_full_disk_is_named_and_nothing_is_lost(small_disk: Path) -> None:
         assert store.verify() == []
 
 
-@pytest.mark.parametrize("left", [0, 4096, 20_000, 40_000, 60_000, 90_000])
+@pytest.mark.parametrize("left", [0, 4096, 40_000])
 def test_a_disk_too_full_to_begin(small_disk: Path, left: int) -> None:
     filler = small_disk / "filler"
     filler.write_bytes(bytes(shutil.disk_usage(small_disk).free - left))
