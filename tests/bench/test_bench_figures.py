@@ -33,7 +33,6 @@ from skillpager.bench.report.tradeoffs import (
     Point,
     budget_figure,
     label_points,
-    panels_figure,
     pareto_figure,
 )
 
@@ -44,7 +43,6 @@ FIGURES: dict[str, Maker] = {
     "k-sweep": node_budget_figure,
     "pareto": pareto_figure,
     "matched-budgets": lambda results: budget_figure(read_curves(results)),
-    "matched-budgets-used": lambda results: panels_figure(read_curves(results)),
 }
 
 

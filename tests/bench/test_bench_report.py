@@ -25,7 +25,6 @@ FIGURES = {
     "k-sweep",
     "lambda-sweep",
     "matched-budgets",
-    "matched-budgets-used",
     "node-graph",
     "pareto",
 }

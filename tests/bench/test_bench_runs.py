@@ -15,9 +15,8 @@ from evidence_folder import write_evidence_folder
 from messages import raises
 from skillpager.bench import BenchFolder, SelectionRecord, evidence_coverage
 from skillpager.bench.data.folder import write_records
-from skillpager.bench.run import reproduce
-from skillpager.bench.run.reproduce import open_run, run_suites
-from skillpager.bench.run.runs import run_methods, run_settings
+from skillpager.bench.run import runs
+from skillpager.bench.run.runs import open_run, run_methods, run_settings, run_suites
 from skillpager.bench.run.selecting import Plan
 from skillpager.bench.run.suites import OFFLINE
 from skillpager.encoders.builtin import ENCODER_ID
@@ -139,8 +138,8 @@ def test_by_default_a_run_has_a_process_for_each_processor_that_it_may_use(
     done: BenchFolder, plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[int] = []
-    monkeypatch.setattr(reproduce, "usable_processors", lambda: 3)
-    monkeypatch.setattr(reproduce, "run_methods", lambda *_, jobs, **__: asked.append(jobs) or 0)
+    monkeypatch.setattr(runs, "usable_processors", lambda: 3)
+    monkeypatch.setattr(runs, "run_methods", lambda *_, jobs, **__: asked.append(jobs) or 0)
     run_suites(done, {"chosen": LABELS}, plan)
     assert asked == [3]
 

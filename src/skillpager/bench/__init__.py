@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from skillpager.bench.judge.evidence_measure import evidence_coverage
     from skillpager.bench.report.methods import compare_methods, summarise
     from skillpager.bench.report.results import Results
-    from skillpager.bench.run.reproduce import open_run
-    from skillpager.bench.run.runs import run_methods, run_settings
+    from skillpager.bench.run.runs import open_run, run_methods, run_settings
     from skillpager.bench.run.selecting import Plan
 
 __all__ = [
@@ -46,7 +45,7 @@ _HOMES = {
     "Results": "report.results",
     "compare_methods": "report.methods",
     "evidence_coverage": "judge.evidence_measure",
-    "open_run": "run.reproduce",
+    "open_run": "run.runs",
     "run_methods": "run.runs",
     "run_settings": "run.runs",
     "summarise": "report.methods",

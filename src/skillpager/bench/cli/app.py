@@ -233,8 +233,7 @@ def _make_contexts(
     suites: Mapping[str, Sequence[str]], place: PlaceOptions, how: RunOptions
 ) -> "BenchFolder":
     """Return the folder in which suites were run."""
-    from skillpager.bench.run.reproduce import open_run, run_suites
-    from skillpager.bench.run.runs import run_settings
+    from skillpager.bench.run.runs import open_run, run_settings, run_suites
     from skillpager.bench.run.selecting import Plan
     from skillpager.cli.session import choose_settings
 

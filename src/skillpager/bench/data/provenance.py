@@ -137,7 +137,7 @@ def _queries(results: Results) -> tuple[str, str]:
     words = median(len(query.query.split()) for query in results.queries)
     effect = (
         "How much of a skill a query needs sets the level of every selection: compare differences between "
-        "methods, and see the table by difficulty."
+        "methods."
     )
     lines_of = {skill.id: LINE_END.split(skill.text) for skill in results.skills}
     shares = [_needed_share(query, lines_of[query.skill]) for query in results.queries if query.critical]

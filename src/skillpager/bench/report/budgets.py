@@ -11,18 +11,10 @@ from skillpager.bench.report.methods import BASELINE, CI
 from skillpager.bench.report.results import Results
 from skillpager.bench.report.statistics import Interval, bootstrap, bootstrap_p, holm
 from skillpager.bench.report.table import Cell, Table, frame, with_ends
-from skillpager.bench.run.methods import METHOD_STRATEGIES, parse_method
+from skillpager.bench.run.methods import parse_method
 
 # budgets at which the table shows the curves
 SHOWN = (0.3, 0.5, 0.7)
-NOT_RUN = "Not run"  # column of the reasons
-# why the strategies without shipped weights have no row, unless a run names a model
-NO_MODEL = {
-    "reranker": "no cross-encoder was named: skillpager bench run --methods reranker:MODEL@tokens=50%",
-    "llmlingua2": "no weights of LLMLingua-2 were named: … --methods llmlingua2:MODEL@tokens=50%",
-    "openprovence": "no weights of OpenProvence were named: … --methods openprovence:MODEL@tokens=50%",
-    "llm_outline": "no chat model was asked: set SKILLPAGER_LLM_MODEL, … --methods llm_outline@tokens=50%",
-}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,13 +112,6 @@ def compare_curves(curves: Sequence[Curve], base: Curve) -> dict[str, tuple[Inte
     return {name: (found[name][0], p) for name, p in zip(found, corrected, strict=True)}
 
 
-def not_run(curves: Sequence[Curve]) -> dict[str, str]:
-    """Return each strategy that takes a budget and has no curve, with the reason in words."""
-    present = {parse_method(curve.method).strategy.partition(":")[0] for curve in curves}
-    missing = [name for name in METHOD_STRATEGIES if name not in {*present, "full"}]
-    return {name: NO_MODEL.get(name, "not in this run: skillpager bench sweep budget") for name in missing}
-
-
 def matched_budgets(curves: Sequence[Curve]) -> Table | None:
     """Return the areas under matched-budget curves, in their order; None without curves."""
     if not curves:
@@ -136,7 +121,6 @@ def matched_budgets(curves: Sequence[Curve]) -> Table | None:
     columns = {"sufficiency": "Suff. (%)", "coverage": COVERAGE.heading, "used": "used (%)"}
     if any(curve.points["coverage"].isna().any() for curve in curves):
         del columns["coverage"]
-    absent = not_run(curves)
     lines: list[dict[str, Cell]] = []
     for curve in curves:
         difference, p = tests.get(curve.method, (None, None))
@@ -147,8 +131,7 @@ def matched_budgets(curves: Sequence[Curve]) -> Table | None:
             for key, name in columns.items():
                 number = point[key] * (100 if key == "used" else 1) if point else None
                 line[f"Budget of {100 * share:.0f} %: {name}"] = number
-        lines.append(line | ({NOT_RUN: None} if absent else {}))
-    lines += [{"Method": name, NOT_RUN: reason} for name, reason in absent.items()]
+        lines.append(line)
     low, high = 100 * curves[0].shares[0], 100 * curves[0].shares[-1]
     return Table(
         "matched-budgets",
@@ -157,8 +140,8 @@ def matched_budgets(curves: Sequence[Curve]) -> Table | None:
         note=f"Area: under the curve of sufficiency over budgets from {low:.0f} to {high:.0f} % of a skill's "
         "tokens, by the trapezoid rule, divided by that range: the mean sufficiency over budgets. Its "
         "interval draws queries. Interval and p of the difference draw skills; p is corrected for "
-        f"{len(tests)} tests. A budget is a ceiling: “used” is what the contexts take in fact. A strategy "
-        "whose model was not at hand has no numbers, because other weights would make another method.",
+        f"{len(tests)} tests. A budget is a ceiling: “used” is what the contexts take in fact. "
+        "Strategies whose weights do not ship need a model: --methods reranker:MODEL@tokens=50%.",
         digits={"p, Holm": 4} | {heading: 1 for heading in lines[0] if heading.startswith("Budget")},
         strong={BASELINE},
     )

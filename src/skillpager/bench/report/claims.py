@@ -19,15 +19,6 @@ from skillpager.bench.report.table import Table, frame, with_ends
 MARGIN = 5.0
 
 
-class Expectation(StrEnum):
-    """How the first method should do against the second."""
-
-    HIGHER = "higher"
-    LOWER = "lower"
-    ALIKE = "alike"
-    NO_HIGHER = "no higher"
-
-
 class Verdict(StrEnum):
     """Whether a claim holds."""
 
@@ -43,15 +34,6 @@ OUTCOMES = {Verdict.HOLDS: "as in the paper", Verdict.FAILS: "not as in the pape
 _PAPER_ENCODER = re.compile(r"(^|[/:])bge-m3($|:)", re.IGNORECASE)
 
 
-class Scope(StrEnum):
-    """The queries that a claim is about."""
-
-    ALL = "all"
-    ABLATION = "ablation"
-    SMALL = "small skills"
-    LARGE = "large skills"
-
-
 @dataclass(frozen=True, slots=True)
 class Claim:
     """A claim of the paper: how a first method does against a second one."""
@@ -61,30 +43,24 @@ class Claim:
     second: str
     # the paper's difference, first minus second, points; None where it gives a bound only
     paper: float | None
-    expectation: Expectation
+    expectation: str  # how the first should do: `higher`, `lower`, `alike` or `no higher`
     measure: Measure = SUFFICIENCY  # or token reduction
     margin: float = MARGIN  # differences of less count as none, points
-    scope: Scope = Scope.ALL
+    scope: str = "all"  # its queries: `all`, or those of `ablation`, `small skills` or `large skills`
 
 
-def _read() -> tuple[Claim, ...]:
-    measures = {measure.name: measure for measure in MEASURES}
-    return tuple(
-        Claim(
-            row["text"],
-            row["first"],
-            row["second"],
-            float(row["paper"]) if row["paper"] else None,
-            Expectation(row["expectation"]),
-            measures[row["measure"]],
-            float(row["margin"]),
-            Scope(row["scope"]),
-        )
-        for row in paper.read_data("claims.csv")
+_MEASURES = {measure.name: measure for measure in MEASURES}
+CLAIMS = tuple(
+    Claim(
+        *(row["text"], row["first"], row["second"]),
+        float(row["paper"]) if row["paper"] else None,
+        row["expectation"],
+        _MEASURES[row["measure"]],
+        float(row["margin"]),
+        row["scope"],
     )
-
-
-CLAIMS = _read()
+    for row in paper.read_data("claims.csv")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +78,7 @@ def check_claims(results: Results) -> list[CheckedClaim]:
     """Return the claims whose two methods were run and judged, each checked."""
     ablation, counts = results.ablation_skills, results.node_counts
     small = {skill for skill in ablation if counts.get(skill, 0) <= paper.SIZE_BOUNDARY}
-    scopes = {Scope.ALL: None, Scope.ABLATION: ablation, Scope.SMALL: small, Scope.LARGE: ablation - small}
+    scopes = {"all": None, "ablation": ablation, "small skills": small, "large skills": ablation - small}
     comparable = not differing_parts(results)
     checked = []
     for claim in CLAIMS:
@@ -139,10 +115,10 @@ def judge_claim(difference: Interval, claim: Claim) -> Verdict:
     """Return whether a difference in points meets a claim, with all of its interval."""
     low, high, margin = difference.low, difference.high, claim.margin
     holds, fails = {
-        Expectation.HIGHER: (low > 0, high < 0),
-        Expectation.LOWER: (high < 0, low > 0),
-        Expectation.ALIKE: (low > -margin and high < margin, low > margin or high < -margin),
-        Expectation.NO_HIGHER: (high < margin, low > margin),
+        "higher": (low > 0, high < 0),
+        "lower": (high < 0, low > 0),
+        "alike": (low > -margin and high < margin, low > margin or high < -margin),
+        "no higher": (high < margin, low > margin),
     }[claim.expectation]
     return Verdict.HOLDS if holds else Verdict.FAILS if fails else Verdict.OPEN
 

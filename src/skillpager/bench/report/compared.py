@@ -26,7 +26,7 @@ COMMON = frozenset({"mmr", "full"})
 CHUNKS = "chunk_mmr:"
 
 
-def beside_paper(table: PaperTable, title: str, results: Results) -> Table | None:
+def beside_paper(table: PaperTable, results: Results) -> Table | None:
     """Return a table of the paper with our numbers beside it; None if nothing of its own was run."""
     if not any(results.has(row.label) for row in table.rows if row.label not in COMMON):
         return None
@@ -57,7 +57,7 @@ def beside_paper(table: PaperTable, title: str, results: Results) -> Table | Non
             )
     return Table(
         table.label.removeprefix("tab:"),
-        title,
+        table.title,
         frame(lines),
         note=note,
         reference=table.reference,

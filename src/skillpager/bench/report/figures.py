@@ -19,6 +19,7 @@ from skillpager.bench.report.measures import AVERAGE_NODES, FRAGMENT_REDUCTION, 
 from skillpager.bench.report.paper import PaperTable
 from skillpager.bench.report.results import Results
 from skillpager.display_text import one_line
+from skillpager.errors import require_extra
 from skillpager.output.palette import EDGE_COLORS, TYPE_COLORS, own_settings
 from skillpager.pager import SkillPager
 from skillpager.types import EdgeKind, NodeType
@@ -33,7 +34,7 @@ INK, GREY, PALE = "#222222", "#6B6B6B", "#D0D0D0"
 BLUE, GREEN = TYPE_COLORS[NodeType.CONCEPT], TYPE_COLORS[NodeType.STEP]
 ORANGE, PURPLE = TYPE_COLORS[NodeType.PARAM], TYPE_COLORS[NodeType.EXAMPLE]
 RED, SKY = TYPE_COLORS[NodeType.ERROR_HANDLING], TYPE_COLORS[NodeType.PRECONDITION]
-SMALL, TEXT = 7.5, 9  # points
+SMALL = 7.5  # points
 AXIS = "Sufficient contexts (%)"
 WHISKERS: dict[str, Any] = {"capsize": 2.5, "elinewidth": 0.9, "capthick": 0.9}
 OWN_LINE: dict[str, Any] = {"color": BLUE, "marker": "o", "markersize": 5, "label": "this run", "zorder": 3}
@@ -49,22 +50,6 @@ PAPER_LINE: dict[str, Any] = {
 # half of the distance of our point from the paper's, in rows or tenths of the axis: no interval hides another
 DODGE = 0.12
 GRAPH_NODES = 42  # of the skill in the paper's figure of a graph
-_LOOKS = {
-    "text.parse_math": False,
-    "font.size": TEXT,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.edgecolor": GREY,
-    "axes.labelcolor": INK,
-    "axes.axisbelow": True,
-    "xtick.color": GREY,
-    "ytick.color": GREY,
-    "xtick.labelcolor": INK,
-    "ytick.labelcolor": INK,
-    "grid.color": "#E6E6E6",
-    "legend.frameon": False,
-    "legend.fontsize": SMALL,
-}
 # a warning that stands in each picture, because pictures are copied without their captions
 _STAMP = ContextVar("stamp", default="")
 STAMP_CHARACTERS = 110  # of a line, at `SMALL` and `WIDTH`
@@ -86,9 +71,11 @@ def drawing() -> AbstractContextManager[None]:
     """Return the context in which figures are drawn; Matplotlib's settings are left as they were.
 
     Raises:
-        MissingExtraError: Matplotlib is not installed; when the context is entered.
+        MissingExtraError: Matplotlib is not installed.
     """
-    return own_settings(_LOOKS, extra="bench", purpose="A figure of the benchmark")
+    matplotlib = require_extra("matplotlib", extra="bench", purpose="A figure of the benchmark")
+    style = matplotlib.rc_params_from_file(paper.DATA / "figures.mplstyle", use_default_template=False)
+    return own_settings(style, extra="bench", purpose="A figure of the benchmark")
 
 
 def new_figure(height: float, width: float = WIDTH) -> "Figure":

@@ -31,9 +31,6 @@ BASELINE = "mmr"
 ALPHA = 1 - LEVEL
 CI = "[95 % CI]"
 OVER_SKILLS = "… over skills"
-# upper ends of the sizes of a skill, in nodes; 100 is the paper's boundary for the larger budget
-SIZES = (20, 50, 100)
-DIFFICULTIES = ("easy", "medium", "hard")
 
 
 def default_methods(results: Results) -> tuple[str, ...]:
@@ -214,47 +211,6 @@ def pairwise(results: Results) -> Table | None:
         "reduction.",
         digits=dict.fromkeys(("p, bootstrap", "p, Holm", "p, McNemar"), 4),
     )
-
-
-# ---- parts of the data
-
-
-def by_difficulty(results: Results) -> Table | None:
-    """Return the sufficiency of all methods by the difficulty of the query; None if it is not known."""
-    levels = {query.id: query.difficulty for query in results.queries if query.difficulty}
-    order = dict.fromkeys((*DIFFICULTIES, *sorted(set(levels.values()))))
-    return _by_part(results, levels, order, "by-difficulty", "Sufficiency by difficulty of the query")
-
-
-def by_size(results: Results) -> Table | None:
-    """Return the sufficiency of all methods by the size of the skill; None if stage 1 was not run."""
-    lows = (1, *(size + 1 for size in SIZES))
-    names = [*(f"{low}–{high} nodes" for low, high in zip(lows, SIZES, strict=False)), f"> {SIZES[-1]} nodes"]
-    counts = {query.id: results.node_counts.get(query.skill, 0) for query in results.queries}
-    # a skill that was not parsed has no size
-    sizes = {query: names[sum(n > size for size in SIZES)] for query, n in counts.items() if n}
-    return _by_part(results, sizes, names, "by-size", "Sufficiency by size of the skill")
-
-
-def _by_part(
-    results: Results, part_of: Mapping[str, str], order: Iterable[str], name: str, title: str
-) -> Table | None:
-    """Return the sufficiency of all methods on parts of the queries, given by the part of each query."""
-    labels = default_methods(results)
-    sizes = pd.Series(part_of, dtype=str).value_counts()
-    columns = {f"{part}, {sizes[part]:,} queries": part for part in order if part in sizes}
-    if not columns or not labels:
-        return None
-    lines: list[dict[str, Cell]] = []
-    for label in labels:
-        rows = results.rows(label)
-        parts = rows["query"].map(part_of)
-        line: dict[str, Cell] = {"Method": label}
-        for heading, part in columns.items():
-            line |= with_ends(heading, SUFFICIENCY.interval(rows[parts == part]))
-        lines.append(line)
-    digits = dict.fromkeys(columns, 1)
-    return Table(name, f"{title} (%, with 95 % CI)", frame(lines), digits=digits, strong={BASELINE})
 
 
 # ---- names

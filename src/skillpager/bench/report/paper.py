@@ -38,6 +38,7 @@ class PaperTable:
     skills: int
     queries: int
     own: str  # label of the proposed method or operating point
+    title: str  # of the table that repeats it
     rows: tuple[PaperRow, ...]
 
     @property
@@ -61,11 +62,11 @@ def read_data(name: str) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def _read(label: str, section: str, skills: int, queries: int, own: str) -> PaperTable:
+def _read(label: str, section: str, skills: int, queries: int, own: str, title: str) -> PaperTable:
     rows = [[*row.values()][1:] for row in read_data("paper.csv") if row["table"] == label]
     numbers = [[float(cell) if cell else None for cell in row[2:]] for row in rows]
     read = tuple(PaperRow(*row[:2], *cells) for row, cells in zip(rows, numbers, strict=True))  # type: ignore[arg-type]
-    return PaperTable(label, section, skills, queries, own, read)
+    return PaperTable(label, section, skills, queries, own, title, read)
 
 
 # ---- §4.1 data
@@ -101,11 +102,29 @@ NODE_TYPES: Mapping[str, tuple[int, float]] = MappingProxyType(
 
 # ---- the tables of results
 
-GRAPH = _read("tab:graph-augmentation", "§3.3", 19, 86, "mmr")
-MAIN = _read("tab:main-results", "§5.2.1", SKILLS, QUERIES, "mmr")
-CONCEPT = _read("tab:concept-ablation", "§5.2.2", GROUND_TRUTH_SKILLS, 975, "mmr")
-LAMBDA = _read("tab:lambda-sweep", "§5.3.1", GROUND_TRUTH_SKILLS, 975, "mmr@lambda=0.7")
-NODE_BUDGET = _read("tab:k-sweep", "§5.3.2", GROUND_TRUTH_SKILLS, 975, "mmr@k=20")
+_ABLATION = (GROUND_TRUTH_SKILLS, 975)  # skills and queries
+GRAPH = _read(
+    "tab:graph-augmentation",
+    "§3.3",
+    19,
+    86,
+    "mmr",
+    "Graph augmentation: one-hop dependency predecessors added to the selection",
+)
+MAIN = _read(
+    "tab:main-results", "§5.2.1", SKILLS, QUERIES, "mmr", "Main results: SkillPager and its baselines"
+)
+CONCEPT = _read("tab:concept-ablation", "§5.2.2", *_ABLATION, "mmr", "Concept nodes in the candidate pool")
+LAMBDA = _read(
+    "tab:lambda-sweep",
+    "§5.3.1",
+    *_ABLATION,
+    "mmr@lambda=0.7",
+    "Effect of λ, the weight of relevance against redundancy",
+)
+NODE_BUDGET = _read(
+    "tab:k-sweep", "§5.3.2", *_ABLATION, "mmr@k=20", "Effect of k, the number of nodes that may be selected"
+)
 # queries that the adaptive variant answers and exec_only does not, and the concept nodes in their contexts
 CONCEPT_NEEDED, CONCEPT_NEEDED_SHARE = 113, 54.0
 # verdicts of the concept ablation on which all three votes agree

@@ -17,12 +17,13 @@ from skillpager.bench.data.provenance import differences, run_facts
 from skillpager.bench.report import budgets, claims, compared, figures, methods, paper, stage1, tradeoffs
 from skillpager.bench.report.budgets import Curve, compare_curves, read_curves, without_budget
 from skillpager.bench.report.figures import Picture, graph_figure, stamped
-from skillpager.bench.report.measures import LATENCY_MEDIAN, MICRO_REDUCTION, SUFFICIENCY
-from skillpager.bench.report.methods import ALPHA, BASELINE, compare_methods, default_methods
+from skillpager.bench.report.measures import MICRO_REDUCTION, SUFFICIENCY
+from skillpager.bench.report.methods import ALPHA, BASELINE, compare_methods
 from skillpager.bench.report.results import Results
 from skillpager.bench.report.table import Table, escape_markdown, format_cell, render
 from skillpager.bench.run.learned import refusal
 from skillpager.bench.run.methods import parse_method
+from skillpager.bench.run.suites import SUITES
 from skillpager.errors import SkillPagerError
 from skillpager.files import write_file
 from skillpager.pager import SkillPager
@@ -50,7 +51,7 @@ class Part:
     Attributes:
         title: Its name where it is missing.
         make: Makes it, and returns None where it cannot.
-        absent: Why it is missing when there is none.
+        suite: The suite without which it is missing, or the reason in words.
         is_figure: Whether it is drawn.
         shows_types: Whether it shows the types of the run's classifier, or the edges that are made of them.
         from_rows: Whether published rows suffice for it, so that `make tables` makes it for each published
@@ -59,49 +60,37 @@ class Part:
 
     title: str
     make: Callable[[Results], Block | None]
-    absent: str
+    suite: str = "main"
     is_figure: bool = False
     shows_types: bool = False
     from_rows: bool = True
 
-
-def _of_curves(make: Callable[[Sequence[Curve]], Block | None], results: Results) -> Block | None:
-    return make(read_curves(results))
-
-
-def _run(suite: str) -> str:
-    return f"not run: skillpager bench run --methods {suite}"
+    @property
+    def absent(self) -> str:
+        """Why it is missing when there is none."""
+        return f"not run: skillpager bench run --methods {self.suite}" if self.suite in SUITES else self.suite
 
 
-_ANY = _run("main")
-_MAIN = partial(compared.beside_paper, paper.MAIN, "Main results: SkillPager and its baselines")
-_GRAPH = partial(
-    compared.beside_paper,
-    paper.GRAPH,
-    "Graph augmentation: one-hop dependency predecessors added to the selection",
-)
-_CONCEPT = partial(compared.beside_paper, paper.CONCEPT, "Concept nodes in the candidate pool")
-_LAMBDA = partial(
-    compared.beside_paper, paper.LAMBDA, "Effect of λ, the weight of relevance against redundancy"
-)
-_K = partial(
-    compared.beside_paper, paper.NODE_BUDGET, "Effect of k, the number of nodes that may be selected"
-)
-_NOT_VALIDATED = "no answered validation sheet of this judge was scored: see skillpager bench validate"
+Figure = partial(Part, is_figure=True)
+
+
+def _of_curves(make: Callable[[Sequence[Curve]], Block | None]) -> Callable[[Results], Block | None]:
+    return lambda results: make(read_curves(results))
+
 
 # title, text and parts of each section, in order; a section without parts is left out
 SECTIONS: tuple[tuple[str, str, tuple[Part, ...]], ...] = (
     (
         "The paper's claims",
         "Each claim compares two methods on the same queries.",
-        (Part("The paper's claims", claims.claims_table, _ANY),),
+        (Part("The paper's claims", claims.claims_table),),
     ),
     (
         "Data and stage 1",
         "What the skills are, and what parsing makes of them.",
         (
-            Part("Composition", stage1.composition, _ANY, from_rows=False),
-            Part("Node types", stage1.node_types, _ANY, shows_types=True),
+            Part("Composition", stage1.composition, from_rows=False),
+            Part("Node types", stage1.node_types, shows_types=True),
             Part(
                 "Parser quality",
                 stage1.parser_agreement,
@@ -109,74 +98,60 @@ SECTIONS: tuple[tuple[str, str, tuple[Part, ...]], ...] = (
                 shows_types=True,
                 from_rows=False,
             ),
-            Part(
-                "Cost",
-                stage1.costs,
-                "the run was made before edges and times were recorded: run again with another --out",
-                from_rows=False,
-            ),
+            Part("Cost", stage1.costs, "run again with another --out, to record times", from_rows=False),
         ),
     ),
     (
         "Main results",
         "The paper's method and its baselines, at the paper's settings.",
         (
-            Part("Main results", _MAIN, _run("main")),
-            Part("The judge against people", stage1.judge_validation, _NOT_VALIDATED),
+            Part("Main results", partial(compared.beside_paper, paper.MAIN)),
+            Part(
+                "The judge against people",
+                stage1.judge_validation,
+                "no answered validation sheet of this judge was scored: see skillpager bench validate",
+            ),
         ),
     ),
     (
         "Ablations",
         "The method with one part taken away or exchanged.",
         (
-            Part("Concept ablation", _CONCEPT, _run("concept")),
-            Part("Concept ablation, figure", figures.concept_figure, _run("concept"), is_figure=True),
-            Part("Queries that need concept nodes", compared.concept_need, _run("concept")),
-            Part("Graph augmentation", _GRAPH, _run("graph")),
-            Part("Granularity", compared.granularity, _run("granularity")),
-            Part("Encoder", compared.encoders, _run("encoder")),
-            Part("Classifier", compared.classifiers, _run("classifier")),
+            Part("Concept ablation", partial(compared.beside_paper, paper.CONCEPT), "concept"),
+            Figure("Concept ablation, figure", figures.concept_figure, "concept"),
+            Part("Queries that need concept nodes", compared.concept_need, "concept"),
+            Part("Graph augmentation", partial(compared.beside_paper, paper.GRAPH), "graph"),
+            Part("Granularity", compared.granularity, "granularity"),
+            Part("Encoder", compared.encoders, "encoder"),
+            Part("Classifier", compared.classifiers, "classifier"),
         ),
     ),
     (
         "Hyperparameters",
         "How λ, k and the boundary of the dynamic budget behave.",
         (
-            Part("λ sweep", _LAMBDA, _run("lambda")),
-            Part("λ sweep, figure", figures.lambda_figure, _run("lambda"), is_figure=True),
-            Part("k sweep", _K, _run("k")),
-            Part("k sweep, figure", figures.node_budget_figure, _run("k"), is_figure=True),
-            Part("k by size", compared.size_sweep, _run("k")),
+            Part("λ sweep", partial(compared.beside_paper, paper.LAMBDA), "lambda"),
+            Figure("λ sweep, figure", figures.lambda_figure, "lambda"),
+            Part("k sweep", partial(compared.beside_paper, paper.NODE_BUDGET), "k"),
+            Figure("k sweep, figure", figures.node_budget_figure, "k"),
+            Part("k by size", compared.size_sweep, "k"),
         ),
     ),
     (
         "All methods",
         "Beyond the paper: every method that was run, at its default budget.",
         (
-            Part("All methods", methods.all_methods, _run("offline")),
-            Part("Pareto plot", tradeoffs.pareto_figure, _run("offline"), is_figure=True),
-            Part("Tests between methods", methods.pairwise, _run("offline")),
-            Part("By difficulty", methods.by_difficulty, "the queries carry no difficulty"),
-            Part("By size", methods.by_size, _ANY),
+            Part("All methods", methods.all_methods, "offline"),
+            Figure("Pareto plot", tradeoffs.pareto_figure, "offline"),
+            Part("Tests between methods", methods.pairwise, "offline"),
         ),
     ),
     (
         "Equal budgets",
         "Methods stop at different sizes by default; here each may spend the same share of a skill's tokens.",
         (
-            Part("Matched budgets", partial(_of_curves, budgets.matched_budgets), _run("budget")),
-            Part(
-                "Matched budgets, figure",
-                partial(_of_curves, tradeoffs.budget_figure),
-                _run("budget"),
-                is_figure=True,
-            ),
-            Part(
-                "Matched budgets by method",
-                partial(_of_curves, tradeoffs.panels_figure),
-                _run("budget"),
-                is_figure=True,
-            ),
+            Part("Matched budgets", _of_curves(budgets.matched_budgets), "budget"),
+            Figure("Matched budgets, figure", _of_curves(tradeoffs.budget_figure), "budget"),
         ),
     ),
     (
@@ -185,9 +160,9 @@ SECTIONS: tuple[tuple[str, str, tuple[Part, ...]], ...] = (
         "queries where they stand beside the paper's, and whole skills where two methods are compared: five "
         "queries about one skill are not five independent observations.",
         (
-            Part("Differences", differences, _ANY, from_rows=False),
-            Part("Methods", methods.glossary, _ANY),
-            Part("Measures", methods.measures_table, _ANY, from_rows=False),
+            Part("Differences", differences, from_rows=False),
+            Part("Methods", methods.glossary),
+            Part("Measures", methods.measures_table, from_rows=False),
         ),
     ),
 )
@@ -251,7 +226,7 @@ def make_report(results: Results, pager: SkillPager) -> Report:
     sections: list[tuple[str, str, list[Block]]] = []
     absent: list[Fact] = [("Methods", results.refused_note)] if results.refused_note else []
     note, total = results.trained_note, len(results.skills)
-    graph = Part("Node graph", partial(graph_figure, pager=pager), _ANY, shows_types=True)
+    graph = Figure("Node graph", partial(graph_figure, pager=pager), shows_types=True)
     for title, text, parts in SECTIONS:
         blocks: list[Block] = []
         for part in (*parts, graph) if title == "Data and stage 1" else parts:
@@ -297,27 +272,11 @@ def find_out(results: Results) -> Iterator[Fact]:
         best = curves[0]
         tested = compare_curves(curves, best)
         tied = [name for name, (_, p) in tested.items() if p >= ALPHA]
-        for label, curve in (("Largest", best), ("Second largest", curves[1])):
-            area = format_cell(curve.area(by_skill=True), 1)
-            yield f"{label} area under the curve over all budgets", f"{curve.method}: {area} %"
+        area = format_cell(best.area(by_skill=True), 1)
+        yield "Largest area under the curve over all budgets", f"{best.method}: {area} %"
         yield (
             f"Area not significantly smaller (Holm, {len(tested)} tests)",
             ", ".join(tied) or "no other method",
-        )
-    if len(points := tradeoffs.points_of(results, default_methods(results))) > 1:
-        best_points = [
-            f"{point.method} {point.sufficiency:.1f} % at {format_cell(point.reduction, 1)} %"
-            for point in tradeoffs.frontier(points)
-        ]
-        label = f"Pareto frontier of {len(points)} methods at default budgets: sufficiency at token reduction"
-        yield label, "; ".join(best_points)
-    if results.has(BASELINE):
-        rows = results.rows(BASELINE)
-        sufficient = format_cell(SUFFICIENCY.interval(rows, by_skill=True), 1)
-        yield (
-            f"{BASELINE} at the paper's settings",
-            f"sufficiency {sufficient} %; token reduction {format_cell(MICRO_REDUCTION.of(rows), 1)} %; "
-            f"{LATENCY_MEDIAN.of(rows):.1f} ms for a page (median)",
         )
     if checked := claims.check_claims(results):
         counts = Counter(each.outcome for each in checked)

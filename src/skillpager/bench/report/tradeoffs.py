@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from math import ceil, cos, pi, sin
+from math import cos, pi, sin
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -45,7 +45,6 @@ LINES = tuple(
     )
 )
 SIDE_BY_SIDE = 1.3  # distance of methods at the same budget, in percent of the tokens
-PANELS_ACROSS = 5
 # distances, in points, and directions in which a label is tried, the nearest first
 DISTANCES, DIRECTIONS = (7, 13, 20, 28, 38, 50), 12
 
@@ -179,7 +178,7 @@ def budget_figure(curves: Sequence[Curve]) -> Picture | None:
             name="matched-budgets",
             title="Equal budgets: methods when each may spend the same share of a skill's tokens",
             caption=f"Above: {BASELINE} and the methods with the largest area under the curve, given in the "
-            "legend; pale: all others (table and small panels name them). A budget is a ceiling: a method "
+            "legend; pale: all others. A budget is a ceiling: a method "
             "that stops early does not use it all. Below: how the next best differ from the best on the same "
             "queries, with 95 % bootstrap intervals over skills.",
             alt=f"Line charts over budgets of {100 * low:.0f} to {100 * high:.0f} % of the tokens. "
@@ -225,46 +224,3 @@ def _draw_differences(axes: "Axes", best: Curve, near: Sequence[Curve], looks: M
     axes.axhline(0, color=INK, linewidth=0.8, zorder=1)
     axes.set_ylabel(f"Points above {best.method}")
     axes.grid(axis="y")
-
-
-def panels_figure(curves: Sequence[Curve]) -> Picture | None:
-    """Return a panel for each method, sufficiency over the tokens that it uses; None without curves."""
-    if not curves:
-        return None
-    across = min(PANELS_ACROSS, len(curves))
-    down = ceil(len(curves) / across)
-    last = [(curve.method, curve.points.iloc[-1]) for curve in curves]
-    ends = [
-        f"{method} reaches {point['sufficiency']:.1f} % with {100 * point['used']:.1f} % of the tokens"
-        for method, point in last
-    ]
-    with drawing():
-        figure = new_figure(0.5 + 6.6 / across * down)
-        panels = figure.subplots(down, across, sharex=True, sharey=True, squeeze=False).ravel()
-        for place, axes in enumerate(panels):
-            axes.set_visible(place < len(curves))
-            axes.tick_params(labelbottom=place >= len(curves) - across, labelsize=SMALL)
-        for axes, curve in zip(panels, curves, strict=False):
-            for other in curves:
-                look: dict[str, Any] = {"color": PALE, "linewidth": 0.6, "zorder": 1}
-                if other is curve:
-                    look = {"color": BLUE, "marker": "o", "markersize": 2.5, "zorder": 3}
-                elif other.method == BASELINE:
-                    look = {"color": GREY, "linestyle": "--", "linewidth": 1, "zorder": 2}
-                axes.plot(100 * other.points["used"], other.points["sufficiency"], **look)
-            axes.set_title(curve.method, size=SMALL, loc="left")
-            axes.text(96, 6, _area(curve), size=SMALL, ha="right")
-            axes.set(xlim=(0, 103), ylim=(0, 103), xticks=(0, 50, 100), yticks=(0, 50, 100))
-            axes.grid()
-        figure.supxlabel("Tokens used (% of the skills' tokens)", size=SMALL + 1)
-        figure.supylabel(AXIS, size=SMALL + 1)
-        return save(
-            figure,
-            name="matched-budgets-used",
-            title="Each method by the tokens that it uses",
-            caption=f"Blue: the method; dashed: {BASELINE}; pale: all methods. A point for each budget. The "
-            "number is the area under the curve over budgets (%). A curve that ends early is a method that "
-            "stops by itself.",
-            alt="Small line charts, one a method: sufficiency over the share of tokens used. "
-            f"{'; '.join(ends)}.",
-        )

@@ -1,37 +1,53 @@
-"""Runs: every method on every query, over processes, resumable.
+"""Runs: from data to selections and verdicts of every method on every query, over processes, resumable.
 
 A run appends to its folder as skills are finished, so that a killed run goes on where it stopped. What
 is done is known from the files alone. At the end each file is put into the order of the queries, so
 that two runs differ in their times and in nothing else.
 
-Reference: paper §4, §5.
+Reference: paper §4 and §5, every table and figure.
 """
 
 import logging
 import multiprocessing
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, replace
+from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
-from skillpager.bench.data.folder import INDEXES, NODES, BenchFolder, append_records, write_records
-from skillpager.bench.data.records import (
-    IndexRecord,
-    JudgmentRecord,
-    NodeRecord,
-    QueryRecord,
-    SelectionRecord,
-    SkillRecord,
+from skillpager.bench.data import load_data
+from skillpager.bench.data.folder import (
+    DATA,
+    INDEXES,
+    NODES,
+    QUERIES,
+    SKILLS,
+    BenchFolder,
+    append_records,
+    data_entry,
+    write_records,
 )
+from skillpager.bench.data.records import QueryRecord, SkillRecord
 from skillpager.bench.judge.evidence_judge import EVIDENCE
+from skillpager.bench.run.learned import LEARNED, count_learned, noted_learned, refusal
 from skillpager.bench.run.methods import parse_method
 from skillpager.bench.run.own_parts import check_own_parts
 from skillpager.bench.run.selecting import Cases, Made, Plan, select_all
+from skillpager.bench.run.suites import SUITES
+from skillpager.encoders.builtin import usable_processors
 from skillpager.errors import BenchError, SkillPagerError, require_extra
+from skillpager.json_types import JsonObject
+from skillpager.pager import SkillPager
 from skillpager.settings import Settings
+from skillpager.strategies.baselines.fitted import describe_fit, fits_of
 
 logger = logging.getLogger(__name__)
-Result = SelectionRecord | JudgmentRecord
+
+SEED = 42  # paper §4.1, §5.3.1
+# the facts by which the manifest distinguishes data sets
+DATA_IDENTITY = ("skills", "queries", "skills_sha256", "queries_sha256")
+
 Work = tuple[SkillRecord, Cases]  # the work left for one skill
 
 
@@ -39,6 +55,126 @@ def run_settings(settings: Settings, *, style: str) -> Settings:
     """Return settings whose page defaults are the paper's, not the user's."""
     names = ("scope", "strategy", "mmr_lambda", "max_nodes", "max_tokens", "sufficiency", "fill")
     return replace(settings, style=style, **{name: getattr(Settings(), name) for name in names})
+
+
+def open_run(data: Path | None, out: Path | None, plan: Plan) -> BenchFolder:
+    """Return the folder of a run, with its data in it.
+
+    Args:
+        data: A benchmark folder or a folder of evidence data; None for the data that `out` holds.
+        out: Folder of the run; None for `data` itself, when that is a benchmark folder.
+        plan: How contexts are made.
+
+    Raises:
+        BenchError: There is no data, it has no queries that the judge can use, or `out` holds another run.
+    """
+    source = data or out
+    if source is None:
+        raise BenchError(
+            "There is no data: name a benchmark folder or a folder of evidence data with --data."
+        )
+    skills, queries = load_data(source)
+    if out is None and not (source / SKILLS).is_file():
+        raise BenchError(f"{source} is evidence data: name a folder for the results with --out.")
+    if not queries:
+        raise BenchError("The data has no queries: write them with `skillpager bench queries`.")
+    if plan.judge_evidence and not any(query.critical for query in queries):
+        raise BenchError(
+            "The evidence judge needs queries with critical lines, and this data has none: "
+            "run with `--judge none` and judge with `skillpager bench judge`."
+        )
+    # what its source said of the data, with the digests of now
+    said = BenchFolder(source).manifest().get(DATA) if (source / SKILLS).is_file() else None
+    if not isinstance(said, Mapping):
+        said = {"source": "evidence", "subset": source.resolve().name}
+    described = {**said, **data_entry(skills, queries, source=str(said["source"]), details={})}
+    # what the contexts depend on, apart from data and methods
+    recipe = SkillPager(settings=plan.settings).recipe
+    parts: JsonObject = {
+        **asdict(recipe),
+        "style": plan.settings.style,
+        "baselines": describe_fit(recipe, fits_of(plan.settings)),
+    }
+    folder = BenchFolder(out or source)
+    known = folder.manifest()
+    # a folder without results can be used again
+    for part, now in (("run", parts), (DATA, {name: described[name] for name in DATA_IDENTITY})):
+        before = _entry(known, part)
+        changed = [f"{key} {before.get(key)}, now {now[key]}" for key in now if before.get(key) != now[key]]
+        if "run" in known and changed:
+            raise BenchError(
+                f"{folder.path} holds a run of another kind ({'; '.join(changed)}): choose another --out, "
+                "or remove the folder."
+            )
+    for name, records in ((SKILLS, skills), (QUERIES, queries)):
+        if not (folder.path / name).exists():
+            write_records(folder.path / name, records)
+    folder.update_manifest({DATA: described, "run": parts, "seed": SEED, "version": version("skillpager")})
+    return folder
+
+
+def run_suites(
+    folder: BenchFolder,
+    suites: Mapping[str, Sequence[str]],
+    plan: Plan,
+    *,
+    jobs: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> int:
+    """Run the methods of suites, each once; return how many contexts were made.
+
+    The manifest notes which suite has which methods. Methods that have learned from skills of the folder are
+    left out unless the plan allows them. By default there is a process for each processor that may be used.
+
+    Args:
+        folder: A folder that `open_run` returned.
+        suites: Labels of each suite.
+        plan: How contexts are made.
+        jobs: Processes.
+        progress: Called with the contexts done and all contexts to do.
+
+    Raises:
+        BenchError: A method is unknown, or some skills failed, or all methods have learned from the skills.
+    """
+    suites = _without_trained(folder, suites, plan)
+    labels = [label for name in suites for label in suites[name]]
+    made = run_methods(folder, labels, plan, jobs=jobs or usable_processors(), progress=progress)
+    merged = {**_entry(folder.manifest(), "suites"), **{name: list(suites[name]) for name in suites}}
+    # in the order of the tables, however the runs were ordered
+    order = {name: place for place, name in enumerate(SUITES)}
+    folder.update_manifest(
+        {"suites": {n: merged[n] for n in sorted(merged, key=lambda n: order.get(n, len(order)))}}
+    )
+    return made
+
+
+def _without_trained(
+    folder: BenchFolder, suites: Mapping[str, Sequence[str]], plan: Plan
+) -> dict[str, list[str]]:
+    """Return suites without the methods that have learned from skills of the folder, unless they are allowed.
+
+    The manifest notes how many skills each of those that stay has learned from.
+
+    Raises:
+        BenchError: A method is unknown, or none would be left.
+    """
+    given = {name: [parse_method(label).label for label in labels] for name, labels in suites.items()}
+    skills = folder.skills()
+    learned = count_learned(
+        (label for labels in given.values() for label in labels),
+        skills,
+        encoder=plan.settings.encoder,
+        classifier=plan.settings.classifier,
+    )
+    if learned and plan.allow_trained:
+        folder.update_manifest({LEARNED: {**noted_learned(folder.manifest()), **learned}})
+    if not learned or plan.allow_trained:
+        return given
+    left = {name: [label for label in labels if label not in learned] for name, labels in given.items()}
+    if not any(left.values()):
+        raise BenchError(refusal(learned, len(skills)))
+    logger.warning("Methods are left out: %s", refusal(learned, len(skills)))
+    return {name: labels for name, labels in left.items() if labels}
 
 
 def run_methods(
@@ -67,12 +203,11 @@ def run_methods(
     check_own_parts(folder, methods, plan.settings)
     skills, queries = folder.skills(), folder.queries()
     left = list(_work_left(folder, list(methods), skills, queries, plan))
-    known = folder.manifest().get("methods")
     knobs = {
         label: {name: value for name, value in asdict(method).items() if value is not None}
         for label, method in methods.items()
     }
-    folder.update_manifest({"methods": {**(known if isinstance(known, Mapping) else {}), **knobs}})
+    folder.update_manifest({"methods": {**_entry(folder.manifest(), "methods"), **knobs}})
     total, done = sum(_contexts(cases) for _, cases in left), 0
     failures: dict[str, SkillPagerError] = {}
     failed: list[str] = []  # contexts that code of others did not make
@@ -89,15 +224,35 @@ def run_methods(
                 append_records(folder.path / NODES, outcome.nodes)
             for label in methods:
                 # verdicts first, because a selection without one is made again
-                _append(folder.judgments_file(EVIDENCE, label), outcome.judgments, label)
-                _append(folder.selections_file(label), outcome.selections, label)
+                for path, records in (
+                    (folder.judgments_file(EVIDENCE, label), outcome.judgments),
+                    (folder.selections_file(label), outcome.selections),
+                ):
+                    if mine := [record for record in records if record.method == label]:
+                        append_records(path, mine)
         done += _contexts(cases)
         if progress:
             progress(done, total)
-    _put_in_order(folder, methods, skills, queries)
+    order = {query.id: place for place, query in enumerate(queries)}
+    places = {skill.id: place for place, skill in enumerate(skills)}
+    for label in methods:
+        for path, made in (
+            (folder.judgments_file(EVIDENCE, label), folder.judgments(EVIDENCE, label)),
+            (folder.selections_file(label), folder.selections(label)),
+        ):
+            latest = {record.query: record for record in made}
+            _write_in_order(path, made, sorted(latest.values(), key=lambda record: order[record.query]))
+    for name, stage in ((NODES, folder.nodes()), (INDEXES, folder.indexes())):
+        ordered = sorted(stage, key=lambda record: places[record.skill])
+        _write_in_order(folder.path / name, stage, ordered)
     if failures or failed:
         raise _failure(failures, failed, len(left), total)
     return total
+
+
+def _write_in_order(path: Path, records: Sequence[Any], ordered: Sequence[Any]) -> None:
+    if records != ordered:
+        write_records(path, ordered)
 
 
 def _failure(
@@ -177,32 +332,7 @@ def _use_one_thread() -> None:
     threadpool_limits(1)
 
 
-def _append(path: Path, records: Iterable[Result], label: str) -> None:
-    """Append the records of a method, if there are any."""
-    if mine := [record for record in records if record.method == label]:
-        append_records(path, mine)
-
-
-def _put_in_order(
-    folder: BenchFolder, labels: Iterable[str], skills: Sequence[SkillRecord], queries: Sequence[QueryRecord]
-) -> None:
-    """Write files in the order of the queries, the last record of each query, unless they are so."""
-    order = {query.id: place for place, query in enumerate(queries)}
-    for label in labels:
-        files: tuple[tuple[Path, Sequence[Result]], ...] = (
-            (folder.judgments_file(EVIDENCE, label), folder.judgments(EVIDENCE, label)),
-            (folder.selections_file(label), folder.selections(label)),
-        )
-        for path, records in files:
-            latest = {record.query: record for record in records}
-            ordered = [latest[query] for query in sorted(latest, key=order.__getitem__)]
-            if ordered != records:
-                write_records(path, ordered)
-    places = {skill.id: place for place, skill in enumerate(skills)}
-    stages: tuple[tuple[str, Sequence[NodeRecord] | Sequence[IndexRecord]], ...] = (
-        (NODES, folder.nodes()),
-        (INDEXES, folder.indexes()),
-    )
-    for name, made in stages:
-        if made != (by_skill := sorted(made, key=lambda record: places[record.skill])):
-            write_records(folder.path / name, by_skill)
+def _entry(manifest: JsonObject, name: str) -> Mapping[str, Any]:
+    """Return an entry of a manifest; empty if it is not there."""
+    found = manifest.get(name)
+    return found if isinstance(found, Mapping) else {}
