@@ -17,7 +17,7 @@ from skillpager.library import LibraryPage
 from skillpager.mcp.options import Ceiling
 from skillpager.output.formatting import chance_words, too_few_tokens
 from skillpager.pages.gaps import notice_of
-from skillpager.types import Node, Omission, Page, TokenCounter
+from skillpager.types import Node, Omission, Page, SkillIndex, TokenCounter
 
 # a reply over the ceiling is made again with a limit a little below the one that its excess suggests
 TRIM = 0.95
@@ -257,26 +257,26 @@ def page_text(
 
 def reading(
     kind: Kind,
-    skill: str,
+    skill: SkillIndex | tuple[str, int],
     text: str,
     limit: Limit,
     *,
-    full_tokens: int,
     complete: bool,
     nodes: Sequence[NodeForm] = (),
-    omitted: Sequence[GapForm] = (),
+    omitted: Sequence[Omission | GapForm] = (),
     page: Page | LibraryPage | None = None,
 ) -> ReadingForm:
-    """Return the form of a text that was read of a skill, with the estimates of its page, if it has one."""
+    """Return the form of a text of a skill, or of another name and size, with the estimates of its page."""
+    name, full_tokens = skill if isinstance(skill, tuple) else (skill.skill.name, skill.full_tokens)
     form: ReadingForm = {
         "text": text,
-        "skill": skill,
+        "skill": name,
         "kind": kind,
         "complete": complete,
         "tokens": limit.counter.count(text),
         "full_tokens": full_tokens,
         "nodes": list(nodes),
-        "omitted": list(omitted),
+        "omitted": [gap_form(gap) if isinstance(gap, Omission) else gap for gap in omitted],
     }
     if page is not None and page.sufficiency is not None:
         form["sufficiency"] = round(page.sufficiency, DIGITS)
@@ -305,19 +305,16 @@ def node_forms(nodes: Sequence[Node], scores: Mapping[str, float] | None = None)
     return forms
 
 
-def gap_forms(gaps: Sequence[Omission]) -> list[GapForm]:
-    """Return gaps with their ids as a range: the ids of a long skill would be longer than a page of it."""
-    return [
-        {
-            "file": gap.file,
-            "start_line": gap.start_line,
-            "end_line": gap.end_line,
-            "nodes": node_range(gap),
-            "tokens": gap.tokens,
-            "known": gap.known,
-        }
-        for gap in gaps
-    ]
+def gap_form(gap: Omission) -> GapForm:
+    """Return a gap with its ids as a range: the ids of a long skill would be longer than a page of it."""
+    return {
+        "file": gap.file,
+        "start_line": gap.start_line,
+        "end_line": gap.end_line,
+        "nodes": node_range(gap),
+        "tokens": gap.tokens,
+        "known": gap.known,
+    }
 
 
 def node_range(gap: Omission) -> str:

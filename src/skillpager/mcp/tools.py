@@ -29,7 +29,7 @@ from skillpager.mcp.replies import (
     SearchForm,
     SkillsForm,
     cut_mark,
-    gap_forms,
+    gap_form,
     node_forms,
     reading,
 )
@@ -226,13 +226,12 @@ class ToolCall:
         for part in parts:
             self._send(part.key, part.page.nodes)
             nodes += [{**form, "skill": part.skill.name} for form in _page_nodes(part.page)]
-            omitted += [{**form, "skill": part.skill.name} for form in gap_forms(part.page.omitted)]
+            omitted += [{**form, "skill": part.skill.name} for form in map(gap_form, part.page.omitted)]
         form = reading(
             "page" if parts else "none",
-            ", ".join(part.skill.name for part in parts),
+            (", ".join(part.skill.name for part in parts), page.full_tokens),
             text,
             limit,
-            full_tokens=page.full_tokens,
             complete=complete,
             nodes=nodes,
             omitted=omitted,
@@ -307,7 +306,7 @@ class ToolCall:
         )
         if not index.nodes:
             text = "This skill has no text besides its description.\n"
-        form = self._reading(
+        form = reading(
             kind,
             index,
             text,
@@ -337,7 +336,7 @@ class ToolCall:
             )
             if not limit.holds(made.text):
                 raise limit.nothing_fits()
-            return self._reading("outline", index, made.text, limit, complete=not made.folded)
+            return reading("outline", index, made.text, limit, complete=not made.folded)
 
         return self._within(make)
 
@@ -386,7 +385,7 @@ class ToolCall:
             text = f"{page.text.rstrip()}\n\n{_rest_mark(index, left)}" if left else page.text
             omitted = (*page.omitted, *left)
             nodes = node_forms(page.nodes)
-            return self._reading("nodes", index, text, limit, complete=not left, nodes=nodes, omitted=omitted)
+            return reading("nodes", index, text, limit, complete=not left, nodes=nodes, omitted=omitted)
 
         return self._within(make)
 
@@ -414,7 +413,7 @@ class ToolCall:
         cut = shown < len(lines)
         omitted = [Omission(file, first + shown, last, (node.id,), {}, 0)] if cut else []
         complete = not cut and not after
-        return self._reading("nodes", index, text, limit, complete=complete, omitted=[*omitted, *left])
+        return reading("nodes", index, text, limit, complete=complete, omitted=[*omitted, *left])
 
     def _file(self, name: str, path: str, asked: str) -> ReadingForm:
         """Return a file of a skill's folder, or lines of it."""
@@ -440,9 +439,9 @@ class ToolCall:
         def make(limit: Limit) -> ReadingForm:
             remedy = "work on the file with a program"
             shown, part = replies.excerpt(rows, first, limit, tag=tag, read_on=read_on, remedy=remedy)
-            complete, full = shown == len(rows), limit.counter.count(text)
-            omitted = [] if complete else gap_forms([Omission(path, first + shown, last, (), {}, 0)])
-            return reading("file", name, part, limit, full_tokens=full, complete=complete, omitted=omitted)
+            complete, skill = shown == len(rows), (name, limit.counter.count(text))
+            omitted = [] if complete else [Omission(path, first + shown, last, (), {}, 0)]
+            return reading("file", skill, part, limit, complete=complete, omitted=omitted)
 
         return self._within(make)
 
@@ -481,9 +480,7 @@ class ToolCall:
             shown, text = limit.most(render, len(rows))
             listed = node_forms([node for _, node in rows[:shown] if node])
             complete, omitted = not left(shown) and not first, omissions_of(left(shown), ())
-            return self._reading(
-                "outline", index, text, limit, complete=complete, nodes=listed, omitted=omitted
-            )
+            return reading("outline", index, text, limit, complete=complete, nodes=listed, omitted=omitted)
 
         return self._within(make)
 
@@ -526,30 +523,6 @@ class ToolCall:
             return make(limit, limit.tokens)
 
         return self._within(make_within)
-
-    def _reading(
-        self,
-        kind: Kind,
-        index: SkillIndex,
-        text: str,
-        limit: Limit,
-        *,
-        complete: bool,
-        nodes: Sequence[NodeForm] = (),
-        omitted: Sequence[Omission] = (),
-        page: Page | None = None,
-    ) -> ReadingForm:
-        return reading(
-            kind,
-            index.skill.name,
-            text,
-            limit,
-            full_tokens=index.full_tokens,
-            complete=complete,
-            nodes=nodes,
-            omitted=gap_forms(omitted),
-            page=page,
-        )
 
 
 TOOLS = (
