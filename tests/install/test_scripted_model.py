@@ -73,58 +73,6 @@ def test_turns_of_a_script_are_streamed_in_the_form_of_the_interface(path: str) 
         assert second["message_delta"]["delta"]["stop_reason"] == "end_turn"
 
 
-@pytest.mark.parametrize("path", TOOLS)
-def test_requests_aside_and_for_a_summary_do_not_move_the_script(path: str) -> None:
-    from scripted_model import ASIDE, SUMMARY, SUMMARY_WORDS, Say, ScriptedModel
-
-    model = ScriptedModel(lambda requests: Say(f"turn {len(requests)}"), "load_skill")
-    with model.serve() as url:
-
-        def post(text: str, **more: object) -> str:
-            return httpx.post(url + path, json=say(path, text, **more)).text
-
-        assert f'"{ASIDE}"' in post("a title for this conversation", tools=[])
-        assert '"turn 1"' in post("task", tools=TOOLS[path])
-        for words in SUMMARY_WORDS:
-            assert json.dumps(SUMMARY) in post(f"Write a {words}.", tools=TOOLS[path])
-        assert '"turn 2"' in post("task", tools=TOOLS[path])
-    assert (len(model.requests), len(model.summaries)) == (2, len(SUMMARY_WORDS))
-
-
-def test_model_waits_for_a_server_that_is_not_there_yet() -> None:
-    from scripted_model import MAX_WAITS, Say, ScriptedModel
-
-    model = ScriptedModel(lambda _: Say("done"), "load_skill")
-    path = "/v1/messages"
-    tools = [{"name": "WaitForMcpServers"}]
-    with model.serve() as url:
-        texts = [
-            httpx.post(url + path, json=say(path, "task", tools=tools)).text for _ in range(MAX_WAITS + 1)
-        ]
-    assert all('"name": "WaitForMcpServers"' in text for text in texts[:-1])
-    assert "tool_use" not in texts[-1]
-    assert model.waits == MAX_WAITS
-
-
-def test_answers_that_are_not_streamed_and_other_addresses() -> None:
-    from scripted_model import Call, ScriptedModel
-
-    model = ScriptedModel(lambda _: Call("load_skill", {"name": "a"}), "load_skill")
-    with model.serve() as url:
-        for path, tools in TOOLS.items():
-            body = say(path, "task", tools=tools) | {"stream": False}
-            whole = httpx.post(url + path, json=body).json()
-            block = whole["output" if "responses" in path else "content"][0]
-            arguments = block.get("input") or json.loads(block["arguments"])
-            assert arguments == {"name": "a"}
-        counted = httpx.post(f"{url}/v1/messages/count_tokens?beta=true", json={})
-        assert counted.json()["input_tokens"] > 0
-        assert httpx.get(f"{url}/v1/models").json()["data"] == []
-        assert httpx.post(f"{url}/v1/messages", content=b"{").status_code == 400
-    with pytest.raises(httpx.ConnectError):
-        httpx.get(url)
-
-
 PAGE = (
     "[Page of a skill.]\n[… L13-102: How it works]\npg_restore --dbname=scratch --table=orders --no-owner\n"
 )

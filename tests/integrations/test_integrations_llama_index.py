@@ -20,7 +20,6 @@ from llama_index.core.schema import (
     QueryBundle,
     TextNode,
 )
-from pydantic import ValidationError
 
 from adapter_cases import (
     MAX_NODES,
@@ -38,7 +37,7 @@ from conftest import SAMPLES, TRAPS
 from golden import QUERIES
 from messages import raises
 from skillpager import SkillPager
-from skillpager.errors import SettingsError, SkillError
+from skillpager.errors import SettingsError
 from skillpager.integrations.llama_index import (
     SkillNodeParser,
     SkillPagerPostprocessor,
@@ -100,16 +99,6 @@ def test_it_feeds_a_query_engine_with_the_postprocessor_behind_it(pager: SkillPa
     answer = engine.query(QUERY)
     assert answer.source_nodes[0].node.metadata["skillpager"]["tokens"] <= 300
     assert "pg_restore" in str(answer)  # the mock answers with its prompt
-
-
-def test_an_unknown_option_is_refused_by_name() -> None:
-    with pytest.raises(ValidationError, match="max_token"):
-        SkillPagerRetriever(SKILL, max_token=3)  # type: ignore[call-arg]
-
-
-def test_errors_of_the_library_pass_through(pager: SkillPager, tmp_path: Path) -> None:
-    with raises(SkillError):
-        SkillPagerRetriever(tmp_path / "missing", pager=pager).retrieve(QUERY)
 
 
 # ---- postprocessor
@@ -241,11 +230,3 @@ def test_copies_share_the_pager_and_pickles_keep_its_parts(
     again = pickle.loads(pickle.dumps(made))
     assert again.pager.recipe == hashing_pager.recipe
     assert again.to_dict() == made.to_dict()
-
-
-def test_a_retriever_can_be_copied_and_pickled(hashing_pager: SkillPager) -> None:
-    made = SkillPagerRetriever(SKILL, pager=hashing_pager, max_nodes=3)
-    assert copy.deepcopy(made).options.pager is hashing_pager
-    again = pickle.loads(pickle.dumps(made))
-    assert texts(again.retrieve(QUERY)) == texts(made.retrieve(QUERY))
-    again.options.pager.close()

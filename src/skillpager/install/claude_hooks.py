@@ -31,8 +31,8 @@ def with_entry(text: str, container: str, name: str, entry: JsonValue) -> str:
     if not groups:
         return jsonc.with_entry(text, container, EVENT, [{"hooks": [entry]}])
     for group, place in _own(groups, name):
-        return jsonc.with_element(text, [container, EVENT, group, "hooks", place], entry)
-    return jsonc.with_element(text, [container, EVENT, len(groups)], {"hooks": [entry]})
+        return jsonc.with_value(text, [container, EVENT, group, "hooks", place], entry)
+    return jsonc.with_value(text, [container, EVENT, len(groups)], {"hooks": [entry]})
 
 
 def without_entry(text: str, container: str, name: str, *, drop_container: bool = False) -> str:
@@ -41,9 +41,9 @@ def without_entry(text: str, container: str, name: str, *, drop_container: bool 
         group, place = found
         groups = _groups(text, container)
         if len(_hooks(groups[group])) > 1:
-            text = jsonc.without_element(text, [container, EVENT, group, "hooks", place])
+            text = jsonc.without_value(text, [container, EVENT, group, "hooks", place])
         elif len(groups) > 1:
-            text = jsonc.without_element(text, [container, EVENT, group])
+            text = jsonc.without_value(text, [container, EVENT, group])
         else:
             text = jsonc.without_entry(text, container, EVENT, drop_container=drop_container)
     return text

@@ -1,10 +1,10 @@
 """Adds one entry to a JSON text, or removes it, and leaves every other character as it is.
 
 The text may hold comments and trailing commas, as editors' configuration files do. An entry is the member
-`name` of the object that is the member `container` of the root. Elements of lists are changed by the path of
-keys and places that leads to them. Python's own parser reads the text, after comments and trailing commas
-have been replaced by spaces; every change is read again, and refused if it changed anything but the entry or
-element. A text that is not JSON, or whose container is not an object, is an `EditError`.
+`name` of the object that is the member `container` of the root; other values are changed by the path of keys
+and places in lists that leads to them. Python's own parser reads the text, after comments and trailing commas
+have been replaced by spaces; every change is read again, and refused if it changed anything but the value. A
+text that is not JSON, or whose container is not an object, is an `EditError`.
 """
 
 import json
@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 
 from skillpager.errors import SettingsError
 
+Path: TypeAlias = Sequence[str | int]
 JsonValue: TypeAlias = "str | int | float | bool | list[JsonValue] | dict[str, JsonValue] | None"
 
 # deeper than any configuration, and well within Python's own recursion
@@ -37,32 +38,26 @@ class EditError(SettingsError):
 
 
 @dataclass(frozen=True, slots=True)
-class _Member:
-    """A member of an object: its key, its value, and the offsets of key and value."""
+class _Part:
+    """A value of an object or list: its key or place, and the offsets of key, value and end."""
 
-    key: str
-    data: JsonValue
+    key: str | int
     start: int
     value: int
     end: int
 
 
 @dataclass(frozen=True, slots=True)
-class _Object:
-    """An object in a text: its offsets and its members."""
+class _Span:
+    """An object or list in a text: its offsets and its parts."""
 
     start: int
     end: int
-    members: tuple[_Member, ...]
+    parts: tuple[_Part, ...]
 
-    @property
-    def data(self) -> dict[str, JsonValue]:
-        """The object as Python has it."""
-        return {member.key: member.data for member in self.members}
-
-    def find(self, text: str, key: str) -> _Member | None:
-        """Return the member of this key; a key that is there twice is an `EditError`."""
-        found = [member for member in self.members if member.key == key]
+    def find(self, text: str, key: str | int) -> _Part | None:
+        """Return the part of this key or place; a key that is there twice is an `EditError`."""
+        found = [part for part in self.parts if part.key == key]
         if len(found) > 1:
             raise _problem(text, found[1].start, f"the key {key!r} occurs twice")
         return found[0] if found else None
@@ -70,94 +65,74 @@ class _Object:
 
 def has_container(text: str, container: str) -> bool:
     """Return True if the text has a place for entries."""
-    return _read(text, container)[1] is not None
+    return container in _read(text, container)
 
 
 def read_entry(text: str, container: str, name: str) -> JsonValue:
     """Return the entry, None if there is none."""
-    _, place = _read(text, container)
-    found = place.find(text, name) if place is not None else None
-    return found.data if found is not None else None
+    held = _read(text, container).get(container)
+    return held.get(name) if isinstance(held, dict) else None
 
 
 def with_entry(text: str, container: str, name: str, entry: JsonValue) -> str:
     """Return the text with the entry added, or put in place of one of the same name."""
-    root, place = _read(text, container)
-    newline = "\r\n" if "\r\n" in text else "\n"
-    if root is None:
-        gap = "" if not text or text.endswith("\n") else newline
-        return text + gap + _rendered(text, None, {container: {name: entry}}, "") + newline
-    if place is None:
-        changed = _inserted(text, root, root, container, {name: entry})
-    elif (found := place.find(text, name)) is not None:
-        inline = "\n" not in text[found.value : found.end] and "\n" not in text[root.start : root.end]
-        indent = _line_indent(text, found.start)
-        new = json.dumps(entry, ensure_ascii=False) if inline else _rendered(text, root, entry, indent)
-        changed = text[: found.value] + new + text[found.end :]
-    else:
-        changed = _inserted(text, root, place, name, entry)
-    held = place.data if place is not None else {}
-    if not _holds(changed, {**root.data, container: {**held, name: entry}}):
-        raise EditError(f"{name!r} cannot be added without changing something else")
-    return changed
+    _read(text, container)
+    return with_value(text, [container, name], entry)
 
 
 def without_entry(text: str, container: str, name: str, *, drop_container: bool = False) -> str:
     """Return the text without the entry; `drop_container` also removes a container that is empty then."""
-    root, place = _read(text, container)
-    if root is None or place is None or place.find(text, name) is None:
+    held = _read(text, container).get(container)
+    if not isinstance(held, dict) or name not in held:
         return text
-    held = {key: value for key, value in place.data.items() if key != name}
-    owner, key = (root, container) if drop_container and not held else (place, name)
-    expected = {**root.data, container: held}
-    if owner is root:
-        del expected[container]
-    for changed in _removals(text, owner, key):
-        if _holds(changed, expected):
-            return changed
-    raise EditError(f"{name!r} cannot be removed without changing something else")
+    return without_value(text, [container] if drop_container and len(held) == 1 else [container, name])
 
 
-def with_element(text: str, path: Sequence[str | int], value: JsonValue) -> str:
-    """Return the text with an element of a list put in place of the one at `path`, or behind the last one.
+def with_value(text: str, path: Path, value: JsonValue) -> str:
+    """Return the text with the value at a path, in place of the one that is there or behind the others.
 
-    Args:
-        text: A JSON text.
-        path: The keys and places that lead to the element, in a list that has one; the place of a new element
-            is the length of the list.
-        value: The element.
+    Objects that are missing on the path are added. A new value of a list has the length of the list as place.
     """
-    root, _ = _read(text, None)
-    spans, changed, held = _list_at(text, path)
-    last = int(path[-1])
-    newline = "\r\n" if "\r\n" in text else "\n"
-    start, end = spans[min(last, len(spans) - 1)]
-    indent = _line_indent(text, start)
-    inline = json.dumps(value, ensure_ascii=False)
-    if last < len(spans):
-        new = _rendered(text, root, value, indent) if "\n" in text[start:end] else inline
-        made = text[:start] + new + text[end:]
-        held[last] = value
+    data, newline = _read(text), "\r\n" if "\r\n" in text else "\n"
+    expected: Any = deepcopy(data)
+    owners = _owners(text, path)
+    if not owners:
+        gap = "" if not text or text.endswith("\n") else newline
+        return text + gap + _rendered(text, None, _nested(path, value), "") + newline
+    root, owner, key, rest = owners[0], owners[-1], path[len(owners) - 1], path[len(owners) :]
+    if (found := owner.find(text, key)) is None:
+        changed = _inserted(text, root, owner, key, _nested(rest, value))
     else:
-        own_line = text[:start].endswith(newline + indent)
-        new = newline + indent + _rendered(text, root, value, indent) if own_line else f" {inline}"
-        made = f"{text[:end]},{new}{text[end:]}"
-        held.append(value)
-    if not _holds(made, changed):
-        raise EditError("the element cannot be added without changing something else")
-    return made
+        outside = text[found.value : found.end] if isinstance(key, int) else text[root.start : root.end]
+        indent = _line_indent(text, found.start)
+        inline = "\n" not in outside
+        new = json.dumps(value, ensure_ascii=False) if inline else _rendered(text, root, value, indent)
+        changed = text[: found.value] + new + text[found.end :]
+    held = expected
+    for step in path[: len(owners) - 1]:
+        held = held[step]
+    if key == len(held) and isinstance(held, list):
+        held.append(_nested(rest, value))
+    else:
+        held[key] = _nested(rest, value)
+    if not _holds(changed, expected):
+        raise EditError(f"{_named(path)} cannot be added without changing something else")
+    return changed
 
 
-def without_element(text: str, path: Sequence[str | int]) -> str:
-    """Return the text without an element, by the path that leads to it, of a list that has others."""
-    spans, changed, held = _list_at(text, path)
-    last = int(path[-1])
-    begin, end = (spans[last - 1][1], spans[last][1]) if last else (spans[0][0], spans[1][0])
-    made = text[:begin] + text[end:]
-    del held[last]
-    if not _holds(made, changed):
-        raise EditError("the element cannot be removed without changing something else")
-    return made
+def without_value(text: str, path: Path) -> str:
+    """Return the text without the value at a path, which is there."""
+    expected: Any = deepcopy(_read(text))
+    held = expected
+    for step in path[:-1]:
+        held = held[step]
+    del held[path[-1]]
+    owner = _owners(text, path)[-1]
+    if found := owner.find(text, path[-1]):
+        for changed in _removals(text, owner, found):
+            if _holds(changed, expected):
+                return changed
+    raise EditError(f"{_named(path)} cannot be removed without changing something else")
 
 
 def is_empty(text: str) -> bool:
@@ -168,12 +143,12 @@ def is_empty(text: str) -> bool:
 # ---- reading
 
 
-def _read(text: str, container: str | None) -> tuple[_Object | None, _Object | None]:
-    """Return the root, None for a blank text, and the container, None if it is missing or not asked for."""
+def _read(text: str, container: str | None = None) -> dict[str, JsonValue]:
+    """Return the data of a text, nothing of a blank one; a container must be an object."""
     plain = _plain(text)
     start = _behind_trivia(plain, 0)
     if start == len(plain):
-        return None, None
+        return {}
     decode = json.JSONDecoder(parse_constant=_refuse).raw_decode
     try:
         value, end = decode(plain, start)
@@ -187,64 +162,56 @@ def _read(text: str, container: str | None) -> tuple[_Object | None, _Object | N
         raise _problem(text, end, f"expected the end of the file, found {text[end]!r}")
     if not isinstance(value, dict):
         raise _problem(text, start, "the file must hold an object, { … }")
-
-    def read_object(start: int) -> _Object:
-        members = []
-        offset = _behind_trivia(plain, start + 1)
-        while plain[offset] != "}":
-            key, end = decode(plain, offset)
-            value = _behind_trivia(plain, _behind_trivia(plain, end) + 1)
-            data, end = decode(plain, value)
-            members.append(_Member(key, data, offset, value, end))
-            offset = _behind_trivia(plain, end)
-            if plain[offset] == ",":
-                offset = _behind_trivia(plain, offset + 1)
-        return _Object(start, offset + 1, tuple(members))
-
-    root = read_object(start)
-    place = None if container is None else root.find(text, container)
-    if place is None:
-        return root, None
-    if not isinstance(place.data, dict):
-        raise _problem(text, place.value, f"{container!r} must be an object, {{ … }}")
-    return root, read_object(place.value)
+    if container is not None and container in value:
+        place = _span(plain, start).find(text, container)
+        if place and not isinstance(value[container], dict):
+            raise _problem(text, place.value, f"{container!r} must be an object, {{ … }}")
+    return value
 
 
-def _list_at(
-    text: str, path: Sequence[str | int]
-) -> tuple[list[tuple[int, int]], dict[str, JsonValue], list[JsonValue]]:
-    """Return the offsets of the elements of the list that a path leads into, and copies to change.
-
-    The copies are one of all data, and in it the list. The path leads through what is there.
-    """
-    root, _ = _read(text, None)
-    if root is None:
-        raise EditError("the file is empty")
-    plain, start = _plain(text), root.start
-    changed = deepcopy(root.data)
-    held: Any = changed
+def _owners(text: str, path: Path) -> list[_Span]:
+    """Return the objects and lists on a path, as far as they are there; none of a blank text."""
+    plain = _plain(text)
+    start = _behind_trivia(plain, 0)
+    if start == len(plain):
+        return []
+    owners = [_span(plain, start)]
     for step in path[:-1]:
-        start = next(begin for key, begin, _ in _parts(plain, start) if key == step)
-        held = held[step]
-    return [(begin, end) for _, begin, end in _parts(plain, start)], changed, held
+        found = owners[-1].find(text, step)
+        if found is None:
+            break
+        owners.append(_span(plain, found.value))
+    return owners
 
 
-def _parts(plain: str, start: int) -> list[tuple[str | int, int, int]]:
-    """Return the key or place of each value of the object or list at an offset, and its offsets."""
+def _span(plain: str, start: int) -> _Span:
+    """Return the object or list at an offset."""
     decode = json.JSONDecoder().raw_decode
-    found: list[tuple[str | int, int, int]] = []
+    parts: list[_Part] = []
     offset = _behind_trivia(plain, start + 1)
     while plain[offset] not in "}]":
-        key: str | int = len(found)
+        key: str | int = len(parts)
+        begin = offset
         if plain[start] == "{":
             key, end = decode(plain, offset)
             offset = _behind_trivia(plain, _behind_trivia(plain, end) + 1)
         _, end = decode(plain, offset)
-        found.append((key, offset, end))
+        parts.append(_Part(key, begin, offset, end))
         offset = _behind_trivia(plain, end)
         if plain[offset] == ",":
             offset = _behind_trivia(plain, offset + 1)
-    return found
+    return _Span(start, offset + 1, tuple(parts))
+
+
+def _nested(path: Path, value: JsonValue) -> JsonValue:
+    """Return the value in objects with the keys of a path."""
+    for key in reversed(path):
+        value = {str(key): value}
+    return value
+
+
+def _named(path: Path) -> str:
+    return "the element" if isinstance(path[-1], int) else repr(path[-1])
 
 
 def _plain(text: str) -> str:
@@ -282,29 +249,28 @@ def _behind_trivia(text: str, offset: int) -> int:
     return match.end() if match else offset
 
 
-def _holds(text: str, expected: dict[str, JsonValue]) -> bool:
+def _holds(text: str, expected: JsonValue) -> bool:
     try:
-        root, _ = _read(text, None)
+        return _read(text) == expected
     except EditError:
         return False
-    return (root.data if root is not None else {}) == expected
 
 
 # ---- changing
 
 
-def _inserted(text: str, root: _Object, owner: _Object, key: str, value: JsonValue) -> str:
-    """Return the text with a member added behind the others of an object, in the style of the file."""
+def _inserted(text: str, root: _Span, owner: _Span, key: str | int, value: JsonValue) -> str:
+    """Return the text with a value added behind the others of an object or list, in the style of the file."""
     newline = "\r\n" if "\r\n" in text else "\n"
-    members = owner.members
+    members, label = owner.parts, "" if isinstance(key, int) else f"{json.dumps(key)}: "
     one_line = "\n" not in text[owner.start : members[0].start if members else owner.end]
     if (members and one_line) or "\n" not in text[root.start : root.end]:
-        piece = f"{json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}"
+        piece = label + json.dumps(value, ensure_ascii=False)
         piece = " " + piece if members else piece
     else:
         base = _line_indent(text, owner.start)
         indent = _line_indent(text, members[0].start) if members else base + _unit(text, root)
-        piece = f"{newline}{indent}{json.dumps(key)}: {_rendered(text, root, value, indent)}"
+        piece = f"{newline}{indent}{label}{_rendered(text, root, value, indent)}"
         if not members and one_line:
             piece += newline + base
     if not members:
@@ -323,10 +289,9 @@ def _inserted(text: str, root: _Object, owner: _Object, key: str, value: JsonVal
     return text[:end] + "," + text[end:place] + piece + text[place:]
 
 
-def _removals(text: str, owner: _Object, key: str) -> Iterator[str]:
-    """Yield texts without a member: first without the line break before it, then with it."""
-    at = [member.key for member in owner.members].index(key)
-    member = owner.members[at]
+def _removals(text: str, owner: _Span, member: _Part) -> Iterator[str]:
+    """Yield texts without a part: first without the line break before it, then with it."""
+    at = owner.parts.index(member)
     behind = _behind_trivia(text, member.end)
     end = behind + 1 if text[behind] == "," else member.end
     before = text[: member.start].rstrip(" \t")
@@ -336,20 +301,20 @@ def _removals(text: str, owner: _Object, key: str) -> Iterator[str]:
             yield text[:begin] + text[end:]
         else:
             # the last member goes with the comma before it
-            comma = _behind_trivia(text, owner.members[at - 1].end)
+            comma = _behind_trivia(text, owner.parts[at - 1].end)
             yield text[:comma] + text[comma + 1 : begin] + text[end:]
 
 
-def _rendered(text: str, root: _Object | None, value: JsonValue, indent: str) -> str:
+def _rendered(text: str, root: _Span | None, value: JsonValue, indent: str) -> str:
     """Return a value over several lines, in the style of the file; `indent` is that of its first line."""
     unit = "  " if root is None else _unit(text, root)
     newline = "\r\n" if "\r\n" in text else "\n"
     return (newline + indent).join(json.dumps(value, ensure_ascii=False, indent=unit).split("\n"))
 
 
-def _unit(text: str, root: _Object) -> str:
+def _unit(text: str, root: _Span) -> str:
     """Return the indentation of one level."""
-    return (_line_indent(text, root.members[0].start) if root.members else "") or "  "
+    return (_line_indent(text, root.parts[0].start) if root.parts else "") or "  "
 
 
 def _line_indent(text: str, offset: int) -> str:
