@@ -121,7 +121,6 @@ def install_command(extra: str, *, options: str = "") -> str:
     """
     # imported here: rarely needed, and together slower to import than the rest of the package
     import json
-    import re
     import shlex
     from importlib.metadata import PackageNotFoundError, distribution
     from pathlib import Path
@@ -147,7 +146,7 @@ def install_command(extra: str, *, options: str = "") -> str:
         subdirectory = origin.get("subdirectory")
         target += f" @ {url}" + (f"#subdirectory={subdirectory}" if subdirectory else "")
     # double quotes work in every shell, except around these characters in Unix shells
-    quoted = shlex.quote(target) if re.search(r'["$`!]', target) else f'"{target}"'
+    quoted = shlex.quote(target) if set('"$`!').intersection(target) else f'"{target}"'
     return f"pip install {options}{quoted}"
 
 

@@ -247,7 +247,7 @@ def make_store(settings: Settings, place: Path | str | None = None) -> ManagedSt
     if place is None:
         place = settings.store or cache_folder(settings)
     if isinstance(place, Path):
-        from skillpager.stores import SqliteStore
+        from skillpager.stores.sqlite import SqliteStore
 
         return SqliteStore(place, max_bytes=settings.max_cache_bytes)
     if "://" not in place:  # before packages are asked for that a folder does not need

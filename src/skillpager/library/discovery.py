@@ -77,7 +77,7 @@ class FoundSkill:
         Raises:
             SkillPagerError: The store cannot be read, or does not have it any more.
         """
-        return self.path if self.published is None else self.published.shelf.read(self.name, scope)
+        return self.path if self.published is None else self.published.texts.read(self.name, scope)
 
     def read(self, *, scope: str, max_bytes: int = MAX_SKILL_BYTES) -> Skill:
         """Return the skill with its text, from the disk or a store.
@@ -90,7 +90,7 @@ class FoundSkill:
         return source if isinstance(source, Skill) else read_skill(source, scope=scope, max_bytes=max_bytes)
 
 
-class Shelf(Protocol):
+class PublishedTexts(Protocol):
     """Where the texts of published skills are."""
 
     def read(self, name: str, scope: str) -> Skill:
@@ -108,13 +108,13 @@ class Published:
         version: The version of the library that brought it.
         licence: SPDX expression of its licence, or `unknown`.
         key: Cache key of its index, as its publisher has built it.
-        shelf: Where its text is.
+        texts: Where its text is.
     """
 
     version: int
     licence: str
     key: str
-    shelf: Shelf = field(compare=False, repr=False)
+    texts: PublishedTexts = field(compare=False, repr=False)
 
 
 Keep = Callable[[FoundSkill], bool]

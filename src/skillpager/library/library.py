@@ -342,7 +342,7 @@ class Library:
 
         folder = self._cache
         if folder is None:
-            from skillpager.stores import SqliteStore
+            from skillpager.stores.sqlite import SqliteStore
 
             store = self.pager.store
             if isinstance(store, SqliteStore):

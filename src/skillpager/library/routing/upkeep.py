@@ -136,7 +136,7 @@ def _batches(skills: Sequence[FoundSkill], places: NDArray[np.intp]) -> Iterator
 def _bodies(skills: Sequence[FoundSkill]) -> Iterable[tuple[FoundSkill, str]]:
     """Return skills with the bodies of their SKILL.md, of those that are still what discovery read."""
     if skills[0].published is not None:
-        return skills[0].published.shelf.bodies(skills)
+        return skills[0].published.texts.bodies(skills)
     return ((found, body) for found in skills if (body := _body_of(found)) is not None)
 
 
