@@ -510,27 +510,7 @@ def test_facts_and_differences_come_from_the_folder(results: Results) -> None:
     assert facts["Data"] == "dev; queries by annotator"
     table = differences(results)
     assert "100 % by construction" in str(cells(table, "Judge")[2])
-    assert "mmr shows 10.0 nodes here, 24.7 there" in str(cells(table, "Encoder")[2])
-    assert "mmr@lambda=0.5 shows 10.0 nodes here, 4.0 there" in str(cells(table, "Encoder")[2])
     assert str(cells(table, "Queries")[1]) == "20, by annotator; 4 words in the median"
-
-
-def test_how_much_of_a_skill_a_query_needs_is_told(tmp_path: Path) -> None:
-    found = results_of(tmp_path, {"mmr": [True]})
-    assert "of the lines of its skill" not in str(cells(differences(found), "Queries")[2])
-    found.queries = [replace(query, critical=((5, 6),)) for query in found.queries]
-    # one of the six lines that are not blank: the heading, two sentences and the front matter
-    assert "needs 17 % of the lines of its skill" in str(cells(differences(found), "Queries")[2])
-
-
-def test_fragments_are_compared_on_the_papers_own_skills(tmp_path: Path) -> None:
-    own = differences(results_of(tmp_path / "own", {"mmr": [True]}))
-    assert "Splitter" not in set(own.rows["What"])
-    found = results_of(tmp_path / "gt", {"mmr": [True]}, subsets=("gt", "pool", "pool", "gt"))
-    there, here, effect = cells(differences(found), "Splitter")
-    assert there == "47.9 nodes a ground-truth skill"
-    assert "36.0 nodes" in str(here)
-    assert "holds 1.3 times the text" in str(effect)
 
 
 def test_another_judge_is_not_called_strict(tmp_path: Path) -> None:

@@ -153,8 +153,14 @@ class ChatModel:
             )
         except EndpointError as error:
             raise _no_answer(error) from None
-        usage = usage_in(answer) or _counted(answer, expected)
-        return Answer(value, model_in(answer), usage, _raw_usage(answer))
+        fields = answer if isinstance(answer, dict) else {}
+        model, raw = fields.get("model"), fields.get("usage")
+        return Answer(
+            value,
+            model if isinstance(model, str) else "",
+            _usage_of(answer, expected)[0],
+            raw if isinstance(raw, dict) else None,
+        )
 
     def _paid(self, expected: Usage) -> Callable[[Mapping[str, object]], object]:
         """Return a function that sends a request of so many tokens, if the limit allows, and pays for it."""
@@ -165,8 +171,8 @@ class ChatModel:
             self.spending.reserve(expected)
             try:
                 answer = self._endpoint.post("chat", body)
-                reported = usage_in(answer)
-                self.spending.pay(reported or _counted(answer, expected), counted=reported is not None)
+                usage, counted = _usage_of(answer, expected)
+                self.spending.pay(usage, counted=counted)
                 return answer
             finally:
                 self.spending.release(expected)
@@ -306,34 +312,14 @@ class _CountedTokens(BaseModel):
     completion_tokens: int = Field(ge=0)
 
 
-def usage_in(answer: object) -> Usage | None:
-    """Return the tokens that an endpoint counted, if it did."""
+def _usage_of(answer: object, expected: Usage) -> tuple[Usage, bool]:
+    """Return the tokens of an answer, and whether the endpoint counted them: else they are counted here."""
     try:
-        counted = read_as(_CountedTokens, _raw_usage(answer))
+        counted = read_as(_CountedTokens, answer.get("usage") if isinstance(answer, dict) else None)
+        return Usage(counted.prompt_tokens, counted.completion_tokens), True
     except ValueError:
-        return None
-    return Usage(counted.prompt_tokens, counted.completion_tokens)
-
-
-def _raw_usage(answer: object) -> JsonObject | None:
-    match answer:
-        case {"usage": dict(raw)}:
-            return raw
-    return None
-
-
-def model_in(answer: object) -> str:
-    """Return the endpoint's name of the model that answered; may be empty."""
-    match answer:
-        case {"model": str(name)}:
-            return name
-    return ""
-
-
-def _counted(answer: object, expected: Usage) -> Usage:
-    """Return the tokens of question and answer, counted here."""
+        pass
     try:
-        written = default_counter().count(content_in(answer))
+        return Usage(expected.tokens_in, default_counter().count(content_in(answer))), False
     except ValueError:
-        written = 0
-    return Usage(expected.tokens_in, written)
+        return Usage(expected.tokens_in, 0), False

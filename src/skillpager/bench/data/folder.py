@@ -195,16 +195,6 @@ def read_records(path: Path, kind: type[AnyRecord]) -> Iterator[AnyRecord]:
                 ) from error
 
 
-def check_new(folder: Path, how: str) -> None:
-    """Check that a folder for new files is not there yet, or empty; `how` ends the advice: `with --out`.
-
-    Raises:
-        BenchError: It holds something already, or is a file.
-    """
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise BenchError(f"{folder} is there already and holds something: name a new folder {how}.")
-
-
 def append_records(path: Path, records: Iterable[Record]) -> None:
     """Append records to a JSONL file, created if need be; a cut last line is removed first.
 
