@@ -256,6 +256,6 @@ def messages(folder: Path, outcomes: Callable[[str], Ran]) -> Iterator[str]:
         # what a usage error says above its last line differs between versions of typer
         said = done.err if done.code == 1 else done.err.splitlines()[-1] + "\n"
         said = said.replace(str(folder / "files"), "{files}")
-        for extra in ("openai", "plot"):  # depends on how this copy was installed
+        for extra in ("openai",):  # depends on how this copy was installed
             said = said.replace(install_command(extra), f'pip install "skillpager[{extra}]"')
         yield f"# {name}\n$ {variables}skillpager {command}\nexit code {done.code}\n{said}"

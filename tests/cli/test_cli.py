@@ -638,7 +638,7 @@ def test_doctor_tells_where_settings_come_from_and_what_is_missing(skillpager: R
     assert origins["cache_dir"] == "environment"
     assert origins["mmr_lambda"] == "default"
     assert found["healthy"] is True
-    assert set(found["extras"]) >= {"openai", "plot", "st", "tokens"}
+    assert set(found["extras"]) >= {"openai", "bench", "st", "tokens"}
 
 
 def test_doctor_tells_the_effect_of_each_setting_without_a_value(skillpager: Run) -> None:
@@ -903,8 +903,8 @@ def test_a_title_names_a_section(skillpager: Run, library: SkillPager) -> None:
 
 
 def test_a_module_of_an_extra_is_known_by_its_package() -> None:
-    extra, packages = next((extra, packages) for extra, packages in read_extras().items() if extra == "plot")
-    told = missing_extra(f"{packages[0]}.pyplot")
+    extra, packages = next((extra, packages) for extra, packages in read_extras().items() if extra == "openai")
+    told = missing_extra(f"{packages[0]}.client")
     assert told is not None
     assert install_command(extra) in str(told)
     assert missing_extra("no_such_module") is None
