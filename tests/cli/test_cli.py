@@ -903,7 +903,9 @@ def test_a_title_names_a_section(skillpager: Run, library: SkillPager) -> None:
 
 
 def test_a_module_of_an_extra_is_known_by_its_package() -> None:
-    extra, packages = next((extra, packages) for extra, packages in read_extras().items() if extra == "openai")
+    extra, packages = next(
+        (extra, packages) for extra, packages in read_extras().items() if extra == "openai"
+    )
     told = missing_extra(f"{packages[0]}.client")
     assert told is not None
     assert install_command(extra) in str(told)

@@ -6,10 +6,9 @@ golden format of the tests, so they hold no times, paths or colors.
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby, pairwise
-from math import ceil
+from itertools import groupby
 
 from skillpager.display_text import one_line
 from skillpager.output.formatting import line_range, lines_between, percent, snippet
@@ -32,11 +31,10 @@ from skillpager.types import (
 # a map takes at most so many tokens, or this share of the skill's tokens if that is more
 MAP_TOKENS = 400
 MAP_SHARE = 0.1
+# a map with fewer lines tells too little of a large skill
+LEAST_LINES = 8
 # characters of a title; the Agent Skills specification allows as many for a name
 TITLE_CHARS = 64
-TITLES_BETWEEN = " · "
-# characters of the titles of sections that share a line
-TITLES_CHARS = 2 * TITLE_CHARS
 # types of nodes that a line counts; the others are counted together
 COUNTED_TYPES = 3
 # characters of a text without a heading that name it
@@ -106,31 +104,22 @@ class _Part:
     Attributes:
         title: The heading's title, the first words of a text without a heading, or the file's path.
         depth: Number of parts that contain it.
-        file: The file that it begins in.
-        end_file: The file that it ends in; another one if files share a line.
+        file: Its file.
         start_line: Line of its heading, or of its first node; 0 for a file with nothing folded into it.
         end_line: Its last line.
         nodes: Its nodes.
+        is_file: Whether it is a file, not a section.
         sections: Number of sections folded into it.
-        files: Number of files that it is; 0 for a section.
-        joined: Whether it is several neighbours.
     """
 
     title: str
     depth: int
     file: str
-    end_file: str
     start_line: int
     end_line: int
     nodes: tuple[Node, ...] = ()
+    is_file: bool = False
     sections: int = 0
-    files: int = 0
-    joined: bool = False
-
-    @property
-    def all_sections(self) -> int:
-        """Number of sections that it is or holds."""
-        return self.sections + (self.files == 0)
 
 
 def outline_map(
@@ -145,8 +134,8 @@ def outline_map(
     """Return a map of the skill: for each section its title, lines, tokens and number of nodes by type.
 
     It has at most `MAP_TOKENS` tokens, or `MAP_SHARE` of the skill's if that is more. If the sections do not
-    fit, the deepest ones are folded into those that contain them, the shortest first. Of the first level
-    that would vanish, neighbours share a line where there is room. The first line always stays.
+    fit, the deepest level is folded into the sections that contain it, then the next. If fewer than
+    `LEAST_LINES` lines would remain, the beginning of the map is shown instead. The first line always stays.
 
     Args:
         index: The skill's index.
@@ -159,22 +148,31 @@ def outline_map(
     ceiling = max(MAP_TOKENS, int(index.full_tokens * MAP_SHARE))
     ceiling = ceiling if max_tokens is None else min(ceiling, max_tokens)
     parts = list(_parts(index))
+    total = sum(not part.is_file for part in parts)
     tag = skill_tag(index.skill)
 
-    def render(shown: Sequence[_Part], *, guide: bool) -> str:
+    def render(shown: Sequence[_Part], guide: bool) -> str:
         lines = [summary(index), *(_part_line(part, index) for part in shown)]
+        hidden = total - sum((not part.is_file) + part.sections for part in shown)
+        lines += [f"{hidden} more section{'' if hidden == 1 else 's'} not shown"] if hidden and shown else []
         lines += [_guide(shown, index, show, list_nodes, tag)] if guide and shown else []
         lines += [folder] if folder else []
         return notice_of(tag) + "\n".join(lines) + "\n"
 
-    for guide in (True, False):  # a command may be longer than the ceiling
+    def fits(shown: Sequence[_Part], guide: bool = True) -> bool:
+        return counter.count(render(shown, guide)) <= ceiling
 
-        def fits(shown: Sequence[_Part], guide: bool = guide) -> bool:
-            return counter.count(render(shown, guide=guide)) <= ceiling
-
-        if shown := _fold_to_fit(parts, fits):
-            return SkillMap(render(shown, guide=guide), sum(part.sections for part in shown))
-    return SkillMap(render([], guide=False), sum(part.all_sections for part in parts))
+    deepest = max((part.depth for part in parts), default=0)
+    levels = [_folded(parts, depth) for depth in range(deepest + 1)]
+    fitting = [level for level in levels if fits(level)]
+    if fitting and (len(fitting) == len(levels) or len(fitting[-1]) >= LEAST_LINES):
+        return SkillMap(render(fitting[-1], True), sum(part.sections for part in fitting[-1]))
+    level = levels[len(fitting)]  # the outermost that does not fit
+    guide = fits(level[:1])  # a command may be longer than the ceiling
+    sizes = range(1, len(level) + 1)
+    size = bisect_left(sizes, True, key=lambda size: not fits(level[:size], guide))
+    own_lines = sum(not part.is_file for part in level[:size])
+    return SkillMap(render(level[:size], guide), total - own_lines)
 
 
 def _parts(index: SkillIndex) -> Iterator[_Part]:
@@ -182,7 +180,7 @@ def _parts(index: SkillIndex) -> Iterator[_Part]:
     several = len(index.skill.files) > 1
     for path, tiles in groupby(document_order(index), key=lambda tile: tile.span.file):
         if several:
-            yield _Part(path, 0, path, path, 0, 0, files=1)
+            yield _Part(path, 0, path, 0, 0, is_file=True)
         sections: list[list[Tile]] = []
         for tile in tiles:
             if not sections or isinstance(tile, Heading):
@@ -198,109 +196,29 @@ def _parts(index: SkillIndex) -> Iterator[_Part]:
             last = others[-1] if others else first
             depth = several + max(0, len(above) - 1)
             nodes = tuple(tile for tile in (first, *others) if isinstance(tile, Node))
-            yield _Part(title, depth, path, path, first.span.start_line, last.span.end_line, nodes)
+            yield _Part(title, depth, path, first.span.start_line, last.span.end_line, nodes)
 
 
-def _fold_to_fit(parts: list[_Part], fits: Callable[[list[_Part]], bool]) -> list[_Part] | None:
-    """Return the parts, as few of them folded as is needed so that they fit; None if they cannot."""
-    for depth in range(max((part.depth for part in parts), default=0), 0, -1):
-        if fits(parts):
-            return parts
-        folded = _folded(parts, _runs(parts, depth))
-        if fits(folded):
-            return _fold_some(parts, depth, fits) or _join_some(parts, depth, fits) or folded
-        parts = folded
-    return parts if fits(parts) else _join_some(parts, 0, fits)
-
-
-def _fold_some(parts: list[_Part], depth: int, fits: Callable[[list[_Part]], bool]) -> list[_Part] | None:
-    """Return the parts with some runs of this depth folded, the shortest first; None if all have to be."""
-    # what is short is soon read without a map
-    runs = sorted(_runs(parts, depth), key=lambda run: sum(map(_tokens, parts[run.start : run.stop])))
-    return _first_fitting(lambda count: _folded(parts, runs[:count]), range(1, len(runs)), fits)
-
-
-def _join_some(parts: list[_Part], depth: int, fits: Callable[[list[_Part]], bool]) -> list[_Part] | None:
-    """Return the parts with a few neighbours of this depth on each line; None if they cannot fit."""
-    runs = _runs(parts, depth)
-    sizes = range(2, max(map(len, runs), default=1) + 1)
-    return _first_fitting(lambda size: _joined(parts, runs, size), sizes, fits)
-
-
-def _first_fitting(
-    make: Callable[[int], list[_Part]], numbers: range, fits: Callable[[list[_Part]], bool]
-) -> list[_Part] | None:
-    """Return what `make` makes of the first number with which it fits; a larger number makes it shorter."""
-    first = bisect_left(numbers, True, key=lambda number: fits(make(number)))
-    # titles differ in length, so a larger number may take a token more
-    return next((made for number in numbers[first:] if fits(made := make(number))), None)
-
-
-def _runs(parts: Sequence[_Part], depth: int) -> list[range]:
-    """Return the places of neighbours of this depth, given that no part is deeper."""
-    runs = groupby(range(len(parts)), key=lambda place: parts[place].depth == depth)
-    places = [list(run) for here, run in runs if here]
-    return [range(run[0], run[-1] + 1) for run in places]
-
-
-def _folded(parts: Sequence[_Part], runs: Sequence[range]) -> list[_Part]:
-    """Return the parts with each run folded into the part before it, which contains it."""
+def _folded(parts: Sequence[_Part], depth: int) -> list[_Part]:
+    """Return the parts up to a depth, with deeper ones folded into those that contain them."""
     found: list[_Part] = []
-    ends = {run.start: run.stop for run in runs}
-    place = 0
-    while place < len(parts):
-        if end := ends.get(place):
-            found[-1] = _merged(found[-1], parts[place:end])
-        else:
-            found.append(parts[place])
-        place = end or place + 1
-    return found
-
-
-def _joined(parts: Sequence[_Part], runs: Sequence[range], size: int) -> list[_Part]:
-    """Return the parts with at most `size` neighbours of a run on a line, about as many on each."""
-    stops: dict[int, int] = {}
-    for run in runs:
-        lines = ceil(len(run) / size)
-        cuts = [run.start + number * len(run) // lines for number in range(lines + 1)]
-        stops |= pairwise(cuts)
-    found: list[_Part] = []
-    place = 0
-    while place < len(parts):
-        first, *others = parts[place : stops.get(place, place + 1)]
-        titles = [_title(part, TITLE_CHARS // 2) for part in (first, *others)]
-        found.append(
-            replace(_merged(first, others), title=TITLES_BETWEEN.join(titles), joined=True)
-            if others
-            else first
+    for part in parts:
+        if part.depth <= depth or not found:
+            found.append(part)
+            continue
+        found[-1] = replace(
+            found[-1],
+            start_line=found[-1].start_line or part.start_line,
+            end_line=part.end_line,
+            nodes=(*found[-1].nodes, *part.nodes),
+            sections=found[-1].sections + 1,
         )
-        place += 1 + len(others)
     return found
-
-
-def _merged(first: _Part, others: Sequence[_Part]) -> _Part:
-    return replace(
-        first,
-        end_file=others[-1].end_file,
-        start_line=first.start_line or others[0].start_line,
-        end_line=others[-1].end_line,
-        nodes=tuple(node for part in (first, *others) for node in part.nodes),
-        sections=first.sections + sum(part.all_sections for part in others),
-        files=first.files + sum(part.files for part in others),
-    )
-
-
-def _tokens(part: _Part) -> int:
-    return sum(node.tokens for node in part.nodes)
-
-
-def _title(part: _Part, width: int) -> str:
-    return one_line(part.title, width) or "(no title)"
 
 
 def _part_line(part: _Part, index: SkillIndex) -> str:
     """Return the line of a part, such as `Restore L9-30 410t: 4 step, 2 example, + 3 sections`."""
-    line = f"{'  ' * part.depth}{_title(part, TITLES_CHARS if part.joined else TITLE_CHARS)}"
+    line = f"{'  ' * part.depth}{one_line(part.title, TITLE_CHARS) or '(no title)'}"
     if not part.start_line:
         return line
     if place := _place(part, index):
@@ -309,22 +227,16 @@ def _part_line(part: _Part, index: SkillIndex) -> str:
     counts = [f"{count} {kind}" for kind, count in types[:COUNTED_TYPES]]
     others = sum(count for _, count in types[COUNTED_TYPES:])
     counts += [f"{others} other"] if others else []
-    for count, word in ((part.files - 1, "file"), (part.sections, "section")):
-        counts += [f"+ {count} {word}{'' if count == 1 else 's'}"] if count > 0 else []
-    size = f" {_tokens(part)}t" if part.nodes else ""
+    counts += [f"+ {part.sections} section{'' if part.sections == 1 else 's'}"] if part.sections else []
+    size = f" {sum(node.tokens for node in part.nodes)}t" if part.nodes else ""
     return f"{line}{size}: {', '.join(counts)}" if counts else line
 
 
 def _place(part: _Part, index: SkillIndex) -> str:
-    """Return the lines of a part, or the ids of its nodes if lines of one file do not say where it is."""
-    entry = index.skill.files[0].path
-    shown = part.file == entry or (
-        is_file_address(part.file) and one_line(part.file, TITLE_CHARS) == part.file
-    )
-    if part.file == part.end_file and (shown or not part.nodes):
+    """Return the lines of a part, or the ids of its nodes if no line can name its file."""
+    whole_name = is_file_address(part.file) and one_line(part.file, TITLE_CHARS) == part.file
+    if part.file == index.skill.files[0].path or whole_name or not part.nodes:
         return lines_between(part.start_line, part.end_line)
-    if not part.nodes:
-        return ""
     first, last = part.nodes[0].id, part.nodes[-1].id
     return first if first == last else f"{first}-{last}"
 
