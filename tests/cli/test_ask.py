@@ -9,7 +9,7 @@ import pytest
 
 import sample_indexes
 from cli_process import ROOT, SAMPLES, Ran, environment, invoke, run
-from golden import ASKED, FOLDER, asked_text
+from golden import ASKED, asked_text, check
 from skillpager import SkillPager
 from skillpager.json_types import to_json
 from skillpager.library import Library
@@ -47,7 +47,7 @@ def library(cache: Path) -> Iterator[Library]:
 
 @pytest.mark.parametrize("name", ASKED)
 def test_pages_are_those_of_the_golden_files(cache: Path, name: str) -> None:
-    assert asked_text(name, cache) == (FOLDER / name).read_text(encoding="utf-8")
+    check(name, asked_text(name, cache))
 
 
 def test_one_skill_gives_the_page_of_that_skill(ask: Ask, cache: Path) -> None:
