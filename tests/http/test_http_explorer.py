@@ -1,9 +1,7 @@
 """The routes of the explorer: files that anyone may have, documents that need the token."""
 
 import re
-import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
@@ -82,22 +80,3 @@ def test_a_name_is_never_a_path(client: httpx.Client, name: str) -> None:
 def test_the_explorer_is_no_part_of_the_api(client: httpx.Client) -> None:
     paths = client.get("/v1/openapi.json", headers=TOKEN).json()["paths"]
     assert not [path for path in paths if path == "/" or path.startswith("/explorer")]
-
-
-def test_the_service_answers_while_a_hostile_document_is_rendered(pager: SkillPager, tmp_path: Path) -> None:
-    folder = tmp_path / "hostile"
-    folder.mkdir()
-    blank = "\n" * 19_000
-    fences = f"```c\n{blank}```\n" + "```c\n" + "a (" * 1_500 + "\n```\n"
-    text = f"---\nname: hostile\ndescription: Hostile.\n---\n# Title\n\n{fences}\n\n{'![' * 20_000}\n"
-    (folder / "SKILL.md").write_text(text, encoding="utf-8")
-    with running(pager, folder=tmp_path) as service, ThreadPoolExecutor(1) as threads:
-        answer = threads.submit(service.client.get, "/explorer/document/hostile")
-        longest, asked = 0.0, 0
-        while not answer.done():
-            before = time.monotonic()
-            assert service.client.get("/healthz").status_code == 200
-            longest, asked = max(longest, time.monotonic() - before), asked + 1
-        assert answer.result().json()["files"][0]["html"].count("data-node") == 3
-    assert asked
-    assert longest < 60  # a busy machine; the pattern that reads the blank lines takes more than a minute

@@ -1,6 +1,5 @@
 """Routing and pages of a whole library over HTTP, as the library makes them."""
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -32,12 +31,6 @@ def told(client: httpx.Client, path: str, **fields: object) -> Any:
     answer = client.post(path, json=fields)
     assert answer.status_code == 200, answer.text
     return answer.json()
-
-
-def pages_made(client: httpx.Client) -> float:
-    """Return how many pages the service has made, by its own count."""
-    counts = re.findall(r"^skillpager_pages_total\{.*\} (.+)$", client.get("/metrics").text, re.MULTILINE)
-    return sum(map(float, counts))
 
 
 def test_a_route_is_that_of_the_library(client: httpx.Client, pager: SkillPager) -> None:
@@ -116,15 +109,6 @@ def test_where_nothing_fits_it_is_said(client: httpx.Client) -> None:
     form = told(client, "/v1/ask", query=QUERY, max_tokens=5)
     assert form["least_tokens"] > 5
     assert form["has_fit"]
-
-
-def test_one_skill_has_its_own_page_and_counts_as_one(client: httpx.Client) -> None:
-    before = pages_made(client)
-    form = told(client, "/v1/ask", query=QUERY, max_skills=1)
-    assert pages_made(client) == before + 1
-    page = told(client, "/v1/page", query=QUERY, skill="postgres-backup", max_tokens=900)
-    assert form["text"] == page["text"]
-    assert form["parts"][0]["page"]["selection"] == page["selection"]
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,7 @@
 
 import json
 import os
-import time
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -12,18 +10,14 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-import golden
 from conftest import SAMPLES
 from http_running import ASKED, QUERY, running
 from skillpager import SkillPager
 from skillpager.http.options import ServerOptions
 from skillpager.json_types import JsonObject, to_json
-from skillpager.library import FoundSkill, Library
+from skillpager.library import Library
 from skillpager.strategies.registry import FAMILIES
 from skillpager.types import Style
-
-LONG_LIST = 20_000
-LONG_LIST_SECONDS = 8.0  # of the processor
 
 
 @pytest.fixture(scope="module")
@@ -64,13 +58,6 @@ def test_what_a_client_has_is_named_and_a_read_stays_within_its_ceiling(
     expected = pager.expand(SAMPLES / "postgres-backup", "n0-n40", max_tokens=200)
     assert read == plain(to_json(expected))
     assert 0 < read["tokens"] <= 200
-
-
-@pytest.mark.parametrize("name", golden.QUERIES)
-def test_a_page_is_the_golden_one(client: httpx.Client, name: str) -> None:
-    show = f"skillpager show examples/skills/{name}"
-    page = ask(client, skill=name, query=golden.QUERIES[name], max_nodes=12, show=show)
-    assert page["text"] == (golden.FOLDER / f"{name}.page.md").read_bytes().decode()
 
 
 @pytest.mark.parametrize(
@@ -134,14 +121,6 @@ def test_what_is_inside_a_skill_is_told_as_everywhere(
     assert answer.json() == plain(to_json(index, "nodes", part))
 
 
-def test_the_source_is_the_files_to_the_letter(client: httpx.Client) -> None:
-    sources = client.get("/v1/skills/kubernetes-debugging/source").json()["sources"]
-    assert len(sources) > 1
-    for file in sources:
-        written = (SAMPLES / "kubernetes-debugging" / file["path"]).read_bytes().decode()
-        assert file["text"] == written
-
-
 def test_nodes_are_all_or_those_asked_for(client: httpx.Client, pager: SkillPager) -> None:
     index = pager.index(SAMPLES / "git-bisect")
     every = client.get("/v1/skills/git-bisect/nodes").json()["nodes"]
@@ -159,25 +138,6 @@ def test_the_skills_are_those_of_the_library(pager: SkillPager, tmp_path: Path) 
     library = Library(pager, [tmp_path])
     assert told["skills"] == [plain(to_json(found)) for found in library.skills()]
     assert [(found["name"], "UTF-16" in found["problem"]) for found in told["left_out"]] == [("broken", True)]
-
-
-def test_a_list_of_thousands_of_skills_takes_a_moment(
-    pager: SkillPager, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    skills = [
-        FoundSkill(f"skill-{number}", "Number.", Path(f"/skills/{number}"), None, None)
-        for number in range(LONG_LIST)
-    ]
-    hidden = [replace(skill, shadowed_by=skill.path) for skill in skills[::10]]
-    monkeypatch.setattr(Library, "skills", lambda *_, **__: skills)
-    monkeypatch.setattr(Library, "found", lambda *_, **__: skills + hidden)
-    with running(pager) as service:
-        started = time.process_time()
-        told = service.client.get("/v1/skills").json()
-        took = time.process_time() - started
-    assert (len(told["skills"]), len(told["left_out"])) == (LONG_LIST, LONG_LIST // 10)
-    # looking for each in the list of all took minutes
-    assert took < LONG_LIST_SECONDS
 
 
 def test_a_skill_may_be_called_anything(pager: SkillPager, tmp_path: Path) -> None:
@@ -217,13 +177,6 @@ def test_strategies_say_what_they_heed(client: httpx.Client) -> None:
     }
     closed = {name for name, each in told.items() if each["problem"]}
     assert closed == {"reranker", "llmlingua2", "openprovence", "llm_outline"}
-
-
-def test_every_strategy_that_is_offered_makes_a_page(client: httpx.Client) -> None:
-    told = client.get("/v1/strategies").json()["strategies"]
-    pages = [ask(client, strategy=each["name"], max_nodes=2) for each in told if not each["problem"]]
-    assert len(pages) == 17  # every family but the four that need a model of others
-    assert all(page["nodes"] for page in pages)
 
 
 def test_models_of_others_are_the_owners_to_allow(client: httpx.Client, open_client: httpx.Client) -> None:
@@ -291,11 +244,6 @@ def test_what_the_client_has_is_not_sent_again(client: httpx.Client, path: str) 
         again = client.get(path, headers={"If-None-Match": seen})
         assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", etag)
     assert client.get(path, headers={"If-None-Match": '"other"'}).content == first.content
-
-
-def test_scopes_and_skills_have_etags_of_their_own(client: httpx.Client) -> None:
-    urls = ["kubernetes-debugging/outline", "kubernetes-debugging/outline?scope=body", "git-bisect/outline"]
-    assert len({client.get(f"/v1/skills/{url}").headers["etag"] for url in urls}) == 3
 
 
 def test_names_and_folders_that_are_not_utf8_are_told_in_utf8(pager: SkillPager, tmp_path: Path) -> None:

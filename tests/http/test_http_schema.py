@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 import httpx
 import pytest
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import ConfigDict, TypeAdapter
 
 from http_running import ASKED, running
 from skillpager import SkillPager
@@ -140,15 +140,6 @@ def test_pages_hold_what_their_type_says_and_nothing_else(client: httpx.Client) 
     told = validated(ExplainedPageJson, answer)
     assert set(told) == set(ExplainedPageJson.__annotations__)
     assert told == answer.json()
-
-
-def test_an_answer_with_a_further_or_missing_field_is_noticed(client: httpx.Client) -> None:
-    page = client.post("/v1/page", json=ASKED).json()
-    further = {**page, "nodes": [{**page["nodes"][0], "colour": "red"}]}
-    missing = {name: value for name, value in page.items() if name != "tokens"}
-    for answer in (further, missing):
-        with pytest.raises(ValidationError):
-            validated(ExplainedPageJson, httpx.Response(200, json=answer))
 
 
 def test_the_schemas_of_answers_are_closed_and_named_as_ever(document: Any) -> None:

@@ -15,19 +15,9 @@ from cli_process import SAMPLES, environment, hide, run
 from http_running import ASKED, TIME_LIMIT, child
 from skillpager import SkillPager
 from skillpager.errors import install_command
-from skillpager.json_types import to_json
 
 # long enough to be at work on when the signal comes, short enough for a test
 PARAGRAPHS = 400
-
-
-def test_it_serves_the_librarys_page_and_says_where(tmp_path: Path, pager: SkillPager) -> None:
-    with child(tmp_path) as service:
-        page = service.client.post("/v1/page", json=ASKED).json()
-    expected = to_json(pager.page(SAMPLES / "postgres-backup", ASKED["query"]))
-    assert page == json.loads(json.dumps(expected))
-    assert len(service.said) == 1
-    assert "serving at http://127.0.0.1:" in service.said[0]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -138,13 +128,3 @@ def test_many_clients_at_once_get_their_own_pages(tmp_path: Path, pager: SkillPa
             return [page["text"] == expected[name] for page, name in zip(pages, chosen, strict=True)]
 
         assert all(all(same) for same in clients.map(ask, range(8)))
-
-
-def test_the_examples_of_the_help_text_start(tmp_path: Path) -> None:
-    told = run("serve", "--help", env=environment(tmp_path / "cache")).out
-    examples = [line.split()[2:] for line in told.splitlines() if line.startswith("    skillpager serve")]
-    assert len(examples) == 3
-    for options in examples:
-        assert options.pop(0) == "examples/skills"
-        with child(tmp_path, *options) as service:
-            assert service.client.get("/healthz").is_success
