@@ -120,4 +120,4 @@ command._warm = server.serve_pipe = lambda *_: None
 """
     loaded = modules(program, "mcp", SAMPLES, env=env)
     assert "mcp.server" in loaded
-    assert not packages(loaded) & {"onnxruntime", "tokenizers", "rich", "markdown_it", "sentencex"}
+    assert not packages(loaded) & {"numpy", "onnxruntime", "tokenizers", "rich", "markdown_it", "sentencex"}

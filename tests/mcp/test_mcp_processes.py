@@ -84,12 +84,14 @@ def test_options_of_the_command_reach_the_tools(tmp_path: Path) -> None:
 
 
 def test_stdout_holds_the_protocol_and_nothing_else(tmp_path: Path) -> None:
+    # half a character, as a client in JavaScript cuts a text within an emoji
+    asked = {"name": "git-bisect", "query": "Find the bad commit \ud83d"}
     initialized = {"jsonrpc": "2.0", "method": "notifications/initialized"}
     call = {
         "jsonrpc": "2.0",
         "id": 2,
         "method": "tools/call",
-        "params": {"name": PAGE[0], "arguments": PAGE[1]},
+        "params": {"name": "load_skill", "arguments": asked},
     }
     process = started(tmp_path)
     assert process.stdin is not None
@@ -101,7 +103,9 @@ def test_stdout_holds_the_protocol_and_nothing_else(tmp_path: Path) -> None:
         if "id" in message:
             lines.append(process.stdout.readline())
     rest, said = process.communicate(timeout=TIME_LIMIT)
-    assert [json.loads(line)["id"] for line in lines] == [1, 2]
+    answers = [json.loads(line) for line in lines]
+    assert [answer["id"] for answer in answers] == [1, 2]
+    assert "bisect" in answers[1]["result"]["content"][0]["text"]
     assert rest == ""
     assert process.returncode == 0
     assert "Traceback" not in said
@@ -257,70 +261,3 @@ def test_tools_and_their_arguments_are_those_of_the_docs(pager: SkillPager) -> N
         assert documented == {tool.name: list(tool.input_schema["properties"]) for tool in tools}
 
     with_client(server_of(pager, SAMPLES), ask)
-
-
-def test_half_a_character_in_a_query_is_answered(tmp_path: Path) -> None:
-    started = child(SAMPLES, cache=tmp_path)
-    process = subprocess.Popen(
-        [started.command, *started.args], env=started.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    )
-    call = {"name": "load_skill", "arguments": {"name": "git-bisect", "query": "Find the bad commit \ud83d"}}
-    messages = [
-        INITIALIZE,
-        {"jsonrpc": "2.0", "method": "notifications/initialized"},
-        {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call},
-    ]
-    assert process.stdin is not None
-    assert process.stdout is not None
-    with process:
-        for message in messages:
-            process.stdin.write(json.dumps(message).encode() + b"\n")
-            process.stdin.flush()
-        answers = [json.loads(process.stdout.readline()) for _ in range(2)]
-        process.stdin.close()
-    assert [answer["id"] for answer in answers] == [1, 2]
-    assert "bisect" in answers[1]["result"]["content"][0]["text"]
-    assert process.returncode == 0
-
-
-def test_a_call_that_was_cancelled_over_stdio_was_not_sent(tmp_path: Path) -> None:
-    # its index takes seconds, so the call is cancelled while it is made
-    (tmp_path / "skills" / "large").mkdir(parents=True)
-    parts = [
-        f"## Part {n}\n\nStep {n}: check the {n}th valve. If it leaks, close it.\n" for n in range(1_000)
-    ]
-    (tmp_path / "skills" / "large" / "SKILL.md").write_text("# Large\n\n" + "\n".join(parts))
-    started = child(tmp_path / "skills", cache=tmp_path / "cache")
-    calls = [
-        ("load_skill", {"name": "large", "query": "Check the 17th valve.", "budget_tokens": 500}),
-        ("get_skill_outline", {"name": "large", "budget_tokens": 500}),
-        ("load_skill", {"name": "large", "query": "Check the 17th valve.", "budget_tokens": 500}),
-    ]
-    process = subprocess.Popen(
-        [started.command, *started.args], env=started.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    )
-    assert process.stdin is not None
-    assert process.stdout is not None
-
-    def send(method: str, params: dict[str, Any], **number: int) -> None:
-        message = {"jsonrpc": "2.0", "method": method, "params": params, **number}
-        process.stdin.write(json.dumps(message).encode() + b"\n")  # type: ignore[union-attr]
-        process.stdin.flush()  # type: ignore[union-attr]
-
-    with process:
-        send("initialize", INITIALIZE["params"], id=1)
-        send("notifications/initialized", {})
-        assert json.loads(process.stdout.readline())["id"] == 1
-        for number, (tool, arguments) in enumerate(calls, start=2):
-            if number == len(calls) + 1:
-                time.sleep(3)  # the cancelled page has been made by now
-            send("tools/call", {"name": tool, "arguments": arguments}, id=number)
-            if number == 2:
-                time.sleep(1)
-                send("notifications/cancelled", {"requestId": number})
-                continue
-            while (answer := json.loads(process.stdout.readline())).get("id") != number:
-                assert "result" not in answer, "the call had been answered before it was cancelled"
-        process.stdin.close()
-    assert "17th valve" in answer["result"]["content"][0]["text"]
-    assert KNOWN not in answer["result"]["content"][0]["text"]

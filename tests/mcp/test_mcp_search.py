@@ -8,7 +8,7 @@ import pytest
 
 from conftest import SAMPLES
 from mcp import Client
-from mcp_clients import answer, answers, child, error_of, form_of, server_of, text_of, with_client
+from mcp_clients import answer, answers, error_of, form_of, server_of, text_of, with_client
 from skillpager import SkillPager
 from skillpager.library import Library
 from skillpager.mcp.server import FIND, MAX_BYTES, SkillServer
@@ -133,7 +133,7 @@ def test_a_ceiling_cuts_the_list(pager: SkillPager, tmp_path: Path) -> None:
 
 
 @pytest.mark.timeout(300)
-def test_of_a_thousand_skills_one_call_gives_the_right_page(tmp_path: Path) -> None:
+def test_of_a_thousand_skills_one_call_gives_the_right_page(pager: SkillPager, tmp_path: Path) -> None:
     names = write_skills(tmp_path / "skills")
     wanted = [names[7], names[345], names[-1]]
 
@@ -149,7 +149,7 @@ def test_of_a_thousand_skills_one_call_gives_the_right_page(tmp_path: Path) -> N
             page = text_of(await client.call_tool("load_skill", {"query": query}))
             assert f"{verb.title()} all {noun} with it." in page, page
 
-    with_client(child(tmp_path / "skills", cache=tmp_path / "cache"), ask)
+    with_client(server_of(pager, tmp_path / "skills"), ask)
 
 
 def test_skills_for_the_user_alone_are_not_found(pager: SkillPager, tmp_path: Path) -> None:
