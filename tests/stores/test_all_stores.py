@@ -20,6 +20,7 @@ from conftest import Processes
 from index_builder import assert_same_index, build_index, indexes
 from messages import raises
 from skillpager.errors import StoreError
+from skillpager.stores.sql import SqlStore
 from skillpager.types import DamagedEntry, Edge, EdgeKind, ListContext, ManagedStore, SkillIndex, Span
 from store_places import Address, Place
 
@@ -160,11 +161,24 @@ def test_a_load_notes_its_time_once_an_hour(place: Place, any_store: ManagedStor
     assert time.time() - any_store.entries()[0].used < 30
 
 
+def test_indexes_are_found_by_key_or_digest(place: Place, any_store: SqlStore) -> None:
+    first, second, other = filled(place, "first", "second", "other")
+    digests = [index.skill.files[0].digest for index in (second, first)]
+    found = any_store.find(first.recipe.encoder, keys=[other.key, "0" * 64], digests=[*digests, *"ab"])
+    assert [row[0] for row in found] == [other.key, first.key, second.key]
+    assert any_store.find("another encoder", keys=[other.key], digests=digests) == []
+    rows = any_store.rows(first.key)
+    assert rows is not None
+    assert np.array_equal(rows[0], first.embeddings)
+    assert rows[1] == [node.heading_path for node in first.nodes]
+
+
 def test_removing_counts_what_there_was(place: Place, any_store: ManagedStore) -> None:
     first, second = filled(place, "first", "second")
     assert any_store.remove([first.key, "0" * 64]) == 1
     assert [entry.key for entry in any_store.entries()] == [second.key]
     assert any_store.remove([]) == 0
+    assert any_store.remove([*(str(number) for number in range(40_000)), second.key]) == 1
 
 
 def test_eviction_takes_the_longest_unused_first(place: Place, any_store: ManagedStore) -> None:

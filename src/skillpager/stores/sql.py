@@ -30,9 +30,10 @@ _NOTE_USE = "UPDATE indexes SET used = {now} WHERE id = ?"
 _ENTRIES = """
     SELECT key, name, root, nodes, size, created, used + 0.0 FROM indexes ORDER BY used + 0.0 DESC, id DESC"""
 _FIND = """
-    SELECT key, name, root, digest FROM indexes WHERE encoder = ? AND (key IN {keys} OR digest IN {digests})
-    ORDER BY id"""
-_REMOVE = "DELETE FROM indexes WHERE {column} IN {values} RETURNING key"
+    SELECT key, name, root, digest FROM indexes WHERE encoder = ? AND {column} IN ({values}) ORDER BY id"""
+_REMOVE = "DELETE FROM indexes WHERE {column} IN ({values}) RETURNING key"
+# values of one statement: databases have limits
+_MOST_VALUES = 900
 _EVICT = """
     DELETE FROM indexes WHERE id IN (
         SELECT id FROM (
@@ -139,8 +140,12 @@ class SqlStore(ABC):
             keys: Cache keys.
             digests: Digests of the SKILL.md of skills.
         """
-        statement = _FIND.format(keys=_marks(keys), digests=_marks(digests))
-        return self._read(statement, (_storable(encoder), *keys, *digests))
+        found = []
+        for column, wanted in (("key", keys), ("digest", digests)):
+            for batch in _batches(wanted):
+                statement = _FIND.format(column=column, values=_marks(batch))
+                found += self._read(statement, (_storable(encoder), *batch))
+        return found
 
     def rows(self, key: str) -> tuple[FloatArray, list[tuple[str, ...]]] | None:
         """Return `(nodes, dim)` embeddings and the heading path of each node; None without a sound index."""
@@ -155,7 +160,8 @@ class SqlStore(ABC):
 
     def remove(self, keys: Sequence[str]) -> int:
         """Delete entries; return how many there were."""
-        return len(self._write((_REMOVE.format(column="key", values=_marks(keys)), keys)))
+        statements = [(_REMOVE.format(column="key", values=_marks(batch)), batch) for batch in _batches(keys)]
+        return sum(len(self._write(statement)) for statement in statements)
 
     def evict(self, max_bytes: int) -> list[str]:
         """Delete least recently used entries until `max_bytes` suffice; return their keys in that order."""
@@ -178,7 +184,7 @@ class SqlStore(ABC):
 
     def _delete_damaged(self, id_: int) -> None:
         """Delete an index by its number: another may have been stored under its key since."""
-        self._write((_REMOVE.format(column="id", values="(?)"), (id_,)))
+        self._write((_REMOVE.format(column="id", values="?"), (id_,)))
 
 
 def _check(data: object, checksum: str) -> None:
@@ -187,9 +193,12 @@ def _check(data: object, checksum: str) -> None:
         raise DamagedBlobError("its checksum does not match")
 
 
-def _marks(values: Sequence[object]) -> str:
-    """Return a list of placeholders, which must not be empty."""
-    return f"(NULL{', ?' * len(values)})"
+def _batches(values: Sequence[str]) -> list[Sequence[str]]:
+    return [values[start : start + _MOST_VALUES] for start in range(0, len(values), _MOST_VALUES)]
+
+
+def _marks(values: Sequence[str]) -> str:
+    return ", ".join("?" * len(values))
 
 
 def _storable(text: str) -> str:
