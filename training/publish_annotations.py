@@ -25,7 +25,6 @@ from skillpager.bench.data.evidence import (
     Published,
     ShortQueries,
     read_documents,
-    without_text,
 )
 from skillpager.bench.data.folder import read_records, write_records
 
@@ -47,6 +46,23 @@ def with_more(documents: Iterator[Document], folder: Path) -> Iterator[Document]
             )
             document = replace(document, annotation=merged)
         yield document
+
+
+def without_text(documents: Iterable[Document]) -> Iterator[Published]:
+    """Yield annotated documents as they may be published: without their text."""
+    for document in documents:
+        note, origin = document.annotation, document.provenance
+        yield Published(
+            skill=note.skill,
+            repo=origin.repo,
+            commit=origin.commit,
+            path=origin.path,
+            sha256=origin.sha256,
+            license=origin.license,
+            types=note.types,
+            types_second=note.types_second,
+            queries=note.queries,
+        )
 
 
 def publish(folder: Path, more: Path, out: Path) -> list[Published]:

@@ -140,6 +140,20 @@ class ChatModel:
             MissingExtraError: The `httpx` package is not installed.
         """
         expected = question.expected
+
+        def post(body: Mapping[str, object]) -> object:
+            """Send one request if the limit allows, and pay for it."""
+            if self.halt.is_set():
+                raise EndpointError("it was not asked, because the run has stopped")
+            self.spending.reserve(expected)
+            try:
+                reply = self._endpoint.post("chat", body)
+                usage, counted = _usage_of(reply, expected)
+                self.spending.pay(usage, counted=counted)
+                return reply
+            finally:
+                self.spending.release(expected)
+
         try:
             value, answer = chat_json(
                 self._endpoint,
@@ -147,12 +161,13 @@ class ChatModel:
                 schema=question.schema,
                 schema_name=question.schema_name,
                 read=read,
-                post=self._paid(expected),
+                post=post,
                 correct=True,
                 abandoned=self.halt,
             )
         except EndpointError as error:
-            raise _no_answer(error) from None
+            blame = Blame.ENDPOINT if error.retryable else Blame.ACCESS
+            raise NoAnswerError(str(error), blame=Blame.QUESTION if error.complaint else blame) from None
         fields = answer if isinstance(answer, dict) else {}
         model, raw = fields.get("model"), fields.get("usage")
         return Answer(
@@ -161,28 +176,6 @@ class ChatModel:
             _usage_of(answer, expected)[0],
             raw if isinstance(raw, dict) else None,
         )
-
-    def _paid(self, expected: Usage) -> Callable[[Mapping[str, object]], object]:
-        """Return a function that sends a request of so many tokens, if the limit allows, and pays for it."""
-
-        def post(body: Mapping[str, object]) -> object:
-            if self.halt.is_set():
-                raise EndpointError("it was not asked, because the run has stopped")
-            self.spending.reserve(expected)
-            try:
-                answer = self._endpoint.post("chat", body)
-                usage, counted = _usage_of(answer, expected)
-                self.spending.pay(usage, counted=counted)
-                return answer
-            finally:
-                self.spending.release(expected)
-
-        return post
-
-
-def _no_answer(error: EndpointError) -> NoAnswerError:
-    blame = Blame.ENDPOINT if error.retryable else Blame.ACCESS
-    return NoAnswerError(str(error), blame=Blame.QUESTION if error.complaint else blame)
 
 
 def open_chat_model(

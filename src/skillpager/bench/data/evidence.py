@@ -165,23 +165,6 @@ def _published_lines(name: str) -> list[str]:
     return file.read_text(encoding="utf-8").splitlines()
 
 
-def without_text(documents: Iterable[Document]) -> Iterator[Published]:
-    """Yield annotated documents as they may be published: without their text."""
-    for document in documents:
-        note, origin = document.annotation, document.provenance
-        yield Published(
-            skill=note.skill,
-            repo=origin.repo,
-            commit=origin.commit,
-            path=origin.path,
-            sha256=origin.sha256,
-            license=origin.license,
-            types=note.types,
-            types_second=note.types_second,
-            queries=note.queries,
-        )
-
-
 def read_evidence(
     folder: Path, *, subset: str = "", short: bool = False
 ) -> tuple[list[SkillRecord], list[QueryRecord]]:
