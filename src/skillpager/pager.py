@@ -5,7 +5,6 @@ page    index, query → strategy → page
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Self
@@ -13,7 +12,7 @@ from typing import Any, Self
 from typing_extensions import Unpack
 
 from skillpager.caches import LRUCache
-from skillpager.errors import SettingsError, StrategyError
+from skillpager.errors import SettingsError
 from skillpager.factories import make_classifier, make_encoder, make_store, make_strategy
 from skillpager.files import stamp_skill
 from skillpager.indexing import MAX_KEPT_NODES, Builder, IndexCache, build_in_turn, rows_id
@@ -97,7 +96,6 @@ class SkillPager:
             MAX_KEPT_NODES, lambda renderer: max(MIN_RENDERER_NODES, len(renderer.index.nodes))
         )
         self._joints = joint_cache()
-        self._pool_builders: dict[str, Builder] = {}
         self._strategies = LRUCache[tuple[str, float], Strategy](MAX_KEPT_STRATEGIES)
 
     def __deepcopy__(self, memo: dict[int, object]) -> Self:
@@ -291,7 +289,7 @@ class SkillPager:
         """
         chosen = self.strategy(strategy, None)
         asked = self.query(query, chosen)
-        if self._builder_for(chosen).encoder is self.encoder:
+        if self.builder.for_strategy(chosen).encoder is self.encoder:
             return asked.embedding
         row: FloatArray = self.builder.embed_query(query)[0]
         return row
@@ -409,23 +407,9 @@ class SkillPager:
         return Style(_one_of("style", str(style or self.settings.style), tuple(Style)))
 
     def _pool(self, index: SkillIndex, strategy: Strategy) -> SkillIndex:
-        builder = self._builder_for(strategy)
+        builder = self.builder.for_strategy(strategy)
         same = builder is self.builder or rows_id(index.recipe) == rows_id(builder.recipe)
         return index if same else self._indexes.get_or_build(index.skill, builder, self.store)
-
-    def _builder_for(self, strategy: Strategy) -> Builder:
-        """Return the builder of the index that a strategy picks from."""
-        # asking for the attribute takes a fiftieth of the time of `isinstance` with a Protocol
-        rows: str | None = getattr(strategy, "embedding", None)
-        if rows is None or rows == rows_id(self.builder.recipe):
-            return self.builder
-        # an `EstimatingStrategy` reads the embeddings that it was trained on
-        encoder, _, form = rows.rpartition("/")
-        builtin = self.builder.builtin
-        if encoder != builtin.id:
-            raise StrategyError(f"The strategy {strategy.name} reads {rows}, which no encoder makes.")
-        other = replace(self.builder, encoder=builtin, embedded_text=form)
-        return self._pool_builders.setdefault(rows, other)
 
     def query(self, query: str, strategy: Strategy) -> Query:
         """Return a query with the embeddings that a strategy reads; they are cached in memory.
@@ -434,7 +418,7 @@ class SkillPager:
             EncoderError: The encoder fails.
         """
         clauses = strategy.clauses(query) if estimates(strategy) else ()
-        row, *rows = self._builder_for(strategy).embed_query(query, clauses)
+        row, *rows = self.builder.for_strategy(strategy).embed_query(query, clauses)
         return Query(query, row, tuple(map(Query, clauses, rows)))
 
     def strategy(self, strategy: Strategy | str | None = None, mmr_lambda: float | None = None) -> Strategy:
