@@ -1,4 +1,4 @@
-"""What stores of indexes have in common whatever their database: one table, and its statements."""
+"""The table and statements that stores of indexes have in common, whatever their database."""
 
 import hashlib
 import logging
