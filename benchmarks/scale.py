@@ -1,11 +1,9 @@
-"""Measure how a library grows: `python benchmarks/scale.py FOLDER --skills 1000 --synthetic 100000`.
+"""Measure how a library grows: `python benchmarks/scale.py FOLDER --skills 1000 8000`.
 
-For each number of skills the words of real ones, or of synthetic ones that are made of the first real ones,
-are catalogued, and searched in a fresh process. Synthetic skills have the terms of real ones; of the terms
-that one skill alone holds every skill has its own, as in a real library. `--encode N` indexes N skills fully,
-in the store that `--store` names, and makes pages of them; `--copies M` saves them again under other keys
-until there are M, and makes pages again. Times of words and routes are processor time, of pages and copies
-real time. Rows go to scale.csv, beside the earlier ones.
+For each number of skills their words are indexed, and searched in a fresh process. `--encode N` indexes N
+skills fully, in the store that `--store` names, and makes pages of them; `--copies M` saves them again under
+other keys until there are M, and makes pages again. Times of words and routes are processor time, of pages
+and copies real time. Rows go to scale.csv, beside the earlier ones.
 """
 
 import argparse
@@ -28,10 +26,10 @@ from machine import load_average
 from skillpager import SkillPager
 from skillpager.indexing import index_key
 from skillpager.library import FoundSkill, Library
-from skillpager.library.routing.catalog import Catalog, key_of
+from skillpager.library.routing.catalog import Catalog
+from skillpager.library.routing.library_words import LibraryWords
 from skillpager.library.routing.router import load_router, route_query
-from skillpager.library.routing.segments import Segment
-from skillpager.library.routing.upkeep import Upkeep
+from skillpager.library.routing.word_index import WordIndex
 from skillpager.parsing.skill import read_skill
 from skillpager.settings import Settings
 
@@ -67,14 +65,13 @@ def main() -> None:
     if arguments.step:
         print(json.dumps(STEPS[arguments.step](arguments)))
         return
-    for kind, counts in (("real", arguments.skills), ("synthetic", arguments.synthetic)):
-        for count in counts:
-            with tempfile.TemporaryDirectory(dir=arguments.scratch) as scratch:
-                cache = ["--cache", scratch, "--count", str(count), "--kind", kind]
-                row = {"kind": kind, "store": "words only", "skills": count}
-                for step in ("words", "search"):
-                    row |= _run(step, arguments.folder, cache)
-                _save(row)
+    for count in arguments.skills:
+        with tempfile.TemporaryDirectory(dir=arguments.scratch) as scratch:
+            cache = ["--cache", scratch, "--count", str(count)]
+            row = {"kind": "real", "store": "words only", "skills": count}
+            for step in ("words", "search"):
+                row |= _run(step, arguments.folder, cache)
+            _save(row)
     if arguments.encode:
         with tempfile.TemporaryDirectory(dir=arguments.scratch) as scratch:
             options = ["--cache", scratch, "--count", str(arguments.encode), "--store", arguments.store]
@@ -93,19 +90,9 @@ def main() -> None:
 def make_words(arguments: argparse.Namespace) -> dict[str, object]:
     """Catalogue the words of skills; return the time, the size of the file and the most memory."""
     catalog = Catalog(arguments.cache)
-    if arguments.kind == "real":
-        real = _real(arguments.folder, arguments.count)
-        started = time.process_time()
-        Upkeep(catalog).searched(real)
-    else:
-        first = _first_segment(arguments.folder, arguments.cache / "first")
-        started = time.process_time()
-        skills = _synthetic(arguments.folder, arguments.count)
-        living = {key_of(skill.name, skill.digest) for skill in skills}
-        for start in range(0, len(skills), SEED_SKILLS):
-            part = skills[start : start + SEED_SKILLS]
-            keys = [key_of(skill.name, skill.digest) for skill in part]
-            catalog.add(_varied(first, keys, start), living)
+    real = _real(arguments.folder, arguments.count)
+    started = time.process_time()
+    LibraryWords(WordIndex(catalog.words_of("scale"))).search(real)
     return {
         "words_s": round(time.process_time() - started, 1),
         "catalog_mb": round(catalog.size / MEGA, 1),
@@ -115,19 +102,18 @@ def make_words(arguments: argparse.Namespace) -> dict[str, object]:
 
 def search(arguments: argparse.Namespace) -> dict[str, object]:
     """Return the time to the first route, those of more, and the memory."""
-    made = _real if arguments.kind == "real" else _synthetic
-    skills = made(arguments.folder, arguments.count)
-    upkeep, model = Upkeep(Catalog(arguments.cache)), load_router()
+    skills = _real(arguments.folder, arguments.count)
+    library, model = LibraryWords(WordIndex(Catalog(arguments.cache).words_of("scale"))), load_router()
     started = time.process_time()
-    route_query(upkeep.searched(skills), "words", k=1, model=model)
+    words = library.search(skills)
+    route_query(words, skills, "words", k=1, model=model)
     row: dict[str, object] = {"load_s": round(time.process_time() - started, 2)}
     chosen = np.random.default_rng(SEED).choice(len(skills), QUERIES)
     queries = [" ".join(skills[n].description.split()[:SHORT_WORDS]) or "words" for n in chosen]
-    searched = upkeep.searched(skills)
     times = []
     for query in queries:
         started = time.process_time()
-        route_query(searched, query, k=10, model=model)
+        route_query(words, skills, query, k=10, model=model)
         times.append(KILO * (time.process_time() - started))
     return row | {
         "route_p50_ms": round(float(np.median(times)), 1),
@@ -221,52 +207,6 @@ def _real(folder: Path, count: int) -> list[FoundSkill]:
     return skills[:count]
 
 
-def _synthetic(folder: Path, count: int) -> list[FoundSkill]:
-    """Return so many skills with the descriptions of real ones."""
-    first = _real(folder, SEED_SKILLS)
-    return [
-        replace(
-            first[number % len(first)],
-            name=f"synthetic-{number:07}",
-            path=Path("/synthetic") / f"{number // SEED_SKILLS:04}" / f"{number:07}",
-            digest=f"{number:064x}",
-        )
-        for number in range(count)
-    ]
-
-
-def _first_segment(folder: Path, cache: Path) -> Segment:
-    """Return the words of the first real skills."""
-    catalog = Catalog(cache)
-    Upkeep(catalog).searched(_real(folder, SEED_SKILLS))
-    (segment,) = catalog.segments({}).values()
-    return segment
-
-
-def _varied(segment: Segment, keys: Sequence[int], salt: int) -> Segment:
-    """Return a segment of other skills: the terms that one skill alone holds are others."""
-    fields = []
-    for postings in segment.fields:
-        alone = np.diff(postings.starts) == 1
-        terms = np.where(alone, postings.terms ^ np.uint64(salt * 0x9E3779B97F4A7C15 % 2**64), postings.terms)
-        order = np.argsort(terms)
-        sizes = np.diff(postings.starts)[order].astype(np.int64)
-        ends = np.cumsum(sizes)
-        moved = np.repeat(postings.starts[:-1][order].astype(np.int64) - ends + sizes, sizes) + np.arange(
-            ends[-1]
-        )
-        fields.append(
-            replace(
-                postings,
-                terms=terms[order],
-                starts=np.concatenate([[0], ends]).astype(postings.starts.dtype),
-                rows=postings.rows[moved],
-                counts=postings.counts[moved],
-            )
-        )
-    return Segment(np.array(keys, np.uint64), tuple(fields), segment.vectors)
-
-
 def _run(step: str, folder: Path, options: Sequence[str]) -> dict[str, object]:
     """Return what a step prints in a process of its own."""
     words = [sys.executable, __file__, str(folder), "--step", step, *options]
@@ -295,7 +235,6 @@ def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path, help="folder of skills, at least 1,000")
     parser.add_argument("--skills", type=int, nargs="*", default=[], help="numbers of real skills")
-    parser.add_argument("--synthetic", type=int, nargs="*", default=[], help="numbers of synthetic skills")
     parser.add_argument(
         "--encode", type=int, default=0, help="number of real skills that are indexed in full"
     )
@@ -313,7 +252,6 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--step", choices=list(STEPS), help=argparse.SUPPRESS)
     parser.add_argument("--cache", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--count", type=int, help=argparse.SUPPRESS)
-    parser.add_argument("--kind", default="real", help=argparse.SUPPRESS)
     return parser.parse_args()
 
 

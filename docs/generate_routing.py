@@ -10,9 +10,8 @@ from marked_blocks import table, write_blocks
 
 from skillpager.bench.data.folder import read_records
 from skillpager.bench.routing import pages
-from skillpager.bench.routing.pages import PageRow, Summary, summarize_pages
-from skillpager.bench.routing.rankers import RANKERS, TITLES
-from skillpager.bench.routing.rows import RoutingRow, fit_quality, summarize
+from skillpager.bench.routing.pages import PageRow, summarize_pages
+from skillpager.bench.routing.routes import RANKERS, TITLES, RoutingRow, fit_quality, summarize
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "routing.md"
@@ -66,22 +65,17 @@ def _pages_table(rows: list[PageRow]) -> str:
             lines.append(
                 [
                     title,
-                    *(_cell("Hit@1", each.sufficient) for each in made.values()),
-                    f"{free.tokens:,.0f}",
-                    _cell("Hit@1", free.found),
-                    f"{100 * free.right:.0f}",
-                    f"{100 * free.none:.1f}",
-                    _times(free),
+                    *(_cell("Hit@1", each["sufficient"]) for each in made.values()),
+                    f"{free['tokens']:,.0f}",
+                    _cell("Hit@1", free["found"]),
+                    f"{100 * free['right']:.0f}",
+                    f"{100 * free['none']:.1f}",
                 ]
             )
     limits = [f"suffices, {limit:,} tokens" if limit else "without ceiling" for limit in pages.CEILINGS]
     head = [f"{len({row.query for row in rows})} queries, {rows[0].library:,} skills", *limits]
-    head += ["tokens", "needed skills shown", "of those shown", "none", "ms warm / cold"]
+    head += ["tokens", "needed skills shown", "of those shown", "none"]
     return table(head, lines)
-
-
-def _times(made: Summary) -> str:
-    return f"{made.ms:.0f} / {made.cold_ms:,.0f}" if made.ms is not None and made.cold_ms is not None else "–"
 
 
 def _cell(name: str, interval: object) -> str:

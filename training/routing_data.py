@@ -7,28 +7,22 @@ one to four of the skills, with short queries for each (`tasks.jsonl`).
 
 import json
 import lzma
+import pickle
 import re
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.feature_extraction.text import TfidfVectorizer
 
-from skillpager.encoders.builtin import BuiltinEncoder
-from skillpager.library.discovery import FoundSkill
-from skillpager.library.routing.features import Candidates, Searched, features_of
-from skillpager.library.routing.fields import (
-    FIELDS,
-    FieldIndex,
-    Postings,
-    field_terms,
-    make_postings,
-)
-from skillpager.library.routing.vectors import SkillVectors, TermVectors, VectorArray
+from skillpager.library.routing.features import Candidates, features_of
+from skillpager.library.routing.word_index import WordIndex
+from skillpager.library.routing.words import field_terms
 from skillpager.parsing.skill import skill_from_text
-from skillpager.types import FloatArray, Skill
+from skillpager.types import Skill
 
 LONG, SHORT, COMPOSED, TASK, PART = "long", "short", "composed", "task", "part"
 REMARKS = (
@@ -46,8 +40,7 @@ REMARKS = (
 # taken out of the library: they are as good
 COPY, NAMESAKE = 0.5, 0.2
 # and skills as near as these may fit as well: training takes them for neither right nor wrong
-NEAR_TEXT, NEAR_COSINE = 0.3, 0.75
-MOST_CHARS = 600  # of name and description, by whose embeddings related skills are found
+NEAR_TEXT, NEAR_DESCRIBED = 0.3, 0.4
 Places = NDArray[np.intp]
 
 
@@ -99,60 +92,44 @@ def read_pool(path: Path) -> Iterator[tuple[str, Skill]]:
 
 
 class Corpus:
-    """All skills of which libraries are made, with their words and the embeddings that tell related ones.
+    """All skills of which libraries are made, with their words.
 
     Args:
         skills: Ids and skills.
-        encoder: Embeds their names and descriptions.
-        rows: Their embeddings, if they are known.
+        stored: File of their terms, which is made if it is missing.
     """
 
-    def __init__(
-        self,
-        skills: Sequence[tuple[str, Skill]],
-        encoder: BuiltinEncoder,
-        rows: NDArray[np.float16] | None = None,
-    ) -> None:
+    def __init__(self, skills: Sequence[tuple[str, Skill]], stored: Path) -> None:
         self.ids = [id for id, _ in skills]
         self.places = {id: place for place, id in enumerate(self.ids)}
-        self.found = [FoundSkill(skill.name, skill.description, Path(id), None, None) for id, skill in skills]
-        described = [(skill.name, skill.description) for _, skill in skills]
-        self.rows = rows
-        if self.rows is None:
-            texts = [f"{name}: {description}"[:MOST_CHARS] for name, description in described]
-            self.rows = encoder.encode_documents(texts).astype(np.float16)
-        self.postings = _postings([skill for _, skill in skills])
-        self._vectors: dict[TermVectors, VectorArray] = {}
+        self.names = [skill.name for _, skill in skills]
+        if not stored.exists():
+            terms = [" | ".join(map(" ".join, _terms(skill))) for _, skill in skills]
+            stored.write_bytes(pickle.dumps(terms))
+        self._terms: list[str] = pickle.loads(stored.read_bytes())
+        self.described = _weighed(terms.split(" | ")[1] for terms in self._terms)
 
-    def add_vectors(self, vectors: TermVectors) -> None:
-        """Make the vectors of all skills, which libraries with these vectors of terms need."""
-        self._vectors[vectors] = vectors.of_skills(self.postings)
+    def bodies(self) -> Any:
+        """Return `(n, terms)`, sparse: the body of each skill, as a unit row of the rarity of its terms."""
+        return _weighed(terms.split(" | ")[2] for terms in self._terms)
 
-    def library(self, places: Places, vectors: TermVectors) -> Searched:
-        """Return the library of the skills in the given places, ascending."""
-        size = len(places)
-        ordinals = np.full(len(self.ids), -1, np.int32)
-        ordinals[places] = np.arange(size)
-        fields = {
-            name: FieldIndex([part], ordinals, size) for name, part in zip(FIELDS, self.postings, strict=True)
-        }
-        return Searched(
-            [self.found[place] for place in places],
-            fields,
-            SkillVectors(vectors, [self._vectors[vectors]], ordinals, size),
-            size,
+    def index(self, places: Iterable[int]) -> WordIndex:
+        """Return the index of a library, in which the key of a skill is its place."""
+        index = WordIndex(None)
+        index.update(
+            list(places),
+            lambda keys: ((key, [each.split() for each in self._terms[key].split(" | ")]) for key in keys),
         )
+        return index
 
 
-def _postings(skills: Iterable[Skill]) -> list[Postings]:
-    terms: list[list[list[str]]] = [[] for _ in FIELDS]
-    for skill in skills:
-        entry = skill.files[0]
-        mine = field_terms(skill.name, skill.description, entry.text[entry.body_start :])
-        for field, held in zip(terms, mine, strict=True):
-            # interned, the terms of a hundred million characters fit
-            field.append([sys.intern(term) for term in held])
-    return [make_postings(field) for field in terms]
+def _terms(skill: Skill) -> tuple[list[str], ...]:
+    entry = skill.files[0]
+    return field_terms(skill.name, skill.description, entry.text[entry.body_start :])
+
+
+def _weighed(texts: Iterable[str]) -> Any:
+    return TfidfVectorizer(analyzer=str.split, binary=True, dtype=np.float32).fit_transform(texts)
 
 
 @dataclass(frozen=True)
@@ -177,7 +154,7 @@ class Case:
 
 
 class Likeness:
-    """Which skills are copies of annotated ones, and which may do as well.
+    """The copies of annotated skills, and the skills that may do as well.
 
     Args:
         corpus: All skills.
@@ -185,35 +162,18 @@ class Likeness:
     """
 
     def __init__(self, corpus: Corpus, annotated: Places) -> None:
-        texts = _shared_text(corpus.postings[FIELDS.index("body")], annotated, len(corpus.ids))
-        rows = corpus.rows.astype(np.float32)
-        cosines = rows[annotated] @ rows.T
-        names = np.array([re.sub(r"[^a-z0-9]", "", found.name.lower()) for found in corpus.found])
+        bodies, described = corpus.bodies(), corpus.described
+        texts = (bodies[annotated] @ bodies.T).toarray()
+        cosines = (described[annotated] @ described.T).toarray()
+        names = np.array([re.sub(r"[^a-z0-9]", "", name.lower()) for name in corpus.names])
         self.copies: dict[int, Places] = {}
         self.near: dict[int, Places] = {}
         for place, text, cosine in zip(annotated.tolist(), texts, cosines, strict=True):
             namesake = names == names[place]
             copies = (text >= COPY) | (namesake & (text >= NAMESAKE))
-            near = (cosine >= NEAR_COSINE) | (text >= NEAR_TEXT) | namesake
+            near = (cosine >= NEAR_DESCRIBED) | (text >= NEAR_TEXT) | namesake
             copies[place] = near[place] = False
             self.copies[place], self.near[place] = np.flatnonzero(copies), np.flatnonzero(near)
-
-
-def _shared_text(body: Postings, annotated: Places, size: int) -> FloatArray:
-    """Return `(annotated, n)`: cosines of the rarities of the terms that two bodies share."""
-    sizes = np.diff(body.starts)
-    rarity = np.log1p((size - sizes + 0.5) / (sizes + 0.5)).astype(np.float32)
-    norms = np.sqrt(np.bincount(body.rows, np.repeat(rarity**2, sizes), size)).astype(np.float32)
-    norms = np.maximum(norms, 1e-9)
-    mine = np.full(size, -1)
-    mine[annotated] = np.arange(len(annotated))
-    shared = np.zeros((len(annotated), size), np.float32)
-    for first, last, weight in zip(body.starts[:-1], body.starts[1:], rarity**2, strict=True):
-        rows = body.rows[first:last]
-        holders = mine[rows]
-        for holder in holders[holders >= 0].tolist():
-            shared[holder, rows] += weight
-    return shared / norms[annotated][:, None] / norms
 
 
 def compose(
@@ -227,7 +187,7 @@ def compose(
 
     Args:
         questions: The queries.
-        corpus: All skills, by whose embeddings related ones are found.
+        corpus: All skills, by whose descriptions related ones are found.
         backgrounds: Ids of skills that nothing is asked of, each with a paragraph of it.
         count: Number of queries.
         random: Draws.
@@ -236,7 +196,8 @@ def compose(
     for question in questions:
         by_skill.setdefault(question.needs[0], []).append(question)
     skills = list(by_skill)
-    rows = corpus.rows[[corpus.places[skill] for skill in skills]].astype(np.float32)
+    rows = corpus.described[[corpus.places[skill] for skill in skills]]
+    alike = (rows @ rows.T).toarray()
     composed = []
     for first in random.integers(len(skills), size=count).tolist():
         group = by_skill[skills[first]][0].group
@@ -246,7 +207,7 @@ def compose(
             if place != first and by_skill[skill][0].group == group
         ]
         if random.random() < 0.6:  # a task needs related skills more often than any
-            others = sorted(others, key=lambda place: -float(rows[place] @ rows[first]))[:25]
+            others = sorted(others, key=lambda place: -float(alike[place, first]))[:25]
         number = int(random.choice([1, 2, 3, 4], p=[0.25, 0.3, 0.25, 0.2]))
         chosen = [skills[place] for place in (first, *random.permutation(others)[: number - 1])]
         composed.append(_composed(chosen, by_skill, group, backgrounds, random))
@@ -294,9 +255,9 @@ def cases_of(
     question: Question,
     corpus: Corpus,
     library: Places,
+    index: WordIndex,
     likeness: Likeness,
     *,
-    vectors: TermVectors,
     most_terms: int,
     without: bool,
 ) -> Iterator[Case]:
@@ -306,8 +267,8 @@ def cases_of(
         question: The query.
         corpus: All skills.
         library: Places of the library's skills, ascending.
+        index: Its index.
         likeness: Copies of annotated skills.
-        vectors: Vectors of terms that have not learned from the query.
         most_terms: Terms of a query that are searched.
         without: Ask for the second case.
     """
@@ -321,7 +282,12 @@ def cases_of(
     if without and len(here):
         variants.append((np.setdiff1d(kept, needs), here[:0]))
     for places, needed in variants:
-        found = features_of(corpus.library(places, vectors), question.text, most_terms=most_terms)
+        found = features_of(
+            index.search(places.tolist()),
+            question.text,
+            most_terms=most_terms,
+            name_at=lambda place, places=places: corpus.names[places[place]],
+        )
         candidates = places[found.skills]
         is_needed = np.isin(candidates, needed)
         yield Case(

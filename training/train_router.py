@@ -3,8 +3,8 @@
     python training/train_router.py --pool POOL.jsonl.xz DATA... --work build/router --jobs 2
 
 DATA are folders of evidence data (docs/evidence-format.md); POOL is a file of skills as JSON lines (`id`,
-`path`, `skill_md`) among which theirs must be found. WORK keeps embeddings, vectors and
-features; a run takes about a quarter of an hour on two cores.
+`path`, `skill_md`) among which theirs must be found. WORK keeps terms and features; a run takes about a
+quarter of an hour on two cores.
 
 A small network is trained listwise: of a softmax over the candidates of a query, the share of each needed
 skill. Its scores order the candidates of one query; two logistic regressions turn them into chances. Reported
@@ -18,7 +18,7 @@ import multiprocessing
 import os
 import pickle
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -40,7 +40,6 @@ from routing_data import (
     read_tasks,
 )
 from skillpager.bench.data.evidence import read_documents, read_published, read_published_short
-from skillpager.encoders.builtin import BuiltinEncoder
 from skillpager.library.routing.features import COLUMNS
 from skillpager.library.routing.router import (
     CHANCE_COLUMNS,
@@ -49,9 +48,7 @@ from skillpager.library.routing.router import (
     chance_features_of,
     fit_features_of,
 )
-from skillpager.library.routing.vectors import TermVectors, load_vectors
 from skillpager.parsing.skill import skill_from_text
-from train_vectors import embed_terms, read_texts, train_vectors, write_vectors
 
 logger = logging.getLogger("router")
 
@@ -61,7 +58,9 @@ FOLDS = 3
 PER_SKILL = 2  # queries of each kind of a skill, beside the tasks
 COMPOSED_QUERIES = 300
 TASKS = Path(__file__).with_name("tasks.jsonl")
-SMALL_LIBRARIES = (4, 8, 15, 40, 150, 600, 2_500)  # skills of the pool; with half of the annotated ones each
+TINY_LIBRARIES = (4, 8, 15, 40)  # skills of the pool
+MEDIUM_LIBRARIES = (150, 600, 2_500)  # with the skills of half of the annotated repositories
+TINY_SHARE = 4 / 7
 MOST_TERMS = 48
 PENALTY = 1e-5  # of the logistic regressions
 HIDDEN, EPOCHS, RATE, DECAY, BATCH = 16, 10, 5e-3, 1e-4, 64
@@ -260,7 +259,7 @@ def measure(
         chances += zip(likely[best[:10]].tolist(), case.needed[best[:10]].tolist(), strict=True)
         if case.count:
             places = np.flatnonzero(case.needed[best])
-            size = "all" if case.size > max(SMALL_LIBRARIES) * 2 else "small"
+            size = "all" if case.size > max(MEDIUM_LIBRARIES) * 2 else "small"
             found.setdefault(f"{case.question.kind}, {size}", []).append(
                 {
                     "hit@1": float(0 in places),
@@ -370,43 +369,12 @@ def folds_of(groups: Sequence[str]) -> dict[str, int]:
     return fold
 
 
-def make_vectors(
-    skills: Sequence[tuple[str, Any]],
-    asked: Sequence[Question],
-    fold: Mapping[str, int],
-    seen: Collection[int],
-    options: argparse.Namespace,
-) -> list[TermVectors]:
-    """Return for each fold the vectors that have not learned from it; write those of all, which ship.
-
-    Args:
-        skills: All skills with their ids.
-        asked: The queries.
-        fold: The fold of each repository.
-        seen: Places of the skills of the pool from which vectors learn.
-        options: Those of the command.
-    """
-    paths = [options.work / f"vectors-{number}.npz" for number in range(FOLDS)]
-    if not all(path.exists() for path in paths):
-        texts = read_texts(skills, asked, np.random.default_rng(options.seed))
-        rows = embed_terms(texts.vocabulary, options.base, options.work / "terms.npy")
-        folds = np.array([fold[question.group] for question in asked])
-        for number, path in enumerate([*paths, options.out.with_name("vectors.npz")]):
-            learned = np.flatnonzero(folds != number).tolist()
-            needed = {place for each in learned for place in texts.needs[each]}
-            write_vectors(train_vectors(texts, rows, learned, {*seen, *needed}, seed=options.seed), path)
-    return [load_vectors(path) for path in paths]
-
-
 def make_cases(options: argparse.Namespace) -> tuple[list[Case], NDArray[np.intp]]:
-    """Return the cases, each query in the library of all skills and in a small one, and their folds."""
+    """Return the cases, each query in the library of all skills and in a smaller one, and their folds."""
     random = np.random.default_rng(options.seed)
     annotated, questions = read_questions(options.data)
     pool = list(read_pool(options.pool))
-    encoder = BuiltinEncoder()
-    rows_file = options.work / "rows.npy"
-    corpus = Corpus([*annotated, *pool], encoder, np.load(rows_file) if rows_file.exists() else None)
-    np.save(rows_file, corpus.rows)
+    corpus = Corpus([*annotated, *pool], options.work / "terms.pkl")
     logger.info("%d skills, %d queries", len(corpus.ids), len(questions))
     mine = np.arange(len(annotated))
     likeness = Likeness(corpus, mine)
@@ -416,41 +384,40 @@ def make_cases(options: argparse.Namespace) -> tuple[list[Case], NDArray[np.intp
     asked = [*some_of(questions, random), *tasks]
     asked += compose(questions, corpus, paragraphs(chosen, random), COMPOSED_QUERIES, random)
     fold = folds_of([question.group for question in asked])
-    # vectors fit the skills that they learned from better than others: libraries hold none of these
-    seen = len(annotated) + np.arange(0, len(pool), 2)
-    vectors = make_vectors([*annotated, *pool], asked, fold, set(seen.tolist()), options)
-    for each in vectors:
-        corpus.add_vectors(each)
-    everything = np.setdiff1d(np.arange(len(corpus.ids)), seen)
-    small = [
-        np.sort(
-            np.concatenate(
-                [
-                    random.permutation(mine)[: min(len(mine) // 2, max(3, size // 3))],
-                    random.choice(everything[len(mine) :], size, replace=False),
-                ]
-            )
-        )
-        for size in (*SMALL_LIBRARIES, *SMALL_LIBRARIES)
-    ]
+    everything = np.arange(len(corpus.ids))
+    whole = corpus.index(everything.tolist())
+    of_group: dict[str, set[int]] = {}
+    for question in asked:
+        of_group.setdefault(question.group, set()).update(corpus.places[id] for id in question.needs)
+    # libraries of which each holds the skills of half of the groups; tiny ones are made for each query
+    medium = []
+    for size in (*MEDIUM_LIBRARIES, *MEDIUM_LIBRARIES):
+        held = set(random.permutation(sorted(of_group))[: len(of_group) // 2].tolist())
+        places = {place for group in held for place in of_group[group]}
+        others = random.choice(everything[len(mine) :], size, replace=False)
+        places_of = np.sort(np.array([*places, *others.tolist()]))
+        medium.append((held, places_of, corpus.index(places_of.tolist())))
+    logger.info("libraries are indexed")
     plans = []
     for question in asked:
-        needs = [corpus.places[id] for id in question.needs]
-        little = np.union1d(small[int(random.integers(len(small)))], needs)
-        plans.append(((everything, bool(random.random() < 1 / 3)), (little, True)))
+        fitting = [number for number, (held, _, _) in enumerate(medium) if question.group in held]
+        tiny = not fitting or random.random() < TINY_SHARE
+        few = int(random.choice(TINY_LIBRARIES))
+        others = random.choice(everything, few + max(3, few // 3), replace=False)
+        number = int(random.choice(fitting)) if fitting else 0
+        plans.append((bool(random.random() < 1 / 3), others if tiny else number))
 
     def cases_at(place: int) -> list[Case]:
+        question, (without, plan) = asked[place], plans[place]
+        if isinstance(plan, int):
+            _, little, index = medium[plan]
+        else:
+            little = np.union1d(plan, [corpus.places[id] for id in question.needs])
+            index = corpus.index(little.tolist())
+        plan_of = ((everything, whole, without), (little, index, True))
         found = (
-            cases_of(
-                asked[place],
-                corpus,
-                library,
-                likeness,
-                vectors=vectors[fold[asked[place].group]],
-                most_terms=MOST_TERMS,
-                without=without,
-            )
-            for library, without in plans[place]
+            cases_of(question, corpus, places, index, likeness, most_terms=MOST_TERMS, without=wants)
+            for places, index, wants in plan_of
         )
         return [as_kept(case) for each in found for case in each if len(case.found.skills)]
 
@@ -490,7 +457,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("data", nargs="+", type=Path)
     parser.add_argument("--pool", type=Path, required=True)
-    parser.add_argument("--base", type=Path, default=Path("build/base-encoder"))
     parser.add_argument("--work", type=Path, default=Path("build/router"))
     parser.add_argument("--out", type=Path, default=MODELS / "router" / "router.json")
     parser.add_argument("--seed", type=int, default=0)

@@ -12,10 +12,8 @@ from chat_bench import invoke
 from conftest import SAMPLES
 from evidence_folder import write_evidence_folder
 from skillpager.bench.data.folder import read_records
-from skillpager.bench.routing.asked import compose_all, read_originals, write_documents
 from skillpager.bench.routing.pages import (
     CEILINGS,
-    MAKERS,
     TITLES,
     Held,
     PageRow,
@@ -37,7 +35,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def words_in(folder: Path, *other: str) -> list[str]:
     words = ["ask", str(SAMPLES), "--asked", str(folder / "evidence"), "--out", str(folder / "out")]
-    return [*words, "--composed", "2", *other]
+    return [*words, *other]
 
 
 def rows_of(folder: Path) -> list[PageRow]:
@@ -47,17 +45,14 @@ def rows_of(folder: Path) -> list[PageRow]:
 def test_every_method_is_measured_under_every_ceiling(measured: Path) -> None:
     rows = rows_of(measured)
     queries = {row.query for row in rows}
-    assert {(row.query, row.method) for row in rows} == {(q, m) for q in queries for m in MAKERS}
-    assert {row.kind for row in rows} == {"evidence, long", "two tasks", "three tasks"}
+    assert {(row.query, row.method) for row in rows} == {(q, m) for q in queries for m in TITLES}
+    assert {row.kind for row in rows} == {"evidence, long"}
     assert {row.library for row in rows} == {10}  # the samples of the pool are the same skills
     for row in rows:
         assert [held.max_tokens for held in row.held] == list(CEILINGS)
         for held in row.held:
             assert held.max_tokens is None or held.tokens <= held.max_tokens
-            assert 0 <= held.right <= min(row.tasks, held.skills)
-    ours = [row for row in rows if row.method == "ask"]
-    assert all(row.ms is not None and row.ms > 0 for row in ours)
-    assert any(row.cold_ms is not None and row.cold_ms > row.ms for row in ours if row.ms is not None)
+            assert 0 <= held.right <= min(1, held.skills)
 
 
 def test_right_skills_hold_the_evidence_and_wholes_hold_it_without_a_ceiling(measured: Path) -> None:
@@ -65,11 +60,12 @@ def test_right_skills_hold_the_evidence_and_wholes_hold_it_without_a_ceiling(mea
     whole = {row.query: row.held[-1] for row in rows.values() if row.method == "whole-3"}
     for query, held in whole.items():
         # all of a text is all of its evidence; what is missing is a skill
-        assert held.sufficient == (held.right == rows[query, "whole-3"].tasks)
-        assert rows[query, "right-page"].held[-1].right == rows[query, "right-page"].tasks
-    right = [row for row in rows.values() if row.method == "right-page" and row.tasks == 1]
-    assert summarize_pages(right, None).sufficient.value >= 0.9
-    assert summarize_pages(right, None).none == 0
+        assert held.sufficient == (held.right == 1)
+        assert rows[query, "right-page"].held[-1].right == 1
+    right = [row for row in rows.values() if row.method == "right-page"]
+    made = summarize_pages(right, None)
+    assert made["sufficient"].value >= 0.9
+    assert made["none"] == 0
 
 
 def test_what_is_there_is_not_measured_again_and_shown(measured: Path) -> None:
@@ -78,7 +74,7 @@ def test_what_is_there_is_not_measured_again_and_shown(measured: Path) -> None:
     assert done.code == 0, done.err
     assert (measured / "out" / "pages.jsonl").read_text() == text
     shown = json.loads(done.out)["results"]
-    assert len(shown) == 3 * len(CEILINGS) * len(MAKERS)
+    assert len(shown) == len(CEILINGS) * len(TITLES)
     ours = next(each for each in shown if (each["method"], each["kind"]) == ("ask", "evidence, long"))
     assert ours["sufficient"][0] >= 0.5
     assert ours["found"][0] >= 0.5
@@ -86,30 +82,23 @@ def test_what_is_there_is_not_measured_again_and_shown(measured: Path) -> None:
 
 def test_the_summary_counts_skills_and_pages() -> None:
     def row(query: str, *held: Held) -> PageRow:
-        return PageRow(query, "two tasks", "ask", 2, 10, held, 10.0, None)
+        return PageRow(query, "test, short", "ask", 10, held)
 
     made = summarize_pages(
         [
-            row("a", Held(None, 100, True, 1.0, 2, 2), Held(50, 50, False, 0.5, 1, 1)),
-            row("b", Held(None, 50, False, 0.5, 2, 1), Held(50, 50, False, 0.0, 0, 0)),
+            row("a", Held(None, 100, True, 1.0, 2, 1), Held(50, 50, False, 0.5, 1, 1)),
+            row("b", Held(None, 50, False, 0.5, 2, 0), Held(50, 50, False, 0.0, 0, 0)),
         ],
         None,
     )
-    assert (made.sufficient.value, made.found.value, made.right, made.none) == (0.5, 0.75, 0.75, 0.0)
-    assert (made.tokens, made.coverage, made.skills, made.ms, made.cold_ms) == (75, 0.75, 2, 10, None)
-
-
-def test_queries_are_composed_of_those_of_different_skills(tmp_path: Path) -> None:
-    folder = write_evidence_folder(tmp_path / "evidence", *NAMES)
-    asked = write_documents(read_originals([folder]), tmp_path / "skills")
-    queries = compose_all(asked, 5)
-    assert [query.text for query in queries[: len(asked)]] == [each.text for each in asked]
-    assert len({query.id for query in queries}) == len(queries)
-    assert {len(query.paths) for query in queries[len(asked) :]} == {2, 3}
-    for query in queries:
-        assert all(task.text in query.text for task in query.tasks)
-        assert query.held_by("\n".join("\n".join(task.lines) for task in query.tasks)) == (1.0, True)
-        assert query.held_by("") == (0.0, False)
+    assert (made["sufficient"].value, made["found"].value) == (0.5, 0.5)
+    assert [made[name] for name in ("right", "none", "tokens", "coverage", "skills")] == [
+        0.25,
+        0,
+        75,
+        0.75,
+        2,
+    ]
 
 
 def test_a_pool_of_json_lines_is_written_as_it_is(tmp_path: Path) -> None:
@@ -124,7 +113,7 @@ def test_a_pool_of_json_lines_is_written_as_it_is(tmp_path: Path) -> None:
     assert done.code == 0, done.err
     rows = rows_of(tmp_path)
     assert {row.library for row in rows} == {4}
-    assert {row.kind for row in rows} == {"evidence, long"}  # one skill: nothing to compose
+    assert {row.kind for row in rows} == {"evidence, long"}
 
 
 @pytest.mark.parametrize(
@@ -156,6 +145,6 @@ def test_rows_of_another_library_are_kept(measured: Path, tmp_path: Path) -> Non
 def test_the_table_has_a_line_for_each_method(measured: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(generate_routing, "ROWS", measured)
     made = generate_routing.blocks()
-    assert made.keys() == {f"pages out: {kind}" for kind in ("evidence, long", "two tasks", "three tasks")}
+    assert made.keys() == {"pages out: evidence, long"}
     for text in made.values():
         assert len(text.splitlines()) == 2 + len(TITLES)

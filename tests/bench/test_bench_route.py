@@ -12,8 +12,7 @@ from conftest import SAMPLES
 from evidence_folder import write_evidence_folder
 from skillpager.bench.data.folder import read_records
 from skillpager.bench.routing.data import read_pool, read_tasks
-from skillpager.bench.routing.rankers import RANKERS
-from skillpager.bench.routing.rows import RoutingRow, fit_quality, measures_of
+from skillpager.bench.routing.routes import RANKERS, RoutingRow, fit_quality, measures_of
 
 WORDS = pytest.mark.parametrize("method", [name for name in RANKERS if name != "dense"])
 

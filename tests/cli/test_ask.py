@@ -60,9 +60,8 @@ def test_one_skill_gives_the_page_of_that_skill(ask: Ask, cache: Path) -> None:
 
 def test_the_notes_tell_of_each_skill_and_of_the_whole(ask: Ask) -> None:
     done = ask(TWO, FOLDERS)
-    first, second, whole = done.err.splitlines()
-    assert first.startswith("git-bisect: ")
-    assert second.startswith("postgres-backup: ")
+    *skills, whole = done.err.splitlines()
+    assert {line.partition(":")[0] for line in skills} == {"git-bisect", "postgres-backup"}
     assert re.fullmatch(
         r"2 skills, [\d,]+ tokens, [\d.]+ % saved; all parts hold what is needed with an estimated chance of \d+ %",
         whole,
@@ -113,9 +112,7 @@ def test_json_is_that_of_the_library(ask: Ask, library: Library) -> None:
 
 def test_explanations_name_chosen_and_refused_skills(ask: Ask) -> None:
     done = ask(TWO, FOLDERS, "--explain", "--max-tokens", "700")
-    assert re.search(
-        r"^git-bisect \(chance \d+ %\) for: Find the commit that broke the build\.$", done.err, re.M
-    )
+    assert re.search(r"^postgres-backup \(chance \d+ %\)$", done.err, re.M)
     assert "Picked " in done.err
     assert re.search(r"^not on the page: \S+ \(chance \d+ %\): ", done.err, re.M)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from cli_process import SAMPLES, environment, run
+from skillpager.library.routing.word_index import WordIndex
 
 QUERY = "which commit broke the tests"
 
@@ -67,23 +68,23 @@ def test_indexing_prepares_routes(env: dict[str, str], tmp_path: Path) -> None:
         (path / "SKILL.md").write_text(f"---\ndescription: Topic number {number}.\n---\nText.\n")
     done = run("index", skills, "--encoder", "hashing", env=env)
     assert (done.code, len(done.out.splitlines())) == (0, 71)
-    with closing(sqlite3.connect(tmp_path / "cache" / "indexes" / "catalog.db")) as catalog:
-        assert catalog.execute("SELECT sum(skills) FROM segments").fetchone() == (70,)
+    (words,) = (tmp_path / "cache" / "indexes" / "words").iterdir()
+    assert WordIndex(words).search([]).holders("description", ["topic"]).tolist() == [70]
 
 
 def test_the_cache_commands_know_the_catalog(env: dict[str, str], tmp_path: Path) -> None:
     catalog = tmp_path / "cache" / "indexes" / "catalog.db"
     run("route", QUERY, SAMPLES, env=env)
     assert run("cache", "verify", env=env).code == 0
-    with closing(sqlite3.connect(catalog)) as connection, connection:
-        connection.execute("UPDATE segments SET checksum = 'wrong'")
+    (words,) = catalog.with_name("words").iterdir()
+    path = next(words.glob("*.idx"))
+    path.write_bytes(b"?" + path.read_bytes()[1:])
     damaged = run("cache", "verify", "--json", env=env)
     assert damaged.code == 1
     assert damaged.json["damaged"] == [
-        {"key": "", "name": str(catalog), "problem": "segment 1: its checksum differs"}
+        {"key": "", "name": str(catalog), "problem": f"the checksum of {path.name} differs"}
     ]
     assert run("cache", "clear", "--yes", env=env).code == 0
     assert run("cache", "verify", env=env).code == 0
     with closing(sqlite3.connect(catalog)) as connection:
-        assert connection.execute("SELECT count(*) FROM segments").fetchone() == (0,)
         assert connection.execute("SELECT count(*) FROM readings").fetchone() == (0,)

@@ -55,9 +55,9 @@ def test_documents_are_the_nodes_of_the_skills_that_the_query_needs(
     page = Library(pager, [SAMPLES]).page(BOTH, max_tokens=700)
     found = retrieve(BOTH, folders=[SAMPLES], pager=pager, max_tokens=700)
     assert [text for text, _, _ in found] == [node.text for part in page.parts for node in part.page.nodes]
-    told = [(data["skill"], data["chance"], data["tasks"], data["start_line"]) for _, data, _ in found]
+    told = [(data["skill"], data["chance"], data["start_line"]) for _, data, _ in found]
     assert told == [
-        (part.skill.name, part.chance, " | ".join(part.tasks), node.span.start_line)
+        (part.skill.name, part.chance, node.span.start_line)
         for part in page.parts
         for node in part.page.nodes
     ]

@@ -6,7 +6,7 @@ import random
 import shutil
 import sqlite3
 import time
-from contextlib import closing, nullcontext
+from contextlib import closing
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
@@ -14,12 +14,13 @@ import pytest
 
 import catalog_workers
 import skillpager.library.discovery
-import skillpager.library.routing.upkeep
+import skillpager.library.routing.library_words
 from conftest import Processes
 from plain_parts import plain_pager
 from skillpager.errors import StoreError
-from skillpager.library import Library, Route
+from skillpager.library import FoundSkill, Library, Route
 from skillpager.library.routing.catalog import Catalog
+from skillpager.library.routing.word_index import WordIndex
 
 KILLS = 4
 
@@ -74,7 +75,7 @@ class Readings:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.paths: list[str] = []
-        for module in (skillpager.library.discovery, skillpager.library.routing.upkeep):
+        for module in (skillpager.library.discovery, skillpager.library.routing.library_words):
             monkeypatch.setattr(module, "read_skill", self._counted(module.read_skill))
 
     def _counted(self, read):  # type: ignore[no-untyped-def]
@@ -114,35 +115,39 @@ def test_the_next_process_reads_only_what_is_new(
         assert same_routes(second.route(query), at_once.route(query))
 
 
-def test_what_is_in_no_folder_any_more_leaves_the_file(skills: Path, cache: Path) -> None:
+def test_what_is_in_no_folder_any_more_leaves_the_catalog(skills: Path, cache: Path) -> None:
     library = library_of(skills, cache)
     library.prepare()
     shutil.rmtree(skills)
     write(skills, 99)
     assert names(route(library, "topic99")) == ["skill-99"]
+    assert library._words.search(library.skills()).holders("body", ["skill"]).tolist() == [1]
     with closing(sqlite3.connect(cache / "catalog.db")) as connection:
         assert connection.execute("SELECT count(*) FROM readings").fetchone() == (1,)
-        assert connection.execute("SELECT skills FROM segments").fetchall() == [(1,)]
 
 
-def test_libraries_share_the_words_of_a_skill(
-    skills: Path, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    library_of(skills, cache).prepare()
+def test_libraries_of_one_cache_know_nothing_of_each_other(skills: Path, cache: Path, tmp_path: Path) -> None:
     copies = tmp_path / "copies"
     shutil.copytree(skills, copies)
     write(copies, 50)
-    reads: list[Path] = []
-    read = skillpager.library.routing.upkeep.read_skill
-    monkeypatch.setattr(
-        skillpager.library.routing.upkeep,
-        "read_skill",
-        lambda path, **of: reads.append(path) or read(path, **of),
-    )
-    found = library_of(copies, cache).route("topic7", k=1)
-    assert found.skills[0].skill.path == copies / "skill-7"
-    assert reads == [copies / "skill-50"]
+    some = Library(plain_pager(cache, cache), [skills], keep=only_few)
+    assert names(library_of(copies, cache).route("topic50", k=1)) == ["skill-50"]
     assert library_of(skills, cache).route("topic50").searched == 12
+    assert [some.route(f"topic{number}").searched for number in (1, 9)] == [3, 3]
+    assert set(names(some.route("topic1"))) == {"skill-1", "skill-2", "skill-3"}
+    assert len(list((cache / "words").iterdir())) == 3
+
+
+def only_few(found: FoundSkill) -> bool:
+    return found.name in ("skill-1", "skill-2", "skill-3")
+
+
+def test_words_that_nobody_uses_are_deleted(skills: Path, cache: Path) -> None:
+    library_of(skills, cache).prepare()
+    (old,) = (cache / "words").iterdir()
+    os.utime(old, (0, 0))
+    library_of(skills / "skill-1", cache).prepare()
+    assert old not in list((cache / "words").iterdir())
 
 
 def test_folders_may_be_relative(
@@ -157,99 +162,52 @@ def test_folders_may_be_relative(
     assert readings.taken() == set()
 
 
-def test_many_small_segments_are_merged(skills: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("skillpager.library.routing.catalog.SMALL", 3)
-    monkeypatch.setattr("skillpager.library.routing.catalog.TIER", 2)
-    monkeypatch.setattr("skillpager.library.routing.upkeep.BATCH", 2)
-    library = library_of(skills, cache)
-    library.prepare()
-    with closing(sqlite3.connect(cache / "catalog.db")) as connection:
-        count, total = connection.execute("SELECT count(*), sum(skills) FROM segments").fetchone()
-    assert (count <= 3, total) == (True, 12)
-    assert same_routes(library.route("topic7"), library_of(skills, cache / "other").route("topic7"))
-
-
-def test_merging_keeps_segments_few_and_bounded(
-    skills: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each skill is written a few times, and memory holds no more than a segment of the largest size."""
-    monkeypatch.setattr("skillpager.library.routing.catalog.SMALL", 2)
-    monkeypatch.setattr("skillpager.library.routing.catalog.TIER", 2)
-    monkeypatch.setattr("skillpager.library.routing.upkeep.BATCH", 2)
-    for number in range(12, 48):
-        write(skills, number)
-    library_of(skills, cache).prepare()
-    select = "SELECT skills, length(data) FROM segments ORDER BY skills"
-    with closing(sqlite3.connect(cache / "catalog.db")) as connection:
-        assert [row[0] for row in connection.execute(select)] == [16, 32]
-        ((_, largest),) = connection.execute(f"{select} LIMIT 1")
-    monkeypatch.setattr("skillpager.library.routing.catalog.LARGEST_BYTES", largest)
-    bounded = library_of(skills, cache / "bounded")
-    bounded.prepare()
-    with closing(sqlite3.connect(cache / "bounded" / "catalog.db")) as connection:
-        rows = connection.execute(select).fetchall()
-    assert len(rows) > 2
-    assert max(length for _, length in rows) <= largest
-    assert same_routes(bounded.route("topic7"), library_of(skills, cache / "other").route("topic7"))
-
-
-def test_a_segment_of_which_most_is_gone_is_written_anew(
-    skills: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("skillpager.library.routing.catalog.SMALL", 2)
-    library = library_of(skills, cache)
-    library.prepare()
-    for number in range(7):
-        shutil.rmtree(skills / f"skill-{number}")
-    write(skills, 99)
-    assert names(route(library, "topic99", 1)) == ["skill-99"]
-    with closing(sqlite3.connect(cache / "catalog.db")) as connection:
-        assert connection.execute("SELECT skills FROM segments").fetchall() == [(6,)]
-
-
-@pytest.mark.parametrize("broken", ["segments", "add"])
-def test_words_that_cannot_be_read_back_are_made_in_memory(
+@pytest.mark.parametrize("broken", ["update", "search"])
+def test_words_that_cannot_be_stored_are_kept_in_memory(
     broken: str, skills: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A disk may fail, or be full, in the middle of a library."""
+    """A disk may fail, or be full."""
     expected = library_of(skills, cache / "other").route("topic7")
-    monkeypatch.setattr("skillpager.library.routing.upkeep.BATCH", 5)
-    method, calls = getattr(Catalog, broken), []
+    method = getattr(WordIndex, broken)
 
-    def fail(*arguments: object) -> object:
-        calls.append(broken)
-        if broken == "segments" or len(calls) > 1:
+    def fail(index: WordIndex, *arguments: object) -> object:
+        if index.folder is not None:
             raise StoreError("no room on the disk")
-        return method(*arguments)
+        return method(index, *arguments)
 
-    monkeypatch.setattr(Catalog, broken, fail)
+    monkeypatch.setattr(WordIndex, broken, fail)
     assert same_routes(library_of(skills, cache).route("topic7"), expected)
-    assert sum("stays in memory for now" in record.message for record in caplog.records) == 1
+    assert sum("stay in memory" in record.message for record in caplog.records) == 1
 
 
-@pytest.mark.parametrize("damage", ["segment", "file", "readings"])
+@pytest.mark.parametrize("damage", ["cut off", "flipped", "gone", "meta.json", "catalog", "readings"])
 def test_damage_is_noticed_and_made_good(
     damage: str, skills: Path, cache: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     library = library_of(skills, cache)
-    library.prepare()
     expected = library.route("topic7")
-    path = cache / "catalog.db"
-    if damage == "file":
-        path.write_bytes(b"no database at all" * 100)
+    (words,) = (cache / "words").iterdir()
+    path = next(words.glob("*.idx"))
+    data = path.read_bytes()
+    if damage == "cut off":
+        path.write_bytes(data[:-3])
+    elif damage == "flipped":
+        path.write_bytes(bytes([data[0] ^ 255]) + data[1:])
+    elif damage == "gone":
+        path.unlink()
+    elif damage == "meta.json":
+        (words / damage).write_text("{")
+    elif damage == "catalog":
+        (cache / "catalog.db").write_bytes(b"no database at all" * 100)
     else:
-        with closing(sqlite3.connect(path)) as connection, connection:
-            if damage == "segment":
-                connection.execute("UPDATE segments SET data = substr(data, 1, 100) || 'x'")
-            else:
-                connection.execute("UPDATE readings SET stamps = 'x'")
-    with nullcontext(Catalog(cache)) as catalog:
-        assert bool(catalog.verify()) == (damage != "readings")
+        with closing(sqlite3.connect(cache / "catalog.db")) as connection, connection:
+            connection.execute("UPDATE readings SET stamps = 'x'")
+    assert bool(Catalog(cache).verify()) == (damage not in ("readings", "gone"))
     assert same_routes(library_of(skills, cache).route("topic7"), expected)
     assert same_routes(library_of(skills, cache).route("topic7"), expected)
-    with nullcontext(Catalog(cache)) as catalog:
-        assert catalog.verify() == []
-    assert any("damaged" in record.message for record in caplog.records) == (damage != "readings")
+    assert Catalog(cache).verify() == []
+    logged = any("again" in record.message or "damaged" in record.message for record in caplog.records)
+    assert logged == (damage != "readings")
 
 
 @pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="needs permissions")
@@ -270,7 +228,7 @@ def test_routing_works_without_a_file(skills: Path, tmp_path: Path, caplog: pyte
         assert names(library.route("topic7", k=1)) == ["skill-7"]
     write(skills, 12)
     assert names(route(library, "topic12", 1)) == ["skill-12"]
-    assert len({record.message for record in caplog.records if "stays in memory" in record.message}) == 1
+    assert len({record.message for record in caplog.records if "stay in memory" in record.message}) == 1
 
 
 def test_readings_that_cannot_be_stored_cost_one_warning(
@@ -309,8 +267,8 @@ def test_processes_begin_a_catalog_together(processes: Processes, skills: Path, 
             for _ in range(3)
         ]
     )
-    with closing(sqlite3.connect(cache / "catalog.db")) as connection:
-        assert connection.execute("SELECT sum(skills) FROM segments").fetchone() == (12,)
+    (words,) = (cache / "words").iterdir()
+    assert WordIndex(words).search([]).holders("description", ["about"]).tolist() == [12]
 
 
 def test_kills_leave_a_whole_catalog(processes: Processes, skills: Path, cache: Path) -> None:
@@ -328,20 +286,3 @@ def test_kills_leave_a_whole_catalog(processes: Processes, skills: Path, cache: 
     library = library_of(skills, cache)
     assert names(library.route("topic1000", k=1)) == ["skill-1000"]
     assert names(library.route("topic7", k=1)) == ["skill-7"]
-
-
-def test_words_outlast_readings_that_could_not_be_stored(
-    skills: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Merging drops no skill of the library that merges, whatever the file knows of it."""
-
-    def fail(*_: object) -> None:
-        raise StoreError("busy")
-
-    monkeypatch.setattr(Catalog, "save_readings", fail)
-    Library(plain_pager(cache, cache), [skills]).route("topic3 of all", k=1)
-    (skills / "new").mkdir()
-    (skills / "new" / "SKILL.md").write_text("---\ndescription: About topic99.\n---\ntext\n")
-    again = Library(plain_pager(cache, cache), [skills])
-    assert again.route("topic3 of all", k=1).skills[0].skill.name == "skill-3"
-    assert again.route("topic99", k=1).skills[0].skill.name == "new"

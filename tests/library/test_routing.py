@@ -7,6 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from conftest import SAMPLES
 from messages import raises
@@ -15,15 +17,17 @@ from skillpager import SkillPager
 from skillpager.errors import SettingsError, StrategyError
 from skillpager.json_types import to_json
 from skillpager.library import Library
-from skillpager.library.routing.features import COLUMNS, features_of
-from skillpager.library.routing.fields import routing_terms
+from skillpager.library.routing.features import COLUMNS, Candidates, features_of
 from skillpager.library.routing.router import (
     FIT_COLUMNS,
     MODEL,
     fit_features_of,
     load_router,
 )
+from skillpager.library.routing.word_index import WordIndex
+from skillpager.library.routing.words import FIELDS, field_terms, hash_in, pack_counts, read_counts
 from skillpager.parsing.frontmatter import find_body
+from skillpager.strategies.navigator.lexical import terms_of
 
 Write = Callable[..., Path]
 
@@ -89,10 +93,10 @@ def test_chances_fall_and_reasons_are_true(samples: Library) -> None:
     assert len(chances) == 5
     assert chances == sorted(chances, reverse=True)
     assert all(0 <= chance <= 1 for chance in [*chances, found.fits])
-    asked = set(routing_terms(query))
+    asked = set(terms_of(query))
     for routed in found.skills:
         text = (routed.skill.path / "SKILL.md").read_text(encoding="utf-8")
-        assert set(routed.terms) == asked & set(routing_terms(f"{routed.skill.name} {text}"))
+        assert set(routed.terms) == asked & set(terms_of(f"{routed.skill.name} {text}"))
         assert dict(routed.features).keys() == set(COLUMNS)
 
 
@@ -177,27 +181,67 @@ def test_routing_needs_no_encoder(write: Write, tmp_path: Path, monkeypatch: pyt
         monkeypatch.setattr(type(library.pager.encoder), method, None)  # would fail if it were called
     skills = library.route("banana").skills
     assert skills[0].skill.name == "of-banana"
-    assert [routed.skill.name for routed in skills if routed.terms] == ["of-banana"]  # others by vectors
+    assert [routed.skill.name for routed in skills] == ["of-banana"]
+
+
+def features(library: Library, query: str) -> Candidates:
+    skills = library.skills()
+    words = library._words.search(skills)
+    return features_of(words, query, most_terms=8, name_at=lambda place: skills[place].name)
 
 
 def test_features_are_what_their_names_say(samples: Library) -> None:
-    query = "find the commit that broke the build with git"
-    searched = samples._upkeep.searched(samples.skills())
-    found = features_of(searched, query, most_terms=8)
+    found = features(samples, "find the commit that broke the build with git")
     assert found.features.shape == (len(found.skills), len(COLUMNS))
     assert np.isfinite(found.features).all()
     words = found.weights[:3].sum((0, 2))
     assert found.column("relative") == pytest.approx(words / words.max(), abs=1e-5)
     assert sorted(1 / found.column("rank")) == pytest.approx([*range(1, len(found.skills) + 1)])
-    place = [searched.skills[skill].name for skill in found.skills].index("git-bisect")
+    place = [samples.skills()[skill].name for skill in found.skills].index("git-bisect")
     assert found.column("name_cover")[place] == pytest.approx(1 / 3)
     assert found.column("body_length")[place] == pytest.approx(
-        math.log1p(len(routing_terms(_body(samples, "git-bisect"))))
+        math.log1p(len(terms_of(_body(samples, "git-bisect"))))
     )
     assert found.column("skills") == pytest.approx(math.log(10))
     falling = np.linspace(0.9, 0.1, len(found.skills))
     fits = fit_features_of(found, falling, falling)
     assert dict(zip(FIT_COLUMNS, fits, strict=True))["best"] == pytest.approx(math.log(9))
+
+
+@given(st.lists(st.tuples(*(st.lists(st.sampled_from("abcdef"), max_size=8) for _ in FIELDS)), max_size=5))
+def test_packed_counts_are_the_counts(texts: list[tuple[list[str], ...]]) -> None:
+    asked = [(field, term) for field in range(len(FIELDS)) for term in "afgh"]
+    hashes = np.array([hash_in(*each) for each in asked], np.uint32)
+    counts, lengths = read_counts([pack_counts(text) for text in texts], hashes)
+    assert counts.tolist() == [[text[field].count(term) for field, term in asked] for text in texts]
+    assert lengths.tolist() == [[len(terms) for terms in text] for text in texts]
+
+
+def test_the_weights_of_candidates_are_bm25_and_the_best_are_proposed(tmp_path: Path) -> None:
+    """Tantivy finds the candidates; what is known of them is computed from their counts."""
+    bodies = {key: ["apple"] * (key + 1) + ["filler"] * 50 for key in range(40)}
+    index = WordIndex(tmp_path / "words")
+    index.update(bodies, lambda keys: ((key, ([], [], bodies[key], [], [], [])) for key in keys))
+    words = index.search(bodies)
+    assert words.holders("body", ["apple", "pear"]).tolist() == [40, 0]
+    places, packed = words.read(words.best([("body", "apple", 1.0)], 5))
+    assert places.tolist() == [35, 36, 37, 38, 39]
+    counts, lengths = read_counts(packed, np.array([hash_in(FIELDS.index("body"), "apple")], np.uint32))
+    assert counts[:, 0].tolist() == [36, 37, 38, 39, 40]
+    assert lengths[:, FIELDS.index("body")].tolist() == [86, 87, 88, 89, 90]
+    only = index.search([38, 3])  # others of the index are not of this library
+    assert only.read(words.best([("body", "apple", 1.0)], 5))[0].tolist() == [0]
+
+
+def test_the_fields_of_a_skill() -> None:
+    body = "# Restore Dumps\n\nRun pg_restore.\n\n```\nsecret\n```\n"
+    fields = dict(zip(FIELDS, field_terms("pg-tool", "Restore it. Not for MySQL.", body), strict=True))
+    assert fields["name"] == ["pgtool", "pg", "tool"]
+    assert fields["description"] == ["restore"]
+    assert fields["negated"] == ["mysql", "my", "sql"]
+    assert "secret" in fields["body"]
+    assert "secret" not in fields["opening"]
+    assert "restore+dump" in fields["phrases"]
 
 
 def model_file(tmp_path: Path, **changes: object) -> Path:
@@ -218,7 +262,7 @@ def test_scores_are_those_of_the_network(tmp_path: Path) -> None:
 
 
 def test_a_better_score_is_a_better_chance(samples: Library) -> None:
-    found = features_of(samples._upkeep.searched(samples.skills()), "retry the git build", most_terms=8)
+    found = features(samples, "retry the git build")
     model = load_router()
     order = np.argsort(model.scores(found.features))
     chances, _ = model.chances(found)
@@ -240,17 +284,3 @@ def test_a_better_score_is_a_better_chance(samples: Library) -> None:
 def test_a_model_of_other_features_is_refused(changes: dict[str, object], tmp_path: Path) -> None:
     with pytest.raises(StrategyError, match=r"router\.json cannot be used .*installation is damaged"):
         load_router(model_file(tmp_path, **changes))
-
-
-def test_the_nearest_node_of_an_indexed_skill_is_told(tmp_path: Path) -> None:
-    library = Library(SkillPager(store=tmp_path / "cache"), [SAMPLES])
-    query = "Restore one table from last night's dump."
-    assert library.route(query, k=1).skills[0].node_cosine is None
-    index = library.index("postgres-backup")
-    first = library.route(query, k=1).skills[0]
-    relevance = index.embeddings @ library.pager.embed_query(query)
-    assert first.node_cosine == pytest.approx(relevance.max(), abs=1e-6)
-    assert first.node == " › ".join(index.nodes[int(relevance.argmax())].heading_path)
-    library.pager.store.clear()  # type: ignore[attr-defined]
-    again = Library(SkillPager(store=tmp_path / "cache"), [SAMPLES]).route(query, k=1).skills[0]
-    assert again.node_cosine is None

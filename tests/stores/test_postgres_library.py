@@ -212,10 +212,9 @@ def test_routes_tell_the_nearest_nodes_of_the_store(
     for name in names(file):
         file.index(name)
     in_folders = Library(SkillPager(store=database, encoder="hashing"), [SAMPLES], cache=tmp_path / "cache")
-    expected = [(each.skill.name, each.node, each.node_cosine) for each in file.route(QUERY).skills]
-    assert any(node for _, node, _ in expected)
+    expected = [(each.skill.name, each.chance) for each in file.route(QUERY).skills]
     for library in (replica(), in_folders):
-        told = [(each.skill.name, each.node, each.node_cosine) for each in library.route(QUERY).skills]
+        told = [(each.skill.name, each.chance) for each in library.route(QUERY).skills]
         assert told == expected
     in_folders.pager.close()
 
@@ -413,7 +412,6 @@ def test_commands_find_what_index_has_published(env: dict[str, str], tmp_path: P
     assert len(listed) == count
     routed = invoke("route", QUERY, "--json", env=other).json["skills"]
     assert (routed[0]["name"], routed[0]["path"]) == (SKILL, f"default:{SKILL}")
-    assert routed[0]["node_cosine"] is not None
     page = invoke("page", SKILL, QUERY, "-k", "2", env=other)
     assert f"skillpager show {SKILL}" in page.out
     shown = invoke("show", f"default:{SKILL}", "n2", env=other)

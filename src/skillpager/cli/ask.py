@@ -78,7 +78,7 @@ def ask(
     from skillpager.cli.views import progress_bar
     from skillpager.errors import SettingsError, SkillError
     from skillpager.json_types import to_json
-    from skillpager.library.several.choosing import MAX_SKILLS
+    from skillpager.library.library_page import MAX_SKILLS
     from skillpager.output.formatting import too_few_tokens
 
     query = session.read_query(query, skill="")
@@ -112,12 +112,11 @@ def ask(
 def _print_explanation(made: "LibraryPage") -> None:
     """Print to stderr which skills have a part and why, and which have none."""
     from skillpager.display_text import one_line
-    from skillpager.output.formatting import chance_words, snippet
+    from skillpager.output.formatting import chance_words
     from skillpager.output.outline import explain_page
 
     for part in made.parts:
-        tasks = "; ".join(snippet(task) for task in part.tasks)
-        print_trace(f"{one_line(part.skill.name)} (chance {chance_words(part.chance)}) for: {tasks}")
+        print_trace(f"{one_line(part.skill.name)} (chance {chance_words(part.chance)})")
         print_trace(explain_page(part.page, show=part.show))
     for each in made.refused:
         name = one_line(each.skill.name)

@@ -25,7 +25,7 @@ from skillpager.cli.options import CacheDir
 if TYPE_CHECKING:
     from skillpager.cli.hook_sessions import ShownNodes
     from skillpager.library import Library
-    from skillpager.library.several.pages import LibraryPage
+    from skillpager.library.library_page import LibraryPage
 
 NAME = "hook"
 EVENT = "UserPromptSubmit"

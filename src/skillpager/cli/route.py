@@ -82,8 +82,6 @@ def _explained(routed: "RoutedSkill") -> str:
     from skillpager.library.routing.route_text import reason_words
 
     lines = [f"\n{routed.skill.name}: {reason_words(routed)}"]
-    if routed.node_cosine is not None:
-        lines.append(f"  cosine of query and nearest node: {routed.node_cosine:.2f}")
     if routed.skill.user_only:
         lines.append("  only its user may start it, no model")
     lines += [f"  {name} {value:.3f}" for name, value in routed.features]

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from skillpager.library.library import DEFAULT_ROUTED
+from skillpager.library.routing.routes import DEFAULT_ROUTED
 
 # longer than any description of a task
 MAX_QUERY_CHARS = 8_000

@@ -96,7 +96,7 @@ class SkillPagerRetriever(_Saved[SkillFields]):
 class SkillLibraryRetriever(_Saved[LibraryFields]):
     """Retrieves the page of the skills that a query needs, among all: a document for each of its nodes.
 
-    `meta` holds the same as with `SkillPagerRetriever`, and the skill's `chance` and `tasks`. If no skill
+    `meta` holds the same as with `SkillPagerRetriever`, and the skill's `chance`. If no skill
     fits there is no document.
     """
 

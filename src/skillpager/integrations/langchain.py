@@ -55,7 +55,7 @@ class SkillPagerRetriever(SkillFields, _Retriever):
 class SkillLibraryRetriever(LibraryFields, _Retriever):
     """Retrieves the page of the skills that a query needs, among all: a document for each of its nodes.
 
-    `metadata` holds the same as with `SkillPagerRetriever`, and the skill's `chance` and `tasks`. If no skill
+    `metadata` holds the same as with `SkillPagerRetriever`, and the skill's `chance`. If no skill
     fits there is no document. The fields are those of `LibraryFields`.
     """
 

@@ -93,7 +93,7 @@ class SkillPagerRetriever(_Retriever):
 class SkillLibraryRetriever(_Retriever):
     """Retrieves the page of the skills that a query needs, among all: a `TextNode` for each of its nodes.
 
-    Metadata are those of `SkillPagerRetriever`, and the skill's `chance` and `tasks`. If no skill fits there
+    Metadata are those of `SkillPagerRetriever`, and the skill's `chance`. If no skill fits there
     is no node.
     """
 

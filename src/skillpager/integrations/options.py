@@ -21,7 +21,7 @@ from skillpager.integrations.records import (
     skill_of,
 )
 from skillpager.library import Library, LibraryPageOptions, settings_filter
-from skillpager.library.several.choosing import MAX_SKILLS
+from skillpager.library.library_page import MAX_SKILLS
 from skillpager.pager import SkillPager
 from skillpager.settings import NO_LIBRARY, check_library
 from skillpager.types import Page, PageOptions

@@ -16,7 +16,6 @@ from skillpager.parsing.skill import MAX_NAME, is_blank, skill_from_text
 from skillpager.types import Node, Page, Pick, Skill, SkillIndex, Skip
 
 PATH_SEPARATOR = " > "
-TASK_SEPARATOR = " | "
 
 # metadata in which other tools store the name of a document, the most specific first
 TITLE_KEYS = ("name", "title", "file_name", "source", "file_path")
@@ -59,7 +58,7 @@ def page_records(index: SkillIndex, page: Page, *, as_page: bool) -> list[Record
 def library_records(library: Library, page: LibraryPage, *, scope: str | None, as_page: bool) -> list[Record]:
     """Return a page of several skills: its nodes, skill by skill, or the page as one record.
 
-    Metadata of a node name its skill, the chance that the query needs it, and the tasks that it is for.
+    Metadata of a node name its skill, and the chance that the query needs it.
     """
     if not page.parts:
         return []
@@ -73,14 +72,13 @@ def library_records(library: Library, page: LibraryPage, *, scope: str | None, a
             "complete": all(part.page.complete for part in page.parts),
             "sufficiency": page.sufficiency,
             "covered": page.covered,
-            "tasks": TASK_SEPARATOR.join(page.tasks),
         }
         source = "+".join(f"{part.skill.name}@{part.key[:DIGEST_CHARS]}" for part in page.parts)
         return [_page_record(page.text, metadata, page.sufficiency, source)]
     records = []
     for part in page.parts:
         index = library.index(part.skill.name, scope=scope)
-        found = {"chance": part.chance, "tasks": TASK_SEPARATOR.join(part.tasks)}
+        found = {"chance": part.chance}
         # a published skill has files, but no folder of this host
         records += [
             replace(record, metadata={**record.metadata, "file": node.span.file, **found})

@@ -10,14 +10,14 @@ from skillpager.library.discovery import (
 )
 from skillpager.library.filters import SkillFilter, settings_filter
 from skillpager.library.library import Library
-from skillpager.library.routing.routes import Route, RoutedSkill
-from skillpager.library.several.pages import (
+from skillpager.library.library_page import (
     LibraryPage,
     LibraryPageOptions,
     Refusal,
     RefusalReason,
     SkillPart,
 )
+from skillpager.library.routing.routes import Route, RoutedSkill
 
 __all__ = [
     "STUB_OF",

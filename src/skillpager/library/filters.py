@@ -53,7 +53,7 @@ class SkillFilter:
 
     def __post_init__(self) -> None:
         """Bring licences and folders into the form in which they are compared."""
-        object.__setattr__(self, "licences", frozenset(map(_licence_id, self.licences)))
+        object.__setattr__(self, "licences", tuple(sorted(set(map(_licence_id, self.licences)))))
         places = (place for folder in self.trusted for place in _places(Path(folder).expanduser()))
         object.__setattr__(self, "trusted", tuple(dict.fromkeys(places)))
         if self.unshared and not hasattr(os, "getuid"):

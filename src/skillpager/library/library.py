@@ -5,7 +5,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import is_dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,18 +23,18 @@ from skillpager.library.discovery import (
     skill_faults,
 )
 from skillpager.library.licences import Licences
+from skillpager.library.routing.routes import DEFAULT_ROUTED
 from skillpager.parsing.skill import ENTRY_FILE
 from skillpager.settings import cache_folder
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from skillpager.library.library_page import LibraryPage, LibraryPageOptions
     from skillpager.library.published import PublishedSkills
     from skillpager.library.routing.catalog import Catalog
-    from skillpager.library.routing.nodes import StoredNodes
+    from skillpager.library.routing.library_words import LibraryWords
     from skillpager.library.routing.routes import Route, RoutedSkill
-    from skillpager.library.routing.upkeep import Upkeep
-    from skillpager.library.several.pages import LibraryPage, LibraryPageOptions
     from skillpager.pager import SkillPager
     from skillpager.types import SkillIndex
 
@@ -43,8 +43,6 @@ logger = logging.getLogger(__name__)
 # seconds after which a library looks for new skills again; at least so many times as long as a search takes
 RESCAN_SECONDS = 2.0
 RESCAN_FACTOR = 20.0
-# skills of a route
-DEFAULT_ROUTED = 10
 # further ones, of which some take the places of folded copies
 SPARE_ROUTED = 10
 
@@ -260,8 +258,7 @@ class Library:
 
         Shadowed and unreadable skills are left out, and copies are folded to the best of them; those that
         only the user may start are marked. The first route reads all skills, and the catalog keeps their
-        words; later ones read what is new. No encoder is needed, but to tell the nearest nodes of skills that
-        are indexed.
+        words; later ones read what is new. No encoder is needed.
 
         Args:
             query: The task that the agent is about to do.
@@ -271,7 +268,6 @@ class Library:
 
         Raises:
             SettingsError: The query is empty, or `k` is below 1.
-            EncoderError: The encoder fails.
         """
         if not query.strip():
             raise SettingsError("The query is empty: say in a sentence what the agent is about to do.")
@@ -284,17 +280,14 @@ class Library:
         )
         from skillpager.library.routing.routes import for_models
 
-        model = load_router()
         self.found()
-        searched = self._upkeep.searched(self._skills, progress)
-        hidden = sum(skill.user_only for skill in searched.skills) if for_model else 0
-        found = route_query(searched, query, k=k + hidden + SPARE_ROUTED, model=model)
+        skills = self._skills
+        words = self._words.search(skills, progress)
+        hidden = sum(skill.user_only for skill in skills) if for_model else 0
+        found = route_query(words, skills, query, k=k + hidden + SPARE_ROUTED, model=load_router())
         found = for_models(found, k + SPARE_ROUTED) if hidden else found
         folded = fold_route(found, k=k)
-        folded = replace(folded, skills=tuple(map(self._with_licence, folded.skills)))
-        if self._nodes is None:
-            return folded
-        return self._nodes.told(folded, lambda: self.pager.embed_query(query))
+        return replace(folded, skills=tuple(map(self._with_licence, folded.skills)))
 
     def _with_licence(self, routed: "RoutedSkill") -> "RoutedSkill":
         return replace(routed, licence=self._licences.of(routed.skill))
@@ -306,13 +299,19 @@ class Library:
             progress: Called with the number of skills that were read and of all.
         """
         self.found()
-        self._upkeep.searched(self._skills, progress)
+        self._words.search(self._skills, progress)
 
     @cached_property
-    def _upkeep(self) -> "Upkeep":
-        from skillpager.library.routing.upkeep import Upkeep
+    def _words(self) -> "LibraryWords":
+        """The words of the skills, in an index for these folders and this filter."""
+        from skillpager.library.routing.library_words import LibraryWords
+        from skillpager.library.routing.word_index import WordIndex
 
-        return Upkeep(self._catalog)
+        if self._catalog is None:
+            return LibraryWords(WordIndex(None))
+        folders = sorted({str(skill.folder.absolute()) for skill in self._skills if skill.folder})
+        keep = repr(self.keep) if is_dataclass(self.keep) else type(self.keep).__qualname__
+        return LibraryWords(WordIndex(self._catalog.words_of((folders, self.place, keep))))
 
     @cached_property
     def _published(self) -> "PublishedSkills | None":
@@ -327,13 +326,6 @@ class Library:
     def place(self) -> str:
         """Name and address of the store's library; empty without one."""
         return "" if self._published is None else self._published.place
-
-    @cached_property
-    def _nodes(self) -> "StoredNodes | None":
-        """The nodes in the index store; None for a store that keeps nothing."""
-        from skillpager.library.routing.nodes import stored_nodes
-
-        return stored_nodes(self.pager.store, lambda: self.pager.encoder.id)
 
     @cached_property
     def _catalog(self) -> "Catalog | None":
@@ -367,9 +359,12 @@ class Library:
             StrategyError: The strategy's model or endpoint fails.
             TypeError: An option is unknown.
         """
-        from skillpager.library.several.assemble import make_library_page
+        from skillpager.library.library_page import make_library_page
 
-        return make_library_page(self, query, options)
+        progress = options.get("progress")
+        return make_library_page(
+            self.pager, lambda k: self.route(query, k=k, progress=progress), query, options
+        )
 
     def _may_be_new(self, name: str) -> bool:
         """Return whether a search folder has a skill folder of this name that no search has read.

@@ -97,7 +97,6 @@ class PartForm(TypedDict):
 
     skill: str
     chance: float
-    tasks: list[str]
     tokens: int
     full_tokens: int
 

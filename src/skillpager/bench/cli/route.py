@@ -11,9 +11,9 @@ from skillpager.cli.options import AsJson
 from skillpager.cli.views import print_table, progress_bar
 
 if TYPE_CHECKING:
-    from skillpager.bench.routing.rows import RoutingRow
+    from collections.abc import Mapping, Sequence
 
-SHOWN = ("Hit@1", "MRR@10", "nDCG@10", "R@10", "R@50", "Full@3", "Full@5", "Full@10")
+    from skillpager.bench.routing.routes import RoutingRow
 
 
 @reported
@@ -48,7 +48,7 @@ def route(
       skillpager bench route pool.jsonl.xz --tasks eval_core --truth skillsbench --out routed-tasks
     """
     from skillpager.bench.routing.data import merge, read_asked, read_pool, read_tasks
-    from skillpager.bench.routing.rows import measure_method
+    from skillpager.bench.routing.routes import measure_method
 
     if not (tasks and truth) and not asked:
         raise UsageError("Nothing to ask: give --tasks with --truth, or --asked.")
@@ -63,39 +63,42 @@ def route(
 
 
 def _print_results(found: "dict[str, list[RoutingRow]]", *, as_json: bool) -> None:
-    from skillpager.bench.routing.rows import fit_quality, summarize
+    from skillpager.bench.routing.routes import fit_quality, summarize
 
-    kinds = dict.fromkeys(row.kind for rows in found.values() for row in rows)
-    results = []
-    for kind in kinds:
+    results: list[dict[str, object]] = []
+    for kind in dict.fromkeys(row.kind for rows in found.values() for row in rows):
         for method, rows in found.items():
             mine = [row for row in rows if row.kind == kind]
             if mine:
-                results.append((kind, method, len(mine), summarize(mine), fit_quality(mine)))
+                fits = fit_quality(mine)
+                shown = {"fits_auc": fits[0], "fits_ece": fits[1]} if fits else {}
+                results.append(
+                    {"kind": kind, "method": method, "queries": len(mine), **summarize(mine), **shown}
+                )
+    print_measures(results, as_json=as_json)
+
+
+def print_measures(results: "Sequence[Mapping[str, object]]", *, as_json: bool) -> None:
+    """Print measures: as JSON with their intervals, or as a table of percentages and counts."""
+    from skillpager.bench.report.statistics import Interval
+
     if as_json:
-        lines = [
+        forms = [
             {
-                "kind": kind,
-                "method": method,
-                "queries": count,
-                **{name: [each.value, each.low, each.high] for name, each in measured.items()},
-                **({"fits_auc": fits[0], "fits_ece": fits[1]} if fits else {}),
+                name: [each.value, each.low, each.high] if isinstance(each, Interval) else each
+                for name, each in result.items()
             }
-            for kind, method, count, measured, fits in results
+            for result in results
         ]
-        print_json({"results": lines})
+        print_json({"results": forms})
         return
-    print_table(
-        ["kind", "method", "queries", *SHOWN, "fits AUC"],
-        [
-            [
-                kind,
-                method,
-                str(count),
-                *(f"{100 * measured[name].value:.1f}" for name in SHOWN),
-                f"{fits[0]:.2f}" if fits else "",
-            ]
-            for kind, method, count, measured, fits in results
-        ],
-        right=["queries", *SHOWN, "fits AUC"],
-    )
+    columns = list(dict.fromkeys(name for result in results for name in result))
+
+    def cell(value: object) -> str:
+        number = value.value if isinstance(value, Interval) else value
+        if isinstance(number, float):
+            return f"{100 * number:.1f}" if number <= 1 else f"{number:.0f}"
+        return "" if number is None else f"{number}"
+
+    lines = [[cell(result.get(name)) for name in columns] for result in results]
+    print_table(columns, lines, right=[name for name in columns if name not in ("kind", "method")])

@@ -179,8 +179,3 @@ def merge(
 def _routing_skill(id_: str, skill: Skill) -> RoutingSkill:
     entry = skill.files[0]
     return RoutingSkill(id_, skill.name, skill.description, entry.text[entry.body_start :])
-
-
-def needed_ids(queries: Sequence[RoutingQuery]) -> set[str]:
-    """Return the ids of all skills that any query needs."""
-    return {id_ for query in queries for id_ in query.needs}

@@ -1,41 +1,42 @@
-"""Features of routing: the skills that may fit a query, and what words and vectors say of each."""
+"""Features of routing: the skills that may fit a query, and what their words say of each."""
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skillpager.library.discovery import FoundSkill
-from skillpager.library.routing.fields import (
-    FieldIndex,
-    Hits,
-    hash_terms,
+from skillpager.library.routing.word_index import WordSearch
+from skillpager.library.routing.words import (
+    FIELDS,
+    PHRASES,
+    TERM_FIELDS,
+    HashArray,
+    hash_in,
     pairs_of,
-    pick_terms,
-    routing_terms,
+    read_counts,
 )
-from skillpager.library.routing.vectors import DESCRIBED, OPENING, SkillVectors
-from skillpager.strategies.navigator.lexical import clauses_of
+from skillpager.strategies.navigator.lexical import BM25_B, BM25_K1, clauses_of, terms_of
 from skillpager.types import FloatArray
 
 FOUND_IN = ("name", "description", "body")  # where a term speaks for a skill
-TERM_FIELDS = (
-    *FOUND_IN,
-    "negated",
-)  # where terms are searched one by one; in `negated` they speak against it
-FURTHER = ("opening", "phrases")  # of which the sum alone counts
+FURTHER = ("opening", PHRASES)  # of these only the sum counts
+# mean terms of each field in 18,812 public skills: the same everywhere, so that a new skill changes
+# no other's score
+USUAL_LENGTHS = {
+    "name": 4.0, "description": 33.0, "body": 800.0, "opening": 190.0, "negated": 2.0, PHRASES: 250.0
+}  # fmt: skip
 # candidates: the best over all fields, where rare terms count more, or as in BM25; and the best in each field
 BEST_OF_ALL, BEST_OF_SUM, BEST_OF_FIELD = 100, 50, 30  # of the further fields together as many as of a field
 BEST_OF_CLAUSE = 5  # and for each clause: one skill of several that a task needs may have but a line of it
-NEAREST = 30  # and those whose description has the nearest vectors
+USUAL_TERMS = 5  # a description with fewer terms counts as if it had this many
 MAX_KEPT_NAMES = 20_000  # some 5 MB
-USUAL_TERMS = 5  # a description with fewer terms counts as if it had so many
 
 FloatRow = NDArray[np.float64]
+Columns = dict[str, "FloatRow | FloatArray | Sequence[float] | float"]
 
 # what the model reads of each candidate; see `features_of`
 COLUMNS = (
@@ -45,26 +46,8 @@ COLUMNS = (
     *("share", "rare_share", "described_share", "described_rarest", "rarest", "rarest_three"),
     *("name_cover", "description_cover", "description_length", "body_length"),
     *("clause_relative", "clause_rank", "clause_share", "clause_mean"),
-    *(f"near_{of}{kind}" for of in ("description", "opening", "clause") for kind in ("", "_gap", "_rank")),
     *("mention", "negated", "terms", "known", "clauses", "skills"),
 )
-
-
-@dataclass(frozen=True, eq=False)
-class Searched:
-    """What routing searches: the skills of a library by words and by vectors.
-
-    Attributes:
-        skills: The skills, in the order in which equally good ones are listed.
-        fields: Their words, by the names of `FIELDS`.
-        vectors: Their vectors.
-        size: Number of skills of the library; `skills` are all of them, or those that may be candidates.
-    """
-
-    skills: Sequence[FoundSkill]
-    fields: Mapping[str, FieldIndex]
-    vectors: SkillVectors
-    size: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,121 +72,133 @@ class Candidates:
         return found
 
 
-def features_of(searched: Searched, query: str, *, most_terms: int) -> Candidates:
+def features_of(
+    words: WordSearch, query: str, *, most_terms: int, name_at: Callable[[int], str]
+) -> Candidates:
     """Return the candidates of a query and their features.
 
     Args:
-        searched: The library.
+        words: The words of the library's skills.
         query: The query.
-        most_terms: So many terms of the query are searched, the rarest.
+        most_terms: Number of terms of the query that are searched, the rarest.
+        name_at: Returns the name of the skill at a place of the library.
     """
-    asked = routing_terms(query)
-    terms = pick_terms(asked, [searched.fields[name] for name in TERM_FIELDS], most_terms)
-    hashes = hash_terms(terms)
-    hits = [searched.fields[name].hits(hashes) for name in TERM_FIELDS]
-    rows = len(searched.skills)
-    pairs = pick_terms(pairs_of(asked), [searched.fields["phrases"]], most_terms)
-    further = [_total(searched.fields["opening"].hits(hashes), rows)]
-    further.append(_total(searched.fields["phrases"].hits(hash_terms(pairs)), rows))
+    asked = terms_of(query)
+    # what a field that is not searched holds is as rare as in descriptions
+    terms, holders = _pick(words, asked, FOUND_IN, most_terms)
+    pairs, pair_holders = _pick(words, pairs_of(asked), (PHRASES,), most_terms)
+    rarities = [rarity_of(each, words.size) for each in holders]
+    rarities += [rarity_of(words.holders("opening", terms), words.size), rarities[1]]
     times = Counter(asked)
     often = 1 + np.log([times[term] for term in terms])
-    rarity: FloatRow = np.min([hit.rarity for hit in hits], axis=0)
-    clauses = [routing_terms(clause) for clause in clauses_of(query)]
-    parts = clause_terms(clauses, terms)
-    # one for the query, then one for each clause
-    vectors = np.array([searched.vectors.terms.of_query(hash_terms(part)) for part in (asked, *clauses)])
-    proposed = propose(hits, further[0] + further[1], rarity * often, parts)
-    skills = np.union1d(proposed, searched.vectors.nearest(vectors[0], NEAREST))
-    weights = _weights(hits, skills, rows, len(terms))
-    features = np.zeros((len(skills), len(COLUMNS)))
-    if len(skills):
-        columns = _word_columns(weights, rarity, often, searched.size)
-        columns |= _further_columns([total[skills] for total in further])
-        columns |= _length_columns(searched.fields, weights > 0, skills)
+    rarity: FloatRow = np.min(rarities[: len(FOUND_IN)], axis=0)
+    parts = clause_terms(query, terms)
+    places, packed = words.read(_propose(words, terms, pairs, rarity * often, parts))
+    hashes = [[hash_in(number, term) for term in terms] for number in range(len(TERM_FIELDS))]
+    pair_hashes = [hash_in(FIELDS.index(PHRASES), pair) for pair in pairs]
+    counts, lengths = read_counts(packed, np.array(sum(hashes, pair_hashes), np.uint32))
+    of_pairs, of_terms = counts[:, : len(pairs)], counts[:, len(pairs) :]
+    weights = np.array(
+        [
+            _bm25(each, lengths[:, number], rarity_in, field)
+            for number, (field, rarity_in, each) in enumerate(
+                zip(TERM_FIELDS, rarities, np.split(of_terms, len(TERM_FIELDS), axis=1), strict=True)
+            )
+        ]
+    )
+    opening = weights[TERM_FIELDS.index("opening")].sum(1, dtype=np.float64)
+    pair_rarity = rarity_of(pair_holders[0], words.size)
+    phrases = _bm25(of_pairs, lengths[:, FIELDS.index(PHRASES)], pair_rarity, PHRASES)
+    features = np.zeros((len(places), len(COLUMNS)))
+    if len(places):
+        columns = _word_columns(weights, rarity, often, words.size)
+        columns |= _further_columns([opening, phrases.sum(1, dtype=np.float64)])
+        columns |= _length_columns(lengths, weights > 0)
         columns |= _clause_columns(weights, rarity, parts)
-        columns |= _near_columns(searched.vectors.cosines(vectors, skills))
         text = f" {' '.join(asked)} "
-        columns["mention"] = [_is_named(searched.skills[place].name, text) for place in skills]
+        columns["mention"] = [_is_named(name_at(place), text) for place in places.tolist()]
         columns["terms"] = math.log1p(len(terms))
         # what no skill has ever heard of says that none may fit
         columns["known"] = len(terms) / min(len(times), most_terms)
-        columns["clauses"], columns["skills"] = len(parts), math.log(searched.size)
+        columns["clauses"], columns["skills"] = len(parts), math.log(words.size)
         for name, values in columns.items():
             features[:, COLUMNS.index(name)] = values
-    return Candidates(skills, features, tuple(terms), weights)
+    return Candidates(places, features, tuple(terms), weights)
 
 
-def propose(
-    hits: Sequence[Hits],
-    further: FloatRow,
-    importance: FloatRow,
-    parts: NDArray[np.bool_],
-    *,
-    breadth: int = 1,
-) -> NDArray[np.intp]:
-    """Return the candidates, ascending.
+def _pick(
+    words: WordSearch, asked: Sequence[str], fields: Sequence[str], most: int
+) -> tuple[list[str], NDArray[np.int64]]:
+    """Return the terms that any of the fields holds, rarest first, at most `most`, each once.
 
-    Args:
-        hits: Of the terms in each of `FOUND_IN`, at least.
-        further: `(skills,)`: BM25 of the fields of `FURTHER` together.
-        importance: `(terms,)`: in a sum over all fields rare and repeated terms count more than in BM25,
-            which finds 7 points more of the skills that long queries need.
-        parts: `(clauses, terms)`: the terms of each clause.
-        breadth: So many times as many are proposed, where scores are not exact.
+    A whole task names its tools once among hundreds of common words, each of which stands in many skills.
+    Of equally rare terms the first in the query comes first. With them: `(fields, terms)`, how many skills
+    hold each.
     """
-    size = len(further)
-    scores = [_total(hit, size) for hit in hits[: len(FOUND_IN)]]
-    total = np.zeros(size)
-    for hit in hits[: len(FOUND_IN)]:
-        total += np.bincount(hit.skills, hit.weights * importance[hit.terms], size)
-    proposed = [_best(score, breadth * BEST_OF_FIELD) for score in (*scores, further)]
-    proposed.append(_best(total, breadth * BEST_OF_ALL))
-    proposed.append(_best(np.sum(scores, axis=0), breadth * BEST_OF_SUM))
-    for part in parts:  # names and descriptions alone: their postings are short
-        score = np.zeros(size)
-        for hit in hits[:2]:
-            mine = part[hit.terms]
-            score += np.bincount(hit.skills[mine], hit.weights[mine], size)
-        proposed.append(_best(score, breadth * BEST_OF_CLAUSE))
-    return np.unique(np.concatenate(proposed))
+    distinct = list(dict.fromkeys(asked))
+    holders = np.array([words.holders(field, distinct) for field in fields])
+    most_held = holders.max(0)
+    chosen = np.argsort(np.where(most_held > 0, most_held, np.iinfo(np.int64).max), kind="stable")
+    chosen = chosen[: min(most, int((most_held > 0).sum()))]
+    return [distinct[place] for place in chosen.tolist()], holders[:, chosen]
 
 
-def _total(hits: Hits, size: int) -> FloatRow:
-    """Return `(size,)`: the BM25 of all terms together of each skill."""
-    return np.bincount(hits.skills, hits.weights, size).astype(float)
+def rarity_of(holders: NDArray[np.int64], size: int) -> FloatRow:
+    """Return the inverse document frequency of terms, from how many of `size` skills hold each."""
+    # a skill that has just been replaced may still count
+    rarity: FloatRow = np.log1p((np.maximum(size - holders, 0) + 0.5) / (holders + 0.5))
+    return rarity
 
 
-def clause_terms(clauses: Sequence[Sequence[str]], terms: Sequence[str]) -> NDArray[np.bool_]:
-    """Return `(clauses, terms)`: which terms stand in each clause; no rows for a query of one clause."""
-    held = [set(clause) for clause in clauses]
-    return np.array([[term in clause for term in terms] for clause in held], bool).reshape(
-        len(held), len(terms)
-    )
-
-
-def _best(scores: FloatRow, most: int) -> NDArray[np.intp]:
-    """Return at most `most` places of the best scores above 0; of equal ones the first."""
-    found = np.flatnonzero(scores > 0)
-    if len(found) > most:
-        bound = np.partition(scores[found], -most)[-most]
-        above, equal = found[scores[found] > bound], found[scores[found] == bound]
-        found = np.concatenate([above, equal[: most - len(above)]])
-    return found
-
-
-def _weights(hits: Sequence[Hits], skills: NDArray[np.intp], size: int, terms: int) -> FloatArray:
-    """Return `(fields, c, terms)`: the BM25 of each term in each field of the candidates."""
-    weights = np.zeros((len(hits), len(skills), terms), np.float32)
-    places = np.full(size, -1, np.int32)
-    places[skills] = np.arange(len(skills))
-    for field, hit in zip(weights, hits, strict=True):
-        mine = places[hit.skills]
-        wanted = mine >= 0
-        field[mine[wanted], hit.terms[wanted]] = hit.weights[wanted]
+def _bm25(counts: NDArray[np.uint8], lengths: HashArray, rarity: FloatRow, field: str) -> FloatArray:
+    """Return `(c, t)`: BM25 of each term in one field of each candidate."""
+    norms = BM25_K1 * (1 - BM25_B + BM25_B * lengths / USUAL_LENGTHS[field])
+    weights: FloatArray = (counts * (rarity * (BM25_K1 + 1)) / (counts + norms[:, None])).astype(np.float32)
     return weights
 
 
-Columns = dict[str, "FloatRow | FloatArray | Sequence[float] | float"]
+def _propose(
+    words: WordSearch,
+    terms: Sequence[str],
+    pairs: Sequence[str],
+    importance: FloatRow,
+    parts: NDArray[np.bool_],
+) -> set[tuple[int, int]]:
+    """Return the addresses of the candidates.
+
+    Args:
+        words: The words of the library's skills.
+        terms: Those of the query.
+        pairs: Pairs of them.
+        importance: `(terms,)`: in a sum over all fields rare and repeated terms count more than in BM25,
+            which finds 7 points more of the skills that long queries need.
+        parts: `(clauses, terms)`: the terms of each clause.
+    """
+    found = words.best(
+        [
+            (field, term, weight)
+            for term, weight in zip(terms, importance.tolist(), strict=True)
+            for field in FOUND_IN
+        ],
+        BEST_OF_ALL,
+    )
+    found |= words.best([(field, term, 1) for term in terms for field in FOUND_IN], BEST_OF_SUM)
+    for field in FOUND_IN:
+        found |= words.best([(field, term, 1) for term in terms], BEST_OF_FIELD)
+    further = [("opening", term, 1.0) for term in terms] + [(PHRASES, pair, 1.0) for pair in pairs]
+    found |= words.best(further, BEST_OF_FIELD)
+    for part in parts:  # names and descriptions alone: their postings are short
+        mine = [terms[place] for place in np.flatnonzero(part).tolist()]
+        found |= words.best([(field, term, 1) for term in mine for field in FOUND_IN[:2]], BEST_OF_CLAUSE)
+    return found
+
+
+def clause_terms(query: str, terms: Sequence[str]) -> NDArray[np.bool_]:
+    """Return `(clauses, terms)`: which terms stand in each clause; no rows for a query of one clause."""
+    held = [set(terms_of(clause)) for clause in clauses_of(query)]
+    return np.array([[term in clause for term in terms] for clause in held], bool).reshape(
+        len(held), len(terms)
+    )
 
 
 def _word_columns(weights: FloatArray, rarity: FloatRow, often: FloatRow, size: int) -> Columns:
@@ -261,11 +256,9 @@ def _further_columns(totals: Sequence[FloatRow]) -> Columns:
     return columns
 
 
-def _length_columns(
-    fields: Mapping[str, FieldIndex], held: NDArray[np.bool_], skills: NDArray[np.intp]
-) -> Columns:
+def _length_columns(lengths: HashArray, held: NDArray[np.bool_]) -> Columns:
     """Return how much of names and descriptions the query holds, and how long descriptions and bodies are."""
-    name, description, body = (fields[each].lengths[skills] for each in FOUND_IN)
+    name, description, body = lengths.T[: len(FOUND_IN)]
     return {
         "name_cover": held[0].sum(1) / np.maximum(name, 1),
         "description_cover": held[1].sum(1) / np.maximum(description, USUAL_TERMS),
@@ -287,28 +280,6 @@ def _clause_columns(weights: FloatArray, rarity: FloatRow, parts: NDArray[np.boo
         "clause_rank": (_ranks(scores) * (scores > 0)).max(1),
         "clause_share": (held @ (chosen * rarity[:, None]) / np.maximum(inside @ rarity, 1e-9)).max(1),
     }
-
-
-def _near_columns(cosines: FloatArray) -> Columns:
-    """Return how near candidates are to the query, and descriptions to the clause that they are nearest to.
-
-    Args:
-        cosines: `(2, c, 1 + clauses)`: of description and opening with the query, then with each clause.
-    """
-    clauses = cosines[DESCRIBED, :, 1:] if cosines.shape[2] > 1 else cosines[DESCRIBED]
-    near = {
-        "description": cosines[DESCRIBED, :, :1],
-        "opening": cosines[OPENING, :, :1],
-        "clause": clauses,
-    }
-    columns: Columns = {}
-    for name, values in near.items():
-        columns |= {
-            f"near_{name}": values.max(1),
-            f"near_{name}_gap": (values - values.max(0)).max(1),
-            f"near_{name}_rank": _ranks(values.max(1)),
-        }
-    return columns
 
 
 def _relative(scores: NDArray[np.float64] | FloatArray) -> NDArray[np.float64]:
@@ -333,7 +304,7 @@ def _is_named(name: str, asked: str) -> bool:
 @lru_cache(MAX_KEPT_NAMES)
 def _written(name: str) -> tuple[str, ...]:
     """Return how a query may write the name of a skill, as terms between spaces."""
-    terms = routing_terms(name)
+    terms = terms_of(name)
     # the first of the terms of `git-bisect` is `gitbisect`
     forms = (terms[:1], terms[1:]) if len(terms) > 1 else (terms,)
     return tuple(f" {' '.join(form)} " for form in forms if form)

@@ -2,22 +2,20 @@
 
 from skillpager.library.discovery import FoundSkill
 from skillpager.library.routing.routes import Route, RoutedSkill
-from skillpager.output.formatting import chance_words, snippet
+from skillpager.output.formatting import chance_words
 from skillpager.types import TokenCounter
 
 # terms of the query that are named, most telling first
 MAX_TERMS = 6
-TITLE_CHARS = 50
 
 
 def reason_words(routed: RoutedSkill) -> str:
-    """Return why a skill was found, such as `restore, dump in its description and body; near "Restore"`."""
-    node = f'; near its "{snippet(routed.node, TITLE_CHARS)}"' if routed.node else ""
+    """Return why a skill was found, such as `restore, dump in its description and body`."""
     if not routed.fields:
-        return f"its description is about it in other words{node}"
+        return "phrases of its description"
     *before, last = routed.fields
     fields = f"{', '.join(before)} and {last}" if before else last
-    return f"{', '.join(routed.terms[:MAX_TERMS])} in its {fields}{node}"
+    return f"{', '.join(routed.terms[:MAX_TERMS])} in its {fields}"
 
 
 def no_fit_words(route: Route) -> str:

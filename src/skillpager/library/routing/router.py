@@ -5,7 +5,7 @@ Words propose candidates; a small trained model turns what is known of each into
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
@@ -16,8 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skillpager.errors import StrategyError, reinstall_command
-from skillpager.library.routing.features import COLUMNS, FOUND_IN, Candidates, Searched, features_of
+from skillpager.library.discovery import FoundSkill
+from skillpager.library.routing.features import COLUMNS, FOUND_IN, Candidates, features_of
 from skillpager.library.routing.routes import Route, RoutedSkill
+from skillpager.library.routing.word_index import WordSearch
 
 MODEL = Path(__file__).parents[2] / "models" / "router" / "router.json"
 # the same for all candidates of a query, or read of the best alone: it orders nothing, but says what
@@ -148,26 +150,33 @@ def _read_weights(part: Mapping[str, Any], columns: tuple[str, ...]) -> Weights:
     return weights, float(part["bias"])
 
 
-def route_query(searched: Searched, query: str, *, k: int, model: RouterModel) -> Route:
+def route_query(
+    words: WordSearch, skills: Sequence[FoundSkill], query: str, *, k: int, model: RouterModel
+) -> Route:
     """Return the `k` skills that a query most likely needs, best first.
 
-    The arguments are those of `features_of`.
+    Args:
+        words: The words of the skills.
+        skills: The skills.
+        query: The query.
+        k: Number of skills, at most.
+        model: The model.
     """
-    found = features_of(searched, query, most_terms=model.most_terms)
+    found = features_of(words, query, most_terms=model.most_terms, name_at=lambda place: skills[place].name)
     if not len(found.skills):
-        return Route(query, (), 0.0, searched.size, model.threshold)
+        return Route(query, (), 0.0, len(skills), model.threshold)
     chances, fits = model.chances(found)
     best = np.argsort(-chances, kind="stable")[:k]
-    routed = tuple(_routed(searched, found, place, float(chances[place])) for place in best.tolist())
-    return Route(query, routed, fits, searched.size, model.threshold)
+    routed = tuple(_routed(skills, found, place, float(chances[place])) for place in best.tolist())
+    return Route(query, routed, fits, len(skills), model.threshold)
 
 
-def _routed(searched: Searched, found: Candidates, place: int, chance: float) -> RoutedSkill:
+def _routed(skills: Sequence[FoundSkill], found: Candidates, place: int, chance: float) -> RoutedSkill:
     """Return a candidate with its reasons."""
     held: list[NDArray[np.bool_]] = [found.weights[field, place] > 0 for field in range(len(FOUND_IN))]
     features = dict(zip(COLUMNS, found.features[place].tolist(), strict=True))
     return RoutedSkill(
-        searched.skills[found.skills[place]],
+        skills[found.skills[place]],
         chance,
         terms=tuple(term for term, is_held in zip(found.terms, np.any(held, axis=0), strict=True) if is_held),
         fields=tuple(name for name, terms in zip(FOUND_IN, held, strict=True) if terms.any()),

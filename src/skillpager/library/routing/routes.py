@@ -7,6 +7,7 @@ from skillpager.json_types import HIDDEN, INLINE, ON_REQUEST, ROUNDED, shown_as
 from skillpager.library.discovery import FoundSkill
 from skillpager.library.licences import UNKNOWN
 
+DEFAULT_ROUTED = 10  # skills of a route
 # metadata: JSON has the paths of copies, and the features by name
 _PATHS = shown_as(lambda copies: [copy.path for copy in copies], list[str])
 _FEATURES = shown_as(lambda pairs: {name: round(value, 4) for name, value in pairs}, dict[str, float])
@@ -21,8 +22,6 @@ class RoutedSkill:
         chance: Calibrated chance, 0 to 1, that the query needs this skill.
         terms: The terms of the query that the skill holds, most telling first.
         fields: The fields that hold any of them: `name`, `description`, `body`, in this order.
-        node_cosine: Cosine of the query and the nearest node of the skill's stored index; None without one.
-        node: Heading of that node; empty without one.
         features: What the chance was computed from, by name.
         licence: SPDX expression of the skill's licence; `LicenseRef-Proprietary`, or `unknown`.
         copies: Other skills with nearly the same text and the same description, which are not listed.
@@ -32,8 +31,6 @@ class RoutedSkill:
     chance: float = field(metadata=ROUNDED)
     terms: tuple[str, ...] = ()
     fields: tuple[str, ...] = ()
-    node_cosine: float | None = field(default=None, metadata={**ROUNDED, "json_type": float | None})
-    node: str = ""
     features: tuple[tuple[str, float], ...] = field(default=(), metadata={**_FEATURES, **ON_REQUEST})
     licence: str = UNKNOWN
     copies: tuple[FoundSkill, ...] = field(default=(), metadata=_PATHS)

@@ -54,6 +54,8 @@ _ASKING = frozenset(
 
 # repeated queries, as a service gets them, need not be split again
 MAX_KEPT_QUERIES = 128
+# of words, whose terms take some 10 MB
+MAX_KEPT_WORDS = 50_000
 
 # Robertson and Zaragoza 2009, §3.4
 BM25_K1, BM25_B = 1.2, 0.75
@@ -71,18 +73,23 @@ def terms_of(text: str) -> list[str]:
     text = unicodedata.normalize("NFKC", text)
     words = _OTHER_WORDS if max(text, default="") < _FIRST_CJK else _words()
     for match in words.finditer(text):
-        word = match[0]
-        if match["cjk"]:
+        if word := match["cjk"]:
             terms += [word[start : start + 2] for start in range(len(word) - 1)] or [word]
-            continue
-        parts = [part.casefold() for part in _SEAM.split(word)]
-        if len(parts) > 1:
-            terms.append("".join(parts))
-        for part in parts:
-            if part not in STOP_WORDS:
-                plural = len(part) >= MIN_PLURAL_CHARS and part.endswith("s") and not part.endswith("ss")
-                terms.append(part[:-1] if plural else part)
+        else:
+            terms += _terms_of_word(match[0])
     return terms
+
+
+@lru_cache(MAX_KEPT_WORDS)
+def _terms_of_word(word: str) -> tuple[str, ...]:
+    """Return the terms of a word or identifier; a text repeats most of its words."""
+    parts = [part.casefold() for part in _SEAM.split(word)]
+    terms = ["".join(parts)] if len(parts) > 1 else []
+    for part in parts:
+        if part not in STOP_WORDS:
+            plural = len(part) >= MIN_PLURAL_CHARS and part.endswith("s") and not part.endswith("ss")
+            terms.append(part[:-1] if plural else part)
+    return tuple(terms)
 
 
 @cache

@@ -17,12 +17,11 @@ export class LibraryView {
   constructor(place, open) {
     this.open = open;
     this.told = el("p", { class: "verdict" });
-    this.tasks = el("div");
     this.ranked = el("section", { class: "ranked", "aria-label": "Skills by chance" });
     this.leftOut = el("div");
     this.page = el("section", { class: "library-page", "aria-label": "Page from these skills" });
     const left = el("div", {}, this.ranked, this.leftOut);
-    place.append(this.told, this.tasks, el("div", { class: "library" }, left, this.page));
+    place.append(this.told, el("div", { class: "library" }, left, this.page));
     this.show(null);
   }
 
@@ -43,17 +42,11 @@ export class LibraryView {
    * @returns {string} What it says, in a sentence.
    */
   show(answer) {
-    for (const part of [this.tasks, this.ranked, this.page]) part.replaceChildren();
+    for (const part of [this.ranked, this.page]) part.replaceChildren();
     this.told.textContent = answer ? verdict(answer)
       : "Type what an agent is about to do: here are the skills that it needs, among all, and one page from them.";
     this.told.classList.toggle("none", answer !== null && !answer.has_fit);
     if (!answer) return "";
-    if (answer.tasks.length > 1) {
-      this.tasks.append(el("details", { class: "tasks" },
-        el("summary", {}, `The query has ${counted(answer.tasks.length, "task")}`),
-        el("ol", {}, ...answer.tasks.map((task) => el("li", {}, task))),
-      ));
-    }
     const entries = rank(answer);
     this.ranked.append(
       el("h2", {}, "Skills"),
@@ -78,7 +71,6 @@ export class LibraryView {
         el("span", { class: "about" }, snippet(skill.description, 160)),
         el("span", { class: "reason" }, reason(routed)),
         el("span", { class: "state" }, skill.user_only && refused?.reason !== "user_only" ? `${state} (only the user may start it)` : state),
-        part && part.tasks.length ? el("span", { class: "for" }, `for: ${part.tasks.map((task) => snippet(task, 80)).join(" · ")}`) : null,
       ),
     );
   }
@@ -111,7 +103,7 @@ export class LibraryView {
   }
 }
 
-/** Return the skills of an answer, the likeliest first: those of the route, and those of single tasks. */
+/** Return the skills of an answer, the likeliest first. */
 function rank({ route, parts, refused }) {
   const entries = new Map();
   const add = (skill, found) => {
@@ -133,15 +125,14 @@ function verdict(answer) {
 }
 
 function reason(routed) {
-  if (!routed) return "Found for one of the tasks.";
+  if (!routed) return "";
   const reasons = [];
   if (routed.terms.length) {
     const fields = routed.fields.join(", ").replace(/, ([^,]*)$/, " and $1");
     reasons.push(`${routed.terms.slice(0, MOST_TERMS).join(", ")} in its ${fields}`);
   } else {
-    reasons.push("its description is about it in other words");
+    reasons.push("phrases of its description");
   }
-  if (routed.node) reasons.push(`near its “${snippet(routed.node, 50)}”`);
   return reasons.join("; ");
 }
 

@@ -1,0 +1,381 @@
+"""A page from the skills of a library: the pages of the best skills for a query, one after the other.
+
+Skills are taken in the order of the route. The first gets what the budget allows, the next ones what remains.
+If one skill suffices, the result is that skill's page.
+"""
+
+import json
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from math import prod
+from typing import TYPE_CHECKING
+
+from typing_extensions import TypedDict
+
+from skillpager.errors import SettingsError, SkillError, SkillPagerError
+from skillpager.json_types import INLINE, ROUNDED
+from skillpager.library.discovery import FoundSkill, Progress, skill_faults
+from skillpager.library.routing.routes import DEFAULT_ROUTED, Route, RoutedSkill, for_models
+from skillpager.pages.assemble import choose_budget, estimates, leave_out, make_page
+from skillpager.pages.gaps import not_covered, skill_tag, tag_of
+from skillpager.pages.render import NodeMeter
+from skillpager.strategies.baselines.simple import Full
+from skillpager.strategies.picking import allows_all
+from skillpager.types import Budget, Page, PageOptions, SkillIndex, Strategy, Style
+
+if TYPE_CHECKING:
+    from skillpager.pager import SkillPager
+
+MAX_SKILLS = 3
+# A skill joins the first one if its chance is this share of the first one's, or more: of training's queries
+# 1 % lose a needed skill among the first three by it, and pages of single tasks are a third shorter.
+LEAST_SHARE = 0.15
+# skills of one query whose coverage is estimated: each costs some milliseconds, and is indexed if it is new
+MAX_VERIFIED = 5
+NEAREST_SKILLS = 3  # that a page names where none fits
+
+
+class LibraryPageOptions(TypedDict, total=False):
+    """Options of `Library.page`; all are optional.
+
+    Attributes:
+        k: Skills in the route of the query.
+        max_skills: Most skills on the page.
+        max_tokens: Ceiling on the tokens of the page, the names of skills and all marks included.
+        sufficiency: As for `SkillPager.page`; the chance that all parts hold what is needed of their skills.
+        fill: As for `SkillPager.page`.
+        strategy: As for `SkillPager.page`.
+        scope: As for `SkillPager.page`.
+        style: As for `SkillPager.page`. Style `plain` has no names of skills.
+        show: Returns the command that reads lines of a skill; see `show` of `PageOptions`.
+        folder: As for `SkillPager.page`.
+        known: Returns the ids of the nodes of an index that the reader has, given its key.
+        progress: As for `Library.route`.
+    """
+
+    k: int
+    max_skills: int
+    max_tokens: int | None
+    sufficiency: float | None
+    fill: bool | None
+    strategy: Strategy | str | None
+    scope: str | None
+    style: Style | str | None
+    show: Callable[[FoundSkill], str]
+    folder: bool
+    known: Callable[[str], Collection[str]]
+    progress: Progress
+
+
+@dataclass(frozen=True, slots=True)
+class SkillPart:
+    """The part of a page that is of one skill.
+
+    Attributes:
+        skill: The skill.
+        chance: The chance that the query needs the skill.
+        page: The part as a page: its text, nodes, gaps and selection.
+        key: Key of the index of its nodes.
+        show: Command that reads its lines; empty if there is none.
+    """
+
+    skill: FoundSkill = field(metadata=INLINE)
+    chance: float = field(metadata=ROUNDED)
+    page: Page
+    key: str
+    show: str
+
+
+class RefusalReason(StrEnum):
+    """Reasons why a routed skill has no part of a page."""
+
+    CHANCE = "chance"
+    NOT_COVERED = "not_covered"
+    BUDGET = "budget"
+    UNREADABLE = "unreadable"
+    USER_ONLY = "user_only"
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A routed skill without a part of the page, and why.
+
+    Attributes:
+        skill: The skill.
+        chance: The chance that the query needs the skill.
+        reason: Why it has no part.
+        detail: The reason in a sentence.
+    """
+
+    skill: FoundSkill = field(metadata=INLINE)
+    chance: float = field(metadata=ROUNDED)
+    reason: RefusalReason
+    detail: str
+
+
+# what each reason means, in a sentence
+WHY_REFUSED = {
+    RefusalReason.CHANCE: "the query is not likely enough to need it",
+    RefusalReason.NOT_COVERED: "it seems not to cover the query",
+    RefusalReason.BUDGET: "nothing of it fits behind the other skills: raise the limit of tokens",
+    RefusalReason.UNREADABLE: "it cannot be read",
+    RefusalReason.USER_ONLY: "only the user may start it",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryPage:
+    """A page from the skills of a library.
+
+    Attributes:
+        text: The rendered page; if no skill fits, a line that says so.
+        style: How it was rendered.
+        parts: Its parts, in the order in which they stand; one for a single skill, none if no skill fits.
+        tokens: Tokens of `text`.
+        full_tokens: Tokens of the skills of its parts, without front matter.
+        tokens_exact: Whether the counts are a tokenizer's; False for estimates.
+        sufficiency: Estimated chance that each part holds all that is needed of its skill; None if the
+            strategy does not estimate it.
+        covered: The least of the estimated chances that a skill answers the query at all; None if one is
+            not known.
+        route: The skills that routing found for the query.
+        refused: The skills that were found and have no part, the most likely first.
+        least_tokens: If not a single node fits: the least `max_tokens` with which the page can hold one.
+            Else None.
+    """
+
+    text: str
+    style: Style
+    parts: tuple[SkillPart, ...]
+    tokens: int
+    full_tokens: int
+    tokens_exact: bool
+    sufficiency: float | None
+    covered: float | None
+    route: Route
+    refused: tuple[Refusal, ...]
+    least_tokens: int | None = None
+
+    @property
+    def token_reduction(self) -> float:
+        """As of `Page`."""
+        return 1.0 - self.tokens / self.full_tokens if self.full_tokens else 0.0
+
+    @property
+    def has_fit(self) -> bool:
+        """Whether any skill fits."""
+        return bool(self.parts) or self.least_tokens is not None
+
+
+def make_library_page(
+    pager: "SkillPager", route: Callable[[int], Route], query: str, options: LibraryPageOptions
+) -> LibraryPage:
+    """Return the page of the skills that a query needs; `Library.page` has the contract.
+
+    Args:
+        pager: Indexes and pages the skills.
+        route: Returns the route of the query, with a number of skills.
+        query: The query.
+        options: The options.
+    """
+    if unknown := options.keys() - LibraryPageOptions.__annotations__.keys():
+        raise TypeError(f"page() has no option {', '.join(sorted(unknown))}")
+    most, k = options.get("max_skills", MAX_SKILLS), options.get("k", DEFAULT_ROUTED)
+    if most < 1:
+        raise SettingsError(f"max_skills is {most}: it must be 1 or more.")
+    maker = _PageMaker(pager, query, options)
+    found = route(max(k, DEFAULT_ROUTED) if k > 0 else k)
+    usable = for_models(found, len(found.skills))
+    chosen, refused = maker.choose(usable, most)
+    refused += [_refusal(each, RefusalReason.USER_ONLY) for each in found.skills if each.skill.user_only]
+    text, parts, least = maker.page_of(chosen)
+    shown = {part.skill for part in parts}
+    refused += [_refusal(each, RefusalReason.BUDGET) for each in chosen if each.skill not in shown]
+    if not chosen:
+        broken = {each.skill for each in refused if each.reason is RefusalReason.UNREADABLE}
+        nearest = [each.skill for each in usable.skills if each.skill not in broken][:NEAREST_SKILLS]
+        text = maker.within_limit(_none_fits(found, nearest))
+    return LibraryPage(
+        text=text,
+        style=maker.style,
+        parts=tuple(parts),
+        tokens=maker.count(text),
+        full_tokens=sum(part.page.full_tokens for part in parts),
+        tokens_exact=pager.token_counter.exact,
+        sufficiency=_together([part.page.sufficiency for part in parts], prod),
+        covered=_together([part.page.covered for part in parts], min),
+        route=replace(found, skills=found.skills[:k]),
+        refused=tuple(sorted(refused, key=lambda each: -each.chance)),
+        least_tokens=least,
+    )
+
+
+def _refusal(routed: RoutedSkill, reason: RefusalReason, detail: str = "") -> Refusal:
+    return Refusal(routed.skill, routed.chance, reason, detail or WHY_REFUSED[reason])
+
+
+def _together(chances: Sequence[float | None], combine: Callable[[list[float]], float]) -> float | None:
+    known = [chance for chance in chances if chance is not None]
+    return combine(known) if known and len(known) == len(chances) else None
+
+
+def _none_fits(route: Route, nearest: Sequence[FoundSkill]) -> str:
+    """Return the line in place of a page if no skill fits: how many were searched, which are the nearest."""
+    searched = f"{route.searched} skill{'' if route.searched == 1 else 's'}"
+    named = f"; the nearest are {_names(nearest)}" if nearest else ""
+    return f"[No skill fits the query: {searched} searched{named}.]\n"
+
+
+def _names(skills: Sequence[FoundSkill]) -> str:
+    return ", ".join(json.dumps(skill.name, ensure_ascii=False) for skill in skills)
+
+
+class _PageMaker:
+    """Makes the page of one call.
+
+    Args:
+        pager: Indexes and pages the skills.
+        query: The query.
+        options: The options of the call.
+    """
+
+    def __init__(self, pager: "SkillPager", query: str, options: LibraryPageOptions) -> None:
+        self._pager = pager
+        self._options = options
+        self._strategy = pager.strategy(options.get("strategy"))
+        limits = PageOptions(
+            max_tokens=options.get("max_tokens"),
+            sufficiency=options.get("sufficiency"),
+            fill=options.get("fill"),
+        )
+        self._budget = choose_budget(limits, pager.settings, self._strategy)
+        self._query = query
+        self._indexes: dict[FoundSkill, SkillIndex] = {}
+        self.style = pager.style_of(options.get("style"))
+        self.count = pager.token_counter.count
+
+    def choose(self, route: Route, most: int) -> tuple[list[RoutedSkill], list[Refusal]]:
+        """Return the skills that get a part, and the refusals of the others of a route.
+
+        The strategy, which reads the nodes of a skill, estimates much better than the router whether the
+        skill answers the query. Skills that cannot be read are passed over.
+        """
+        chosen: list[RoutedSkill] = []
+        refused: list[Refusal] = []
+        verified = 0
+        for routed in route.skills:
+            is_likely = not chosen or routed.chance >= LEAST_SHARE * chosen[0].chance
+            if len(chosen) == most or verified == MAX_VERIFIED or not is_likely:
+                refused.append(_refusal(routed, RefusalReason.CHANCE))
+                continue
+            if problem := self._problem_of(routed.skill):
+                refused.append(_refusal(routed, RefusalReason.UNREADABLE, problem))
+                continue
+            verified += 1
+            covered = self._covered(self._indexes[routed.skill])
+            if said := not_covered(covered):
+                refused.append(_refusal(routed, RefusalReason.NOT_COVERED, f"it {said}"))
+            elif covered is None and not route.has_fit and routed.chance < route.threshold:
+                refused.append(_refusal(routed, RefusalReason.CHANCE))
+            else:
+                chosen.append(routed)
+        return chosen, refused
+
+    def _problem_of(self, skill: FoundSkill) -> str:
+        """Return why a skill cannot be paged; empty if it can, and its index is kept."""
+        scope = self._options.get("scope") or self._pager.settings.scope
+        try:
+            with skill_faults(skill.path):
+                index = self._pager.pool(skill.source(scope), self._strategy, scope=scope)
+            if not index.nodes:
+                raise SkillError(f"{skill.path} has nothing below its front matter.")
+        except SkillPagerError as error:
+            return str(error)
+        self._indexes[skill] = index
+        return ""
+
+    def _covered(self, index: SkillIndex) -> float | None:
+        """Return the estimated chance that a skill answers the query at all; None if it is not known."""
+        if not estimates(self._strategy):
+            return None
+        # the chance is that of the skill, whatever is picked: so nothing is
+        nothing = Budget(max_nodes=0, fill=True)
+        query, meter = self._pager.query(self._query, self._strategy), NodeMeter(index.nodes)
+        return self._strategy.select(index, query, budget=nothing, meter=meter).covered
+
+    def page_of(self, chosen: Sequence[RoutedSkill]) -> tuple[str, list[SkillPart], int | None]:
+        """Return text and parts of the page of the chosen skills, and the least tokens if nothing fits."""
+        limit, least = self._budget.max_tokens, None
+        while len(chosen) > 1:
+            heading = self._heading(chosen)
+            text, parts = heading, list[SkillPart]()
+            for routed in chosen:
+                rest = None if limit is None else limit - self.count(text)
+                page = None if rest is not None and rest <= 0 else self._page(chosen, routed, rest)
+                if page is not None and page.least_tokens is None:
+                    joined = f"{text}{'' if text == heading else chr(10)}{page.text.rstrip()}\n"
+                    if limit is None or self.count(joined) <= limit:
+                        text, parts = joined, [*parts, self._part(routed, page)]
+            if len(parts) == len(chosen):
+                return text, parts, None
+            # the heading names what is on the page; a single skill has its own page, with all of the budget
+            chosen = [each for each in chosen if each.skill in {part.skill for part in parts}] or chosen[:1]
+        for routed in chosen:
+            page = self._page(chosen, routed, limit)
+            least = page.least_tokens
+            return page.text, [self._part(routed, page)] if least is None else [], least
+        return "", [], None
+
+    def within_limit(self, text: str) -> str:
+        """Return a text, or nothing if it exceeds the ceiling on tokens."""
+        limit = self._budget.max_tokens
+        return text if limit is None or self.count(text) <= limit else ""
+
+    def _page(self, chosen: Sequence[RoutedSkill], routed: RoutedSkill, limit: int | None) -> Page:
+        """Return the page of one of the chosen skills, as `SkillPager.page` makes it."""
+        index, several = self._indexes[routed.skill], len(chosen) > 1
+        tag = None
+        if several:
+            is_tagged = self.style is not Style.PLAIN
+            tag = common_tag([self._indexes[each.skill] for each in chosen]) if is_tagged else ""
+        folder = self._options.get("folder", False)
+        renderer = self._pager.renderer(
+            index, self.style, self._show(routed.skill), folder=folder, part_tag=tag
+        )
+        target = self._budget.sufficiency
+        budget = replace(
+            self._budget,
+            max_tokens=limit,
+            sufficiency=None if target is None else target ** (1 / len(chosen)),
+        )
+        passes = allows_all(budget, len(index.nodes), estimating=estimates(self._strategy))
+        asked = self._pager.query(self._query, self._strategy)
+        page = make_page(renderer, self._strategy, asked, budget, whole=Full() if passes else None)
+        known = self._options.get("known")
+        return leave_out(page, renderer, known(index.key) if known else ())
+
+    def _part(self, routed: RoutedSkill, page: Page) -> SkillPart:
+        key = self._indexes[routed.skill].key
+        return SkillPart(routed.skill, routed.chance, page, key, self._show(routed.skill))
+
+    def _show(self, skill: FoundSkill) -> str:
+        show = self._options.get("show")
+        return show(skill) if show else ""
+
+    def _heading(self, chosen: Sequence[RoutedSkill]) -> str:
+        """Return the first line of a page of several skills, which names them; tags of style `xml` do."""
+        if self.style is not Style.MARKED:
+            return ""
+        tag = common_tag([self._indexes[each.skill] for each in chosen])
+        return f"[Page{tag} of {len(chosen)} skills: {_names([each.skill for each in chosen])}.]\n\n"
+
+
+def common_tag(indexes: Sequence[SkillIndex]) -> str:
+    """Return the tag of the marks of a page of several skills: none of them may imitate those of another."""
+    skills = [index.skill for index in indexes]
+    if not any(map(skill_tag, skills)):
+        return ""
+    texts = [skill.name for skill in skills]
+    texts += [text for skill in skills for file in skill.files for text in (f"[{file.path}", file.text)]
+    return tag_of(*texts)
