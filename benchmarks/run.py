@@ -32,8 +32,6 @@ SECTIONS = {
     "granularity": ("granularity", "measure"),
     "tokens": ("tokens", "measure"),
 }
-# the peers call BLAS with small matrices: its threads would measure the scheduler
-ENVIRONMENT = {"mmr": {"OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}}
 NICENESS = 5
 
 
@@ -90,13 +88,8 @@ def _entry(name: str, options: Options, chosen: Sequence[str]) -> Entry:
 
 def _measured(name: str, options: Options) -> Report:
     """Return the report of a section, made in a process of its own: each starts with nothing loaded."""
-    os.environ.update(ENVIRONMENT.get(name, {}))
-    try:
-        with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-            return pool.submit(_section, name, options).result()
-    finally:
-        for variable in ENVIRONMENT.get(name, {}):
-            del os.environ[variable]
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        return pool.submit(_section, name, options).result()
 
 
 def _section(name: str, options: Options) -> Report:

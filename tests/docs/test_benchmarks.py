@@ -57,7 +57,7 @@ def test_processes_are_measured_on_the_sample_skills(tmp_path: Path) -> None:
 
 def test_quality_is_measured_and_paths_stay_out(tmp_path: Path, annotated: Path) -> None:
     out = tmp_path / "out"
-    bench("--data", annotated, "--only", "mmr,quality,embedded_text,granularity,tokens", "--out", out)
+    bench("--data", annotated, "--only", "quality,embedded_text,granularity,tokens", "--out", out)
     readme = (out / "README.md").read_text(encoding="utf-8")
     assert "| full | marked | what a user gets | 100.0 | 100.0–100.0 | 100.0 |" in readme
     assert "80 (chosen)" in readme
