@@ -80,6 +80,17 @@ def write_file(path: Path, data: bytes | str, *, mode: int | None = None) -> Non
         raise
 
 
+def make_private_folder(folder: Path) -> None:
+    """Create a folder that its owner alone may enter, with the missing folders above it.
+
+    Raises:
+        OSError: It cannot be made.
+    """
+    for each in reversed((folder, *folder.parents)):
+        if not each.is_dir():
+            each.mkdir(mode=0o700, exist_ok=True)
+
+
 def _remove_leftovers(folder: Path, prefix: str) -> None:
     """Delete temporary files of writes that were killed, so that they do not add up."""
     oldest = time.time() - LEFTOVER_SECONDS

@@ -1,6 +1,8 @@
 """`skillpager hook` as an agent runs it: a JSON object on stdin, context on stdout, and never a failure."""
 
 import json
+import os
+import stat
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -182,3 +184,13 @@ def test_what_sessions_were_shown_is_bounded_and_damage_is_nothing(tmp_path: Pat
     nobody = ShownNodes(tmp_path, "")
     nobody.add([("key", ["n1"])])
     assert len(list((tmp_path / "hook").iterdir())) == MAX_SESSIONS
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions are those of POSIX")
+def test_the_first_run_makes_folders_for_their_owner_alone(tmp_path: Path) -> None:
+    above = tmp_path / "new" / "deep"
+    first = environment(tmp_path / "cache") | {"SKILLPAGER_CACHE_DIR": str(above / "cache")}
+    hook({"prompt": QUERY, "session_id": "one", "cwd": str(SAMPLES)}, env=first)
+    made = [path for path in (above.parent, *above.parent.rglob("*")) if path.is_dir()]
+    assert len(made) > 3
+    assert {stat.S_IMODE(path.stat().st_mode) for path in made} == {0o700}

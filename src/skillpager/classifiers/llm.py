@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from skillpager.errors import ClassifierError
-from skillpager.files import write_file
+from skillpager.files import make_private_folder, write_file
 from skillpager.remote.chat import Message, chat_json
 from skillpager.remote.endpoint import Endpoint, EndpointError, quoted, sendable
 from skillpager.settings import LLM_BATCH_SIZE, LLM_CONCURRENCY, LLM_TIMEOUT
@@ -362,7 +362,7 @@ class LLMClassifier:
         if self._cache_dir is None:
             return
         try:
-            self._cache_dir.mkdir(parents=True, exist_ok=True)
+            make_private_folder(self._cache_dir)
             with tempfile.TemporaryFile(dir=self._cache_dir):
                 pass
         except OSError as error:

@@ -242,13 +242,14 @@ def _prepare_aside(options: HookOptions) -> None:
     from skillpager.cli.hook_sessions import FOLDER
     from skillpager.cli.options import PagerOptions
     from skillpager.cli.session import choose_settings
+    from skillpager.files import make_private_folder
     from skillpager.settings import cache_folder
 
     mark = cache_folder(choose_settings(PagerOptions(cache_dir=options.cache_dir))) / FOLDER / "preparing"
     with suppress(OSError):
         if mark.exists() and time.time() - mark.stat().st_mtime < PREPARE_SECONDS:
             return
-        mark.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(mark.parent)
         mark.touch()
         subprocess.Popen(
             [sys.executable, "-P", "-m", "skillpager", NAME, "--prepare", *_words(options)],

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from skillpager.files import read_bounded, write_file
+from skillpager.files import make_private_folder, read_bounded, write_file
 
 FOLDER = "hook"
 # sessions that are remembered, and versions of skills in each; the least recently used are dropped
@@ -46,7 +46,7 @@ class ShownNodes:
             self._nodes[key] = [*known, *(node for node in nodes if node not in known)]
         kept = dict(list(self._nodes.items())[-MAX_SKILLS:])
         with suppress(OSError):
-            self._file.parent.mkdir(parents=True, exist_ok=True)
+            make_private_folder(self._file.parent)
             write_file(self._file, json.dumps(kept))
             files = sorted(self._file.parent.glob("*.json"), key=lambda file: file.stat().st_mtime)
             for old in files[:-MAX_SESSIONS]:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from skillpager.errors import StoreError
+from skillpager.files import make_private_folder
 
 logger = logging.getLogger(__name__)
 
@@ -148,7 +149,7 @@ class Database:
         """Return a connection to a file with our tables."""
         folder = self.path.parent
         try:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private_folder(folder)
         except OSError as error:
             raise StoreError(
                 f"The cache folder {folder} cannot be made ({error.strerror}: {error.filename}): "
