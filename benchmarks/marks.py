@@ -1,6 +1,6 @@
 """The price of marks: marked against plain pages of the default strategy, a row for each kind of page.
 
-`python benchmarks/marks.py FOLDER LABEL [all|first|rest]` pages annotated documents (docs/evidence-format.md)
+`python benchmarks/marks.py FOLDER LABEL [all|first|rest]` pages annotated documents (docs/measured.md)
 for their queries and puts the rows of LABEL into `marks.csv`, in place of those that it had. The first 60
 documents, in the order of the digests of their names, are for choosing; results are those of the rest.
 

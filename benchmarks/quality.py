@@ -46,12 +46,12 @@ def measure(options: Options) -> Report:
 
 _NOTE = (
     "A page is sufficient when it holds the lines that an annotator found a query cannot do without "
-    "([format](../docs/evidence-format.md)); token reduction is 1 − page ÷ body. Style `plain` is the "
+    "([format](../docs/measured.md)); token reduction is 1 − page ÷ body. Style `plain` is the "
     "strategy alone, as in the paper: bare nodes, nothing passes through whole. Style `marked` is what a "
     "user gets: headings, lead-ins and elision markers are paid for, gaps cheaper than their marker are "
     "shown, and a skill that fits the budget passes through whole. The encoder that ships was trained on the "
-    "published `train` and `dev` documents, which flatters every number here; docs/models.md has numbers on "
-    "documents left out of the training."
+    "published `train` and `dev` documents, which flatters every number here; docs/measured.md has numbers "
+    "on documents left out of the training."
 )
 
 

@@ -13,8 +13,8 @@ Everything here is made by one command; `results.json` holds the same numbers un
     python benchmarks/run.py                          # on the sample skills, without quality
     python benchmarks/run.py --data train dev         # on folders of annotated documents, quality on the last
 
-Annotated documents are a folder in the [evidence format](../docs/evidence-format.md); `skillpager bench
-data fetch` makes one. Strategies are compared in [docs/benchmark.md](../docs/benchmark.md). `--only
+Annotated documents are a folder in the [evidence format](../docs/measured.md); `skillpager bench
+data fetch` makes one. Strategies are compared in [docs/measured.md](../docs/measured.md). `--only
 offline,online` runs some sections, `--quick` shows within seconds that everything runs. This file is
 written by the command: do not edit it.
 """

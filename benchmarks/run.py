@@ -2,7 +2,7 @@
 
 python benchmarks/run.py [--data DIR...] [--only SECTION,...] [--quick]
 
-DIR is a folder of `<id>.md` and `<id>.ann.json` (docs/evidence-format.md); quality is measured on the last.
+DIR is a folder of `<id>.md` and `<id>.ann.json` (docs/measured.md); quality is measured on the last.
 Without --data only the sample skills are measured, without quality.
 """
 

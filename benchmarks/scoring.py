@@ -1,7 +1,7 @@
 """Pages for annotated queries, measured by the evaluator of `skillpager bench`.
 
-Data: a folder of `<id>.md` and `<id>.ann.json` (docs/evidence-format.md). `skillpager bench` compares
-strategies (docs/benchmark.md); here the pages of one strategy are compared over page options.
+Data: a folder of `<id>.md` and `<id>.ann.json` (docs/measured.md). `skillpager bench` compares
+strategies (docs/measured.md); here the pages of one strategy are compared over page options.
 """
 
 from dataclasses import dataclass

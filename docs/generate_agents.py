@@ -1,4 +1,4 @@
-"""Write the tables of docs/agents.md from the rows of the blind study: `python docs/generate_agents.py`.
+"""Write the tables of docs/measured.md from the rows of the blind study: `python docs/generate_agents.py`.
 
 `benchmarks/agent/study.csv` has a row for each task and arm: who tried it, the verdict of the check, and the
 tokens of the skill that were read. The tables are over all tasks, and over those whose page was not the whole
@@ -14,7 +14,7 @@ from skillpager.bench.report.statistics import Interval, bootstrap, mcnemar
 
 ROOT = Path(__file__).parent.parent
 STUDY = ROOT / "benchmarks" / "agent" / "study.csv"
-PAGE = ROOT / "docs" / "agents.md"
+PAGE = ROOT / "docs" / "measured.md"
 ARMS = ("none", "whole", "page", "page+faults", "mmr")
 
 
@@ -36,13 +36,14 @@ def make_blocks() -> dict[str, str]:
     for name, rows in (("study", read_study()), ("study-cut", with_cut_pages(read_study()))):
         solved = rows.pivot(index="task", columns="arm", values="solved") * 100
         tokens = rows.pivot(index="task", columns="arm", values="tokens")
-        blocks[f"{name} arms"] = _table(
-            ["arm", "tasks", "solved (%)", "skill tokens"],
-            [
-                [arm, len(solved), _cell(bootstrap(solved[arm]), 1), _cell(bootstrap(tokens[arm]), 0)]
-                for arm in ARMS
-            ],
-        )
+        if name == "study":
+            blocks["study arms"] = _table(
+                ["arm", "tasks", "solved (%)", "skill tokens"],
+                [
+                    [arm, len(solved), _cell(bootstrap(solved[arm]), 1), _cell(bootstrap(tokens[arm]), 0)]
+                    for arm in ARMS
+                ],
+            )
         lines = []
         for arm in ARMS:
             if arm != "whole":

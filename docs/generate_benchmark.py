@@ -1,4 +1,4 @@
-"""Write the tables of docs/benchmark.md from published rows: `python docs/generate_benchmark.py`.
+"""Write the tables of docs/measured.md from published rows: `python docs/generate_benchmark.py`.
 
 A run is a folder of `benchmarks/intraskill` that `python benchmarks/publish.py` wrote. Its tables and figures
 are made anew from its rows, and so is every block of the page that is named after it:
@@ -29,7 +29,7 @@ from skillpager.bench.report.table import Table, escape_markdown, format_cell
 from skillpager.bench.validate.agreement import measure_agreement
 
 ROOT = Path(__file__).parent.parent
-PAGE = ROOT / "docs" / "benchmark.md"
+PAGE = ROOT / "docs" / "measured.md"
 RUNS = ROOT / "benchmarks" / "intraskill"
 OVER_SKILLS = "95 % interval, over skills"
 SWEEPS = ("lambda-sweep", "k-sweep")
@@ -111,7 +111,7 @@ def block(run: str, name: str) -> str:
         return table(head, [[line[0], *map(rounded, line[1:])] for line in lines])
     if name not in tables_of(run):
         known = ", ".join([*makers, "claim-counts", "readers:RUN", *tables_of(run)])
-        raise SystemExit(f"docs/benchmark.md: the run {run} has no table {name}; it has {known}")
+        raise SystemExit(f"docs/measured.md: the run {run} has no table {name}; it has {known}")
     return tables_of(run)[name].to_markdown()
 
 

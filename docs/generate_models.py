@@ -1,6 +1,6 @@
-"""Write the tables of docs/models.md from the measurements: `python docs/generate_models.py`.
+"""Write the tables of docs/measured.md from the measurements: `python docs/generate_models.py`.
 
-`training/tables.py` and `training/encoder_variants.py` write the rows in `benchmarks/models`,
+`training/tables.py` writes the rows in `benchmarks/models`,
 `training/train.py` the logs beside the models.
 """
 
@@ -12,7 +12,7 @@ from typing import Any
 from marked_blocks import table, write_blocks
 
 ROOT = Path(__file__).parent.parent
-PAGE = ROOT / "docs" / "models.md"
+PAGE = ROOT / "docs" / "measured.md"
 KEPT = ROOT / "benchmarks" / "models"
 MODELS = ROOT / "src" / "skillpager" / "models"
 REDUCTIONS = ("40 %", "50 %", "60 %", "70 %")
@@ -26,8 +26,6 @@ STRATEGIES = {
     "navigator": "**navigator**",
 }
 MARKED = ("mmr", "sections", "navigator")
-# groups that are not in alphabetical order
-ORDER = ("easy", "medium", "hard", "up to 30 nodes", "31 to 60", "61 to 120", "over 120")
 PROMISES = ("0.5", "0.7", "0.8", "0.9", "0.95")
 
 
@@ -41,13 +39,9 @@ def blocks() -> dict[str, str]:
     return {
         "fixed": fixed(),
         "unlimited": unlimited(),
-        "groups": groups("difficulty", "size", "needs"),
-        "repositories": groups("repository"),
         "promises": promises(),
         "covered": covered(),
         "types": types(),
-        "encoders": encoders(),
-        "readers": readers(),
     }
 
 
@@ -101,31 +95,6 @@ def unlimited() -> str:
     return table(["", *(head for kind in kinds for head in (kind, "saved"))], lines)
 
 
-def groups(*kinds: str) -> str:
-    """Return plain pages without a limit, of long queries, by groups of queries and skills."""
-    kept = {
-        (row["by"], row["group"], row["method"]): row
-        for row in rows("groups")
-        if (row["series"], row["budget"]) == ("long", "default")
-    }
-    lines = []
-    for kind in kinds:
-        for by, group, method in sorted(kept, key=lambda key: (ORDER + key[1:2]).index(key[1])):
-            if by == kind and method == "navigator":
-                ours, theirs = kept[by, group, method], kept[by, group, "sections"]
-                lines.append(
-                    [
-                        group,
-                        ours["queries"],
-                        interval(ours),
-                        ours["token_reduction"],
-                        interval(theirs),
-                        theirs["token_reduction"],
-                    ]
-                )
-    return table(["", "queries", "navigator (%)", "saved (%)", "sections (%)", "saved (%)"], lines)
-
-
 def promises() -> str:
     """Return promised and observed sufficiency."""
     names = ("series", "promised", "observed")
@@ -150,40 +119,8 @@ def types() -> str:
     return table(["", *head], [["%", *map(_percent, values)]])
 
 
-def encoders() -> str:
-    """Return the ways to train the encoder."""
-    head = ["encoder", "passes", "AUC, long", "short", "nearest is needed, long", "short", "types"]
-    names = ("encoder", "epochs", "auc_long", "auc_short", "nearest_long", "nearest_short", "types")
-    return table(head, [[row[name] for name in names] for row in rows("encoders")])
-
-
 def _percent(share: float) -> str:
     return f"{100 * share:.1f}"
-
-
-def readers() -> str:
-    """Return what blind readers and the evidence measure say of the same pages."""
-    groups: dict[tuple[str, str], list[dict[str, str]]] = {}
-    for row in rows("readers"):
-        groups.setdefault((row["method"], row["series"]), []).append(row)
-    lines = []
-    for (method, series), pages in sorted(groups.items()):
-        votes = [[int(page[f"reader_{number}"]) for number in (1, 2, 3)] for page in pages]
-        read = [2 * sum(each) > len(each) for each in votes]
-        measured = [bool(int(page["evidence"])) for page in pages]
-        lines.append(
-            [
-                method,
-                series,
-                str(len(pages)),
-                f"{100 * sum(read) / len(read):.1f}",
-                f"{100 * sum(measured) / len(measured):.1f}",
-                str(sum(a == b for a, b in zip(read, measured, strict=True))),
-                str(sum(len(set(each)) == 1 for each in votes)),
-            ]
-        )
-    heads = ["", "queries", "pages", "sufficient to readers (%)", "by the measure (%)", "agree", "unanimous"]
-    return table(heads, lines)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
     python training/publish_annotations.py DATA [--more MORE] [--splits SPLIT...] [--out ANNOTATIONS]
 
 DATA holds a folder of annotated documents for each split: `train`, `train2`, `dev`, `skillsbench`, `test`
-(docs/evidence-format.md). Every document must be in its folder's manifest, or it could not be restored; those
+(docs/measured.md). Every document must be in its folder's manifest, or it could not be restored; those
 that it calls near copies of others are not published. MORE holds further annotations of the same documents,
 also in a folder for each split: `<id>.ann.json` with queries, and the second annotator's types for documents
 that have none in DATA, and `<id>.short.json`. What is published of other splits stays.

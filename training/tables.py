@@ -1,4 +1,4 @@
-"""Make the tables and figures of docs/models.md from the pages that `evaluate.py` measured.
+"""Make the tables and figures of docs/measured.md from the pages that `evaluate.py` measured.
 
     python training/tables.py --work build/training     # from a training run, whose rows are kept
     python training/tables.py                           # from the kept rows

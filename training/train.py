@@ -3,7 +3,7 @@
     pip install --editable '.[bench,train]'
     python training/train.py DATA... --work build/training
 
-DATA are folders of evidence data (docs/evidence-format.md), such as `skillpager bench data fetch` restores.
+DATA are folders of evidence data (docs/measured.md), such as `skillpager bench data fetch` restores.
 WORK stores the output of each stage; an encoder whose settings and documents are unchanged is not trained
 again. A run takes about an hour and a half on two cores.
 

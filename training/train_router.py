@@ -2,7 +2,7 @@
 
     python training/train_router.py --pool POOL.jsonl.xz DATA... --work build/router --jobs 2
 
-DATA are folders of evidence data (docs/evidence-format.md); POOL is a file of skills as JSON lines (`id`,
+DATA are folders of evidence data (docs/measured.md); POOL is a file of skills as JSON lines (`id`,
 `path`, `skill_md`) among which theirs must be found. WORK keeps terms and features; a run takes about a
 quarter of an hour on two cores.
 

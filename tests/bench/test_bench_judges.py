@@ -38,7 +38,6 @@ from openai_server import Asked, OpenAIServer, Reply, completion, error, openai_
 from skillpager.bench import BenchFolder, JudgmentRecord, QueryRecord, evidence_coverage
 from skillpager.bench.data.chat import Blame, NoAnswerError
 from skillpager.bench.data.folder import QUERIES, write_records
-from skillpager.bench.data.queries import query_question
 from skillpager.bench.data.spending import Spending, Usage
 from skillpager.bench.judge import Case, EvidenceJudge, Judge, Verdict, judge_evidence, judge_prompt
 from skillpager.bench.judge.cases import majority
@@ -590,12 +589,6 @@ def test_the_estimate_leaves_out_what_is_there(folder: BenchFolder, server: Open
     rest = judge.estimate(docket.cases.values())
     assert rest.requests == everything.requests - 3 * len(folder.queries())
     assert judge.estimate(docket_of(folder, "head").cases.values()).requests == 0
-
-
-def test_the_documentation_quotes_both_prompts() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "judging.md").read_text(encoding="utf-8")
-    assert judge_prompt.SYSTEM_PROMPT in page
-    assert query_question(SKILLS["git-bisect"], count=5).system in page
 
 
 # ---- the log of votes

@@ -1,4 +1,4 @@
-"""The tables of docs/agents.md are those that its rows give."""
+"""The tables of docs/measured.md are those that its rows give."""
 
 from pathlib import Path
 
@@ -9,7 +9,9 @@ TASKS = Path(__file__).parents[2] / "benchmarks" / "agent" / "tasks"
 
 
 def test_the_tables_are_those_of_the_rows() -> None:
-    assert read_blocks(PAGE.read_text(encoding="utf-8")) == make_blocks()
+    written = read_blocks(PAGE.read_text(encoding="utf-8"))
+    made = make_blocks()
+    assert {name: written.get(name) for name in made} == made
 
 
 def test_every_task_of_a_public_skill_was_solved_once_in_each_arm_by_another_agent() -> None:

@@ -1,4 +1,4 @@
-"""The tables of docs/models.md say what the measurements say."""
+"""The tables of docs/measured.md say what the measurements say."""
 
 import csv
 import runpy
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "models.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "measured.md").read_text(encoding="utf-8")
 BLOCKS: dict[str, str] = runpy.run_path(str(ROOT / "docs" / "generate_models.py"))["blocks"]()
 
 
@@ -39,11 +39,3 @@ def test_the_navigator_is_best_at_every_budget(series: str, reduction: str) -> N
     rows = [row for row in measured("pages") if (row["series"], row["style"], row["budget"]) == wanted]
     assert len(rows) > 4
     assert max(rows, key=lambda row: float(row["sufficiency"]))["method"] == "navigator"
-
-
-def test_what_every_part_is_worth() -> None:
-    below = PAGE.split("## What each part adds", 1)[1].split("\n## ", 1)[0]
-    rows = measured("ablation")
-    assert len(rows) == 16
-    for row in rows:
-        assert f"| {' | '.join(row.values())} |\n" in below

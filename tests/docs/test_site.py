@@ -85,16 +85,16 @@ def test_the_site_shows_what_github_shows(site: Path, document: Path) -> None:
 
 def test_links_out_of_the_documentation_lead_to_the_repository(site: Path) -> None:
     repository = "https://github.com/skillpager/skillpager"
-    models = article(site, DOCS / "models.md")
-    assert f'href="{repository}/blob/main/training/train.py"' in models
-    assert f'href="{repository}/tree/main/benchmarks/intraskill/dev"' in article(site, DOCS / "benchmark.md")
+    measured = article(site, DOCS / "measured.md")
+    assert f'href="{repository}/blob/main/training/train.py"' in measured
+    assert f'href="{repository}/tree/main/benchmarks/intraskill/dev"' in measured
     for document in WRITTEN:
         assert 'href="../src' not in article(site, document)
 
 
 def test_pictures_from_outside_of_the_documentation_are_those_files(site: Path) -> None:
-    shown = re.findall(r'<img[^>]* src="\.\./([^"]+)"', article(site, DOCS / "benchmark.md"))
-    assert len(shown) == 2
+    shown = re.findall(r'<img[^>]* src="\.\./([^"]+)"', article(site, DOCS / "measured.md"))
+    assert len(shown) == 1
     for path in shown:
         assert (site / path).read_bytes() == (ROOT / path).read_bytes()
 

@@ -1,4 +1,4 @@
-"""Evidence data: annotated skill documents in a folder; the format is `docs/evidence-format.md`.
+"""Evidence data: annotated skill documents in a folder; the format is `docs/measured.md`.
 
 The package contains the project's own annotations without the documents, which `fetch` restores.
 """
@@ -210,7 +210,7 @@ def read_evidence(
         elif document.short:
             queries += [_short_record(note.skill, query) for query in document.short.queries]
     if short and not queries:
-        raise BenchError(f"{folder} holds no short queries (*{SHORT}): see docs/evidence-format.md.")
+        raise BenchError(f"{folder} holds no short queries (*{SHORT}): see docs/measured.md.")
     return skills, queries
 
 
@@ -290,7 +290,7 @@ def _read_note(file: Path, kind: type[Note], suffix: str) -> Note:
     try:
         note = kind.from_json(file.read_bytes())
     except ValueError as error:
-        raise BenchError(f"{file} is no annotation ({error}): see docs/evidence-format.md.") from error
+        raise BenchError(f"{file} is no annotation ({error}): see docs/measured.md.") from error
     if note.skill + suffix != file.name:
         raise BenchError(
             f'{file} annotates "{note.skill}": its "skill" must be the name of the file, '
@@ -305,9 +305,7 @@ def _read_manifest(path: Path) -> dict[str, Provenance]:
     try:
         entries = TypeAdapter(tuple[Provenance, ...]).validate_json(path.read_bytes())
     except ValidationError as error:
-        raise BenchError(
-            f"{path} is no manifest ({first_fault(error)}): see docs/evidence-format.md."
-        ) from error
+        raise BenchError(f"{path} is no manifest ({first_fault(error)}): see docs/measured.md.") from error
     known: dict[str, Provenance] = {}
     for entry in entries:
         if known.setdefault(entry.id, entry) != entry:

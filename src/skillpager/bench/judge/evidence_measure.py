@@ -1,7 +1,7 @@
 """The evidence measure: the share of the lines necessary for a query that a context holds.
 
 Deterministic and strict: the whole document scores 100 % by construction, and every part that an
-annotator marked as necessary counts. See `docs/evidence-format.md`.
+annotator marked as necessary counts. See `docs/measured.md`.
 """
 
 import re

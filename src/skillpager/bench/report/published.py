@@ -5,7 +5,7 @@
     rows.csv.xz      a row for each query and method: ids, verdict, counts, picks; `pandas.read_csv` reads it
 
 Times are left out: two runs of the same models on the same data give the same rows. The format is
-described in docs/benchmark-format.md.
+described in docs/measured.md.
 """
 
 import lzma

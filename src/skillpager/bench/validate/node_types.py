@@ -3,7 +3,7 @@
 Annotators label lines of a document, however it is cut into nodes; a node has the type that most of its
 characters are labelled with.
 
-Reference: paper §5.1; format of the labels in `docs/evidence-format.md`.
+Reference: paper §5.1; format of the labels in `docs/measured.md`.
 """
 
 import hashlib

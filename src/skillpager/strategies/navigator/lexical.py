@@ -107,7 +107,7 @@ def clauses_of(text: str) -> tuple[str, ...]:
     """Return the clauses of a query in order, at most `MOST_CLAUSES`; none if it is one clause.
 
     Each is a slice of the text, and no two overlap. The parts of a question can then be searched one by one:
-    a single embedding represents mostly what most of the text is about (docs/models.md, "a clause is
+    a single embedding represents mostly what most of the text is about (docs/measured.md, "a clause is
     drowned").
     """
     clauses: list[tuple[int, int]] = []

@@ -13,7 +13,7 @@ where the chance reaches it. A fixed price of a token gives more sufficiency per
 chance, because it spends less where doubt remains anyway. `max_nodes` and `max_tokens` may end it earlier;
 only a budget with `fill` goes on to them.
 
-Reference: paper §3.2 for the ideas; the estimate is this package's (docs/models.md).
+Reference: paper §3.2 for the ideas; the estimate is this package's (docs/measured.md).
 """
 
 from collections.abc import Mapping, Sequence
