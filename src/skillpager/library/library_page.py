@@ -31,6 +31,7 @@ MAX_SKILLS = 3
 # A skill joins the first one if its chance is this share of the first one's, or more: of training's queries
 # 1 % lose a needed skill among the first three by it, and pages of single tasks are a third shorter.
 LEAST_SHARE = 0.15
+SURE = 0.96  # a first skill as likely as this stands alone
 # skills of one query whose coverage is estimated: each costs some milliseconds, and is indexed if it is new
 MAX_VERIFIED = 5
 NEAREST_SKILLS = 3  # that a page names where none fits
@@ -265,7 +266,9 @@ class _PageMaker:
         refused: list[Refusal] = []
         verified = 0
         for routed in route.skills:
-            is_likely = not chosen or routed.chance >= LEAST_SHARE * chosen[0].chance
+            is_likely = not chosen or (
+                chosen[0].chance < SURE and routed.chance >= LEAST_SHARE * chosen[0].chance
+            )
             if len(chosen) == most or verified == MAX_VERIFIED or not is_likely:
                 refused.append(_refusal(routed, RefusalReason.CHANCE))
                 continue

@@ -130,7 +130,8 @@ class WordIndex:
             if self.folder is None:
                 index = tantivy.Index(_SCHEMA)
             else:
-                self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+                for folder in (self.folder.parent, self.folder):
+                    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
                 os.utime(self.folder)  # it is in use
                 if problem := next(damaged_files(self.folder), ""):
                     raise DamagedIndexError(f"{self.folder} is damaged: {problem}")
