@@ -12,7 +12,7 @@ from conftest import ROOT
 from documents import blocks, paste, path_with_skillpager, run_python, stands_in
 
 START = ROOT / "docs" / "index.md"
-CONCEPTS = ROOT / "docs" / "concepts.md"
+CONCEPTS = ROOT / "docs" / "design.md"
 INSTALL = "pip install"
 
 Followed = dict[str, subprocess.CompletedProcess[str]]

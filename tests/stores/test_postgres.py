@@ -31,7 +31,7 @@ from skillpager.stores.postgres import PostgresStore
 from skillpager.stores.postgres_database import POOL_SIZE
 from store_places import Place
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "postgres.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "operating.md"
 WAITING = "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
 BUILDERS = 6
 KILLED_BUILDERS = 4
@@ -416,7 +416,7 @@ def back_up(server: PostgresServer, text: str) -> None:
 
 def test_every_table_and_column_is_documented(store: PostgresStore, database: str) -> None:
     store.probe()
-    documents = (DOCUMENT, DOCUMENT.with_name("store-format.md"))
+    documents = (DOCUMENT, DOCUMENT.with_name("design.md"))
     text = "".join(document.read_text(encoding="utf-8") for document in documents)
     columns = Place(database).execute(
         "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = 'skillpager'"

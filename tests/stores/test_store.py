@@ -29,7 +29,7 @@ from skillpager.stores.sqlite import SCHEMA
 from skillpager.types import SkillIndex, Span
 from store_places import Place
 
-FORMAT = Path(__file__).parents[2] / "docs" / "store-format.md"
+FORMAT = Path(__file__).parents[2] / "docs" / "design.md"
 FLIPS = 100
 TRUNCATIONS = 25
 HEADER_BYTES = 100

@@ -1,7 +1,7 @@
 """The Markdown parser of the package: blocks, titles and links.
 
 `skill` uses it to find the files that a skill links to, `blocks` to split them into pieces. It reads
-CommonMark with tables, except where authors of skills mean something else (`docs/splitting.md`): code
+CommonMark with tables, except where authors of skills mean something else (`docs/design.md`): code
 fences inside tags, fences in lists whose code is not indented, and very deep nesting.
 """
 

@@ -1,4 +1,4 @@
-"""A SkillIndex as one blob of documented bytes, and back; `docs/store-format.md` describes them.
+"""A SkillIndex as one blob of documented bytes, and back; `docs/design.md` describes them.
 
 The text of nodes is not in the bytes: they hold offsets into the files of the skill. The digests of those
 files are part of the cache key, so the same key means the same text.

@@ -1,4 +1,4 @@
-"""A store for many hosts: indexes and published skills in a PostgreSQL database; see `docs/postgres.md`."""
+"""A store for many hosts: indexes and published skills in a PostgreSQL database; see `docs/operating.md`."""
 
 import json
 import weakref

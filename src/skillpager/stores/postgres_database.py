@@ -104,7 +104,7 @@ _TOO_MANY = "has too many connections: raise max_connections on the server, or u
 _REASONS: tuple[tuple[tuple[type[psycopg.Error], ...], str], ...] = (
     (
         (errors.InsufficientPrivilege,),
-        "does not allow this role to do so: grant it the rights that docs/postgres.md lists",
+        "does not allow this role to do so: grant it the rights that docs/operating.md lists",
     ),
     ((errors.DiskFull, errors.ConfigurationLimitExceeded), "is full: free some space on the server"),
     ((errors.OutOfMemory,), "has too little memory: give the server more"),

@@ -1,4 +1,4 @@
-"""The default store: one SQLite file in the user's cache folder; `docs/store-format.md` describes it."""
+"""The default store: one SQLite file in the user's cache folder; `docs/design.md` describes it."""
 
 import sqlite3
 import tempfile
