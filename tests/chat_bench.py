@@ -17,7 +17,8 @@ from typing import Any
 from typer.testing import CliRunner
 
 from cli_process import command
-from openai_server import Asked, OpenAIServer, Reply, completion
+from openai_server import KEY as KEY
+from openai_server import Asked, OpenAIServer, Reply, completion, endpoint_at
 from skillpager.bench.data.chat import ChatModel
 from skillpager.bench.data.folder import QUERIES, SKILLS, BenchFolder, write_records
 from skillpager.bench.data.records import QueryRecord, SelectionRecord, SkillRecord
@@ -26,13 +27,11 @@ from skillpager.bench.judge.judging import Docket, choose_methods, collect_cases
 from skillpager.bench.judge.votes import LLMJudge, VoteLog, judge_id
 from skillpager.cli.app import app
 from skillpager.parsing.skill import find_entry, read_skill
-from skillpager.remote.endpoint import Endpoint
 
 SAMPLES = Path(__file__).parent.parent / "examples" / "skills"
 USAGE = {"prompt_tokens": 1000, "completion_tokens": 100, "total_tokens": 1100, "cached": {"tokens": 7}}
 # one answer with this usage costs 1.2
 PRICES = Prices(1000.0, 2000.0)
-KEY = "sk-test-0123456789"
 
 
 def sample_skills(count: int | None = None) -> list[SkillRecord]:
@@ -102,16 +101,7 @@ def chat_model(
     sleep: Callable[[float], object] | None = lambda _: None,
 ) -> ChatModel:
     """Return a model behind the server that does not wait before it asks again."""
-    endpoint = Endpoint(
-        model,
-        base_url=server if isinstance(server, str) else server.base_url,
-        api_key=KEY,
-        key_variable="SKILLPAGER_LLM_API_KEY",
-        purpose="the test",
-        timeout=timeout,
-        max_retries=max_retries,
-        sleep=sleep,
-    )
+    endpoint = endpoint_at(server, model, max_retries=max_retries, timeout=timeout, sleep=sleep)
     return ChatModel(endpoint, spending=spending)
 
 

@@ -21,7 +21,10 @@ from typing import Any
 
 import pytest
 
+from skillpager.remote.endpoint import Endpoint
+
 HANG_LIMIT = 20.0
+KEY = "sk-test-0123456789"
 
 
 @dataclass(frozen=True)
@@ -183,6 +186,20 @@ def openai_server() -> Iterator[OpenAIServer]:
     """Give a running server, stopped after the test."""
     with OpenAIServer() as server:
         yield server
+
+
+def endpoint_at(server: OpenAIServer | str, model: str = "tiny", **settings: Any) -> Endpoint:
+    """Return a model at a server, or at an address, that waits for nothing before it asks again."""
+    given: dict[str, Any] = {
+        "base_url": server if isinstance(server, str) else server.base_url,
+        "api_key": KEY,
+        "key_variable": "SKILLPAGER_LLM_API_KEY",
+        "purpose": "The test",
+        "timeout": 10.0,
+        "max_retries": 3,
+        "sleep": lambda _: None,
+    }
+    return Endpoint(model, **(given | settings))
 
 
 class _Server(ThreadingHTTPServer):

@@ -58,8 +58,12 @@ def test_a_skill_is_embedded_and_typed_remotely_once(openai_server: OpenAIServer
 
 
 def test_the_shipped_classifier_types_what_the_model_cannot(
-    openai_server: OpenAIServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    openai_server: OpenAIServer,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr("skillpager.remote.endpoint.FIRST_DELAY", 0.0)
     local = [
         node.type for node in SkillPager(settings=Settings(cache_dir=tmp_path / "local")).index(SKILL).nodes
     ]
@@ -75,7 +79,7 @@ def test_the_shipped_classifier_types_what_the_model_cannot(
         llm_batch_size=5,
         llm_concurrency=1,
     )
-    classifier = make_classifier("llm", settings, sleep=lambda _: None)
+    classifier = make_classifier("llm", settings)
     index = SkillPager(classifier=classifier, settings=settings).index(SKILL)
     start = (len(index.nodes) - 1) // 5 * 5
     assert {(node.type, node.type_confidence) for node in index.nodes[:start]} == {(NodeType.STEP, 0.9)}
@@ -87,10 +91,11 @@ def test_the_shipped_classifier_types_what_the_model_cannot(
 
 
 def test_the_timeout_of_the_settings_is_that_of_a_request(
-    openai_server: OpenAIServer, tmp_path: Path
+    openai_server: OpenAIServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("skillpager.remote.endpoint.FIRST_DELAY", 0.0)
     openai_server.respond = always(Reply(hang=True))
     settings = replace(settings_of(openai_server, tmp_path), encoder="builtin", llm_timeout=0.1)
-    classifier = make_classifier("llm", settings, sleep=lambda _: None)
+    classifier = make_classifier("llm", settings)
     with pytest.raises(ClassifierError, match=r"did not answer within 0\.1 s"):
         SkillPager(classifier=classifier, settings=settings).index(SKILL)

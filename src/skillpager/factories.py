@@ -117,7 +117,7 @@ def make_encoder(name: str, settings: Settings) -> Encoder:
     if family == "openai" and model:
         from skillpager.encoders.openai import OpenAIEncoder
 
-        return OpenAIEncoder(model, base_url=settings.embed_base_url, api_key=settings.embed_api_key)
+        return OpenAIEncoder.from_settings(settings, model)
     if family in BUILT_IN["encoder"]:
         raise unknown_part(ENCODER, name, ENCODERS)
     encoder: Encoder = load_part(ENCODER, name, ENCODERS)
@@ -125,11 +125,7 @@ def make_encoder(name: str, settings: Settings) -> Encoder:
 
 
 def make_classifier(
-    name: str,
-    settings: Settings,
-    *,
-    progress: Callable[[int, int], None] | None = None,
-    sleep: Callable[[float], object] | None = None,
+    name: str, settings: Settings, *, progress: Callable[[int, int], None] | None = None
 ) -> Classifier:
     """Return the classifier called `name`.
 
@@ -137,8 +133,6 @@ def make_classifier(
         name: `local`, `llm`, `MODULE:NAME` or an entry point.
         settings: Endpoint, key, model and limits of `llm`, and the folder where its paid answers are saved.
         progress: Called by `llm` with the number of finished batches and of all batches of a skill.
-        sleep: Waits the given seconds before `llm` repeats a request; None for a wait that an interruption
-            ends.
 
     Raises:
         SettingsError: The name is unknown, the LLM's model is not set, or code of that name is no classifier.
@@ -149,24 +143,16 @@ def make_classifier(
 
         return LocalClassifier()
     if name == "llm":
-        from skillpager.classifiers.llm import LLMClassifier
+        from skillpager.classifiers.llm import MAX_RETRIES, LLMClassifier
+        from skillpager.remote.chat import chat_endpoint
 
-        if not settings.llm_model:
-            raise SettingsError(
-                "The llm classifier needs a model: set SKILLPAGER_LLM_MODEL (and SKILLPAGER_LLM_BASE_URL, "
-                "SKILLPAGER_LLM_API_KEY for another endpoint than OpenAI's)."
-            )
         return LLMClassifier(
-            settings.llm_model,
-            base_url=settings.llm_base_url,
-            api_key=settings.llm_api_key,
+            chat_endpoint(settings, purpose="The llm classifier", max_retries=MAX_RETRIES),
             batch_size=settings.llm_batch_size,
             concurrency=settings.llm_concurrency,
-            timeout=settings.llm_timeout,
             fallback=type_locally,
             cache_dir=settings.cache_dir / "llm",
             progress=progress,
-            sleep=sleep,
         )
     classifier: Classifier = load_part(CLASSIFIER, name, CLASSIFIERS)
     return classifier

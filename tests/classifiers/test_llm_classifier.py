@@ -18,12 +18,14 @@ import pytest
 
 from messages import raises
 from openai_server import (
+    KEY,
     Asked,
     OpenAIServer,
     Reply,
     always,
     answers,
     completion,
+    endpoint_at,
     error,
     good_reply,
     openai_server,
@@ -31,6 +33,7 @@ from openai_server import (
 )
 from skillpager.classifiers.llm import (
     FALLBACK_CONFIDENCE,
+    MAX_RETRIES,
     PROMPT_VERSION,
     RENDERING,
     LLMClassifier,
@@ -40,8 +43,9 @@ from skillpager.types import Classification, Classifier, Fragment, ListContext, 
 
 __all__ = ["openai_server"]
 
-KEY = "sk-test-0123456789"
 TYPES = list(NodeType)
+# settings of the classifier; all others are the endpoint's
+OWN = ("batch_size", "concurrency", "fallback", "cache_dir", "progress")
 
 
 def fragment(ordinal: int, text: str | None = None, **fields: Any) -> Fragment:
@@ -57,9 +61,8 @@ def fragments(count: int) -> list[Fragment]:
 
 
 def classifier_of(server: OpenAIServer | str, **settings: Any) -> LLMClassifier:
-    base_url = server if isinstance(server, str) else server.base_url
-    given: dict[str, Any] = {"base_url": base_url, "api_key": KEY, "sleep": lambda _: None}
-    return LLMClassifier("tiny", **(given | settings))
+    own = {name: settings.pop(name) for name in OWN if name in settings}
+    return LLMClassifier(endpoint_at(server, **({"max_retries": MAX_RETRIES} | settings)), **own)
 
 
 def failure_of(server: OpenAIServer | str, count: int = 1, **settings: Any) -> str:
@@ -169,7 +172,8 @@ def test_the_id_tells_host_model_and_prompt() -> None:
     assert classifier_of("https://me:secret@gate.example/team/v1?x=1").id == (
         f"llm:gate.example/team/tiny#{PROMPT_VERSION}"
     )
-    assert LLMClassifier("gpt").id == f"llm:api.openai.com/gpt#{PROMPT_VERSION}"
+    openai = classifier_of("https://api.openai.com/v1")
+    assert openai.id == f"llm:api.openai.com/tiny#{PROMPT_VERSION}"
 
 
 def test_the_prompt_version_changes_with_the_prompt() -> None:
@@ -665,13 +669,11 @@ def test_kept_answers_belong_to_one_endpoint_and_model(openai_server: OpenAIServ
         for server in (openai_server, other):
             classifier_of(server, cache_dir=tmp_path).classify(fragments(2), None)
         assert (len(openai_server.asked), len(other.asked)) == (1, 1)
-    again = LLMClassifier("other", base_url=openai_server.base_url, cache_dir=tmp_path)
-    again.classify(fragments(2), None)
+    classifier_of(openai_server, model="other", cache_dir=tmp_path).classify(fragments(2), None)
     assert len(openai_server.asked) == 2
     # a slash more is the same endpoint
-    LLMClassifier("other", base_url=f"{openai_server.base_url}/", cache_dir=tmp_path).classify(
-        fragments(2), None
-    )
+    same = classifier_of(f"{openai_server.base_url}/", model="other", cache_dir=tmp_path)
+    same.classify(fragments(2), None)
     assert len(openai_server.asked) == 2
 
 
@@ -738,13 +740,13 @@ def test_a_key_from_the_environment_goes_nowhere_by_itself(
 
 def test_openai_itself_is_not_asked_without_a_key() -> None:
     with raises(ClassifierError):
-        LLMClassifier("gpt").classify(fragments(1), None)
+        classifier_of("", base_url=None, api_key=None).classify(fragments(1), None)
 
 
 @pytest.mark.parametrize("key", ["sk-1\nsk-2", "sk-clé", "two words"])
 def test_a_key_that_no_header_can_carry(key: str) -> None:
     with raises(SettingsError) as caught:
-        LLMClassifier("tiny", api_key=key)
+        endpoint_at("", api_key=key)
     assert key not in str(caught.value)
 
 
@@ -754,7 +756,7 @@ def test_a_key_that_no_header_can_carry(key: str) -> None:
 )
 def test_an_address_that_is_none(base_url: str) -> None:
     with raises(SettingsError) as caught:
-        LLMClassifier("tiny", base_url=base_url)
+        endpoint_at(base_url)
     assert f'"{base_url}"' in str(caught.value)
 
 
@@ -771,7 +773,7 @@ def test_wrong_numbers_are_mistakes_of_the_programmer() -> None:
         with raises(ValueError):
             classifier_of("http://localhost/v1", **{name: value})
     with raises(SettingsError):
-        LLMClassifier(" ")
+        endpoint_at("", model=" ")
 
 
 def test_the_missing_extra_is_named(openai_server: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -> None:

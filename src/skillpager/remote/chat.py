@@ -8,11 +8,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
+from skillpager.errors import SettingsError
 from skillpager.remote.endpoint import Dialect, Endpoint, EndpointError, sendable
+from skillpager.settings import Settings
 
 logger = logging.getLogger(__name__)
 Value = TypeVar("Value")
 
+KEY_VARIABLE = "SKILLPAGER_LLM_API_KEY"
 # a longer bad answer is not shown to the model again
 MAX_REPEATED_CHARS = 4_000
 CORRECTION = "That answer cannot be used: {reason}. Answer again, in the form that was asked for."
@@ -35,6 +38,30 @@ class Message(NamedTuple):
 
     role: str
     content: str
+
+
+def chat_endpoint(settings: Settings, *, purpose: str, max_retries: int) -> Endpoint:
+    """Return the endpoint of the settings' chat model; nothing is sent.
+
+    `purpose` and `max_retries` are those of `Endpoint`.
+
+    Raises:
+        SettingsError: No model is set, or endpoint or key cannot be used.
+    """
+    if not settings.llm_model:
+        raise SettingsError(
+            f"{purpose} needs a model: set SKILLPAGER_LLM_MODEL (and SKILLPAGER_LLM_BASE_URL, "
+            "SKILLPAGER_LLM_API_KEY for another endpoint than OpenAI's)."
+        )
+    return Endpoint(
+        settings.llm_model,
+        base_url=settings.llm_base_url,
+        api_key=settings.llm_api_key,
+        key_variable=KEY_VARIABLE,
+        purpose=purpose,
+        timeout=settings.llm_timeout,
+        max_retries=max_retries,
+    )
 
 
 def chat_json(

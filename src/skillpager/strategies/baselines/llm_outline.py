@@ -1,16 +1,15 @@
 """A chat model behind any OpenAI-compatible endpoint picks nodes from the skill's outline."""
 
 import json
-from collections.abc import Callable
 from typing import Self
 
 import numpy as np
 
-from skillpager.errors import SettingsError, StrategyError
-from skillpager.remote.chat import Message, chat_json
+from skillpager.errors import StrategyError
+from skillpager.remote.chat import Message, chat_endpoint, chat_json
 from skillpager.remote.endpoint import Endpoint, EndpointError
 from skillpager.sections import sections_of
-from skillpager.settings import LLM_TIMEOUT, Settings
+from skillpager.settings import Settings
 from skillpager.strategies.picking import Picker, resolve
 from skillpager.types import (
     Budget,
@@ -24,7 +23,6 @@ from skillpager.types import (
 )
 
 MAX_RETRIES = 3  # few: someone waits for the page
-KEY_VARIABLE = "SKILLPAGER_LLM_API_KEY"
 # enough to distinguish a node from its neighbours; bounds an outline to about 70 tokens a node
 MAX_TEXT_CHARS = 160
 
@@ -58,41 +56,12 @@ class LLMOutline:
     The model sees the outline alone: ids, types, tokens, headings and the beginning of each text. Nodes that
     it does not name are left out even if the budget has room. Each selection is one request, at temperature
     0 if the endpoint allows it; as deterministic as the model is.
-
-    Args:
-        model: Name of the model, as the endpoint knows it.
-        base_url: Address of the API, such as `http://localhost:11434/v1`; None for OpenAI's.
-        api_key: The key; None if the endpoint needs none. No environment variable is read.
-        timeout: Seconds without an answer after which a request has failed.
-        max_retries: Most repetitions of one request, bad answers included; the waits double from 1 s.
-        sleep: Waits the given seconds before a repetition.
-
-    Raises:
-        SettingsError: The model is empty, or `base_url` or `api_key` cannot be used.
     """
 
     name = "llm_outline"
 
-    def __init__(
-        self,
-        model: str,
-        *,
-        base_url: str | None = None,
-        api_key: str | None = None,
-        timeout: float = LLM_TIMEOUT,
-        max_retries: int = MAX_RETRIES,
-        sleep: Callable[[float], object] | None = None,
-    ) -> None:
-        self._endpoint = Endpoint(
-            model,
-            base_url=base_url,
-            api_key=api_key,
-            key_variable=KEY_VARIABLE,
-            purpose="The strategy llm_outline",
-            timeout=timeout,
-            max_retries=max_retries,
-            sleep=sleep,
-        )
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Self:
@@ -101,17 +70,7 @@ class LLMOutline:
         Raises:
             SettingsError: No model is set, or endpoint or key cannot be used.
         """
-        if not settings.llm_model:
-            raise SettingsError(
-                "The strategy llm_outline needs a model: set SKILLPAGER_LLM_MODEL (and "
-                "SKILLPAGER_LLM_BASE_URL, SKILLPAGER_LLM_API_KEY for another endpoint than OpenAI's)."
-            )
-        return cls(
-            settings.llm_model,
-            base_url=settings.llm_base_url,
-            api_key=settings.llm_api_key,
-            timeout=settings.llm_timeout,
-        )
+        return cls(chat_endpoint(settings, purpose="The strategy llm_outline", max_retries=MAX_RETRIES))
 
     def select(self, index: SkillIndex, query: Query, *, budget: Budget, meter: TokenMeter) -> Selection:
         """Return the nodes that the model names and that fit; the marginal value is 1 / rank, 0 for the rest.
@@ -138,8 +97,7 @@ class LLMOutline:
                 ) from None
         scores: FloatArray = np.zeros(len(index.nodes), dtype=np.float32)
         scores[chosen] = 1 / np.arange(1, len(chosen) + 1)
-        kind = ScoreKind.RANK
-        picker = Picker(index, query, budget=budget, meter=meter, scores=scores, score_kind=kind)
+        picker = Picker(index, query, budget=budget, meter=meter, scores=scores, score_kind=ScoreKind.RANK)
         picker.fill(chosen)
         return picker.selection(self.name, reason=SkipReason.NOT_CHOSEN)
 
