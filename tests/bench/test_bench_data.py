@@ -3,7 +3,6 @@
 import gzip
 import hashlib
 import json
-import logging
 import random
 import shutil
 import tracemalloc
@@ -22,8 +21,6 @@ from evidence_folder import write_evidence_folder
 from messages import raises
 from skillpager.bench import BenchFolder, QueryRecord, SkillRecord
 from skillpager.bench.data import load_data, read_evidence, to_skill, write_data
-from skillpager.bench.data.languages import Language, name_language, share_of_other_languages
-from skillpager.bench.data.skill_files import read_pool
 from skillpager.bench.data.skillrouter import (
     Census,
     Draw,
@@ -35,7 +32,6 @@ from skillpager.bench.data.skillrouter import (
 from skillpager.bench.data.skills import read_evals, read_queries, read_skills
 from skillpager.errors import BenchError, SkillError
 from skillpager.parsing.skill import read_skill
-from skillpager.settings import MAX_SKILL_BYTES
 from skillrouter_folder import NAMESPACES, Line, pool, pool_of, truth, write_skillrouter_folder
 
 SIZES = {"other": 60, "development": 30, "data": 12, "design": 9, "devops": 7, "testing": 2, "documents": 1}
@@ -451,26 +447,11 @@ def _relevance_alone(folder: Path) -> Path:
     return folder
 
 
-PACKED: dict[str, Callable[[Path], Path]] = {
-    "folder": lambda folder: folder,
-    **{
-        kind: lambda folder, kind=kind: Path(  # type: ignore[misc]
-            shutil.make_archive(str(folder), kind, folder.parent, folder.name)
-        )
-        for kind in ("zip", "tar", "gztar", "xztar")
-    },
-}
-
-
-@pytest.mark.parametrize("pack", PACKED.values(), ids=PACKED.keys())
-def test_bodies_and_pool_come_from_a_folder_or_an_archive(
-    tmp_path: Path, pack: Callable[[Path], Path]
-) -> None:
-    # archives of GitHub have a folder around everything, as these have
-    bodies = pack(_write_tree(tmp_path / "Skill-Usage-main", TREE))
-    pool_source = pack(_write_tree(tmp_path / "skills", POOL))
+def test_bodies_and_pool_come_from_folders(tmp_path: Path) -> None:
+    bodies = _write_tree(tmp_path / "Skill-Usage-main", TREE)
+    pool_source = _write_tree(tmp_path / "skills", POOL)
     draw = draw_skills(_relevance_alone(tmp_path / "data"), bodies=bodies, pool=pool_source)
-    found = {skill.id.replace("/skills/", "/", 1): skill for skill in draw.skills}
+    found = {skill.id: skill for skill in draw.skills}
     first, [readme, pdf] = draw.census, [skill for skill in draw.skills if skill.subset == "gt"]
     assert (pdf.id, pdf.name, pdf.description, pdf.text) == ("gt/pdf", "PDF", "About PDF.", "# First\n")
     assert pdf.source["source"] == ("UCSB-NLP-Chang/Skill-Usage/tasks/a-task/environment/skills/pdf/SKILL.md")
@@ -482,7 +463,7 @@ def test_bodies_and_pool_come_from_a_folder_or_an_archive(
     assert icons.source["dataset"] == pool_source.name
     namespaces = Counter(skill.namespace for skill in draw.skills if skill.subset == "pool")
     # a pool in a folder leaves out node_modules, in which package managers put copies
-    assert namespaces == {"design": 1, "data": 1, "other": 1 if pool_source.is_dir() else 2}
+    assert namespaces == {"design": 1, "data": 1, "other": 1}
     assert draw.details["bodies"] == "UCSB-NLP-Chang/Skill-Usage"
     assert draw.details["pool"] == pool_source.name
 
@@ -511,21 +492,9 @@ def test_why_other_sources_differ_from_the_paper_is_told(tmp_path: Path) -> None
     assert told["pool records"] == "the pool is my-pool"
 
 
-def test_large_files_are_left_out_and_links_are_not_followed(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    folder = _write_tree(tmp_path / "pool", {"large/SKILL.md": "x" * (MAX_SKILL_BYTES + 1)})
-    _write_tree(folder, {"fine/SKILL.md": "# Fine\n"})
-    secret = _write_tree(tmp_path, {"secret.md": "secret"}) / "secret.md"
-    (folder / "link").mkdir()
-    (folder / "link" / "SKILL.md").symlink_to(secret)
-    assert list(read_pool(folder)) == [("fine/SKILL.md", "# Fine\n")]
-    assert "large/SKILL.md" in caplog.text
-
-
 SOURCES: dict[str, Callable[[Path], Path]] = {
     "missing": lambda folder: folder / "none.zip",
-    "no archive": lambda folder: _write_tree(folder, {"a.zip": "text"}) / "a.zip",
+    "archive": lambda folder: _write_tree(folder, {"a.zip": "text"}) / "a.zip",
     "another repository": lambda folder: _write_tree(folder / "x", {"tasks/README.md": "# None\n"}),
 }
 
@@ -544,71 +513,6 @@ def test_bodies_need_the_relevance_and_a_pool_needs_bodies(tmp_path: Path) -> No
         draw_skills(tmp_path / "empty", bodies=_write_tree(tmp_path / "b", TREE))
     with raises(BenchError):
         draw_skills(tmp_path / "empty", pool=_write_tree(tmp_path / "p", POOL))
-
-
-@pytest.mark.parametrize("kind", ["zip", "gztar", "xztar"])
-def test_a_damaged_archive_is_refused(tmp_path: Path, kind: str) -> None:
-    text = random.Random(1).randbytes(9_999).hex()
-    archive = PACKED[kind](_write_tree(tmp_path / "p", {"a/SKILL.md": text}))
-    data = bytearray(archive.read_bytes())
-    data[4_000:4_100] = bytes(100)
-    archive.write_bytes(data)
-    # the reason is worded by the library that unpacks, which differs between systems
-    with pytest.raises(BenchError, match="cannot be read"):
-        list(read_pool(archive))
-
-
-def test_a_cut_archive_is_refused(tmp_path: Path) -> None:
-    whole = PACKED["gztar"](
-        _write_tree(tmp_path / "p", {"a/SKILL.md": random.Random(1).randbytes(9_999).hex()})
-    )
-    whole.write_bytes(whole.read_bytes()[:5_000])
-    with raises(BenchError):
-        list(read_pool(whole))
-
-
-# ---- languages
-
-
-@pytest.mark.parametrize(
-    ("name", "language"),
-    [
-        ("git-bisect", Language.ENGLISH),
-        ("http-status-reference", Language.ENGLISH),
-        ("konfiguration-pruefen", Language.OTHER),
-        ("zhongwen-boke-fabu", Language.OTHER),
-    ],
-)
-def test_the_language_of_the_sample_skills_is_known(name: str, language: Language) -> None:
-    assert name_language((SAMPLES / name / "SKILL.md").read_text(encoding="utf-8")) is language
-
-
-def test_a_skill_in_two_languages_is_mixed() -> None:
-    english, german = (
-        (SAMPLES / name / "SKILL.md").read_text(encoding="utf-8")
-        for name in ("git-bisect", "konfiguration-pruefen")
-    )
-    assert name_language(english * 3 + german) is Language.MIXED
-    assert name_language(english + "\n\n部署之前必须检查所有的配置文件。" * 8) is Language.MIXED
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "```sh\nkubectl get pods\n```\n",
-        "1. Use the tool.\n\n   ```\n   部署之前必须检查\n   ```\n",
-        "Use the tool.\n\n~~~\n设置 = 部署之前必须检查所有的配置文件\n~~~\n",
-        "Call `die` and `der`, then `das` or `und`: α + β ≤ γ, per DOS.",
-    ],
-)
-def test_code_and_symbols_have_no_language(text: str) -> None:
-    assert share_of_other_languages(text) == 0
-
-
-@given(st.text())
-def test_shares_of_languages_are_shares(text: str) -> None:
-    assert 0 <= share_of_other_languages(text) <= 1
 
 
 def test_memory_does_not_grow_with_the_pool(tmp_path: Path) -> None:
@@ -659,12 +563,6 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
 def test_a_damaged_data_set_is_refused(tmp_path: Path, damage: Callable[[Path], object]) -> None:
     folder = write_skillrouter_folder(tmp_path / "data", _lines())
     damage(folder)
-    with raises(BenchError):
-        draw_skills(folder)
-
-
-def test_a_data_set_of_other_things_has_no_skills(tmp_path: Path) -> None:
-    folder = write_skillrouter_folder(tmp_path / "data", [{"skill_id": "misc/a", "body": "# A"}])
     with raises(BenchError):
         draw_skills(folder)
 
@@ -859,13 +757,6 @@ def test_the_commands_write_folders_that_load(tmp_path: Path) -> None:
     ran = run("bench", "data", "evals", skill, "--out", tmp_path / "b", env=env)
     assert f"1 skill and 1 query are in {tmp_path / 'b'}" in ran.err
     assert [query.query for query in load_data(tmp_path / "b")[1]] == ["Why?"]
-
-
-def test_the_library_says_nothing_when_all_is_well(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    folder = write_skillrouter_folder(tmp_path / "data", _lines())
-    with caplog.at_level(logging.INFO):
-        draw_skills(folder)
-    assert caplog.text == ""
 
 
 # ---- any skills

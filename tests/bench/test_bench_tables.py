@@ -13,13 +13,12 @@ from markdown_it import MarkdownIt
 
 from bench_results import FULL_TOKENS, SUITES, TOKENS, results_of, whole_run, write_results
 from skillpager.bench.data.folder import INDEXES, write_records
-from skillpager.bench.data.provenance import differences, run_facts
 from skillpager.bench.report import budgets, claims, compared, methods, paper, stage1
 from skillpager.bench.report.budgets import read_curves, without_budget
 from skillpager.bench.report.claims import CLAIMS, Verdict, check_claims, judge_claim
 from skillpager.bench.report.methods import MEANINGS, compare_methods, default_methods, glossary
 from skillpager.bench.report.report import PARTS, Part, find_out
-from skillpager.bench.report.results import Results
+from skillpager.bench.report.results import Results, run_facts
 from skillpager.bench.report.statistics import Interval
 from skillpager.bench.report.table import Cell, Table, format_cell, frame, with_ends
 from skillpager.bench.report.tradeoffs import Point, frontier
@@ -503,19 +502,11 @@ def test_findings_name_the_best_and_say_whether_it_is_sure(tmp_path: Path) -> No
     assert dict(find_out(alike))[smaller] in ("sections", "mmr")
 
 
-def test_facts_and_differences_come_from_the_folder(results: Results) -> None:
+def test_facts_come_from_the_folder(results: Results) -> None:
     facts = dict(run_facts(results))
     assert facts["Encoder"] == "hashing-256"
     assert facts["Skills, queries"] == "4, 20"
     assert facts["Data"] == "dev; queries by annotator"
-    table = differences(results)
-    assert "100 % by construction" in str(cells(table, "Judge")[2])
-    assert str(cells(table, "Queries")[1]) == "20, by annotator; 4 words in the median"
-
-
-def test_another_judge_is_not_called_strict(tmp_path: Path) -> None:
-    folder = write_results(tmp_path, {"mmr": [True]}, judge="llm:m#1")
-    assert "by construction" not in differences(Results(folder, "llm:m#1")).to_markdown()
 
 
 def test_every_strategy_has_a_meaning(results: Results) -> None:

@@ -40,12 +40,12 @@ def skillrouter(
         Path | None,
         typer.Option(
             metavar="PATH",
-            help="Read the ground-truth skills from a checkout or archive of UCSB-NLP-Chang/Skill-Usage.",
+            help="Read the ground-truth skills from a checkout of UCSB-NLP-Chang/Skill-Usage.",
         ),
     ] = None,
     pool: Annotated[
         Path | None,
-        typer.Option(metavar="PATH", help="Draw the pool from a folder, zip or tar archive of skills."),
+        typer.Option(metavar="PATH", help="Draw the pool from a folder of skills."),
     ] = None,
     download: Annotated[
         bool, typer.Option("--download", help="First download it into DIR, from Hugging Face.")
@@ -69,7 +69,7 @@ def skillrouter(
     Examples:
       skillpager bench data skillrouter eval_core --out skillrouter --download
       skillpager bench data skillrouter eval_core --out tasks --queries tasks
-      skillpager bench data skillrouter eval_core --bodies Skill-Usage --pool skills.zip --out public
+      skillpager bench data skillrouter eval_core --bodies Skill-Usage --pool skills --out public
     """
     from skillpager.bench.data.fetch import download_skillrouter
     from skillpager.bench.data.skillrouter import check_composition, draw_skills, read_task_queries

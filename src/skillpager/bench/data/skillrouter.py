@@ -4,8 +4,8 @@
 
 A line of a part is a skill: `skill_id`, `name`, `description`, `body`, `source`. Ids of ground-truth skills
 begin with `gt/`, those of the pool with their namespace, such as `devops/`. The parts are read once, line by
-line; only records that may still be drawn are held in memory. Bodies and pool may also come from elsewhere
-(`skill_files`).
+line; only records that may still be drawn are held in memory. Bodies may also come from a checkout of
+`REPOSITORY`, the pool from any folder of skills.
 
 Reference: paper §4.1. It says neither how the 200 are divided among the namespaces nor how they are drawn, so
 both rules are ours: `allocate`, and the smallest SHA-256 of seed and id, which is a uniform draw without
@@ -21,21 +21,22 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import nsmallest
 from itertools import chain
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from statistics import median
 
 from pydantic import TypeAdapter, ValidationError
 
 from skillpager.bench.data.folder import read_records
 from skillpager.bench.data.records import QueryRecord, Record, SkillRecord, first_fault
-from skillpager.bench.data.skill_files import REPOSITORY, read_pool, read_task_skills, split_text
 from skillpager.bench.report import paper
-from skillpager.errors import BenchError
+from skillpager.errors import BenchError, SkillError
 from skillpager.json_types import JsonObject
-from skillpager.parsing.skill import ENTRY_FILE
+from skillpager.parsing.frontmatter import find_body
+from skillpager.parsing.skill import ENTRY_FILE, skill_from_files
 from skillpager.settings import MAX_SKILL_BYTES
 
 DATASET = "pipizhao/SkillRouter-Eval-Core"
+REPOSITORY = "UCSB-NLP-Chang/Skill-Usage"
 PARTITION = "easy"
 MANIFEST, TASKS, RELEVANCE = "manifest.json", "tasks.jsonl", "relevance.json"
 GROUND_TRUTH, POOL = "gt", "pool"
@@ -48,6 +49,8 @@ NAMESPACES = ("other", "development", "data", "design", "devops", "testing", "do
 POOL_SKILLS = 200
 SEED = 42
 
+# folders that hold no skills of their own
+SKIPPED_FOLDERS = frozenset({".git", "node_modules"})
 # namespaces that are listed; another data set may have thousands
 MAX_LISTED = 20
 # a record is a skill and a few short fields; JSON may write a character as six
@@ -97,7 +100,7 @@ class Draw:
         allocation: Pool skills by namespace.
         seed: Of the sample.
         bodies: Repository of the ground truth's bodies; empty for the data set's own.
-        pool: Name of the folder or archive of the pool; empty for the data set's own.
+        pool: Name of the folder of the pool; empty for the data set's own.
     """
 
     skills: tuple[SkillRecord, ...]
@@ -189,8 +192,8 @@ def draw_skills(
 
     Args:
         folder: The data set; with `bodies` its relevance suffices, and there is no pool unless one is given.
-        bodies: Checkout or archive of `REPOSITORY`, for the ground truth.
-        pool: Folder or archive of skills, for the pool.
+        bodies: Checkout of `REPOSITORY`, for the ground truth.
+        pool: Folder of skills, for the pool.
         pool_skills: Size of the sample.
         seed: Of the sample.
 
@@ -309,25 +312,54 @@ def _read_records(
 
 
 def _read_bodies(folder: Path, bodies: Path) -> Iterator[tuple[str, RouterSkill]]:
-    """Yield a record for each ground-truth id of the relevance, without a body where there is none."""
+    """Yield a record for each ground-truth id of the relevance, without a body where there is none.
+
+    A skill is `tasks/<task>/environment/skills/<name>`, a folder or a single file. Some are in several tasks,
+    a few with different texts: that of the first task by name counts.
+    """
     relevance = _read_relevance(folder)
-    ids = sorted({identifier for each in relevance.values() for identifier in each.gt_skill_ids})
-    names = {identifier.rpartition("/")[2]: identifier for identifier in ids}
-    found = read_task_skills(bodies, names)
-    for short, identifier in names.items():
-        path, text = found.get(short, ("", ""))
-        name, description, body = split_text(text, short)
-        yield f"{bodies}:{path}", RouterSkill(identifier, name, description, body, f"{REPOSITORY}/{path}")
+    places = sorted(_checked(bodies).glob("tasks/*/environment/skills/*"))
+    if not places:
+        raise BenchError(
+            f"{bodies} has no ground-truth skills (tasks/*/environment/skills): name a checkout of "
+            f"https://github.com/{REPOSITORY}."
+        )
+    for identifier in sorted({each for entry in relevance.values() for each in entry.gt_skill_ids}):
+        short = identifier.rpartition("/")[2]
+        own = (place / ENTRY_FILE if place.is_dir() else place for place in places if place.name == short)
+        file = next((file for file in own if file.is_file()), None)
+        name, description, body = _read_text(file, short)
+        path = file.relative_to(bodies).as_posix() if file else ""
+        yield str(file), RouterSkill(identifier, name, description, body, f"{REPOSITORY}/{path}")
 
 
 def _read_pool(pool: Path) -> Iterator[tuple[str, RouterSkill]]:
-    """Yield a record for each skill of a folder or archive, in the namespace that its path names."""
-    for path, text in read_pool(pool):
-        folder = PurePosixPath(path).parent
+    """Yield a record for each skill of a folder, in the namespace that its path names."""
+    for file in sorted(_checked(pool).rglob(ENTRY_FILE)):
+        folder = file.parent.relative_to(pool)
+        if SKIPPED_FOLDERS.intersection(folder.parts) or file.is_symlink():
+            continue
         namespace = next((part for part in folder.parts[:-1] if part in NAMESPACES), NAMESPACES[0])
-        identifier = f"{namespace}/{folder if folder.parts else pool.stem}"
-        name, description, body = split_text(text, folder.name or pool.stem)
-        yield f"{pool}:{path}", RouterSkill(identifier, name, description, body, path, pool.name)
+        name, description, body = _read_text(file, folder.name or pool.name)
+        identifier = f"{namespace}/{folder.as_posix() if folder.parts else pool.name}"
+        path = file.relative_to(pool).as_posix()
+        yield str(file), RouterSkill(identifier, name, description, body, path, pool.name)
+
+
+def _checked(folder: Path) -> Path:
+    if not folder.is_dir():
+        raise BenchError(f"{folder} is not a folder: check the path, and unpack an archive first.")
+    return folder
+
+
+def _read_text(file: Path | None, name: str) -> tuple[str, str, str]:
+    """Return name, description and body of a skill's file; no body for what is not a skill."""
+    try:
+        text = file.read_bytes().decode(errors="replace") if file else ""
+        skill = skill_from_files(((ENTRY_FILE, text),), name=name)
+    except SkillError:  # empty, which SkillRouter counts as a record without a body, or too large
+        return name, "", ""
+    return skill.name, skill.description, text[find_body(text) :]
 
 
 def _read_part(part: Path) -> Iterator[tuple[str, RouterSkill]]:

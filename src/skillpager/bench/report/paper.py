@@ -76,10 +76,6 @@ GROUND_TRUTH_RECORDS, POOL_RECORDS = 196, 78_165
 EMPTY_RECORD = "gt/licenses"
 GROUND_TRUTH_SKILLS, POOL_SKILLS = 195, 200
 QUERIES_PER_SKILL = 5
-# §4.4: English-dominant, mixed and other skills
-LANGUAGES: Mapping[str, int] = MappingProxyType(
-    {"English-dominant": 383, "mixed languages": 11, "other language dominant": 1}
-)
 CHARACTERS_MIN, CHARACTERS_MEDIAN, CHARACTERS_MAX = 166, 4_163, 93_951
 NODES, NODES_MEAN = 22_774, 57.7
 NODES_MIN, NODES_MEDIAN, NODES_MAX = 1, 38, 529

@@ -13,13 +13,12 @@ from functools import partial
 from pathlib import Path
 
 from skillpager.bench.data.folder import BenchFolder
-from skillpager.bench.data.provenance import differences, run_facts
 from skillpager.bench.report import budgets, claims, compared, figures, methods, paper, stage1, tradeoffs
 from skillpager.bench.report.budgets import Curve, compare_curves, read_curves, without_budget
 from skillpager.bench.report.figures import Picture, graph_figure, stamped
 from skillpager.bench.report.measures import MICRO_REDUCTION, SUFFICIENCY
 from skillpager.bench.report.methods import ALPHA, BASELINE, compare_methods
-from skillpager.bench.report.results import Results
+from skillpager.bench.report.results import Results, run_facts
 from skillpager.bench.report.table import Table, escape_markdown, format_cell, render
 from skillpager.bench.run.learned import refusal
 from skillpager.bench.run.methods import parse_method
@@ -160,7 +159,6 @@ SECTIONS: tuple[tuple[str, str, tuple[Part, ...]], ...] = (
         "queries where they stand beside the paper's, and whole skills where two methods are compared: five "
         "queries about one skill are not five independent observations.",
         (
-            Part("Differences", differences, from_rows=False),
             Part("Methods", methods.glossary),
             Part("Measures", methods.measures_table, from_rows=False),
         ),

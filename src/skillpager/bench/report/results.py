@@ -17,6 +17,7 @@ from skillpager.bench.data.records import (
     SelectionRecord,
     SkillRecord,
 )
+from skillpager.bench.report.table import MISSING
 from skillpager.bench.run.learned import (
     classifier_folders,
     count_learned,
@@ -236,3 +237,34 @@ class Results:
     def refused_note(self) -> str:
         """Why methods are left out; empty if none is."""
         return "" if self.allow_trained or not self.learned else refusal(self.learned, len(self.skills))
+
+
+def run_facts(results: Results) -> list[tuple[str, str]]:
+    """Return name and value of everything that the results depend on."""
+    manifest = results.manifest
+    run, run_data, described = (_entry(manifest, name) for name in ("run", "run_data", "data"))
+    data = {**run_data, **described}
+    subsets = ", ".join(dict.fromkeys(skill.subset for skill in results.skills if skill.subset))
+    origins = ", ".join(dict.fromkeys(query.origin for query in results.queries if query.origin))
+    about = (str(described.get("source") or ""), subsets, f"queries by {origins}" if origins else "")
+    facts: dict[str, object] = {
+        "Data": "; ".join(filter(None, about)),
+        "Skills, queries": f"{len(results.skills):,}, {len(results.queries):,}",
+        "Digest of the skills": str(data.get("skills_sha256") or "")[:12],
+        "Judge": results.judge,
+    }
+    for name in ("encoder", "embedded_text", "classifier", "splitter", "token_counter", "baselines"):
+        facts[name.capitalize().replace("_", " ")] = run.get(name)
+    facts |= {
+        "Page style": run.get("style"),
+        "Methods": f"{sum(map(results.has, results.labels)):,}",
+        "Seed": manifest.get("seed"),
+        "Version": f"skillpager {manifest.get('version', MISSING)}",
+        "Command": f"skillpager bench report {results.folder.path.name} --judge {results.judge}",
+    }
+    return [(name, MISSING if value in (None, "") else str(value)) for name, value in facts.items()]
+
+
+def _entry(manifest: Mapping[str, object], name: str) -> Mapping[str, object]:
+    entry = manifest.get(name)
+    return entry if isinstance(entry, Mapping) else {}

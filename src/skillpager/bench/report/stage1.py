@@ -3,7 +3,6 @@
 from collections import Counter
 from statistics import fmean, median
 
-from skillpager.bench.data.languages import MIXED_SHARE, OTHER_SHARE, Language, name_language
 from skillpager.bench.data.skillrouter import POOL
 from skillpager.bench.report import paper
 from skillpager.bench.report.measures import LATENCY_MEDIAN
@@ -18,11 +17,11 @@ Numbers = list[tuple[str, Cell, Cell]]  # name, the paper's, ours
 
 
 def composition(results: Results) -> Table:
-    """Return the composition of the benchmark: skills, languages, queries, characters and nodes."""
+    """Return the composition of the benchmark: skills, queries, characters and nodes."""
     subsets = Counter(skill.subset for skill in results.skills)
     asked = Counter(query.skill for query in results.queries)
     bodies = ["".join(text[find_body(text) :] for _, text in skill.files) for skill in results.skills]
-    lengths, languages = list(map(len, bodies)), Counter(map(name_language, bodies))
+    lengths = list(map(len, bodies))
     others = {subset: count for subset, count in subsets.items() if subset not in GROUND_TRUTH | {POOL}}
     numbers: Numbers = [
         ("Ground-truth skills", paper.GROUND_TRUTH_SKILLS, sum(map(subsets.__getitem__, GROUND_TRUTH))),
@@ -32,7 +31,6 @@ def composition(results: Results) -> Table:
             for subset in others
         ),
         ("Skills in all", paper.SKILLS, len(results.skills)),
-        *((f"… {kind}", paper.LANGUAGES[kind], languages[kind]) for kind in Language),
         ("Queries per skill, mean", float(paper.QUERIES_PER_SKILL), fmean(asked.values()) if asked else None),
         ("Queries in all", paper.QUERIES, len(results.queries)),
         ("Characters of a skill, least", paper.CHARACTERS_MIN, min(lengths)),
@@ -55,9 +53,7 @@ def composition(results: Results) -> Table:
         "dataset-composition",
         "Composition of the benchmark",
         frame({"Component": name, "Paper": there, "Here": here} for name, there, here in numbers),
-        note="Characters are those of the bodies, without front matter. A skill is English-dominant if less "
-        f"than {MIXED_SHARE:.0%} of its words are in another language, mixed if less than {OTHER_SHARE:.0%}; "
-        "the paper's rule is not published.",
+        note="Characters are those of the bodies, without front matter.",
         reference="paper §4.1, table tab:dataset-composition",
         digits={"Paper": 1, "Here": 1},
         strong={"Skills in all", "Queries in all", "Nodes in all"},
