@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from skillpager.bench.data.folder import BenchFolder
-from skillpager.bench.judge.evidence_judge import EVIDENCE
+from skillpager.bench.judge.judges import EVIDENCE
 from skillpager.bench.report.published import publish
 from skillpager.bench.report.results import Results
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from skillpager.bench.data.folder import BenchFolder
-from skillpager.bench.judge.evidence_judge import EVIDENCE
+from skillpager.bench.judge.judges import EVIDENCE
 from skillpager.bench.report.methods import summarise
 from skillpager.bench.report.published import ROWS, PublishedResults, publish
 from skillpager.bench.report.results import Results

@@ -19,12 +19,11 @@ from typer.testing import CliRunner
 from cli_process import command
 from openai_server import KEY as KEY
 from openai_server import Asked, OpenAIServer, Reply, completion, endpoint_at
-from skillpager.bench.data.chat import ChatModel
+from skillpager.bench.data.chat import ChatModel, Prices, Spending
 from skillpager.bench.data.folder import QUERIES, SKILLS, BenchFolder, write_records
 from skillpager.bench.data.records import QueryRecord, SelectionRecord, SkillRecord
-from skillpager.bench.data.spending import Prices, Spending
 from skillpager.bench.judge.judging import Docket, choose_methods, collect_cases
-from skillpager.bench.judge.votes import LLMJudge, VoteLog, judge_id
+from skillpager.bench.judge.llm_judge import LLMJudge
 from skillpager.cli.app import app
 from skillpager.parsing.skill import find_entry, read_skill
 
@@ -107,7 +106,7 @@ def chat_model(
 
 def llm_judge(folder: BenchFolder, chat: ChatModel, *, votes: int = 3) -> LLMJudge:
     """Return the judge with the votes of the folder."""
-    return LLMJudge(chat, VoteLog(folder, judge_id(chat.id)), votes=votes)
+    return LLMJudge(chat, folder, votes=votes)
 
 
 def docket_of(folder: BenchFolder, methods: str | None = None) -> Docket:

@@ -3,9 +3,6 @@
 import itertools
 import json
 import re
-import signal
-import subprocess
-import threading
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -28,22 +25,24 @@ from chat_bench import (
     sample_skills,
     selection,
     verdict,
-    wait_until,
     without_contexts,
     write_run,
 )
-from cli_process import command, environment, run
 from messages import raises
 from openai_server import Asked, OpenAIServer, Reply, completion, error, openai_server
 from skillpager.bench import BenchFolder, JudgmentRecord, QueryRecord, evidence_coverage
-from skillpager.bench.data.chat import Blame, NoAnswerError
+from skillpager.bench.data.chat import Blame, NoAnswerError, Spending, Usage
 from skillpager.bench.data.folder import QUERIES, write_records
-from skillpager.bench.data.spending import Spending, Usage
-from skillpager.bench.judge import Case, EvidenceJudge, Judge, Verdict, judge_evidence, judge_prompt
-from skillpager.bench.judge.cases import majority
-from skillpager.bench.judge.judge_prompt import judge_question
+from skillpager.bench.judge import Case, EvidenceJudge, Judge, Verdict, judge_evidence
 from skillpager.bench.judge.judging import choose_methods, judge_cases
-from skillpager.bench.judge.votes import VotedJudge, VoteLog, VoteRecord, check_votes, judge_id, verdict_of
+from skillpager.bench.judge.llm_judge import (
+    PROMPT_DIGEST,
+    VotedJudge,
+    VoteLog,
+    VoteRecord,
+    judge_question,
+    verdict_of,
+)
 from skillpager.errors import BenchError, SettingsError
 
 __all__ = ["openai_server"]
@@ -190,15 +189,6 @@ def test_the_evidence_judge_needs_annotated_data() -> None:
 # ---- cases and majorities
 
 
-@given(st.lists(st.booleans(), min_size=1, max_size=9))
-def test_the_majority_is_the_more_frequent_vote(votes: list[bool]) -> None:
-    if votes.count(True) == votes.count(False):
-        with pytest.raises(ValueError, match="have no majority"):
-            majority(votes)
-    else:
-        assert majority(votes) == max((True, False), key=votes.count)
-
-
 # ---- the thresholds of the measure
 
 
@@ -260,13 +250,6 @@ def test_the_verdict_is_what_most_votes_say(votes: str, sufficient: bool, patter
 def test_a_tie_is_no_verdict(votes: str) -> None:
     with raises(ValueError):
         verdict_of([VoteRecord("c", number, vote == "y") for number, vote in enumerate(votes, 1)])
-
-
-@pytest.mark.parametrize("votes", [-1, 0, 2, 4])
-def test_only_an_odd_number_of_votes_has_a_majority(votes: int) -> None:
-    with raises(SettingsError):
-        check_votes(votes)
-    assert [check_votes(odd) for odd in (1, 3, 5)] == [1, 3, 5]
 
 
 def test_the_same_context_is_one_case_under_all_methods(folder: BenchFolder) -> None:
@@ -390,9 +373,7 @@ def test_the_judge_sees_query_context_and_what_the_skill_is_and_no_more(
 
 def test_the_judge_is_named_by_endpoint_model_and_prompt(folder: BenchFolder, server: OpenAIServer) -> None:
     judge = llm_judge(folder, chat_model(server, model="Pro"))
-    assert judge.id == f"llm:{server.base_url.split('/')[2]}/Pro#{judge_prompt.PROMPT_DIGEST}"
-    with raises(ValueError):
-        type(judge)(chat_model(server), VoteLog(folder, judge.id))
+    assert judge.id == f"llm:{server.base_url.split('/')[2]}/Pro#{PROMPT_DIGEST}"
     with raises(SettingsError):
         llm_judge(folder, chat_model(server), votes=2)
 
@@ -523,16 +504,6 @@ def test_the_reason_is_kept_on_one_line(tmp_path: Path, server: OpenAIServer) ->
     assert len(reason) == 2000
 
 
-def test_eight_at_a_time_and_never_more(tmp_path: Path, server: OpenAIServer) -> None:
-    folder = write_run(tmp_path, skills=10)
-    docket = docket_of(folder, "full,head")
-    server.gate = threading.Barrier(8)
-    cases = dict(list(docket.cases.items())[:16])
-    judging = judge_cases(folder, replace(docket, cases=cases), llm_judge(folder, chat_model(server)), jobs=8)
-    assert len(judging.verdicts) == 16
-    assert server.most_at_once == 8
-
-
 def test_votes_are_written_as_they_come(folder: BenchFolder, server: OpenAIServer) -> None:
     chat = chat_model(server)
     log = folder.path / "votes"
@@ -622,16 +593,6 @@ def test_a_contradicting_vote_is_refused(tmp_path: Path) -> None:
     assert len(log.path.read_text().splitlines()) == 1
 
 
-def test_a_line_cut_short_by_a_kill_is_asked_again(tmp_path: Path) -> None:
-    log = VoteLog(BenchFolder(tmp_path), "j")
-    log.add(vote(1), vote(2))
-    log.path.write_bytes(log.path.read_bytes()[:-9])
-    again = VoteLog(BenchFolder(tmp_path), "j")
-    assert [found.number for found in again.on_case("c")] == [1]
-    again.add(vote(2))
-    assert [found.number for found in VoteLog(BenchFolder(tmp_path), "j").on_case("c")] == [1, 2]
-
-
 def test_a_judge_without_a_majority_leaves_a_case_open(tmp_path: Path) -> None:
     case = Case(SKILLS["git-bisect"], ANNOTATED[0], "a")
     log = VoteLog(BenchFolder(tmp_path), "j")
@@ -664,42 +625,6 @@ def test_the_command_without_annotations_says_what_to_do(folder: BenchFolder) ->
     assert "or the judge llm" in said.err
 
 
-def test_a_killed_run_goes_on_without_repeating_a_vote(tmp_path: Path, server: OpenAIServer) -> None:
-    folder = write_run(tmp_path / "bench")
-    env = environment(
-        tmp_path / "cache", SKILLPAGER_LLM_MODEL="tiny", SKILLPAGER_LLM_BASE_URL=server.base_url
-    )
-    line = command("bench", "judge", folder.path, "--judge", "llm", "--jobs", "2")
-    answered: list[str] = []
-    number = itertools.count()
-
-    def stall(asked: Asked) -> Reply:
-        if next(number) >= 10:
-            return Reply(hang=True)
-        answered.append(asked.prompt)
-        return judge_by_length(asked)
-
-    server.respond = stall
-    process = subprocess.Popen(line, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    log = VoteLog(folder, judge_id(chat_model(server).id)).path
-    wait_until(lambda: len(server.asked) == 12 and len(log.read_text().splitlines()) == 10)
-    process.kill()
-    assert process.wait() == -signal.SIGKILL
-    server.respond = judge_by_length
-    server.asked.clear()
-    ran = run(*line[3:], "--json", env=env)
-    assert ran.code == 0, ran.err
-    cases = docket_of(folder).cases
-    times = Counter(answered) + Counter(asked.prompt for asked in server.asked)
-    assert set(times.values()) == {3}
-    assert len(times) == len(cases)
-    assert ran.json["spent"]["requests"] == 3 * len(cases) - 10
-    counts = {row["method"]: (row["judged"], row["sufficient"]) for row in ran.json["methods"]}
-    queries = len(folder.queries())
-    assert counts["full"] == (queries, queries)
-    assert counts["head"] == (queries, 0)
-
-
 def llm(folder: BenchFolder, server: OpenAIServer) -> list[str]:
     return [
         *("bench", "judge", str(folder.path), "--judge", "llm"),
@@ -723,26 +648,6 @@ def test_unjudged_cases_make_exit_code_1_and_the_others_stay(
     message = json.loads(said.err.splitlines()[-1])["error"]["message"]
     assert message.startswith(f"1 of {count} cases are not judged: {victim.id}: the endpoint")
     assert "What is done is saved: repeat the command to go on." in message
-
-
-def test_the_command_stops_at_the_limit_and_says_how_to_go_on(
-    folder: BenchFolder, server: OpenAIServer
-) -> None:
-    prices = ("--price-in", "1000", "--price-out", "2000", "--max-cost", "9", "--jobs", "1")
-    said = invoke(*llm(folder, server), *prices)
-    assert said.code == 1
-    assert "the run was stopped: the limit of 9 is reached" in said.err
-    assert "repeat the command to go on" in said.err
-    assert f"{len(server.asked)} requests, " in said.err
-    assert "at these prices" in said.err
-
-
-def test_a_dry_run_of_the_judge_asks_nothing(folder: BenchFolder, server: OpenAIServer) -> None:
-    said = invoke(*llm(folder, server), "--dry-run")
-    assert said.code == 0
-    assert said.out.startswith(f"{3 * len(docket_of(folder).cases)} requests, about ")
-    assert server.asked == []
-    assert not (folder.path / "judgments").exists()
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from evidence_folder import write_evidence_folder
 from messages import raises
 from own_parts import install_parts, write_parts
 from skillpager.bench import BenchFolder, Plan, Results, open_run, run_methods, run_settings, summarise
-from skillpager.bench.judge.own_judge import make_judge
+from skillpager.bench.judge.judges import make_judge
 from skillpager.bench.report.budgets import read_curves
 from skillpager.bench.report.methods import default_methods, glossary
 from skillpager.bench.run.methods import parse_method

@@ -6,6 +6,7 @@ import subprocess
 import threading
 import time
 from collections import Counter
+from contextlib import ExitStack
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -32,7 +33,7 @@ from chat_bench import (
 from cli_process import command, environment, run
 from messages import raises
 from openai_server import Asked, OpenAIServer, Reply, always, completion, error, openai_server
-from skillpager.bench.data.chat import MAX_FAILURES_IN_A_ROW, quote_as_data
+from skillpager.bench.data.chat import MAX_FAILURES_IN_A_ROW, Spending, SpendLimitError, Usage, quote_as_data
 from skillpager.bench.data.chat import Asked as Outcome
 from skillpager.bench.data.folder import QUERIES, SKILLS, BenchFolder, write_records
 from skillpager.bench.data.queries import (
@@ -45,7 +46,6 @@ from skillpager.bench.data.queries import (
     write_queries,
 )
 from skillpager.bench.data.records import SkillRecord
-from skillpager.bench.data.spending import Spending, SpendLimitError, Usage
 from skillpager.errors import BenchError, SettingsError
 from skillpager.parsing.frontmatter import find_body
 from skillpager.remote import endpoint
@@ -516,16 +516,16 @@ def test_a_limit_that_buys_nothing_asks_nothing(folder: BenchFolder, server: Ope
 def test_a_limit_is_exceeded_by_what_requests_under_way_cost_beyond_their_reserve() -> None:
     spending = Spending(PRICES, max_cost=3.5)
     expected, real = Usage(1_000, 0), Usage(1_000, 100)
-    for _ in range(3):
-        spending.reserve(expected)
-    with raises(SpendLimitError):
-        spending.reserve(expected)
-    for _ in range(3):
-        spending.pay(real, counted=True)
-        spending.release(expected)
+    with ExitStack() as under_way:
+        for _ in range(3):
+            under_way.enter_context(spending.reserve(expected))
+        with raises(SpendLimitError), spending.reserve(expected):
+            pass
+        for _ in range(3):
+            spending.pay(real, counted=True)
     assert spending.bill.cost == pytest.approx(3 * PRICES.cost(expected) + 3 * 0.2)
-    with raises(SpendLimitError):
-        spending.reserve(Usage())
+    with raises(SpendLimitError), spending.reserve(Usage()):
+        pass
 
 
 def test_limits_need_prices() -> None:

@@ -17,10 +17,9 @@ from conftest import ROOT
 from messages import raises
 from skillpager.bench import BenchFolder
 from skillpager.bench.data.folder import write_records
-from skillpager.bench.judge.judge_prompt import PROMPT_DIGEST
 from skillpager.bench.judge.judging import Docket, export_cases, import_votes, judge_cases, person_id
+from skillpager.bench.judge.llm_judge import PROMPT_DIGEST, VotedJudge, VoteLog
 from skillpager.bench.judge.sheets import COLUMNS, LABELS, SheetKind, read_answers, write_sheet
-from skillpager.bench.judge.votes import VotedJudge, VoteLog
 from skillpager.errors import BenchError
 from skillpager.types import NodeType
 

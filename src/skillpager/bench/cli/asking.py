@@ -10,12 +10,11 @@ import typer
 from skillpager.bench.cli.options import ModelOptions
 from skillpager.cli.messages import FAILED, UsageError, note, print_error, print_json, print_text
 from skillpager.cli.views import counted
-from skillpager.errors import BenchError
+from skillpager.errors import BenchError, SettingsError
 from skillpager.settings import load_settings
 
 if TYPE_CHECKING:
-    from skillpager.bench.data.chat import ChatModel
-    from skillpager.bench.data.spending import Bill, Prices
+    from skillpager.bench.data.chat import Bill, ChatModel
     from skillpager.json_types import JsonObject
 
 # more reasons would hide what to do about them
@@ -29,34 +28,33 @@ def open_model(options: ModelOptions, purpose: str, max_retries: int) -> "ChatMo
         SettingsError: No model is named, or endpoint, key, price or limit cannot be used.
         UsageError: One price is given without the other.
     """
-    from skillpager.bench.data.chat import open_chat_model
-    from skillpager.bench.data.spending import Spending
+    from skillpager.bench.data.chat import ChatModel, Prices, Spending
+    from skillpager.remote.endpoint import Endpoint
 
     # as variables, so that a key meant for another address does not go to this one
     given = {"SKILLPAGER_LLM_BASE_URL": options.base_url, "SKILLPAGER_LLM_MODEL": options.model}
     chosen = {variable: value for variable, value in given.items() if value is not None}
-    return open_chat_model(
-        load_settings(environ={**os.environ, **chosen}),
-        purpose=purpose,
-        spending=Spending(read_prices(options), max_cost=options.max_cost),
-        max_retries=max_retries,
-        timeout=options.timeout,
-    )
-
-
-def read_prices(options: ModelOptions) -> "Prices | None":
-    """Return the prices of the options, None if they are not given.
-
-    Raises:
-        UsageError: One price is given without the other.
-    """
-    from skillpager.bench.data.spending import Prices
-
-    if options.price_in is not None and options.price_out is not None:
-        return Prices(options.price_in, options.price_out)
-    if options.price_in is not None or options.price_out is not None:
+    settings = load_settings(environ={**os.environ, **chosen})
+    if (options.price_in is None) != (options.price_out is None):
         raise UsageError("Prices come in pairs: give both --price-in and --price-out.")
-    return None
+    both = options.price_in is not None and options.price_out is not None
+    prices = Prices(options.price_in or 0.0, options.price_out or 0.0) if both else None
+    spending = Spending(prices, max_cost=options.max_cost)
+    if not settings.llm_model:
+        raise SettingsError(
+            f"{purpose} needs a model: give --model, or set SKILLPAGER_LLM_MODEL (and --base-url or "
+            "SKILLPAGER_LLM_BASE_URL for another endpoint than OpenAI's)."
+        )
+    endpoint = Endpoint(
+        settings.llm_model,
+        base_url=settings.llm_base_url,
+        api_key=settings.llm_api_key,
+        key_variable="SKILLPAGER_LLM_API_KEY",
+        purpose=purpose,
+        timeout=options.timeout,
+        max_retries=max_retries,
+    )
+    return ChatModel(endpoint, spending=spending)
 
 
 def agree(bill: "Bill", options: ModelOptions) -> bool:

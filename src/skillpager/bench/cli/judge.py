@@ -18,8 +18,8 @@ from skillpager.cli.messages import (
 from skillpager.cli.views import print_table, progress_bar
 
 if TYPE_CHECKING:
+    from skillpager.bench.data.chat import Bill
     from skillpager.bench.data.folder import BenchFolder
-    from skillpager.bench.data.spending import Bill
     from skillpager.bench.judge.judging import Docket, Judging
     from skillpager.json_types import JsonObject
 
@@ -122,7 +122,7 @@ def check_judge(name: str, known: Sequence[str]) -> None:
     """Raise a `UsageError` for a judge that is neither known nor named as one of others."""
     if name in known:
         return
-    from skillpager.bench.judge.own_judge import names_judge
+    from skillpager.bench.judge.judges import names_judge
 
     if not names_judge(name):
         choices = f"{', '.join(known[:-1])} or {known[-1]}"
@@ -137,8 +137,8 @@ def judge_contexts(
         judge_by_model(run, methods, votes, options)
         return
     from skillpager.bench.judge import EvidenceJudge
+    from skillpager.bench.judge.judges import make_judge
     from skillpager.bench.judge.judging import judge_cases
-    from skillpager.bench.judge.own_judge import make_judge
 
     chosen = EvidenceJudge() if judge == EVIDENCE else make_judge(judge)
     docket = _collect(run, methods)
@@ -153,10 +153,10 @@ def judge_contexts(
 def judge_by_model(run: "BenchFolder", methods: str | None, votes: int, options: ModelOptions) -> None:
     """Ask for the missing votes and print the outcome; exit code 1 if cases are left."""
     from skillpager.bench.judge.judging import judge_cases
-    from skillpager.bench.judge.votes import MAX_RETRIES, LLMJudge, VoteLog, judge_id
+    from skillpager.bench.judge.llm_judge import MAX_RETRIES, LLMJudge
 
     chat, docket = open_model(options, "bench judge", MAX_RETRIES), _collect(run, methods)
-    judge = LLMJudge(chat, VoteLog(run, judge_id(chat.id)), votes=votes)
+    judge = LLMJudge(chat, run, votes=votes)
     if not agree(judge.estimate(docket.cases.values()), options):
         return
     with progress_bar("cases") as progress:
@@ -183,7 +183,7 @@ def _collect(run: "BenchFolder", methods: str | None) -> "Docket":
 def _import_votes(run: "BenchFolder", options: ModelOptions, sheets: Sequence[Path], name: str) -> None:
     """Store the votes of others, judge by them, and print the outcome."""
     from skillpager.bench.judge.judging import import_votes, judge_cases, person_id
-    from skillpager.bench.judge.votes import VotedJudge, VoteLog
+    from skillpager.bench.judge.llm_judge import VotedJudge, VoteLog
 
     docket, judge = _collect(run, None), person_id(name)
     imported = import_votes(run, docket, sheets, judge=judge)

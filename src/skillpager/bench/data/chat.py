@@ -1,39 +1,167 @@
-"""Many questions to a chat model: parallel requests, retries, corrections, costs."""
+"""Many questions to a chat model: parallel requests, retries, corrections, and a limit on the cost."""
 
 import hashlib
 import json
+import math
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
-from itertools import islice
 from typing import Generic, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError
 
 from skillpager.bench.data.records import first_fault
-from skillpager.bench.data.spending import Bill, Spending, SpendLimitError, Usage
 from skillpager.errors import SettingsError
 from skillpager.json_types import JsonObject
-from skillpager.remote.chat import Message, chat_json, completion_body, content_in
-from skillpager.remote.endpoint import Dialect, Endpoint, EndpointError
-from skillpager.settings import Settings
+from skillpager.remote.chat import Message, chat_json, content_in
+from skillpager.remote.endpoint import Endpoint, EndpointError
 from skillpager.tokens import default_counter
 
 Item = TypeVar("Item")
 Value = TypeVar("Value")
 Shape = TypeVar("Shape", bound=BaseModel)
 
-KEY_VARIABLE = "SKILLPAGER_LLM_API_KEY"
-# reasoning models think for minutes
-TIMEOUT = 180.0
+# price lists are in money for so many tokens
+PRICED_TOKENS = 1_000_000
 # an endpoint that is down, or a model that cannot keep to the form, fails every question, each after its
 # own repetitions; one bad stretch must not end a long run
 MAX_FAILURES_IN_A_ROW = 10
 # tokens that the chat format adds to each request: roles and separators
 FORMAT_TOKENS = 10
 TAG_DIGITS = 10
+
+
+class Blame(StrEnum):
+    """The cause of a missing answer.
+
+    QUESTION: the model refused this question; others may be answered. ENDPOINT: no answer, or none that could
+    be read; others may fail in the same way. ACCESS: key, quota, address or money; all others will fail.
+    """
+
+    QUESTION = "question"
+    ENDPOINT = "endpoint"
+    ACCESS = "access"
+
+
+class NoAnswerError(Exception):
+    """A question that got no usable answer; the message is a clause without full stop."""
+
+    def __init__(self, message: str, *, blame: Blame) -> None:
+        super().__init__(message)
+        self.blame = blame
+
+
+class SpendLimitError(NoAnswerError):
+    """The next question might cost more than is left."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, blame=Blame.ACCESS)
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens sent and received; reasoning is part of the latter where the endpoint counts it."""
+
+    tokens_in: int = 0
+    tokens_out: int = 0
+
+    def __add__(self, other: "Usage") -> "Usage":
+        return Usage(self.tokens_in + other.tokens_in, self.tokens_out + other.tokens_out)
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """Money for a million tokens sent and received, in the currency of the price list."""
+
+    tokens_in: float
+    tokens_out: float
+
+    def cost(self, usage: Usage) -> float:
+        """Return the money for some tokens."""
+        return (usage.tokens_in * self.tokens_in + usage.tokens_out * self.tokens_out) / PRICED_TOKENS
+
+
+@dataclass(frozen=True, slots=True)
+class Bill:
+    """The requests that were, or would be, sent, and their cost.
+
+    Attributes:
+        cost: None without prices.
+        uncounted: Requests whose tokens were counted here, because the endpoint did not.
+    """
+
+    requests: int
+    usage: Usage
+    cost: float | None
+    uncounted: int = 0
+
+
+class Spending:
+    """Counts the cost of requests, and refuses those that would exceed a limit. Safe for many threads.
+
+    The expected price of a request is reserved while it is under way, and a request whose expected price
+    does not fit beside what is paid and reserved is refused. So the bill exceeds `max_cost` by at most the
+    amounts by which the requests under way together cost more than was reserved for them.
+
+    Args:
+        prices: Prices; None if the model costs nothing or its prices are not given.
+        max_cost: Limit in the currency of the prices; None for no limit.
+
+    Raises:
+        SettingsError: There is a limit without prices, or a number is negative or not finite.
+    """
+
+    def __init__(self, prices: Prices | None = None, *, max_cost: float | None = None) -> None:
+        if max_cost is not None and prices is None:
+            raise SettingsError(
+                "A limit on the cost needs prices: add --price-in and --price-out, both for a million tokens."
+            )
+        given = [max_cost or 0.0] + ([prices.tokens_in, prices.tokens_out] if prices else [])
+        if not all(math.isfinite(number) and number >= 0 for number in given):
+            raise SettingsError(f"Prices and limits must be numbers, 0 or more: {given}.")
+        self._prices = prices
+        self._max_cost = max_cost
+        self._lock = threading.Lock()
+        self._reserved = 0.0
+        self.bill = self.estimate(())
+
+    def estimate(self, expected: Iterable[Usage]) -> Bill:
+        """Return the bill for requests of the expected tokens."""
+        usages = list(expected)
+        total = sum(usages, Usage())
+        return Bill(len(usages), total, self._prices.cost(total) if self._prices else None)
+
+    @contextmanager
+    def reserve(self, expected: Usage) -> Iterator[None]:
+        """Set the expected price of a request aside while it is under way.
+
+        Raises:
+            SpendLimitError: It is more than is left.
+        """
+        price = self._prices.cost(expected) if self._prices else 0.0
+        with self._lock:
+            paid = self.bill.cost or 0.0
+            if self._max_cost is not None and paid + self._reserved + price > self._max_cost:
+                raise SpendLimitError(
+                    f"the limit of {self._max_cost:g} is reached: {paid:.4g} is spent, and the next question "
+                    f"may cost {price:.2g}"
+                )
+            self._reserved += price
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._reserved -= price
+
+    def pay(self, usage: Usage, *, counted: bool) -> None:
+        """Add an answer; `counted` is True where the endpoint itself counted the tokens."""
+        with self._lock:
+            total = self.bill.usage + usage
+            cost = self._prices.cost(total) if self._prices else None
+            self.bill = Bill(self.bill.requests + 1, total, cost, self.bill.uncounted + (not counted))
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,21 +182,10 @@ class Question:
     expected_out: int
 
     @property
-    def messages(self) -> tuple[Message, ...]:
-        """The messages of the request."""
-        return Message("system", self.system), Message("user", self.user)
-
-    @property
     def expected(self) -> Usage:
         """The tokens that the request and a usual answer have."""
         count = default_counter().count
         return Usage(FORMAT_TOKENS + count(self.system) + count(self.user), self.expected_out)
-
-    def body(self, dialect: Dialect) -> dict[str, object]:
-        """Return the body of the request, without the model."""
-        return completion_body(
-            self.messages, schema=self.schema, schema_name=self.schema_name, dialect=dialect
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,25 +202,6 @@ class Answer(Generic[Value]):
     model: str
     usage: Usage
     raw_usage: JsonObject | None
-
-
-class Blame(StrEnum):
-    """The cause of a missing answer: shows whether the other questions will fail too."""
-
-    QUESTION = "question"
-    """No others will fail: the model refused this question, or the endpoint rejected it."""
-    ENDPOINT = "endpoint"
-    """Others may fail in the same way: no answer, or none that could be read."""
-    ACCESS = "access"
-    """All others will fail: key, model, quota or address."""
-
-
-class NoAnswerError(Exception):
-    """A question that got no usable answer; the message is a clause without full stop."""
-
-    def __init__(self, message: str, *, blame: Blame) -> None:
-        super().__init__(message)
-        self.blame = blame
 
 
 class ChatModel:
@@ -145,19 +243,16 @@ class ChatModel:
             """Send one request if the limit allows, and pay for it."""
             if self.halt.is_set():
                 raise EndpointError("it was not asked, because the run has stopped")
-            self.spending.reserve(expected)
-            try:
+            with self.spending.reserve(expected):
                 reply = self._endpoint.post("chat", body)
                 usage, counted = _usage_of(reply, expected)
                 self.spending.pay(usage, counted=counted)
                 return reply
-            finally:
-                self.spending.release(expected)
 
         try:
             value, answer = chat_json(
                 self._endpoint,
-                question.messages,
+                (Message("system", question.system), Message("user", question.user)),
                 schema=question.schema,
                 schema_name=question.schema_name,
                 read=read,
@@ -176,34 +271,6 @@ class ChatModel:
             _usage_of(answer, expected)[0],
             raw if isinstance(raw, dict) else None,
         )
-
-
-def open_chat_model(
-    settings: Settings, *, purpose: str, spending: Spending, max_retries: int, timeout: float = TIMEOUT
-) -> ChatModel:
-    """Return the chat model of the settings; nothing is sent.
-
-    `purpose` names the part that needs it, as the subject of a sentence; `max_retries` and `timeout` (in
-    seconds without an answer) hold for each question.
-
-    Raises:
-        SettingsError: No model is set, or endpoint or key cannot be used.
-    """
-    if not settings.llm_model:
-        raise SettingsError(
-            f"{purpose} needs a model: give --model, or set SKILLPAGER_LLM_MODEL (and --base-url or "
-            "SKILLPAGER_LLM_BASE_URL for another endpoint than OpenAI's)."
-        )
-    endpoint = Endpoint(
-        settings.llm_model,
-        base_url=settings.llm_base_url,
-        api_key=settings.llm_api_key,
-        key_variable=KEY_VARIABLE,
-        purpose=purpose,
-        timeout=timeout,
-        max_retries=max_retries,
-    )
-    return ChatModel(endpoint, spending=spending)
 
 
 @dataclass(slots=True)
@@ -232,44 +299,45 @@ def ask_all(
     """Call `ask` with each item in up to `jobs` threads; stop when going on is pointless.
 
     Items are asked in their order. Calls under way when a run stops are awaited, so that no paid answer is
-    lost: `ask` stores its answer itself. It raises `NoAnswerError` or `SpendLimitError`; anything else ends
-    the run. `halt` is set when the run stops, so that no failed request is repeated any more. `progress` is
-    called in the calling thread with finished and all items.
+    lost: `ask` stores its answer itself. It raises `NoAnswerError`; anything else ends the run. `halt` is set
+    when the run stops, so that no failed request is repeated any more. `progress` is called in the calling
+    thread with finished and all items.
     """
     asked: Asked[Item] = Asked()
+    lock = threading.Lock()
     in_a_row = 0
-    waiting, jobs = iter(items), max(1, jobs)
-    pending: dict[Future[object], Item] = {}
-    with ThreadPoolExecutor(jobs, "skillpager-bench") as pool:
+
+    def ask_one(item: Item) -> None:
+        nonlocal in_a_row
+        if halt.is_set():
+            return
+        failure, stop = None, ""
         try:
-            while True:
-                if not halt.is_set():  # no more than can run: an answer is looked at before the next question
-                    pending |= {pool.submit(ask, item): item for item in islice(waiting, jobs - len(pending))}
-                if not pending:
-                    break
-                for future in wait(pending, return_when=FIRST_COMPLETED).done:
-                    item = pending.pop(future)
-                    reason = ""
-                    try:
-                        future.result()
-                        asked.done += 1
-                        in_a_row = 0
-                    except SpendLimitError as reached:
-                        reason = str(reached)
-                    except NoAnswerError as failure:
-                        if failure.blame is Blame.ACCESS:
-                            reason = str(failure)
-                        # failures after a stop were cut short: they say nothing about their questions
-                        elif not halt.is_set():
-                            asked.failures.append((item, str(failure)))
-                            in_a_row += failure.blame is Blame.ENDPOINT
-                            if in_a_row == MAX_FAILURES_IN_A_ROW:
-                                reason = f"{in_a_row} failures in a row, the last: {failure}"
-                    if reason and not asked.stopped:
-                        asked.stopped = reason
-                        halt.set()
-                    if progress:
-                        progress(asked.done + len(asked.failures), len(items))
+            ask(item)
+        except NoAnswerError as error:
+            failure = error
+        with lock:
+            if failure is None:
+                asked.done += 1
+                in_a_row = 0
+            elif failure.blame is Blame.ACCESS:
+                stop = str(failure)
+            # failures after a stop were cut short: they say nothing about their questions
+            elif not halt.is_set():
+                asked.failures.append((item, str(failure)))
+                in_a_row += failure.blame is Blame.ENDPOINT
+                if in_a_row == MAX_FAILURES_IN_A_ROW:
+                    stop = f"{in_a_row} failures in a row, the last: {failure}"
+            if stop and not asked.stopped:
+                asked.stopped = stop
+                halt.set()
+
+    with ThreadPoolExecutor(max(1, jobs), "skillpager-bench") as pool:
+        try:
+            for future in as_completed([pool.submit(ask_one, item) for item in items]):
+                future.result()
+                if progress:
+                    progress(asked.done + len(asked.failures), len(items))
         except BaseException:
             halt.set()
             raise

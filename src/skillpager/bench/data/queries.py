@@ -17,10 +17,9 @@ from typing import Literal
 
 from pydantic import BaseModel
 
-from skillpager.bench.data.chat import Asked, ChatModel, Question, ask_all, quote_as_data, read_as
+from skillpager.bench.data.chat import Asked, Bill, ChatModel, Question, ask_all, quote_as_data, read_as
 from skillpager.bench.data.folder import QUERIES, BenchFolder, file_name, write_records
 from skillpager.bench.data.records import QueryRecord, SkillRecord
-from skillpager.bench.data.spending import Bill
 from skillpager.errors import BenchError
 from skillpager.files import write_file
 from skillpager.json_types import JsonObject

@@ -1,11 +1,8 @@
 """Judges: is a context sufficient for a query? The evidence measure, a language model, people.
 
-cases ─► judge ─► verdicts ─► judgments/<judge>/<method>.jsonl
-cases    evidence_judge       judging
-         votes (a model), exchange (others, through files)
+`judging` collects cases and writes verdicts; `judges` and `llm_judge` give them; `sheets` are for people.
 """
 
-from skillpager.bench.judge.cases import Case, Judge, Verdict
-from skillpager.bench.judge.evidence_judge import EvidenceJudge, judge_evidence
+from skillpager.bench.judge.judges import Case, EvidenceJudge, Judge, Verdict, judge_evidence
 
 __all__ = ["Case", "EvidenceJudge", "Judge", "Verdict", "judge_evidence"]

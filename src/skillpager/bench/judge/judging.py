@@ -12,8 +12,8 @@ from pathlib import Path
 from skillpager.bench.data.chat import ask_all
 from skillpager.bench.data.folder import BenchFolder, read_records, write_records
 from skillpager.bench.data.records import JudgmentRecord, SelectionRecord
-from skillpager.bench.judge.cases import Case, Judge, Verdict
-from skillpager.bench.judge.judge_prompt import PROMPT_DIGEST
+from skillpager.bench.judge.judges import Case, Judge, Verdict
+from skillpager.bench.judge.llm_judge import PROMPT_DIGEST, VoteLog, VoteRecord
 from skillpager.bench.judge.sheets import (
     SEED,
     SUFFICIENT,
@@ -22,7 +22,6 @@ from skillpager.bench.judge.sheets import (
     read_answers,
     write_sheet,
 )
-from skillpager.bench.judge.votes import VoteLog, VoteRecord
 from skillpager.bench.run.methods import parse_method, split_labels
 from skillpager.bench.run.suites import SUITES
 from skillpager.errors import BenchError

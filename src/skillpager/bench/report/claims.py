@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
-from skillpager.bench.judge.evidence_judge import EVIDENCE
+from skillpager.bench.judge.judges import EVIDENCE
 from skillpager.bench.report import paper
 from skillpager.bench.report.measures import FRAGMENT_REDUCTION, MEASURES, SUFFICIENCY, Measure
 from skillpager.bench.report.results import Results

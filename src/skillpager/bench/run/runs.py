@@ -29,7 +29,7 @@ from skillpager.bench.data.folder import (
     write_records,
 )
 from skillpager.bench.data.records import QueryRecord, SkillRecord
-from skillpager.bench.judge.evidence_judge import EVIDENCE
+from skillpager.bench.judge.judges import EVIDENCE
 from skillpager.bench.run.learned import LEARNED, count_learned, noted_learned, refusal
 from skillpager.bench.run.methods import parse_method
 from skillpager.bench.run.own_parts import check_own_parts

@@ -21,7 +21,7 @@ from skillpager.bench.data.records import (
     SelectionRecord,
     SkillRecord,
 )
-from skillpager.bench.judge.evidence_judge import EVIDENCE, judge_evidence
+from skillpager.bench.judge.judges import EVIDENCE, judge_evidence
 from skillpager.bench.run.methods import LABELS, Method, parse_method
 from skillpager.bench.run.own_parts import has_own_parts
 from skillpager.bench.run.windows import chunk_tokens_of, window_index

@@ -1,0 +1,137 @@
+"""Cases, verdicts, and judges: the protocol, the evidence judge, and others named `MODULE:NAME`."""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import Protocol
+
+from skillpager.bench.data.chat import Blame, NoAnswerError
+from skillpager.bench.data.evidence import AnnotatedQuery, Document
+from skillpager.bench.data.records import QueryRecord, SkillRecord
+from skillpager.bench.judge.evidence_measure import evidence_coverage
+from skillpager.errors import BenchError, SettingsError, SkillPagerError
+from skillpager.factories import PartKind, is_installed, load_part
+
+EVIDENCE = "evidence"
+# 96 bits: enough to distinguish cases, short enough for names of files and of batch requests
+CASE_DIGITS = 24
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A context to be judged: the text that an agent would be given, selected for a query from a skill."""
+
+    skill: SkillRecord
+    query: QueryRecord
+    context: str
+
+    @property
+    def digest(self) -> str:
+        """The name of the case: `c` and 24 hexadecimal digits over what a reading judge is shown."""
+        seen = [self.skill.name, self.skill.description, self.query.id, self.query.query, self.context]
+        # the letter, because spreadsheets take some bare digests for numbers
+        return f"c{hashlib.sha256(json.dumps(seen).encode()).hexdigest()[:CASE_DIGITS]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A judge's verdict on a case.
+
+    Attributes:
+        votes: Single votes, in order; one for a deterministic judge.
+        coverage: Share of the evidence that the context holds, 0 to 1; evidence judge only.
+        reason: May be empty.
+    """
+
+    sufficient: bool
+    votes: tuple[bool, ...]
+    coverage: float | None = None
+    reason: str = ""
+
+
+class Judge(Protocol):
+    """Returns a verdict for a case; `id` names it in records, and its folder of judgments."""
+
+    id: str
+
+    def is_free(self, case: Case) -> bool:  # noqa: ARG002 - for judges that ask
+        """Return True if the verdict needs no request; such cases come first, so that a stop loses none."""
+        return True
+
+    def judge(self, case: Case) -> Verdict:
+        """Return the verdict.
+
+        Raises:
+            NoAnswerError: There is none for this case, which then counts neither way.
+            SpendLimitError: It might cost more than is left.
+            BenchError: No case of this data can be judged.
+        """
+
+
+def judge_evidence(
+    skill: SkillRecord | Document, query: QueryRecord | AnnotatedQuery, context: str
+) -> tuple[float, bool]:
+    """Return the share of the evidence that a context holds, 0 to 1, and whether it is sufficient.
+
+    Lines are counted as when a text file is read: a carriage return ends a line too.
+
+    Raises:
+        BenchError: The query has no critical lines.
+    """
+    if not query.critical:
+        raise BenchError(
+            f"The evidence judge needs annotated data, and query {query.id} has no critical lines: use "
+            "`skillpager bench data evidence`, or the judge llm."
+        )
+    lines = skill.text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    return evidence_coverage(context, lines, query.critical)
+
+
+class EvidenceJudge(Judge):
+    """The evidence measure as a judge: deterministic, strict, free."""
+
+    id = EVIDENCE
+
+    def judge(self, case: Case) -> Verdict:
+        """Return the verdict, with the coverage.
+
+        Raises:
+            BenchError: The query has no critical lines.
+        """
+        coverage, sufficient = judge_evidence(case.skill, case.query, case.context)
+        return Verdict(sufficient, (sufficient,), coverage)
+
+
+def _unanswered(message: str) -> NoAnswerError:
+    """Return the error for a case that an exception left without a verdict; the others are judged."""
+    return NoAnswerError(message.removesuffix("."), blame=Blame.QUESTION)
+
+
+def _verdict_fault(method: str, made: object, _arguments: tuple[object, ...]) -> str:
+    if method != "judge" or isinstance(made, Verdict):
+        return ""
+    return f"an object of {type(made).__name__}, not a Verdict"
+
+
+OWN_JUDGE = PartKind(
+    *("judge", "skillpager.judges", Judge, _unanswered),
+    passed=(SkillPagerError, NoAnswerError),
+    fault=_verdict_fault,
+)
+
+
+def names_judge(name: str) -> bool:
+    """Return whether a name can be that of a judge of others."""
+    return ":" in name or is_installed(OWN_JUDGE, name)
+
+
+def make_judge(name: str) -> Judge:
+    """Return the judge that `MODULE:NAME` or an entry point of a package names; this runs its code.
+
+    Raises:
+        SettingsError: There is none, it cannot be loaded, or lacks what `bench.judge.Judge` needs.
+    """
+    judge: Judge = load_part(OWN_JUDGE, name, (EVIDENCE, "llm"))
+    if judge.id == EVIDENCE:
+        raise SettingsError(f"The judge {name} has the id {EVIDENCE}, under which other verdicts are stored.")
+    return judge
