@@ -19,8 +19,6 @@ from skillpager.pages.assemble import make_page
 from skillpager.pages.render import NodeMeter, PageRenderer
 from skillpager.settings import Settings
 from skillpager.strategies import Mmr, TopK
-from skillpager.strategies.baselines.concepts import ConceptOnly, Density, ExecOnly
-from skillpager.strategies.baselines.dependencies import MmrGraph, TopKDependency
 from skillpager.strategies.baselines.fitted import (
     DEFAULT_SEEDS,
     FittedBaselines,
@@ -29,7 +27,14 @@ from skillpager.strategies.baselines.fitted import (
     read_fits,
     write_fit,
 )
-from skillpager.strategies.baselines.greedy_graph import GreedyGraph
+from skillpager.strategies.baselines.paper import (
+    ConceptOnly,
+    Density,
+    ExecOnly,
+    GreedyGraph,
+    MmrGraph,
+    TopKDependency,
+)
 from skillpager.strategies.navigator.strategy import Navigator
 from skillpager.strategies.registry import LOCAL_STRATEGIES, is_local
 from skillpager.types import (

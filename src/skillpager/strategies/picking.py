@@ -81,26 +81,15 @@ def falling(scores: Scores) -> list[int]:
 
 
 class PerIndex(Generic[Made]):
-    """A cache of what a strategy computes once for an index; bounded, safe for many threads.
+    """A cache of what a strategy computes once for an index; bounded, safe for many threads."""
 
-    Args:
-        capacity: The sum of the sizes of all entries at most.
-        size_of: The size of an index's entry; the number of its nodes by default.
-    """
-
-    def __init__(
-        self, capacity: int = MAX_CACHED_NODES, *, size_of: Callable[[SkillIndex], int] | None = None
-    ) -> None:
+    def __init__(self, capacity: int = MAX_CACHED_NODES) -> None:
         self._entries = LRUCache[SkillIndex, tuple[int, Made]](capacity, size_of=itemgetter(0))
-        self._size_of = size_of or _counted_nodes
 
     def of(self, index: SkillIndex, make: Callable[[SkillIndex], Made]) -> Made:
         """Return the cached value of an index, made by `make` if there is none."""
-        return self._entries.get_or_make(index, lambda: (self._size_of(index), make(index)))[1]
-
-
-def _counted_nodes(index: SkillIndex) -> int:
-    return max(MIN_CACHED_NODES, len(index.nodes))
+        size = max(MIN_CACHED_NODES, len(index.nodes))
+        return self._entries.get_or_make(index, lambda: (size, make(index)))[1]
 
 
 class Picker:
@@ -148,12 +137,7 @@ class Picker:
         """How many more nodes `max_nodes` allows, completions not counted."""
         return (self.budget.max_nodes or 0) - len(self.picks) + len(self.completions)
 
-    def admit(
-        self,
-        ordinal: int,
-        *,
-        sufficiency: float | None = None,
-    ) -> bool:
+    def admit(self, ordinal: int, *, sufficiency: float | None = None) -> bool:
         """Pick a node and return True; refuse it and return False if the page would exceed `max_tokens`.
 
         A node that was picked as a completion keeps its place, and `max_nodes` counts it from now on.
@@ -172,17 +156,18 @@ class Picker:
             return False
         self.meter.add(ordinal)
         before = self.picks[-1].total_tokens if self.picks else 0
-        pick = Pick(
-            node=self._index.nodes[ordinal],
-            rank=len(self.picks),
-            relevance=self.relevance.item(ordinal),
-            redundancy=redundancy,
-            marginal=marginal,
-            tokens=total - before,
-            total_tokens=total,
-            sufficiency=sufficiency,
+        self.picks.append(
+            Pick(
+                node=self._index.nodes[ordinal],
+                rank=len(self.picks),
+                relevance=self.relevance.item(ordinal),
+                redundancy=redundancy,
+                marginal=marginal,
+                tokens=total - before,
+                total_tokens=total,
+                sufficiency=sufficiency,
+            )
         )
-        self.picks.append(pick)
         self._picked.add(ordinal)
         return True
 
@@ -227,11 +212,7 @@ class Picker:
             self._refused[ordinal] = (reason, float(self.redundancy[ordinal]), float(self.marginal[ordinal]))
 
     def selection(
-        self,
-        strategy: str,
-        *,
-        reason: SkipReason = SkipReason.MAX_NODES,
-        covered: float | None = None,
+        self, strategy: str, *, reason: SkipReason = SkipReason.MAX_NODES, covered: float | None = None
     ) -> Selection:
         """Return the finished selection.
 
@@ -241,20 +222,13 @@ class Picker:
             covered: Estimated chance that the skill answers the query at all.
         """
         skipped = []
-        numbers = zip(self.relevance.tolist(), self.redundancy.tolist(), self.marginal.tolist(), strict=True)
-        for ordinal, (relevance, *values) in enumerate(numbers):
+        for ordinal, node in enumerate(self._index.nodes):
             if ordinal not in self._picked:
-                why, redundancy, marginal = self._refused.get(ordinal, (reason, *values))
-                skipped.append(Skip(self._index.nodes[ordinal], why, relevance, redundancy, marginal))
-        return Selection(
-            strategy,
-            self._query,
-            tuple(self.picks),
-            tuple(skipped),
-            self.budget,
-            self.score_kind,
-            covered,
-        )
+                now = (reason, self.redundancy.item(ordinal), self.marginal.item(ordinal))
+                why, redundancy, marginal = self._refused.get(ordinal, now)
+                skipped.append(Skip(node, why, self.relevance.item(ordinal), redundancy, marginal))
+        picks = tuple(self.picks)
+        return Selection(strategy, self._query, picks, tuple(skipped), self.budget, self.score_kind, covered)
 
 
 def select_by_score(
@@ -265,18 +239,11 @@ def select_by_score(
     *,
     budget: Budget,
     meter: TokenMeter,
-    score_kind: ScoreKind,
+    score_kind: ScoreKind = ScoreKind.COSINE,
 ) -> Selection:
-    """Return the selection that admits nodes by falling score until it is full.
+    """Return the selection of `strategy` that admits nodes by falling score until it is full.
 
-    Args:
-        strategy: Name of the strategy.
-        index: The skill's index.
-        query: The query.
-        scores: `(n,)` the strategy's own score of each node.
-        budget: How much the page may hold.
-        meter: Prices the growing page.
-        score_kind: What the scores are.
+    `scores` are `(n,)`, the strategy's own score of each node; the other arguments are those of a `Picker`.
     """
     picker = Picker(index, query, budget=budget, meter=meter, scores=scores, score_kind=score_kind)
     picker.fill(falling(scores))

@@ -52,16 +52,16 @@ FAMILIES = {
     "full": Family("baselines.simple:Full"),
     # baselines and ablations of the paper
     "greedy_graph": Family(
-        "baselines.greedy_graph:GreedyGraph",
+        "baselines.paper:GreedyGraph",
         argument=Argument("threshold", float, "a number", "0.1"),
         settings=True,
     ),
-    "topk_dependency": Family("baselines.dependencies:TopKDependency", settings=True),
-    "mmr_graph": Family("baselines.dependencies:MmrGraph", weighs=True),
-    "exec_only": Family("baselines.concepts:ExecOnly", weighs=True),
-    "concept_only": Family("baselines.concepts:ConceptOnly", weighs=True),
+    "topk_dependency": Family("baselines.paper:TopKDependency", settings=True),
+    "mmr_graph": Family("baselines.paper:MmrGraph", weighs=True),
+    "exec_only": Family("baselines.paper:ExecOnly", weighs=True),
+    "concept_only": Family("baselines.paper:ConceptOnly", weighs=True),
     "density": Family(
-        "baselines.concepts:Density", weighs=True, argument=Argument("threshold", float, "a number", "0.4")
+        "baselines.paper:Density", weighs=True, argument=Argument("threshold", float, "a number", "0.4")
     ),
     # other methods to compare with
     "head": Family("baselines.simple:Head"),

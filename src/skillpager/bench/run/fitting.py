@@ -17,9 +17,8 @@ from skillpager.bench.report.statistics import Numbers
 from skillpager.errors import BenchError
 from skillpager.pager import SkillPager
 from skillpager.pages.render import NodeMeter
-from skillpager.strategies.baselines.dependencies import TopKDependency
 from skillpager.strategies.baselines.fitted import NO_THRESHOLD, FittedBaselines
-from skillpager.strategies.baselines.greedy_graph import GreedyGraph
+from skillpager.strategies.baselines.paper import GreedyGraph, TopKDependency
 from skillpager.types import Budget, Query, Selection, SkillIndex, Strategy
 
 GREEDY_NODES = paper.MAIN.row("greedy_graph").nodes or 0.0

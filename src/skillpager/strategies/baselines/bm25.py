@@ -7,7 +7,7 @@ Reference: Robertson and Zaragoza 2009, in the form of Lucene; Lù 2024 (bm25s);
 import logging
 import sys
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,6 +66,7 @@ class Bm25:
     """Nodes by falling BM25 score; those without a word of the query come last, in document order."""
 
     name: str = "bm25"
+    kind: ClassVar[ScoreKind] = ScoreKind.BM25
     words: WordScores = field(default_factory=WordScores, repr=False, compare=False)
 
     def select(self, index: SkillIndex, query: Query, *, budget: Budget, meter: TokenMeter) -> Selection:
@@ -74,14 +75,18 @@ class Bm25:
         Raises:
             MissingExtraError: The `bm25s` package is not installed.
         """
-        scores = self.words.of(index, query.text)
+        scores = self.scores(index, query)
         return select_by_score(
-            self.name, index, query, scores, budget=budget, meter=meter, score_kind=ScoreKind.BM25
+            self.name, index, query, scores, budget=budget, meter=meter, score_kind=self.kind
         )
+
+    def scores(self, index: SkillIndex, query: Query) -> Scores:
+        """Return `(n,)`: the score of each node; raises as `select` does."""
+        return self.words.of(index, query.text)
 
 
 @dataclass(frozen=True, slots=True)
-class Hybrid:
+class Hybrid(Bm25):
     """Nodes by reciprocal rank fusion of relevance and BM25.
 
         score(n) = 1 / (k + relevance rank of n) + 1 / (k + BM25 rank of n)
@@ -90,20 +95,14 @@ class Hybrid:
     """
 
     name: str = "hybrid"
-    words: WordScores = field(default_factory=WordScores, repr=False, compare=False)
+    kind: ClassVar[ScoreKind] = ScoreKind.RANK_FUSION
 
-    def select(self, index: SkillIndex, query: Query, *, budget: Budget, meter: TokenMeter) -> Selection:
-        """Return up to `max_nodes` picks, the best fused score first.
-
-        Raises:
-            MissingExtraError: The `bm25s` package is not installed.
-        """
+    def scores(self, index: SkillIndex, query: Query) -> Scores:
+        """Return `(n,)`: the fused score of each node; raises as `select` does."""
         lexical = self.words.of(index, query.text)
         dense = _reciprocal_ranks(cosines(index.embeddings, query.embedding))
-        scores = dense + np.where(lexical > 0, _reciprocal_ranks(lexical), 0.0)
-        return select_by_score(
-            self.name, index, query, scores, budget=budget, meter=meter, score_kind=ScoreKind.RANK_FUSION
-        )
+        fused: Scores = dense + np.where(lexical > 0, _reciprocal_ranks(lexical), 0.0)
+        return fused
 
 
 def _reciprocal_ranks(scores: Scores) -> NDArray[np.float64]:

@@ -51,15 +51,7 @@ class Diverse:
         package = require_extra("pyversity", extra="strategies", purpose=f"The strategy {self.name}")
         relevance = cosines(index.embeddings, query.embedding)
         if self.diversity == 0:  # pyversity's own order by relevance does not keep ties in document order
-            return select_by_score(
-                self.name,
-                index,
-                query,
-                relevance,
-                budget=budget,
-                meter=meter,
-                score_kind=ScoreKind.COSINE,
-            )
+            return select_by_score(self.name, index, query, relevance, budget=budget, meter=meter)
         total = len(index.nodes)
         ranks = resolve(budget, total).max_nodes if budget.max_tokens is None else total
         rows = index.embeddings

@@ -101,12 +101,9 @@ def write_fit(path: Path, fit: FittedBaselines) -> None:
         SettingsError: The file holds something else, or cannot be written.
     """
     kept = read_fits(path) if path.exists() else ()
-    others = [each for each in kept if (each.encoder, each.embedded_text) != (fit.encoder, fit.embedded_text)]
-    entries = [
-        asdict(each) for each in sorted([*others, fit], key=lambda each: (each.encoder, each.embedded_text))
-    ]
+    by_recipe = {(each.encoder, each.embedded_text): asdict(each) for each in (*kept, fit)}
     try:
-        write_file(path, json.dumps(entries, indent=2) + "\n")
+        write_file(path, json.dumps([by_recipe[key] for key in sorted(by_recipe)], indent=2) + "\n")
     except OSError as error:
         raise SettingsError(
             f"{path} cannot be written ({error.strerror or error}): choose another file."
@@ -131,10 +128,10 @@ def find_fit(recipe: Recipe, fits: Sequence[FittedBaselines] | None = None) -> F
 
 def threshold_for(recipe: Recipe, fits: Sequence[FittedBaselines] | None = None) -> float:
     """Return the threshold of greedy traversal for an index; without a fit there is none, which is logged."""
-    fit = find_fit(recipe, fits)
-    if fit is None:
-        _warn_of_no_fit(recipe.encoder, recipe.embedded_text)
-    return fit.threshold if fit else NO_THRESHOLD
+    if fit := find_fit(recipe, fits):
+        return fit.threshold
+    _warn_of_no_fit(recipe.encoder, recipe.embedded_text)
+    return NO_THRESHOLD
 
 
 def seeds_for(recipe: Recipe, fits: Sequence[FittedBaselines] | None = None) -> int:
