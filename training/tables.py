@@ -17,7 +17,7 @@ import pandas as pd
 
 from data import LONG, SHORT
 from skillpager.bench.report.measures import COVERAGE, MICRO_REDUCTION, SUFFICIENCY
-from skillpager.output.palette import own_settings
+from skillpager.output.graph import own_settings
 
 MODELS = Path(__file__).parents[1] / "src" / "skillpager" / "models"
 ROWS = "rows.csv.xz"

@@ -53,3 +53,8 @@ def escaped_json(text: str) -> str:
     Lone surrogates become U+FFFD, because readers of JSON refuse them.
     """
     return _CONTROLS.sub(lambda found: "\ufffd" if found[0] >= "\ud800" else f"\\u{ord(found[0]):04x}", text)
+
+
+def line_range(first: int, last: int) -> str:
+    """Return a range of lines, such as `L12` or `L12-18`."""
+    return f"L{first}" if first == last else f"L{first}-{last}"

@@ -16,7 +16,7 @@ from http_running import QUERY, running
 from skillpager import SkillPager
 from skillpager.http.explorer.routes import WEB
 from skillpager.http.options import ServerOptions
-from skillpager.output.palette import EDGE_COLORS, TYPE_COLORS
+from skillpager.output.graph import EDGE_COLORS, TYPE_COLORS
 
 SKILL = "postgres-backup"
 HOSTILE = """---

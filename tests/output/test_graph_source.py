@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from node_lines import bag_of_words, document
 from skillpager.graph.edges import infer_edges
-from skillpager.output.graph import to_dot, to_mermaid
-from skillpager.output.palette import EDGE_COLORS, TYPE_COLORS, summarize
+from skillpager.output.graph import EDGE_COLORS, TYPE_COLORS, summarize, to_dot, to_mermaid
 from skillpager.types import EdgeKind, NodeType, Recipe, Skill, SkillIndex
 
 SOURCE = """

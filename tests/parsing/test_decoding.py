@@ -2,7 +2,6 @@
 
 import gzip
 import io
-import tarfile
 import zipfile
 from pathlib import Path
 
@@ -24,27 +23,15 @@ def zipped() -> bytes:
     return made.getvalue()
 
 
-def tarred() -> bytes:
-    """Return a tar archive with one Markdown file."""
-    made = io.BytesIO()
-    with tarfile.open(fileobj=made, mode="w") as archive:
-        entry = tarfile.TarInfo("skill/SKILL.md")
-        entry.size = 7
-        archive.addfile(entry, io.BytesIO(b"# Title"))
-    return made.getvalue()
-
-
 NO_TEXTS = {
     "paper.pdf": b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n",
     "plain.md": b"%PDF-1.4\nonly ASCII\n",
     "letter.rtf": b"{\\rtf1\\ansi Text.}",
     "skill.zip": zipped(),
     "letter.docx": zipped(),
-    "skill.tar": tarred(),
     "SKILL.md.gz": gzip.compress(b"# Title", mtime=0),
     "picture.md": b"\x89PNG\r\n\x1a\n\0",
     "photo.jpg": b"\xff\xd8\xff\xe0\0\x10JFIF",
-    "index.db": b"SQLite format 3\0",
     "unknown.md": b"some\0thing",
     "wide.md": "# Title".encode("utf-16"),
     "latin.md": b"# Title\n\nM\xfcll\n",
@@ -70,9 +57,7 @@ def test_text_is_returned_as_it_is_and_a_beginning_up_to_its_last_whole_characte
     assert len(decode(part, "x.md", complete=False).encode()) > len(part) - 4
 
 
-@pytest.mark.parametrize(
-    "text", [b"GIF8 is how GIF files begin.", b"RIFF, a format", b"BZh", b"PK\x03\x04 in words"]
-)
+@pytest.mark.parametrize("text", [b"GIF8 is how GIF files begin.", b"PK\x03\x04 in words"])
 def test_text_that_begins_as_other_files_do_stays_text(text: bytes) -> None:
     assert decode(text, "x.md") == text.decode()
 

@@ -19,7 +19,6 @@ from skillpager.errors import MissingExtraError
 from skillpager.sections import text_under_headings
 from skillpager.strategies import picking
 from skillpager.strategies.baselines.bm25 import Bm25, Hybrid, WordScores
-from skillpager.strategies.navigator import lexical
 from skillpager.strategies.navigator.lexical import STOP_WORDS, terms_of
 from skillpager.strategies.picking import PerIndex
 from skillpager.types import SkillIndex, Strategy
@@ -241,11 +240,3 @@ def test_what_is_cached_is_bounded_and_the_newest_stays() -> None:
         cache.of(build_index(size, name=str(size)), make)
     cache.of(one, make)
     assert made[-1] == "one"
-
-
-@given(st.text(st.characters(max_codepoint=0x30FF) | st.sampled_from("aB1_- .\u2014")))
-def test_a_text_without_cjk_scripts_has_the_terms_that_the_full_pattern_finds(text: str) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        found = terms_of(text)
-        patch.setattr(lexical, "_FIRST_CJK", "")
-        assert terms_of(text) == found

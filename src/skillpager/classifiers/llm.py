@@ -113,8 +113,9 @@ class _Batch:
 
     @property
     def place(self) -> str:
-        """Which batch it is and its lines, for messages."""
-        lines = f"{_place(self.document[self.start])} to {_place(self.document[self.end - 1])}"
+        """Its number and its lines, for messages."""
+        first, last = self.document[self.start].span, self.document[self.end - 1].span
+        lines = f"{first.file}:{first.start_line} to {last.file}:{last.end_line}"
         return f"{self.number} of {self.total} ({lines})"
 
 
@@ -419,9 +420,3 @@ def _shortened(text: str, limit: int) -> str:
     head, tail = limit * 3 // 4, limit // 4
     left_out = len(text) - head - tail
     return sendable(f"{text[:head]} […{left_out} characters left out…] {text[-tail:]}")
-
-
-def _place(fragment: Fragment) -> str:
-    span = fragment.span
-    lines = f"{span.start_line}" if span.start_line == span.end_line else f"{span.start_line}-{span.end_line}"
-    return f"{span.file}:{lines}"

@@ -68,8 +68,9 @@ def print_nodes(index: "SkillIndex", *, exact: bool) -> None:
     from rich.text import Text
     from rich.tree import Tree
 
-    from skillpager.output.formatting import line_range, snippet
-    from skillpager.output.palette import TYPE_COLORS
+    from skillpager.display_text import line_range
+    from skillpager.output.formatting import snippet
+    from skillpager.output.graph import TYPE_COLORS
     from skillpager.types import Heading, Node
 
     tokens = token_count(index.full_tokens, exact=exact)
@@ -89,7 +90,9 @@ def print_nodes(index: "SkillIndex", *, exact: bool) -> None:
             leaf = Text(no_wrap=True, overflow="ellipsis")
             leaf.append(f"{tile.id} ", style="bold")
             leaf.append(str(tile.type), style=TYPE_COLORS[tile.type])
-            leaf.append(f" {line_range(tile)} {tile.tokens}t ", style="dim")
+            leaf.append(
+                f" {line_range(tile.span.start_line, tile.span.end_line)} {tile.tokens}t ", style="dim"
+            )
             leaf.append(snippet(tile.text, SNIPPET_CHARS))
             branches[-1][1].add(leaf)
     Console(highlight=False).print(tree)

@@ -1,7 +1,7 @@
 """Short texts for people: snippets, shares, line ranges."""
 
 from skillpager.display_text import one_line
-from skillpager.types import Node, Page
+from skillpager.types import Page
 
 # an estimate is never shown as certain, nor as impossible
 LEAST_CHANCE = 0.01
@@ -40,13 +40,3 @@ def nothing_fits(page: Page, limit: str = "max_tokens") -> str:
 def too_few_tokens(least: int, limit: str = "max_tokens") -> str:
     """Return a sentence that says how many tokens a page with any content takes."""
     return f"Nothing fits: the smallest page with any content has {least} tokens. Raise {limit} to {least}."
-
-
-def line_range(node: Node) -> str:
-    """Return the lines of a node, such as `L12` or `L12-18`."""
-    return lines_between(node.span.start_line, node.span.end_line)
-
-
-def lines_between(first: int, last: int) -> str:
-    """Return a range of lines, such as `L12` or `L12-18`."""
-    return f"L{first}" if first == last else f"L{first}-{last}"

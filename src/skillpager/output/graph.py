@@ -1,15 +1,72 @@
-"""A skill's graph as DOT and Mermaid source."""
+"""A skill's graph as DOT and Mermaid source, and the colors and settings of all drawings."""
 
 import json
 import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from threading import Lock
+from types import MappingProxyType
 
 from skillpager.display_text import one_line
-from skillpager.output.palette import EDGE_COLORS, TYPE_COLORS, summarize
-from skillpager.types import EdgeKind, SkillIndex
+from skillpager.errors import require_extra
+from skillpager.types import EdgeKind, Node, NodeType, SkillIndex
 
+LABEL_LENGTH = 40  # characters of a node's text in DOT and Mermaid
+
+# Okabe and Ito's palette, safe for color-blind readers; blue, green, orange and purple as in the paper
+TYPE_COLORS: Mapping[NodeType, str] = MappingProxyType(
+    {
+        NodeType.STEP: "#009E73",
+        NodeType.EXAMPLE: "#CC79A7",
+        NodeType.PARAM: "#E69F00",
+        NodeType.PRECONDITION: "#56B4E9",
+        NodeType.ERROR_HANDLING: "#D55E00",
+        NodeType.CONCEPT: "#0072B2",
+    }
+)
+EDGE_COLORS: Mapping[EdgeKind, str] = MappingProxyType(
+    {
+        EdgeKind.SEQUENCE: "#9A9A9A",
+        EdgeKind.SEMANTIC: "#8C6D46",
+        EdgeKind.REFERENCE: "#332288",
+        EdgeKind.CONDITION: "#AA1144",
+    }
+)
+_MARKUP = re.compile(r"^[\s>|#*+-]+|`{3,}\S*|~{3,}\S*|\*\*")
+_LINK = re.compile(r"!?\[([^\]]*)\]\([^)\s]*\)")
+_TABLE_RULE = re.compile(r"(?:\|\s*)*:?-{3,}:?\s*\|[\s|:-]*")
 _TINT = "22"  # opacity of fills, hexadecimal: black text is legible on every color
 _DOT_STYLES = {"sequence": "solid", "semantic": "dotted", "reference": "bold", "condition": "dashed"}
 _MERMAID_LINKS = {"sequence": "-->", "semantic": "-.->", "reference": "==>", "condition": "-->|condition|"}
+
+_settings = Lock()  # Matplotlib's settings belong to the process
+
+
+def summarize(node: Node, length: int = LABEL_LENGTH) -> str:
+    """Return the first `length` characters of a node on one line, without most Markdown markup."""
+    bare = _LINK.sub(r"\1", _TABLE_RULE.sub("| ", _MARKUP.sub("", node.text[: 4 * length])))
+    return one_line(bare, length)
+
+
+@contextmanager
+def own_settings(changes: Mapping[str, object], *, extra: str, purpose: str) -> Iterator[None]:
+    """Draw with Matplotlib's defaults and some changes, then restore the settings of the process.
+
+    A picture's bytes therefore do not depend on other drawings of the process.
+
+    Args:
+        changes: Settings for this picture.
+        extra: Extra that installs Matplotlib, for the error message.
+        purpose: The feature that needs Matplotlib, as the subject of a sentence.
+
+    Raises:
+        MissingExtraError: Matplotlib is not installed.
+    """
+    matplotlib = require_extra("matplotlib", extra=extra, purpose=purpose)
+    with _settings, matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update({"svg.hashsalt": "skillpager", "text.hinting": "no_hinting", **changes})
+        yield
 
 
 def to_dot(index: SkillIndex) -> str:

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from skillpager.display_text import one_line
-from skillpager.output.formatting import line_range, lines_between, percent, snippet
+from skillpager.display_text import line_range, one_line
+from skillpager.output.formatting import percent, snippet
 from skillpager.pages.gaps import command_for, is_file_address, notice_of, skill_tag
 from skillpager.sections import open_headings
 from skillpager.types import (
@@ -236,7 +236,7 @@ def _place(part: _Part, index: SkillIndex) -> str:
     """Return the lines of a part, or the ids of its nodes if no line can name its file."""
     whole_name = is_file_address(part.file) and one_line(part.file, TITLE_CHARS) == part.file
     if part.file == index.skill.files[0].path or whole_name or not part.nodes:
-        return lines_between(part.start_line, part.end_line)
+        return line_range(part.start_line, part.end_line)
     first, last = part.nodes[0].id, part.nodes[-1].id
     return first if first == last else f"{first}-{last}"
 
@@ -275,8 +275,9 @@ def outline_lines(index: SkillIndex) -> Iterator[tuple[str, Node | None]]:
             depth = tile.level
             yield f"{'  ' * depth}{'#' * tile.level} {one_line(tile.title)}", None
         elif isinstance(tile, Node):
+            lines = line_range(tile.span.start_line, tile.span.end_line)
             line = (
-                f"{'  ' * (depth + 1)}{tile.id} {tile.type} {tile.type_confidence:.2f} {line_range(tile)} "
+                f"{'  ' * (depth + 1)}{tile.id} {tile.type} {tile.type_confidence:.2f} {lines} "
                 f"{tile.tokens}t {tile.kind}: {snippet(tile.text)}"
             )
             yield line, tile
@@ -364,7 +365,7 @@ def _left_out(left: Sequence[Skip], score: str, show: str) -> list[str]:
 def _explained(entry: Pick | Skip, score: str, why: str) -> str:
     node = entry.node
     value = percent(entry.marginal) if score == NEEDED else f"{entry.marginal:.2f}"
-    place = f"{node.id} {line_range(node)}"
+    place = f"{node.id} {line_range(node.span.start_line, node.span.end_line)}"
     begins = snippet(node.text, BEGINS_CHARS)
     return f"  {place:<14} {node.tokens:>5}t  {score} {value:>5}  {begins}" + (f"  [{why}]" if why else "")
 

@@ -7,7 +7,7 @@ from itertools import accumulate, count, groupby
 from pathlib import Path
 
 from skillpager.caches import LRUCache
-from skillpager.display_text import is_plain, one_line
+from skillpager.display_text import is_plain, line_range, one_line
 from skillpager.types import SKILL_DIR, Node, Omission, Skill, SkillIndex
 
 # tags of skills that are cached, some hundred bytes each
@@ -177,19 +177,13 @@ def covers(node: Node, file: str, offset: int) -> bool:
     return node.span.file == file and node.span.end > offset
 
 
-def line_range(omission: Omission) -> str:
-    """Return the lines of a gap, such as `L12` or `L12-18`."""
-    first, last = omission.start_line, omission.end_line
-    return f"L{first}" if first == last else f"L{first}-{last}"
-
-
 def address_of(index: SkillIndex, omission: Omission) -> str:
     """Return the address by which a gap can be read, such as `L12-18` or `references/api.md:L3`.
 
     Text beside the gap that stands in its first or last line is read with it. If the file name cannot be part
     of an address, the lines are for people, and ids follow: `my notes.md L12-18 n3-n5`.
     """
-    lines, file = line_range(omission), omission.file
+    lines, file = line_range(omission.start_line, omission.end_line), omission.file
     if file == index.skill.files[0].path:
         return lines
     if is_file_address(file):

@@ -161,7 +161,7 @@ class PageRenderer:
     def joint(self, before: int, after: int) -> _Joint:
         """Return the joint of two shown nodes; `START` and `END` are the ends of the page."""
         key = (self._number, before, after)
-        return self._joints.get(key) or self._joints.get_or_make(key, lambda: self._make_joint(before, after))
+        return self._joints.get_or_make(key, lambda: self._make_joint(before, after))
 
     @cached_property
     def tag(self) -> str:

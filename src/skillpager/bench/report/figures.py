@@ -20,7 +20,7 @@ from skillpager.bench.report.paper import PaperTable
 from skillpager.bench.report.results import Results
 from skillpager.display_text import one_line
 from skillpager.errors import require_extra
-from skillpager.output.palette import EDGE_COLORS, TYPE_COLORS, own_settings
+from skillpager.output.graph import EDGE_COLORS, TYPE_COLORS, own_settings
 from skillpager.pager import SkillPager
 from skillpager.types import EdgeKind, NodeType
 

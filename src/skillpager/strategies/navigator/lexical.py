@@ -6,7 +6,7 @@ import unicodedata
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache, lru_cache
+from functools import lru_cache
 from itertools import accumulate, pairwise
 
 import numpy as np
@@ -19,9 +19,7 @@ IntArray = NDArray[np.intp]
 # scripts without spaces between words, or (Hangul) with inflections after the stem: kana, Han, Hangul
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
 _WORD = f"[^\\W_{_CJK}]+"
-# texts below all of these scripts are split alike by a pattern that is compiled ten times as fast
-_FIRST_CJK = _CJK[0]
-_OTHER_WORDS = re.compile(r"(?P<cjk>(?!))|[^\W_]+(?:[_-]+[^\W_]+)*")
+_WORDS = re.compile(f"(?P<cjk>[{_CJK}]+)|{_WORD}(?:[_-]+{_WORD})*")
 # between the parts of an identifier: max|Nodes, HTTP|Server, utf|8, 2|Dict
 _SEAM = re.compile(
     r"[_-]+|(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=[^\W\d_])(?=\d)|(?<=\d)(?=[^\W\d_])"
@@ -70,9 +68,7 @@ def terms_of(text: str) -> list[str]:
     sufficiency at half of the tokens on training data.
     """
     terms: list[str] = []
-    text = unicodedata.normalize("NFKC", text)
-    words = _OTHER_WORDS if max(text, default="") < _FIRST_CJK else _words()
-    for match in words.finditer(text):
+    for match in _WORDS.finditer(unicodedata.normalize("NFKC", text)):
         if word := match["cjk"]:
             terms += [word[start : start + 2] for start in range(len(word) - 1)] or [word]
         else:
@@ -90,11 +86,6 @@ def _terms_of_word(word: str) -> tuple[str, ...]:
             plural = len(part) >= MIN_PLURAL_CHARS and part.endswith("s") and not part.endswith("ss")
             terms.append(part[:-1] if plural else part)
     return tuple(terms)
-
-
-@cache
-def _words() -> re.Pattern[str]:
-    return re.compile(f"(?P<cjk>[{_CJK}]+)|{_WORD}(?:[_-]+{_WORD})*")
 
 
 def stems_of(terms: Iterable[str]) -> list[str]:
