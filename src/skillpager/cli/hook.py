@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from skillpager.cli.messages import are_notes_heard, note, print_json, reported
+from skillpager.cli.messages import are_notes_shown, note, print_json, reported
 from skillpager.cli.options import CacheDir
 
 if TYPE_CHECKING:
@@ -194,7 +194,7 @@ def _answer(prompt: Prompt, options: HookOptions) -> list[dict[str, object]]:
     cost = f"SkillPager: {names}, {count:,} tokens, {took:,.0f} ms"
     note(cost)
     answer: dict[str, object] = {"hookSpecificOutput": {"hookEventName": EVENT, "additionalContext": text}}
-    return [{**answer, "systemMessage": cost} if are_notes_heard() else answer]
+    return [{**answer, "systemMessage": cost} if are_notes_shown() else answer]
 
 
 def _open_library(options: HookOptions, project: Path | None) -> "Library":

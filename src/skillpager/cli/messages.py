@@ -12,21 +12,21 @@ import re
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from functools import partial, wraps
-from inspect import Parameter, signature
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, TextIO
+from typing import Annotated, Any, TextIO, get_type_hints
 
 import typer
 
-from skillpager.cli.options import grouped
 from skillpager.display_text import encodable, escaped_json, printable
 from skillpager.errors import SkillPagerError, missing_extra
 
 ISSUES = "https://github.com/skillpager/skillpager/issues"
 FAILED = 1
 INTERRUPTED = 130
-# a library of thousands of skills has thousands of faults; a screen has room for so many
+# a library of thousands of skills has thousands of faults; a screen has room for these
 MAX_WARNINGS = 20
 
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors to stderr.")]
@@ -73,10 +73,10 @@ def print_trace(text: str) -> None:
     _print_line(text.rstrip("\n"))
 
 
-def are_notes_heard() -> bool:
+def are_notes_shown() -> bool:
     """Return True if notes and progress are shown."""
-    heard = any(handler.level <= logging.INFO for handler in logging.getLogger().handlers)
-    return heard and _notes.isEnabledFor(logging.INFO)
+    shown = any(handler.level <= logging.INFO for handler in logging.getLogger().handlers)
+    return shown and _notes.isEnabledFor(logging.INFO)
 
 
 def confirm(question: str, *, yes: bool, remedy: str) -> None:
@@ -107,15 +107,18 @@ def print_json(value: Mapping[str, object]) -> None:
 def reported(command: Callable[..., None]) -> Callable[..., None]:
     """Make a command of a function: messages go to stderr, exceptions become exit codes.
 
-    Adds the options `--quiet` and `--verbose`, and takes options in groups (`grouped`). If there is the
-    option `as_json`, it decides the form of the messages.
+    Adds the options `--quiet` and `--verbose`. Each field of a parameter that is a dataclass becomes an option
+    of its own, in the place of the parameter. If there is the option `as_json`, it decides the form of the
+    messages.
     """
-    command = grouped(command)
+    parameters, groups = _flattened(command)
 
     @wraps(command)
     def run(*, quiet: bool, verbose: bool, **arguments: object) -> None:
         as_json = bool(arguments.get("as_json"))
         _listen(as_json=as_json, quiet=quiet, verbose=verbose)
+        for name, group in groups.items():
+            arguments[name] = group(**{field.name: arguments.pop(field.name) for field in fields(group)})
         try:
             try:
                 command(**arguments)
@@ -134,15 +137,28 @@ def reported(command: Callable[..., None]) -> Callable[..., None]:
             _report(error, as_json=as_json, verbose=verbose)
             raise typer.Exit(FAILED) from None
 
-    added = {"quiet": Quiet, "verbose": Verbose}
-    own = signature(command)
-    options = [
-        Parameter(name, Parameter.KEYWORD_ONLY, default=False, annotation=hint)
-        for name, hint in added.items()
-    ]
-    run.__signature__ = own.replace(parameters=[*own.parameters.values(), *options])  # type: ignore[attr-defined]
-    run.__annotations__ = {**command.__annotations__, **added}
+    run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return run
+
+
+def _flattened(command: Callable[..., None]) -> tuple[list[Parameter], dict[str, Any]]:
+    """Return the options of a command, and the dataclasses of its parameters that are groups of options."""
+    options: list[tuple[str, object, object]] = []
+    groups: dict[str, Any] = {}
+    hints = get_type_hints(command, include_extras=True)
+    for name, parameter in signature(command).parameters.items():
+        if is_dataclass(hints[name]):
+            groups[name] = group = hints[name]
+            types = get_type_hints(group, include_extras=True)
+            options += [(field.name, field.default, types[field.name]) for field in fields(group)]
+        else:
+            options.append((name, parameter.default, hints[name]))
+    options += [("quiet", False, Quiet), ("verbose", False, Verbose)]
+    return [
+        Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=hint)
+        for name, default, hint in options
+    ], groups
 
 
 def _listen(*, as_json: bool, quiet: bool, verbose: bool) -> None:
@@ -174,10 +190,10 @@ class _Handler(logging.Handler):
         self._printed: set[str] = set()
 
     def emit(self, record: logging.LogRecord) -> None:
-        said = record.getMessage()
-        text = _hanging(said)
+        message = record.getMessage()
+        text = _hanging(message)
         if self.is_json and record.levelno >= logging.WARNING:
-            text = json.dumps({"warning": {"logger": record.name, "message": said}}, ensure_ascii=False)
+            text = json.dumps({"warning": {"logger": record.name, "message": message}}, ensure_ascii=False)
         elif record.levelno >= logging.WARNING:
             text = f"warning: {text}"
         elif record.name != _notes.name:
@@ -200,32 +216,26 @@ def print_error(error: SkillPagerError | OSError, *, as_json: bool) -> None:
 def _report(error: Exception, *, as_json: bool, verbose: bool) -> None:
     if verbose:
         _print_line("".join(traceback.format_exception(error)).rstrip())
+    shown: SkillPagerError | OSError
     if isinstance(error, OSError):
         # a disk that is full for the output stays full at exit, when Python would flush again
         _drop_output(sys.stdout)
         place = error.filename or "The output"
-        said = f"{place} cannot be written or read: {error.strerror or error}."
-        if _folder_is_gone():
-            said = "The current folder has been removed: change to another one."
-        print_error(OSError(said), as_json=as_json)
+        shown = OSError(f"{place} cannot be written or read: {error.strerror or error}.")
+        try:
+            Path.cwd()
+        except OSError:
+            shown = OSError("The current folder has been removed: change to another one.")
     elif isinstance(error, SkillPagerError):
-        print_error(error, as_json=as_json)
+        shown = error
     elif isinstance(error, ModuleNotFoundError) and (missing := missing_extra(error.name or "")):
-        print_error(missing, as_json=as_json)
+        shown = missing
     else:
-        bug = SkillPagerError(
+        shown = SkillPagerError(
             f"This is a bug in SkillPager ({type(error).__name__}: {error}), not a mistake of yours: please "
             f"report it at {ISSUES} with the command; `--verbose` prints the traceback."
         )
-        print_error(bug, as_json=as_json)
-
-
-def _folder_is_gone() -> bool:
-    try:
-        Path.cwd()
-    except OSError:
-        return True
-    return False
+    print_error(shown, as_json=as_json)
 
 
 def _hanging(text: str) -> str:

@@ -1,15 +1,13 @@
 """The options that several commands share, one by one and in groups, and how a shell completes them.
 
-A command takes a group of options as one object: see `grouped`.
+A command takes a group of options as one object of a dataclass: see `skillpager.cli.messages.reported`.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass
-from functools import wraps
+from dataclasses import dataclass
 from importlib import import_module
-from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any, get_origin, get_type_hints
+from typing import Annotated
 
 import typer
 
@@ -29,11 +27,10 @@ def complete_skill(incomplete: str) -> list[tuple[str, str]]:
     except SkillPagerError:
         # completion has no way to show an error; the command itself will
         return []
-    usable = [skill for skill in found if skill.problem is None and skill.shadowed_by is None]
     return [
         (skill.name, snippet(skill.description, SHOWN_DESCRIPTION))
-        for skill in usable
-        if skill.name.startswith(incomplete)
+        for skill in found
+        if skill.name.startswith(incomplete) and skill.problem is None and skill.shadowed_by is None
     ]
 
 
@@ -137,19 +134,11 @@ LibraryName = Annotated[
         show_default=False,
     ),
 ]
-SearchedFolders = Annotated[
+SkillFolders = Annotated[
     list[Path] | None,
     typer.Argument(
         metavar="DIR",
-        help="Folders of skills to search. [default: those that `skillpager list` searches]",
-        show_default=False,
-    ),
-]
-OfferedFolders = Annotated[
-    list[Path] | None,
-    typer.Argument(
-        metavar="DIR",
-        help="Folders of skills to offer. [default: those that `skillpager list` searches]",
+        help="Folders of skills. [default: those that `skillpager list` searches]",
         show_default=False,
     ),
 ]
@@ -160,8 +149,25 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmat
 
 
 @dataclass(frozen=True, slots=True)
-class PagerOptions:
+class EncoderOptions:
     """Settings of the same names that a command may replace."""
+
+    encoder: EncoderName = None
+    cache_dir: CacheDir = None
+    store: StoreAddress = None
+    library: LibraryName = None
+
+
+@dataclass(frozen=True, slots=True)
+class IndexOptions(EncoderOptions):
+    """Settings of all that an index is made with, for commands that always take the whole skill."""
+
+    classifier: ClassifierName = None
+
+
+@dataclass(frozen=True, slots=True)
+class PagerOptions(IndexOptions):
+    """Settings of indexes, and how much of a skill belongs to it."""
 
     scope: Annotated[
         str | None,
@@ -172,11 +178,6 @@ class PagerOptions:
             autocompletion=completion("skillpager.parsing.skill", "SCOPES"),
         ),
     ] = None
-    encoder: EncoderName = None
-    classifier: ClassifierName = None
-    cache_dir: CacheDir = None
-    store: StoreAddress = None
-    library: LibraryName = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,50 +227,3 @@ class PickOptions:
         ),
     ] = None
     strategy: StrategyName = None
-
-
-@dataclass(frozen=True, slots=True)
-class Without:
-    """Names options of a group that a command lacks: they keep their defaults."""
-
-    names: tuple[str, ...]
-
-
-# the commands that always take the whole skill as the settings have it
-UnscopedOptions = Annotated[PagerOptions, Without(("scope",))]
-
-
-def grouped(command: Callable[..., None]) -> Callable[..., None]:
-    """Make each field of a command's dataclass parameters an option of its own.
-
-    The options take the place of the parameter; `Annotated[Group, Without(("name",))]` leaves some out.
-    """
-    hints = get_type_hints(command, include_extras=True)
-    parameters: list[Parameter] = []
-    groups: dict[str, tuple[Any, list[str]]] = {}
-    for name, parameter in signature(command).parameters.items():
-        hint = hints[name]
-        group = hint.__origin__ if get_origin(hint) is Annotated else hint
-        if not is_dataclass(group):
-            parameters.append(parameter.replace(kind=Parameter.KEYWORD_ONLY, annotation=hint))
-            continue
-        left_out = next((extra.names for extra in getattr(hint, "__metadata__", ())), ())
-        types = get_type_hints(group, include_extras=True)
-        taken = [field for field in fields(group) if field.name not in left_out]
-        groups[name] = group, [field.name for field in taken]
-        parameters += [
-            Parameter(field.name, Parameter.KEYWORD_ONLY, default=field.default, annotation=types[field.name])
-            for field in taken
-        ]
-
-    @wraps(command)
-    def run(**arguments: object) -> None:
-        made = {
-            name: group(**{field: arguments.pop(field) for field in taken})
-            for name, (group, taken) in groups.items()
-        }
-        command(**arguments, **made)
-
-    run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return run

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from skillpager.cli.list import check_folders
-from skillpager.cli.messages import UsageError, are_notes_heard, note, warn
+from skillpager.cli.messages import UsageError, are_notes_shown, note, warn
 from skillpager.cli.options import PagerOptions
 from skillpager.errors import SettingsError, SkillError, install_command
 from skillpager.library import Library, locate, settings_filter
@@ -68,7 +68,7 @@ def open_pager(options: PagerOptions, *, show_batches: bool = True) -> "SkillPag
         sys.stderr.write(f"\rtyping nodes: batch {done} of {total}" + ("\n" if done == total else ""))
         sys.stderr.flush()
 
-    watched = show_batches and are_notes_heard() and sys.stderr.isatty()
+    watched = show_batches and are_notes_shown() and sys.stderr.isatty()
     return SkillPager(settings=choose_settings(options), progress=print_batch if watched else None)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from skillpager.cli.messages import are_notes_heard, print_text
+from skillpager.cli.messages import are_notes_shown, print_text
 from skillpager.display_text import one_line
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def progress_bar(unit: str) -> Iterator[Callable[[int, int], None]]:
 
     The bar counts units such as `contexts`, on stderr, if that is a terminal and notes are shown.
     """
-    if not (are_notes_heard() and sys.stderr.isatty()):
+    if not (are_notes_shown() and sys.stderr.isatty()):
         yield lambda _done, _total: None
         return
     from rich.console import Console

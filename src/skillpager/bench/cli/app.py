@@ -1,7 +1,7 @@
 """The commands of `skillpager bench`; `skillpager.cli.app` mounts them by the name of this module."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,8 +17,10 @@ from skillpager.bench.cli.options import (
     NO_JUDGE,
     VOTES,
     AllowTrained,
+    EvaluationOptions,
     ModelOptions,
     PlaceOptions,
+    PricedOptions,
     RunOptions,
     SweepOptions,
 )
@@ -26,7 +28,7 @@ from skillpager.bench.cli.route import route
 from skillpager.bench.cli.validate import app as validate_app
 from skillpager.bench.run.suites import ABLATIONS, SUITES, SWEEPS, suite, sweep_methods
 from skillpager.cli.messages import UsageError, note, print_json, print_text, reported, warn
-from skillpager.cli.options import AsJson, CacheDir, PagerOptions, Without
+from skillpager.cli.options import AsJson, CacheDir, IndexOptions
 from skillpager.cli.views import print_table, progress_bar
 
 if TYPE_CHECKING:
@@ -62,7 +64,7 @@ def run(
     ] = "main",
     *,
     how: RunOptions,
-    asked: Annotated[ModelOptions, Without(("jobs", "timeout", "dry_run"))],
+    asked: PricedOptions,
 ) -> None:
     """Run methods on the queries of a benchmark.
 
@@ -187,7 +189,7 @@ def report(
 @reported
 def reproduce(
     place: PlaceOptions,
-    how: Annotated[SweepOptions, Without(("judge", "contexts"))],
+    how: EvaluationOptions,
 ) -> None:
     """Run every suite with the evidence judge and write the report: each table and figure of the paper.
 
@@ -196,7 +198,7 @@ def reproduce(
       skillpager bench data fetch --split skillsbench --out skillsbench
       skillpager bench reproduce --data skillsbench --out results
     """
-    folder = _make_contexts(SUITES, place, how)
+    folder = _make_contexts(SUITES, place, SweepOptions(**asdict(how)))
     _write_report(folder, EVIDENCE, None, how.cache_dir, allow_trained=how.allow_trained)
 
 
@@ -238,7 +240,7 @@ def _make_contexts(
     from skillpager.cli.session import choose_settings
 
     check_judge(how.judge, JUDGES)
-    settings = choose_settings(PagerOptions(None, how.encoder, how.classifier, how.cache_dir))
+    settings = choose_settings(IndexOptions(how.encoder, how.cache_dir, classifier=how.classifier))
     plan = Plan(
         run_settings(settings, style=how.style or "plain"),
         keep_contexts=how.contexts,
@@ -261,7 +263,7 @@ def _write_report(
     from skillpager.bench.report.report import write_report
     from skillpager.cli.session import open_pager
 
-    pager = open_pager(PagerOptions(cache_dir=cache_dir))
+    pager = open_pager(IndexOptions(cache_dir=cache_dir))
     written = write_report(
         folder,
         judge=folder.find_judge(judge),

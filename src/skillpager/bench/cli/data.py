@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from skillpager.cli.messages import FAILED, UsageError, are_notes_heard, note, print_json, reported, warn
+from skillpager.cli.messages import FAILED, UsageError, are_notes_shown, note, print_json, reported, warn
 from skillpager.cli.options import AsJson, complete_skill
 from skillpager.cli.views import counted, print_table, progress_bar
 
@@ -75,7 +75,7 @@ def skillrouter(
     from skillpager.bench.data.skillrouter import check_composition, draw_skills, read_task_queries
 
     if download:
-        download_skillrouter(folder, revision=revision, bars=are_notes_heard() and sys.stderr.isatty())
+        download_skillrouter(folder, revision=revision, bars=are_notes_shown() and sys.stderr.isatty())
     draw = draw_skills(folder, bodies=bodies, pool=pool)
     checks = check_composition(draw)
     records = read_task_queries(folder, draw.skills) if queries == "tasks" else []

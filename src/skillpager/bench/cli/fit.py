@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from skillpager.cli.messages import note, print_json, reported, warn
-from skillpager.cli.options import AsJson, CacheDir, EncoderName, PagerOptions
+from skillpager.cli.options import AsJson, CacheDir, EncoderName, EncoderOptions
 from skillpager.cli.views import print_table, progress_bar
 
 # in nodes a page: further off than this the number of nodes is not the paper's
@@ -46,7 +46,7 @@ def fit(
     from skillpager.pager import SkillPager
     from skillpager.strategies.baselines.fitted import write_fit
 
-    settings = choose_settings(PagerOptions(encoder=encoder, cache_dir=cache_dir))
+    settings = choose_settings(EncoderOptions(encoder=encoder, cache_dir=cache_dir))
     skills, queries = load_data(data)
     with progress_bar("skills") as progress:
         pager = SkillPager(settings=run_settings(settings, style="plain"))

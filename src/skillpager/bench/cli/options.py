@@ -30,8 +30,8 @@ Contexts = Annotated[
 
 
 @dataclass(frozen=True, slots=True)
-class ModelOptions:
-    """The options of a command that asks a language model; `--json` of such a command too."""
+class PricedOptions:
+    """A language model and what it may cost; `--json` of a command that asks it, too."""
 
     model: Annotated[
         str | None, typer.Option(metavar="NAME", help="Chat model. [default: SKILLPAGER_LLM_MODEL]")
@@ -40,12 +40,6 @@ class ModelOptions:
         str | None,
         typer.Option(metavar="URL", help="OpenAI-compatible endpoint. [default: SKILLPAGER_LLM_BASE_URL]"),
     ] = None
-    jobs: Annotated[int, typer.Option("--jobs", "-j", metavar="N", min=1, help="Parallel requests.")] = (
-        DEFAULT_JOBS
-    )
-    timeout: Annotated[float, typer.Option(metavar="S", min=0.1, help="Seconds to wait for an answer.")] = (
-        DEFAULT_TIMEOUT
-    )
     price_in: Annotated[
         float | None, typer.Option(metavar="X", min=0, help="Price of a million tokens sent.")
     ] = None
@@ -58,9 +52,21 @@ class ModelOptions:
             metavar="X", min=0, help="Send no request that may cost more than is left of X; needs the prices."
         ),
     ] = None
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the expected cost; send nothing.")] = False
     yes: Yes = False
     as_json: AsJson = False
+
+
+@dataclass(frozen=True, slots=True)
+class ModelOptions(PricedOptions):
+    """The options of a command that asks a language model."""
+
+    jobs: Annotated[int, typer.Option("--jobs", "-j", metavar="N", min=1, help="Parallel requests.")] = (
+        DEFAULT_JOBS
+    )
+    timeout: Annotated[float, typer.Option(metavar="S", min=0.1, help="Seconds to wait for an answer.")] = (
+        DEFAULT_TIMEOUT
+    )
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the expected cost; send nothing.")] = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,16 +117,9 @@ class ExchangeOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class RunOptions:
-    """The options of how methods are run and judged."""
+class EvaluationOptions:
+    """The options of how methods are run."""
 
-    judge: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            help="evidence, llm, MODULE:NAME of your own, or none to judge later with `bench judge`.",
-        ),
-    ] = EVIDENCE
     style: Annotated[
         str | None,
         typer.Option(
@@ -132,11 +131,24 @@ class RunOptions:
         int | None,
         typer.Option("--jobs", "-j", metavar="N", min=1, help="Processes. [default: one per processor]"),
     ] = None
-    contexts: Contexts = True
     encoder: EncoderName = None
     classifier: ClassifierName = None
     cache_dir: CacheDir = None
     allow_trained: AllowTrained = False
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions(EvaluationOptions):
+    """The options of how methods are run and judged."""
+
+    judge: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="evidence, llm, MODULE:NAME of your own, or none to judge later with `bench judge`.",
+        ),
+    ] = EVIDENCE
+    contexts: Contexts = True
 
 
 @dataclass(frozen=True, slots=True)
