@@ -2,13 +2,12 @@
 
 import re
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from skillpager.cli.messages import FAILED, UsageError, confirm, note, print_json, reported
-from skillpager.cli.options import AsJson, CacheDir, PagerOptions, StoreAddress, Yes
+from skillpager.cli.options import AsJson, StoreOptions, Yes
 from skillpager.cli.views import byte_count, counted, print_table
 
 if TYPE_CHECKING:
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
 
 KILO, KIBI = 1000, 1024
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([kmgt]?)(i?)b?)?", re.IGNORECASE)
+
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
@@ -28,7 +28,7 @@ def cache() -> None:
 
 @app.command()
 @reported
-def info(cache_dir: CacheDir = None, store: StoreAddress = None, as_json: AsJson = False) -> None:
+def info(place: StoreOptions, as_json: AsJson = False) -> None:
     """Show where the indexes are stored, their size, and a list of them.
 
     The most recently used index comes first.
@@ -40,17 +40,11 @@ def info(cache_dir: CacheDir = None, store: StoreAddress = None, as_json: AsJson
     """
     from skillpager.json_types import to_json
 
-    opened = _open(cache_dir, store)
+    opened, _ = _open(place)
     entries = opened.entries() if opened.exists() else []
     if as_json:
-        print_json(
-            {
-                "path": opened.place,
-                "size": opened.size,
-                "max_size": opened.max_bytes,
-                "entries": [to_json(entry) for entry in entries],
-            }
-        )
+        facts = {"path": opened.place, "size": opened.size, "max_size": opened.max_bytes}
+        print_json({**facts, "entries": [to_json(entry) for entry in entries]})
         return
     ceiling = f" of {byte_count(opened.max_bytes)}" if opened.max_bytes is not None else ""
     note(f"{opened.place}: {counted(len(entries), 'index', 'indexes')}, {byte_count(opened.size)}{ceiling}")
@@ -64,7 +58,7 @@ def info(cache_dir: CacheDir = None, store: StoreAddress = None, as_json: AsJson
 
 @app.command()
 @reported
-def verify(cache_dir: CacheDir = None, store: StoreAddress = None, as_json: AsJson = False) -> None:
+def verify(place: StoreOptions, as_json: AsJson = False) -> None:
     """Check every stored index, and what routing has stored of skills, and list what is damaged.
 
     Nothing is changed. The exit code is 1 if an index is damaged.
@@ -76,7 +70,7 @@ def verify(cache_dir: CacheDir = None, store: StoreAddress = None, as_json: AsJs
     from skillpager.json_types import to_json
     from skillpager.stores import DamagedEntry
 
-    opened, catalog = _open(cache_dir, store), _catalog(cache_dir)
+    opened, catalog = _open(place)
     damaged = opened.verify() if opened.exists() else []
     if catalog.path.exists():
         damaged += [DamagedEntry("", str(catalog.path), fault) for fault in catalog.verify()]
@@ -95,7 +89,7 @@ def verify(cache_dir: CacheDir = None, store: StoreAddress = None, as_json: AsJs
 
 @app.command()
 @reported
-def clear(yes: Yes = False, cache_dir: CacheDir = None, store: StoreAddress = None) -> None:
+def clear(place: StoreOptions, yes: Yes = False) -> None:
     """Delete all stored indexes, and what routing has stored of skills.
 
     Stored answers of an LLM classifier are not deleted, because they cost money.
@@ -104,7 +98,7 @@ def clear(yes: Yes = False, cache_dir: CacheDir = None, store: StoreAddress = No
     Examples:
       skillpager cache clear --yes
     """
-    opened, catalog = _open(cache_dir, store), _catalog(cache_dir)
+    opened, catalog = _open(place)
     count = counted(len(opened.entries()), "index", "indexes")
     confirm(f"Delete {count} in {opened.place}?", yes=yes, remedy="add --yes to delete all stored indexes")
     opened.clear()
@@ -120,8 +114,7 @@ def evict(
         str,
         typer.Option("--max-size", metavar="SIZE", help="Such as 100MB, 1.5GB, 64MiB or a number of bytes."),
     ],
-    cache_dir: CacheDir = None,
-    store: StoreAddress = None,
+    place: StoreOptions,
     as_json: AsJson = False,
 ) -> None:
     """Delete indexes until the rest takes at most SIZE, least recently used first.
@@ -131,7 +124,7 @@ def evict(
       skillpager cache evict --max-size 100MB
     """
     limit = parse_size(max_size)
-    opened = _open(cache_dir, store)
+    opened, _ = _open(place)
     removed = opened.evict(limit)
     if as_json:
         print_json({"removed": removed, "size": opened.size})
@@ -147,16 +140,12 @@ def parse_size(text: str) -> int:
     return int(float(match[1]) * (KIBI if match[3] else KILO) ** power)
 
 
-def _open(cache_dir: Path | None, store: str | None) -> "ManagedStore":
-    from skillpager.cli.session import choose_settings, open_store
-
-    return open_store(choose_settings(PagerOptions(cache_dir=cache_dir, store=store)))
-
-
-def _catalog(cache_dir: Path | None) -> "Catalog":
-    """Return what routing has stored, on this machine whatever the store."""
+def _open(options: StoreOptions) -> "tuple[ManagedStore, Catalog]":
+    """Return the store of indexes, and what is stored of skills on this machine, whatever the store."""
     from skillpager.cli.session import choose_settings
+    from skillpager.factories import make_store
     from skillpager.library.routing.catalog import Catalog
     from skillpager.settings import cache_folder
 
-    return Catalog(cache_folder(choose_settings(PagerOptions(cache_dir=cache_dir))))
+    settings = choose_settings(options)
+    return make_store(settings), Catalog(cache_folder(settings))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import typer
 
 from skillpager.cli.messages import FAILED, print_json, print_text, reported
-from skillpager.cli.options import AsJson, UnscopedOptions
+from skillpager.cli.options import AsJson, IndexOptions
 from skillpager.cli.views import byte_count, counted
 from skillpager.errors import SettingsError, SkillPagerError, install_command, read_extras
 
@@ -48,7 +48,7 @@ UNSET = {
 
 
 @reported
-def doctor(options: UnscopedOptions, as_json: AsJson = False) -> None:
+def doctor(options: IndexOptions, as_json: AsJson = False) -> None:
     """Check the installation and run a short self-test.
 
     Prints versions, each setting with its source, which extras are installed, and the result of each check.
@@ -68,9 +68,11 @@ def doctor(options: UnscopedOptions, as_json: AsJson = False) -> None:
     settings = choose_settings(options, faults=faults)
     python = f"{platform.python_version()} ({sys.executable})"
     facts = {"version": package_version(), "python": python, "platform": platform.platform()}
-    sources = _settings(settings)
-    extras = _extras()
-    checks = [*_check_settings(faults), _check_cache(settings), *_check_paging(settings)]
+    sources, extras = _settings(settings), _extras()
+    checks = [Check("settings", False, str(fault)) for fault in faults] or [
+        Check("settings", True, "no mistakes in configuration files and environment variables")
+    ]
+    checks += [_check_cache(settings), *_check_paging(settings)]
     healthy = all(check.ok for check in checks)
     if as_json:
         print_json(
@@ -83,11 +85,16 @@ def doctor(options: UnscopedOptions, as_json: AsJson = False) -> None:
             }
         )
     else:
-        words = {True: "ok", False: "FAILED"}
+        # the JSON says which of their packages are there, and in which versions
+        installed = ", ".join(name for name, _, lost in extras if not lost)
+        absent = ", ".join(name for name, _, lost in extras if lost)
+        summary = [("installed", installed or "none, which is enough to page skills")]
+        if absent:
+            summary.append(("available", f"{absent}: `{install_command('NAME')}` adds one"))
         sections = {
             "settings": [(name, f"{value}  ({origin})") for name, value, origin in sources],
-            "extras, each optional": _summarize(extras),
-            "checks": [(check.name, f"{words[check.ok]}: {check.detail}") for check in checks],
+            "extras, each optional": summary,
+            "checks": [(check.name, f"{'ok' if check.ok else 'FAILED'}: {check.detail}") for check in checks],
         }
         lines = _aligned([(PACKAGE if name == "version" else name, value) for name, value in facts.items()])
         for title, rows in sections.items():
@@ -113,25 +120,6 @@ def package_version() -> str:
         return version(PACKAGE)
     except PackageNotFoundError:
         return "not installed"
-
-
-def _check_settings(faults: Sequence[SettingsError]) -> list[Check]:
-    if not faults:
-        return [Check("settings", True, "no mistakes in configuration files and environment variables")]
-    return [Check("settings", False, str(fault)) for fault in faults]
-
-
-def _summarize(extras: Sequence[tuple[str, list[str], list[str]]]) -> list[tuple[str, str]]:
-    """Return a line for the extras that are installed, and one for those that can be added.
-
-    Which of their packages are there, and in which versions, is in the JSON.
-    """
-    there = [name for name, _, lost in extras if not lost]
-    absent = [name for name, _, lost in extras if lost]
-    rows = [("installed", ", ".join(there) or "none, which is enough to page skills")]
-    if absent:
-        rows.append(("available", f"{', '.join(absent)}: `{install_command('NAME')}` adds one"))
-    return rows
 
 
 def _settings(settings: "Settings") -> list[tuple[str, str, str]]:
@@ -181,15 +169,15 @@ def _extras() -> list[tuple[str, list[str], list[str]]]:
 
 
 def _check_cache(settings: "Settings") -> Check:
-    from skillpager.cli.session import open_store
+    from skillpager.factories import make_store
 
     try:
-        store = open_store(settings)
+        store = make_store(settings)
         found = store.probe()
         count = counted(len(store.entries()), "index", "indexes")
         size = byte_count(store.size)
     except SkillPagerError as error:
-        return Check("cache", False, f"{error} Until then pages are made anew each time, without a cache.")
+        return Check("cache", False, f"{error} Until then each page is made without a cache.")
     return Check("cache", True, f"{found}: {count}, {size}")
 
 

@@ -212,9 +212,8 @@ def _make_page(
     library: "Library", prompt: Prompt, options: HookOptions, shown: "ShownNodes"
 ) -> "LibraryPage | None":
     """Return the page of a prompt; None if no skill is likely enough, or nothing of it is new or fits."""
-    from skillpager.cli.ask import word_of
     from skillpager.cli.options import PagerOptions
-    from skillpager.cli.session import show_command
+    from skillpager.cli.page import show_command
     from skillpager.pages.gaps import not_covered
     from skillpager.types import Style
 
@@ -226,7 +225,7 @@ def _make_page(
             max_tokens=limit,
             style=Style.MARKED,
             folder=True,
-            show=lambda skill: show_command(word_of(skill, by_path=by_path), PagerOptions()),
+            show=lambda skill: show_command(skill, PagerOptions(), by_path=by_path),
             known=shown.of,
         )
         likely = made.parts and max(part.chance for part in made.parts) >= options.least_chance

@@ -1,19 +1,102 @@
-"""`skillpager library`: what concerns many skills at once; so far their check."""
+"""`skillpager list` and `skillpager library`: the skills that are found, their check, and published ones."""
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated
 
 import typer
 
-from skillpager.cli.list import check_folders
-from skillpager.cli.messages import FAILED, UsageError, confirm, note, print_json, print_text, reported
-from skillpager.cli.options import AsJson, LibraryName, PagerOptions, SearchedFolders, StoreAddress, Yes
-from skillpager.cli.views import counted, progress_bar
+from skillpager.cli import session
+from skillpager.cli.messages import (
+    FAILED,
+    UsageError,
+    confirm,
+    note,
+    print_json,
+    print_text,
+    reported,
+    warn_of_some,
+)
+from skillpager.cli.options import (
+    AsJson,
+    EncoderOptions,
+    LibraryName,
+    SkillFolders,
+    StoreAddress,
+    StoreOptions,
+    Yes,
+)
+from skillpager.cli.views import counted, print_table, progress_bar
 
-if TYPE_CHECKING:
-    from skillpager.library.skill_checks import Kind, Limits
+DESCRIPTION_CHARS = 100
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+
+
+@reported
+def list_skills(
+    folders: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="DIR",
+            help="Folders to search. [default: the conventional folders, see above]",
+            show_default=False,
+        ),
+    ] = None,
+    store: StoreAddress = None,
+    library: LibraryName = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the skills in and below folders, and those that a PostgreSQL store has.
+
+    Without DIR these folders are searched, in this order: those of SKILLPAGER_SKILLS_DIR; those in which
+    agents look for skills in the current folder (.agents/skills, .claude/skills, .github/skills and more);
+    the same in your home folder; and those of Claude Code's plugins. docs/hosts.md names them all. If two
+    skills have the same name, the first one found is used, one in a folder before a published one. Copies of
+    a skill are listed once.
+
+    \b
+    Examples:
+      skillpager list examples/skills
+      skillpager list --json
+    """
+    from skillpager.json_types import to_json
+    from skillpager.library import Library
+    from skillpager.library.agent_folders import search_folders, shown_folders
+    from skillpager.library.published import beside
+    from skillpager.output.formatting import snippet
+    from skillpager.settings import cache_folder
+
+    session.check_folders(folders or [])
+    settings = session.choose_settings(EncoderOptions(store=store, library=library))
+    places = folders or search_folders(settings.skills_dir)
+    # as a library it reads only skills that are new or have changed
+    cache = cache_folder(settings)
+    found = Library(lambda: session.open_pager(StoreOptions()), places, cache=cache).found()
+    published = session.open_published(settings)
+    if published is not None:
+        found += beside(found, published.skills(), None)
+    if not found:
+        there = "" if published is None else f" and in the library {published.place}"
+        note(f"no skills in {shown_folders(places)}{there}")
+    rows, faults = [], []
+    for skill in found:
+        state = "user only" if skill.user_only else "ok"
+        if skill.problem is not None:
+            state = "broken"
+            faults.append(f"{skill.path} cannot be read: {skill.problem}")
+        elif skill.shadowed_by is not None:
+            state = "shadowed"
+            faults.append(
+                f"{skill.path} is shadowed by {skill.shadowed_by}, which was found first and has the same "
+                f"name, {skill.name}."
+            )
+        rows.append([skill.name, state, str(skill.path), snippet(skill.description, DESCRIPTION_CHARS)])
+    if as_json:
+        print_json({"skills": [to_json(skill) for skill in found]})
+    elif rows:
+        print_table(["skill", "state", "path", "description"], rows)
+    warn_of_some(faults, remedy="see the column `state`, or `skillpager list --json` for the reasons")
 
 
 @app.callback()
@@ -22,23 +105,22 @@ def library() -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class CheckOptions:
-    """Kinds of findings that are left out, and where findings begin; what is not given is the default."""
+class LimitOptions:
+    """Where findings begin, as in `skillpager.library.skill_checks.Limits`."""
 
-    ignore: Annotated[
-        list[str] | None,
+    description: Annotated[
+        int | None,
         typer.Option(
-            metavar="KIND", help="Leave out findings of this kind, such as licence. May be repeated."
+            "--max-description", metavar="N", min=1, help="Most characters of a description. [default: 1024]"
         ),
     ] = None
-    max_description: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Most characters of a description. [default: 1024]")
+    body_lines: Annotated[
+        int | None,
+        typer.Option("--max-lines", metavar="N", min=1, help="Most lines of a SKILL.md. [default: 500]"),
     ] = None
-    max_lines: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Most lines of a SKILL.md. [default: 500]")
-    ] = None
-    max_tokens: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Most tokens of its text. [default: 5000]")
+    body_tokens: Annotated[
+        int | None,
+        typer.Option("--max-tokens", metavar="N", min=1, help="Most tokens of its text. [default: 5000]"),
     ] = None
     near_copy: Annotated[
         float | None,
@@ -59,32 +141,21 @@ class CheckOptions:
         ),
     ] = None
 
-    def kinds(self) -> "list[Kind]":
-        """Return the kinds that are left out; a `UsageError` names one that there is not."""
-        from skillpager.library.skill_checks import Kind
-
-        unknown = sorted(set(self.ignore or ()) - set(Kind))
-        if unknown:
-            raise UsageError(f"There is no kind {unknown[0]!r} of findings: the kinds are {', '.join(Kind)}.")
-        return [Kind(kind) for kind in self.ignore or ()]
-
-    def limits(self) -> "Limits":
-        """Return the limits of the check."""
-        from skillpager.library.skill_checks import Limits
-
-        default = Limits()
-        return Limits(
-            description=self.max_description or default.description,
-            body_lines=self.max_lines or default.body_lines,
-            body_tokens=self.max_tokens or default.body_tokens,
-            near_copy=self.near_copy or default.near_copy,
-            overlap=self.overlap or default.overlap,
-        )
-
 
 @app.command()
 @reported
-def check(folders: SearchedFolders = None, *, options: CheckOptions, as_json: AsJson = False) -> None:
+def check(
+    folders: SkillFolders = None,
+    ignore: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KIND", help="Leave out findings of this kind, such as licence. May be repeated."
+        ),
+    ] = None,
+    *,
+    limits: LimitOptions,
+    as_json: AsJson = False,
+) -> None:
     """Check skills as their authors would before others use them.
 
     Found are departures from the Agent Skills specification, dead links, files that are too long, missing
@@ -97,19 +168,22 @@ def check(folders: SearchedFolders = None, *, options: CheckOptions, as_json: As
       skillpager library check examples/skills --ignore front-matter
       skillpager library check examples/skills/git-bisect --max-lines 400 --json
     """
-    from skillpager.cli.session import report_estimates
     from skillpager.json_types import to_json
     from skillpager.library.agent_folders import search_folders, shown_folders
     from skillpager.library.checks import check_library
+    from skillpager.library.skill_checks import Kind, Limits
     from skillpager.settings import load_settings
     from skillpager.tokens import default_counter
 
-    check_folders(folders or [])
-    ignored, limits = options.kinds(), options.limits()
+    session.check_folders(folders or [])
+    for kind in sorted(set(ignore or ()) - set(Kind)):
+        raise UsageError(f"There is no kind {kind!r} of findings: the kinds are {', '.join(Kind)}.")
+    ignored = [Kind(kind) for kind in ignore or ()]
+    given = {name: value for name, value in asdict(limits).items() if value}
     places = folders or search_folders(load_settings().skills_dir)
-    report_estimates(default_counter())
+    session.report_estimates(default_counter())
     with progress_bar("skills") as progress:
-        checked = check_library(places, limits=limits, ignore=ignored, progress=progress)
+        checked = check_library(places, limits=Limits(**given), ignore=ignored, progress=progress)
     if as_json:
         print_json(to_json(checked))
     else:
@@ -144,20 +218,20 @@ def remove(
     Examples:
       skillpager library remove git-bisect --yes
     """
-    from skillpager.cli.session import choose_settings, library_name, open_store
+    from skillpager.factories import make_store
     from skillpager.library.published import remove_published
     from skillpager.stores.postgres import PostgresStore
 
-    settings = choose_settings(PagerOptions(store=store, library=library))
-    name = library_name(settings)
+    settings = session.choose_settings(EncoderOptions(store=store, library=library))
+    name = session.library_name(settings)
     if name is None:
         raise UsageError("There is no library: name a PostgreSQL database with --store.")
-    opened = open_store(settings)
+    opened = make_store(settings)
     assert isinstance(opened, PostgresStore)
-    shelf = opened.library(name)
+    published = opened.library(name)
     confirm(
-        f"Take {counted(len(names), 'skill')} out of the library {shelf.place}?",
+        f"Take {counted(len(names), 'skill')} out of the library {published.place}?",
         yes=yes,
         remedy="add --yes to remove them",
     )
-    note(f"removed: {', '.join(remove_published(shelf, names))}")
+    note(f"removed: {', '.join(remove_published(published, names))}")

@@ -2,8 +2,7 @@
 
 import gc
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from threading import Timer
 from typing import TYPE_CHECKING, Annotated
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from skillpager.cli.messages import UsageError, note, reported
-from skillpager.cli.options import OfferedFolders, PagerOptions
+from skillpager.cli.options import PagerOptions, SkillFolders
 from skillpager.errors import SkillPagerError, require_extra
 
 if TYPE_CHECKING:
@@ -55,7 +54,7 @@ class McpOptions:
 
 
 @reported
-def mcp(folders: OfferedFolders = None, *, served: McpOptions, options: PagerOptions) -> None:
+def mcp(folders: SkillFolders = None, *, served: McpOptions, options: PagerOptions) -> None:
     """Offer skills to agents as an MCP server.
 
     An agent starts this command itself and talks to it over stdin and stdout. Tools: list_skills,
@@ -70,8 +69,9 @@ def mcp(folders: OfferedFolders = None, *, served: McpOptions, options: PagerOpt
     if served.port is not None and not served.http:
         raise UsageError("--port needs --http: add --http, or leave --port out.")
     require_extra("mcp", extra="mcp", purpose="`skillpager mcp`")
-    with _no_collection():
-        from skillpager.cli.session import open_library, report_no_skills
+    gc.disable()  # to look through what is imported for garbage takes a seventh of the start
+    try:
+        from skillpager.cli.session import missing_skills, open_library
         from skillpager.mcp import server as mcp_server
         from skillpager.mcp.options import ToolOptions
 
@@ -85,6 +85,9 @@ def mcp(folders: OfferedFolders = None, *, served: McpOptions, options: PagerOpt
                 warming.start()
 
         server = mcp_server.make_server(library, tools, listed=warm)
+        gc.freeze()
+    finally:
+        gc.enable()
     try:
         if served.http:
             listening = mcp_server.open_port(mcp_server.DEFAULT_PORT if served.port is None else served.port)
@@ -93,8 +96,9 @@ def mcp(folders: OfferedFolders = None, *, served: McpOptions, options: PagerOpt
         else:
             if sys.stdin.isatty():
                 note("waiting for an MCP client on stdin; agents start this command themselves (docs/mcp.md)")
-            if server.instructions == mcp_server.USE:  # it names no skill, and not that there are many
-                report_no_skills(library)
+            # instructions of this text name no skill, and do not mention that there are many
+            if server.instructions == mcp_server.USE and (missing := missing_skills(library)):
+                note(missing)
             mcp_server.serve_pipe(server)
     finally:
         warming.cancel()
@@ -109,14 +113,3 @@ def _warm(library: "Library") -> None:
     with suppress(SkillPagerError):  # the first call will report it
         if pager.settings.encoder.startswith("builtin"):  # other encoders may cost money
             pager.embed_query("load the model")
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Keep imported objects out of garbage collection, which takes a seventh of the start."""
-    gc.disable()
-    try:
-        yield
-        gc.freeze()
-    finally:
-        gc.enable()

@@ -107,9 +107,8 @@ def print_json(value: Mapping[str, object]) -> None:
 def reported(command: Callable[..., None]) -> Callable[..., None]:
     """Make a command of a function: messages go to stderr, exceptions become exit codes.
 
-    Adds the options `--quiet` and `--verbose`. Each field of a parameter that is a dataclass becomes an option
-    of its own, in the place of the parameter. If there is the option `as_json`, it decides the form of the
-    messages.
+    Adds the options `--quiet` and `--verbose`. If a parameter is a dataclass, each of its fields becomes an
+    option in its place. The option `as_json`, if there is one, decides the form of the messages.
     """
     parameters, groups = _flattened(command)
 

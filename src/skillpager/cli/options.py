@@ -149,13 +149,19 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmat
 
 
 @dataclass(frozen=True, slots=True)
-class EncoderOptions:
-    """Settings of the same names that a command may replace."""
+class StoreOptions:
+    """Where indexes are stored: settings of the same names, which a command may replace."""
 
-    encoder: EncoderName = None
     cache_dir: CacheDir = None
     store: StoreAddress = None
+
+
+@dataclass(frozen=True, slots=True)
+class EncoderOptions(StoreOptions):
+    """Where skills are found, and what compares them with a query."""
+
     library: LibraryName = None
+    encoder: EncoderName = None
 
 
 @dataclass(frozen=True, slots=True)

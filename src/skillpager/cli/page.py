@@ -1,23 +1,38 @@
-"""`skillpager page`, `outline` and `show`: read a skill in part.
+"""`skillpager page`, `ask` and `route`: the part of a skill, or of a library's skills, that a query needs.
 
 Commands import what they work with when they run, so that `--help` and completion do not wait for it.
 """
 
 import logging
-from collections.abc import Mapping
-from dataclasses import asdict
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from skillpager.cli.messages import note, print_json, print_text, print_trace, reported
-from skillpager.cli.options import AsJson, PagerOptions, PickOptions, QueryArgument, SkillArgument, StyleName
-
-logger = logging.getLogger(__name__)
+from skillpager.cli import session
+from skillpager.cli.messages import note, print_json, print_text, print_trace, reported, warn
+from skillpager.cli.options import (
+    AsJson,
+    EncoderOptions,
+    PagerOptions,
+    PickOptions,
+    QueryArgument,
+    SkillArgument,
+    SkillFolders,
+    StyleName,
+)
+from skillpager.cli.outline import print_map
+from skillpager.cli.views import page_note, print_table, progress_bar, token_count
+from skillpager.errors import SettingsError, SkillError
 
 if TYPE_CHECKING:
-    from skillpager.pager import SkillPager
-    from skillpager.types import Page, SkillIndex
+    from skillpager.library import FoundSkill, LibraryPage, RoutedSkill
+    from skillpager.types import Page
+
+logger = logging.getLogger(__name__)
 
 
 @reported
@@ -54,39 +69,148 @@ def page(
       echo "restore one table" | skillpager page examples/skills/postgres-backup - --json
       cat examples/skills/git-bisect/SKILL.md | skillpager page - "skip a commit" -k 3
     """
-    from skillpager.cli import session
-    from skillpager.json_types import to_json
-
     query = session.read_query(query, skill=skill)
     pager = session.open_pager(options)
     if or_outline and not query.strip():
-        _print_map(pager, session.load_skill(pager, skill), skill, options, as_json=as_json)
+        index = session.load_skill(pager, session.find_source(skill, pager))
+        print_map(pager, index, skill, options, as_json=as_json)
         return
     source = session.find_source(skill, pager, after=query)
-    show = session.show_command(skill, options)
+    show = session.node_command("show", skill, options)
     made = pager.page(source, query, **asdict(picked), style=style, show=show, folder=True)
-    has_reasons = explain and _is_estimated(made)
-    reasons = pager.reasons(source, query, strategy=picked.strategy) if has_reasons else {}
-    index = pager.index(source)
-    session.report_warnings(index)
-    _check_skill(index, skill)
-    if as_json:
-        form = to_json(made)
-        print_json({**form, "reasons": reasons} if reasons else form)
-    else:
-        print_text(made.text)
+    # strategies that estimate no needs have no reasons, and a skill that fits the budget has no picks
+    estimated = made.selection is not None and any(
+        pick.sufficiency is not None for pick in made.selection.picks
+    )
+    reasons = pager.reasons(source, query, strategy=picked.strategy) if explain and estimated else {}
+    index = session.load_skill(pager, source)
+    if not index.nodes and not index.headings:
+        raise SkillError(
+            f"{skill} has nothing below its front matter: write the instructions there, or page another file."
+        )
+
+    def print_notes() -> None:
         if explain:
             _print_explanation(made, reasons, show)
-        _print_notes(made, len(index.nodes))
-    _check_content(made)
+        _print_note(made, len(index.nodes))
+
+    _report(made, reasons, print_notes, as_json=as_json)
 
 
-def _is_estimated(made: "Page") -> bool:
-    """Return whether a strategy picked the nodes of a page by their estimated need, for which it has reasons.
+@dataclass(frozen=True, slots=True)
+class SharedPageOptions:
+    """Limits of a page that several skills share, as in `skillpager.library.LibraryPageOptions`."""
 
-    One that estimates no needs has none to give, and a skill that fits the budget has no picks.
+    max_tokens: Annotated[
+        int | None,
+        typer.Option(
+            "--max-tokens",
+            metavar="N",
+            help="Longest page, names of skills and omission marks included. [default: no limit]",
+        ),
+    ] = None
+    max_skills: Annotated[
+        int | None,
+        typer.Option("--max-skills", metavar="N", help="Most skills on the page. [default: 3]"),
+    ] = None
+    fill: Annotated[
+        bool | None,
+        typer.Option(
+            "--fill/--no-fill",
+            help="Fill the page up to --max-tokens, even with what the query hardly needs. "
+            "[default: no-fill]",
+            show_default=False,
+        ),
+    ] = None
+
+
+@reported
+def ask(
+    query: QueryArgument,
+    folders: SkillFolders = None,
+    skills: Annotated[
+        list[Path] | None,
+        typer.Option("--skills", metavar="DIR", help="The same as DIR.", show_default=False),
+    ] = None,
+    *,
+    options: PagerOptions,
+    limits: SharedPageOptions,
+    style: StyleName = None,
+    explain: Annotated[
+        bool,
+        typer.Option(
+            "--explain",
+            help="Say on stderr which skills were chosen and refused, and why their nodes are there.",
+        ),
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Find the skills that QUERY needs, and print one page with what it needs of each.
+
+    If one skill suffices, the page is that of `skillpager page`. Several skills share --max-tokens; each
+    part stands under its skill's name. If no skill fits, a line says so and names the nearest ones.
+
+    \b
+    Examples:
+      skillpager ask "restore one table from a dump" examples/skills
+      skillpager ask "Find the commit that broke it. Then restore the table." examples/skills
+      skillpager ask "pod stuck in Pending" examples/skills --max-tokens 600 --explain
+      echo "remove duplicate rows" | skillpager ask - examples/skills --json
     """
-    return made.selection is not None and any(pick.sufficiency is not None for pick in made.selection.picks)
+    query = session.read_query(query, skill="")
+    named = [*(folders or []), *(skills or [])]
+    library = session.open_library(named, options, search=False)
+    if missing := session.missing_skills(library):
+        remedy = "name folders with skills"
+        raise SkillError(f"There are {missing}: {remedy}{', or widen the settings' if library.keep else ''}.")
+    with progress_bar("skills") as progress:
+        made = library.page(
+            query,
+            **{name: value for name, value in asdict(limits).items() if value is not None},
+            style=style,
+            folder=True,
+            show=lambda skill: show_command(skill, options, by_path=bool(named)),
+            progress=progress,
+        )
+
+    def print_notes() -> None:
+        if explain:
+            _print_choice(made)
+        _print_parts(made)
+
+    _report(made, {}, print_notes, as_json=as_json)
+
+
+def show_command(skill: "FoundSkill", options: PagerOptions, *, by_path: bool) -> str:
+    """Return the command that prints nodes of a skill when their ids follow it.
+
+    The skill is named by its name if that is looked for where it was found. A name that is a path, too, would
+    be read as one.
+    """
+    word = skill.name
+    if os.path.lexists(word) or (skill.published is None and (by_path or "/" in word or "\\" in word)):
+        word = str(skill.path)
+    return session.node_command("show", word, options)
+
+
+def _report(
+    made: "Page | LibraryPage",
+    reasons: Mapping[str, Mapping[str, float]],
+    print_notes: Callable[[], None],
+    *,
+    as_json: bool,
+) -> None:
+    """Print a page, and notes on it; raise a `SettingsError` if it holds nothing because nothing fits."""
+    from skillpager.json_types import to_json
+    from skillpager.output.formatting import too_few_tokens
+
+    if as_json:
+        print_json({**to_json(made), **({"reasons": reasons} if reasons else {})})
+    else:
+        print_text(made.text)
+        print_notes()
+    if made.least_tokens is not None:
+        raise SettingsError(too_few_tokens(made.least_tokens, "--max-tokens"))
 
 
 def _print_explanation(made: "Page", reasons: Mapping[str, Mapping[str, float]], show: str) -> None:
@@ -98,112 +222,112 @@ def _print_explanation(made: "Page", reasons: Mapping[str, Mapping[str, float]],
         logger.debug("every number of the selection:\n%s", trace(made.selection))
 
 
-def _print_notes(made: "Page", nodes: int) -> None:
-    """Print what a page holds, of a skill with so many nodes, and whether the skill covers the query."""
-    from skillpager.cli.views import page_note
+def _print_note(made: "Page", nodes: int, name: str = "") -> None:
+    """Print what a page holds, of a skill with that number of nodes, and whether it covers the query."""
     from skillpager.pages.gaps import not_covered
 
     if made.least_tokens is None:
-        selection = made.selection
-        # a strategy may pick from other pieces than the index's nodes
-        note(page_note(made, len(selection.picks) + len(selection.skipped) if selection else nodes))
-    if said := not_covered(made.covered):
-        note(f"the skill {said}")
+        if selection := made.selection:  # a strategy may pick from other pieces than the index's nodes
+            nodes = len(selection.picks) + len(selection.skipped)
+        note((f"{name}: " if name else "") + page_note(made, nodes))
+    if uncovered := not_covered(made.covered):
+        note(f"the skill {f'{name} ' if name else ''}{uncovered}")
 
 
-def _check_skill(index: "SkillIndex", skill: str) -> None:
-    """Raise `SkillError` if a skill has nothing to page: no text and no heading."""
-    from skillpager.errors import SkillError
+def _print_choice(made: "LibraryPage") -> None:
+    """Print to stderr which skills have a part and why, and which have none."""
+    from skillpager.display_text import one_line
+    from skillpager.output.formatting import chance_words
+    from skillpager.output.outline import explain_page
 
-    if not index.nodes and not index.headings:
-        raise SkillError(
-            f"{skill} has nothing below its front matter: write the instructions there, or page another file."
-        )
+    for part in made.parts:
+        print_trace(f"{one_line(part.skill.name)} (chance {chance_words(part.chance)})")
+        print_trace(explain_page(part.page, show=part.show))
+    for each in made.refused:
+        name = one_line(each.skill.name)
+        print_trace(f"not on the page: {name} (chance {chance_words(each.chance)}): {one_line(each.detail)}")
 
 
-def _check_content(made: "Page") -> None:
-    """Raise `SettingsError` if a page holds nothing because nothing fits; what it has instead is printed."""
-    from skillpager.errors import SettingsError
-    from skillpager.output.formatting import nothing_fits
+def _print_parts(made: "LibraryPage") -> None:
+    """Print what the page holds, and which skills could not be read."""
+    from skillpager.library import RefusalReason
+    from skillpager.output.formatting import chance_words, percent
 
-    if made.least_tokens is not None:
-        raise SettingsError(nothing_fits(made, "--max-tokens"))
+    for part in made.parts:
+        _print_note(part.page, len(part.page.nodes), part.skill.name)
+    if len(made.parts) > 1:
+        saved = percent(1 - made.tokens / made.full_tokens, digits=1)
+        line = f"{len(made.parts)} skills, {token_count(made.tokens, exact=made.tokens_exact)}, {saved} saved"
+        if made.sufficiency is not None:
+            chance = chance_words(made.sufficiency)
+            line += f"; all parts hold what is needed with an estimated chance of {chance}"
+        note(line)
+    for each in made.refused:
+        if each.reason is RefusalReason.UNREADABLE:
+            warn(f"{each.skill.name} is passed over: {each.detail}")
 
 
 @reported
-def outline(
-    skill: SkillArgument,
-    options: PagerOptions,
-    nodes: Annotated[
-        bool, typer.Option("--nodes", help="List every node: id, type, lines, tokens, first words.")
+def route(
+    query: QueryArgument,
+    folders: SkillFolders = None,
+    k: Annotated[
+        int, typer.Option("--max-skills", "-k", metavar="N", min=1, help="Print at most N skills.")
+    ] = 10,
+    *,
+    options: EncoderOptions,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Print every number that the chances were computed from.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Print a map of SKILL: its headings with lines, tokens, and the types of their nodes.
+    """Find the skills that QUERY needs, best first, each with its chance and the terms that it shares.
 
-    The map takes at most 400 tokens, or a tenth of the skill's; sections that do not fit are folded
-    into others. --json has all headings and nodes.
+    If perhaps no skill fits, a note says so. Names, descriptions and bodies of the skills are searched,
+    and what they mean; skills need not be indexed. The first search reads all skills and remembers them,
+    later ones read only what is new. `skillpager index` does the same ahead of time.
 
     \b
     Examples:
-      skillpager outline examples/skills/git-bisect
-      skillpager outline examples/skills/postgres-backup --nodes
-      skillpager outline examples/skills/kubernetes-debugging --scope body --json
+      skillpager route "which commit broke the tests" examples/skills
+      skillpager route "restore one table from a dump" examples/skills -k 3 --explain
+      skillpager route "the pod is stuck in Pending" examples/skills --json
     """
-    from skillpager.cli import session
-    from skillpager.cli.views import print_nodes
-
-    pager = session.open_pager(options)
-    index = session.load_skill(pager, skill)
-    session.report_estimates(pager.token_counter)
-    if nodes and not as_json:
-        print_nodes(index, exact=pager.token_counter.exact)
-    else:
-        _print_map(pager, index, skill, options, as_json=as_json)
-
-
-def _print_map(
-    pager: "SkillPager", index: "SkillIndex", skill: str, options: PagerOptions, *, as_json: bool
-) -> None:
-    from skillpager.cli import session
     from skillpager.json_types import to_json
+    from skillpager.library.routing.route_text import MAX_TERMS, no_fit_words
+    from skillpager.output.formatting import chance_words, snippet
 
+    query = session.read_query(query, skill="")
+    library = session.open_library(folders or [], options, counts=False)
+    with progress_bar("skills") as progress:
+        found = library.route(query, k=k, progress=progress)
     if as_json:
-        print_json(to_json(index, "nodes", "headings"))
+        print_json(to_json(found, *(["features"] if explain else [])))
         return
-    show, list_nodes = session.show_command(skill, options), session.nodes_command(skill, options)
-    print_text(pager.outline(index, show=show, list_nodes=list_nodes, folder=True))
+    if found.searched and (no_fit := no_fit_words(found)):
+        note(no_fit)
+    rows = [
+        [
+            routed.skill.name,
+            chance_words(routed.chance),
+            " ".join(routed.terms[:MAX_TERMS]),
+            snippet(routed.skill.description),
+            str(routed.skill.path),
+        ]
+        for routed in found.skills
+    ]
+    if rows:
+        print_table(["skill", "chance", "terms", "description", "path"], rows, right=["chance"])
+    if explain:
+        print_text("\n".join(_explained(routed) for routed in found.skills))
 
 
-@reported
-def show(
-    skill: SkillArgument,
-    nodes: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="NODE",
-            help="Node ids (n12), ranges of ids (n12-n16), lines (L30-57) or the title of a section.",
-        ),
-    ],
-    options: PagerOptions,
-    style: StyleName = None,
-    as_json: AsJson = False,
-) -> None:
-    """Print nodes or sections of SKILL that a page left out.
+def _explained(routed: "RoutedSkill") -> str:
+    """Return the reasons of a routed skill as lines of text."""
+    from skillpager.library.routing.route_text import reason_words
 
-    \b
-    Examples:
-      skillpager show examples/skills/git-bisect n2
-      skillpager show examples/skills/postgres-backup n3-n5 L40-52
-      skillpager show examples/skills/postgres-backup "Restore one table"
-      skillpager show examples/skills/kubernetes-debugging references/storage.md:L1-20 --style plain
-    """
-    from skillpager.cli import session
-    from skillpager.json_types import to_json
-
-    pager = session.open_pager(options)
-    made = pager.expand(session.load_skill(pager, skill, after=nodes[-1]), nodes, style=style)
-    if as_json:
-        print_json(to_json(made))
-    else:
-        print_text(made.text)
+    lines = [f"\n{routed.skill.name}: {reason_words(routed)}"]
+    if routed.skill.user_only:
+        lines.append("  only its user may start it, no model")
+    lines += [f"  {name} {value:.3f}" for name, value in routed.features]
+    return "\n".join(lines)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from skillpager.cli.messages import listening, note, reported
-from skillpager.cli.options import OfferedFolders, PagerOptions, UnscopedOptions
+from skillpager.cli.options import IndexOptions, SkillFolders
 from skillpager.errors import require_extra
 from skillpager.http.options import ServerOptions, check_options
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 @reported
 def serve(
-    folders: OfferedFolders = None,
+    folders: SkillFolders = None,
     *,
     limits: ServerOptions,
-    options: UnscopedOptions,
+    options: IndexOptions,
 ) -> None:
     """Serve pages over HTTP until interrupted.
 
@@ -75,7 +75,7 @@ def _print_access() -> None:
 
 
 def _open_again(
-    listen: Callable[[], None], folders: Sequence[Path], options: PagerOptions, *, access_log: bool
+    listen: Callable[[], None], folders: Sequence[Path], options: IndexOptions, *, access_log: bool
 ) -> "Library":
     """Return the skills on offer in another process of the service, whose messages are as in the first."""
     from skillpager.cli.session import open_library

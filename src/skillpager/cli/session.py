@@ -1,4 +1,4 @@
-"""The objects that a command works with: settings with its options applied, a pager, and the skill."""
+"""The objects that a command works with: settings with its options applied, a pager, skills and the query."""
 
 import shlex
 import subprocess
@@ -8,9 +8,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from skillpager.cli.list import check_folders
 from skillpager.cli.messages import UsageError, are_notes_shown, note, warn
-from skillpager.cli.options import PagerOptions
+from skillpager.cli.options import PagerOptions, StoreOptions
 from skillpager.errors import SettingsError, SkillError, install_command
 from skillpager.library import Library, locate, settings_filter
 from skillpager.library.agent_folders import search_folders, shown_folders
@@ -31,13 +30,13 @@ from skillpager.types import TokenCounter
 if TYPE_CHECKING:
     from skillpager.library.published import PublishedSkills
     from skillpager.pager import SkillPager
-    from skillpager.types import ManagedStore, Skill, SkillIndex, Store
+    from skillpager.types import Skill, SkillIndex, Store
 
 STDIN = "-"
 STDIN_PLACE = "stdin"
 
 
-def choose_settings(options: PagerOptions, *, faults: list[SettingsError] | None = None) -> Settings:
+def choose_settings(options: StoreOptions, *, faults: list[SettingsError] | None = None) -> Settings:
     """Return the settings of this process, with options applied; `faults` as in `load_settings`."""
     chosen = {name: value for name, value in asdict(options).items() if value}
     try:
@@ -52,14 +51,7 @@ def library_name(settings: Settings) -> str | None:
     return settings.library if settings.store and settings.library != NO_LIBRARY else None
 
 
-def open_store(settings: Settings) -> "ManagedStore":
-    """Return the store of these settings."""
-    from skillpager.factories import make_store
-
-    return make_store(settings)
-
-
-def open_pager(options: PagerOptions, *, show_batches: bool = True) -> "SkillPager":
+def open_pager(options: StoreOptions, *, show_batches: bool = True) -> "SkillPager":
     """Return a pager with the options applied; on a terminal it shows the progress of an LLM classifier."""
     # numpy and the splitter, which commands without a pager need not load
     from skillpager.pager import SkillPager
@@ -72,8 +64,15 @@ def open_pager(options: PagerOptions, *, show_batches: bool = True) -> "SkillPag
     return SkillPager(settings=choose_settings(options), progress=print_batch if watched else None)
 
 
+def check_folders(folders: Sequence[Path]) -> None:
+    """Raise a `SkillError` for an argument that is not a folder."""
+    for folder in folders:
+        if not folder.is_dir():
+            raise SkillError(f"{folder} is not a folder: name folders that contain skills.")
+
+
 def open_library(
-    folders: Sequence[Path], options: PagerOptions, *, counts: bool = True, search: bool = True
+    folders: Sequence[Path], options: StoreOptions, *, counts: bool = True, search: bool = True
 ) -> Library:
     """Return the skills of folders, with the options applied; their pager is made when needed.
 
@@ -81,19 +80,19 @@ def open_library(
         folders: The folders; none for the conventional ones.
         options: Options of the command.
         counts: Whether the command shows counts of tokens.
-        search: Search at once, and say if there are no skills.
+        search: Search at once, and print a note if there are no skills.
     """
     check_folders(folders)
     settings = choose_settings(options)
     if counts:
         report_estimates(default_counter())
     library = library_of(folders or search_folders(settings.skills_dir), options, settings)
-    if search:
-        report_no_skills(library)
+    if search and (missing := missing_skills(library)):
+        note(missing)
     return library
 
 
-def library_of(folders: Sequence[Path], options: PagerOptions, settings: Settings) -> Library:
+def library_of(folders: Sequence[Path], options: StoreOptions, settings: Settings) -> Library:
     """Return the skills of folders that the settings let pass; their pager is made when needed."""
     return Library(
         lambda: open_pager(options, show_batches=False),
@@ -102,6 +101,15 @@ def library_of(folders: Sequence[Path], options: PagerOptions, settings: Setting
         keep=settings_filter(settings),
         published=library_name(settings),
     )
+
+
+def missing_skills(library: Library) -> str:
+    """Return in words that a library has no skills; an empty text if it has some."""
+    if library.skills():
+        return ""
+    wanted = " that the settings `trusted` and `licences` let pass" if library.keep else ""
+    published = f" and in the library {library.place}" if library.place else ""
+    return f"no skills{wanted} in {shown_folders(library.folders)}{published}"
 
 
 def open_published(settings: Settings, store: "Store | None" = None) -> "PublishedSkills | None":
@@ -114,30 +122,17 @@ def open_published(settings: Settings, store: "Store | None" = None) -> "Publish
     library = library_name(settings)
     if library is None:
         return None
+    from skillpager.factories import make_store
     from skillpager.library.published import published_skills
 
-    return published_skills(open_store(settings) if store is None else store, library)
+    return published_skills(make_store(settings) if store is None else store, library)
 
 
-def report_no_skills(library: Library) -> None:
-    """Print a note if a library has no skills."""
-    if missing := missing_skills(library):
-        note(missing)
-
-
-def missing_skills(library: Library) -> str:
-    """Return which skills a library lacks that has none; else an empty text."""
-    if library.skills():
-        return ""
-    wanted = " that the settings `trusted` and `licences` let pass" if library.keep else ""
-    published = f" and in the library {library.place}" if library.place else ""
-    return f"no skills{wanted} in {shown_folders(library.folders)}{published}"
-
-
-def load_skill(pager: "SkillPager", skill: str, *, after: str = "") -> "SkillIndex":
-    """Return the index of the skill that SKILL names, and print its warnings; `after` as in `find_source`."""
-    index = pager.index(find_source(skill, pager, after=after))
-    report_warnings(index)
+def load_skill(pager: "SkillPager", source: "Path | str | Skill") -> "SkillIndex":
+    """Return the index of a skill, and print the skill's warnings."""
+    index = pager.index(source)
+    for warning in index.skill.warnings:
+        warn(f"{index.skill.name}: {warning}")
     return index
 
 
@@ -151,38 +146,28 @@ def find_source(skill: str, pager: "SkillPager", *, after: str = "") -> "Path | 
 
     Raises:
         SkillError: There is no such skill, or stdin is not UTF-8 text.
+        StoreError: The store with published skills cannot be read.
         UsageError: `after` is the skill.
     """
     settings = pager.settings
-    if skill != STDIN:
-        try:
-            return find_skill(skill, settings)
-        except SkillError:
-            if (published := find_published(skill, pager)) is not None:
-                return published
-            if _is_skill(after):
-                raise UsageError(f"{skill!r} is no skill, but {after!r} is: SKILL comes first.") from None
-            raise
-    _tell_how_to_end("skill")
-    # a few bytes over the limit are enough for the pager to see that it is too large and refuse it
-    data = sys.stdin.buffer.read(settings.max_bytes + 8)
-    text = decode(data, STDIN_PLACE, complete=len(data) <= settings.max_bytes)
-    # the pager takes a string without a line break for a path
-    return text if "\n" in text or "\r" in text else f"{text}\n"
-
-
-def find_published(name: str, pager: "SkillPager") -> "Skill | None":
-    """Return the skill of this name in the store's library; None if there is none, or no such store.
-
-    Raises:
-        StoreError: The store cannot be read.
-    """
-    published = open_published(pager.settings, pager.store)
-    if published is None:
-        return None
-    # lists show the name behind that of the library
-    found = published.find(name.removeprefix(f"{pager.settings.library}:"))
-    return None if found is None else found.read(scope=pager.settings.scope)
+    if skill == STDIN:
+        _explain_end("skill")
+        # a few bytes over the limit are enough for the pager to see that it is too large and refuse it
+        data = sys.stdin.buffer.read(settings.max_bytes + 8)
+        text = decode(data, STDIN_PLACE, complete=len(data) <= settings.max_bytes)
+        # the pager takes a string without a line break for a path
+        return text if "\n" in text or "\r" in text else f"{text}\n"
+    try:
+        return find_skill(skill, settings)
+    except SkillError:
+        if (published := open_published(settings, pager.store)) is not None:
+            # lists show the name behind that of the library
+            found = published.find(skill.removeprefix(f"{settings.library}:"))
+            if found is not None:
+                return found.read(scope=settings.scope)
+        if _is_skill(after):
+            raise UsageError(f"{skill!r} is no skill, but {after!r} is: SKILL comes first.") from None
+        raise
 
 
 def _is_skill(text: str) -> bool:
@@ -194,8 +179,8 @@ def _is_skill(text: str) -> bool:
         return False
 
 
-def _tell_how_to_end(what: str) -> None:
-    """Say that the command waits for input, if that is typed."""
+def _explain_end(what: str) -> None:
+    """Print how to end the input of a command, if that is typed."""
     if sys.stdin.isatty():
         end = "Ctrl-Z and Enter" if sys.platform == "win32" else "Ctrl-D on a line of its own"
         note(f"Type the {what}; {end} ends it.")
@@ -216,7 +201,7 @@ def read_query(query: str, *, skill: str) -> str:
     if query == STDIN:
         if skill == STDIN:
             raise UsageError("SKILL and QUERY cannot both come from stdin: pass one of them as an argument.")
-        _tell_how_to_end("query")
+        _explain_end("query")
         query = sys.stdin.buffer.read().decode(errors="surrogateescape").strip()
     try:
         query.encode()
@@ -225,35 +210,22 @@ def read_query(query: str, *, skill: str) -> str:
     return query
 
 
-def show_command(skill: str, options: PagerOptions) -> str:
-    """Return the command that prints nodes of `skill` when their ids follow it; empty for stdin."""
-    return _command("show", skill, options)
-
-
-def nodes_command(skill: str, options: PagerOptions) -> str:
-    """Return the command that lists all nodes of `skill`; empty for stdin."""
-    return _command("outline", skill, options, "--nodes")
-
-
-def _command(name: str, skill: str, options: PagerOptions, *flags: str) -> str:
+def node_command(name: str, skill: str, options: PagerOptions, *flags: str) -> str:
+    """Return the command `show` or `outline` for the nodes of a skill, with its options; empty for stdin."""
     if skill == STDIN:
         return ""
-    words = ["skillpager", name, skill, *flags]
     # a page must not show a password; without the option the command reads the same nodes, from another index
     store = options.store if options.store and hide_secrets(options.store) == options.store else None
-    chosen = (
-        *(("--scope", options.scope), ("--cache-dir", options.cache_dir)),
-        *(("--store", store), ("--library", options.library)),
-    )
-    for option, value in chosen:
-        words += [option, str(value)] if value else []
+    words = ["skillpager", name, skill, *flags]
+    chosen = {
+        "scope": options.scope,
+        "cache-dir": options.cache_dir,
+        "store": store,
+        "library": options.library,
+    }
+    for option, value in chosen.items():
+        words += [f"--{option}", str(value)] if value else []
     return subprocess.list2cmdline(words) if sys.platform == "win32" else shlex.join(words)
-
-
-def report_warnings(index: "SkillIndex") -> None:
-    """Print the warnings of a skill to stderr."""
-    for warning in index.skill.warnings:
-        warn(f"{index.skill.name}: {warning}")
 
 
 def report_estimates(counter: TokenCounter) -> None:

@@ -28,7 +28,7 @@ from skillpager.bench.cli.route import route
 from skillpager.bench.cli.validate import app as validate_app
 from skillpager.bench.run.suites import ABLATIONS, SUITES, SWEEPS, suite, sweep_methods
 from skillpager.cli.messages import UsageError, note, print_json, print_text, reported, warn
-from skillpager.cli.options import AsJson, CacheDir, IndexOptions
+from skillpager.cli.options import AsJson, CacheDir, IndexOptions, StoreOptions
 from skillpager.cli.views import print_table, progress_bar
 
 if TYPE_CHECKING:
@@ -87,7 +87,8 @@ def run(
     parts = split_labels(methods)
     suites = {name: suite(name) for name in parts if name in SUITES}
     single = [label for label in parts if label not in SUITES]
-    _run_and_judge({**suites, **({CHOSEN: single} if single else {})}, place, how, asked)
+    chosen = {**suites, **({CHOSEN: single} if single else {})}
+    _run_and_judge(chosen, place, how, ModelOptions(**asdict(asked)))
 
 
 @app.command()
@@ -240,7 +241,7 @@ def _make_contexts(
     from skillpager.cli.session import choose_settings
 
     check_judge(how.judge, JUDGES)
-    settings = choose_settings(IndexOptions(how.encoder, how.cache_dir, classifier=how.classifier))
+    settings = choose_settings(IndexOptions(how.cache_dir, encoder=how.encoder, classifier=how.classifier))
     plan = Plan(
         run_settings(settings, style=how.style or "plain"),
         keep_contexts=how.contexts,
@@ -263,7 +264,7 @@ def _write_report(
     from skillpager.bench.report.report import write_report
     from skillpager.cli.session import open_pager
 
-    pager = open_pager(IndexOptions(cache_dir=cache_dir))
+    pager = open_pager(StoreOptions(cache_dir))
     written = write_report(
         folder,
         judge=folder.find_judge(judge),
