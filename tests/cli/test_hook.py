@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from cli_process import SAMPLES, Ran, command, environment, invoke, run
-from skillpager.cli.hook import MOST_CHARS, read_prompt
-from skillpager.cli.hook_sessions import MAX_SESSIONS, MAX_SKILLS, ShownNodes
+from skillpager.cli.hook import MAX_SESSIONS, MAX_SKILLS, MOST_CHARS, ShownNodes, read_prompt
 from skillpager.tokens import default_counter
 
 QUERY = "Restore a single table from last night's PostgreSQL dump."

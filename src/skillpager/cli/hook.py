@@ -5,12 +5,14 @@ and adds the context that the command prints. To it exit code 2 means that the p
 other but 0 is an error that the user sees. So whatever fails is a note on stderr, and the exit code is 0.
 """
 
+import hashlib
 import json
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,10 +22,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from skillpager.cli.messages import are_notes_shown, note, print_json, reported
-from skillpager.cli.options import CacheDir
+from skillpager.cli.options import CacheDir, PagerOptions, SkillsDirs, StoreOptions
+from skillpager.errors import SettingsError
+from skillpager.files import make_private_folder, read_bounded, write_file
 
 if TYPE_CHECKING:
-    from skillpager.cli.hook_sessions import ShownNodes
     from skillpager.library import Library
     from skillpager.library.library_page import LibraryPage
 
@@ -33,16 +36,22 @@ EVENT = "UserPromptSubmit"
 DEFAULT_MAX_TOKENS = 1_000
 # Claude Code puts context of more than 10,000 characters into a file, and shows its model 2 kB of it
 MAX_CHARS = 9_500
-# a prompt waits so long for its page at most
+# longest wait of a prompt for its page
 DEFAULT_SECONDS = 5.0
 # nobody asked for a page, so it takes a likelier skill than a search does
 LEAST_CHANCE = 0.4
 MAX_INPUT_BYTES = 10_000_000
 # of a long prompt, such as one with a log pasted into it, the beginning and the end are searched for
 MOST_CHARS = 8_000
-# for so long no second process brings the catalog up to date
+# seconds in which no second process brings the catalog up to date
 PREPARE_SECONDS = 600
 TRIM = 0.9
+# folder in the cache with a file for each session: the ids of the nodes that it was shown
+FOLDER = "hook"
+# sessions that are remembered, and versions of skills in each; the least recently used are dropped
+MAX_SESSIONS = 100
+MAX_SKILLS = 64
+MAX_BYTES = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +67,7 @@ class Prompt:
 class HookOptions:
     """The folders and limits of the hook."""
 
-    skills_dirs: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--skills-dir",
-            metavar="DIR",
-            help="Further folder of skills to search; may be repeated.",
-        ),
-    ] = None
+    skills_dirs: SkillsDirs = None
     max_tokens: Annotated[
         int,
         typer.Option(
@@ -118,23 +120,22 @@ def hook(
       skillpager hook --skills-dir examples/skills --prepare
     """
     if prepare:
-        _open_library(options, None).prepare()
+        _open_library(options, None)[0].prepare()
         return
     if sys.stdin.isatty():
-        note("an agent runs this command with each prompt, and tells it the prompt on stdin (docs/hosts.md)")
+        note("an agent runs this command with each prompt, and sends it the prompt on stdin (docs/hosts.md)")
         return
     prompt = read_prompt(sys.stdin.buffer.read(MAX_INPUT_BYTES))
     # a command of the agent names what it needs
     if prompt is None or not prompt.text.strip() or prompt.text.lstrip().startswith("/"):
         return
-    answers: list[dict[str, object]] = []
-    faults: list[BaseException] = []
+    made: Future[list[dict[str, object]]] = Future()
 
     def work() -> None:
         try:
-            answers.extend(_answer(prompt, options))
+            made.set_result(_answer(prompt, options))
         except BaseException as fault:  # it is raised where it is reported
-            faults.append(fault)
+            made.set_exception(fault)
 
     worker = Thread(target=work, daemon=True)
     worker.start()
@@ -144,9 +145,7 @@ def hook(
         _prepare_aside(options)
         sys.stderr.flush()
         os._exit(0)  # an ordinary exit would wait for the worker
-    for fault in faults:
-        raise fault
-    for answer in answers:
+    for answer in made.result():
         print_json(answer)
 
 
@@ -156,8 +155,6 @@ def read_prompt(data: bytes) -> Prompt | None:
     Raises:
         SettingsError: The data are not a JSON object.
     """
-    from skillpager.errors import SettingsError
-
     try:
         event = json.loads(data)
     except (ValueError, RecursionError):
@@ -175,13 +172,10 @@ def read_prompt(data: bytes) -> Prompt | None:
 
 
 def _answer(prompt: Prompt, options: HookOptions) -> list[dict[str, object]]:
-    """Return what the agent is told, if there is anything to tell."""
-    from skillpager.cli.hook_sessions import ShownNodes
-    from skillpager.settings import cache_folder
-
+    """Return what the agent gets to read, if anything."""
     started = time.perf_counter()
-    library = _open_library(options, prompt.folder)
-    shown = ShownNodes(cache_folder(library.pager.settings), "" if options.resend else prompt.session)
+    library, cache = _open_library(options, prompt.folder)
+    shown = ShownNodes(cache, "" if options.resend else prompt.session)
     made = _make_page(library, prompt, options, shown)
     if made is None:
         return []
@@ -197,22 +191,22 @@ def _answer(prompt: Prompt, options: HookOptions) -> list[dict[str, object]]:
     return [{**answer, "systemMessage": cost} if are_notes_shown() else answer]
 
 
-def _open_library(options: HookOptions, project: Path | None) -> "Library":
-    from skillpager.cli.options import PagerOptions
+def _open_library(options: HookOptions, project: Path | None) -> "tuple[Library, Path]":
+    """Return the skills for a prompt, and the folder of the cache."""
     from skillpager.cli.session import choose_settings, library_of
     from skillpager.library.agent_folders import search_folders
+    from skillpager.settings import cache_folder
 
-    chosen = PagerOptions(cache_dir=options.cache_dir)
-    settings = choose_settings(chosen)
+    place = StoreOptions(options.cache_dir)
+    settings = choose_settings(place)
     folders = search_folders([*(options.skills_dirs or ()), *settings.skills_dir], project=project)
-    return library_of(folders, chosen, settings)
+    return library_of(folders, place, settings), cache_folder(settings)
 
 
 def _make_page(
     library: "Library", prompt: Prompt, options: HookOptions, shown: "ShownNodes"
 ) -> "LibraryPage | None":
     """Return the page of a prompt; None if no skill is likely enough, or nothing of it is new or fits."""
-    from skillpager.cli.options import PagerOptions
     from skillpager.cli.page import show_command
     from skillpager.pages.gaps import not_covered
     from skillpager.types import Style
@@ -238,20 +232,16 @@ def _make_page(
 
 def _prepare_aside(options: HookOptions) -> None:
     """Bring the catalog of skills up to date in a process that outlives this one, if none is at it."""
-    from skillpager.cli.hook_sessions import FOLDER
-    from skillpager.cli.options import PagerOptions
-    from skillpager.cli.session import choose_settings
-    from skillpager.files import make_private_folder
-    from skillpager.settings import cache_folder
-
-    mark = cache_folder(choose_settings(PagerOptions(cache_dir=options.cache_dir))) / FOLDER / "preparing"
+    mark = _open_library(options, None)[1] / FOLDER / "preparing"
+    words = [word for folder in options.skills_dirs or () for word in ("--skills-dir", str(folder))]
+    words += ["--cache-dir", str(options.cache_dir)] if options.cache_dir else []
     with suppress(OSError):
         if mark.exists() and time.time() - mark.stat().st_mtime < PREPARE_SECONDS:
             return
         make_private_folder(mark.parent)
         mark.touch()
         subprocess.Popen(
-            [sys.executable, "-P", "-m", "skillpager", NAME, "--prepare", *_words(options)],
+            [sys.executable, "-P", "-m", "skillpager", NAME, "--prepare", *words],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -259,6 +249,39 @@ def _prepare_aside(options: HookOptions) -> None:
         )
 
 
-def _words(options: HookOptions) -> Sequence[str]:
-    words = [word for folder in options.skills_dirs or () for word in ("--skills-dir", str(folder))]
-    return [*words, *(("--cache-dir", str(options.cache_dir)) if options.cache_dir else ())]
+class ShownNodes:
+    """The nodes that a session was shown, by the key of their index.
+
+    What cannot be read or written is as if nothing had been shown: the nodes are then shown again.
+
+    Args:
+        cache: The cache folder.
+        session: The agent's id of its session; empty for a session that is not remembered.
+    """
+
+    def __init__(self, cache: Path, session: str) -> None:
+        name = hashlib.sha256(session.encode(errors="surrogatepass")).hexdigest()[:24]
+        self._file = cache / FOLDER / f"{name}.json" if session else None
+        self._nodes: dict[str, list[str]] = {}
+        with suppress(OSError, ValueError, TypeError, AttributeError):
+            data = json.loads(read_bounded(self._file, MAX_BYTES)) if self._file else {}
+            self._nodes = {str(key): [str(node) for node in nodes] for key, nodes in data.items()}
+
+    def of(self, key: str) -> Collection[str]:
+        """Return the ids of the nodes of this index that were shown."""
+        return frozenset(self._nodes.get(key, ()))
+
+    def add(self, shown: Iterable[tuple[str, Collection[str]]]) -> None:
+        """Record that nodes are shown: their ids by the key of their index."""
+        if self._file is None:
+            return
+        for key, nodes in shown:
+            known = self._nodes.pop(key, [])  # the skill used last stands last
+            self._nodes[key] = [*known, *(node for node in nodes if node not in known)]
+        kept = dict(list(self._nodes.items())[-MAX_SKILLS:])
+        with suppress(OSError):
+            make_private_folder(self._file.parent)
+            write_file(self._file, json.dumps(kept))
+            files = sorted(self._file.parent.glob("*.json"), key=lambda file: file.stat().st_mtime)
+            for old in files[:-MAX_SESSIONS]:
+                old.unlink(missing_ok=True)

@@ -3,7 +3,7 @@
 import os
 import signal
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from skillpager.cli import session
 from skillpager.cli.messages import (
     FAILED,
     MAX_WARNINGS,
@@ -24,8 +25,11 @@ from skillpager.cli.messages import (
     warn_of_some,
 )
 from skillpager.cli.options import AsJson, PagerOptions
-from skillpager.cli.views import counted, print_table, progress_bar
+from skillpager.cli.views import byte_count, counted, print_table, progress_bar
 from skillpager.errors import EncoderError, SkillError
+from skillpager.library import Library, discover
+from skillpager.library.agent_folders import search_folders, shown_folders
+from skillpager.parsing.skill import ENTRY_FILE, ENTRY_NAMES, read_skill
 
 if TYPE_CHECKING:
     from skillpager.bulk import Outcome, Source
@@ -94,15 +98,16 @@ def index(
       skillpager index examples/skills/git-bisect examples/skills/postgres-backup/SKILL.md --json
     """
     from skillpager.bulk import index_skills
-    from skillpager.cli.session import open_pager, report_estimates
 
     started = time.monotonic()
-    pager = open_pager(options, show_batches=False)
+    pager = session.open_pager(options, show_batches=False)
     pager.store.entries()  # a store that cannot be used is an error: better before the work than after it
-    publishing = open_library_to_publish(pager, prune=prune)
+    library = session.library_name(pager.settings)
+    if prune and library is None:
+        raise UsageError("--prune needs a library: name a PostgreSQL database with --store.")
     try:
         found = prepare_routing(pager, paths or [])
-        publisher = None if publishing is None else publishing(found)
+        publisher = None if library is None else _open_publisher(pager.store, library, found)
         targets = find_targets(paths or [], pager.settings, found)
         finished = None if publisher is None else partial(publish_skill, publisher, pager)
         with progress_bar("skills") as progress, cleaned_up_on_sigterm():
@@ -110,16 +115,17 @@ def index(
     except KeyboardInterrupt:
         note("interrupted: what is done is kept, and the same command goes on from there")
         raise
+    complete = all(outcome.stored for outcome in outcomes)
     if any(outcome.error is None for outcome in outcomes):
-        report_estimates(pager.token_counter)
+        session.report_estimates(pager.token_counter)
     print_outcomes(outcomes, exact=pager.token_counter.exact, as_json=as_json)
     if len(outcomes) > 1:
         note(summary(outcomes, seconds=time.monotonic() - started))
     if lost := sum(outcome.error is None and not outcome.stored for outcome in outcomes):
         warn(f"{counted(lost, 'index', 'indexes')} not kept: {loss_reason(pager.store)}")
     if publisher is not None:
-        report_published(publisher, prune=prune, complete=all(outcome.stored for outcome in outcomes))
-    if not all(outcome.stored for outcome in outcomes):
+        report_published(publisher, prune=prune, complete=complete)
+    if not complete:
         raise typer.Exit(FAILED)
 
 
@@ -139,9 +145,6 @@ def cleaned_up_on_sigterm() -> Iterator[None]:
 
 def prepare_routing(pager: "SkillPager", texts: Sequence[str]) -> list["FoundSkill"]:
     """Return the skills below the folders among the arguments, or all known ones, ready to be routed to."""
-    from skillpager.library import Library
-    from skillpager.library.agent_folders import search_folders
-
     folders = [Path(text) for text in texts if Path(text).is_dir()]
     if not texts:
         folders = search_folders(pager.settings.skills_dir)
@@ -168,8 +171,6 @@ def find_targets(
         SkillError: There are no arguments, and no skill is found anywhere.
     """
     from skillpager.bulk import failed_source, path_source, plain_path, source_of
-    from skillpager.library import discover
-    from skillpager.library.agent_folders import search_folders, shown_folders
 
     targets: dict[str, Source] = {}  # by address or real path
 
@@ -202,11 +203,7 @@ def _paths_below(text: str, settings: "Settings", found: set[Path]) -> list[Path
     Raises:
         SkillError: There is no such place, or no skill in it.
     """
-    from skillpager.cli.session import find_skill
-    from skillpager.library import discover
-    from skillpager.parsing.skill import ENTRY_FILE, ENTRY_NAMES
-
-    path = find_skill(text, settings)
+    path = session.find_skill(text, settings)
     below = [path] if path in found else [place for place in found if path in place.parents]
     below = sorted(below) or [skill.path for skill in discover([path])]
     if not below and path.is_dir() and not any((path / name).exists() for name in ENTRY_NAMES):
@@ -214,34 +211,19 @@ def _paths_below(text: str, settings: "Settings", found: set[Path]) -> list[Path
     return below or [path]  # a file that is not a skill: indexing it gives the error message
 
 
-def open_library_to_publish(
-    pager: "SkillPager", *, prune: bool
-) -> "Callable[[Sequence[FoundSkill]], Publisher] | None":
-    """Return a function that opens the library of the pager's store to publish; None if there is none.
-
-    Raises:
-        UsageError: There is none, and skills are to be taken out of it.
-    """
-    from skillpager.cli.session import library_name
-
-    name = library_name(pager.settings)
-    if name is None:
-        if prune:
-            raise UsageError("--prune needs a library: name a PostgreSQL database with --store.")
-        return None
+def _open_publisher(store: "Store", library: str, found: "Sequence[FoundSkill]") -> "Publisher":
+    """Return what publishes the skills of this run in a library of a PostgreSQL store."""
     from skillpager.library.published import Publisher
     from skillpager.stores.postgres import PostgresStore
 
-    store = pager.store
     assert isinstance(store, PostgresStore)
-    library = store.library(name)
-    return lambda found: Publisher(library, found)
+    return Publisher(store.library(library), found)
 
 
 def report_published(publisher: "Publisher", *, prune: bool, complete: bool) -> None:
     """Print what was published; with `prune`, take the other skills out of the library before."""
-    said = f"{counted(len(publisher.names), 'skill')} in the library {publisher.place}"
-    note(f"{said}: {publisher.changed:,} new or changed")
+    count = f"{counted(len(publisher.names), 'skill')} in the library {publisher.place}"
+    note(f"{count}: {publisher.changed:,} new or changed")
     if prune and complete:
         removed = publisher.prune()
         note(f"{counted(len(removed), 'skill')} removed{': ' if removed else ''}{', '.join(removed)}")
@@ -260,7 +242,6 @@ def publish_skill(publisher: "Publisher", pager: "SkillPager", outcome: "Outcome
     """
     from skillpager.indexing import index_key
     from skillpager.library import skill_faults
-    from skillpager.parsing.skill import read_skill
 
     path, key = Path(outcome.place), outcome.key
     if pager.settings.scope == "body":
@@ -307,15 +288,14 @@ def print_outcomes(outcomes: "Sequence[Outcome]", *, exact: bool, as_json: bool)
             shown = took if outcome.stored else "not kept"  # evicted by those behind it
             rows.append([outcome.name, f"{outcome.nodes:,}", tokens, shown, outcome.place])
         print_table(["skill", "nodes", "tokens", "time", "path"], rows, right=["nodes", "tokens", "time"])
-    said = [f"{outcome.name}: {warning}" for outcome in indexed for warning in outcome.warnings]
-    warn_of_some(said, remedy="`skillpager library check` reports them by skill")
+    warnings = [f"{outcome.name}: {warning}" for outcome in indexed for warning in outcome.warnings]
+    warn_of_some(warnings, remedy="`skillpager library check` reports them by skill")
     for _, error in failed if as_json or is_verbose() else failed[:MAX_WARNINGS]:
         print_error(error, as_json=as_json)
 
 
 def loss_reason(store: "Store") -> str:
     """Return in words why indexes that were stored are gone at the end of the run, and what to do."""
-    from skillpager.cli.views import byte_count
     from skillpager.stores import SqliteStore
 
     if isinstance(store, SqliteStore) and store.max_bytes is not None:
@@ -326,12 +306,10 @@ def loss_reason(store: "Store") -> str:
 
 def summary(outcomes: "Sequence[Outcome]", *, seconds: float) -> str:
     """Return in one line what became of the skills, and how fast."""
-    from skillpager.cli.views import counted
-
     failed = sum(outcome.error is not None for outcome in outcomes)
     cached = sum(outcome.cached and outcome.error is None for outcome in outcomes)
     new = len(outcomes) - failed - cached
     parts = [f"{new:,} indexed", f"{cached:,} not changed", f"{failed:,} failed"]
-    said = ", ".join(part for part in parts if not part.startswith("0 "))
+    counts = ", ".join(part for part in parts if not part.startswith("0 "))
     speed = f", {new / seconds:.1f} a second" if new > 1 else ""
-    return f"{counted(len(outcomes), 'skill')}: {said}; {seconds:,.1f} s{speed}"
+    return f"{counted(len(outcomes), 'skill')}: {counts}; {seconds:,.1f} s{speed}"

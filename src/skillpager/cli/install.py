@@ -1,20 +1,33 @@
 """`skillpager install`, `uninstall` and `stub`: set up the agents on this machine."""
 
 import shutil
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from skillpager.cli.messages import UsageError, confirm, note, print_json, print_text, reported, warn
-from skillpager.cli.options import AsJson, SkillArgument, Yes, completion
+from skillpager.cli.options import AsJson, SkillArgument, SkillsDirs, Yes, completion
+from skillpager.cli.session import STDIN, find_skill
+from skillpager.cli.views import print_table
 from skillpager.errors import SettingsError, install_command
-
-if TYPE_CHECKING:
-    from skillpager.install.changes import Change
-    from skillpager.install.hosts import Host
+from skillpager.install.changes import Change, diff, installed_entry, plan_install, plan_uninstall, write
+from skillpager.install.hosts import (
+    HOOKS,
+    HOSTS,
+    SCOPES,
+    Host,
+    Places,
+    file_of,
+    find_host,
+    hook_entry,
+    is_used,
+    own_command,
+    server_entry,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +69,7 @@ class InstallOptions:
 @reported
 def install(
     options: InstallOptions,
-    skills_dirs: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--skills-dir",
-            metavar="DIR",
-            help="Further folder of skills to offer; may be repeated.",
-        ),
-    ] = None,
+    skills_dirs: SkillsDirs = None,
 ) -> None:
     """Add SkillPager's MCP server to an agent, or with --hook a hook.
 
@@ -78,26 +84,16 @@ def install(
       skillpager install --agent vscode --scope project --skills-dir examples/skills --yes
       skillpager install --agent claude-code --hook --dry-run
     """
-    from skillpager.install.changes import installed_entry, plan_install
-    from skillpager.install.hosts import (
-        Places,
-        file_of,
-        find_host,
-        hook_entry,
-        own_command,
-        server_entry,
-    )
-
     if options.agent is None:
         _print_hosts(options)
         return
-    host = find_host(options.agent, hook=options.hook)
-    file = file_of(host, options.scope, Places())
-    command = own_command(options.scope)
     for folder in skills_dirs or []:
         if not folder.is_dir():
             raise SettingsError(f"{folder} is not a folder: name folders that contain skills.")
     folders = [folder.resolve() for folder in skills_dirs or []]
+    host = find_host(options.agent, hook=options.hook)
+    file = file_of(host, options.scope, Places())
+    command = own_command(options.scope)
     now = installed_entry(host, file)
     if options.hook:
         entry = hook_entry(command, skills_dirs=folders, now=now)
@@ -105,7 +101,6 @@ def install(
         entry = server_entry(host, command, skills_dirs=folders, now=now)
     change = plan_install(host, file, entry, private=options.scope == "user")
     _make_change(change, host, options, keep=True)
-    _tell_other_scope(host, options)
     if options.scope == "project" and Path(command[0]).is_absolute():
         warn(f"{file} names {command[0]}, a path that other members of the project do not have.")
     if not options.hook and find_spec("mcp") is None:
@@ -125,18 +120,15 @@ def uninstall(options: InstallOptions) -> None:
       skillpager uninstall --agent claude-code --dry-run
       skillpager uninstall --agent cursor --scope project --yes
     """
-    from skillpager.install.changes import plan_uninstall
-    from skillpager.install.hosts import Places, file_of, find_host
-
     if options.agent is None:
         _print_hosts(options)
         return
     host = find_host(options.agent, hook=options.hook)
     change = plan_uninstall(host, file_of(host, options.scope, Places()))
     _make_change(change, host, options, keep=False)
-    _tell_other_scope(host, options)
-    if not options.hook:
-        _tell_hook(options)
+    for hook in [] if options.hook else [each for each in HOOKS if each.name == host.name]:
+        if installed_entry(hook, file_of(hook, options.scope, Places())):
+            warn(f"The hook stays: `skillpager uninstall --agent {hook.name} --hook` removes it.")
 
 
 @reported
@@ -169,7 +161,6 @@ def stub(
       skillpager stub examples/skills/postgres-backup
       skillpager stub examples/skills/git-bisect --out .agents/skills --max-tokens 2000
     """
-    from skillpager.cli.session import STDIN, find_skill
     from skillpager.install.stubs import write_stub
     from skillpager.settings import load_settings
 
@@ -186,10 +177,8 @@ def stub(
         warn("`skillpager` is not on the PATH of this shell, so agents will probably not find it either.")
 
 
-def _make_change(change: "Change", host: "Host", options: InstallOptions, *, keep: bool) -> None:
-    """Show a change, ask, and make it."""
-    from skillpager.install.changes import diff, write
-
+def _make_change(change: Change, host: Host, options: InstallOptions, *, keep: bool) -> None:
+    """Show a change, ask, and make it; warn if the agent's file of the other scope has an entry, too."""
     shown = diff(change)
     if options.as_json:
         print_json(
@@ -205,51 +194,31 @@ def _make_change(change: "Change", host: "Host", options: InstallOptions, *, kee
         confirm(f"Change {change.path}?", yes=options.yes, remedy=remedy)
         write(change, keep=keep)
         note(f"{change.path} changed: restart {host.title} if it is running.")
+    for scope, file in _files(host, Places()):
+        if scope != options.scope and installed_entry(host, file) is not None:
+            both = "runs both" if options.hook else "starts one of the two, most agents the project's"
+            flag = " --hook" if options.hook else ""
+            warn(
+                f"{file} has an entry for SkillPager too, and an agent {both}: `skillpager uninstall --agent "
+                f"{host.name} --scope {scope}{flag}` removes it."
+            )
 
 
-def _tell_other_scope(host: "Host", options: InstallOptions) -> None:
-    """Warn if the agent's other file has an entry too."""
-    from skillpager.install.changes import installed_entry
-    from skillpager.install.hosts import SCOPES, Places, file_of
-
-    (other,) = (each for each in SCOPES if each != options.scope)
-    try:
-        file = file_of(host, other, Places())
-    except SettingsError:
-        return
-    if installed_entry(host, file) is not None:
-        both = "runs both" if options.hook else "starts one of the two, most agents the project's"
-        flag = " --hook" if options.hook else ""
-        warn(
-            f"{file} has an entry for SkillPager too, and an agent {both}: `skillpager uninstall --agent "
-            f"{host.name} --scope {other}{flag}` removes it."
-        )
-
-
-def _tell_hook(options: InstallOptions) -> None:
-    """Warn if the agent still has the hook in the same scope."""
-    from skillpager.install.changes import installed_entry
-    from skillpager.install.hosts import HOOKS, Places, file_of
-
-    for host in HOOKS:
-        if host.name == options.agent and installed_entry(host, file_of(host, options.scope, Places())):
-            warn(f"The hook stays: `skillpager uninstall --agent {host.name} --hook` removes it.")
+def _files(host: Host, places: Places) -> list[tuple[str, Path]]:
+    """Return the files in which an agent may have an entry, by scope."""
+    found = []
+    for scope in SCOPES:
+        with suppress(SettingsError):  # it has no such file here
+            found.append((scope, file_of(host, scope, places)))
+    return found
 
 
 def _print_hosts(options: InstallOptions) -> None:
     """Print the known agents: whether they are on this machine, and whether they have SkillPager."""
-    from skillpager.cli.views import print_table
-    from skillpager.install.changes import installed_entry
-    from skillpager.install.hosts import HOOKS, HOSTS, SCOPES, Places, file_of, is_used
-
     places = Places()
     rows: list[dict[str, str | bool]] = []
     for host in HOOKS if options.hook else HOSTS:
-        for scope in SCOPES:
-            try:
-                file = file_of(host, scope, places)
-            except SettingsError:
-                continue
+        for scope, file in _files(host, places):
             state = {"found": is_used(host, places), "installed": installed_entry(host, file) is not None}
             rows.append({"agent": host.name, "scope": scope, "file": str(file), **state})
     if options.as_json:

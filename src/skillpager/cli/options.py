@@ -142,6 +142,10 @@ SkillFolders = Annotated[
         show_default=False,
     ),
 ]
+SkillsDirs = Annotated[
+    list[Path] | None,
+    typer.Option("--skills-dir", metavar="DIR", help="Further folder of skills; may be repeated."),
+]
 AsJson = Annotated[
     bool, typer.Option("--json", help="Print JSON; errors and warnings become JSON lines on stderr.")
 ]
