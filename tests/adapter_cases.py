@@ -23,16 +23,6 @@ MAX_NODES = 12
 PATIENCE = 5
 
 
-def golden_page(name: str) -> str:
-    """Return the golden page of a sample skill."""
-    return (golden.FOLDER / f"{name}.page.md").read_bytes().decode("utf-8")
-
-
-def show(name: str) -> str:
-    """Return the command that the golden page of a sample skill names."""
-    return f"skillpager show examples/skills/{name}"
-
-
 def expected_metadata(context: Page, name: str) -> list[dict[str, object]]:
     """Return what the metadata of a page's nodes must hold, told from the library's own values."""
     assert context.selection is not None

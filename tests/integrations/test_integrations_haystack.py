@@ -7,29 +7,23 @@ import re
 from pathlib import Path
 
 import pytest
-from haystack import Document, Pipeline
+from haystack import Pipeline
 from haystack.components.builders import PromptBuilder
 from haystack.core.errors import PipelineRuntimeError
 from haystack.core.serialization import allow_deserialization_module
 from haystack.dataclasses import FileContent, ImageContent
 from haystack.tools import SkillToolset
 from haystack.tools.errors import ToolInvocationError
-from pydantic import ValidationError
 
 from adapter_cases import (
-    MAX_NODES,
     NAME,
     NAMES,
     QUERY,
     SKILL,
     TEXT,
-    expected_metadata,
-    golden_page,
-    show,
     waiting_pager,
 )
 from conftest import SAMPLES
-from golden import QUERIES
 from messages import raises
 from skillpager import SkillPager
 from skillpager.errors import NodeNotFoundError, SettingsError, SkillError, UnknownSkillError
@@ -55,25 +49,6 @@ def inputs(**options: int) -> dict[str, dict[str, object]]:
 
 
 # ---- retriever
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_the_golden_page_is_the_same_as_a_document(name: str, pager: SkillPager) -> None:
-    retriever = SkillPagerRetriever(
-        SAMPLES / name, pager=pager, as_page=True, max_nodes=MAX_NODES, show=show(name)
-    )
-    [document] = retriever.run(QUERIES[name])["documents"]
-    assert document.content == golden_page(name)
-
-
-def test_documents_are_the_nodes_of_the_page_with_meta_and_score(pager: SkillPager) -> None:
-    documents = SkillPagerRetriever(SKILL, pager=pager, max_nodes=MAX_NODES).run(QUERY)["documents"]
-    context = pager.page(SKILL, QUERY, max_nodes=MAX_NODES)
-    assert [document.content for document in documents] == [node.text for node in context.nodes]
-    for document, expected in zip(documents, expected_metadata(context, NAME), strict=True):
-        assert expected.items() <= document.meta.items()
-        assert document.score == expected["relevance"]
-        assert Document.from_dict(document.to_dict()) == document
 
 
 def test_it_runs_in_a_pipeline_with_a_budget_of_the_call(pager: SkillPager) -> None:
@@ -103,7 +78,7 @@ def test_a_pipeline_is_written_and_read() -> None:
     again = Pipeline.loads(pipeline.dumps(), allowed_modules=["skillpager.*"])
     assert again == pipeline
     assert again.get_component("pager").options == pipeline.get_component("pager").options
-    assert again.get_component("pager").options.max_tokens == 300
+    assert (again.get_component("pager").max_tokens, again.get_component("pager").as_page) == (300, True)
 
 
 def test_with_a_pager_of_its_own_it_says_why_it_cannot_be_written(hashing_pager: SkillPager) -> None:
@@ -113,11 +88,6 @@ def test_with_a_pager_of_its_own_it_says_why_it_cannot_be_written(hashing_pager:
         SkillPagerStore([SAMPLES], pager=hashing_pager).to_dict()
 
 
-def test_an_unknown_option_is_refused_by_name() -> None:
-    with pytest.raises(ValidationError, match="max_token"):
-        SkillPagerRetriever(SKILL, max_token=3)  # type: ignore[call-arg]
-
-
 def test_errors_of_the_library_are_the_cause_of_the_pipelines(pager: SkillPager, tmp_path: Path) -> None:
     missing = SkillPagerRetriever(tmp_path / "missing", pager=pager)
     with raises(SkillError):
@@ -125,14 +95,6 @@ def test_errors_of_the_library_are_the_cause_of_the_pipelines(pager: SkillPager,
     with pytest.raises(PipelineRuntimeError, match="missing") as raised:
         pipeline_of(missing).run(inputs())
     assert isinstance(raised.value.__cause__, SkillError)
-
-
-def test_copies_share_the_pager_and_pickles_keep_its_parts(hashing_pager: SkillPager) -> None:
-    made = SkillPagerRetriever(SKILL, pager=hashing_pager, max_nodes=3)
-    assert copy.deepcopy(made).options.pager is hashing_pager
-    again = pickle.loads(pickle.dumps(made))
-    assert again.run(QUERY) == made.run(QUERY)
-    again.options.pager.close()
 
 
 # ---- store
@@ -168,15 +130,12 @@ def test_a_long_skill_is_loaded_as_a_page_whose_marks_name_the_toolsets_own_tool
     pager = store.options.chosen_pager
     assert pager.token_counter.count(page) <= 900
     assert f"read: {read.name} {LONG} L2-9]" in page
+    storage = "references/storage.md"
+    assert read.invoke(name=LONG, path=storage) == (SAMPLES / LONG / storage).read_text(encoding="utf-8")
     address = re.findall(r"^\[… (L\d+-\d+)", page, re.MULTILINE)[0]
     expanded = pager.expand(SAMPLES / LONG, address, scope="body")
     assert read.invoke(name=LONG, path=address) == expanded.text
     assert files == sorted(f"references/{path.name}" for path in (SAMPLES / LONG / "references").iterdir())
-
-
-def test_bundled_files_are_read_as_they_are(store: SkillPagerStore) -> None:
-    path = SAMPLES / LONG / "references" / "storage.md"
-    assert store.read_skill_file(LONG, "references/storage.md") == path.read_text(encoding="utf-8")
 
 
 def test_images_and_pdfs_are_read_as_such_and_other_bytes_refused(pager: SkillPager, tmp_path: Path) -> None:

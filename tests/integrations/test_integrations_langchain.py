@@ -1,8 +1,6 @@
 """LangChain: the retriever and the compressor, with the real package."""
 
 import asyncio
-import copy
-import pickle
 import warnings
 from pathlib import Path
 
@@ -15,40 +13,15 @@ from pydantic import ValidationError
 
 from adapter_cases import (
     MAX_NODES,
-    NAME,
-    NAMES,
     QUERY,
     SKILL,
     TEXT,
-    expected_metadata,
-    golden_page,
-    show,
     waiting_pager,
 )
 from conftest import SAMPLES
 from golden import QUERIES
-from messages import raises
 from skillpager import SkillPager
-from skillpager.errors import SettingsError, SkillError
 from skillpager.integrations.langchain import SkillPagerCompressor, SkillPagerRetriever
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_the_golden_page_is_the_same_as_a_document(name: str, pager: SkillPager) -> None:
-    retriever = SkillPagerRetriever(
-        skill=SAMPLES / name, pager=pager, as_page=True, max_nodes=MAX_NODES, show=show(name)
-    )
-    [document] = retriever.invoke(QUERIES[name])
-    assert document.page_content == golden_page(name)
-
-
-def test_documents_are_the_nodes_of_the_page_in_document_order(pager: SkillPager) -> None:
-    documents = SkillPagerRetriever(skill=SKILL, pager=pager, max_nodes=MAX_NODES).invoke(QUERY)
-    context = pager.page(SKILL, QUERY, max_nodes=MAX_NODES)
-    assert [document.page_content for document in documents] == [node.text for node in context.nodes]
-    for document, expected in zip(documents, expected_metadata(context, NAME), strict=True):
-        assert expected.items() <= document.metadata.items()
-        assert document.metadata["source"] == str(SKILL / "SKILL.md")
 
 
 def test_picks_are_told_from_small_gaps_that_are_shown(pager: SkillPager) -> None:
@@ -85,13 +58,6 @@ def test_lambda_mult_is_another_name_of_mmr_lambda(pager: SkillPager) -> None:
 def test_an_unknown_or_doubled_option_is_refused_by_name(wrong: dict[str, float]) -> None:
     with pytest.raises(ValidationError, match=r"max_token|lambda_mult"):
         SkillPagerRetriever(skill=SKILL, **wrong)
-
-
-def test_errors_of_the_library_pass_through(pager: SkillPager, tmp_path: Path) -> None:
-    with raises(SkillError):
-        SkillPagerRetriever(skill=tmp_path / "missing", pager=pager).invoke(QUERY)
-    with raises(SettingsError):
-        SkillPagerRetriever(skill=SKILL, pager=pager).invoke(" ")
 
 
 def test_it_runs_in_a_chain_and_in_batches(pager: SkillPager) -> None:
@@ -143,15 +109,6 @@ def test_it_is_written_and_read_as_langchain_does_it() -> None:
 def test_with_a_pager_of_its_own_it_says_that_it_cannot_be_written(hashing_pager: SkillPager) -> None:
     written = dumpd(SkillPagerRetriever(skill=SKILL, pager=hashing_pager))
     assert written["type"] == "not_implemented"
-
-
-def test_copies_share_the_pager_and_pickles_keep_its_parts(hashing_pager: SkillPager) -> None:
-    retriever = SkillPagerRetriever(skill=SKILL, pager=hashing_pager, max_nodes=3)
-    assert copy.deepcopy(retriever).pager is hashing_pager
-    again = pickle.loads(pickle.dumps(retriever))
-    assert again.pager is not hashing_pager
-    assert again.invoke(QUERY) == retriever.invoke(QUERY)
-    again.pager.close()
 
 
 def test_the_compressor_pages_each_document_and_keeps_order_ids_and_metadata(pager: SkillPager) -> None:

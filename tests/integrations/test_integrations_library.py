@@ -1,18 +1,16 @@
 """Retrievers over a whole library, with the real packages: LangChain, LlamaIndex, Haystack."""
 
-import asyncio
 import copy
 import pickle
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from haystack import Pipeline
-from langchain_core.load import dumps, loads
 from llama_index.core.schema import MetadataMode
 
+from adapter_cases import MAX_NODES, NAME, QUERY, SKILL, expected_metadata
 from conftest import SAMPLES
 from skillpager import SkillPager
 from skillpager.integrations import haystack, langchain, llama_index
@@ -25,15 +23,20 @@ Found = tuple[str, dict[str, Any], str]
 Retrieve = Callable[..., list[Found]]
 
 
+def kind_of(module: Any, options: dict[str, Any]) -> Any:
+    """Return the retriever over one skill if one is given, else that over a library."""
+    return module.SkillPagerRetriever if "skill" in options else module.SkillLibraryRetriever
+
+
 def with_langchain(query: str, **options: Any) -> list[Found]:
     """Retrieve with LangChain."""
-    documents = langchain.SkillLibraryRetriever(**options).invoke(query)
+    documents = kind_of(langchain, options)(**options).invoke(query)
     return [(found.page_content, found.metadata, str(found.id)) for found in documents]
 
 
 def with_llama_index(query: str, **options: Any) -> list[Found]:
     """Retrieve with LlamaIndex."""
-    found = llama_index.SkillLibraryRetriever(**options).retrieve(query)
+    found = kind_of(llama_index, options)(**options).retrieve(query)
     return [
         (each.node.get_content(MetadataMode.NONE), each.node.metadata, each.node.node_id) for each in found
     ]
@@ -41,11 +44,27 @@ def with_llama_index(query: str, **options: Any) -> list[Found]:
 
 def with_haystack(query: str, **options: Any) -> list[Found]:
     """Retrieve with Haystack."""
-    documents = haystack.SkillLibraryRetriever(**options).run(query)["documents"]
+    documents = kind_of(haystack, options)(**options).run(query)["documents"]
     return [(str(found.content), found.meta, found.id) for found in documents]
 
 
 RETRIEVERS = (with_langchain, with_llama_index, with_haystack)
+
+
+@pytest.mark.parametrize("retrieve", RETRIEVERS)
+def test_documents_are_the_nodes_of_a_skills_page_with_its_numbers(
+    retrieve: Retrieve, pager: SkillPager
+) -> None:
+    found = retrieve(QUERY, skill=SKILL, pager=pager, max_nodes=MAX_NODES)
+    page = pager.page(SKILL, QUERY, max_nodes=MAX_NODES)
+    assert [text for text, _, _ in found] == [node.text for node in page.nodes]
+    for (_, data, _), expected in zip(found, expected_metadata(page, NAME), strict=True):
+        assert expected.items() <= data.items()
+        assert data["source"] == str(SKILL / "SKILL.md")
+        # flat, as vector stores require
+        assert all(isinstance(value, str | int | float) for value in data.values())
+    [(text, *_)] = retrieve(QUERY, skill=SKILL, pager=pager, max_nodes=MAX_NODES, as_page=True, show="read")
+    assert text == pager.page(SKILL, QUERY, max_nodes=MAX_NODES, show="read").text
 
 
 @pytest.mark.parametrize("retrieve", RETRIEVERS)
@@ -97,10 +116,12 @@ def test_skills_that_only_the_user_may_start_are_not_retrieved(
 
 
 @pytest.mark.parametrize("retrieve", RETRIEVERS)
-@pytest.mark.parametrize("wrong", [{"max_token": 3}, {"max_skills": "many"}, {"skill": "x"}])
+@pytest.mark.parametrize("wrong", [{"max_token": 3}, {"max_skills": "many"}])
 def test_a_wrong_option_is_refused(retrieve: Retrieve, wrong: dict[str, object], pager: SkillPager) -> None:
     with pytest.raises(ValueError, match=next(iter(wrong))):
         retrieve(BOTH, folders=[SAMPLES], pager=pager, **wrong)
+    with pytest.raises(ValueError, match="max_token"):
+        retrieve(QUERY, skill=SKILL, pager=pager, max_token=3)
 
 
 def test_a_library_is_read_once_and_copies_share_it(pager: SkillPager) -> None:
@@ -108,29 +129,6 @@ def test_a_library_is_read_once_and_copies_share_it(pager: SkillPager) -> None:
     assert retriever.library is copy.deepcopy(retriever).library
     again = pickle.loads(pickle.dumps(langchain.SkillLibraryRetriever(folders=[str(SAMPLES)])))
     assert again.folders == (str(SAMPLES),)
-
-
-def test_async_calls_work(pager: SkillPager) -> None:
-    async def both() -> tuple[int, int]:
-        chain = langchain.SkillLibraryRetriever(folders=[SAMPLES], pager=pager)
-        index = llama_index.SkillLibraryRetriever([SAMPLES], pager=pager)
-        return len(await chain.ainvoke(BOTH)), len(await index.aretrieve(BOTH))
-
-    chain, index = asyncio.run(both())
-    assert chain == index > 3
-
-
-def test_langchain_writes_and_reads_it() -> None:
-    retriever = langchain.SkillLibraryRetriever(folders=[SAMPLES], max_tokens=300, max_skills=2)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="The function `loads` is in beta")  # LangChain's own
-        again = loads(
-            dumps(retriever),
-            valid_namespaces=["skillpager"],
-            allowed_objects=[langchain.SkillLibraryRetriever],
-        )
-    assert again == retriever
-    assert (again.max_tokens, again.max_skills) == (300, 2)
 
 
 def test_a_pipeline_of_haystack_runs_and_is_saved(pager: SkillPager, tmp_path: Path) -> None:

@@ -51,13 +51,6 @@ def test_a_page_names_what_the_session_was_sent(pager: SkillPager, era: str) -> 
     assert form_of(second)["sufficiency"] == form_of(first)["sufficiency"]
 
 
-def test_together_the_replies_hold_what_the_pages_hold(pager: SkillPager) -> None:
-    first, other = answers(server_of(pager, SAMPLES), PAGE, OTHER)
-    alone = answer(server_of(pager, SAMPLES), OTHER[0], **OTHER[1])
-    assert ids(form_of(alone)) & ids(form_of(first))
-    assert ids(form_of(other)) == ids(form_of(alone)) - ids(form_of(first))
-
-
 def test_it_is_sent_again_when_asked_for(pager: SkillPager) -> None:
     first, again = answers(server_of(pager, SAMPLES), PAGE, AGAIN)
     assert text_of(again) == text_of(first)
@@ -74,11 +67,6 @@ def test_reading_nodes_always_sends_them_and_counts_as_sent(pager: SkillPager) -
     assert alone & spread("n30-n40")
     assert alone - spread("n30-n40")
     assert ids(form_of(page)) == alone - spread("n30-n40")
-
-
-def test_outlines_send_no_text_that_counts(pager: SkillPager) -> None:
-    outline = ("get_skill_outline", {"name": "postgres-backup", "nodes": True})
-    assert KNOWN not in text_of(answers(server_of(pager, SAMPLES), outline, PAGE)[1])
 
 
 def test_a_whole_skill_is_named_once_it_was_sent(pager: SkillPager) -> None:

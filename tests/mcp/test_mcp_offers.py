@@ -154,15 +154,6 @@ def test_files_of_a_skill_are_read_in_parts_and_nothing_else(
         assert told in error_of(answer(server, "read_skill_nodes", name="skill-0000", **wrong))
 
 
-def test_lines_of_a_file_are_those_of_an_editor(tmp_path: Path, hashing_pager: SkillPager) -> None:
-    folder = skills_in(tmp_path, 1) / "skill-0000"
-    (folder / "run.py").write_text("one = 1\n\f\nthree = '\u2028'\nfour = 4\n", encoding="utf-8")
-    server = server_of(hashing_pager, tmp_path)
-    asked = {"name": "skill-0000", "file": "run.py"}
-    assert text_of(answer(server, "read_skill_nodes", **asked, lines="3-4")) == "three = '\u2028'\nfour = 4\n"
-    assert "which has 4:" in error_of(answer(server, "read_skill_nodes", **asked, lines="5"))
-
-
 def test_a_reply_with_a_file_has_the_form_of_the_schema(tmp_path: Path, hashing_pager: SkillPager) -> None:
     folder = skills_in(tmp_path, 1) / "skill-0000"
     (folder / "run.sh").write_text("echo 1\n")

@@ -1,46 +1,24 @@
 """Finding skills through the MCP server: `search_skills`, and `load_skill` without a name."""
 
 import re
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from conftest import SAMPLES
-from mcp import Client
-from mcp_clients import answer, answers, error_of, form_of, server_of, text_of, with_client
+from mcp_clients import answer, answers, error_of, form_of, server_of, text_of
 from skillpager import SkillPager
-from skillpager.library import Library
-from skillpager.mcp.server import FIND, MAX_BYTES, SkillServer
+from skillpager.mcp.server import SkillServer
+from test_mcp_offers import skills_in
 
 QUERY = "Restore a single table from last night's PostgreSQL dump."
 ELSEWHERE = "Quel temps fait-il \u00e0 Tombouctou aujourd'hui ?"
-VERBS = ("crop", "translate", "deploy", "index", "bake", "tune", "prune", "encrypt", "measure", "paint")
-NOUNS = ("invoices", "pianos", "roses", "clusters", "subtitles", "loaves", "ledgers", "kites", "maps", "bees")
-TOOLS = ("chisel", "oven", "compiler", "lens", "ladder", "scanner", "brush", "modem", "kettle", "loom")
 
 
 @pytest.fixture(scope="module")
 def server(pager: SkillPager) -> SkillServer:
     """A server of the sample skills."""
     return server_of(pager, SAMPLES)
-
-
-def write_skills(folder: Path, verbs: Sequence[str] = VERBS) -> Sequence[str]:
-    """Write a hundred skills for each verb, each for another task, and return their names."""
-    names = []
-    for verb in verbs:
-        for noun in NOUNS:
-            for tool in TOOLS:
-                name = f"{verb}-{noun}-{tool}"
-                (folder / name).mkdir(parents=True)
-                text = (
-                    f"---\nname: {name}\ndescription: {verb.title()} {noun} with a {tool}.\n---\n\n"
-                    f"# {verb.title()} {noun}\n\n1. Take the {tool}.\n2. {verb.title()} all {noun} with it.\n"
-                )
-                (folder / name / "SKILL.md").write_text(text, encoding="utf-8")
-                names.append(name)
-    return names
 
 
 def test_skills_are_ranked_with_their_reasons(server: SkillServer, pager: SkillPager) -> None:
@@ -73,11 +51,6 @@ def test_that_no_skill_fits_is_said_plainly(server: SkillServer) -> None:
     page = form_of(answer(server, "load_skill", query=ELSEWHERE))
     assert page["text"].startswith("[No skill fits the query: 10 skills searched")
     assert (page["kind"], page["nodes"], page["parts"]) == ("none", [], [])
-
-
-def test_a_library_without_skills_says_so(pager: SkillPager, tmp_path: Path) -> None:
-    server = server_of(pager, tmp_path)
-    assert text_of(answer(server, "search_skills", query=QUERY)) == "There are no skills.\n"
 
 
 def test_without_a_name_the_page_is_that_of_the_skill_that_the_query_needs(server: SkillServer) -> None:
@@ -125,39 +98,7 @@ def test_without_a_name_a_query_is_needed(server: SkillServer, asked: dict[str, 
 
 
 def test_a_ceiling_cuts_the_list(pager: SkillPager, tmp_path: Path) -> None:
-    write_skills(tmp_path, verbs=VERBS[:1])
-    query = "Crop the maps with a lens."
-    form = form_of(answer(server_of(pager, tmp_path, ceiling=1000), "search_skills", query=query, k=40))
+    server = server_of(pager, skills_in(tmp_path, 60, "Crop the maps with a lens."), ceiling=1000)
+    form = form_of(answer(server, "search_skills", query="Crop the maps with a lens.", k=40))
     assert 0 < len(form["skills"]) < 40
     assert not form["complete"]
-
-
-@pytest.mark.timeout(300)
-def test_of_a_thousand_skills_one_call_gives_the_right_page(pager: SkillPager, tmp_path: Path) -> None:
-    names = write_skills(tmp_path / "skills")
-    wanted = [names[7], names[345], names[-1]]
-
-    async def ask(client: Client) -> None:
-        assert client.instructions is not None
-        assert FIND in client.instructions
-        assert len(client.instructions.encode()) <= MAX_BYTES
-        load = next(tool for tool in (await client.list_tools()).tools if tool.name == "load_skill")
-        assert "enum" not in load.input_schema["properties"]["name"]
-        for name in wanted:
-            verb, noun, tool = name.split("-")
-            query = f"I have to {verb} the {noun}, and there is a {tool}."
-            page = text_of(await client.call_tool("load_skill", {"query": query}))
-            assert f"{verb.title()} all {noun} with it." in page, page
-
-    with_client(server_of(pager, tmp_path / "skills"), ask)
-
-
-def test_skills_for_the_user_alone_are_not_found(pager: SkillPager, tmp_path: Path) -> None:
-    (tmp_path / "deploy").mkdir()
-    (tmp_path / "deploy" / "SKILL.md").write_text(
-        "---\nname: deploy\ndescription: Deploy the service.\ndisable-model-invocation: true\n---\n\nDeploy it.\n"
-    )
-    assert [skill.name for skill in Library(pager, [tmp_path]).skills()] == ["deploy"]
-    server = server_of(pager, tmp_path)
-    for tool in ("search_skills", "load_skill"):
-        assert "deploy" not in text_of(answer(server, tool, query="deploy the service"))

@@ -43,10 +43,11 @@ def test_nothing_that_a_model_reads_names_them(hashing_pager: SkillPager, folder
             client.instructions,
             str(tools["load_skill"].input_schema),
             text_of(await client.call_tool("list_skills", {})),
+            text_of(await client.call_tool("search_skills", {"query": "What it is for; deploy the service"})),
             str((await client.list_resources()).resources),
         ]
-        assert [NAME in text for text in offered] == [False] * 4
-        assert ["skill-0000" in text for text in offered] == [True] * 4
+        assert [NAME in text for text in offered] == [False] * 5
+        assert ["skill-0000" in text for text in offered] == [True] * 5
 
     with_client(server, ask)
     assert NAME not in instructions_of(Library(hashing_pager, [folder]))
@@ -82,13 +83,3 @@ def test_the_user_starts_them_and_the_model_reads_on(hashing_pager: SkillPager, 
         assert form_of(read)["skill"] == NAME
 
     with_client(server_of(hashing_pager, folder), ask)
-
-
-@pytest.mark.parametrize(
-    ("value", "user_only"), [("true", True), ("True", True), ("false", False), ("", False), ("1", False)]
-)
-def test_the_value_is_yaml(hashing_pager: SkillPager, folder: Path, value: str, user_only: bool) -> None:
-    file = folder / NAME / "SKILL.md"
-    file.write_text(TEXT.replace(": true", f": {value}"), encoding="utf-8")
-    (found,) = [each for each in Library(hashing_pager, [folder]).skills() if each.name == NAME]
-    assert found.user_only is user_only

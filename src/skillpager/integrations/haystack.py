@@ -5,7 +5,7 @@ import mimetypes
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Generic, Self, TypeVar, Unpack
+from typing import Any, Self, Unpack
 
 from skillpager.display_text import one_line
 from skillpager.errors import NodeNotFoundError, SettingsError, SkillError, UnknownSkillError, require_extra
@@ -17,10 +17,11 @@ from haystack.dataclasses import FileContent, ImageContent, SkillInfo
 
 from skillpager.files import SKIPPED_FOLDERS
 from skillpager.integrations.options import (
+    HasOptions,
     IndexOptions,
     LibraryFields,
     LibraryOptions,
-    PagerOption,
+    Options,
     SkillFields,
     SkillOptions,
 )
@@ -34,13 +35,9 @@ DEFAULT_MAX_TOKENS = 5_000
 
 READ_TOOL = "read_skill_file"
 
-Options = TypeVar("Options", bound=PagerOption)
 
-
-class _Saved(Generic[Options]):
+class _Saved(HasOptions[Options]):
     """A component with options, which it writes into a pipeline's file and reads from it."""
-
-    options: Options
 
     def to_dict(self) -> dict[str, Any]:
         """Return the component as a dict for a pipeline's file.

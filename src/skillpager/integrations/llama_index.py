@@ -30,6 +30,7 @@ from llama_index.core.schema import (
 from llama_index.core.utils import get_tqdm_iterable
 
 from skillpager.integrations.options import (
+    HasOptions,
     IndexOptions,
     LibraryFields,
     LibraryOptions,
@@ -49,7 +50,7 @@ PAGE_KEY = "skillpager"
 logger = logging.getLogger(__name__)
 
 
-class _Retriever(BaseRetriever):
+class _Retriever(BaseRetriever, HasOptions[SkillFields | LibraryFields]):
     def __init__(
         self, options: SkillFields | LibraryFields, callback_manager: CallbackManager | None
     ) -> None:
@@ -57,7 +58,7 @@ class _Retriever(BaseRetriever):
         self.options = options
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        return _found(self.options.records(query_bundle.query_str))
+        return [_found(record) for record in self.options.records(query_bundle.query_str)]
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         return await asyncio.to_thread(self._retrieve, query_bundle)
@@ -117,21 +118,18 @@ class SkillLibraryRetriever(_Retriever):
         super().__init__(LibraryFields.model_validate({"folders": folders, **options}), callback_manager)
 
 
-def _found(records: Sequence[Record]) -> list[NodeWithScore]:
-    """Return records as nodes with their scores."""
-    found = []
-    for record in records:
-        node = TextNode(
-            id_=record.id,
-            text=record.text,
-            metadata=dict(record.metadata),
-            start_char_idx=record.start,
-            end_char_idx=record.end,
-            relationships={NodeRelationship.SOURCE: RelatedNodeInfo(node_id=record.source)},
-        )
-        _hide_metadata(node)
-        found.append(NodeWithScore(node=node, score=record.score))
-    return found
+def _found(record: Record) -> NodeWithScore:
+    """Return a record as a node with its score."""
+    node = TextNode(
+        id_=record.id,
+        text=record.text,
+        metadata=dict(record.metadata),
+        start_char_idx=record.start,
+        end_char_idx=record.end,
+        relationships={NodeRelationship.SOURCE: RelatedNodeInfo(node_id=record.source)},
+    )
+    _hide_metadata(node)
+    return NodeWithScore(node=node, score=record.score)
 
 
 class SkillPagerPostprocessor(BaseNodePostprocessor, PageFields):

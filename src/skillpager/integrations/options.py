@@ -1,6 +1,6 @@
 """Options of every adapter, as pydantic fields, and the records that these retrieve.
 
-Adapters that are pydantic models inherit the fields, the others hold them as `options`: misspelled names are
+Adapters that are pydantic models inherit the fields, others hold them (`HasOptions`): misspelled names are
 refused, and the framework can save and configure the options in its own way.
 """
 
@@ -8,7 +8,7 @@ import os
 from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import TypedDict, cast
+from typing import Any, Generic, TypedDict, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
@@ -41,6 +41,22 @@ class PagerOption(BaseModel):
     def chosen_pager(self) -> SkillPager:
         """The pager, or the one that all adapters share."""
         return self.pager or shared_pager()
+
+
+Options = TypeVar("Options", bound=PagerOption)
+
+
+class HasOptions(Generic[Options]):
+    """An adapter that is not a pydantic model itself; each of its options is also an attribute."""
+
+    options: Options
+
+    def __getattr__(self, name: str) -> Any:
+        """Return an option."""
+        options = self.__dict__.get("options")
+        if options is not None and name in type(options).model_fields:
+            return getattr(options, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
 
 class IndexOptions(PagerOption):
