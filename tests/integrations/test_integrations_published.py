@@ -71,7 +71,7 @@ def test_published_skills_are_retrieved_as_those_of_folders(retrieve: Retrieve, 
     [(text, *_)] = retrieve(BOTH, folders=[], pager=far, max_tokens=700, as_page=True)
     assert text == page.text
     # the next process of this host need not read the words again
-    assert (cache_folder(far.settings) / "catalog.db").exists()
+    assert any((cache_folder(far.settings) / "words").iterdir())
     assert retrieve(BOTH, folders=[], published="none", pager=far) == []
     assert retrieve(BOTH, folders=[], published="team", pager=far) == []
 
@@ -144,4 +144,4 @@ def test_a_saved_pipeline_names_its_library() -> None:
     [document] = again.run({"library": {"query": BOTH}})["library"]["documents"]
     assert document.meta["skill"] == "git-bisect"
     store = haystack.SkillPagerStore([], published="team")
-    assert haystack.SkillPagerStore.from_dict(store.to_dict()).published == "team"
+    assert haystack.SkillPagerStore.from_dict(store.to_dict()).options.published == "team"
