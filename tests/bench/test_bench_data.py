@@ -7,7 +7,7 @@ import random
 import shutil
 import tracemalloc
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -406,113 +406,6 @@ def test_shares_are_proportional_to_within_one(total: int, sizes: dict[str, int]
 
 def test_of_equal_remainders_the_earlier_namespace_gains() -> None:
     assert allocate(2, {"other": 5, "data": 5, "design": 5}) == {"other": 1, "data": 1, "design": 0}
-
-
-# ---- SkillRouter's ids with texts from elsewhere
-
-FRONT = "---\nname: {name}\ndescription: About {name}.\n---\n"
-TREE = {
-    "tasks/b-task/environment/skills/pdf/SKILL.md": FRONT.format(name="PDF") + "# Second\n",
-    "tasks/a-task/environment/skills/pdf/SKILL.md": FRONT.format(name="PDF") + "# First\n",
-    "tasks/a-task/environment/skills/pdf/reference/SKILL.md": "# Not this one\n",
-    "tasks/a-task/environment/skills/licenses/obspy.LICENSE": "MIT\n",
-    "tasks/a-task/environment/skills/README.md": "# Read me\n",
-    "tasks/a-task/environment/skills/unknown/SKILL.md": "# Not asked for\n",
-    "tasks/a-task/tests/SKILL.md": "# A test\n",
-    "README.md": "# The repository\n",
-}
-POOL = {
-    "design/icons/SKILL.md": FRONT.format(name="icons") + "# Icons\n",
-    "design/icons/notes.md": "# No skill\n",
-    "owner/repo/skills/data/csv/SKILL.md": "# CSV\n",
-    "owner/repo/skills/data/SKILL.md": "# A skill called data\n",
-    "owner/repo/node_modules/x/SKILL.md": "# Another one\n",
-}
-TRUTHS: dict[str, Line] = {
-    "a": {"gt_skill_ids": ["gt/pdf", "gt/licenses"]},
-    "b": {"gt_skill_ids": ["gt/pdf", "gt/README.md", "gt/gone"]},
-}
-
-
-def _write_tree(folder: Path, files: Mapping[str, str]) -> Path:
-    for path, text in files.items():
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_text(text, encoding="utf-8")
-    return folder
-
-
-def _relevance_alone(folder: Path) -> Path:
-    folder.mkdir()
-    (folder / "relevance.json").write_text(json.dumps(TRUTHS))
-    return folder
-
-
-def test_bodies_and_pool_come_from_folders(tmp_path: Path) -> None:
-    bodies = _write_tree(tmp_path / "Skill-Usage-main", TREE)
-    pool_source = _write_tree(tmp_path / "skills", POOL)
-    draw = draw_skills(_relevance_alone(tmp_path / "data"), bodies=bodies, pool=pool_source)
-    found = {skill.id: skill for skill in draw.skills}
-    first, [readme, pdf] = draw.census, [skill for skill in draw.skills if skill.subset == "gt"]
-    assert (pdf.id, pdf.name, pdf.description, pdf.text) == ("gt/pdf", "PDF", "About PDF.", "# First\n")
-    assert pdf.source["source"] == ("UCSB-NLP-Chang/Skill-Usage/tasks/a-task/environment/skills/pdf/SKILL.md")
-    assert (readme.id, readme.text) == ("gt/README.md", "# Read me\n")
-    assert sorted(first.empty) == ["gt/gone", "gt/licenses"]
-    assert first.records["gt"] == 4
-    icons = found["design/design/icons"]
-    assert (icons.namespace, icons.description, icons.text) == ("design", "About icons.", "# Icons\n")
-    assert icons.source["dataset"] == pool_source.name
-    namespaces = Counter(skill.namespace for skill in draw.skills if skill.subset == "pool")
-    # a pool in a folder leaves out node_modules, in which package managers put copies
-    assert namespaces == {"design": 1, "data": 1, "other": 1}
-    assert draw.details["bodies"] == "UCSB-NLP-Chang/Skill-Usage"
-    assert draw.details["pool"] == pool_source.name
-
-
-def test_what_comes_from_elsewhere_replaces_that_part_of_the_data_set_alone(tmp_path: Path) -> None:
-    folder = write_skillrouter_folder(tmp_path / "data", _lines(), relevance=TRUTHS)
-    own = draw_skills(folder, pool_skills=5).skills
-    bodies = draw_skills(folder, bodies=_write_tree(tmp_path / "b", TREE), pool_skills=5).skills
-    assert [skill.id for skill in bodies if skill.subset == "gt"] == ["gt/README.md", "gt/pdf"]
-    assert [skill for skill in bodies if skill.subset == "pool"] == [
-        skill for skill in own if skill.subset == "pool"
-    ]
-    pooled = draw_skills(folder, pool=_write_tree(tmp_path / "p", POOL), pool_skills=5).skills
-    assert [skill for skill in pooled if skill.subset == "gt"] == [
-        skill for skill in own if skill.subset == "gt"
-    ]
-    assert len(pooled) == 2 + 3
-
-
-def test_why_other_sources_differ_from_the_paper_is_told(tmp_path: Path) -> None:
-    folder = _relevance_alone(tmp_path / "data")
-    bodies, pool_source = _write_tree(tmp_path / "b", TREE), _write_tree(tmp_path / "my-pool", POOL)
-    checks = check_composition(draw_skills(folder, bodies=bodies, pool=pool_source))
-    told = {check.measure: check.reason for check in checks if not check.agrees}
-    assert told["gt records without a body"] == "UCSB-NLP-Chang/Skill-Usage has no such skill"
-    assert told["pool records"] == "the pool is my-pool"
-
-
-SOURCES: dict[str, Callable[[Path], Path]] = {
-    "missing": lambda folder: folder / "none.zip",
-    "archive": lambda folder: _write_tree(folder, {"a.zip": "text"}) / "a.zip",
-    "another repository": lambda folder: _write_tree(folder / "x", {"tasks/README.md": "# None\n"}),
-}
-
-
-@pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES.keys())
-def test_other_sources_that_cannot_be_used_are_refused(
-    tmp_path: Path, source: Callable[[Path], Path]
-) -> None:
-    with raises(BenchError):
-        draw_skills(_relevance_alone(tmp_path / "data"), bodies=source(tmp_path))
-
-
-def test_bodies_need_the_relevance_and_a_pool_needs_bodies(tmp_path: Path) -> None:
-    (tmp_path / "empty").mkdir()
-    with raises(BenchError):
-        draw_skills(tmp_path / "empty", bodies=_write_tree(tmp_path / "b", TREE))
-    with raises(BenchError):
-        draw_skills(tmp_path / "empty", pool=_write_tree(tmp_path / "p", POOL))
 
 
 def test_memory_does_not_grow_with_the_pool(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 import json
 import logging
-import stat
 from pathlib import Path
 
 import pytest
@@ -21,7 +20,6 @@ from skillpager.bench import (
 from skillpager.bench.data.folder import append_records, file_name, read_records, write_records
 from skillpager.bench.data.records import Record
 from skillpager.errors import BenchError
-from skillpager.files import write_file
 
 SHARE = st.floats(0, 1)
 COUNTS = st.dictionaries(st.text(), st.integers(0, 99), max_size=3)
@@ -140,32 +138,6 @@ def test_labels_are_plain_visible_file_names_of_their_own(one: str, other: str) 
     assert "\0" not in name
     assert not name.startswith(".")
     assert (name == file_name(other)) == (one == other)
-
-
-@pytest.mark.parametrize("label", ["..", ".", "../up", "a/b", "mmr:0.3", "λ=0,9", "people:Jörg", "CON:?*"])
-def test_records_of_odd_labels_stay_in_the_folder(tmp_path: Path, label: str) -> None:
-    folder = BenchFolder(tmp_path / "run")
-    path = folder.judgments_file(label, label)
-    append_records(path, [_judgment(label, label)])
-    assert path.resolve().is_relative_to((tmp_path / "run" / "judgments").resolve())
-    assert folder.judgments(label, label) == [_judgment(label, label)]
-
-
-def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
-    path = tmp_path / "manifest.json"
-    write_file(path, "old")
-    with pytest.raises(UnicodeEncodeError):
-        write_file(path, "new \ud800")
-    assert [file.name for file in tmp_path.iterdir()] == ["manifest.json"]
-    assert path.read_text() == "old"
-
-
-def test_written_files_are_as_readable_as_any(tmp_path: Path) -> None:
-    write_file(tmp_path / "written", "x\r\ny\n")
-    (tmp_path / "plain").write_text("x")
-    modes = {stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("written", "plain")}
-    assert len(modes) == 1
-    assert (tmp_path / "written").read_bytes() == b"x\r\ny\n"
 
 
 def test_manifest_entries_are_merged(tmp_path: Path) -> None:

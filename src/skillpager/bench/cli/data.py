@@ -36,17 +36,6 @@ def skillrouter(
         Path, typer.Argument(metavar="DIR", help="SkillRouter-Eval-Core: manifest.json, tasks.jsonl, easy/ …")
     ],
     out: Out,
-    bodies: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="PATH",
-            help="Read the ground-truth skills from a checkout of UCSB-NLP-Chang/Skill-Usage.",
-        ),
-    ] = None,
-    pool: Annotated[
-        Path | None,
-        typer.Option(metavar="PATH", help="Draw the pool from a folder of skills."),
-    ] = None,
     download: Annotated[
         bool, typer.Option("--download", help="First download it into DIR, from Hugging Face.")
     ] = False,
@@ -62,21 +51,17 @@ def skillrouter(
     These are all ground-truth skills with a body, and 200 of the pool, drawn with seed 42 in proportion to
     the seven namespaces. Where data and paper differ is a warning.
 
-    With --bodies, DIR needs relevance.json alone, and tasks.jsonl for --queries; there is then no pool
-    without --pool, unless DIR has one.
-
     \b
     Examples:
       skillpager bench data skillrouter eval_core --out skillrouter --download
       skillpager bench data skillrouter eval_core --out tasks --queries tasks
-      skillpager bench data skillrouter eval_core --bodies Skill-Usage --pool skills --out public
     """
     from skillpager.bench.data.fetch import download_skillrouter
     from skillpager.bench.data.skillrouter import check_composition, draw_skills, read_task_queries
 
     if download:
         download_skillrouter(folder, revision=revision, bars=are_notes_shown() and sys.stderr.isatty())
-    draw = draw_skills(folder, bodies=bodies, pool=pool)
+    draw = draw_skills(folder)
     checks = check_composition(draw)
     records = read_task_queries(folder, draw.skills) if queries == "tasks" else []
     more: JsonObject = {"composition": [asdict(check) | {"agrees": check.agrees} for check in checks]}

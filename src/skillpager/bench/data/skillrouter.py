@@ -4,8 +4,7 @@
 
 A line of a part is a skill: `skill_id`, `name`, `description`, `body`, `source`. Ids of ground-truth skills
 begin with `gt/`, those of the pool with their namespace, such as `devops/`. The parts are read once, line by
-line; only records that may still be drawn are held in memory. Bodies may also come from a checkout of
-`REPOSITORY`, the pool from any folder of skills.
+line; only records that may still be drawn are held in memory.
 
 Reference: paper §4.1. It says neither how the 200 are divided among the namespaces nor how they are drawn, so
 both rules are ours: `allocate`, and the smallest SHA-256 of seed and id, which is a uniform draw without
@@ -29,14 +28,12 @@ from pydantic import TypeAdapter, ValidationError
 from skillpager.bench.data.folder import read_records
 from skillpager.bench.data.records import QueryRecord, Record, SkillRecord, first_fault
 from skillpager.bench.report import paper
-from skillpager.errors import BenchError, SkillError
+from skillpager.errors import BenchError
 from skillpager.json_types import JsonObject
-from skillpager.parsing.frontmatter import find_body
-from skillpager.parsing.skill import ENTRY_FILE, skill_from_files
+from skillpager.parsing.skill import ENTRY_FILE
 from skillpager.settings import MAX_SKILL_BYTES
 
 DATASET = "pipizhao/SkillRouter-Eval-Core"
-REPOSITORY = "UCSB-NLP-Chang/Skill-Usage"
 PARTITION = "easy"
 MANIFEST, TASKS, RELEVANCE = "manifest.json", "tasks.jsonl", "relevance.json"
 GROUND_TRUTH, POOL = "gt", "pool"
@@ -49,8 +46,6 @@ NAMESPACES = ("other", "development", "data", "design", "devops", "testing", "do
 POOL_SKILLS = 200
 SEED = 42
 
-# folders that hold no skills of their own
-SKIPPED_FOLDERS = frozenset({".git", "node_modules"})
 # namespaces that are listed; another data set may have thousands
 MAX_LISTED = 20
 # a record is a skill and a few short fields; JSON may write a character as six
@@ -68,7 +63,6 @@ class RouterSkill(Record):
     description: str | None = None
     body: str | None = None
     source: object = None
-    dataset: str = DATASET
 
     @property
     def prefix(self) -> str:
@@ -99,16 +93,12 @@ class Draw:
         skills: Ground truth, then pool, each sorted by id.
         allocation: Pool skills by namespace.
         seed: Of the sample.
-        bodies: Repository of the ground truth's bodies; empty for the data set's own.
-        pool: Name of the folder of the pool; empty for the data set's own.
     """
 
     skills: tuple[SkillRecord, ...]
     census: Census
     allocation: Mapping[str, int]
     seed: int
-    bodies: str = ""
-    pool: str = ""
 
     @property
     def details(self) -> JsonObject:
@@ -120,8 +110,6 @@ class Draw:
             "records": dict(sorted(self.census.records.items())),
             "namespaces": {name: self.census.namespaces[name] for name in self.allocation},
             "allocation": dict(self.allocation),
-            **({"bodies": self.bodies} if self.bodies else {}),
-            **({"pool": self.pool} if self.pool else {}),
         }
 
 
@@ -180,39 +168,24 @@ class Relevance:
         return self.gt_skill_ids if self.core_gt_ids is None else self.core_gt_ids
 
 
-def draw_skills(
-    folder: Path,
-    *,
-    bodies: Path | None = None,
-    pool: Path | None = None,
-    pool_skills: int = POOL_SKILLS,
-    seed: int = SEED,
-) -> Draw:
+def draw_skills(folder: Path, *, pool_skills: int = POOL_SKILLS, seed: int = SEED) -> Draw:
     """Return all ground-truth skills with a body, and a stratified sample of the pool (all of a small one).
 
-    Args:
-        folder: The data set; with `bodies` its relevance suffices, and there is no pool unless one is given.
-        bodies: Checkout of `REPOSITORY`, for the ground truth.
-        pool: Folder of skills, for the pool.
-        pool_skills: Size of the sample.
-        seed: Of the sample.
-
     Raises:
-        BenchError: A source is of another layout or damaged, or repeats an id.
+        BenchError: The data set is of another layout or damaged, or repeats an id.
     """
-    # a clone of the public repository may hold Git LFS pointers in place of parts
-    parts = [] if bodies and pool else sorted((folder / PARTITION).glob("part-*.jsonl.gz"))
-    if not parts and bodies is None:
+    parts = sorted((folder / PARTITION).glob("part-*.jsonl.gz"))
+    if not parts:
         raise BenchError(
             f"{folder} is not laid out as {DATASET}, it has no {PARTITION}/part-*.jsonl.gz: name the folder "
-            "that holds the data set, fetch it with --download, or name other bodies with --bodies."
+            "that holds the data set, or fetch it with --download."
         )
 
     def rank(record: RouterSkill) -> bytes:
         return hashlib.sha256(f"{seed}\n{record.skill_id}".encode()).digest()
 
     census = Census()
-    held = _hold(_read_records(folder, parts, bodies, pool), census, pool_skills, rank)
+    held = _hold(chain.from_iterable(map(_read_part, parts)), census, pool_skills, rank)
     shares = allocate(pool_skills, {name: census.namespaces[name] for name in NAMESPACES})
     drawn = [nsmallest(shares[name], held[name].values(), key=rank) for name in NAMESPACES]
     skills = [
@@ -222,23 +195,20 @@ def draw_skills(
     ]
     if not skills:
         raise BenchError(f"{folder}: no record of {PARTITION}/ is a ground-truth or pool skill with a body.")
-    origins = (REPOSITORY if bodies else "", pool.name if pool else "")
-    return Draw(tuple(skills), census, shares, seed, *origins)
+    return Draw(tuple(skills), census, shares, seed)
 
 
 def check_composition(draw: Draw) -> tuple[Check, ...]:
     """Return the composition of a draw beside the paper's (§4.1, Table 2)."""
     census, sizes = draw.census, [len(skill.text) for skill in draw.skills]
     truths = sum(skill.subset == GROUND_TRUTH for skill in draw.skills)
-    other_bodies = f"{draw.bodies} has no such skill" if draw.bodies else ""
-    other_pool = f"the pool is {draw.pool}" if draw.pool else ""
     listed = ", ".join(sorted(+census.namespaces)[:MAX_LISTED])
     drawn = "which 200 of the pool the paper drew is not published"
     rows: list[tuple[str, float | str, float | str, str]] = [
         ("gt records", paper.GROUND_TRUTH_RECORDS, census.records[GROUND_TRUTH], ""),
-        ("gt records without a body", paper.EMPTY_RECORD, ", ".join(sorted(census.empty)), other_bodies),
-        ("gt skills", paper.GROUND_TRUTH_SKILLS, truths, other_bodies),
-        ("pool records", paper.POOL_RECORDS, census.records[POOL], other_pool),
+        ("gt records without a body", paper.EMPTY_RECORD, ", ".join(sorted(census.empty)), ""),
+        ("gt skills", paper.GROUND_TRUTH_SKILLS, truths, ""),
+        ("pool records", paper.POOL_RECORDS, census.records[POOL], ""),
         ("pool skills", paper.POOL_SKILLS, len(sizes) - truths, ""),
         ("skills", paper.SKILLS, len(sizes), ""),
         ("namespaces", ", ".join(sorted(NAMESPACES)), listed, "others are not drawn from"),
@@ -298,70 +268,6 @@ def allocate(total: int, sizes: Mapping[str, int]) -> dict[str, int]:
     return shares
 
 
-def _read_records(
-    folder: Path, parts: Sequence[Path], bodies: Path | None, pool: Path | None
-) -> Iterator[tuple[str, RouterSkill]]:
-    """Yield each record with its place: of the parts, except for what comes from elsewhere."""
-    if bodies:
-        yield from _read_bodies(folder, bodies)
-    for place, record in chain.from_iterable(map(_read_part, parts)):
-        if not (bodies if record.prefix == GROUND_TRUTH else pool):
-            yield place, record
-    if pool:
-        yield from _read_pool(pool)
-
-
-def _read_bodies(folder: Path, bodies: Path) -> Iterator[tuple[str, RouterSkill]]:
-    """Yield a record for each ground-truth id of the relevance, without a body where there is none.
-
-    A skill is `tasks/<task>/environment/skills/<name>`, a folder or a single file. Some are in several tasks,
-    a few with different texts: that of the first task by name counts.
-    """
-    relevance = _read_relevance(folder)
-    places = sorted(_checked(bodies).glob("tasks/*/environment/skills/*"))
-    if not places:
-        raise BenchError(
-            f"{bodies} has no ground-truth skills (tasks/*/environment/skills): name a checkout of "
-            f"https://github.com/{REPOSITORY}."
-        )
-    for identifier in sorted({each for entry in relevance.values() for each in entry.gt_skill_ids}):
-        short = identifier.rpartition("/")[2]
-        own = (place / ENTRY_FILE if place.is_dir() else place for place in places if place.name == short)
-        file = next((file for file in own if file.is_file()), None)
-        name, description, body = _read_text(file, short)
-        path = file.relative_to(bodies).as_posix() if file else ""
-        yield str(file), RouterSkill(identifier, name, description, body, f"{REPOSITORY}/{path}")
-
-
-def _read_pool(pool: Path) -> Iterator[tuple[str, RouterSkill]]:
-    """Yield a record for each skill of a folder, in the namespace that its path names."""
-    for file in sorted(_checked(pool).rglob(ENTRY_FILE)):
-        folder = file.parent.relative_to(pool)
-        if SKIPPED_FOLDERS.intersection(folder.parts) or file.is_symlink():
-            continue
-        namespace = next((part for part in folder.parts[:-1] if part in NAMESPACES), NAMESPACES[0])
-        name, description, body = _read_text(file, folder.name or pool.name)
-        identifier = f"{namespace}/{folder.as_posix() if folder.parts else pool.name}"
-        path = file.relative_to(pool).as_posix()
-        yield str(file), RouterSkill(identifier, name, description, body, path, pool.name)
-
-
-def _checked(folder: Path) -> Path:
-    if not folder.is_dir():
-        raise BenchError(f"{folder} is not a folder: check the path, and unpack an archive first.")
-    return folder
-
-
-def _read_text(file: Path | None, name: str) -> tuple[str, str, str]:
-    """Return name, description and body of a skill's file; no body for what is not a skill."""
-    try:
-        text = file.read_bytes().decode(errors="replace") if file else ""
-        skill = skill_from_files(((ENTRY_FILE, text),), name=name)
-    except SkillError:  # empty, which SkillRouter counts as a record without a body, or too large
-        return name, "", ""
-    return skill.name, skill.description, text[find_body(text) :]
-
-
 def _read_part(part: Path) -> Iterator[tuple[str, RouterSkill]]:
     """Yield each record of a part with its file and line."""
     number = 0
@@ -401,8 +307,8 @@ def _skill(record: RouterSkill, subset: str) -> SkillRecord:
         subset=subset,
         namespace=record.prefix if subset == POOL else "",
         source={
-            "dataset": record.dataset,
-            **({"partition": PARTITION} if record.dataset == DATASET else {}),
+            "dataset": DATASET,
+            "partition": PARTITION,
             "skill_id": record.skill_id,
             "source": source,
             "sha256": hashlib.sha256(body.encode()).hexdigest(),

@@ -4,17 +4,17 @@ Reference: Agent Skills, "Evaluating skill output quality" (`evals/evals.json`).
 """
 
 import hashlib
-import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
+
 from skillpager.bench.data.evidence import check_ranges, evidence_ranges
 from skillpager.bench.data.folder import read_records
-from skillpager.bench.data.records import LineRange, QueryRecord, Record, SkillRecord
+from skillpager.bench.data.records import LineRange, QueryRecord, Record, SkillRecord, first_fault
 from skillpager.errors import BenchError
-from skillpager.json_types import JsonValue
 from skillpager.library import discover
 from skillpager.parsing.skill import read_skill
 from skillpager.types import Skill
@@ -22,11 +22,6 @@ from skillpager.types import Skill
 ORIGIN = "people"
 
 EVALS, EVALS_FILE = "evals", Path("evals", "evals.json")
-# fields of a test case: the guide's own names first, then those that are found in the wild
-PROMPT = ("prompt", "query", "question", "input")
-EXPECTED = ("expected_output", "expected", "expected_behavior")
-STATEMENTS = ("expectations", "assertions")
-STATEMENT = ("text", "description", "assertion")
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,42 +139,46 @@ def _add(records: dict[str, SkillRecord], path: Path, record: SkillRecord) -> No
         raise BenchError(f"{path} is the second skill of the name {record.id!r}: leave one of them out.")
 
 
-def _cases(file: Path, data: bytes, skill: str) -> Iterator[QueryRecord]:
-    """Yield the test cases of a file: its list `evals`, or the file itself where that is a list."""
+class _EvalCase(BaseModel):
+    """A test case: the guide's own names of fields first, then those that are found in the wild."""
+
+    model_config = ConfigDict(coerce_numbers_to_str=True, str_strip_whitespace=True)
+
+    id: str = ""
+    prompt: str = Field(min_length=1, validation_alias=AliasChoices("prompt", "query", "question", "input"))
+    expected_output: str = Field(
+        "", validation_alias=AliasChoices("expected_output", "expected", "expected_behavior")
+    )
+    statements: list[str | dict[str, object] | None] = Field(
+        [], validation_alias=AliasChoices("expectations", "assertions")
+    )
+
+    @property
+    def expected(self) -> str:
+        """A good answer: its description, then each statement on a line of its own."""
+        texts = [each.get("text") if isinstance(each, dict) else each for each in self.statements]
+        return "\n".join(filter(None, (self.expected_output, *(f"- {text}" for text in texts if text))))
+
+
+class _Evals(BaseModel):
+    evals: list[_EvalCase] = Field(min_length=1)
+
+
+def _cases(file: Path, data: bytes, skill: str) -> list[QueryRecord]:
+    """Return the test cases of a file: its list `evals`, or the file itself where that is a list."""
+    if data.lstrip().startswith(b"["):
+        data = b'{"evals": ' + data + b"}"
     try:
-        decoded = json.loads(data)
-    except ValueError as error:
-        raise BenchError(f"{file} is no JSON ({error}): correct it.") from error
-    cases = decoded.get("evals") if isinstance(decoded, dict) else decoded
-    if not isinstance(cases, list) or not all(isinstance(case, dict) for case in cases):
-        raise BenchError(f'{file} has no list "evals" of objects: write {{"evals": [{{"prompt": "…"}}]}}.')
-    if not cases:
-        raise BenchError(f"{file} has no test cases: write at least one.")
-    seen: set[str] = set()
+        cases = _Evals.model_validate_json(data).evals
+    except ValidationError as error:
+        raise BenchError(
+            f'{file} has no usable test cases ({first_fault(error)}): write {{"evals": '
+            '[{"prompt": "…", "expected_output": "…"}]}.'
+        ) from None
+    queries: dict[str, QueryRecord] = {}
     for number, case in enumerate(cases, 1):
-        identifier = f"{skill}#{_text(case.get('id')) or number}"
-        if identifier in seen:
-            raise BenchError(f"{file}: case {number} repeats the id {case.get('id')}: ids must be unique.")
-        seen.add(identifier)
-        prompt = _first(case, PROMPT)
-        if not prompt:
-            raise BenchError(f"{file}: case {number} has no prompt: write what the user asks for.")
-        # a good answer: its description, then each statement on a line of its own
-        given = [case[name] for name in STATEMENTS if isinstance(case.get(name), list)]
-        listed = given[0] if given else []
-        statements = [_first(item, STATEMENT) if isinstance(item, dict) else _text(item) for item in listed]
-        expected = [_first(case, EXPECTED), *(f"- {text}" for text in statements if text)]
-        yield QueryRecord(
-            id=identifier, skill=skill, query=prompt, origin=EVALS, expected="\n".join(filter(None, expected))
-        )
-
-
-def _first(fields: Mapping[str, JsonValue], names: Sequence[str]) -> str:
-    return next((text for name in names if (text := _text(fields.get(name)))), "")
-
-
-def _text(value: JsonValue) -> str:
-    """Return a string or number as text; empty for anything else."""
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        return ""
-    return str(value).strip()
+        name = f"{skill}#{case.id or number}"
+        if name in queries:
+            raise BenchError(f"{file}: case {number} repeats the id {case.id}: ids must be unique.")
+        queries[name] = QueryRecord(name, skill, case.prompt, EVALS, expected=case.expected)
+    return list(queries.values())
