@@ -75,8 +75,3 @@ def test_a_name_is_never_a_path(client: httpx.Client, name: str) -> None:
     answer = client.get(f"/explorer/document/{name}", headers=TOKEN)
     assert answer.status_code == 404
     assert answer.headers["Content-Type"] == "application/problem+json"
-
-
-def test_the_explorer_is_no_part_of_the_api(client: httpx.Client) -> None:
-    paths = client.get("/v1/openapi.json", headers=TOKEN).json()["paths"]
-    assert not [path for path in paths if path == "/" or path.startswith("/explorer")]

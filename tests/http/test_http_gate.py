@@ -173,8 +173,3 @@ def test_head_answers_as_get_without_the_body(client: httpx.Client, path: str) -
     assert {name: value for name, value in headed.headers.items() if name != "date"} == same
     if "etag" in asked.headers:
         assert client.head(path, headers={"If-None-Match": asked.headers["etag"]}).status_code == 304
-
-
-def test_options_stay_refused(client: httpx.Client) -> None:
-    answer = client.options("/v1/skills")
-    assert (answer.status_code, answer.headers["allow"]) == (405, "GET, HEAD")

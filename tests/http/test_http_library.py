@@ -62,8 +62,6 @@ def test_skills_that_only_the_user_may_start_are_left_out_on_request(
     ("fields", "says"),
     [
         ({}, "query: Field required"),
-        ({"query": " "}, "The query is empty"),
-        ({"query": "x" * 8001}, "query: String should have at most 8000 characters"),
         ({"query": "x", "k": 0}, "k: Input should be greater than or equal to 1"),
         ({"query": "x", "k": 101}, "k: Input should be less than or equal to 100"),
         ({"query": "x", "skill": "y"}, "skill: Extra inputs are not permitted"),
@@ -118,7 +116,6 @@ def test_where_nothing_fits_it_is_said(client: httpx.Client) -> None:
         ({"query": QUERY, "strategy": "os:system"}, 422, "Unknown strategy"),
         ({"query": QUERY, "max_skills": 0}, 422, "max_skills"),
         ({"query": QUERY, "folder": True}, 422, "folder: Extra inputs"),
-        ({"query": ""}, 422, "query: String should have at least 1 character"),
         ({"query": " "}, 422, "The query is empty"),
     ],
 )

@@ -11,7 +11,7 @@ from mcp_clients import answer, error_of, form_of, server_of, text_of, with_clie
 from skillpager import SkillPager
 from skillpager.library import Library
 from skillpager.mcp.options import MOST_CHARS, ToolOptions
-from skillpager.mcp.server import FIND, MAX_BYTES, PAGE_SKILLS, USE, SkillServer, instructions_of, make_server
+from skillpager.mcp.server import FIND, MAX_BYTES, USE, SkillServer, instructions_of, make_server
 
 NAMES = sorted(path.name for path in SAMPLES.iterdir())
 
@@ -113,15 +113,6 @@ def test_names_of_the_template_are_completed(server: SkillServer) -> None:
         assert completed.completion.values == [name for name in NAMES if name.startswith("k")]
 
     with_client(server, ask)
-
-
-def test_many_skills_are_listed_in_parts(tmp_path: Path, hashing_pager: SkillPager) -> None:
-    async def ask(client: Client) -> None:
-        first = await client.list_prompts()
-        second = await client.list_prompts(cursor=first.next_cursor)
-        assert (len(first.prompts), len(second.prompts), second.next_cursor) == (PAGE_SKILLS, 5, None)
-
-    with_client(server_of(hashing_pager, skills_in(tmp_path, PAGE_SKILLS + 5)), ask)
 
 
 # ---- files, estimates, numbers as text

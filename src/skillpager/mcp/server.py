@@ -71,8 +71,7 @@ MAX_BYTES = 2_000
 WIDTHS = (160, 80, 40, 0)
 # skills among which a model may choose by the schema of a tool: each takes some tokens of every request
 MAX_NAMED = 64
-# prompts or resources in one answer, and names that complete one
-PAGE_SKILLS = 200
+# names that complete one
 MAX_COMPLETIONS = 100
 DESCRIPTION_CHARS = 300
 # longest error, and quotation of a value in it: requests may have any length
@@ -258,17 +257,17 @@ class _Handlers:
         return form
 
     async def list_prompts(
-        self, _: Context, params: types.PaginatedRequestParams | None
+        self, _: Context, __: types.PaginatedRequestParams | None
     ) -> types.ListPromptsResult:
-        """Return a part of the skills as prompts, which a user starts, as commands in many hosts."""
-        skills, following = _part(await run_sync(self._library.skills), params)
+        """Return the skills as prompts, which a user starts, as commands in many hosts."""
+        skills = await run_sync(self._library.skills)
         task = types.PromptArgument(
             name=TASK, description="What you are about to do, in a sentence.", required=False
         )
         prompts = [
             types.Prompt(name=skill.name, description=_described(skill), arguments=[task]) for skill in skills
         ]
-        return types.ListPromptsResult(prompts=prompts, next_cursor=following)
+        return types.ListPromptsResult(prompts=prompts)
 
     async def get_prompt(
         self, context: Context, params: types.GetPromptRequestParams
@@ -281,10 +280,9 @@ class _Handlers:
         return types.GetPromptResult(messages=[types.PromptMessage(role="user", content=content)])
 
     async def list_resources(
-        self, _: Context, params: types.PaginatedRequestParams | None
+        self, _: Context, __: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
-        """Return a part of the skills as resources; hosts let their model read these, too."""
-        skills, following = _part(await run_sync(self._for_model), params)
+        """Return the skills as resources; hosts let their model read these, too."""
         resources = [
             types.Resource(
                 uri=SCHEME + quote(skill.name, safe=""),
@@ -292,9 +290,9 @@ class _Handlers:
                 description=_described(skill),
                 mime_type=MARKDOWN,
             )
-            for skill in skills
+            for skill in await run_sync(self._for_model)
         ]
-        return types.ListResourcesResult(resources=resources, next_cursor=following)
+        return types.ListResourcesResult(resources=resources)
 
     async def list_templates(
         self, _: Context, __: types.PaginatedRequestParams | None
@@ -374,15 +372,6 @@ def _memory(context: Context) -> Memory:
     if session and context.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS:
         return sessions.named(session)
     return Memory()
-
-
-def _part(
-    skills: Sequence[FoundSkill], params: types.PaginatedRequestParams | None
-) -> tuple[Sequence[FoundSkill], str | None]:
-    """Return the skills of one answer to a list request, and the cursor of the next: a name."""
-    cursor = (params.cursor if params else None) or ""
-    rest = [skill for skill in skills if skill.name >= cursor]
-    return rest[:PAGE_SKILLS], rest[PAGE_SKILLS].name if len(rest) > PAGE_SKILLS else None
 
 
 def _described(skill: FoundSkill) -> str:
