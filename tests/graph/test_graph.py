@@ -85,13 +85,13 @@ def clustered_rows(count: int, *, seed: int) -> FloatArray:
     return unit
 
 
-def naive_neighbours(rows: FloatArray, *, threshold: float, most: int) -> set[tuple[int, int]]:
-    """Return what `semantic_edges` must, pair by pair."""
-    found = set()
+def naive_neighbours(rows: FloatArray, *, threshold: float, most: int) -> dict[tuple[int, int], float]:
+    """Return what `semantic_edges` must, pair by pair, with the weights."""
+    found = {}
     for i in range(len(rows)):
         cosines = {j: round(float(rows[i] @ rows[j]), 6) for j in range(i + 1, len(rows))}
         close = sorted((j for j in cosines if cosines[j] > threshold), key=lambda j: (-cosines[j], j))
-        found |= {(i, j) for j in close[:most]}
+        found |= {(i, j): cosines[j] for j in close[:most]}
     return found
 
 
@@ -103,14 +103,8 @@ def test_semantic_edges_equal_a_naive_search(block: int, most: int, monkeypatch:
     nodes = document("\n".join(["line"] * 150))
     expected = naive_neighbours(rows, threshold=0.85, most=most)
     assert len(expected) > 50
-    assert pairs(semantic_edges(nodes, rows, max_neighbours=most)) == expected
-
-
-def test_weights_are_cosines() -> None:
-    rows = clustered_rows(100, seed=3)
-    for edge in semantic_edges(document("\n".join(["line"] * 100)), rows):
-        assert edge.weight == pytest.approx(float(rows[edge.source] @ rows[edge.target]), abs=2e-6)
-        assert 0.85 < edge.weight <= 1
+    edges = semantic_edges(nodes, rows, max_neighbours=most)
+    assert {(edge.source, edge.target): edge.weight for edge in edges} == pytest.approx(expected, abs=2e-6)
 
 
 def test_a_repeated_line_keeps_its_nearest_repetitions(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,16 +138,6 @@ def test_the_limits_themselves_are_allowed() -> None:
     nodes, rows = document("a\nb"), np.array([[1, 0], [0.1, np.sqrt(0.99)]], dtype=np.float32)
     assert pairs(semantic_edges(nodes, rows, threshold=0)) == {(0, 1)}
     assert semantic_edges(nodes, np.ones((2, 1), dtype=np.float32), threshold=1) == ()
-
-
-def test_the_most_similar_are_found_among_thousands() -> None:
-    angles = np.random.default_rng(5).uniform(0, 0.5, 1500)
-    rows = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
-    found = semantic_edges(document("\n".join(["line"] * 1500)), rows, max_neighbours=3)
-    for ordinal in (0, 1, 400):
-        weights = sorted(np.round(rows[ordinal + 1 :] @ rows[ordinal], 6).tolist())[-3:]
-        ours = sorted(edge.weight for edge in found if edge.source == ordinal)
-        assert ours == pytest.approx(weights, abs=2e-6)
 
 
 # ---- reference
@@ -288,18 +272,6 @@ def test_files_are_named_by_link_path_and_name() -> None:
         [main]: ../SKILL.md
     """)
     assert pairs(reference_edges(nodes)) == {(0, 5), (1, 7), (2, 7), (6, 7), (6, 0), (8, 0)}
-
-
-def test_repeated_headings_have_numbered_anchors() -> None:
-    nodes = document("""
-        # Skill
-        Go [there](#notes-1).
-        ## Notes
-        first
-        # Notes
-        second
-    """)
-    assert pairs(reference_edges(nodes)) == {(0, 2)}
 
 
 # ---- condition

@@ -69,29 +69,6 @@ def ordinal(index: SkillIndex, words: str) -> int:
     return next(node.ordinal for node in index.nodes if words in node.text)
 
 
-def test_a_page_reads_like_the_document(demo: SkillIndex, quick_pager: SkillPager) -> None:
-    chosen = [ordinal(demo, "Then stop"), ordinal(demo, "The second tool"), ordinal(demo, "The third tool")]
-    context = page_of(demo, quick_pager).render(chosen)
-    text = context.text
-    assert text.startswith(
-        "[Page of a skill. […] = omitted lines; read: skillpager show demo L2-9]\n\n[… L7-"
-    )
-    order = [
-        "## Setup",
-        "Install the following",
-        "- The second",
-        "- The third",
-        "## Use",
-        "Then stop",
-    ]
-    assert [text.index(part) for part in order] == sorted(text.index(part) for part in order)
-    assert "recordings of old runs.\n- The third" in text
-    assert "# Demo" not in text  # the title of the file
-    assert "### Details" not in text
-    assert not context.complete
-    assert context.tokens == quick_pager.token_counter.count(text)
-
-
 def test_every_gap_is_a_mark_whose_lines_and_headings_are_true(
     demo: SkillIndex, quick_pager: SkillPager
 ) -> None:
@@ -110,61 +87,10 @@ def test_every_gap_is_a_mark_whose_lines_and_headings_are_true(
     assert not shown & hidden
 
 
-def test_a_gap_that_costs_no_more_than_its_mark_is_shown(quick_pager: SkillPager) -> None:
-    text = "# T\n\nA first sentence of the document. Short one. A last sentence of the document.\n"
-    index = quick_pager.index(text)
-    context = page_of(index, quick_pager).render([0, 2])
-    assert "Short one." in context.text
-    assert [node.ordinal for node in context.nodes] == [0, 1, 2]
-
-
-def test_all_nodes_are_the_whole_document(demo: SkillIndex, quick_pager: SkillPager) -> None:
-    context = page_of(demo, quick_pager).render(range(len(demo.nodes)))
-    assert context.complete
-    assert context.omitted == ()
-    assert context.text == DOCUMENT.split("---\n", 2)[2]
-
-
-def test_plain_is_the_papers_concatenation(demo: SkillIndex, quick_pager: SkillPager) -> None:
-    chosen = [ordinal(demo, "Then stop"), ordinal(demo, "The second tool")]
-    context = page_of(demo, quick_pager, style=Style.PLAIN).render(chosen)
-    assert context.text == "\n\n".join(demo.nodes[number].text for number in sorted(chosen))
-    assert context.omitted  # what is left out is still known
-
-
-def test_xml_wraps_the_marked_page_for_hosts(demo: SkillIndex, quick_pager: SkillPager) -> None:
-    page = page_of(demo, quick_pager, style=Style.XML)
-    part = page.render([ordinal(demo, "Then stop")]).text
-    assert part.startswith('<skill_content name="demo">\n[Page of a skill')
-    assert part.endswith("\n</skill_content>")
-    whole = page.render(range(len(demo.nodes))).text
-    assert whole.startswith('<skill_content name="demo" complete="true">\n# Demo')
-
-
-def test_files_are_named_where_they_begin(quick_pager: SkillPager) -> None:
-    index = quick_pager.index(SAMPLES / "kubernetes-debugging")
-    page = page_of(index, quick_pager)
-    files = [file.path for file in index.skill.files]
-    marks = re.findall(r"^\[file: (.+)\]$", whole_text(index), re.MULTILINE)
-    assert marks == files[1:]
-    node = next(node for node in index.nodes if node.span.file == files[2])
-    text = page.render([0, node.ordinal]).text
-    assert f"[file: {files[2]}]\n\n" in text
-    assert f"[… {files[1]}:L" in text
-
-
 def test_one_blank_line_stands_around_the_name_of_a_file(quick_pager: SkillPager) -> None:
     files = [("SKILL.md", "\n\nX first. \n\n\n\n"), ("b.md", "\n\n  code\n"), ("c.md", "X third X\n\n")]
     index = quick_pager.index(skill_from_files(files))
     assert whole_text(index) == "X first.\n\n[file: b.md]\n\n  code\n\n[file: c.md]\n\nX third X\n"
-
-
-def test_an_excerpt_is_the_nodes_with_their_headings(demo: SkillIndex, quick_pager: SkillPager) -> None:
-    chosen = ordinal(demo, "The third tool")
-    text = page_of(demo, quick_pager).excerpt([chosen]).text
-    lead_in = "Install the following tools before you begin with anything else at all:"
-    assert text == f"## Setup\n\n{lead_in}\n{demo.nodes[chosen].text}"
-    assert page_of(demo, quick_pager).excerpt([]).text == ""
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,6 @@ from golden import QUERIES
 from skillpager import SkillPager
 from skillpager.json_types import to_json
 from skillpager.pages.gaps import address_of, whole_text
-from skillpager.parsing.skill import skill_from_text
 
 SKILL = SAMPLES / "postgres-backup"
 QUERY = QUERIES["postgres-backup"]
@@ -34,27 +33,6 @@ def test_known_nodes_are_named_in_their_place_and_not_shown(pager: SkillPager, n
         assert re.search(rf"^\[… {place}{what}\]$", rest.text, re.MULTILINE)
 
 
-def test_what_a_page_would_not_show_is_no_known_gap(pager: SkillPager) -> None:
-    page = pager.page(SKILL, QUERY)
-    hidden = [node for gap in page.omitted for node in gap.nodes]
-    assert pager.page(SKILL, QUERY, known=hidden) == page
-    assert pager.page(SKILL, QUERY, known=["n999"]) == page
-
-
-def test_a_mark_that_would_take_as_many_tokens_is_not_made(pager: SkillPager) -> None:
-    text = "Load " + "the table from the dump, then count its rows and write them down, " * 4 + "and stop."
-    skill = skill_from_text(f"# Demo\n\n## A\n\nGo.\n\n## B\n\n{text}\n")
-    page = pager.page(skill, "load", strategy="full")
-    short, long = page.nodes
-    assert pager.page(skill, "load", strategy="full", known=[short.id]) == page
-    assert "sent earlier" in pager.page(skill, "load", strategy="full", known=[long.id]).text
-
-
-def test_plain_pages_have_no_marks_and_show_all(pager: SkillPager) -> None:
-    page = pager.page(SKILL, QUERY, style="plain")
-    assert pager.page(SKILL, QUERY, style="plain", known=[node.id for node in page.nodes]) == page
-
-
 def test_marks_and_json_say_which_gaps_the_reader_has(pager: SkillPager) -> None:
     plain = pager.page(SKILL, QUERY)
     page = pager.page(SKILL, QUERY, known=[node.id for node in plain.nodes], style="xml")
@@ -64,15 +42,6 @@ def test_marks_and_json_say_which_gaps_the_reader_has(pager: SkillPager) -> None
     ids = {node.id for node in plain.nodes}
     assert [gap["known"] for gap in gaps] == [set(gap["nodes"]) <= ids for gap in gaps]
     assert {gap["known"] for gap in gaps} == {True, False}
-
-
-def test_a_command_may_hold_the_ids_in_its_middle(pager: SkillPager) -> None:
-    page = pager.page(SKILL, QUERY, show="read({ids}) now")
-    assert page.text.startswith(
-        '[Page of skill "postgres-backup". […] = omitted lines; read: read(L2-9) now]\n'
-    )
-    typed = pager.page(SKILL, QUERY, show="read").text
-    assert typed == page.text.replace("read(L2-9) now", "read L2-9")
 
 
 @pytest.mark.parametrize("name", QUERIES)

@@ -107,11 +107,6 @@ def test_samples_are_tiled_and_numbered_through_all_files(path: object) -> None:
     assert ordinals == list(range(len(ordinals)))
 
 
-def test_splitting_is_a_function_of_the_text() -> None:
-    skill = read_skill(SAMPLES / "odd-markdown")
-    assert split_skill(skill) == split_skill(read_skill(SAMPLES / "odd-markdown"))
-
-
 @pytest.mark.parametrize(
     ("text", "headings"),
     [
@@ -294,27 +289,6 @@ def test_byte_order_marks_are_blank_space(text: str, kinds: list[str]) -> None:
 def test_a_two_megabyte_line_is_split_at_its_sentences() -> None:
     parts = fragments("A sentence of some words stands here. " * 55_000)
     assert len(parts) == 55_000
-
-
-def test_granularity_is_about_the_papers() -> None:
-    """Paper §4.1: a median of 38 nodes at a median of 4,163 characters, 110 characters a node."""
-    skills = [read_skill(path, scope="body") for path in sorted(SAMPLES.iterdir())]
-    counts = [sum(isinstance(tile, Fragment) for tile in split_skill(skill)) for skill in skills]
-    sizes = [len(skill.files[0].text) - skill.files[0].body_start for skill in skills]
-    assert 80 < sum(sizes) / sum(counts) < 160
-
-
-def test_text_from_a_string_is_split_like_a_file() -> None:
-    skill = skill_from_text("---\nname: x\n---\n# A\n\nOne. Two.\n")
-    assert [tile.kind for tile in split_skill(skill)] == [
-        TileKind.FRONT_MATTER,
-        TileKind.HEADING,
-        TileKind.BLANK,
-        TileKind.SENTENCE,
-        TileKind.BLANK,
-        TileKind.SENTENCE,
-        TileKind.BLANK,
-    ]
 
 
 def test_a_fragment_names_its_first_and_last_line() -> None:

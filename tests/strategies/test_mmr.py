@@ -1,7 +1,5 @@
 """MMR to the letter: against a naive oracle, pyversity and langchain-core, and its edge cases."""
 
-import pickle
-import tracemalloc
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
@@ -47,40 +45,6 @@ def ordinals(selection: Selection) -> list[int]:
     return [pick.node.ordinal for pick in selection.picks]
 
 
-def naive_mmr(rows: FloatArray, query: FloatArray, k: int, weight: float) -> list[int]:
-    """The paper's loop, one candidate at a time."""
-    chosen: list[int] = []
-    while len(chosen) < min(k, len(rows)):
-        best, best_value = -1, -np.inf
-        for node in range(len(rows)):
-            if node in chosen:
-                continue
-            redundancy = max((np.round(rows[node] @ rows[other], 6) for other in chosen), default=0.0)
-            value = weight * np.round(rows[node] @ query, 6) - (1 - weight) * redundancy
-            if value > best_value + 1e-9:  # a fraction of the millionth to which cosines are rounded
-                best, best_value = node, value
-        if best_value < 0:
-            break
-        chosen.append(best)
-    return chosen
-
-
-@settings(max_examples=150, deadline=None)
-@given(
-    seed=st.integers(0, 10_000),
-    count=st.integers(1, 60),
-    k=st.integers(0, 30),
-    weight=st.sampled_from([0.0, 0.3, 0.5, 0.7, 0.9, 1.0]),
-    shift=st.sampled_from([0.0, 0.3]),
-)
-def test_mmr_equals_the_naive_loop(seed: int, count: int, k: int, weight: float, shift: float) -> None:
-    rows = unit_rows(seed, count + 1, shift=shift)
-    index = index_of(rows[1:])
-    assert ordinals(select(index, rows[0], Mmr(weight), max_nodes=k)) == naive_mmr(
-        rows[1:], rows[0], k, weight
-    )
-
-
 @pytest.mark.parametrize(("count", "k"), [(50, 20), (500, 20), (500, 60), (2000, 60)])
 def test_mmr_picks_what_pyversity_and_langchain_pick(count: int, k: int) -> None:
     from langchain_core.vectorstores.utils import maximal_marginal_relevance
@@ -95,14 +59,6 @@ def test_mmr_picks_what_pyversity_and_langchain_pick(count: int, k: int) -> None
         warnings.simplefilter("ignore")
         langchain = maximal_marginal_relevance(query, list(pool), lambda_mult=0.7, k=k)
     assert ours == langchain
-
-
-def test_lambda_one_is_sorting_by_relevance() -> None:
-    rows = unit_rows(3, 81, shift=0.4)
-    index = index_of(rows[1:])
-    assert ordinals(select(index, rows[0], Mmr(1.0), max_nodes=30)) == ordinals(
-        select(index, rows[0], TopK(), max_nodes=30)
-    )
 
 
 def test_redundancy_is_zero_at_the_first_pick_and_negative_cosines_count_afterwards() -> None:
@@ -167,11 +123,6 @@ def test_a_pick_tells_its_tokens_and_those_of_the_page_so_far() -> None:
     assert [(pick.tokens, pick.total_tokens) for pick in picks] == [(5, 5), (7, 12), (9, 21)]
 
 
-def test_full_takes_everything_in_document_order() -> None:
-    rows = unit_rows(5, 150)
-    assert ordinals(select(index_of(rows), rows[0], Full())) == list(range(150))
-
-
 @pytest.mark.parametrize("weight", [-0.1, 1.1, float("nan")])
 def test_lambda_outside_zero_to_one_is_refused(weight: float) -> None:
     with raises(ValueError):
@@ -231,16 +182,6 @@ def test_an_empty_pool_gives_an_empty_selection() -> None:
         assert select(empty, unit_rows(1, 1, 8)[0], strategy).picks == ()
 
 
-def test_a_strategy_that_is_kept_gives_what_a_fresh_one_gives() -> None:
-    indexes = [index_of(unit_rows(seed, 60, shift=0.3)) for seed in range(12)]
-    kept = Mmr(0.7)
-    for round_number in range(3):
-        for index in indexes:
-            query = unit_rows(100 + round_number, 1, shift=0.3)[0]
-            fresh = select(index, query, Mmr(0.7), max_nodes=15)
-            assert select(index, query, kept, max_nodes=15) == fresh
-
-
 def plain_mmr(
     rows: FloatArray, query: FloatArray, k: int, weight: float
 ) -> tuple[list[int], FloatArray, FloatArray]:
@@ -271,7 +212,7 @@ def alike_rows(seed: int, count: int, kinds: int) -> FloatArray:
 @settings(max_examples=60, deadline=None)
 @given(
     seed=st.integers(0, 10_000),
-    count=st.integers(60, 700),
+    count=st.integers(1, 60) | st.integers(60, 700),
     k=st.sampled_from([1, 2, 20, 60, 150]),
     weight=st.sampled_from([0.0, 0.3, 0.5, 0.7, 0.9, 1.0]),
     kinds=st.none() | st.integers(2, 30),
@@ -299,38 +240,9 @@ def test_picks_and_records_are_those_of_a_plain_computation(
         )
 
 
-def test_ties_of_four_kinds_of_nodes_go_to_the_earlier() -> None:
-    # four kinds of nodes, each hundreds of times
-    rows = np.tile(unit_rows(2, 4, shift=0.3), (200, 1))
-    for weight in (0.5, 0.7, 1.0):
-        found = ordinals(select(index_of(rows), rows[0], Mmr(weight), max_nodes=30))
-        assert found == plain_mmr(rows, rows[0], 30, weight)[0]
-
-
 def test_a_node_that_fits_is_found_behind_any_number_that_do_not() -> None:
     rows = unit_rows(4, 600, shift=1.0)
     index = index_of(rows, tokens=[*[90] * 598, 10, 10])
     selection = select(index, rows[0], Mmr(1.0), max_tokens=20)
     assert sorted(ordinals(selection)) == [598, 599]
     assert {skip.reason for skip in selection.skipped} == {SkipReason.MAX_TOKENS}
-
-
-def test_the_record_can_be_copied() -> None:
-    rows = unit_rows(4, 300, shift=0.3)
-    selection = select(index_of(rows), rows[0], Mmr(0.7), max_nodes=10)
-    copied = pickle.loads(pickle.dumps(selection))
-    assert copied == selection
-    assert len(copied.skipped) == 290
-
-
-def test_memory_does_not_grow_with_the_square_of_the_nodes() -> None:
-    rows = unit_rows(6, 3000, dim=8, shift=0.5)
-    index = index_of(rows)
-    tracemalloc.start()
-    try:
-        assert len(ordinals(select(index, rows[0], Mmr(0.9), max_nodes=3000))) > 100
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    # the cosines of all pairs take 36 MB
-    assert peak < 20_000_000

@@ -15,10 +15,9 @@ from conftest import SAMPLES
 from index_builder import unit_rows
 from messages import raises
 from skillpager import SkillPager
-from skillpager.errors import SettingsError, StrategyError
+from skillpager.errors import StrategyError
 from skillpager.pages.render import NodeMeter
 from skillpager.sections import sections_of
-from skillpager.settings import Settings
 from skillpager.strategies.navigator import model as module
 from skillpager.strategies.navigator.features import GROUPS, NAMES, IndexFeatures, features_of
 from skillpager.strategies.navigator.model import NeedModel, shipped_model
@@ -48,25 +47,6 @@ def test_it_is_the_default_and_says_what_it_promises(pager: SkillPager) -> None:
     assert set(reasons(context.selection).values()) == {SkipReason.BELOW_THRESHOLD}
     assert context.sufficiency is not None
     assert "pg_restore" in context.text
-
-
-def test_relevance_is_the_cosine_and_the_marginal_value_the_need(pager: SkillPager) -> None:
-    index, query = pager.index(SAMPLE), asked(pager)
-    selection = run(Navigator(), index, query.embedding, text=query.text, fill=True)
-    assert len(selection.picks) == len(index.nodes)
-    for pick in selection.picks:
-        assert abs(pick.relevance - index.embeddings[pick.node.ordinal] @ query.embedding) < 2e-6
-        assert 0 <= pick.marginal < 1
-    first = selection.picks[0]
-    assert first.marginal > np.median([pick.marginal for pick in selection.picks])
-
-
-def test_the_chance_rises_with_every_pick(pager: SkillPager) -> None:
-    index = pager.index(SAMPLE)
-    selection = run(Navigator(), index, asked(pager).embedding, text=QUERY, fill=True)
-    chances = [pick.sufficiency for pick in selection.picks]
-    assert chances == sorted(chances)  # type: ignore[type-var]
-    assert all(chance is not None and 0 <= chance <= 1 for chance in chances)
 
 
 def test_a_higher_promise_adds_to_the_page(pager: SkillPager) -> None:
@@ -108,15 +88,6 @@ def test_a_skill_that_fits_the_ceiling_passes_through_whole_and_surely_suffices(
     assert context.sufficiency == 1.0
 
 
-def test_max_nodes_bounds_the_picks_and_what_they_need_comes_on_top(pager: SkillPager) -> None:
-    index, query = pager.index(SAMPLE), asked(pager)
-    alone = run(Navigator(closure=False), index, query.embedding, text=QUERY, max_nodes=4)
-    assert len(alone.picks) == 4
-    assert set(reasons(alone).values()) == {SkipReason.MAX_NODES}
-    closed = run(Navigator(), index, query.embedding, text=QUERY, max_nodes=4)
-    assert len(closed.picks) >= 4
-
-
 def test_the_budget_is_told_as_it_was_given(pager: SkillPager) -> None:
     every = len(pager.index(SAMPLE).nodes)
     limits = {"max_nodes": 3, "max_tokens": 900, "sufficiency": 0.8, "fill": True}
@@ -136,12 +107,6 @@ def test_no_node_no_pick(pager: SkillPager) -> None:
 def test_any_query_gets_a_page(pager: SkillPager, text: str) -> None:
     context = pager.page(SAMPLE, text)
     assert context.sufficiency is not None
-
-
-def test_same_inputs_same_selection(pager: SkillPager) -> None:
-    index, query = pager.index(SAMPLE), asked(pager)
-    first = run(Navigator(), index, query.embedding, text=QUERY, sufficiency=0.8)
-    assert run(Navigator(), index, query.embedding, text=QUERY, sufficiency=0.8).picks == first.picks
 
 
 # ---- the walk, step by step
@@ -362,19 +327,6 @@ def test_a_page_may_cost_more_than_any_chance_if_a_shorter_one_is_worth_even_les
 # ---- redundancy, units, price
 
 
-def test_a_node_that_opens_a_gap_costs_more() -> None:
-    index = index_with(tokens=[20] * 4 + [5] + [20] * 7)
-    navigator, query = Navigator(model=indifferent(), closure=False), Query("x", index.embeddings[0])
-    marked, opened, free = (
-        replace(navigator, opening_tokens=opening).select(
-            index, query, budget=Budget(4), meter=NodeMeter(index.nodes, gap_tokens=gap)
-        )
-        for gap, opening in ((30, 0.0), (0, 30.0), (0, 0.0))
-    )
-    assert ordinals(free) == [4, 0, 1, 2]
-    assert ordinals(marked) == ordinals(opened) == [4, 3, 2, 1]
-
-
 def test_a_node_that_closes_a_gap_costs_less() -> None:
     index = index_with(tokens=[20] * 4)
     navigator = Navigator(model=Told(np.array([0.9, 0.5, 0.9, 0.52])), opening_tokens=12.0)
@@ -382,29 +334,6 @@ def test_a_node_that_closes_a_gap_costs_less() -> None:
     # by the price of one gap, not of two
     weighed = replace(navigator, model=Told(-np.expm1([-2.3, -0.5, -2.3, -1.0])))
     assert ordinals(run(weighed, index, max_nodes=4)) == [0, 2, 3, 1]
-
-
-def test_the_first_node_is_cheaper_beside_the_second() -> None:
-    navigator = Navigator(model=Told(-np.expm1([-0.5, -2.3, -0.01, -0.6])), opening_tokens=12.0)
-    assert ordinals(run(navigator, index_with(tokens=[20] * 4), max_nodes=3)) == [1, 0, 3]
-
-
-def test_what_a_pick_needs_is_not_counted() -> None:
-    index = index_with(tokens=[20] * 3)
-    lead_in = ListContext("", index.nodes[0].span, 0, 1)
-    index = replace(
-        index, nodes=(index.nodes[0], replace(index.nodes[1], list_context=lead_in), index.nodes[2])
-    )
-    navigator = Navigator(model=Told(np.array([0.1, 0.9, 0.5])), opening_tokens=0.0)
-    assert ordinals(run(navigator, index, max_nodes=2)) == [1, 0, 2]
-
-
-def test_a_pick_brings_what_it_cannot_be_read_without(pager: SkillPager) -> None:
-    rows = "\n".join(f"| option{n} | {'what it does for a restore ' * 8} |" for n in range(9))
-    text = f"---\nname: t\ndescription: t\n---\n# T\n\n| name | meaning |\n|---|---|\n{rows}\n"
-    index, query = pager.index(text), asked(pager, "what does option7 do")
-    selection = run(Navigator(), index, query.embedding, text=query.text, max_nodes=1)
-    assert 0 in ordinals(selection)
 
 
 def test_needs_of_a_query_are_kept_and_its_row_counts(pager: SkillPager) -> None:
@@ -481,25 +410,6 @@ def test_rows_that_nobody_makes_are_told(pager: SkillPager) -> None:
     foreign = Navigator(model=replace(model, embedding="someone's/bare"))
     with raises(StrategyError):
         pager.page(SAMPLE, QUERY, strategy=foreign)
-
-
-@pytest.mark.parametrize("target", [0, -0.5, 1.5, float("nan")])
-def test_a_target_that_is_no_chance_is_told(pager: SkillPager, target: float) -> None:
-    with raises(SettingsError):
-        pager.page(SAMPLE, QUERY, sufficiency=target)
-
-
-def test_a_strategy_that_cannot_estimate_says_so(pager: SkillPager) -> None:
-    with raises(SettingsError):
-        pager.page(SAMPLE, QUERY, strategy="mmr", sufficiency=0.9)
-
-
-def test_a_target_of_the_settings_is_for_those_that_can(tmp_path: Path) -> None:
-    pager = SkillPager(settings=Settings(cache_dir=tmp_path, sufficiency=0.5))
-    assert pager.page(SAMPLE, QUERY, strategy="mmr").sufficiency is None
-    context = pager.page(SAMPLE, QUERY)
-    assert context.selection is not None
-    assert context.selection.budget.sufficiency == 0.5
 
 
 # ---- the model's file
@@ -606,10 +516,3 @@ def words_of(count: int) -> str:
 @pytest.mark.parametrize(("terms", "price"), [(1, 0.5), (5, 0.5), (27, 0.25), (100, 0.25)])
 def test_tokens_of_a_page_for_a_short_query_have_a_price_of_their_own(terms: int, price: float) -> None:
     assert model_of().price_of(Query(words_of(terms), np.zeros(2, np.float32))) == pytest.approx(price)
-
-
-def test_between_short_and_long_queries_the_price_falls_steadily() -> None:
-    prices = [model_of().price_of(Query(words_of(count), np.zeros(2, np.float32))) for count in range(5, 28)]
-    assert prices[0] == pytest.approx(0.5)
-    assert prices[-1] == pytest.approx(0.25)
-    assert all(higher > lower for higher, lower in pairwise(prices))

@@ -289,12 +289,6 @@ def test_a_predecessor_that_is_picked_later_counts_from_then_on() -> None:
     assert ordinals(select(MmrGraph(1.0), index, query, max_nodes=2)) == [0, 1]
 
 
-def test_the_default_number_of_seeds_does_not_depend_on_the_skill() -> None:
-    for n_nodes in (4, 50, 150):
-        selection = select(TopKDependency(), index_with([], n_nodes=n_nodes), query_of(1))
-        assert len(selection.picks) == min(DEFAULT_SEEDS, n_nodes)
-
-
 # ---- concepts
 
 TYPES = st.lists(st.sampled_from(NodeType), min_size=1, max_size=30)

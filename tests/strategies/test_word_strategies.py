@@ -118,12 +118,6 @@ def test_a_skill_without_words_is_no_obstacle(pager: SkillPager) -> None:
     assert len(page.nodes) == len(pager.index("……\n\n——\n").nodes)
 
 
-def test_chinese_is_found(pager: SkillPager) -> None:
-    text = "# 备份\n\n备份每天运行一次。\n\n数据库连接失败时请检查密码。\n\n日志保存三十天。\n"
-    page = pager.page(text, "连接失败怎么办", strategy="bm25", style="plain", max_nodes=1)
-    assert [node.text.strip() for node in page.nodes] == ["数据库连接失败时请检查密码。"]
-
-
 def test_nothing_is_printed_and_the_order_does_not_depend_on_the_process() -> None:
     script = (
         "import logging\n"
