@@ -11,8 +11,7 @@ from conftest import SAMPLES
 from index_builder import unit_rows
 from skillpager import SkillPager
 from skillpager.sections import sections_of, text_under_headings
-from skillpager.strategies.baselines.sections import Sections, section_scores
-from skillpager.strategies.baselines.simple import HEAD_TOKENS, Head
+from skillpager.strategies.baselines.simple import HEAD_TOKENS, Head, Sections, section_scores
 from skillpager.types import FloatArray, Query, SkillIndex, SkipReason, Strategy
 from strategy_cases import assert_sound, index_with, near, ordinals, reasons, run
 

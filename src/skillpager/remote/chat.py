@@ -104,7 +104,7 @@ def chat_json(
         def body(dialect: Dialect) -> Mapping[str, object]:
             return completion_body(conversation, schema=schema, schema_name=schema_name, dialect=dialect)
 
-        answer = post_in_dialect(endpoint, body, post=post)
+        answer = _post_in_dialect(endpoint, body, post=post)
         correction.clear()
         content = ""
         try:
@@ -123,23 +123,13 @@ def chat_json(
     return endpoint.persist(attempt, abandoned=abandoned)
 
 
-def post_in_dialect(
+def _post_in_dialect(
     endpoint: Endpoint,
     make_body: Callable[[Dialect], Mapping[str, object]],
     *,
     post: Callable[[Mapping[str, object]], object] | None,
 ) -> object:
-    """Return the answer to one request, sent again without each option that the endpoint objects to.
-
-    Args:
-        endpoint: The model.
-        make_body: Makes the body of the request, without the model.
-        post: As for `chat_json`.
-
-    Raises:
-        EndpointError: No usable answer came.
-        MissingExtraError: The `httpx` package is not installed.
-    """
+    """Return the answer to one request, sent again without each option that the endpoint objects to."""
     while True:
         dialect = endpoint.dialect
         body = make_body(dialect)

@@ -65,7 +65,7 @@ FAMILIES = {
     ),
     # other methods to compare with
     "head": Family("baselines.simple:Head"),
-    "sections": Family("baselines.sections:Sections"),
+    "sections": Family("baselines.simple:Sections"),
     "bm25": Family("baselines.bm25:Bm25"),
     "hybrid": Family("baselines.bm25:Hybrid"),
     "dpp": Family("baselines.diversity:Dpp", argument=Argument("diversity", float, "a number", "0.5")),

@@ -48,35 +48,12 @@ LEAST_CHANCE = 0.5
 WORTH_DIGITS = 9  # of a page's worth; machines whose logarithms differ in the last bits agree on these
 
 
-@dataclass(frozen=True, slots=True)
-class _Estimates:
-    """Estimates of a query and an index.
-
-    Attributes:
-        needs: `(n,)`.
-        covered: Chance that the skill covers the query, if it was estimated.
-        odds: Of pages for the query.
-        price: Chance that a token must be worth.
-    """
-
-    needs: FloatArray
-    covered: float | None
-    odds: Odds
-    price: float
-
-
 class _Prepared:
     """Cached for an index: its features and required context."""
 
     def __init__(self, index: SkillIndex) -> None:
         self.features = IndexFeatures(index)
         self.required = required_context(index.nodes, sections_of(index))
-
-    def estimates(self, model: NeedModel, query: Query, full_tokens: int) -> _Estimates:
-        """Return what a model estimates of a query and this index, which has `full_tokens` tokens."""
-        needs = model.needs(self.features, query)
-        covered = model.covered(self.features, query, needs)
-        return _Estimates(needs, covered, model.odds_of(query, needs, full_tokens), model.price_of(query))
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,14 +94,17 @@ class Navigator:
         if not index.nodes:
             return picker.selection(self.name, reason=SkipReason.NOT_REACHED)
         prepared = self.prepared.of(index, _Prepared)
-        known = prepared.estimates(self._model, query, index.full_tokens)
-        picker.marginal = known.needs
+        model = self._model
+        needs = model.needs(prepared.features, query)
+        covered = model.covered(prepared.features, query, needs)
+        picker.marginal = needs
         gap = max(float(meter.gap_tokens), self.opening_tokens)
-        begin = partial(_Walk, self, prepared, known, gap)
+        odds = model.odds_of(query, needs, index.full_tokens)
+        begin = partial(_Walk, self, prepared, needs, odds, gap)
         most = len(index.nodes)
         if budget.sufficiency is None and not budget.fill:
-            most = _best_length(begin(), known.price)
-        return picker.selection(self.name, reason=begin().run(picker, most), covered=known.covered)
+            most = _best_length(begin(), model.price_of(query))
+        return picker.selection(self.name, reason=begin().run(picker, most), covered=covered)
 
     def clauses(self, query: str) -> Sequence[str]:
         """Return the clauses of a query, which are embedded in addition to the whole."""
@@ -154,10 +134,12 @@ class _Walk:
         chance: That the shown nodes suffice.
     """
 
-    def __init__(self, navigator: Navigator, prepared: _Prepared, known: _Estimates, gap: float) -> None:
-        self._navigator, self._prepared, self._odds = navigator, prepared, known.odds
-        count = len(known.needs)
-        self._weight = -np.log1p(-known.needs)
+    def __init__(
+        self, navigator: Navigator, prepared: _Prepared, needs: FloatArray, odds: Odds, gap: float
+    ) -> None:
+        self._navigator, self._prepared, self._odds = navigator, prepared, odds
+        count = len(needs)
+        self._weight = -np.log1p(-needs)
         self._open = np.ones(count, bool)
         self._is_shown = np.zeros(count, bool)
         self._left = float(self._weight.sum())
