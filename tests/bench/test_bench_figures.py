@@ -9,6 +9,7 @@ from pathlib import Path
 
 import matplotlib
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.image import imread
@@ -16,25 +17,20 @@ from matplotlib.text import Annotation
 
 from bench_results import SUITES, results_of, whole_run
 from skillpager import SkillPager
-from skillpager.bench.report.budgets import read_curves
 from skillpager.bench.report.figures import (
     DPI,
     WIDTH,
     Picture,
+    budget_figure,
     concept_figure,
-    drawing,
     graph_figure,
+    label_points,
     lambda_figure,
     new_figure,
     node_budget_figure,
-)
-from skillpager.bench.report.results import Results
-from skillpager.bench.report.tradeoffs import (
-    Point,
-    budget_figure,
-    label_points,
     pareto_figure,
 )
+from skillpager.bench.report.results import Results
 
 Maker = Callable[[Results], Picture | None]
 FIGURES: dict[str, Maker] = {
@@ -42,7 +38,7 @@ FIGURES: dict[str, Maker] = {
     "lambda-sweep": lambda_figure,
     "k-sweep": node_budget_figure,
     "pareto": pareto_figure,
-    "matched-budgets": lambda results: budget_figure(read_curves(results)),
+    "matched-budgets": budget_figure,
 }
 
 
@@ -57,7 +53,7 @@ def test_a_figure_is_a_png_and_an_svg(name: str, results: Results) -> None:
     picture = FIGURES[name](results)
     assert picture is not None
     assert picture.name == name
-    assert picture.caption.endswith(".")
+    assert picture.note.endswith(".")
     assert picture.alt.endswith(".")
     pixels = imread(io.BytesIO(picture.png))
     assert pixels.shape[1] in (round(WIDTH * DPI), round(5.4 * DPI))
@@ -94,7 +90,7 @@ def test_pyplot_and_its_global_state_are_never_loaded(results: Results) -> None:
     program = (
         "import sys; from pathlib import Path; from skillpager.bench.data.folder import BenchFolder\n"
         "from skillpager.bench.report.results import Results\n"
-        "from skillpager.bench.report.tradeoffs import pareto_figure\n"
+        "from skillpager.bench.report.figures import pareto_figure\n"
         "assert pareto_figure(Results(BenchFolder(Path(sys.argv[1])), 'evidence'))\n"
         "assert 'matplotlib.pyplot' not in sys.modules"
     )
@@ -112,11 +108,10 @@ def test_the_alternative_text_tells_the_numbers(results: Results) -> None:
 def test_labels_lie_on_no_point_and_on_no_other_label(seed: int) -> None:
     random = np.random.default_rng(seed)
     places = np.concatenate([random.random((12, 2)), 0.5 + 0.02 * random.random((6, 2))])
-    with drawing():
-        figure = new_figure(4.5)
+    with new_figure(4.5) as figure:
         axes = figure.add_subplot()
         axes.plot(places[:, 0], places[:, 1], "o", markersize=6)
-        label_points(axes, [Point(f"method_{i}", x, y) for i, (x, y) in enumerate(places)])
+        label_points(axes, pd.DataFrame(places, index=[f"method_{i}" for i in range(len(places))]))
         renderer = FigureCanvasAgg(figure).get_renderer()
         texts = [child for child in axes.texts if isinstance(child, Annotation) and child.get_text()]
         boxes = [text.get_window_extent(renderer) for text in texts]

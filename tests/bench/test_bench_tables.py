@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from markdown_it import MarkdownIt
 
@@ -16,12 +17,12 @@ from skillpager.bench.data.folder import INDEXES, write_records
 from skillpager.bench.report import budgets, claims, compared, methods, paper, stage1
 from skillpager.bench.report.budgets import read_curves, without_budget
 from skillpager.bench.report.claims import CLAIMS, Verdict, check_claims, judge_claim
+from skillpager.bench.report.figures import frontier
 from skillpager.bench.report.methods import MEANINGS, compare_methods, default_methods, glossary
 from skillpager.bench.report.report import PARTS, Part, find_out
 from skillpager.bench.report.results import Results, run_facts
 from skillpager.bench.report.statistics import Interval
 from skillpager.bench.report.table import Cell, Table, format_cell, frame, with_ends
-from skillpager.bench.report.tradeoffs import Point, frontier
 from skillpager.bench.run.methods import METHOD_STRATEGIES, parse_method
 from skillpager.bench.run.suites import SUITES as REAL_SUITES
 from skillpager.encoders.builtin import ENCODER_ID
@@ -303,14 +304,15 @@ def test_the_area_under_a_curve_is_its_mean_height(tmp_path: Path) -> None:
     labels = [label.replace("0.9@tokens", "0.9,tokens") for label in labels]
     never, ever = [False], [True]
     verdicts = dict(zip(labels, (never, never, ever, ever, ever, ever), strict=True))
-    best, other = read_curves(results_of(tmp_path, verdicts))
+    found = results_of(tmp_path, verdicts)
+    best, other = read_curves(found)
     assert (best.method, other.method) == ("mmr@lambda=0.9", "head")
     assert best.shares == (0.1, 0.5, 0.9)
     assert best.area() == Interval(100, 100, 100)
     assert other.area().value == pytest.approx(25)  # a quarter of the range is the half triangle at its end
     assert other.points["sufficiency"].tolist() == [0, 0, 100]
     assert other.points["used"].tolist() == pytest.approx([0.4, 0.4, 0.4])
-    table = budgets.matched_budgets([best, other])
+    table = budgets.matched_budgets(found)
     assert table is not None
     assert table.rows["Method"].tolist()[:2] == ["mmr@lambda=0.9", "head"]
     line = table.texts.set_index("Method").loc["head"].tolist()
@@ -343,15 +345,9 @@ def test_a_budget_is_taken_off_a_label() -> None:
 
 
 def test_the_frontier_is_what_no_other_beats() -> None:
-    points = [
-        Point("a", 10, 90),
-        Point("b", 50, 50),
-        Point("c", 50, 40),
-        Point("d", 9, 90),
-        Point("e", 80, 50),
-    ]
-    assert [point.method for point in frontier(points)] == ["a", "e"]
-    assert [point.method for point in frontier([Point("x", 1, 1), Point("y", 1, 1)])] == ["x", "y"]
+    points = {"a": (10, 90), "b": (50, 50), "c": (50, 40), "d": (9, 90), "e": (80, 50)}
+    assert list(frontier(pd.DataFrame.from_dict(points, orient="index")).index) == ["a", "e"]
+    assert list(frontier(pd.DataFrame([(1, 1), (1, 1)], index=["x", "y"])).index) == ["x", "y"]
 
 
 # ---- claims and findings

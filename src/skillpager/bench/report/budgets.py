@@ -112,8 +112,9 @@ def compare_curves(curves: Sequence[Curve], base: Curve) -> dict[str, tuple[Inte
     return {name: (found[name][0], p) for name, p in zip(found, corrected, strict=True)}
 
 
-def matched_budgets(curves: Sequence[Curve]) -> Table | None:
-    """Return the areas under matched-budget curves, in their order; None without curves."""
+def matched_budgets(results: Results) -> Table | None:
+    """Return the areas under matched-budget curves, the largest first; None without curves."""
+    curves = read_curves(results)
     if not curves:
         return None
     base = next((curve for curve in curves if curve.method == BASELINE), None)

@@ -30,6 +30,7 @@ class Verdict(StrEnum):
 
 # what came out here, in words that say nothing of the paper's own experiment
 OUTCOMES = {Verdict.HOLDS: "as in the paper", Verdict.FAILS: "not as in the paper", Verdict.OPEN: "open"}
+VERDICTS = {Verdict.HOLDS: "hold", Verdict.FAILS: "do not hold", Verdict.OPEN: "open"}
 # the paper's model by its own name, as the id of an encoder has it: on the hub, in a folder, of Ollama
 _PAPER_ENCODER = re.compile(r"(^|[/:])bge-m3($|:)", re.IGNORECASE)
 

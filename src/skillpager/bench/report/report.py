@@ -4,22 +4,21 @@ report.html                         report.md
 tables/<name>.csv                   figures/<name>.png, figures/<name>.svg
 """
 
-import base64
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from skillpager.bench.data.folder import BenchFolder
-from skillpager.bench.report import budgets, claims, compared, figures, methods, paper, stage1, tradeoffs
-from skillpager.bench.report.budgets import Curve, compare_curves, read_curves, without_budget
-from skillpager.bench.report.figures import Picture, graph_figure, stamped
+from skillpager.bench.report import budgets, claims, compared, figures, methods, paper, stage1
+from skillpager.bench.report.budgets import compare_curves, read_curves, without_budget
+from skillpager.bench.report.figures import FIGURES, Picture
 from skillpager.bench.report.measures import MICRO_REDUCTION, SUFFICIENCY
 from skillpager.bench.report.methods import ALPHA, BASELINE, compare_methods
 from skillpager.bench.report.results import Results, run_facts
-from skillpager.bench.report.table import Table, escape_markdown, format_cell, render
+from skillpager.bench.report.table import Table, format_cell, render
 from skillpager.bench.run.learned import refusal
 from skillpager.bench.run.methods import parse_method
 from skillpager.bench.run.suites import SUITES
@@ -35,7 +34,7 @@ LEAD = (
     "{skills:,} skills for {queries:,} queries, and a judge says whether each part suffices. The paper's "
     "numbers stand beside ours."
 )
-TABLES, FIGURES = "tables", "figures"
+TABLES = "tables"
 # the budget of the first findings: half of the tokens, about what the paper's method spends
 HALF = 0.5
 
@@ -73,10 +72,13 @@ class Part:
 Figure = partial(Part, is_figure=True)
 
 
-def _of_curves(make: Callable[[Sequence[Curve]], Block | None]) -> Callable[[Results], Block | None]:
-    return lambda results: make(read_curves(results))
+def _beside(table: paper.PaperTable) -> Callable[[Results], Table | None]:
+    return partial(compared.beside_paper, table)
 
 
+UNLABELED = "the skills carry no node types by annotators"
+UNTIMED = "run again with another --out, to record times"
+UNSCORED = "no answered validation sheet of this judge was scored: see skillpager bench validate"
 # title, text and parts of each section, in order; a section without parts is left out
 SECTIONS: tuple[tuple[str, str, tuple[Part, ...]], ...] = (
     (
@@ -90,36 +92,26 @@ SECTIONS: tuple[tuple[str, str, tuple[Part, ...]], ...] = (
         (
             Part("Composition", stage1.composition, from_rows=False),
             Part("Node types", stage1.node_types, shows_types=True),
-            Part(
-                "Parser quality",
-                stage1.parser_agreement,
-                "the skills carry no node types by annotators",
-                shows_types=True,
-                from_rows=False,
-            ),
-            Part("Cost", stage1.costs, "run again with another --out, to record times", from_rows=False),
+            Part("Parser quality", stage1.parser_agreement, UNLABELED, shows_types=True, from_rows=False),
+            Part("Cost", stage1.costs, UNTIMED, from_rows=False),
         ),
     ),
     (
         "Main results",
         "The paper's method and its baselines, at the paper's settings.",
         (
-            Part("Main results", partial(compared.beside_paper, paper.MAIN)),
-            Part(
-                "The judge against people",
-                stage1.judge_validation,
-                "no answered validation sheet of this judge was scored: see skillpager bench validate",
-            ),
+            Part("Main results", _beside(paper.MAIN)),
+            Part("The judge against people", stage1.judge_validation, UNSCORED),
         ),
     ),
     (
         "Ablations",
         "The method with one part taken away or exchanged.",
         (
-            Part("Concept ablation", partial(compared.beside_paper, paper.CONCEPT), "concept"),
+            Part("Concept ablation", _beside(paper.CONCEPT), "concept"),
             Figure("Concept ablation, figure", figures.concept_figure, "concept"),
             Part("Queries that need concept nodes", compared.concept_need, "concept"),
-            Part("Graph augmentation", partial(compared.beside_paper, paper.GRAPH), "graph"),
+            Part("Graph augmentation", _beside(paper.GRAPH), "graph"),
             Part("Granularity", compared.granularity, "granularity"),
             Part("Encoder", compared.encoders, "encoder"),
             Part("Classifier", compared.classifiers, "classifier"),
@@ -129,9 +121,9 @@ SECTIONS: tuple[tuple[str, str, tuple[Part, ...]], ...] = (
         "Hyperparameters",
         "How λ, k and the boundary of the dynamic budget behave.",
         (
-            Part("λ sweep", partial(compared.beside_paper, paper.LAMBDA), "lambda"),
+            Part("λ sweep", _beside(paper.LAMBDA), "lambda"),
             Figure("λ sweep, figure", figures.lambda_figure, "lambda"),
-            Part("k sweep", partial(compared.beside_paper, paper.NODE_BUDGET), "k"),
+            Part("k sweep", _beside(paper.NODE_BUDGET), "k"),
             Figure("k sweep, figure", figures.node_budget_figure, "k"),
             Part("k by size", compared.size_sweep, "k"),
         ),
@@ -141,7 +133,7 @@ SECTIONS: tuple[tuple[str, str, tuple[Part, ...]], ...] = (
         "Beyond the paper: every method that was run, at its default budget.",
         (
             Part("All methods", methods.all_methods, "offline"),
-            Figure("Pareto plot", tradeoffs.pareto_figure, "offline"),
+            Figure("Pareto plot", figures.pareto_figure, "offline"),
             Part("Tests between methods", methods.pairwise, "offline"),
         ),
     ),
@@ -149,8 +141,8 @@ SECTIONS: tuple[tuple[str, str, tuple[Part, ...]], ...] = (
         "Equal budgets",
         "Methods stop at different sizes by default; here each may spend the same share of a skill's tokens.",
         (
-            Part("Matched budgets", _of_curves(budgets.matched_budgets), "budget"),
-            Figure("Matched budgets, figure", _of_curves(tradeoffs.budget_figure), "budget"),
+            Part("Matched budgets", budgets.matched_budgets, "budget"),
+            Figure("Matched budgets, figure", figures.budget_figure, "budget"),
         ),
     ),
     (
@@ -177,7 +169,6 @@ class Report:
     findings: list[Fact]
     sections: list[tuple[str, str, list[Block]]]  # title, text and what could be made
     absent: list[Fact]  # title of each table or figure that could not be made, and why
-    note: str = ""  # on every table and picture: who has learned from the skills
 
 
 def write_report(
@@ -203,13 +194,14 @@ def write_report(
             from its skills.
         MissingExtraError: A package of the extra `bench` is not installed.
     """
-    report = make_report(Results(folder, judge, allow_trained=allow_trained), pager or SkillPager())
-    page = render("report.html", report=report, block_html=_block_html)
-    files = {"report.html": page.encode(), "report.md": ("\n".join(_lines(report)) + "\n").encode()}
+    results = Results(folder, judge, allow_trained=allow_trained)
+    report = make_report(results, pager or SkillPager())
+    files = {name: render(name, report=report).encode() for name in ("report.html", "report.md")}
     for block in (block for *_, blocks in report.sections for block in blocks):
         if isinstance(block, Table):
             # a file is read without the report, so that the note is a column of it
-            rows = block.rows.assign(Note=report.note) if report.note else block.rows
+            note = results.trained_note
+            rows = block.rows.assign(Note=note) if note else block.rows
             files[f"{TABLES}/{block.name}.csv"] = replace(block, rows=rows).to_csv().encode()
         else:
             files[f"{FIGURES}/{block.name}.png"] = block.png
@@ -223,32 +215,19 @@ def make_report(results: Results, pager: SkillPager) -> Report:
     """Return the report of results."""
     sections: list[tuple[str, str, list[Block]]] = []
     absent: list[Fact] = [("Methods", results.refused_note)] if results.refused_note else []
-    note, total = results.trained_note, len(results.skills)
-    graph = Figure("Node graph", partial(graph_figure, pager=pager), shows_types=True)
+    graph = Figure("Node graph", partial(figures.graph_figure, pager=pager), shows_types=True)
     for title, text, parts in SECTIONS:
         blocks: list[Block] = []
         for part in (*parts, graph) if title == "Data and stage 1" else parts:
-            if part.shows_types and results.types_learned and not results.allow_trained:
-                absent.append((part.title, refusal({"the classifier": results.types_learned}, total)))
-                continue
-            made, reason = None, part.absent
-            try:
-                with stamped(note):
-                    made = part.make(results)
-            except SkillPagerError as error:  # a report without one figure is better than none
-                logger.warning("%s: %s", part.title, error)
-                reason = str(error)
-            if made is None:
-                left_out = ", or its methods have learned from these skills" if results.refused_note else ""
-                absent.append((part.title, reason + left_out))
-            elif isinstance(made, Table):
-                blocks.append(replace(made, note=f"{made.note} {note}".strip()))
+            made = _make(part, results)
+            if isinstance(made, str):
+                absent.append((part.title, made))
             else:
-                blocks.append(replace(made, caption=f"{made.caption} {note}".strip()))
+                blocks.append(replace(made, note=f"{made.note} {results.trained_note}".strip()))
         if blocks:
             sections.append((title, text, blocks))
     subsets = ", ".join(dict.fromkeys(skill.subset for skill in results.skills if skill.subset))
-    noted = [("Learned from", note)] if note else []
+    noted = [("Learned from", results.trained_note)] if results.trained_note else []
     return Report(
         title=f"{TITLE}: {subsets}" if subsets else TITLE,
         lead=LEAD.format(skills=len(results.skills), queries=len(results.queries)),
@@ -256,8 +235,21 @@ def make_report(results: Results, pager: SkillPager) -> Report:
         findings=[*noted, *find_out(results)],
         sections=sections,
         absent=absent,
-        note=note,
     )
+
+
+def _make(part: Part, results: Results) -> Block | str:
+    """Return a table or figure, or why there is none."""
+    if part.shows_types and results.types_learned and not results.allow_trained:
+        return refusal({"the classifier": results.types_learned}, len(results.skills))
+    reason = part.absent
+    try:
+        if (made := part.make(results)) is not None:
+            return made
+    except SkillPagerError as error:  # a report without one figure is better than none
+        logger.warning("%s: %s", part.title, error)
+        reason = str(error)
+    return reason + (", or its methods have learned from these skills" if results.refused_note else "")
 
 
 # ---- findings: the main results as labels and numbers
@@ -269,32 +261,23 @@ def find_out(results: Results) -> Iterator[Fact]:
     if len(curves := read_curves(results)) > 1:
         best = curves[0]
         tested = compare_curves(curves, best)
-        tied = [name for name, (_, p) in tested.items() if p >= ALPHA]
+        tied = ", ".join(name for name, (_, p) in tested.items() if p >= ALPHA) or "no other method"
         area = format_cell(best.area(by_skill=True), 1)
         yield "Largest area under the curve over all budgets", f"{best.method}: {area} %"
-        yield (
-            f"Area not significantly smaller (Holm, {len(tested)} tests)",
-            ", ".join(tied) or "no other method",
-        )
+        yield f"Area not significantly smaller (Holm, {len(tested)} tests)", tied
     if checked := claims.check_claims(results):
         counts = Counter(each.outcome for each in checked)
+        label, words = "Claims of the paper that were checked", claims.VERDICTS
         if parts := claims.differing_parts(results):
-            outcomes = ", ".join(f"{counts[each]} {words}" for each, words in claims.OUTCOMES.items())
+            words = claims.OUTCOMES
             label = f"Claims of the paper, not comparable with this run ({'; '.join(parts)})"
-            yield label, f"{len(checked)}: {outcomes}"
-        else:
-            holds, fails, open_ = (counts[each] for each in claims.OUTCOMES)
-            verdicts = f"{holds} hold, {fails} do not hold, {open_} open"
-            yield "Claims of the paper that were checked", f"{len(checked)}: {verdicts}"
+        yield label, f"{len(checked)}: {', '.join(f'{counts[each]} {text}' for each, text in words.items())}"
 
 
 def _at_half(results: Results) -> Iterator[Fact]:
     """Yield the best method at half of the tokens, the baseline there, and the difference."""
-    labels = {
-        without_budget(label): label
-        for label in results.labels
-        if parse_method(label).share == HALF and results.has(label)
-    }
+    labels = {without_budget(label): label for label in results.labels if parse_method(label).share == HALF}
+    labels = {name: label for name, label in labels.items() if results.has(label)}
     if len(labels) < 2:
         return
     scores = {name: SUFFICIENCY.of(results.rows(label)) for name, label in labels.items()}
@@ -303,49 +286,10 @@ def _at_half(results: Results) -> Iterator[Fact]:
     yield f"Best of {len(labels)} methods {at_half}", f"{best}: sufficiency {scores[best]:.1f} %"
     if BASELINE not in scores or best == BASELINE:
         return
-    used = 100 - MICRO_REDUCTION.of(results.rows(labels[BASELINE]))
-    yield (
-        f"{BASELINE} {at_half}",
-        f"sufficiency {scores[BASELINE]:.1f} %; {format_cell(used, 1)} % of the tokens used",
-    )
+    used = format_cell(100 - MICRO_REDUCTION.of(results.rows(labels[BASELINE])), 1)
+    yield f"{BASELINE} {at_half}", f"sufficiency {scores[BASELINE]:.1f} %; {used} % of the tokens used"
     tested = compare_methods(results, labels.values(), baseline=labels[BASELINE])
-    for each in tested:
-        if each.method == labels[best]:
-            points = format_cell(each.comparison.clustered.scaled(100), 1)
-            yield (
-                f"{best} − {BASELINE}",
-                f"{points} points; p = {each.p_holm:.4f} (Holm, {len(tested)} tests)",
-            )
-
-
-# ---- forms
-
-
-def _block_html(block: Block) -> str:
-    if isinstance(block, Table):
-        return block.to_html()
-    image = base64.b64encode(block.svg).decode()
-    return render("figure.html", picture=block, source=f"data:image/svg+xml;base64,{image}")
-
-
-def _lines(report: Report) -> Iterator[str]:
-    """Yield the lines of the report as Markdown, with its figures as files beside it."""
-
-    def listed(facts: Sequence[Fact]) -> Iterator[str]:
-        yield from (f"- **{escape_markdown(name)}**: {escape_markdown(value)}" for name, value in facts)
-
-    yield f"# {escape_markdown(report.title)}\n\n{escape_markdown(report.lead)}\n"
-    yield from listed(report.facts)
-    yield "\n## Findings\n"
-    yield from listed(report.findings)
-    for title, text, blocks in report.sections:
-        yield f"\n## {escape_markdown(title)}\n\n{escape_markdown(text)}\n"
-        for block in blocks:
-            if isinstance(block, Table):
-                yield block.to_markdown()
-            else:
-                name, alt, caption = map(escape_markdown, (block.title, block.alt, block.caption))
-                yield f"**{name}**\n\n![{alt}]({FIGURES}/{block.name}.svg)\n\n{caption}\n"
-    if report.absent:
-        yield "\n## Not in this report\n"
-        yield from listed(report.absent)
+    for each in (each for each in tested if each.method == labels[best]):
+        points = format_cell(each.comparison.clustered.scaled(100), 1)
+        p = f"p = {each.p_holm:.4f} (Holm, {len(tested)} tests)"
+        yield f"{best} − {BASELINE}", f"{points} points; {p}"

@@ -166,17 +166,19 @@ def escape_markdown(text: str) -> str:
 
 
 def render(template: str, **values: object) -> str:
-    """Return an HTML template filled in; every value is escaped unless the template says otherwise."""
+    """Return a template filled in; in HTML every value is escaped unless the template says otherwise."""
     return _environment().get_template(template).render(**values)
 
 
 @cache
 def _environment() -> jinja2.Environment:
-    return jinja2.Environment(
+    environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
-        autoescape=True,
+        autoescape=jinja2.select_autoescape(["html"]),
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
+    environment.filters["md"] = escape_markdown
+    return environment
