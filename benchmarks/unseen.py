@@ -79,7 +79,8 @@ def count() -> Iterator[dict[str, object]]:
             if not (PUBLISHED / folder_of(data, style) / ROWS).exists():
                 continue
             results = PublishedResults(PUBLISHED / folder_of(data, style))
-            for found in summarise(results, methods):
+            for summary in summarise(results, methods):
+                found = summary.to_json()
                 low, high = found["interval"]
                 place = {"data": data, "skills": len(results.skills), "style": style}
                 row = {**place, **found, "low": low, "high": high}

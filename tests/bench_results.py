@@ -53,12 +53,6 @@ def node_records(skill: str, count: int) -> list[NodeRecord]:
     ]
 
 
-def index_record(skill: str, count: int, *, seconds: float | None = 0.5) -> IndexRecord:
-    """Return a chain of nodes, with a reference from the first to the last one."""
-    chain = [(f"n{i}", f"n{i + 1}", "sequence", 1.0) for i in range(count - 1)]
-    return IndexRecord(skill, seconds, (*chain, ("n0", f"n{count - 1}", "reference", 1.0)))
-
-
 def selection(query: str, method: str, **changes: object) -> SelectionRecord:
     """Return the selection for a query of `queries`; `changes` replace its fields."""
     fields: dict[str, object] = {
@@ -130,7 +124,7 @@ def write_results(
     write_records(
         path / NODES, [node for place in places for node in node_records(f"s{place}", nodes[place])]
     )
-    write_records(path / INDEXES, [index_record(f"s{place}", nodes[place]) for place in places])
+    write_records(path / INDEXES, [IndexRecord(f"s{place}", 0.5) for place in places])
     for method, given in verdicts.items():
         ids = [query.id for query in queries]
         judged = [given[i % len(given)] for i in range(len(ids))]

@@ -165,7 +165,7 @@ def test_a_judge_of_others_judges_a_run_and_is_reported(data: Path, plan: Plan, 
     for record in folder.judgments("long-enough", "mmr"):
         context = next(each.context for each in folder.selections("mmr") if each.query == record.query)
         assert record.sufficient == (len(context or "") > 600)
-    assert {row["queries"] for row in summarise(Results(folder, "long-enough"), ["mmr"])} == {8}
+    assert {row.queries for row in summarise(Results(folder, "long-enough"), ["mmr"])} == {8}
 
 
 def test_a_judge_that_fails_leaves_its_case_unjudged(data: Path, plan: Plan, tmp_path: Path) -> None:

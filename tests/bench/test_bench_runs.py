@@ -97,17 +97,9 @@ def test_verdicts_are_the_measure_on_the_contexts(done: BenchFolder, data: Path)
     assert all(record.sufficient for record in done.judgments("evidence", "full"))
 
 
-def test_stage_1_is_recorded_with_its_edges_and_its_time(done: BenchFolder, data: Path, plan: Plan) -> None:
-    pager = SkillPager(settings=plan.settings)
+def test_stage_1_is_recorded_with_its_time(done: BenchFolder) -> None:
     assert [record.skill for record in done.indexes()] == [skill.id for skill in done.skills()]
-    for record in done.indexes():
-        index = pager.index(data / f"{record.skill}.md")
-        assert record.edges == tuple(
-            (f"n{edge.source}", f"n{edge.target}", edge.kind, edge.weight) for edge in index.edges
-        )
-        assert record.seconds is not None
-        assert 0 < record.seconds < 60
-    pager.close()
+    assert all(record.seconds is not None and 0 < record.seconds < 60 for record in done.indexes())
 
 
 def test_an_index_that_was_stored_before_has_no_time(

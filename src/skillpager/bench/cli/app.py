@@ -207,7 +207,7 @@ def _run_and_judge(
     suites: Mapping[str, Sequence[str]], place: PlaceOptions, how: RunOptions, asked: ModelOptions
 ) -> None:
     """Run suites, judge their contexts, and print a row for each method."""
-    from skillpager.bench.report.methods import SUMMARY_COLUMNS, summarise, summary_cells
+    from skillpager.bench.report.methods import SUMMARY_COLUMNS, summarise
     from skillpager.bench.report.results import Results
     from skillpager.bench.run.methods import parse_method
 
@@ -225,9 +225,9 @@ def _run_and_judge(
     results = Results(folder, EVIDENCE, allow_trained=how.allow_trained)
     rows = summarise(results, labels)
     if asked.as_json:
-        print_json({"out": str(folder.path), "methods": rows})
+        print_json({"out": str(folder.path), "methods": [row.to_json() for row in rows]})
     else:
-        print_table(SUMMARY_COLUMNS, list(map(summary_cells, rows)), right=SUMMARY_COLUMNS[1:])
+        print_table(SUMMARY_COLUMNS, [row.cells for row in rows], right=SUMMARY_COLUMNS[1:])
     if results.trained_note:
         warn(results.trained_note)
 

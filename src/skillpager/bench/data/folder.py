@@ -82,7 +82,7 @@ class BenchFolder:
         return list(read_records(self.path / NODES, NodeRecord))
 
     def indexes(self) -> list[IndexRecord]:
-        """Return the edges and times of the offline stage; none before a run."""
+        """Return the times of the offline stage; none before a run."""
         return list(read_records(self.path / INDEXES, IndexRecord))
 
     def selections_file(self, method: str) -> Path:

@@ -155,12 +155,10 @@ class IndexRecord(Record):
 
     Attributes:
         seconds: Time of parsing, embedding, typing and linking; None where the index was stored before.
-        edges: Source and target (ids of nodes), kind and weight of each edge, sorted by the nodes' order.
     """
 
     skill: str
     seconds: float | None
-    edges: tuple[tuple[str, str, str, float], ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -358,10 +358,9 @@ def label_points(axes: "Axes", points: pd.DataFrame) -> None:
     inside = axes.get_window_extent()
     steps = sorted(range(DIRECTIONS), key=lambda step: min(step, DIRECTIONS - step))
     for method, *place in points.itertuples():
-        look = {"weight": "bold", "color": BLUE} if method == BASELINE else {"color": INK}
-        text = axes.annotate(
-            str(method), tuple(place), (0, 0), size=SMALL, textcoords="offset points", **look
-        )
+        look: dict[str, Any] = {"weight": "bold", "color": BLUE} if method == BASELINE else {"color": INK}
+        look |= {"size": SMALL, "textcoords": "offset points"}
+        text = axes.annotate(str(method), tuple(place), (0, 0), **look)
         for distance, step in product(DISTANCES, steps):
             x, y = cos(2 * pi * step / DIRECTIONS), sin(2 * pi * step / DIRECTIONS)
             text.xyann = (distance * x, distance * y)
@@ -401,6 +400,10 @@ def budget_figure(results: Results) -> Picture | None:
         for place, curve in enumerate(near):
             shift = SIDE_BY_SIDE * (place - (len(near) - 1) / 2)
             _draw_differences(panels[1], curve, best, shift, {**looks[curve.method], "linestyle": "none"})
+        if near:
+            panels[1].axhline(0, color=INK, linewidth=0.8, zorder=1)
+            panels[1].set_ylabel(f"Points above {best.method}")
+            panels[1].grid(axis="y")
         panels[-1].set_xlabel("Budget (% of the skill's tokens)")
         panels[-1].set_xticks([100 * share for share in best.shares])
         figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
@@ -425,6 +428,3 @@ def _draw_differences(axes: "Axes", curve: Curve, best: Curve, shift: float, loo
     places = 100 * np.array([share for share in curve.shares if share in best.shares]) + shift
     whiskers = {**WHISKERS, "capsize": 1.5, "markersize": 4}
     axes.errorbar(places, [gap.value for gap in gaps], yerr=sides, **look, **whiskers)
-    axes.axhline(0, color=INK, linewidth=0.8, zorder=1)
-    axes.set_ylabel(f"Points above {best.method}")
-    axes.grid(axis="y", visible=True)

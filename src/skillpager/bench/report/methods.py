@@ -3,7 +3,6 @@
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import astuple, dataclass
-from typing import Any
 
 import pandas as pd
 
@@ -22,9 +21,10 @@ from skillpager.bench.report.measures import (
 )
 from skillpager.bench.report.paper import read_data
 from skillpager.bench.report.results import Results
-from skillpager.bench.report.statistics import LEVEL, Comparison, compare, holm
+from skillpager.bench.report.statistics import LEVEL, Comparison, Interval, compare, holm
 from skillpager.bench.report.table import HIGH, LOW, Cell, Table, frame, with_ends
 from skillpager.bench.run.methods import is_ours, parse_method
+from skillpager.json_types import JsonObject
 
 # the method that the others are compared with: the paper's
 BASELINE = "mmr"
@@ -90,43 +90,58 @@ def all_methods(results: Results) -> Table | None:
 
 # ---- the summary that `bench run` prints
 
-# names in JSON and headings of the measures beside sufficiency
-_OTHERS = {
-    "coverage": (COVERAGE, "coverage %"),
-    "nodes": (AVERAGE_NODES, "nodes"),
-    "token_reduction": (MICRO_REDUCTION, "token red. %"),
-    "token_reduction_macro": (MACRO_REDUCTION, "macro %"),
-    "milliseconds": (LATENCY_MEDIAN, "ms"),
-}
 SUMMARY_COLUMNS = (
-    *("method", "queries", "suff. %", "95 % CI over queries"),
-    *(heading for _, heading in _OTHERS.values()),
+    "method",
+    "queries",
+    "suff. %",
+    "95 % CI over queries",
+    "coverage %",
+    "nodes",
+    "token red. %",
+    "macro %",
+    "ms",
 )
+_OTHERS = {
+    "coverage": COVERAGE,
+    "nodes": AVERAGE_NODES,
+    "token_reduction": MICRO_REDUCTION,
+    "token_reduction_macro": MACRO_REDUCTION,
+    "milliseconds": LATENCY_MEDIAN,
+}
 
 
-def summarise(results: Results, labels: Iterable[str]) -> list[dict[str, Any]]:
-    """Return the main measures of each method that was run and judged, percentages as such.
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The main measures of one method, percentages as such."""
 
-    `method`; `queries` that were judged; `sufficiency` and the two ends of its `interval` over queries;
-    `coverage`, `nodes`, `token_reduction` (micro), `token_reduction_macro` and `milliseconds`, None where the
-    judge measures none.
-    """
+    method: str
+    queries: int  # that were judged
+    sufficiency: Interval  # over queries
+    others: Mapping[str, float | None]  # None where the judge does not measure it
+
+    @property
+    def cells(self) -> list[str]:
+        """The cells of a row below `SUMMARY_COLUMNS`."""
+        found = self.sufficiency
+        cells = [self.method, str(self.queries), f"{found.value:.1f}", f"{found.low:.1f}–{found.high:.1f}"]
+        return [*cells, *("–" if value is None else f"{value:.1f}" for value in self.others.values())]
+
+    def to_json(self) -> JsonObject:
+        """Return the summary as one flat object."""
+        value, low, high = (round(number, 2) for number in astuple(self.sufficiency))
+        known = {"method": self.method, "queries": self.queries, "sufficiency": value}
+        return {**known, "interval": [low, high], **self.others}
+
+
+def summarise(results: Results, labels: Iterable[str]) -> list[Summary]:
+    """Return the summary of each method that was run and judged."""
     summaries = []
     for label in filter(results.has, labels):
         rows = results.rows(label)
-        value, low, high = (round(number, 2) for number in astuple(SUFFICIENCY.interval(rows)))
-        values = {name: measure.of(rows) for name, (measure, _) in _OTHERS.items()}
+        values = {name: measure.of(rows) for name, measure in _OTHERS.items()}
         others = {name: None if math.isnan(value) else round(value, 2) for name, value in values.items()}
-        known = {"method": label, "queries": len(rows), "sufficiency": value, "interval": [low, high]}
-        summaries.append({**known, **others})
+        summaries.append(Summary(label, len(rows), SUFFICIENCY.interval(rows), others))
     return summaries
-
-
-def summary_cells(summary: Mapping[str, Any]) -> list[str]:
-    """Return the cells of a summary below `SUMMARY_COLUMNS`."""
-    cells = [summary["method"], str(summary["queries"]), f"{summary['sufficiency']:.1f}"]
-    cells.append("–".join(f"{end:.1f}" for end in summary["interval"]))
-    return [*cells, *("–" if (value := summary[name]) is None else f"{value:.1f}" for name in _OTHERS)]
 
 
 # ---- tests

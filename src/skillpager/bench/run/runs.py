@@ -28,7 +28,15 @@ from skillpager.bench.data.folder import (
     data_entry,
     write_records,
 )
-from skillpager.bench.data.records import QueryRecord, SkillRecord
+from skillpager.bench.data.records import (
+    IndexRecord,
+    JudgmentRecord,
+    NodeRecord,
+    QueryRecord,
+    Record,
+    SelectionRecord,
+    SkillRecord,
+)
 from skillpager.bench.judge.judges import EVIDENCE
 from skillpager.bench.run.learned import LEARNED, count_learned, noted_learned, refusal
 from skillpager.bench.run.methods import parse_method
@@ -83,11 +91,10 @@ def open_run(data: Path | None, out: Path | None, plan: Plan) -> BenchFolder:
             "The evidence judge needs queries with critical lines, and this data has none: "
             "run with `--judge none` and judge with `skillpager bench judge`."
         )
-    # what its source said of the data, with the digests of now
-    said = BenchFolder(source).manifest().get(DATA) if (source / SKILLS).is_file() else None
-    if not isinstance(said, Mapping):
-        said = {"source": "evidence", "subset": source.resolve().name}
-    described = {**said, **data_entry(skills, queries, source=str(said["source"]), details={})}
+    # the description of the data by its source, with the digests of now
+    known = _entry(BenchFolder(source).manifest(), DATA) if (source / SKILLS).is_file() else {}
+    known = known or {"source": "evidence", "subset": source.resolve().name}
+    described = {**known, **data_entry(skills, queries, source=str(known["source"]), details={})}
     # what the contexts depend on, apart from data and methods
     recipe = SkillPager(settings=plan.settings).recipe
     parts: JsonObject = {
@@ -96,12 +103,12 @@ def open_run(data: Path | None, out: Path | None, plan: Plan) -> BenchFolder:
         "baselines": describe_fit(recipe, fits_of(plan.settings)),
     }
     folder = BenchFolder(out or source)
-    known = folder.manifest()
+    manifest = folder.manifest()
     # a folder without results can be used again
     for part, now in (("run", parts), (DATA, {name: described[name] for name in DATA_IDENTITY})):
-        before = _entry(known, part)
+        before = _entry(manifest, part)
         changed = [f"{key} {before.get(key)}, now {now[key]}" for key in now if before.get(key) != now[key]]
-        if "run" in known and changed:
+        if "run" in manifest and changed:
             raise BenchError(
                 f"{folder.path} holds a run of another kind ({'; '.join(changed)}): choose another --out, "
                 "or remove the folder."
@@ -141,10 +148,8 @@ def run_suites(
     made = run_methods(folder, labels, plan, jobs=jobs or usable_processors(), progress=progress)
     merged = {**_entry(folder.manifest(), "suites"), **{name: list(suites[name]) for name in suites}}
     # in the order of the tables, however the runs were ordered
-    order = {name: place for place, name in enumerate(SUITES)}
-    folder.update_manifest(
-        {"suites": {n: merged[n] for n in sorted(merged, key=lambda n: order.get(n, len(order)))}}
-    )
+    names = dict.fromkeys(name for name in (*SUITES, *merged) if name in merged)
+    folder.update_manifest({"suites": {name: merged[name] for name in names}})
     return made
 
 
@@ -211,46 +216,50 @@ def run_methods(
     total, done = sum(_contexts(cases) for _, cases in left), 0
     failures: dict[str, SkillPagerError] = {}
     failed: list[str] = []  # contexts that code of others did not make
-    parsed, indexed = ({record.skill for record in records} for records in (folder.nodes(), folder.indexes()))
+    indexed = {record.skill for record in folder.nodes()} & {record.skill for record in folder.indexes()}
     for skill, cases, outcome in _outcomes(left, plan, jobs):
         if isinstance(outcome, SkillPagerError):
             failures[skill.id] = outcome
             logger.warning("%s: %s", skill.id, outcome)
         else:
             failed += outcome.failed
-            if skill.id not in indexed:
-                append_records(folder.path / INDEXES, [outcome.index])
-            if skill.id not in parsed:
-                append_records(folder.path / NODES, outcome.nodes)
-            for label in methods:
-                # verdicts first, because a selection without one is made again
-                for path, records in (
-                    (folder.judgments_file(EVIDENCE, label), outcome.judgments),
-                    (folder.selections_file(label), outcome.selections),
-                ):
-                    if mine := [record for record in records if record.method == label]:
-                        append_records(path, mine)
+            made: dict[Path, list[Record]] = {}
+            # verdicts first, because a selection without one is made again
+            for record in (*outcome.judgments, *outcome.selections, *outcome.nodes, outcome.index):
+                if skill.id not in indexed or not isinstance(record, NodeRecord | IndexRecord):
+                    made.setdefault(_file_of(folder, record), []).append(record)
+            for path, records in made.items():
+                append_records(path, records)
         done += _contexts(cases)
         if progress:
             progress(done, total)
-    order = {query.id: place for place, query in enumerate(queries)}
+    asked = {query.id: place for place, query in enumerate(queries)}
     places = {skill.id: place for place, skill in enumerate(skills)}
     for label in methods:
-        for path, made in (
-            (folder.judgments_file(EVIDENCE, label), folder.judgments(EVIDENCE, label)),
-            (folder.selections_file(label), folder.selections(label)),
-        ):
-            latest = {record.query: record for record in made}
-            _write_in_order(path, made, sorted(latest.values(), key=lambda record: order[record.query]))
-    for name, stage in ((NODES, folder.nodes()), (INDEXES, folder.indexes())):
-        ordered = sorted(stage, key=lambda record: places[record.skill])
-        _write_in_order(folder.path / name, stage, ordered)
+        _put_in_order(folder.judgments_file(EVIDENCE, label), folder.judgments(EVIDENCE, label), asked)
+        _put_in_order(folder.selections_file(label), folder.selections(label), asked)
+    _put_in_order(folder.path / NODES, folder.nodes(), places)
+    _put_in_order(folder.path / INDEXES, folder.indexes(), places)
     if failures or failed:
         raise _failure(failures, failed, len(left), total)
     return total
 
 
-def _write_in_order(path: Path, records: Sequence[Any], ordered: Sequence[Any]) -> None:
+def _file_of(folder: BenchFolder, record: Record) -> Path:
+    """Return the file that holds a record."""
+    match record:
+        case JudgmentRecord():
+            return folder.judgments_file(EVIDENCE, record.method)
+        case SelectionRecord():
+            return folder.selections_file(record.method)
+    return folder.path / (NODES if isinstance(record, NodeRecord) else INDEXES)
+
+
+def _put_in_order(path: Path, records: Sequence[Any], places: Mapping[str, int]) -> None:
+    """Write records in the order of their queries or skills, of two for the same the last."""
+    parts = ("skill", "query", "id")  # a record has two of these
+    latest = {tuple(getattr(record, part, "") for part in parts): record for record in records}
+    ordered = sorted(latest.values(), key=lambda record: places[getattr(record, "query", record.skill)])
     if records != ordered:
         write_records(path, ordered)
 
@@ -259,14 +268,14 @@ def _failure(
     failures: Mapping[str, SkillPagerError], failed: Sequence[str], skills: int, contexts: int
 ) -> BenchError:
     """Return the error for skills that failed, by id, and for contexts that code of others did not make."""
-    told = []
+    reasons = []
     if failures:
         first = next(iter(failures))
-        told.append(f"{len(failures)} of {skills} skills failed, the first was {first}: {failures[first]}")
+        reasons.append(f"{len(failures)} of {skills} skills failed, the first was {first}: {failures[first]}")
     if failed:
-        told.append(f"{len(failed)} of {contexts} contexts were not made, the first: {failed[0]}")
+        reasons.append(f"{len(failed)} of {contexts} contexts were not made, the first: {failed[0]}")
     return BenchError(
-        f"{' '.join(told)} The results of the others are written: fix the cause and repeat the command."
+        f"{' '.join(reasons)} The results of the others are written: fix the cause and repeat the command."
     )
 
 

@@ -141,7 +141,7 @@ class Made:
 
 
 def select_all(record: SkillRecord, cases: Cases, plan: Plan) -> Made:
-    """Return the nodes and edges of one skill, its contexts in the order of the cases, and their verdicts.
+    """Return the nodes of one skill, its contexts in the order of the cases, and their verdicts.
 
     If a method has parts of others, a failure of one context stops none of the rest.
 
@@ -149,7 +149,11 @@ def select_all(record: SkillRecord, cases: Cases, plan: Plan) -> Made:
         SkillPagerError: The skill cannot be indexed, or a strategy fails.
     """
     skill = to_skill(record)
-    index, seconds_to_build = _build_index(_pager(record, plan.settings, None, None), skill)
+    pager = _pager(record, plan.settings, None, None)
+    is_stored = pager.store.load(index_key(skill, pager.recipe), skill) is not None
+    start = time.perf_counter()
+    index = pager.index(skill)
+    seconds_to_build = None if is_stored else round(time.perf_counter() - start, 6)
     pool_tokens = sum(node.tokens for node in index.nodes)
     selections: list[SelectionRecord] = []
     judgments: list[JudgmentRecord] = []
@@ -169,18 +173,9 @@ def select_all(record: SkillRecord, cases: Cases, plan: Plan) -> Made:
             if not plan.judge_evidence:
                 continue
             coverage, sufficient = judge_evidence(record, query, page.text)
+            place = (query.id, query.skill, method.label, EVIDENCE)
             judgments.append(
-                JudgmentRecord(
-                    query=query.id,
-                    skill=query.skill,
-                    method=method.label,
-                    judge=EVIDENCE,
-                    sufficient=sufficient,
-                    votes=(sufficient,),
-                    coverage=coverage,
-                    reason="",
-                    context_sha256=made.context_sha256,
-                )
+                JudgmentRecord(*place, sufficient, (sufficient,), coverage, "", made.context_sha256)
             )
     nodes = [
         NodeRecord(
@@ -193,19 +188,7 @@ def select_all(record: SkillRecord, cases: Cases, plan: Plan) -> Made:
         )
         for node in index.nodes
     ]
-    edges = tuple(
-        (index.nodes[edge.source].id, index.nodes[edge.target].id, str(edge.kind), edge.weight)
-        for edge in index.edges
-    )
-    return Made(IndexRecord(record.id, seconds_to_build, edges), nodes, selections, judgments, failed)
-
-
-def _build_index(pager: SkillPager, skill: Skill) -> tuple[SkillIndex, float | None]:
-    """Return the index of a skill, and the seconds that it took; None if it was stored before."""
-    is_stored = pager.store.load(index_key(skill, pager.recipe), skill) is not None
-    start = time.perf_counter()
-    index = pager.index(skill)
-    return index, None if is_stored else round(time.perf_counter() - start, 6)
+    return Made(IndexRecord(record.id, seconds_to_build), nodes, selections, judgments, failed)
 
 
 def _selection(
