@@ -217,8 +217,6 @@ def test_data_is_counted(results: Results) -> None:
     assert cells(table, "Other skills: dev") == [None, 4]
     assert cells(table, "Nodes in all") == [22_774, 234]
     assert cells(table, "Nodes of a skill, least") == [1, 12]
-    assert cells(table, "… English-dominant") == [383, 4]
-    assert cells(table, "… other language dominant") == [1, 0]
     kinds = stage1.node_types(results)
     assert cells(kinds, "concept") == pytest.approx([11_369, 49.9, 78, 100 / 3])
     assert cells(kinds, "total")[2:] == [234, 100.0]
