@@ -35,7 +35,16 @@ from skillpager.bench.judge.sheets import INSUFFICIENT, SUFFICIENT, SheetKind
 from skillpager.bench.report import paper
 from skillpager.bench.report.results import Results
 from skillpager.bench.validate import sample
-from skillpager.bench.validate.agreement import kappas, measure_agreement
+from skillpager.bench.validate.agreement import (
+    ALL,
+    ANNOTATORS,
+    PUBLISHED,
+    find_key,
+    kappas,
+    measure_agreement,
+    note_agreement,
+    score_sheets,
+)
 from skillpager.bench.validate.node_types import (
     LabelClassifier,
     LineLabels,
@@ -52,14 +61,6 @@ from skillpager.bench.validate.sample import (
     sample_types,
     size_classes,
     write_sample,
-)
-from skillpager.bench.validate.scores import (
-    ALL,
-    ANNOTATORS,
-    PUBLISHED,
-    find_key,
-    note_agreement,
-    score_sheets,
 )
 from skillpager.errors import BenchError
 from skillpager.parsing.fragments import split_skill

@@ -13,8 +13,8 @@ from skillpager.cli.views import counted, print_table
 
 if TYPE_CHECKING:
     from skillpager.bench.report.statistics import Interval
+    from skillpager.bench.validate.agreement import Group, Scores
     from skillpager.bench.validate.sample import Sample
-    from skillpager.bench.validate.scores import Group, Scores
 
 # the library's defaults, known without importing it
 PER_TYPE = 16
@@ -141,7 +141,7 @@ def score(
       skillpager bench validate score typed.anna.csv typed.ben.csv --json
     """
     from skillpager.bench.data.folder import BenchFolder
-    from skillpager.bench.validate.scores import note_agreement, score_sheets
+    from skillpager.bench.validate.agreement import note_agreement, score_sheets
 
     scores = score_sheets(sheets, key=key)
     if folder:
@@ -172,7 +172,7 @@ def _write(drawn: "Sample", out: Path, columns: Sequence[str], *, as_json: bool)
 
 def _print_scores(scores: "Scores") -> None:
     """Print a table of all groups, then labels and confusion matrix of each group of all cases."""
-    from skillpager.bench.validate.scores import ALL, ANNOTATORS, PUBLISHED
+    from skillpager.bench.validate.agreement import ALL, ANNOTATORS, PUBLISHED
 
     note(f"People (the reference) against {scores.rater}, 95 % bootstrap intervals in brackets:")
     rows = []

@@ -203,27 +203,14 @@ def read_evidence(
                 types_second=tuple((first, last, kind.value) for first, last, kind in note.types_second),
             )
         )
-        if not short:
-            queries += [
-                QueryRecord(skill=note.skill, origin=ANNOTATOR, **asdict(query)) for query in note.queries
-            ]
-        elif document.short:
-            queries += [_short_record(note.skill, query) for query in document.short.queries]
+        asked = note.queries if not short else document.short.queries if document.short else ()
+        for query in asked:
+            fields = asdict(query)
+            style = {"angle": fields.pop("style")} if isinstance(query, ShortQuery) else {}
+            queries.append(QueryRecord(skill=note.skill, origin=ANNOTATOR, **fields, **style))
     if short and not queries:
         raise BenchError(f"{folder} holds no short queries (*{SHORT}): see docs/measured.md.")
     return skills, queries
-
-
-def _short_record(skill: str, query: ShortQuery) -> QueryRecord:
-    return QueryRecord(
-        query.id,
-        skill,
-        query.query,
-        ANNOTATOR,
-        angle=query.style,
-        critical=query.critical,
-        supporting=query.supporting,
-    )
 
 
 def read_documents(folder: Path) -> Iterator[Document]:

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from skillpager.bench.data.chat import ask_all
 from skillpager.bench.data.folder import BenchFolder, read_records, write_records
@@ -201,8 +202,7 @@ def export_cases(docket: Docket, sheet: Path) -> None:
     write_sheet(sheet, SheetKind.SUFFICIENCY, texts)
 
 
-@dataclass(frozen=True, slots=True)
-class Imported:
+class Imported(NamedTuple):
     """Numbers of imported votes, of new ones among them, and of cases that the folder does not have."""
 
     votes: int

@@ -1,16 +1,36 @@
-"""Agreement of two raters: rate, Cohen's κ, and scores of each label.
+"""Agreement of two raters: rate, Cohen's κ, and scores of each label; of people, from answered sheets.
 
 Reference: paper §4.2 and §5.1; Cohen, *A Coefficient of Agreement for Nominal Scales* (1960).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from skillpager.bench.data.folder import BenchFolder, read_records
+from skillpager.bench.judge.sheets import LABELS, Answers, SheetKind, read_answers
+from skillpager.bench.report import paper
 from skillpager.bench.report.statistics import LEVEL, SAMPLES, SEED, Interval, bootstrap
-from skillpager.errors import require_extra
+from skillpager.bench.validate.sample import CaseKey, key_file
+from skillpager.errors import BenchError, require_extra
+
+ALL, BY_VOTES, ANNOTATORS = "all", "votes", "annotators"
+# entry of the manifest: agreement by judge and vote pattern
+VALIDATION = "validation"
+# cases without a label that a warning names
+NAMED_CASES = 5
+# the paper's agreement in per cent, κ and macro-F1 in per cent, where it has them
+PUBLISHED: Mapping[tuple[SheetKind, str], tuple[float, float | None, float | None]] = {
+    **{
+        (SheetKind.SUFFICIENCY, name): (row.agreement, row.kappa, None)
+        for name, row in paper.JUDGE_AGREEMENT.items()
+    },
+    (SheetKind.TYPES, ALL): (paper.PARSER_ACCURACY, None, paper.PARSER_MACRO_F1),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,3 +116,140 @@ def kappas(confusions: NDArray[np.int64]) -> NDArray[np.float64]:
     values = np.full(len(confusions), np.nan)
     np.divide(observed - expected, 1 - expected, out=values, where=expected < 1)
     return values
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Agreement on some cases of a sheet.
+
+    Attributes:
+        sheet: The file, and the annotator where a file has several: their labels are the reference.
+        by: The division of the cases: `all`, or one of `CaseKey.parts`; `annotators` for another annotator's
+            labels in place of the rater's.
+        name: The part, such as `2-1`; or the other annotator's sheet.
+        agreement: Agreement on the cases that both labelled.
+    """
+
+    sheet: str
+    by: str
+    name: str
+    agreement: Agreement
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """The scores of answered sheets.
+
+    Attributes:
+        rater: A judge's id, or `parser`.
+        groups: Agreement of each annotator with the rater, on all cases and on each division of two or more
+            parts; then of each two annotators.
+        missing: Cases without a label, by sheet.
+    """
+
+    kind: SheetKind
+    rater: str
+    groups: tuple[Group, ...]
+    missing: Mapping[str, tuple[str, ...]]
+
+    @property
+    def warnings(self) -> list[str]:
+        """The missing labels, one sentence for each sheet."""
+        return [
+            f"{sheet}: {len(cases)} cases have no label and do not count "
+            f"({', '.join(cases[:NAMED_CASES])}{', …' if len(cases) > NAMED_CASES else ''})"
+            for sheet, cases in self.missing.items()
+            if cases
+        ]
+
+
+def score_sheets(sheets: Sequence[Path], *, key: Path | None = None) -> Scores:
+    """Return how the annotators of one sample agree with the judge or parser, and with each other.
+
+    Args:
+        sheets: Answered copies, or exports of Label Studio.
+        key: The key of the sample; found beside each sheet when not given.
+
+    Raises:
+        BenchError: A sheet or key is missing or wrong, a sheet has no label or a case that its key does
+            not have, or the sheets are not of one sample.
+        MissingExtraError: scikit-learn is not installed.
+
+    Reference: paper §4.2, §5.1.
+    """
+    keys: dict[str, CaseKey] = {}
+    answered: list[Answers] = []
+    for path in sheets:
+        place = key or find_key(path)
+        own = {each.case: each for each in read_records(place, CaseKey)}
+        if keys and own != keys:
+            raise BenchError(f"{sheets[0]} and {path} have different keys: score them one by one.")
+        keys = own
+        found = [answers for answers in read_answers(path) if answers.labels]
+        if not found:
+            raise BenchError(f"{path} has no label yet: answer it in a spreadsheet or in Label Studio.")
+        if strange := [case for answers in found for case in answers.labels if case not in keys]:
+            raise BenchError(
+                f"{path} has the case {strange[0]}, which {place} does not: name its own key, by --key."
+            )
+        answered += found
+    labels = list(LABELS[answered[0].kind])
+    groups = [group for answers in answered for group in _score_groups(keys, answers)]
+    for one, two in combinations(answered, 2):
+        if common := [case for case in keys if case in one.labels and case in two.labels]:
+            ours, theirs = ([answers.labels[case] for case in common] for answers in (one, two))
+            both = measure_agreement(ours, theirs, labels)
+            groups.append(Group(one.annotator, ANNOTATORS, two.annotator, both))
+    missing = {each.annotator: tuple(case for case in keys if case not in each.labels) for each in answered}
+    return Scores(answered[0].kind, next(iter(keys.values())).rater, tuple(groups), missing)
+
+
+def find_key(sheet: Path) -> Path:
+    """Return the key of a sheet; that of `SHEET.csv` for the copy of an annotator, `SHEET.NAME.csv`.
+
+    Raises:
+        BenchError: Neither is there.
+    """
+    own = key_file(sheet)
+    for path in (own, own.with_name(key_file(Path(sheet.stem)).name)):
+        if path.is_file():
+            return path
+    raise BenchError(f"{sheet} has no key {own.name} beside it: name the one it was made with, by --key.")
+
+
+def _score_groups(keys: Mapping[str, CaseKey], answers: Answers) -> Iterator[Group]:
+    """Yield the agreement on all labelled cases, then on the parts of each division."""
+    labelled = [key for case, key in keys.items() if case in answers.labels]
+    divided: list[tuple[str, str, list[CaseKey]]] = [(ALL, ALL, labelled)]
+    for by in labelled[0].parts:
+        # unanimous votes first
+        names = sorted({key.parts[by] for key in labelled if key.parts[by]}, reverse=by == BY_VOTES)
+        if len(names) > 1:
+            divided += [(by, name, [key for key in labelled if key.parts[by] == name]) for name in names]
+    for by, name, members in divided:
+        people = [answers.labels[key.case] for key in members]
+        agreement = measure_agreement(people, [key.rated for key in members], list(LABELS[answers.kind]))
+        yield Group(answers.annotator, by, name, agreement)
+
+
+def note_agreement(folder: BenchFolder, scores: Scores) -> None:
+    """Write the first annotator's agreement with the judge into the manifest of the sheet's benchmark.
+
+    `bench report` reads it there.
+
+    Raises:
+        BenchError: The sheet is one of node types, or the manifest is damaged.
+    """
+    if scores.kind is not SheetKind.SUFFICIENCY:
+        raise BenchError(f"{scores.groups[0].sheet} asks for node types: only a judge's agreement is stored.")
+    noted = {
+        group.name: {
+            "cases": group.agreement.cases,
+            "rate": group.agreement.rate.value,
+            "kappa": group.agreement.kappa.value if group.agreement.kappa else None,
+        }
+        for group in scores.groups
+        if group.sheet == scores.groups[0].sheet and group.by in (ALL, BY_VOTES)
+    }
+    known = folder.manifest().get(VALIDATION)
+    folder.update_manifest({VALIDATION: {**(known if isinstance(known, dict) else {}), scores.rater: noted}})
