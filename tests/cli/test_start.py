@@ -83,7 +83,7 @@ def test_the_page_of_an_indexed_skill_imports_what_it_needs(options: list[str], 
     # neither the other commands nor the stages of indexing
     assert {name for name in loaded if name.startswith("skillpager.cli.")} == {
         f"skillpager.cli.{name}"
-        for name in ("app", "list", "messages", "options", "page", "session", "views")
+        for name in ("app", "messages", "options", "outline", "page", "session", "views")
     }
     stages = (
         "parsing.blocks",

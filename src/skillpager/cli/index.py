@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from skillpager.cli import session
 from skillpager.cli.messages import (
     FAILED,
     MAX_WARNINGS,
@@ -27,9 +26,6 @@ from skillpager.cli.messages import (
 from skillpager.cli.options import AsJson, PagerOptions
 from skillpager.cli.views import byte_count, counted, print_table, progress_bar
 from skillpager.errors import EncoderError, SkillError
-from skillpager.library import Library, discover
-from skillpager.library.agent_folders import search_folders, shown_folders
-from skillpager.parsing.skill import ENTRY_FILE, ENTRY_NAMES, read_skill
 
 if TYPE_CHECKING:
     from skillpager.bulk import Outcome, Source
@@ -98,6 +94,7 @@ def index(
       skillpager index examples/skills/git-bisect examples/skills/postgres-backup/SKILL.md --json
     """
     from skillpager.bulk import index_skills
+    from skillpager.cli import session
 
     started = time.monotonic()
     pager = session.open_pager(options, show_batches=False)
@@ -145,6 +142,9 @@ def cleaned_up_on_sigterm() -> Iterator[None]:
 
 def prepare_routing(pager: "SkillPager", texts: Sequence[str]) -> list["FoundSkill"]:
     """Return the skills below the folders among the arguments, or all known ones, ready to be routed to."""
+    from skillpager.library import Library
+    from skillpager.library.agent_folders import search_folders
+
     folders = [Path(text) for text in texts if Path(text).is_dir()]
     if not texts:
         folders = search_folders(pager.settings.skills_dir)
@@ -171,6 +171,8 @@ def find_targets(
         SkillError: There are no arguments, and no skill is found anywhere.
     """
     from skillpager.bulk import failed_source, path_source, plain_path, source_of
+    from skillpager.library import discover
+    from skillpager.library.agent_folders import search_folders, shown_folders
 
     targets: dict[str, Source] = {}  # by address or real path
 
@@ -203,7 +205,11 @@ def _paths_below(text: str, settings: "Settings", found: set[Path]) -> list[Path
     Raises:
         SkillError: There is no such place, or no skill in it.
     """
-    path = session.find_skill(text, settings)
+    from skillpager.cli.session import find_skill
+    from skillpager.library import discover
+    from skillpager.parsing.skill import ENTRY_FILE, ENTRY_NAMES
+
+    path = find_skill(text, settings)
     below = [path] if path in found else [place for place in found if path in place.parents]
     below = sorted(below) or [skill.path for skill in discover([path])]
     if not below and path.is_dir() and not any((path / name).exists() for name in ENTRY_NAMES):
@@ -242,6 +248,7 @@ def publish_skill(publisher: "Publisher", pager: "SkillPager", outcome: "Outcome
     """
     from skillpager.indexing import index_key
     from skillpager.library import skill_faults
+    from skillpager.parsing.skill import read_skill
 
     path, key = Path(outcome.place), outcome.key
     if pager.settings.scope == "body":

@@ -11,7 +11,6 @@ import typer
 
 from skillpager.cli.messages import UsageError, confirm, note, print_json, print_text, reported, warn
 from skillpager.cli.options import AsJson, SkillArgument, SkillsDirs, Yes, completion
-from skillpager.cli.session import STDIN, find_skill
 from skillpager.cli.views import print_table
 from skillpager.errors import SettingsError, install_command
 from skillpager.install.changes import Change, diff, installed_entry, plan_install, plan_uninstall, write
@@ -161,6 +160,7 @@ def stub(
       skillpager stub examples/skills/postgres-backup
       skillpager stub examples/skills/git-bisect --out .agents/skills --max-tokens 2000
     """
+    from skillpager.cli.session import STDIN, find_skill
     from skillpager.install.stubs import write_stub
     from skillpager.settings import load_settings
 

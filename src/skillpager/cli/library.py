@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-from skillpager.cli import session
 from skillpager.cli.messages import (
     FAILED,
     UsageError,
@@ -60,6 +59,7 @@ def list_skills(
       skillpager list examples/skills
       skillpager list --json
     """
+    from skillpager.cli import session
     from skillpager.json_types import to_json
     from skillpager.library import Library
     from skillpager.library.agent_folders import search_folders, shown_folders
@@ -168,6 +168,7 @@ def check(
       skillpager library check examples/skills --ignore front-matter
       skillpager library check examples/skills/git-bisect --max-lines 400 --json
     """
+    from skillpager.cli import session
     from skillpager.json_types import to_json
     from skillpager.library.agent_folders import search_folders, shown_folders
     from skillpager.library.checks import check_library
@@ -218,6 +219,7 @@ def remove(
     Examples:
       skillpager library remove git-bisect --yes
     """
+    from skillpager.cli import session
     from skillpager.factories import make_store
     from skillpager.library.published import remove_published
     from skillpager.stores.postgres import PostgresStore

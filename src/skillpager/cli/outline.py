@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from skillpager.cli import session
 from skillpager.cli.messages import UsageError, note, print_json, print_text, reported
 from skillpager.cli.options import AsJson, PagerOptions, SkillArgument, StyleName, completion
 from skillpager.cli.views import counted, print_nodes, print_table
@@ -38,6 +37,8 @@ def outline(
       skillpager outline examples/skills/postgres-backup --nodes
       skillpager outline examples/skills/kubernetes-debugging --scope body --json
     """
+    from skillpager.cli import session
+
     pager = session.open_pager(options)
     index = session.load_skill(pager, session.find_source(skill, pager))
     session.report_estimates(pager.token_counter)
@@ -51,6 +52,7 @@ def print_map(
     pager: "SkillPager", index: "SkillIndex", skill: str, options: PagerOptions, *, as_json: bool
 ) -> None:
     """Print the map of a skill, with the commands that read its sections; or all nodes as JSON."""
+    from skillpager.cli import session
     from skillpager.json_types import to_json
 
     if as_json:
@@ -84,6 +86,7 @@ def show(
       skillpager show examples/skills/postgres-backup "Restore one table"
       skillpager show examples/skills/kubernetes-debugging references/storage.md:L1-20 --style plain
     """
+    from skillpager.cli import session
     from skillpager.json_types import to_json
 
     pager = session.open_pager(options)
@@ -121,6 +124,7 @@ def graph(
       skillpager graph examples/skills/git-bisect --mermaid
       skillpager graph examples/skills/git-bisect --dot > git-bisect.dot
     """
+    from skillpager.cli import session
     from skillpager.json_types import to_json
     from skillpager.output.formatting import snippet
     from skillpager.output.graph import to_dot, to_mermaid

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from skillpager.cli import session
 from skillpager.cli.messages import note, print_json, print_text, print_trace, reported, warn
 from skillpager.cli.options import (
     AsJson,
@@ -69,6 +68,8 @@ def page(
       echo "restore one table" | skillpager page examples/skills/postgres-backup - --json
       cat examples/skills/git-bisect/SKILL.md | skillpager page - "skip a commit" -k 3
     """
+    from skillpager.cli import session
+
     query = session.read_query(query, skill=skill)
     pager = session.open_pager(options)
     if or_outline and not query.strip():
@@ -157,6 +158,8 @@ def ask(
       skillpager ask "pod stuck in Pending" examples/skills --max-tokens 600 --explain
       echo "remove duplicate rows" | skillpager ask - examples/skills --json
     """
+    from skillpager.cli import session
+
     query = session.read_query(query, skill="")
     named = [*(folders or []), *(skills or [])]
     library = session.open_library(named, options, search=False)
@@ -187,6 +190,8 @@ def show_command(skill: "FoundSkill", options: PagerOptions, *, by_path: bool) -
     The skill is named by its name if that is looked for where it was found. A name that is a path, too, would
     be read as one.
     """
+    from skillpager.cli import session
+
     word = skill.name
     if os.path.lexists(word) or (skill.published is None and (by_path or "/" in word or "\\" in word)):
         word = str(skill.path)
@@ -293,6 +298,7 @@ def route(
       skillpager route "restore one table from a dump" examples/skills -k 3 --explain
       skillpager route "the pod is stuck in Pending" examples/skills --json
     """
+    from skillpager.cli import session
     from skillpager.json_types import to_json
     from skillpager.library.routing.route_text import MAX_TERMS, no_fit_words
     from skillpager.output.formatting import chance_words, snippet

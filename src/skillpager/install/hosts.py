@@ -15,7 +15,6 @@ from typing import Literal, Protocol, TypeAlias
 from skillpager.errors import SettingsError
 from skillpager.install import claude_hooks, jsonc, toml
 from skillpager.install.jsonc import JsonValue
-from skillpager.library.agent_folders import moved_folders
 
 SERVER = "skillpager"
 # several agents show their model the structured content instead of the text, at twice the tokens
@@ -117,6 +116,7 @@ class Places:
 
     def path(self, template: str) -> Path:
         """Return the path of a template such as `{home}/.cursor/mcp.json`."""
+        from skillpager.library.agent_folders import moved_folders
 
         def folder(variable: str, default: Path) -> Path:
             return Path(self.environ.get(variable) or default)
