@@ -359,7 +359,7 @@ class Library:
             StrategyError: The strategy's model or endpoint fails.
             TypeError: An option is unknown.
         """
-        from skillpager.library.library_page import make_library_page
+        from skillpager.library.page_maker import make_library_page
 
         progress = options.get("progress")
         return make_library_page(

@@ -214,7 +214,7 @@ class ToolCall:
         return self._within_budget(make, budget)
 
     def _form_of_several(self, page: LibraryPage, limit: Limit, *, asked: bool) -> ReadingForm:
-        from skillpager.library.library_page import common_tag
+        from skillpager.library.page_maker import common_tag
 
         parts = page.parts
         complete = bool(parts) and all(part.page.complete for part in parts)
