@@ -85,15 +85,6 @@ def test_a_skill_is_opened_for_the_same_query_and_the_way_back_is_a_tab(browser:
         expect(page.locator("#side")).to_be_visible()
 
 
-def test_limits_are_those_of_the_page_from_several(browser: Browser, url: str) -> None:
-    with opened(browser, url, view="library", query=BOTH, max_tokens=400) as page:
-        answer = told(url, query=BOTH, max_tokens=400)
-        expect(page.locator(".library-page .page-head")).to_contain_text(f"{answer['tokens']} tokens")
-        for unused in ("mmr_lambda", "max_nodes"):
-            expect(page.locator(f"#{unused}")).to_be_disabled()
-        expect(page.locator("#max_tokens")).to_be_enabled()
-
-
 def test_that_no_skill_fits_or_nothing_was_asked_is_said(browser: Browser, url: str) -> None:
     with opened(browser, url, view="library", query=ELSEWHERE) as page:
         expect(page.locator(".verdict")).to_contain_text("No skill fits (")
