@@ -111,19 +111,13 @@ def test_the_p_is_that_of_clusters() -> None:
     assert bootstrap_p(differences, clusters=skills) > 0.02
 
 
-@given(st.integers(0, 60), st.integers(0, 60))
-def test_mcnemar_is_the_two_sided_binomial_test(first: int, second: int) -> None:
-    total, less = first + second, min(first, second)
-    tail = sum(comb(total, i) for i in range(less + 1)) / 2**total
-    assert mcnemar(first, second) == pytest.approx(min(1.0, 2 * tail))
-
-
 def test_methods_are_compared_on_each_query() -> None:
     first, second = np.array([1, 1, 1, 0, 0, 1]), np.array([1, 0, 0, 0, 1, 1])
     found = compare(first, second, clusters=["a", "a", "b", "b", "c", "c"])
     assert (found.first_only, found.second_only) == (2, 1)
     assert found.difference.value == found.clustered.value == pytest.approx(1 / 6)
     assert found.p_mcnemar == 1.0
+    assert mcnemar(1, 6) == pytest.approx(2 * (comb(7, 0) + comb(7, 1)) / 2**7)
     reverse = compare(second, first, clusters=["a", "a", "b", "b", "c", "c"])
     assert reverse.difference.value == -found.difference.value
 
@@ -136,16 +130,6 @@ def test_methods_on_different_queries_are_refused() -> None:
 def test_holms_example() -> None:
     assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
     assert holm([]) == []
-
-
-@given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
-def test_holm_is_between_the_plain_and_the_bonferroni_p(p_values: list[float]) -> None:
-    corrected = holm(p_values)
-    assert all(
-        p <= c <= min(1.0, len(p_values) * p) + 1e-12 for p, c in zip(p_values, corrected, strict=True)
-    )
-    order = np.argsort(p_values)
-    assert np.all(np.diff(np.array(corrected)[order]) >= 0)
 
 
 # ---- the paper's numbers

@@ -211,13 +211,6 @@ def test_a_window_index_has_a_key_of_its_own_and_is_stored(tmp_path: Path) -> No
     second.close()
 
 
-def test_mmr_picks_from_the_windows_as_from_nodes(plain_pager: SkillPager) -> None:
-    index = windows_of(plain_pager, KUBERNETES, 64)
-    context = plain_pager.page(index, QUERIES[0], strategy="mmr", max_nodes=3)
-    assert context.nodes
-    assert all(node is index.nodes[node.ordinal] for node in context.nodes)
-
-
 @pytest.mark.parametrize(("strategy", "size"), [("chunk_mmr", 256), ("chunk_mmr:16", 16), ("mmr", None)])
 def test_the_name_of_the_method_says_the_size(strategy: str, size: int | None) -> None:
     assert chunk_tokens_of(strategy) == size

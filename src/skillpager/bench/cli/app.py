@@ -9,7 +9,6 @@ import typer
 
 from skillpager.bench.cli.ask import ask
 from skillpager.bench.cli.data import app as data_app
-from skillpager.bench.cli.fit import fit
 from skillpager.bench.cli.judge import check_judge, judge, judge_contexts, queries
 from skillpager.bench.cli.options import (
     EVIDENCE,
@@ -28,7 +27,7 @@ from skillpager.bench.cli.route import route
 from skillpager.bench.cli.validate import app as validate_app
 from skillpager.bench.run.suites import ABLATIONS, SUITES, SWEEPS, suite, sweep_methods
 from skillpager.cli.messages import UsageError, note, print_json, print_text, reported, warn
-from skillpager.cli.options import AsJson, CacheDir, IndexOptions, StoreOptions
+from skillpager.cli.options import AsJson, CacheDir, EncoderName, EncoderOptions, IndexOptions, StoreOptions
 from skillpager.cli.views import print_table, progress_bar
 
 if TYPE_CHECKING:
@@ -37,6 +36,8 @@ if TYPE_CHECKING:
 JUDGES = (EVIDENCE, LLM, NO_JUDGE)
 # name in the manifest of the methods that were named one by one
 CHOSEN = "chosen"
+# in nodes a page: with a larger difference from the paper's number `fit` warns
+TOLERANCE = 1.0
 
 HELP = """Compare methods on skills and queries: IntraSkill-Bench.
 
@@ -46,7 +47,6 @@ Needs `pip install "skillpager[bench]"`.
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help=HELP)
 app.add_typer(data_app, name="data")
 app.command()(queries)
-app.command()(fit)
 app.command()(route)
 app.command()(ask)
 
@@ -156,6 +156,69 @@ def ablate(
         raise UsageError(f"Unknown ablation {part!r}: choose one of {', '.join(ABLATIONS)}.")
     suites = {part: suite(part, extra=with_ or [])}
     _run_and_judge(suites, place, how, ModelOptions(as_json=as_json))
+
+
+@app.command()
+@reported
+def fit(
+    data: Annotated[
+        Path,
+        typer.Option(metavar="DIR", help="Training data: a benchmark folder, or a folder of evidence data."),
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="JSON file to add the result to. [default: print it only]"),
+    ] = None,
+    encoder: EncoderName = None,
+    cache_dir: CacheDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Fit greedy_graph and topk_dependency to an encoder, on training data.
+
+    The paper gives neither the threshold of greedy_graph nor the k of topk_dependency, only how many nodes
+    they select: 21.59 and 14.80. This finds the values that select as many. They hold for one encoder and
+    one embedded text. Those for the built-in encoder ship; name a file of others with SKILLPAGER_BASELINES.
+
+    \b
+    Examples:
+      skillpager bench fit --data train
+      skillpager bench fit --data train --encoder openai:bge-m3 --out fitted.json
+    """
+    from skillpager.bench.data import load_data
+    from skillpager.bench.run.fitting import DEPENDENCY_NODES, GREEDY_NODES, fit_baselines
+    from skillpager.bench.run.runs import run_settings
+    from skillpager.cli.session import choose_settings
+    from skillpager.pager import SkillPager
+    from skillpager.strategies.baselines.fitted import write_fit
+
+    settings = choose_settings(EncoderOptions(encoder=encoder, cache_dir=cache_dir))
+    skills, queries = load_data(data)
+    with progress_bar("skills") as progress:
+        pager = SkillPager(settings=run_settings(settings, style="plain"))
+        found = fit_baselines(pager, skills, queries, progress=progress)
+    rows = (
+        ("greedy_graph", "threshold", found.threshold, found.greedy_nodes, GREEDY_NODES),
+        ("topk_dependency", "k", found.seeds, found.dependency_nodes, DEPENDENCY_NODES),
+    )
+    if as_json:
+        print_json(asdict(found))
+    else:
+        columns = ("method", "setting", "value", "nodes", "nodes in the paper")
+        print_table(
+            columns,
+            [[*row[:2], f"{row[2]:g}", *(f"{n:.2f}" for n in row[3:])] for row in rows],
+            right=columns[2:],
+        )
+    note(
+        f"for {found.encoder}, text {found.embedded_text}: {found.skills} skills of {found.mean_nodes:.1f} "
+        f"nodes on average, {found.queries} queries"
+    )
+    for name, setting, value, nodes, target in rows:
+        if abs(nodes - target) > TOLERANCE:
+            warn(f"{name}: no {setting} comes nearer to {target:.2f} nodes than {value:g} with {nodes:.2f}.")
+    if out:
+        write_fit(out, found)
+        note(f"written to {out}: SKILLPAGER_BASELINES={out} uses it")
 
 
 app.command()(judge)
