@@ -71,7 +71,7 @@ def test_a_long_text_counts_up_to_the_positions_of_the_model(tmp_path: Path) -> 
     file = tmp_path / "m" / "tokenizer.json"
     silent = json.loads(file.read_text(encoding="utf-8")) | {"truncation": None}
     file.write_text(json.dumps(silent), encoding="utf-8")
-    tokenizer, _ = OnnxEncoder(tmp_path / "m")._loaded()
+    tokenizer, _ = OnnxEncoder(tmp_path / "m")._files.load()
     assert len(tokenizer.encode("word " * 2000).ids) == MAX_PIECES
 
 
